@@ -1,0 +1,95 @@
+// Package queue is the port to the work queue: a priority-aware queue with visibility timeouts, in the terms of SQS.
+//
+// The store is the truth and the queue a hint: losing, doubling, delaying or reordering any message loses and doubles no
+// run (promise P10). Engines prove themselves by queuetest.Run, which holds no switch on the engine.
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Limits are those of SQS (Amazon SQS message quotas in its Developer Guide); they bind every engine.
+const (
+	MaxBatch      = 10               // messages in one Send, Receive, Delete or Extend
+	MaxDelay      = 15 * time.Minute // of a send
+	MaxVisibility = 12 * time.Hour   // counted from the receipt
+	MaxWait       = 20 * time.Second // of one Receive
+	MaxBodyBytes  = 1 << 20          // bodies of one Send, together
+)
+
+// Priority orders work. Within a pool high goes before normal and normal before low, but each keeps a floor, so that low
+// never starves.
+type Priority string
+
+// The priorities.
+const (
+	High   Priority = "high"
+	Normal Priority = "normal"
+	Low    Priority = "low"
+)
+
+// Priorities lists them, highest first.
+var Priorities = []Priority{High, Normal, Low}
+
+// Outgoing is a message to send.
+type Outgoing struct {
+	Body  []byte
+	Delay time.Duration // 0 to MaxDelay: not received before it has passed
+	Group string        // the tenant: engines that can share fairly do it between groups
+}
+
+// Message is one delivery of a message.
+type Message struct {
+	Body     []byte
+	Priority Priority
+	Receipt  string // names this delivery, not the message: an old receipt changes nothing once a newer delivery stands
+	Receives int    // how often the queue has handed it out, this time included. It counts deliveries, not attempts
+	Sent     time.Time
+}
+
+// Depth is how many messages a queue holds, about.
+type Depth struct {
+	Ready   int64 // could be received now
+	Delayed int64 // wait for their delay
+	Taken   int64 // received, and neither deleted nor visible again
+}
+
+// Queue is the port: one named pool of work, with its three priorities. All methods may be called concurrently and obey
+// their context.
+//
+// A message is handed out at least once, in no order that one may rely on. After a Receive it stays invisible for the
+// visibility given, then it is handed out again unless it was deleted.
+type Queue interface {
+	// Send puts up to MaxBatch messages into the queue of one priority and gives one error each, nil where it was taken.
+	// An error that wraps ErrFull says that the message was refused for load and was not taken; any other error of a message
+	// leaves it open whether it was. The error of the call itself is for what kept the whole batch from being tried.
+	Send(ctx context.Context, priority Priority, batch ...Outgoing) ([]error, error)
+
+	// Receive takes up to max messages (1 to MaxBatch), waiting up to wait (0 to MaxWait) for the first one. None is no error.
+	// Each stays invisible for the visibility (0 to MaxVisibility).
+	Receive(ctx context.Context, max int, wait, visibility time.Duration) ([]Message, error)
+
+	// Delete removes messages, one error each. A receipt of an older delivery answers nil and removes nothing.
+	Delete(ctx context.Context, batch ...Message) ([]error, error)
+
+	// Extend sets the visibility of each from now on: 0 hands it back at once. One error each; an older receipt changes nothing.
+	Extend(ctx context.Context, visibility time.Duration, batch ...Message) ([]error, error)
+
+	// Depth tells how many messages there are, by priority. It may lag behind by a minute.
+	Depth(ctx context.Context) (map[Priority]Depth, error)
+
+	// Close wakes all waiting receivers. Later calls give ErrClosed.
+	Close() error
+}
+
+// What a caller decides on.
+var (
+	// ErrFull says that the queue holds as much as it may: send later.
+	ErrFull = errors.New("the queue is full")
+	// ErrLimit says that a limit of this package was exceeded. Nothing was sent.
+	ErrLimit = errors.New("over a limit of the queue")
+	// ErrClosed says that the queue was closed.
+	ErrClosed = errors.New("the queue is closed")
+)
