@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Limits are those of DynamoDB (Service, account, and table quotas in the Amazon DynamoDB Developer Guide); they bind
-// every engine, so that what works on a laptop works in the cloud. Exceeding one gives an error that wraps ErrTooLarge,
-// before anything is written.
+// Limits are those of DynamoDB (Service, account, and table quotas in the Amazon DynamoDB Developer Guide), less the room
+// that it counts for the names of attributes, the version, the expiry and the attempt; they bind every engine, so that what
+// works on a laptop works in the cloud. Exceeding one gives an error that wraps ErrTooLarge, before anything is written.
 const (
-	MaxOps       = 100       // operations in one Write
-	MaxEach      = 1000      // operations in one WriteEach; engines cut it to their own batches
-	MaxKeys      = 100       // keys in one Get or Peek
-	MaxItemBytes = 400 << 10 // partition, sort key and value of one item, together
-	MaxOpsBytes  = 4 << 20   // all items of one Write, together
-	MaxPageBytes = 1 << 20   // values of one page of a Query; a page may be cut earlier
-	MaxPartition = 2048      // bytes of a partition key, at least 1
-	MaxSort      = 1024      // bytes of a sort key, at least 1
+	MaxOps       = 100        // operations in one Write
+	MaxEach      = 1000       // operations in one WriteEach; engines cut it to their own batches
+	MaxKeys      = 100        // keys in one Get or Peek
+	MaxItemBytes = 399 << 10  // partition, sort key and value of one item, together (Item.Size)
+	MaxOpsBytes  = 4000 << 10 // all items of one Write, together; a delete or check counts its key
+	MaxPageBytes = 1 << 20    // items of one page of a Query, together; a page may be cut earlier
+	MaxPartition = 2048       // bytes of a partition key, at least 1
+	MaxSort      = 1024       // bytes of a sort key, at least 1
 )
 
 // Key names an item. Both parts are bytes held in a string; within a partition items are ordered by Sort, as unsigned bytes.
@@ -39,7 +39,7 @@ type Item struct {
 	Key
 	Version uint64    // set by the engine: 1 for a put where nothing stood, else one more than what stood
 	Value   []byte    // opaque; callers must not change it in place
-	Expires time.Time // zero: never. Cleanup only: an item may be seen long after it, and correctness never needs it gone
+	Expires time.Time // zero: never. Cleanup only: an item may be seen long after it, and correctness never needs it gone. Whole seconds, UTC
 	Attempt uint64    // Op.Attempt of the put that wrote this version
 }
 
@@ -121,13 +121,15 @@ type Op struct {
 	Kind    Kind
 	Key     Key
 	If      Cond
-	Value   []byte
-	Expires time.Time
+	Value   []byte    // the caller's again when the call has returned
+	Expires time.Time // kept to the second, rounded up; zero: never
 
 	// Attempt is random per logical write and kept with the item. When a put's condition fails, but what stands carries the
 	// op's own Attempt, at the very version that the op would have given it, then an earlier try of the same op has
 	// succeeded and its answer was lost: the engine reports success (aws-sdk-go issue 3765 shows what happens otherwise).
-	// So a Write whose outcome is unknown may be sent again as it is. Zero means that no earlier try can exist.
+	// So a Write whose outcome is unknown may be sent again as it is: it happens whole, so one put of it that finds itself
+	// standing makes all of it a success. Where somebody has written over every put since, or where there is none (deletes
+	// and checks alone), the second try gets a *Conflict with what stands. Zero means that no earlier try can exist.
 	Attempt uint64
 }
 
@@ -166,7 +168,8 @@ type Verdict struct {
 // other error the write may have happened, or may yet happen within ten minutes; Write happens whole or not at all. Send it
 // again with the same Attempts, or read.
 type Store interface {
-	// Get reads items, strongly consistent, in the order of the keys. An item that is not there has Version 0 and its key.
+	// Get reads items, strongly consistent, in the order of the keys, which may repeat. An item that is not there has
+	// Version 0 and its key.
 	Get(ctx context.Context, keys ...Key) ([]Item, error)
 
 	// Peek is Get at half the price and without the promise to see the newest write. It serves the one place where
@@ -207,7 +210,7 @@ func (c *Conflict) Error() string {
 
 // What a caller decides on.
 var (
-	// ErrTooLarge says that a limit of this package was exceeded, or a key was malformed. Nothing was written.
+	// ErrTooLarge says that a limit of this package was exceeded, or the call was malformed. Nothing was written.
 	ErrTooLarge = errors.New("over a limit of the store")
 	// ErrThrottled says that the store refused for load. Nothing was written; try later.
 	ErrThrottled = errors.New("the store is throttling")
