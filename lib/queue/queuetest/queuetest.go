@@ -285,9 +285,9 @@ func staysAway(b *bench) {
 
 func extends(b *bench) {
 	b.sendText(queue.Normal, "work")
-	m := b.one(3 * time.Second)
+	m := b.one(2 * time.Second)
 	b.extend(hidden, m)
-	b.nothingFor(5 * time.Second)
+	b.nothingFor(3 * time.Second)
 	b.delete(m)
 }
 
