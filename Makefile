@@ -1,0 +1,68 @@
+# A target with a "## line" after its name is listed by make help; a new one needs nothing else.
+# Works with GNU make 3.81 and BSD tools, as macOS has them. `make test-go`, `run`, `build`, `bench` and `fuzz` need only Go.
+
+GO        ?= go
+FUZZTIME  ?= 30s
+BENCHTIME ?= 1s
+KILLS     ?= 1000
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+LINTER  := .ci/tools/bin/golangci-lint
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run build test test-go test-race test-api lint lint-rules promises bench fuzz chaos tools venv clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## run the scheduler here, its data under .belfry, commands allowed as targets
+	bin/belfry dev --data .belfry --allow-exec
+
+# Static, so that the binary runs on any host of its kind. Without a git tag the version is the commit; without git it stays
+# empty, and the binary tells what Go noted about the build.
+build: ## build bin/belfry, one static binary with its version in it
+	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
+
+# The order puts what fails fast first and Go's own results last, where a reader of the log looks.
+test: ## everything: linters, promises, API conformance, race detector, all Go tests
+	@MAKE="$(MAKE)" .ci/steps lint promises test-api test-race test-go
+
+test-go: ## every Go test; needs nothing but Go
+	$(GO) test -timeout 10m ./...
+
+# -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times.
+test-race: ## the domain packages under the race detector
+	$(GO) test -race -short -timeout 10m ./lib/...
+
+test-api: build ## the running API against its own OpenAPI document, by schemathesis
+	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
+
+lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
+	$(LINTER) run ./...
+
+lint-rules: $(LINTER)
+	cd .ci/tools && $(GO) test ./...
+
+promises: ## every promise and fault with the tests that hold it
+	@$(GO) run ./tests/promises
+
+bench: ## all benchmarks; BENCHTIME=1s each
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+
+chaos: ## kill the real binary at random moments under load; KILLS=1000 times
+	BELFRY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 4h -v ./tests/chaos/...
+
+tools: $(LINTER) venv ## build and install what make test needs beyond Go
+
+venv: ## the Python tools of make test, in .ci/venv
+	@.ci/python || .ci/absent "the Python tools (make venv)"
+
+$(LINTER): .ci/tools/go.mod .ci/tools/go.sum
+	@.ci/linter $@
+
+clean: ## remove what building and testing left; data under .belfry stays
+	rm -rf bin .ci/cache .ci/venv .ci/tools/bin
