@@ -280,7 +280,7 @@ func zeroVisibility(b *bench) {
 func staysAway(b *bench) {
 	b.sendText(queue.Normal, "work")
 	b.delete(b.one(time.Second))
-	b.nothingFor(3 * time.Second)
+	b.nothingFor(2 * time.Second)
 }
 
 func extends(b *bench) {
@@ -308,7 +308,6 @@ func oldReceiptDeletes(b *bench) {
 	b.delete(old)
 	b.extend(0, newest)
 	b.delete(b.one(hidden))
-	b.nothingFor(time.Second)
 }
 
 func oldReceiptExtends(b *bench) {
@@ -319,7 +318,7 @@ func oldReceiptExtends(b *bench) {
 	if _, err := b.q.Extend(b.ctx, 0, old); err != nil {
 		b.Fatalf("extend: %v", err)
 	}
-	b.nothingFor(2 * time.Second)
+	b.nothingFor(time.Second)
 	b.delete(newest)
 }
 
