@@ -1,0 +1,2 @@
+// Package aws stands for the SDK.
+package aws

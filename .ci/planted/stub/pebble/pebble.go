@@ -1,0 +1,2 @@
+// Package pebble stands for the driver.
+package pebble

@@ -1,0 +1,2 @@
+// Package driver stands for one that no list names.
+package driver

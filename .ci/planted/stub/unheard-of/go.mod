@@ -1,0 +1,3 @@
+module example.org/unheard-of
+
+go 1.26.0
