@@ -1,0 +1,35 @@
+package target
+
+import (
+	"io"
+	"time"
+)
+
+// Call is one attempt: what the target is told beside its own definition.
+type Call struct {
+	Tenant  string
+	Run     string // the run's ID: the same on every attempt
+	Job     string
+	Attempt int       // from 1
+	Fence   uint64    // the fencing version: grows with every attempt; a target that remembers the highest can refuse a stale call
+	Nominal time.Time // the instant that the schedule asked for; told in UTC
+	Payload []byte    // body, standard input, or as it is; may be empty
+
+	// AtMostOnce says that a second delivery would do harm: no Idempotency-Key is sent, and nothing below may send twice.
+	AtMostOnce bool
+
+	// Log takes what a process prints and a handler logs; nil discards. Its errors are ignored, and it must not block. Call
+	// never writes to it from two goroutines at once, and never after it has returned.
+	Log io.Writer
+}
+
+// MaxResultBytes is how much of an answer is kept: enough for a report's summary, small enough that a worker's memory is
+// bounded by its concurrency.
+const MaxResultBytes = 256 << 10
+
+// Result is what a target answered when it succeeded.
+type Result struct {
+	Body        []byte // at most MaxResultBytes
+	ContentType string // a media type, "" when the target named none
+	Truncated   bool   // the answer was longer than MaxResultBytes; Body is its beginning
+}

@@ -1,0 +1,194 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// callExec runs a process in a process group of its own.
+//
+// When ctx ends, the whole group gets SIGTERM, and SIGKILL after the grace; then the attempt is a timeout or a
+// cancellation, whatever the process made of it. When the process ends by itself, what it left running in the background
+// goes on, as it would under cron; its output is awaited for a grace, so that a background process which holds the pipe
+// cannot hold the worker. A worker that is killed leaves its processes running: the run's next attempt has a higher fence.
+func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
+	var stdout capture
+	var stderr tail
+	cmd := &exec.Cmd{
+		Args:        e.Argv,
+		Env:         s.environment(e, call),
+		Dir:         e.Dir,
+		Stdin:       bytes.NewReader(call.Payload),
+		Stdout:      both{&stdout, call.Log},
+		Stderr:      both{&stderr, call.Log},
+		WaitDelay:   s.cfg.Grace,
+		SysProcAttr: ownGroup(),
+	}
+	var err error
+	if cmd.Path, err = findProgram(e.Argv[0], e.Dir, cmd.Env); err != nil {
+		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
+	}
+	if err := cmd.Start(); err != nil {
+		f := failed(KindStart, err, "start %s: %v", e.Argv[0], err)
+		f.Permanent = !startMayWorkLater(err)
+		return Result{}, f
+	}
+
+	exits := make(chan error, 1)
+	go func() { exits <- cmd.Wait() }()
+	select {
+	case err = <-exits:
+	case <-ctx.Done():
+		s.stop(cmd, exits)
+		return Result{}, ended(ctx)
+	}
+
+	if errors.Is(err, exec.ErrWaitDelay) {
+		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is not read\n")
+		err = nil
+	}
+	if err != nil {
+		return Result{}, exitFailure(e, err, stderr.String())
+	}
+	return Result{Body: stdout.kept, ContentType: textType(stdout.kept), Truncated: stdout.truncated}, nil
+}
+
+// stop ends a process and its group, and returns when the process is gone. The group may outlive its leader by the rest of
+// the grace, because its children got the same SIGTERM and may have something to put in order.
+func (s *Set) stop(cmd *exec.Cmd, exits <-chan error) {
+	terminateGroup(cmd.Process)
+	grace := time.NewTimer(s.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-exits:
+	case <-grace.C:
+		killGroup(cmd.Process)
+		<-exits
+		return
+	}
+	// A group's number stays taken as long as a member lives, so looking often keeps the number ours until the kill.
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for groupLives(cmd.Process) {
+		select {
+		case <-look.C:
+		case <-grace.C:
+			killGroup(cmd.Process)
+			return
+		}
+	}
+}
+
+// environment is what the worker lets processes inherit, then the job's own, then Belfry's: the last of a name counts.
+func (s *Set) environment(e Exec, call Call) []string {
+	env := make([]string, 0, len(s.cfg.BaseEnv)+len(e.Env)+6)
+	for _, pair := range s.cfg.BaseEnv {
+		if !strings.HasPrefix(pair, ownEnv) {
+			env = append(env, pair)
+		}
+	}
+	for name, value := range e.Env {
+		env = append(env, name+"="+value)
+	}
+	for _, fact := range call.facts() {
+		env = append(env, fact.env+"="+fact.value)
+	}
+	return env
+}
+
+// findProgram looks a bare name up in the PATH that the process itself will see, not in the worker's.
+func findProgram(name, dir string, env []string) (string, error) {
+	if strings.ContainsRune(name, '/') || filepath.Base(name) != name {
+		return name, nil
+	}
+	path := defaultPath
+	for _, pair := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
+			path = value
+			break
+		}
+	}
+	denied := false
+	for _, folder := range filepath.SplitList(path) {
+		if !filepath.IsAbs(folder) {
+			continue // a program must not change with the folder it starts in
+		}
+		switch found, err := exec.LookPath(filepath.Join(folder, name)); {
+		case err == nil:
+			return found, nil
+		case isDenied(err):
+			denied = true
+		}
+	}
+	if denied {
+		return "", fmt.Errorf("found in PATH (%s), but not executable", path)
+	}
+	return "", fmt.Errorf("not found in PATH (%s)", path)
+}
+
+// defaultPath is what a process gets to search when nobody set PATH, as a shell would.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+func exitFailure(e Exec, err error, stderr string) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return failed(KindExit, err, "%v", err)
+	}
+	said := ""
+	if text := oneLine(stderr, maxMessage/2); text != "" {
+		said = ": " + text
+	}
+	if signal := killedBy(exit.ProcessState); signal != "" {
+		return failed(KindSignal, err, "killed by a signal (%s)%s", signal, said)
+	}
+	f := failed(KindExit, err, "exit code %d%s", exit.ExitCode(), said)
+	f.Permanent = slices.Contains(e.PermanentExitCodes, exit.ExitCode())
+	return f
+}
+
+func textType(body []byte) string {
+	switch {
+	case len(body) == 0:
+		return ""
+	case utf8.Valid(body):
+		return "text/plain; charset=utf-8"
+	default:
+		return "application/octet-stream"
+	}
+}
+
+// both writes to a capture and to the log.
+type both struct{ first, second io.Writer }
+
+func (b both) Write(p []byte) (int, error) {
+	_, _ = b.first.Write(p)
+	return b.second.Write(p)
+}
+
+// tail keeps the end of what is written to it: the last lines of a process's complaints are the telling ones.
+type tail struct{ kept []byte }
+
+const tailBytes = 400
+
+func (t *tail) Write(p []byte) (int, error) {
+	if len(p) >= tailBytes {
+		t.kept = append(t.kept[:0], p[len(p)-tailBytes:]...)
+		return len(p), nil
+	}
+	if over := len(t.kept) + len(p) - tailBytes; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	t.kept = append(t.kept, p...)
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.kept) }

@@ -1,0 +1,38 @@
+//go:build unix
+
+package target
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// A group that is gone answers ESRCH, and then there is nothing to do.
+func terminateGroup(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGTERM) }
+func killGroup(leader *os.Process)      { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) }
+
+func groupLives(leader *os.Process) bool { return syscall.Kill(-leader.Pid, 0) == nil }
+
+// killedBy names the signal that ended the process, "" when it exited.
+func killedBy(state *os.ProcessState) string {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal().String()
+	}
+	return ""
+}
+
+// startMayWorkLater tells a host that is short of something from a program that is not there.
+func startMayWorkLater(err error) bool {
+	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, syscall.EIO} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDenied(err error) bool { return errors.Is(err, fs.ErrPermission) }

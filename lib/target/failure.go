@@ -1,0 +1,118 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kinds of Failure. They are stored with the attempt, and people filter by them: they never change their meaning.
+const (
+	KindHTTPStatus = "http_status" // the target answered, not with 2xx or 3xx
+	KindRedirect   = "redirect"    // the target answered 3xx; Belfry follows none
+	KindConnect    = "connect"     // no connection came about: not a byte of the request was sent
+	KindLost       = "lost"        // the connection broke after the request may have been sent: the effect is unknown
+	KindRefused    = "refused"     // the address is one that the operator does not allow: not a byte was sent
+	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
+	KindStart      = "start"       // the process could not be started: nothing ran
+	KindExit       = "exit"        // the process ended with an exit code other than 0
+	KindSignal     = "signal"      // the process was killed by a signal that Belfry did not send
+	KindPanic      = "panic"       // the handler panicked
+	KindHandler    = "handler"     // the handler returned an error
+)
+
+// Failure is the error of a call that reached its end and did not succeed. Every other error of Set.Call is no verdict on
+// the job: a cancellation, or ErrNotHere.
+type Failure struct {
+	Permanent  bool          // another attempt would fail the same way
+	RetryAfter time.Duration // the target asked to be left alone this long; 0 when it did not, at most MaxRetryAfter
+	Kind       string        // one of the Kind constants
+	Message    string        // for people, one line, at most maxMessage bytes; without secrets of Belfry's own
+
+	cause error
+}
+
+// MaxRetryAfter bounds what a target may ask for, so that no answer can put a run to sleep for good.
+const MaxRetryAfter = 24 * time.Hour
+
+const maxMessage = 1000
+
+func (f *Failure) Error() string { return f.Kind + ": " + f.Message }
+
+// Unwrap gives the error that a handler returned or that the network gave, where there was one.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// Permanent marks a handler's error as one that no retry will mend. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Failure{Permanent: true, Kind: KindHandler, Message: oneLine(err.Error(), maxMessage), cause: err}
+}
+
+// RetryAfter marks a handler's error as one that is not worth another try before wait is over. RetryAfter(wait, nil) is nil.
+func RetryAfter(wait time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Failure{RetryAfter: boundedWait(wait), Kind: KindHandler, Message: oneLine(err.Error(), maxMessage), cause: err}
+}
+
+// ErrNotHere says that this worker cannot run the target though another may: the run must be handed back, not failed.
+var ErrNotHere = errors.New("this worker cannot run the target")
+
+func failed(kind string, cause error, format string, args ...any) *Failure {
+	return &Failure{Kind: kind, Message: oneLine(fmt.Sprintf(format, args...), maxMessage), cause: cause}
+}
+
+func (f *Failure) permanent() *Failure {
+	f.Permanent = true
+	return f
+}
+
+// ended is the error of a call whose context is over: a timeout when that is why, else the cancellation itself, which
+// satisfies errors.Is for both ctx.Err() and the cause that was given.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	switch {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return failed(KindTimeout, cause, "the attempt ran into its timeout")
+	case errors.Is(cause, err):
+		return cause
+	default:
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+}
+
+func boundedWait(wait time.Duration) time.Duration {
+	return min(max(wait, 0), MaxRetryAfter)
+}
+
+// oneLine makes foreign text fit for a message: valid UTF-8, no control characters, one line, at most limit bytes.
+func oneLine(text string, limit int) string {
+	cut := len(text) > limit
+	if cut {
+		text = text[:limit]
+		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
+			text = text[:len(text)-1]
+		}
+		if last, size := utf8.DecodeLastRuneInString(text); last == utf8.RuneError && size == 1 {
+			text = text[:len(text)-1]
+		}
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.Join(strings.Fields(text), " ")
+	if cut {
+		text += "…"
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// sharedTransport keeps connections. On a kept connection that the server closes, it may send a request a second time by
+// itself; such a request carries an Idempotency-Key, and the run may start twice anyway.
+func sharedTransport(cfg Config) *http.Transport {
+	t := baseTransport(cfg)
+	t.ForceAttemptHTTP2 = true
+	t.MaxIdleConns = 256
+	t.MaxIdleConnsPerHost = 16
+	t.IdleConnTimeout = 90 * time.Second
+	return t
+}
+
+// freshTransport opens a connection for each request and sends it once. net/http resends only what broke on a connection
+// that was used before, and HTTP/2 also what the server says it did not process: neither can come to pass here.
+func freshTransport(cfg Config) *http.Transport {
+	t := baseTransport(cfg)
+	t.DisableKeepAlives = true
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// baseTransport leaves Proxy unset: a proxy named by the environment would be connected to in place of the target, and the
+// address policy would judge the wrong address.
+func baseTransport(cfg Config) *http.Transport {
+	return &http.Transport{
+		DialContext:            cfg.Addresses.dialer().DialContext,
+		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// callHTTP speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
+func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call) (Result, error) {
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	request, err := s.request(traced, h, call)
+	if err != nil {
+		return Result{}, failed(KindConnect, err, "make the request: %v", err).permanent()
+	}
+	transport := s.shared
+	if call.AtMostOnce {
+		transport = s.fresh
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return Result{}, brokenCall(ctx, err, connected.Load())
+	}
+	defer func() { _ = response.Body.Close() }()
+
+	var body capture
+	_, err = io.Copy(&body, io.LimitReader(response.Body, MaxResultBytes+1))
+	if failure := s.refusedBy(h, response, body.kept); failure != nil {
+		// The status is the verdict, even where the rest of the answer was lost.
+		return Result{}, failure
+	}
+	if err != nil {
+		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), true)
+	}
+	return Result{Body: body.kept, ContentType: mediaType(response.Header), Truncated: body.truncated}, nil
+}
+
+func (s *Set) request(ctx context.Context, h HTTP, call Call) (*http.Request, error) {
+	var body io.Reader
+	if len(call.Payload) > 0 {
+		body = bytes.NewReader(call.Payload)
+	}
+	request, err := http.NewRequestWithContext(ctx, h.MethodOrDefault(), h.URL, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", s.cfg.UserAgent)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range h.Headers {
+		request.Header.Set(name, value)
+	}
+	for _, fact := range call.facts() {
+		request.Header.Set(fact.header, fact.value)
+	}
+	if call.AtMostOnce {
+		request.GetBody = nil // with no way to send the body again, nobody will
+	}
+	return request, nil
+}
+
+// brokenCall tells what is known when no answer came: whether the request can have reached the target.
+func brokenCall(ctx context.Context, err error, connected bool) error {
+	var refused *errRefused
+	switch {
+	case errors.As(err, &refused):
+		return failed(KindRefused, err, "%v", refused).permanent()
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case connected:
+		return failed(KindLost, err, "%v", err)
+	default:
+		return failed(KindConnect, err, "%v", err)
+	}
+}
+
+// refusedBy is nil for 2xx. An answer's beginning becomes part of the message, because that is where targets say why.
+func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte) error {
+	status := response.StatusCode
+	if status >= 200 && status <= 299 {
+		return nil
+	}
+	var f *Failure
+	if status >= 300 && status <= 399 {
+		where := ""
+		if at, err := response.Location(); err == nil {
+			where = " to " + withoutSecrets(at.String())
+		}
+		f = failed(KindRedirect, nil, "answered %s%s, and Belfry follows no redirects: set http.url to the final address", statusLine(status), where)
+	} else {
+		f = failed(KindHTTPStatus, nil, "answered %s", statusLine(status))
+		if text := oneLine(string(body), 300); text != "" {
+			f.Message += ": " + text
+		}
+	}
+	f.Permanent = isPermanent(h, status)
+	if !f.Permanent {
+		f.RetryAfter = retryAfter(response.Header.Get("Retry-After"), s.cfg.Now())
+	}
+	return f
+}
+
+func statusLine(status int) string {
+	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
+}
+
+// isPermanent says whether another attempt is no use. The retried of the 4xx are those that speak of the moment and not of
+// the request: 408 and 429; 425, early data; and 409, with which a target says that an earlier attempt under the same
+// Idempotency-Key is still being worked on.
+func isPermanent(h HTTP, status int) bool {
+	switch {
+	case slices.Contains(h.PermanentStatus, status):
+		return true
+	case slices.Contains(h.RetryStatus, status):
+		return false
+	case status >= 500:
+		return false
+	default:
+		return !slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}, status)
+	}
+}
+
+// retryAfter reads seconds or a date (RFC 9110, 10.2.3); what is neither asks for nothing.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return 0
+	}
+	if strings.Trim(value, "0123456789") == "" {
+		seconds, err := strconv.Atoi(value)
+		if err != nil || seconds > int(MaxRetryAfter/time.Second) {
+			return MaxRetryAfter
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return boundedWait(at.Sub(now))
+}
+
+func mediaType(header http.Header) string {
+	return oneLine(header.Get("Content-Type"), 200)
+}

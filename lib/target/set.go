@@ -1,0 +1,170 @@
+package target
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a worker's operator decides about targets.
+type Config struct {
+	// Now is the clock, for a Retry-After that names a date. Required.
+	Now func() time.Time
+
+	// AllowExec lets jobs start processes on this host. Whoever may write a job then owns this host's user.
+	AllowExec bool
+
+	// BaseEnv is what processes inherit, as "NAME=value". Names that begin with BELFRY_ are left out: they configure the
+	// worker, and may hold what a job must not see.
+	BaseEnv []string
+
+	// Addresses are those that http targets may reach beyond the public ones.
+	Addresses AddressPolicy
+
+	// RootCAs are the authorities trusted for https; nil is the host's own list.
+	RootCAs *x509.CertPool
+
+	// UserAgent is sent where a job sets none. Default "Belfry".
+	UserAgent string
+
+	// Handlers are the Go functions that jobs may name; nil is none.
+	Handlers *Registry
+
+	// Grace is how long a process or handler has to end after it was told to, before it is killed or left behind, and how
+	// long a process's output is awaited after its end. Default 5s.
+	Grace time.Duration
+
+	// MaxAbandoned is how many handlers that did not heed their context may go on in this process before it takes no more
+	// handler runs. Default 64.
+	MaxAbandoned int
+}
+
+// Set calls targets. It is safe for concurrent use.
+type Set struct {
+	cfg       Config
+	shared    *http.Transport // keeps connections: for calls that carry an Idempotency-Key
+	fresh     *http.Transport // a connection for each call: for calls at most once
+	abandoned atomic.Int64
+}
+
+// New checks the configuration; it opens nothing.
+func New(cfg Config) (*Set, error) {
+	if cfg.Now == nil {
+		return nil, errors.New("target: Config.Now is required")
+	}
+	if cfg.Grace < 0 || cfg.MaxAbandoned < 0 {
+		return nil, errors.New("target: Config.Grace and Config.MaxAbandoned cannot be negative")
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	if cfg.MaxAbandoned == 0 {
+		cfg.MaxAbandoned = 64
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "Belfry"
+	}
+	if !isFieldValue(cfg.UserAgent) {
+		return nil, errors.New("target: Config.UserAgent is no header value")
+	}
+	if cfg.Handlers == nil {
+		cfg.Handlers = new(Registry)
+	}
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg)}, nil
+}
+
+// Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
+// A worker that cannot must hand the run back for another one.
+func (s *Set) Can(spec Spec) error {
+	switch {
+	case spec.HTTP != nil:
+		return nil
+	case spec.Exec != nil && !s.cfg.AllowExec:
+		return fmt.Errorf("%w: it was not started with --allow-exec", ErrNotHere)
+	case spec.Exec != nil:
+		return nil
+	case spec.Handler != nil:
+		return s.canHandle(spec.Handler.Name)
+	default:
+		return fmt.Errorf("%w: its kind is not known to this version", ErrNotHere)
+	}
+}
+
+// Call makes one attempt and waits for its end, at the latest Config.Grace twice over after ctx has ended. The error is
+//   - nil: the target did its work,
+//   - a *Failure (by errors.As): it did not, or nobody can tell; a deadline of ctx is one of these, of KindTimeout,
+//   - an error that wraps ErrNotHere: nothing was tried, another worker may,
+//   - else ctx's own: the attempt was cancelled, and its effect is unknown.
+//
+// Call never tries twice: retries are the caller's. What ctx ends by context.WithDeadlineCause with a cause of its own
+// counts as a cancellation, not as the job's timeout.
+func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
+	if err := s.Can(spec); err != nil {
+		return Result{}, err
+	}
+	if ctx.Err() != nil {
+		return Result{}, ended(ctx)
+	}
+	log := &callLog{to: call.Log}
+	defer log.close()
+	call.Log = log
+	switch {
+	case spec.HTTP != nil:
+		return s.callHTTP(ctx, *spec.HTTP, call)
+	case spec.Exec != nil:
+		return s.callExec(ctx, *spec.Exec, call)
+	default:
+		return s.callHandler(ctx, spec.Handler.Name, call)
+	}
+}
+
+// Abandoned counts the handlers that did not heed the end of their context and still run.
+func (s *Set) Abandoned() int { return int(s.abandoned.Load()) }
+
+// Close lets go of idle connections. Calls under way are not touched: their contexts end them.
+func (s *Set) Close() {
+	s.shared.CloseIdleConnections()
+	s.fresh.CloseIdleConnections()
+}
+
+// callLog keeps the promises of Call.Log: one writer at a time, none after the end, and no error that could break a
+// process's output pipe.
+type callLog struct {
+	mu     sync.Mutex
+	to     io.Writer
+	closed bool
+}
+
+func (l *callLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.to != nil && !l.closed {
+		_, _ = l.to.Write(p)
+	}
+	return len(p), nil
+}
+
+func (l *callLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// capture keeps the beginning of what is written to it.
+type capture struct {
+	kept      []byte
+	truncated bool
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	room := MaxResultBytes - len(c.kept)
+	c.kept = append(c.kept, p[:min(room, len(p))]...)
+	c.truncated = c.truncated || len(p) > room
+	return len(p), nil
+}
