@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +88,61 @@ func BenchmarkCompile(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkRefusal compiles every expression that fuzzing found and that is refused, and shows the slowest of them: each
+// is taken at its best of several tries, so that the figure is the refusal's and not the machine's.
+func BenchmarkRefusal(b *testing.B) {
+	var refused []string
+	for _, cron := range append(seedCrons(b), fuzzCorpus(b)...) {
+		if _, err := (Spec{Cron: cron}).Compile(); err != nil {
+			refused = append(refused, cron)
+		}
+	}
+	best := make([]time.Duration, len(refused))
+	for i := range best {
+		best[i] = time.Hour
+	}
+	rounds := 0
+	for b.Loop() {
+		for i, cron := range refused {
+			begin := time.Now()
+			_, err := Spec{Cron: cron}.Compile()
+			if best[i] = min(best[i], time.Since(begin)); err == nil {
+				b.Fatal(cron)
+			}
+		}
+		rounds++
+	}
+	slowest := 0
+	for i := range best {
+		if best[i] > best[slowest] {
+			slowest = i
+		}
+	}
+	b.ReportMetric(float64(len(refused)), "refusals")
+	b.ReportMetric(float64(best[slowest].Nanoseconds()), "slowest-ns")
+	b.Logf("slowest of %d, best of %d: %v, %q", len(refused), rounds, best[slowest], refused[slowest])
+}
+
+// fuzzCorpus reads the expressions that FuzzCompile keeps in testdata.
+func fuzzCorpus(b *testing.B) []string {
+	files, err := filepath.Glob("testdata/fuzz/FuzzCompile/*")
+	if err != nil || len(files) == 0 {
+		b.Fatal("no corpus: ", err)
+	}
+	var all []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(data), "string(")
+		cron, err := strconv.Unquote(strings.TrimSuffix(strings.TrimSpace(value), ")"))
+		if err != nil {
+			b.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, cron)
+	}
+	return all
 }

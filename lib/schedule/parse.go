@@ -11,8 +11,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
-// longestCron is in bytes: every value of every field written out in full fits.
-const longestCron = 512
+const (
+	longestCron  = 640 // bytes: every value of every field written out in full fits
+	mostRefusals = 3   // of one field: more say no more to a reader, and would let a list of rubbish cost time
+)
 
 // A field is one of a cron expression's positions; its order is that of six-field expressions.
 type field int
@@ -167,7 +169,10 @@ type parsedField struct {
 
 func (p *parsedField) parse(f field, token string) []error {
 	var errs []error
-	for _, item := range strings.Split(token, ",") {
+	for item := range strings.SplitSeq(token, ",") {
+		if len(errs) == mostRefusals {
+			break
+		}
 		if want := p.item(f, item); want != "" {
 			got := item
 			if item == "" {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -45,12 +46,12 @@ func (s Spec) Compile() (*Schedule, error) {
 	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
 
 	c := &Schedule{spec: s, end: endOfTime}
-	switch s.kinds() {
+	switch given := s.given(); len(given) {
 	case 0:
 		errs = append(errs, invalid.Missing("cron", `a cron expression such as "30 9 * * 1-5", or "every" or "at" instead`))
 	case 1:
 	default:
-		refuse("cron", s.Cron, `exactly one of "cron", "every" and "at"`)
+		refuse("", strings.Join(given, ", "), `exactly one of "cron", "every" and "at"`)
 	}
 
 	if s.Cron != "" {
@@ -108,15 +109,19 @@ func (s Spec) Compile() (*Schedule, error) {
 	return c, nil
 }
 
-// kinds counts how many of the three ways to say when are given.
-func (s Spec) kinds() int {
-	n := 0
-	for _, given := range [...]bool{s.Cron != "", s.Every != 0, s.At != nil} {
-		if given {
-			n++
-		}
+// given names those of the three ways to say when that the Spec holds.
+func (s Spec) given() []string {
+	var names []string
+	if s.Cron != "" {
+		names = append(names, "cron")
 	}
-	return n
+	if s.Every != 0 {
+		names = append(names, "every")
+	}
+	if s.At != nil {
+		names = append(names, "at")
+	}
+	return names
 }
 
 func wholeMilliseconds(d Duration) bool { return d.Std()%time.Millisecond == 0 }
