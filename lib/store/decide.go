@@ -3,12 +3,13 @@ package store
 import "time"
 
 // Decide is what every engine does with a Write, given what stands under the key of each op (Version 0 where nothing
-// does): it gives the new versions in the order of ops, and whether they are still to be written, or a *Conflict.
+// does): it sets versions, one per op, to the new ones, and tells whether they are still to be written, or gives a
+// *Conflict. Of what stands, it needs version and attempt; the conflict carries what it was given.
 //
 // apply is false, without a conflict, when an earlier try of this very call has done it already. A Write happens whole or
 // not at all, so one put that finds itself standing proves it for all: without that rule, a Write with a delete in it
 // could never be repeated, since the delete finds nothing the second time.
-func Decide(ops []Op, standing []Item) (versions []uint64, apply bool, conflict *Conflict) {
+func Decide(versions []uint64, ops []Op, standing []Item) (apply bool, conflict *Conflict) {
 	failed, done := -1, false
 	for i := range ops {
 		if ops[i].If.Holds(standing[i].Version) {
@@ -23,15 +24,15 @@ func Decide(ops []Op, standing []Item) (versions []uint64, apply bool, conflict 
 	if failed >= 0 && !done {
 		at := standing[failed]
 		at.Key = ops[failed].Key
-		return nil, false, &Conflict{Op: failed, Cond: ops[failed].If, Standing: at}
+		return false, &Conflict{Op: failed, Cond: ops[failed].If, Standing: at}
 	}
-	versions = make([]uint64, len(ops))
 	for i := range ops {
+		versions[i] = 0
 		if ops[i].Kind == Put {
 			versions[i] = ops[i].gives(standing[i], done)
 		}
 	}
-	return versions, !done, nil
+	return !done, nil
 }
 
 // isStanding tells whether what stands is the op's own work, and nobody has written after it.

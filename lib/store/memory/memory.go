@@ -174,7 +174,8 @@ func (s *Store) write(ops []store.Op) ([]uint64, error) {
 	for i := range ops {
 		standing[i] = s.standing(ops[i].Key)
 	}
-	versions, apply, conflict := store.Decide(ops, standing)
+	versions := make([]uint64, len(ops))
+	apply, conflict := store.Decide(versions, ops, standing)
 	if conflict != nil {
 		return nil, conflict
 	}

@@ -1,0 +1,118 @@
+package pebble
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// decider holds the conditions of requests against what stands; its slices are used again for each.
+type decider struct {
+	s        *Store
+	standing []store.Item
+	apply    []bool
+}
+
+// decide sets the verdicts of the request, and leaves in its batch what is to be written.
+func (d *decider) decide(r *request) {
+	d.standing = slices.Grow(d.standing[:0], len(r.ops))[:len(r.ops)]
+	if r.each {
+		d.decideEach(r)
+		return
+	}
+	for i := range r.ops {
+		if err := d.read(r, i, false); err != nil {
+			r.err = fmt.Errorf("read what stands: %w", err)
+			return
+		}
+	}
+	apply, conflict := store.Decide(r.versions, r.ops, d.standing)
+	if conflict != nil {
+		r.err = d.whole(r, conflict)
+		return
+	}
+	r.write = apply && !r.batch.Empty()
+	if r.write && r.guessed {
+		d.rebuild(r, func(int) bool { return true })
+	}
+}
+
+func (d *decider) decideEach(r *request) {
+	d.apply = slices.Grow(d.apply[:0], len(r.ops))[:len(r.ops)]
+	r.errs = make([]error, len(r.ops))
+	all := true
+	for i := range r.ops {
+		d.apply[i], r.errs[i] = d.decideOne(r, i)
+		all = all && d.apply[i]
+		if d.apply[i] {
+			r.write = true
+			r.happened++
+		}
+	}
+	if r.write && (!all || r.guessed) {
+		d.rebuild(r, func(i int) bool { return d.apply[i] })
+	}
+}
+
+func (d *decider) decideOne(r *request, i int) (apply bool, err error) {
+	if err := d.read(r, i, false); err != nil {
+		return false, fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
+	}
+	if r.expired > 0 {
+		seconds := store.ExpirySeconds(d.standing[i].Expires)
+		return seconds > 0 && seconds <= r.expired, nil
+	}
+	apply, conflict := store.Decide(r.versions[i:i+1], r.ops[i:i+1], d.standing[i:i+1])
+	if conflict != nil {
+		conflict.Op = i
+		return false, d.whole(r, conflict)
+	}
+	return apply, nil
+}
+
+// whole puts into the conflict all of what stands, which decisions do without.
+func (d *decider) whole(r *request, c *store.Conflict) error {
+	if err := d.read(r, c.Op, true); err != nil {
+		return fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
+	}
+	c.Standing = d.standing[c.Op]
+	return c
+}
+
+func (d *decider) read(r *request, i int, value bool) error {
+	h, v, err := d.s.load(r.keys[i], value)
+	if err != nil {
+		return damaged(r.ops[i].Key, err)
+	}
+	d.standing[i] = h.item(r.ops[i].Key, v)
+	return nil
+}
+
+// rebuild makes the batch again with only the ops that happen, and with the versions that the caller could not know.
+func (d *decider) rebuild(r *request, happens func(i int) bool) {
+	batch := d.s.db.NewBatchWithSize(r.batch.Len())
+	entries := r.batch.Reader()
+	for i := range r.ops {
+		if r.ops[i].Kind == store.Check {
+			continue
+		}
+		kind, key, raw, _, err := entries.Next()
+		must(err)
+		if !happens(i) {
+			continue
+		}
+		if kind != pebble.InternalKeyKindSet {
+			must(batch.Delete(key, nil))
+			continue
+		}
+		h, value, err := decode(raw)
+		must(err)
+		h.version = r.versions[i]
+		must(batch.Set(key, append(appendHeader(make([]byte, 0, maxHeader+len(value)), h), value...), nil))
+	}
+	must(r.batch.Close())
+	r.batch = batch
+}

@@ -1,0 +1,314 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// What Open and a failed engine give, besides the port's own errors.
+var (
+	// ErrLocked says that another process, or another Store in this one, has the folder open.
+	ErrLocked = errors.New("the store folder is in use by another Belfry")
+	// ErrFormat says that the folder is not one that this version can read: written by a newer one, or no store at all.
+	ErrFormat = errors.New("not a store that this version can open")
+	// ErrFailed says that the disk refused a write or a sync. What was under way then may or may not be there; the engine
+	// has written nothing since, and answers nothing more until it is opened again.
+	ErrFailed = errors.New("the store has stopped because its disk failed")
+)
+
+// Config is for Open.
+type Config struct {
+	Dir        string           // the folder, created when absent; it belongs to the store alone
+	FS         vfs.FS           // nil: the host's
+	Now        func() time.Time // the clock that expiry goes by; nil: time.Now
+	Logger     *slog.Logger     // nil: slog.Default()
+	CacheBytes int64            // blocks kept in memory; 0: 64 MiB
+	SweepEvery time.Duration    // between two passes over what has expired; 0: a minute
+
+	memTable uint64 // 0: 32 MiB; tests make it small so that little data reaches the disk's tables
+}
+
+// Store is a store.Store in a folder.
+type Store struct {
+	db   *pebble.DB
+	lock *pebble.Lock
+	log  *slog.Logger
+	now  func() time.Time
+
+	calls    sync.RWMutex // held for reading by every call under way
+	closed   atomic.Bool
+	requests chan *request // to the one goroutine that decides
+	acks     chan *request // from it, in the order of the log, to the one that waits for the disk
+
+	seed    maphash.Seed
+	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
+
+	failOnce sync.Once
+	failed   chan struct{} // closed when the disk has failed
+	failure  error         // set before failed is closed
+
+	stopSweep context.CancelFunc
+	sweeping  sync.WaitGroup
+	writing   sync.WaitGroup
+}
+
+var _ store.Store = (*Store)(nil)
+
+// format is what this version writes; the marker file holds it in decimal. It grows with any change that an older version
+// would misread, Pebble's own format included.
+const (
+	format     = 1
+	marker     = "BELFRY-STORE"
+	pebbleKind = pebble.FormatTableFormatV6
+)
+
+// Open opens the folder, or makes it.
+func Open(cfg Config) (*Store, error) {
+	if cfg.Dir == "" {
+		return nil, invalid.Missing("store", "a folder, as in pebble:///var/lib/belfry")
+	}
+	if cfg.FS == nil {
+		cfg.FS = vfs.Default
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = 64 << 20
+	}
+	if cfg.SweepEvery == 0 {
+		cfg.SweepEvery = time.Minute
+	}
+	if cfg.memTable == 0 {
+		cfg.memTable = 32 << 20
+	}
+	s, err := open(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", cfg.Dir, err)
+	}
+	return s, nil
+}
+
+func open(cfg Config) (_ *Store, err error) {
+	if err := makeDir(cfg.FS, cfg.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(cfg.Dir, cfg.FS)
+	if err != nil {
+		// A lock file that cannot be made is the folder's fault; what else goes wrong here is that somebody holds it.
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return nil, err
+		}
+		return nil, ErrLocked
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := checkFormat(cfg.FS, cfg.Dir); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		lock: lock, log: cfg.Logger, now: cfg.Now,
+		requests: make(chan *request, inFlight), acks: make(chan *request, inFlight),
+		seed: maphash.MakeSeed(), failed: make(chan struct{}),
+	}
+	if s.db, err = pebble.Open(cfg.Dir, s.options(cfg)); err != nil {
+		return nil, err
+	}
+	if s.broken() != nil {
+		return nil, errors.Join(s.broken(), s.db.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopSweep = cancel
+	s.writing.Go(s.decideAll)
+	s.writing.Go(s.awaitAll)
+	s.sweeping.Go(func() { s.sweepLoop(ctx, cfg.SweepEvery) })
+	return s, nil
+}
+
+func (s *Store) options(cfg Config) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          cfg.FS,
+		Lock:                        s.lock,
+		CacheSize:                   cfg.CacheBytes,
+		FormatMajorVersion:          pebbleKind,
+		Logger:                      pebbleLog{s},
+		MemTableSize:                cfg.memTable,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       32,
+		BlockPropertyCollectors:     []func() pebble.BlockPropertyCollector{newExpiryCollector},
+	}
+	// A damaged block refuses the reads that need it, and only those: the rest of the store still answers.
+	o.EventListener = &pebble.EventListener{
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.log.Error("the store's data are damaged", "path", info.Path, "error", info.Details)
+		},
+		BackgroundError: func(err error) { s.log.Error("the store's background work failed", "error", err) },
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	return o
+}
+
+// Skew is 0: the store's clock is this host's.
+func (s *Store) Skew() time.Duration { return 0 }
+
+// Failed is closed when the disk has failed: the program should say so and end, since no call will succeed any more.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Close waits for calls under way, writes what is only in the log into tables, so that the next Open has nothing to replay,
+// and releases the folder.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.stopSweep()
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	s.sweeping.Wait()
+	close(s.requests)
+	s.writing.Wait()
+	if err := s.broken(); err != nil {
+		// Pebble may hold its locks for ever after a failed write, so closing it could hang: the process should end, and
+		// until it does, the folder stays locked.
+		return fmt.Errorf("close the store: %w", err)
+	}
+	if err := errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close()); err != nil {
+		return fmt.Errorf("close the store: %w", err)
+	}
+	return nil
+}
+
+// enter begins a call: it is refused on a closed or failed store, and counted until leave.
+func (s *Store) enter(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	s.calls.RLock()
+	err := ctx.Err()
+	if s.closed.Load() {
+		err = store.ErrClosed
+	} else if broken := s.broken(); broken != nil {
+		err = broken
+	}
+	if err != nil {
+		s.calls.RUnlock()
+	}
+	return err
+}
+
+func (s *Store) leave() { s.calls.RUnlock() }
+
+// makeDir makes the folder durable as well: without a sync of its parents, a power cut could take the whole store with all
+// that it had acknowledged.
+func makeDir(fsys vfs.FS, dir string) error {
+	var made []string
+	for d := dir; ; d = fsys.PathDir(d) {
+		if info, err := fsys.Stat(d); err == nil {
+			if !info.IsDir() {
+				return fmt.Errorf("%s is a file, want a folder", d)
+			}
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		made = append(made, d)
+		if d == fsys.PathDir(d) {
+			break
+		}
+	}
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range made {
+		if err := syncDir(fsys, fsys.PathDir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(fsys vfs.FS, dir string) error {
+	f, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// checkFormat reads the marker, or writes it into a new folder before Pebble writes anything there: so a folder with tables
+// and no marker is none of ours.
+func checkFormat(fsys vfs.FS, dir string) error {
+	path := fsys.PathJoin(dir, marker)
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeFormat(fsys, dir, path)
+	}
+	if err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, 64))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	found, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	switch {
+	case err != nil || found < 1:
+		return fmt.Errorf("%w: its marker %s holds %q, want a number", ErrFormat, marker, raw)
+	case found > format:
+		return fmt.Errorf("%w: it has format %d, written by a newer Belfry, and this one knows formats up to %d: "+
+			"use the newer version", ErrFormat, found, format)
+	}
+	return nil
+}
+
+func makeFormat(fsys vfs.FS, dir, path string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "MANIFEST-") {
+			return fmt.Errorf("%w: it holds tables, but no marker %s: want an empty folder, or a store's", ErrFormat, marker)
+		}
+	}
+	f, err := fsys.Create(path+".new", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, strconv.Itoa(format)+"\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
+}
