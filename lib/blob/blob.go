@@ -1,0 +1,172 @@
+// Package blob keeps what is too large for a record: payloads, results and logs, in a bucket of gocloud.dev/blob.
+//
+// A blob is written once and never changed. Its key, which the record holds, names the tenant, the day after which the blob
+// may go, and the hash of its content: a read gives exactly what was put under that key, or an error. What Put has
+// acknowledged is durable (P1); package blob/local has the bucket that keeps this on a file system. A delete is cleanup and
+// may be undone by a power cut.
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// MaxBytes is the size of the largest blob. Reads hold one whole in memory, and never more.
+const MaxBytes = 8 << 20
+
+const putTries = 5
+
+// What a caller decides on.
+var (
+	// ErrNotFound says that no blob of this tenant has the key.
+	ErrNotFound = errors.New("no such blob")
+	// ErrExists says that another content stands under the same Ref. It was not touched.
+	ErrExists = errors.New("another blob stands there")
+	// ErrCorrupt says that what was read is not what was put.
+	ErrCorrupt = errors.New("the blob is damaged")
+)
+
+// Bucket is where the blobs of all tenants lie. Its methods may be called concurrently.
+type Bucket struct {
+	bucket *blob.Bucket
+}
+
+// New takes over a bucket whose driver honours IfNotExist atomically and is durable when a write was closed.
+func New(bucket *blob.Bucket) *Bucket { return &Bucket{bucket: bucket} }
+
+// Close ends the bucket. What was put stays.
+func (b *Bucket) Close() error { return b.bucket.Close() }
+
+// Put writes a blob where none stands and gives its key. Putting the same content again gives the same key, so that a Put
+// whose answer was lost may be repeated; another content gives ErrExists. After any other error the blob may stand there.
+func (b *Bucket) Put(ctx context.Context, ref Ref, data []byte) (key string, err error) {
+	name, err := ref.name()
+	if err != nil {
+		return "", err
+	}
+	if len(data) > MaxBytes {
+		return "", invalid.Field(string(ref.Kind), strconv.Itoa(len(data))+" bytes", fmt.Sprintf("at most %d bytes", MaxBytes))
+	}
+	for range putTries {
+		// Asked here, because not every driver does.
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		err = b.bucket.WriteAll(ctx, name, data, &blob.WriterOptions{
+			ContentType: "application/octet-stream",
+			IfNotExist:  true,
+		})
+		if err == nil {
+			return keyOf(name, data), nil
+		}
+		// What is said where an object stands differs between services.
+		if code := gcerrors.Code(err); code != gcerrors.FailedPrecondition && code != gcerrors.AlreadyExists {
+			return "", fmt.Errorf("put blob %s: %w", name, err)
+		}
+		var stands []byte
+		stands, err = b.read(ctx, name)
+		switch {
+		case err == nil && bytes.Equal(stands, data):
+			return keyOf(name, data), nil
+		case err == nil:
+			return "", fmt.Errorf("put blob %s: %w", name, ErrExists)
+		case !errors.Is(err, ErrNotFound):
+			return "", fmt.Errorf("put blob %s: read what stands there: %w", name, err)
+		}
+		// It was deleted in between.
+	}
+	return "", fmt.Errorf("put blob %s: %d times something stood there and was gone when read: %w", name, putTries, err)
+}
+
+// Get reads the blob of a key. A key of another tenant gives ErrNotFound.
+func (b *Bucket) Get(ctx context.Context, tenant, key string) ([]byte, error) {
+	name, sum, err := splitKey(tenant, key)
+	if err != nil {
+		return nil, fmt.Errorf("get blob: %w", err)
+	}
+	data, err := b.read(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("get blob %s: %w", name, err)
+	}
+	if sumOf(data) != sum {
+		return nil, fmt.Errorf("get blob %s: %d bytes of another hash: %w", name, len(data), ErrCorrupt)
+	}
+	return data, nil
+}
+
+// Delete removes the blob of a key; one that is gone already is no error. A key of another tenant gives ErrNotFound.
+func (b *Bucket) Delete(ctx context.Context, tenant, key string) error {
+	name, _, err := splitKey(tenant, key)
+	if err != nil {
+		return fmt.Errorf("delete blob: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.bucket.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return fmt.Errorf("delete blob %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteExpired removes up to max blobs whose day of expiry lies before the day of now, in UTC, the oldest first, and tells
+// how many went, also when it ends with an error. Fewer than max and no error: there are no more.
+func (b *Bucket) DeleteExpired(ctx context.Context, now time.Time, max int) (n int, err error) {
+	list := b.bucket.List(&blob.ListOptions{Prefix: root})
+	for n < max {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		object, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, fmt.Errorf("list expired blobs: %w", err)
+		}
+		if !expired(object.Key, now) {
+			return n, nil
+		}
+		err = b.bucket.Delete(ctx, object.Key)
+		if gcerrors.Code(err) == gcerrors.NotFound {
+			continue // another sweep was faster
+		}
+		if err != nil {
+			return n, fmt.Errorf("delete expired blob %s: %w", object.Key, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (b *Bucket) read(ctx context.Context, name string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r, err := b.bucket.NewReader(ctx, name, nil)
+	if err != nil {
+		if gcerrors.Code(err) == gcerrors.NotFound {
+			return nil, ErrNotFound
+		}
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)
+	}
+	return data, nil
+}

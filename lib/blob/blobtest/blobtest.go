@@ -1,0 +1,325 @@
+// Package blobtest is the conformance suite of blob buckets. Every engine passes it unmodified.
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+var today = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// Run runs the suite. Open gives a bucket in which this subtest finds no blobs; the suite closes it.
+func Run(t *testing.T, open func(t *testing.T) *blob.Bucket) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, b *blob.Bucket)
+	}{
+		{"what_is_put_is_got", putGet},
+		{"sizes_up_to_the_limit", sizes},
+		{"P9_putting_again_gives_the_same_key", again},
+		{"another_content_is_refused", refused},
+		{"one_of_many_concurrent_puts_wins", race},
+		{"P12_a_tenant_sees_only_its_own", apart},
+		{"names_that_differ_in_case_are_two", letterCase},
+		{"bad_names_are_refused", badRefs},
+		{"bad_keys_are_refused", badKeys},
+		{"deleting_is_idempotent", deleting},
+		{"expired_blobs_go_and_no_others", expiry},
+		{"expired_blobs_go_in_portions", portions},
+		{"an_ended_context_is_obeyed", ended},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t)
+			t.Cleanup(func() {
+				if err := b.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			c.test(t, b)
+		})
+	}
+}
+
+func ref(id string) blob.Ref {
+	return blob.Ref{Tenant: "acme", Kind: blob.Payload, ID: id, Expires: today.AddDate(0, 0, 30)}
+}
+
+func put(t *testing.T, b *blob.Bucket, r blob.Ref, data string) string {
+	t.Helper()
+	key, err := b.Put(t.Context(), r, []byte(data))
+	if err != nil {
+		t.Fatalf("put: %v", err)
+	}
+	return key
+}
+
+// holds tells that a key gives a content.
+func holds(t *testing.T, b *blob.Bucket, tenant, key, want string) {
+	t.Helper()
+	got, err := b.Get(t.Context(), tenant, key)
+	if err != nil || string(got) != want {
+		t.Errorf("get %s gave %.40q, %v, want %.40q", key, got, err, want)
+	}
+}
+
+func gone(t *testing.T, b *blob.Bucket, tenant, key string) {
+	t.Helper()
+	if got, err := b.Get(t.Context(), tenant, key); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("get %s gave %.40q, %v, want ErrNotFound", key, got, err)
+	}
+}
+
+func putGet(t *testing.T, b *blob.Bucket) {
+	want := map[string]string{}
+	for _, kind := range []blob.Kind{blob.Payload, blob.Result, blob.Log} {
+		for _, id := range []string{"a", "daily-report~0mi8xk2p0~0123456789abc", "_.~-", "a.attrs", "a..b"} {
+			r := ref(id)
+			r.Kind = kind
+			data := fmt.Sprintf("%s of %s \x00\xff\r\n", kind, id)
+			want[put(t, b, r, data)] = data
+		}
+	}
+	if len(want) != 15 {
+		t.Errorf("15 blobs have %d keys", len(want))
+	}
+	for key, data := range want {
+		holds(t, b, "acme", key, data)
+	}
+}
+
+func sizes(t *testing.T, b *blob.Bucket) {
+	holds(t, b, "acme", put(t, b, ref("empty"), ""), "")
+	large := strings.Repeat("belfry! ", blob.MaxBytes/8)
+	holds(t, b, "acme", put(t, b, ref("large"), large), large)
+	if _, err := b.Put(t.Context(), ref("larger"), []byte(large+"!")); len(invalid.All(err)) != 1 {
+		t.Errorf("a blob over the limit gave %v, want an invalid field", err)
+	}
+}
+
+func again(t *testing.T, b *blob.Bucket) {
+	key := put(t, b, ref("x"), "content")
+	if repeated := put(t, b, ref("x"), "content"); repeated != key {
+		t.Errorf("the second put gave key %s, the first %s", repeated, key)
+	}
+	holds(t, b, "acme", key, "content")
+}
+
+func refused(t *testing.T, b *blob.Bucket) {
+	key := put(t, b, ref("x"), "content")
+	for _, other := range []string{"another", "", "content and more"} {
+		if _, err := b.Put(t.Context(), ref("x"), []byte(other)); !errors.Is(err, blob.ErrExists) {
+			t.Errorf("putting %q gave %v, want ErrExists", other, err)
+		}
+	}
+	holds(t, b, "acme", key, "content")
+}
+
+func race(t *testing.T, b *blob.Bucket) {
+	for round := range 10 {
+		r := ref(fmt.Sprint("x", round))
+		var mu sync.Mutex
+		won := map[string]string{}
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 8 {
+			all.Go(func() {
+				data := strings.Repeat(fmt.Sprint(i), 1000)
+				<-start
+				key, err := b.Put(context.WithoutCancel(t.Context()), r, []byte(data))
+				if errors.Is(err, blob.ErrExists) {
+					return
+				}
+				if err != nil {
+					t.Errorf("put: %v", err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				won[key] = data
+			})
+		}
+		close(start)
+		all.Wait()
+		if len(won) != 1 {
+			t.Fatalf("%d of 8 concurrent puts won, want 1", len(won))
+		}
+		for key, data := range won {
+			holds(t, b, "acme", key, data)
+		}
+	}
+}
+
+func apart(t *testing.T, b *blob.Bucket) {
+	mine, theirs := ref("x"), ref("x")
+	theirs.Tenant = "acme2"
+	myKey, theirKey := put(t, b, mine, "mine"), put(t, b, theirs, "theirs")
+	holds(t, b, "acme", myKey, "mine")
+	holds(t, b, "acme2", theirKey, "theirs")
+	gone(t, b, "acme2", myKey)
+	gone(t, b, "", myKey)
+	if err := b.Delete(t.Context(), "acme2", myKey); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("deleting the blob of another gave %v, want ErrNotFound", err)
+	}
+	holds(t, b, "acme", myKey, "mine")
+}
+
+func letterCase(t *testing.T, b *blob.Bucket) {
+	keys := map[string]string{}
+	for _, tenant := range []string{"acme", "Acme", "ACME"} {
+		for _, id := range []string{"run", "Run", strings.Repeat("R", 192)} {
+			r := ref(id)
+			r.Tenant = tenant
+			keys[put(t, b, r, tenant+id)] = tenant
+		}
+	}
+	for key, tenant := range keys {
+		if _, err := b.Get(t.Context(), tenant, key); err != nil {
+			t.Errorf("get: %v", err)
+		}
+	}
+	if len(keys) != 9 {
+		t.Errorf("9 blobs have %d keys", len(keys))
+	}
+}
+
+func badRefs(t *testing.T, b *blob.Bucket) {
+	for field, change := range map[string][]func(*blob.Ref){
+		"tenant": {
+			func(r *blob.Ref) { r.Tenant = "" },
+			func(r *blob.Ref) { r.Tenant = ".." },
+			func(r *blob.Ref) { r.Tenant = "a/b" },
+			func(r *blob.Ref) { r.Tenant = "a\n" },
+			func(r *blob.Ref) { r.Tenant = strings.Repeat("a", 129) },
+		},
+		"kind": {
+			func(r *blob.Ref) { r.Kind = "" },
+			func(r *blob.Ref) { r.Kind = "other" },
+		},
+		"id": {
+			func(r *blob.Ref) { r.ID = "" },
+			func(r *blob.Ref) { r.ID = "." },
+			func(r *blob.Ref) { r.ID = "../acme2" },
+			func(r *blob.Ref) { r.ID = "a#b" },
+			func(r *blob.Ref) { r.ID = "a\x00" },
+			func(r *blob.Ref) { r.ID = strings.Repeat("a", 193) },
+		},
+		"expires": {
+			func(r *blob.Ref) { r.Expires = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		},
+	} {
+		for i, c := range change {
+			r := ref("x")
+			c(&r)
+			_, err := b.Put(t.Context(), r, []byte("x"))
+			if fields := invalid.All(err); len(fields) != 1 || fields[0].Field != field {
+				t.Errorf("%s %d: put gave %v, want that field named", field, i, err)
+			}
+		}
+	}
+}
+
+func badKeys(t *testing.T, b *blob.Bucket) {
+	key := put(t, b, ref("x"), "content")
+	name, sum, _ := strings.Cut(key, "#")
+	for _, bad := range []string{
+		"", name, name + "#", name + "#" + sum[1:], "c" + key, "/" + key, "b/../" + key[2:],
+		strings.Replace(key, "acme", "acme/../acme", 1), strings.Replace(key, "payload", "other", 1), key + "#" + sum,
+	} {
+		if _, err := b.Get(t.Context(), "acme", bad); len(invalid.All(err)) != 1 {
+			t.Errorf("get %q gave %v, want an invalid field", bad, err)
+		}
+		if err := b.Delete(t.Context(), "acme", bad); len(invalid.All(err)) != 1 {
+			t.Errorf("delete %q gave %v, want an invalid field", bad, err)
+		}
+	}
+	flipped := []byte(sum)
+	flipped[0] ^= 1
+	if got, err := b.Get(t.Context(), "acme", name+"#"+string(flipped)); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("get with another hash gave %q, %v, want ErrCorrupt", got, err)
+	}
+}
+
+func deleting(t *testing.T, b *blob.Bucket) {
+	key, other := put(t, b, ref("x"), "content"), put(t, b, ref("y"), "other")
+	for range 2 {
+		if err := b.Delete(t.Context(), "acme", key); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+		gone(t, b, "acme", key)
+	}
+	holds(t, b, "acme", other, "other")
+	holds(t, b, "acme", put(t, b, ref("x"), "new content"), "new content")
+}
+
+func expiry(t *testing.T, b *blob.Bucket) {
+	keys := map[string]string{}
+	for name, expires := range map[string]time.Time{
+		"never":           {},
+		"last year":       today.AddDate(-1, 0, 0),
+		"yesterday":       today.AddDate(0, 0, -1),
+		"earlier today":   today.Add(-time.Hour),
+		"tomorrow":        today.AddDate(0, 0, 1),
+		"in ten years":    today.AddDate(10, 0, 0),
+		"yesterday there": time.Date(2026, 11, 21, 1, 0, 0, 0, time.FixedZone("", 2*3600)), // the 20th in UTC
+	} {
+		for _, tenant := range []string{"acme", "zebra"} {
+			r := blob.Ref{Tenant: tenant, Kind: blob.Log, ID: strings.ReplaceAll(name, " ", "_"), Expires: expires}
+			keys[tenant+" "+name] = put(t, b, r, name)
+		}
+	}
+	n, err := b.DeleteExpired(t.Context(), today, 100)
+	if err != nil || n != 6 {
+		t.Errorf("deleted %d, %v, want 6", n, err)
+	}
+	for name, key := range keys {
+		tenant, when, _ := strings.Cut(name, " ")
+		switch when {
+		case "last year", "yesterday", "yesterday there":
+			gone(t, b, tenant, key)
+		default:
+			holds(t, b, tenant, key, when)
+		}
+	}
+}
+
+func portions(t *testing.T, b *blob.Bucket) {
+	for i := range 25 {
+		r := ref(fmt.Sprint(i))
+		r.Expires = today.AddDate(0, 0, -1-i%3)
+		put(t, b, r, "old")
+	}
+	for _, want := range []int{10, 10, 5, 0} {
+		if n, err := b.DeleteExpired(t.Context(), today, 10); err != nil || n != want {
+			t.Fatalf("deleted %d, %v, want %d", n, err, want)
+		}
+	}
+}
+
+func ended(t *testing.T, b *blob.Bucket) {
+	key := put(t, b, ref("x"), "content")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Put(ctx, ref("y"), bytes.Repeat([]byte("y"), 100)); err == nil {
+		t.Error("put under an ended context succeeded")
+	}
+	if n, err := b.DeleteExpired(ctx, today.AddDate(1, 0, 0), 10); err == nil {
+		t.Errorf("deleting %d expired under an ended context succeeded", n)
+	}
+	if _, err := b.Get(ctx, "acme", key); err == nil {
+		t.Error("get under an ended context succeeded")
+	}
+	if err := b.Delete(ctx, "acme", key); err == nil {
+		t.Error("delete under an ended context succeeded")
+	}
+	holds(t, b, "acme", key, "content")
+}
