@@ -38,7 +38,11 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
 	if err := cmd.Start(); err != nil {
-		f := failed(KindStart, err, "start %s: %v", e.Argv[0], err)
+		where := ""
+		if e.Dir != "" {
+			where = " in " + e.Dir // the system's error does not tell a missing folder from a missing program
+		}
+		f := failed(KindStart, err, "start %s%s: %v", e.Argv[0], where, err)
 		f.Permanent = !startMayWorkLater(err)
 		return Result{}, f
 	}

@@ -96,13 +96,10 @@ func boundedWait(wait time.Duration) time.Duration {
 func oneLine(text string, limit int) string {
 	cut := len(text) > limit
 	if cut {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit-- // not through a letter
+		}
 		text = text[:limit]
-		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
-			text = text[:len(text)-1]
-		}
-		if last, size := utf8.DecodeLastRuneInString(text); last == utf8.RuneError && size == 1 {
-			text = text[:len(text)-1]
-		}
 	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

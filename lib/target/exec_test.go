@@ -1,0 +1,203 @@
+//go:build unix
+
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func shell(script string) Spec { return Spec{Exec: &Exec{Argv: []string{"sh", "-c", script}}} }
+
+func TestExecGetsPayloadEnvironmentAndDir(t *testing.T) {
+	t.Setenv("LEAKED", "from the worker")
+	s := newSet(t, func(c *Config) {
+		c.BaseEnv = append(c.BaseEnv, "INHERITED=yes", "COLOUR=base", "BELFRY_STORE=dynamodb://secret", "BELFRY_IDEMPOTENCY_KEY=stale")
+	})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := shell(`cat; pwd -P; env | grep -E '^(BELFRY_|INHERITED|COLOUR|LEAKED)' | sort; echo oops >&2`)
+	spec.Exec.Dir, spec.Exec.Env = dir, map[string]string{"COLOUR": "job"}
+	var log bytes.Buffer
+	call := testCall()
+	call.Payload = []byte("payload\n")
+	call.Log = &log
+
+	facts := "BELFRY_ATTEMPT=2\nBELFRY_FENCE=5\nBELFRY_IDEMPOTENCY_KEY=run-1\nBELFRY_JOB=report\nBELFRY_NOMINAL_TIME=2026-11-21T12:00:00Z\nBELFRY_RUN=run-1\n"
+	want := "payload\n" + dir + "\n" + facts + "COLOUR=job\nINHERITED=yes\n"
+	got, err := s.Call(t.Context(), spec, call)
+	if err != nil || string(got.Body) != want || got.ContentType != "text/plain; charset=utf-8" {
+		t.Fatalf("got %v, %q\n%s\nwant\n%s", err, got.ContentType, got.Body, want)
+	}
+	if !strings.Contains(log.String(), "payload\n") || !strings.Contains(log.String(), "oops\n") {
+		t.Errorf("the log lacks an output: %q", log.String())
+	}
+
+	call.AtMostOnce = true
+	got, err = s.Call(t.Context(), spec, call)
+	if err != nil || strings.Contains(string(got.Body), "IDEMPOTENCY") || !strings.Contains(string(got.Body), "BELFRY_FENCE=5") {
+		t.Errorf("at most once: %v\n%s", err, got.Body)
+	}
+}
+
+func TestExecNeedsPermission(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	s := newSet(t, func(c *Config) { c.AllowExec = false })
+	_, err := s.Call(t.Context(), shell("touch "+marker), testCall())
+	if !errors.Is(err, ErrNotHere) || !strings.Contains(err.Error(), "--allow-exec") {
+		t.Errorf("got %v, want ErrNotHere that names the flag", err)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("it ran")
+	}
+}
+
+func TestExecEndsAreClassified(t *testing.T) {
+	notExecutable := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(notExecutable, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(argv ...string) Spec { return Spec{Exec: &Exec{Argv: argv, PermanentExitCodes: []int{64, 78}}} }
+	inDir := at("true")
+	inDir.Exec.Dir = filepath.Join(t.TempDir(), "gone")
+	for name, c := range map[string]struct {
+		spec      Spec
+		kind      string
+		permanent bool
+		says      string
+	}{
+		"exit code":           {at("sh", "-c", "echo first >&2; echo disk full >&2; exit 3"), KindExit, false, "exit code 3: first disk full"},
+		"listed exit code":    {at("sh", "-c", "exit 78"), KindExit, true, "78"},
+		"signal":              {at("sh", "-c", "kill -SEGV $$"), KindSignal, false, "segmentation"},
+		"bare name not found": {at("no-such-program-here"), KindStart, true, "PATH"},
+		"path not found":      {at("/no/such/program"), KindStart, true, "/no/such/program"},
+		"not executable":      {at(notExecutable), KindStart, true, "permission"},
+		"no such dir":         {inDir, KindStart, true, "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newSet(t, nil).Call(t.Context(), c.spec, testCall())
+			if f := wantFailure(t, err, c.kind, c.permanent); !strings.Contains(f.Message, c.says) {
+				t.Errorf("got %q, want it to say %q", f.Message, c.says)
+			}
+		})
+	}
+}
+
+func TestExecLooksInTheJobsOwnPath(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ours"), []byte("#!/bin/sh\necho found\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Exec: &Exec{Argv: []string{"ours"}, Env: map[string]string{"PATH": ".:" + dir}}}
+	if got, err := newSet(t, nil).Call(t.Context(), spec, testCall()); err != nil || string(got.Body) != "found\n" {
+		t.Errorf("got %q, %v", got.Body, err)
+	}
+}
+
+func TestExecMayIgnoreItsInput(t *testing.T) {
+	call := testCall()
+	call.Payload = make([]byte, 1<<20) // more than a pipe holds
+	if _, err := newSet(t, nil).Call(t.Context(), shell("exec true"), call); err != nil {
+		t.Fatalf("a process that does not read its input failed: %v", err)
+	}
+}
+
+func TestP11_exec_output_is_bounded(t *testing.T) {
+	got, err := newSet(t, nil).Call(t.Context(), shell("head -c 3000000 /dev/zero"), testCall())
+	if err != nil || len(got.Body) != MaxResultBytes || !got.Truncated {
+		t.Fatalf("got %d bytes, truncated %t, %v", len(got.Body), got.Truncated, err)
+	}
+}
+
+// goneSoon waits for a process that was killed to be gone or a zombie that nobody has collected yet.
+func goneSoon(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return
+		}
+		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("process %d still runs", pid)
+}
+
+func pidsIn(t *testing.T, text string) (pids []int) {
+	t.Helper()
+	for _, word := range strings.Fields(text) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatalf("no process told its number: %q", text)
+	}
+	return pids
+}
+
+func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
+	for name, script := range map[string]string{
+		"obedient":                      `sleep 60 & echo $$ $!; echo ready; wait`,
+		"deaf to SIGTERM":               `trap "" TERM; sleep 60 & echo $$ $!; echo ready; wait`,
+		"leader ends, child is deaf":    `(trap "" TERM; exec sleep 60) & echo $$ $!; sleep 0.1; echo ready; wait`,
+		"child without the output pipe": `(trap "" TERM; exec sleep 60 >/dev/null 2>&1) & echo $$ $!; sleep 0.1; echo ready; wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, log := newSet(t, nil), watch("ready")
+			call := testCall()
+			call.Log = log
+			ctx, end := timedOut()
+			go func() { <-log.seen; end() }()
+			_, err := s.Call(ctx, shell(script), call)
+			wantFailure(t, err, KindTimeout, false)
+			for _, pid := range pidsIn(t, log.String()) {
+				goneSoon(t, pid)
+			}
+		})
+	}
+}
+
+func TestExecHasAGraceToEndInOrder(t *testing.T) {
+	s := newSet(t, func(c *Config) { c.Grace = 10 * time.Second })
+	log := watch("ready")
+	call := testCall()
+	call.Log = log
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-log.seen; cancel() }()
+	_, err := s.Call(ctx, shell(`trap 'echo in order; exit 0' TERM; echo ready; while :; do sleep 0.02; done`), call)
+	wantCancelled(t, err)
+	if !strings.Contains(log.String(), "in order") {
+		t.Errorf("the process was not asked before it was killed: %q", log.String())
+	}
+}
+
+func TestExecIsNotHeldByWhatHoldsItsPipe(t *testing.T) {
+	log := watch("started")
+	call := testCall()
+	call.Log = log
+	got, err := newSet(t, nil).Call(t.Context(), shell(`sleep 60 & echo $!; echo started`), call)
+	if err != nil || !strings.Contains(string(got.Body), "started") {
+		t.Fatalf("got %q, %v; want success: the process itself ended well", got.Body, err)
+	}
+	for _, pid := range pidsIn(t, string(got.Body)) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Errorf("the background process %d did not live on: %v", pid, err)
+		}
+	}
+	if !strings.Contains(log.String(), "holds its output") {
+		t.Errorf("the log does not say why the output may be short: %q", log.String())
+	}
+}
