@@ -104,7 +104,8 @@ func TestP1_Fault50_a_put_is_synced_with_every_directory_before_its_answer(t *te
 func TestP1_Fault49_a_failed_sync_is_no_acknowledgement(t *testing.T) {
 	for failing := 1; ; failing++ {
 		d := &disk{}
-		b := start(t, d, t.TempDir())
+		dir := t.TempDir()
+		b := start(t, d, dir)
 		d.calls, d.fail = 0, failing
 		_, err := b.Put(t.Context(), report, []byte("content"))
 		if err == nil {
@@ -115,6 +116,9 @@ func TestP1_Fault49_a_failed_sync_is_no_acknowledgement(t *testing.T) {
 		}
 		if !errors.Is(err, errDisk) && !strings.Contains(err.Error(), errDisk.Error()) {
 			t.Fatalf("put gave %v, want the disk's error", err)
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, "b/*/*/*/*/*")); err != nil || left != nil {
+			t.Fatalf("the put whose sync %d failed left %q, %v", failing, left, err)
 		}
 		d.fail = 0
 		d.contents = nil
