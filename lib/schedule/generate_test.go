@@ -74,7 +74,7 @@ func generate(r *rand.Rand, around int64, loc *time.Location, seconds bool) expr
 			return valueOf[f](near())
 		}
 		chosen := map[int]bool{}
-		switch a, b := pick(), pick(); r.IntN(5) {
+		switch a, b := pick(), pick(); r.IntN(6) {
 		case 0, 1:
 			e.tokens[f], chosen[a] = fmt.Sprint(a), true
 		case 2:
@@ -90,6 +90,12 @@ func generate(r *rand.Rand, around int64, loc *time.Location, seconds bool) expr
 			step := 1 + r.IntN(spec.last-spec.first+1)
 			e.tokens[f] = fmt.Sprintf("*/%d", step)
 			for v := spec.first; v <= spec.last; v += step {
+				chosen[v] = true
+			}
+		case 5:
+			step := 1 + r.IntN(spec.last-spec.first+1)
+			e.tokens[f] = fmt.Sprintf("%d/%d", a, step)
+			for v := a; v <= spec.last; v += step {
 				chosen[v] = true
 			}
 		}

@@ -211,15 +211,12 @@ func (p *parsedField) item(f field, item string) (want string) {
 			if last, ok = spec.value(f, to); !ok {
 				return spec.want(f) + " at both ends of the range"
 			}
-			if first == 7 && last < 7 {
-				first = 0
-			}
 			if last < first {
-				return "a range that runs upwards, or two: " + spec.wrapped(first, last)
+				return "a range that runs upwards: " + spec.upwards(first, last)
 			}
 		case stepped:
-			if first == 7 {
-				first = 0
+			if f == dayOfWeek {
+				first %= 7
 			}
 		default:
 			last = first
@@ -314,13 +311,16 @@ func (s *fieldSpec) want(f field) string {
 	}
 }
 
-// wrapped shows how to write a range that was meant to run over the field's end.
-func (s *fieldSpec) wrapped(first, last int) string {
+// upwards shows how to write a range that was meant to run over the field's end.
+func (s *fieldSpec) upwards(first, last int) string {
 	run := func(from, to int) string {
 		if from == to {
 			return strconv.Itoa(from)
 		}
 		return fmt.Sprintf("%d-%d", from, to)
+	}
+	if first > s.last { // a Sunday written 7
+		return fmt.Sprintf("%q", run(s.first, last))
 	}
 	return fmt.Sprintf("%q", run(first, s.last)+","+run(s.first, last))
 }
