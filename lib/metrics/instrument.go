@@ -1,0 +1,197 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what a family measures.
+type Kind string
+
+// The kinds.
+const (
+	KindCounter   Kind = "counter"
+	KindGauge     Kind = "gauge"
+	KindHistogram Kind = "histogram"
+)
+
+// Other is the value of a label under which all values are counted that it does not declare. So no input, however wild, can
+// grow the number of series.
+const Other = "other"
+
+// Label is one dimension of a family, with all the values that it can take beside Other.
+type Label struct {
+	Name   string
+	Values []string
+}
+
+// Family is one metric: its name, what it means and along which labels it is split.
+type Family struct {
+	Name   string // as Prometheus wants it, with the unit as suffix
+	Kind   Kind
+	Help   string // one sentence
+	Labels []Label
+	Bounds []time.Duration // of a histogram: upper bounds of its buckets, ascending
+}
+
+// series is how many combinations of label values there are.
+func (f *Family) series() int {
+	n := 1
+	for _, l := range f.Labels {
+		n *= len(l.Values) + 1
+	}
+	return n
+}
+
+// index is the place of a combination of label values. What is not declared, or left out, is Other.
+func (f *Family) index(values []string) int {
+	at := 0
+	for i, l := range f.Labels {
+		n := len(l.Values)
+		if i < len(values) {
+			if found := slices.Index(l.Values, values[i]); found >= 0 {
+				n = found
+			}
+		}
+		at = at*(len(l.Values)+1) + n
+	}
+	return at
+}
+
+// values is the combination at a place, and whether it is declared, without Other in it.
+func (f *Family) values(at int) (values []string, declared bool) {
+	values = make([]string, len(f.Labels))
+	declared = true
+	for i, l := range slices.Backward(f.Labels) {
+		n := at % (len(l.Values) + 1)
+		at /= len(l.Values) + 1
+		if n == len(l.Values) {
+			values[i], declared = Other, false
+		} else {
+			values[i] = l.Values[n]
+		}
+	}
+	return values, declared
+}
+
+// Sample is one series of a family at a moment.
+type Sample struct {
+	Values    []string // of the labels, in their order
+	Value     float64  // of a counter or gauge
+	Histogram Histo    // of a histogram
+}
+
+// Histo is a histogram at a moment.
+type Histo struct {
+	Count   uint64
+	Sum     time.Duration
+	Buckets []uint64 // how many were at most Bounds[i], as Prometheus counts; those beyond the last are only in Count
+}
+
+// Counter only grows.
+type Counter struct {
+	family Family
+	counts []atomic.Uint64
+}
+
+// Inc adds one to the series of the label values.
+func (c *Counter) Inc(values ...string) { c.counts[c.family.index(values)].Add(1) }
+
+// Add adds n, which nothing below zero changes.
+func (c *Counter) Add(n int, values ...string) {
+	if n > 0 {
+		c.counts[c.family.index(values)].Add(uint64(n))
+	}
+}
+
+// Value is the count of the series now.
+func (c *Counter) Value(values ...string) uint64 { return c.counts[c.family.index(values)].Load() }
+
+func (c *Counter) samples(time.Time) (all []Sample) {
+	for i := range c.counts {
+		values, declared := c.family.values(i)
+		if n := c.counts[i].Load(); n > 0 || declared {
+			all = append(all, Sample{Values: values, Value: float64(n)})
+		}
+	}
+	return all
+}
+
+// Gauge is a value as last measured.
+type Gauge struct {
+	family Family
+	bits   []atomic.Uint64 // math.Float64bits
+}
+
+// Set sets the series of the label values.
+func (g *Gauge) Set(v float64, values ...string) {
+	g.bits[g.family.index(values)].Store(math.Float64bits(v))
+}
+
+func (g *Gauge) samples(time.Time) (all []Sample) {
+	for i := range g.bits {
+		values, declared := g.family.values(i)
+		if v := math.Float64frombits(g.bits[i].Load()); v != 0 || declared {
+			all = append(all, Sample{Values: values, Value: v})
+		}
+	}
+	return all
+}
+
+// Age is the time since an instant, measured when it is read: it grows also when whoever sets it is stuck.
+type Age struct {
+	family Family
+	since  atomic.Int64 // Unix ns; 0: never set
+}
+
+// Since sets the instant.
+func (a *Age) Since(t time.Time) { a.since.Store(t.UnixNano()) }
+
+// samples are none before the instant was first set: an age of nothing would look like health.
+func (a *Age) samples(now time.Time) []Sample {
+	since := a.since.Load()
+	if since == 0 {
+		return nil
+	}
+	return []Sample{{Value: max(0, now.Sub(time.Unix(0, since)).Seconds())}}
+}
+
+// Histogram counts durations in fixed buckets.
+type Histogram struct {
+	family Family
+	series []cells
+}
+
+type cells struct {
+	sum     atomic.Int64
+	buckets []atomic.Uint64 // one more than bounds; each counts its own only
+}
+
+// Observe counts a duration in the series of the label values; below zero counts as zero.
+func (h *Histogram) Observe(d time.Duration, values ...string) {
+	d = max(0, d)
+	s := &h.series[h.family.index(values)]
+	at, _ := slices.BinarySearch(h.family.Bounds, d)
+	s.buckets[at].Add(1)
+	s.sum.Add(int64(d))
+}
+
+func (h *Histogram) samples(time.Time) (all []Sample) {
+	for i := range h.series {
+		s := &h.series[i]
+		histo := Histo{Sum: time.Duration(s.sum.Load()), Buckets: make([]uint64, len(h.family.Bounds))}
+		for b := range s.buckets {
+			histo.Count += s.buckets[b].Load()
+			if b < len(histo.Buckets) {
+				histo.Buckets[b] = histo.Count
+			}
+		}
+		values, _ := h.family.values(i)
+		if histo.Count > 0 || len(values) == 0 {
+			all = append(all, Sample{Values: values, Histogram: histo})
+		}
+	}
+	return all
+}

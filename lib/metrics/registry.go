@@ -1,0 +1,133 @@
+// Package metrics counts what Belfry does. The domain counts on a Registry, which knows no exporter; package
+// metrics/prometheus shows it at /metrics, and a Lambda can write the same families as logs.
+//
+// Every metric stands here, once, with all the values of its labels: no tenant and no job can make a new series (P11, P12).
+// Counting takes no lock and allocates nothing. docs/metrics.md lists the metrics for operators.
+package metrics
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/queue"
+)
+
+// Registry holds every metric. Its instruments may be used concurrently; values of labels are given in their order.
+type Registry struct {
+	Runs        *Counter   // outcome: the state in which the run ended
+	Lateness    *Histogram // of each run's first start
+	Attempts    *Counter   // outcome
+	Retries     *Counter
+	DeadLetters *Counter // kind
+	Queue       *Gauge   // priority, state
+	OldestDue   *Age     // Since(the shard's watermark, the oldest of all): before it nothing due is waiting
+	Repairs     *Counter // kind
+	Tick        *Histogram
+	TickItems   *Counter   // kind
+	Store       *Histogram // operation, result; see Store
+	Throttled   *Counter   // by
+	Unreadable  *Counter
+
+	all []instrument
+}
+
+type instrument struct {
+	family  *Family
+	samples func(now time.Time) []Sample
+}
+
+// New makes a registry with everything at zero.
+func New() *Registry {
+	r := &Registry{}
+	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
+		Label{"outcome", []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
+	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time.",
+		[]time.Duration{
+			time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+			50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
+			2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute,
+			5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+		})
+	r.Attempts = r.counter("belfry_attempts_total", "Attempts that ended, by how they did.",
+		Label{"outcome", []string{"succeeded", "failed", "crashed", "cancelled", "handed_back"}})
+	r.Retries = r.counter("belfry_retries_total", "Attempts that were put off to a later try.")
+	r.DeadLetters = r.counter("belfry_dead_letters_total",
+		"Runs that became dead letters, as failed for good or dead, and messages that no worker could handle.",
+		Label{"kind", []string{"failed", "dead", "message"}})
+	r.Queue = r.gauge("belfry_queue_messages", "Messages in the queues, as last counted.",
+		Label{"priority", []string{"high", "normal", "low"}}, Label{"state", []string{"ready", "delayed", "taken"}})
+	r.OldestDue = r.age("belfry_oldest_due_seconds",
+		"How long ago the oldest due timer was due that no tick has handled yet, at most; it grows while no tick runs.")
+	r.Repairs = r.counter("belfry_sweep_repairs_total",
+		"What sweeps and check timers mended: runs claimed that had none, messages sent again, leases expired, check timers set.",
+		Label{"kind", []string{"claimed", "resent", "expired", "watched"}})
+	r.Tick = r.histogram("belfry_tick_seconds", "Duration of a tick over all its shards.",
+		[]time.Duration{
+			time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+			500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
+		})
+	r.TickItems = r.counter("belfry_tick_items_total",
+		"What ticks did: timers handled, runs claimed, claims sent again, fires skipped, messages sent, sends left to a check timer, jobs parked.",
+		Label{"kind", []string{"timers", "claimed", "resent", "skipped", "sent", "unsent", "parked"}})
+	r.Store = r.histogram("belfry_store_seconds", "Duration of the calls of the store, by what came of them.",
+		[]time.Duration{
+			50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
+			2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+			100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
+			5 * time.Second, 10 * time.Second,
+		},
+		Label{"operation", []string{opGet, opPeek, opQuery, opWrite, opWriteEach}},
+		Label{"result", []string{resultOK, resultConflict, resultThrottled, resultUnknown, resultError}})
+	r.Throttled = r.counter("belfry_throttled_total",
+		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
+		Label{"by", []string{throttledStore, "queue", "api"}})
+	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
+	return r
+}
+
+// Each gives every family with its series at a moment, in the order of the documentation. A series whose labels are all
+// declared is given from the start, so that an alarm sees its first change; histograms split by labels are given when used.
+func (r *Registry) Each(now time.Time, visit func(Family, []Sample)) {
+	for _, i := range r.all {
+		visit(*i.family, i.samples(now))
+	}
+}
+
+// SetQueue sets the gauge of the queue's messages.
+func (r *Registry) SetQueue(depth map[queue.Priority]queue.Depth) {
+	for _, p := range queue.Priorities {
+		r.Queue.Set(float64(depth[p].Ready), string(p), "ready")
+		r.Queue.Set(float64(depth[p].Delayed), string(p), "delayed")
+		r.Queue.Set(float64(depth[p].Taken), string(p), "taken")
+	}
+}
+
+func (r *Registry) counter(name, help string, labels ...Label) *Counter {
+	c := &Counter{family: Family{Name: name, Kind: KindCounter, Help: help, Labels: labels}}
+	c.counts = make([]atomic.Uint64, c.family.series())
+	r.all = append(r.all, instrument{&c.family, c.samples})
+	return c
+}
+
+func (r *Registry) gauge(name, help string, labels ...Label) *Gauge {
+	g := &Gauge{family: Family{Name: name, Kind: KindGauge, Help: help, Labels: labels}}
+	g.bits = make([]atomic.Uint64, g.family.series())
+	r.all = append(r.all, instrument{&g.family, g.samples})
+	return g
+}
+
+func (r *Registry) age(name, help string) *Age {
+	a := &Age{family: Family{Name: name, Kind: KindGauge, Help: help}}
+	r.all = append(r.all, instrument{&a.family, a.samples})
+	return a
+}
+
+func (r *Registry) histogram(name, help string, bounds []time.Duration, labels ...Label) *Histogram {
+	h := &Histogram{family: Family{Name: name, Kind: KindHistogram, Help: help, Labels: labels, Bounds: bounds}}
+	h.series = make([]cells, h.family.series())
+	for i := range h.series {
+		h.series[i].buckets = make([]atomic.Uint64, len(bounds)+1)
+	}
+	r.all = append(r.all, instrument{&h.family, h.samples})
+	return h
+}
