@@ -154,6 +154,9 @@ func compare(t *testing.T, e expression, zone string, loc *time.Location, ticks 
 		if !ok || next.Unix() >= to {
 			break
 		}
+		if !next.After(at) {
+			t.Fatalf("%q in %s: after %v fires at %v", e.text(), zone, at, next)
+		}
 		got, at = append(got, next.Unix()), next
 	}
 	if !slices.Equal(got, want) {
