@@ -1,0 +1,218 @@
+package crontab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// MaxBytes is the largest crontab that is read.
+const MaxBytes = 1 << 20
+
+// Config says where the crontab comes from.
+type Config struct {
+	System bool   // lines name a user before the command
+	Origin string // of a system crontab: the name of its file, so that equal commands of two files are two jobs
+	User   string // who the jobs run as; lines of others in a system crontab are not kept
+	Home   string // the user's folder, absolute; "" where it is not known
+	Zone   string // IANA name of the zone that the host's cron goes by
+}
+
+// File is what a crontab says.
+type File struct {
+	Jobs     []Job
+	Settings []Setting
+	Notes    []Note
+}
+
+// Job is a line that became a job.
+type Job struct {
+	Line int
+	Name string
+	Def  job.Definition
+}
+
+// Setting is a line NAME=value. It holds for the jobs below it.
+type Setting struct {
+	Line        int
+	Name, Value string
+}
+
+// Note is something about a line that its owner should know.
+type Note struct {
+	Line int
+	Text string // the line, shortened
+	Why  string // what became of it, and why
+	Lost bool   // the line is a job that was not kept
+}
+
+// Labels are on every job that comes from a crontab.
+var Labels = map[string]string{"source": "crontab"}
+
+// Parse reads a crontab. It fails only for a text that is none: one that is too large or holds NUL bytes.
+func Parse(text []byte, cfg Config) (File, error) {
+	if len(text) > MaxBytes {
+		return File{}, fmt.Errorf("crontab: %d bytes, want at most %d", len(text), MaxBytes)
+	}
+	if strings.IndexByte(string(text), 0) >= 0 {
+		return File{}, errors.New("crontab: holds NUL bytes, want text")
+	}
+	if cfg.Zone == "" {
+		cfg.Zone = "UTC"
+	}
+	p := parser{cfg: cfg, zone: cfg.Zone, names: map[string]int{}, env: map[string]string{"SHELL": defaultShell, "PATH": defaultPath}}
+	if cfg.Home != "" {
+		p.env["HOME"] = cfg.Home
+	}
+	if cfg.User != "" {
+		p.env["LOGNAME"], p.env["USER"] = cfg.User, cfg.User
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		p.line(i+1, strings.TrimRight(line, "\r"))
+	}
+	return p.file, nil
+}
+
+// What cron sets where a crontab does not.
+const (
+	defaultShell = "/bin/sh"
+	defaultPath  = "/usr/bin:/bin"
+)
+
+type parser struct {
+	cfg   Config
+	zone  string            // of the lines to come
+	env   map[string]string // of the lines to come
+	names map[string]int    // how many jobs want the name
+	file  File
+}
+
+func (p *parser) note(number int, line string, lost bool, format string, args ...any) {
+	p.file.Notes = append(p.file.Notes, Note{Line: number, Text: cut(line, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
+}
+
+func (p *parser) line(number int, line string) {
+	trimmed := strings.TrimLeft(line, blanks)
+	switch {
+	case strings.TrimRight(trimmed, blanks) == "" || trimmed[0] == '#':
+	case !utf8.ValidString(line):
+		p.note(number, strings.ToValidUTF8(line, "?"), true, "not kept: it is not UTF-8")
+	default:
+		if name, value, ok := setting(trimmed); ok {
+			p.set(number, trimmed, name, value)
+			return
+		}
+		p.job(number, trimmed)
+	}
+}
+
+// job reads a line of schedule, user where the crontab is the system's, and command.
+func (p *parser) job(number int, line string) {
+	lost := func(format string, args ...any) { p.note(number, line, true, "not kept: "+format, args...) }
+
+	// A minus before the minute tells some crons not to log the start.
+	fields, rest := 5, strings.TrimPrefix(line, "-")
+	if strings.HasPrefix(rest, "@") {
+		fields = 1
+	}
+	var expression []string
+	for range fields {
+		var field string
+		if field, rest = word(rest); field != "" {
+			expression = append(expression, field)
+		}
+	}
+	if len(expression) < fields {
+		lost("want five fields of schedule before the command, or NAME=value")
+		return
+	}
+	cron := strings.Join(expression, " ")
+	if cron == "@reboot" {
+		lost("@reboot names no time; let the host's own start-up run it")
+		return
+	}
+	user := p.cfg.User
+	if p.cfg.System {
+		if user, rest = word(rest); user == "" {
+			lost("want a user before the command, as system crontabs have it")
+			return
+		}
+		if user != p.cfg.User {
+			lost("it runs as %s, and Belfry would run it as %s; import it where a worker runs as %s", user, p.cfg.User, user)
+			return
+		}
+	}
+	command, input := splitInput(rest)
+	if strings.Trim(command, blanks) == "" {
+		lost("it has no command")
+		return
+	}
+
+	def := job.Definition{
+		Description: cut(line, job.MaxDescription),
+		Schedule:    &schedule.Spec{Cron: cron, Timezone: p.zone},
+		Target:      target.Spec{Exec: p.exec(command, input)},
+		Guarantee:   job.AtMostOnce,
+		CatchUp:     job.CatchUp{Mode: job.CatchUpNone},
+		Retry:       job.Retry{MaxAttempts: 1},
+		Timeout:     schedule.Duration(timeout),
+		Labels:      maps.Clone(Labels),
+	}
+	if _, err := def.WithDefaults().Validate(func(string) bool { return true }); err != nil {
+		lost("%s", reasons(err))
+		return
+	}
+	name := nameOf(p.cfg, command, input)
+	p.names[name]++
+	if n := p.names[name]; n > 1 {
+		name = fmt.Sprintf("%s-%d", name, n)
+	}
+	p.file.Jobs = append(p.file.Jobs, Job{Line: number, Name: name, Def: def})
+}
+
+// timeout is the longest that Belfry gives: cron has none.
+const timeout = 24 * time.Hour
+
+// exec gives the process that cron would start.
+func (p *parser) exec(command, input string) *target.Exec {
+	e := &target.Exec{Argv: []string{p.env["SHELL"], "-c", command}, Env: maps.Clone(p.env)}
+	if input != "" {
+		// A payload is JSON, and this is any text; so a shell hands it on, as an argument, which nothing can take apart.
+		e.Argv = []string{defaultShell, "-c", `printf '%s' "$1" | exec "$2" -c "$3"`, "crontab", input, p.env["SHELL"], command}
+	}
+	if home := p.env["HOME"]; filepath.IsAbs(home) {
+		e.Dir = home
+	}
+	return e
+}
+
+// reasons says in one line what was wrong with a definition.
+func reasons(err error) string {
+	var texts []string
+	for _, e := range invalid.All(err) {
+		texts = append(texts, e.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// cut shortens a text to at most size bytes, never inside a character.
+func cut(text string, size int) string {
+	const mark = "…"
+	if len(text) <= size {
+		return text
+	}
+	end := size - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}

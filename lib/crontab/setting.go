@@ -1,0 +1,71 @@
+package crontab
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// settingForm is NAME=value with blanks around the sign and quotes around both, as cron allows. A line of schedule never
+// has it: its first word holds no sign.
+var settingForm = regexp.MustCompile(`^("[^"=]*"|'[^'=]*'|[^\s"'=]+)[ \t]*=[ \t]*(.*)$`)
+
+// setting takes a line apart; ok is false for one that is none.
+func setting(line string) (name, value string, ok bool) {
+	parts := settingForm.FindStringSubmatch(line)
+	if parts == nil {
+		return "", "", false
+	}
+	return unquote(parts[1]), unquote(strings.TrimRight(parts[2], blanks)), true
+}
+
+// unquote takes off one pair of equal quotes around the whole; others are part of the text.
+func unquote(text string) string {
+	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// ownEnv begins the names that Belfry sets for every process.
+const ownEnv = "BELFRY_"
+
+// set keeps a setting for the lines below, and notes what it cannot mean here.
+func (p *parser) set(number int, line, name, value string) {
+	note := func(why string) { p.note(number, line, false, "%s", why) }
+	switch {
+	case !envName.MatchString(name):
+		note("not kept: names of settings have letters, digits and _, and do not begin with a digit")
+		return
+	case strings.HasPrefix(name, ownEnv):
+		note("not kept: Belfry sets what begins with " + ownEnv)
+		return
+	case name == "LOGNAME" || name == "USER":
+		note("not kept: cron does not let a crontab change it either")
+		return
+	case name == "MAILTO" || name == "MAILFROM":
+		note("Belfry sends no mail: what a command prints is in its run's log")
+	case name == "RANDOM_DELAY":
+		note("Belfry does not delay these jobs; give a job a jitter instead")
+	case name == "SHELL" && !filepath.IsAbs(value):
+		note("not kept: want an absolute path")
+		return
+	case name == "HOME" && !filepath.IsAbs(value):
+		note("not kept: want an absolute path")
+		return
+	case name == "CRON_TZ":
+		if _, err := (schedule.Spec{Cron: "@daily", Timezone: value}).Compile(); err != nil {
+			note("no time zone that Belfry knows; the lines below are not kept")
+		}
+		p.zone = value
+		if value == "" {
+			p.zone = p.cfg.Zone
+		}
+	}
+	p.env[name] = value
+	p.file.Settings = append(p.file.Settings, Setting{Line: number, Name: name, Value: value})
+}
