@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+)
+
+// Job is what PUT takes and GET gives.
+type Job struct {
+	job.Definition
+	Status *JobStatus `json:"status,omitempty" doc:"what only Belfry writes; ignored in requests"`
+}
+
+// JobStatus is what Belfry says of a job.
+type JobStatus struct {
+	Name         string      `json:"name,omitempty" doc:"the job's name"`
+	Generation   int64       `json:"generation,omitempty" doc:"version of the definition; it only grows"`
+	NextRuns     []time.Time `json:"next_runs,omitempty" doc:"the next nominal times, if any"`
+	CreatedAt    time.Time   `json:"created_at,omitzero" doc:"when the job was first made"`
+	UpdatedAt    time.Time   `json:"updated_at,omitzero" doc:"when this generation was made"`
+	PausedReason string      `json:"paused_reason,omitempty" doc:"why it was paused"`
+	Fault        string      `json:"fault,omitempty" doc:"why the schedule was parked: its next fire could not be computed"`
+}
+
+// NamedJob is a job in a batch or a file.
+type NamedJob struct {
+	Name string `json:"name" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job's name"`
+	Job
+}
+
+// JobPage is a page of jobs, by name.
+type JobPage struct {
+	Items []Job  `json:"items"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
+
+// JobBatch puts many jobs.
+type JobBatch struct {
+	Jobs []NamedJob `json:"jobs" minItems:"1" maxItems:"1000" doc:"the jobs to create or replace"`
+}
+
+// JobVerdict is what became of one job of a batch.
+type JobVerdict struct {
+	Name    string   `json:"name"`
+	Status  int      `json:"status" doc:"the HTTP status that a PUT of this job alone would have had"`
+	Job     *Job     `json:"job,omitempty" doc:"as it stands now"`
+	Problem *Problem `json:"problem,omitempty" doc:"why it was refused"`
+}
+
+// JobVerdicts is the answer to a batch, in the order of the request.
+type JobVerdicts struct {
+	Items []JobVerdict `json:"items"`
+}
+
+// PauseRequest pauses a job.
+type PauseRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"120" doc:"for people"`
+}
+
+// Nothing is the body of a request that has nothing to say. Every PUT and POST carries JSON, so that no web page can send
+// one without the browser asking first.
+type Nothing struct{}

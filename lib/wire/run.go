@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Run is one execution of a job.
+type Run struct {
+	ID            string          `json:"id" doc:"names the run"`
+	Job           string          `json:"job"`
+	Generation    int64           `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
+	State         string          `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	NominalTime   time.Time       `json:"nominal_time" doc:"when it was asked for"`
+	Trigger       string          `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	Priority      string          `json:"priority,omitempty"`
+	Attempt       int             `json:"attempt" doc:"attempts started so far"`
+	Fence         uint64          `json:"fence" doc:"version that the newest attempt started under; it only grows"`
+	CreatedAt     time.Time       `json:"created_at,omitzero"`
+	StartedAt     time.Time       `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt       time.Time       `json:"ended_at,omitzero"`
+	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
+	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
+	Reason        string          `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up"`
+	Skipped       *Skipped        `json:"skipped,omitempty" doc:"of a skipped run that stands for more than one missed fire"`
+	Result        json.RawMessage `json:"result,omitempty" doc:"what the target answered: its JSON, or text; left out of lists"`
+	ResultType    string          `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`
+	ResultCut     bool            `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
+	Attempts      []Attempt       `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// Attempt is one try of a run.
+type Attempt struct {
+	Attempt   int       `json:"attempt" doc:"counted from 1"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Outcome   string    `json:"outcome" enum:"running,succeeded,failed,crashed,cancelled,handed_back"`
+	Error     string    `json:"error,omitempty"`
+}
+
+// Skipped is a stretch of fires that the catch-up policy dropped.
+type Skipped struct {
+	Count   int       `json:"count" doc:"how many"`
+	Through time.Time `json:"through" doc:"the last of them"`
+}
+
+// RunPage is a page of runs, newest nominal time first.
+type RunPage struct {
+	Items []Run  `json:"items"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
+
+// Trigger asks for a run: now, at a time, or after a delay.
+type Trigger struct {
+	At      *time.Time        `json:"at,omitempty" doc:"when; without it and delay, now"`
+	Delay   schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
+	Payload json.RawMessage   `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+}
+
+// JobTrigger is a Trigger in a batch.
+type JobTrigger struct {
+	Job            string `json:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job to run"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"255" pattern:"^[!-~]+$" doc:"as the header Idempotency-Key of a single request"`
+	Trigger
+}
+
+// RunBatch asks for many runs.
+type RunBatch struct {
+	Runs []JobTrigger `json:"runs" minItems:"1" maxItems:"1000" doc:"the runs to start"`
+}
+
+// RunVerdict is what became of one run that was asked for, cancelled or redriven.
+type RunVerdict struct {
+	Status  int      `json:"status" doc:"the HTTP status that this request alone would have had"`
+	ID      string   `json:"id,omitempty" doc:"of the run"`
+	Run     *Run     `json:"run,omitempty" doc:"as it stands now"`
+	Problem *Problem `json:"problem,omitempty" doc:"why it was refused"`
+}
+
+// RunVerdicts is the answer to a batch, in the order of the request.
+type RunVerdicts struct {
+	Items []RunVerdict `json:"items"`
+}
+
+// CancelRequest cancels a run.
+type CancelRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"120" doc:"for people"`
+}
+
+// RetryRequest runs an ended run again.
+type RetryRequest struct {
+	Force bool `json:"force,omitempty" doc:"also a run whose outcome is unknown: its effect may then happen twice"`
+}
+
+// DeadLetter is a run that ended dead or failed and was not redriven since.
+type DeadLetter struct {
+	Run     string    `json:"run" doc:"its ID"`
+	Job     string    `json:"job"`
+	State   string    `json:"state" enum:"failed,dead"`
+	EndedAt time.Time `json:"ended_at"`
+	Error   string    `json:"error,omitempty" doc:"the last one"`
+}
+
+// DeadLetterPage is a page of dead letters.
+type DeadLetterPage struct {
+	Items []DeadLetter `json:"items"`
+	Next  string       `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
+
+// Redrive queues dead letters again: either those listed, or up to max of those that match.
+type Redrive struct {
+	Runs      []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
+	Matching  *DeadFilter `json:"matching,omitempty" doc:"instead of runs; {} matches all"`
+	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most, 1000 by default"`
+	PerSecond float64     `json:"per_second,omitempty" minimum:"0.1" maximum:"10000" doc:"how fast the runs start, 10 by default"`
+}
+
+// DeadFilter chooses dead letters; what is left out chooses all.
+type DeadFilter struct {
+	Job   string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
+	Error string     `json:"error,omitempty" maxLength:"240" doc:"part of the last error"`
+	From  *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
+	To    *time.Time `json:"to,omitempty" doc:"ended before this time"`
+}

@@ -1,0 +1,70 @@
+package wire
+
+import "time"
+
+// Cron is a preview of an expression.
+type Cron struct {
+	Description string      `json:"description" doc:"in plain English"`
+	Next        []time.Time `json:"next" doc:"the next fires; fewer than asked for where there are no more"`
+}
+
+// Queue is a pool of workers and what waits for them.
+type Queue struct {
+	Name       string           `json:"name"`
+	Priorities map[string]Depth `json:"priorities" doc:"by high, normal and low"`
+}
+
+// Depth is how many messages a queue holds, about.
+type Depth struct {
+	Ready   int64 `json:"ready" doc:"could start now"`
+	Delayed int64 `json:"delayed" doc:"wait for their time"`
+	Taken   int64 `json:"taken" doc:"with a worker"`
+}
+
+// QueueList is all queues.
+type QueueList struct {
+	Items []Queue `json:"items"`
+}
+
+// Worker takes runs from a queue.
+type Worker struct {
+	ID          string    `json:"id"`
+	Queue       string    `json:"queue"`
+	Running     int       `json:"running" doc:"attempts under way"`
+	Concurrency int       `json:"concurrency" doc:"attempts at most"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+}
+
+// WorkerList is the workers of the process that answers.
+type WorkerList struct {
+	Items []Worker `json:"items"`
+}
+
+// Health says that the process answers, or that it can do its work.
+type Health struct {
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version,omitempty"`
+}
+
+// Problem is an error, after RFC 9457.
+type Problem struct {
+	Title  string       `json:"title" doc:"the HTTP status in words"`
+	Status int          `json:"status" doc:"the HTTP status"`
+	Code   string       `json:"code" doc:"stable; docs/api.md lists them"`
+	Detail string       `json:"detail" doc:"what happened and what would help, for people"`
+	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong"`
+}
+
+// FieldError is one wrong field of a request.
+type FieldError struct {
+	Field   string `json:"field" doc:"path in the JSON, such as schedule.cron, or name of the parameter"`
+	Message string `json:"message" doc:"what would be right"`
+}
+
+func (p *Problem) Error() string {
+	text := p.Detail
+	for _, e := range p.Errors {
+		text += "\n  " + e.Field + ": " + e.Message
+	}
+	return text
+}
