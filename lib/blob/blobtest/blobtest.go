@@ -25,7 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) *blob.Bucket) {
 	}{
 		{"what_is_put_is_got", putGet},
 		{"sizes_up_to_the_limit", sizes},
-		{"P9_putting_again_gives_the_same_key", again},
+		{"putting_again_gives_the_same_key", again},
 		{"another_content_is_refused", refused},
 		{"one_of_many_concurrent_puts_wins", race},
 		{"P12_a_tenant_sees_only_its_own", apart},

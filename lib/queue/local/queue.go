@@ -25,7 +25,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 )
 
-// What a Config that says nothing gets. A message takes some 250 bytes beside its body.
+// What a Config that says nothing gets. A message takes some 200 bytes beside its body.
 const (
 	DefaultCapacity = 200_000
 	DefaultBytes    = 64 << 20
@@ -99,7 +99,7 @@ func New(cfg Config) *Queue {
 		capacity:   cfg.Capacity,
 		bytes:      cfg.Bytes,
 		origin:     origin,
-		life:       strconv.FormatInt(origin.UnixNano(), 36) + "-",
+		life:       strconv.FormatUint(uint64(origin.UnixNano()), 36) + "-",
 		deliveries: map[uint64]*message{},
 	}
 }

@@ -80,7 +80,7 @@ func TestAFloorThatHasNothingWaitingGoesToTheHighest(t *testing.T) {
 	}
 }
 
-func TestGroupsTakeTurns(t *testing.T) {
+func TestFault52_a_flood_of_one_tenant_leaves_the_others_their_turns(t *testing.T) {
 	q := local.New(local.Config{})
 	for i := range 100 {
 		send(t, q, queue.Normal, queue.Outgoing{Body: fmt.Appendf(nil, "flood %d", i), Group: "flood"})
@@ -426,6 +426,17 @@ func TestAReceiptOfAnotherQueueNamesNothing(t *testing.T) {
 			t.Fatalf("deleting by nonsense gave %v, %v, want an error that names the receipt", errs, err)
 		}
 	})
+}
+
+func TestAClockBefore1970IsAsGoodAsAnother(t *testing.T) {
+	q := local.New(local.Config{Now: func() time.Time { return time.Time{} }})
+	send(t, q, queue.Normal, text("work"))
+	if _, err := q.Delete(t.Context(), receive(t, q, 1, 0, time.Hour)...); err != nil {
+		t.Fatal(err)
+	}
+	if d := depth(t, q)[queue.Normal]; d != (queue.Depth{}) {
+		t.Fatalf("depth is %+v after the delete, want nothing", d)
+	}
 }
 
 // TestRandomOperations holds the queue against a model that knows, of each message, only when it may be received.
