@@ -32,12 +32,13 @@ func BenchmarkNext(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		// A century is where the walk starts again: all three stay in years they know.
+		// The walk starts again in 2090: all three stay in years they know.
+		end := time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 		walk := func(b *testing.B, next func(time.Time) time.Time) {
 			b.ReportAllocs()
 			at := from.In(loc)
 			for b.Loop() {
-				if at = next(at); at.IsZero() || at.Year() > 2090 {
+				if at = next(at); at.IsZero() || at.Unix() > end {
 					at = from.In(loc)
 				}
 			}
