@@ -33,7 +33,9 @@ test-go: ## every Go test; needs nothing but Go
 
 # -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times.
 test-race: ## the domain packages under the race detector
-	$(GO) test -race -short -timeout 10m ./lib/...
+	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
+	then set -x; $(GO) test -race -short -timeout 10m ./lib/...; \
+	else .ci/absent "a C compiler (make test-race)"; fi
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
