@@ -1,9 +1,3 @@
-// Package blob keeps what is too large for a record: payloads, results and logs, in a bucket of gocloud.dev/blob.
-//
-// A blob is written once and never changed. Its key, which the record holds, names the tenant, the day after which the blob
-// may go, and the hash of its content: a read gives exactly what was put under that key, or an error. What Put has
-// acknowledged is durable (P1); package blob/local has the bucket that keeps this on a file system. A delete is cleanup and
-// may be undone by a power cut.
 package blob
 
 import (
