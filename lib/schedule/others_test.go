@@ -10,6 +10,12 @@ import (
 
 // Why neither library is the engine, as docs/schedule.md says it. When one of them mends this, the text has to change.
 func TestOthers_go_wrong_where_the_docs_say_so(t *testing.T) {
+	for _, expr := range []string{"*,99 * * * *", "*/+5 * * * *", "0 0 * JANFEB *", "0 0 * * 5#6"} {
+		if !gronx.IsValid(expr) {
+			t.Errorf("gronx no longer accepts %q", expr)
+		}
+	}
+
 	// Every quarter of an hour leaves no question about the daylight saving rule: on a clock that moves by quarters of
 	// an hour, any two fires are 15 minutes apart.
 	wrong, zones := 0, 0

@@ -195,6 +195,16 @@ func TestLast_and_Count(t *testing.T) {
 			t.Errorf("%+v: last %s, %d fires (more: %v); want %s, %d (%v)", c.spec, got, n, more, c.last, c.n, c.more)
 		}
 	}
+	at := *instant(t, "2026-01-01T00:00:00.777Z")
+	s := compile(t, Spec{At: &at})
+	for before := range 40 {
+		for after := range 40 {
+			from, upTo := at.Add(-time.Duration(before)*time.Millisecond), at.Add(time.Duration(after)*time.Millisecond)
+			if last, ok := s.Last(from, upTo); !ok || !last.Equal(at) {
+				t.Errorf("no fire in [%v, %v]", from, upTo)
+			}
+		}
+	}
 	if _, ok := compile(t, Spec{Cron: "* * * * *"}).Last(upTo, from); ok {
 		t.Error("a range that runs backwards holds a fire")
 	}
