@@ -55,7 +55,7 @@ type JobVerdicts struct {
 
 // PauseRequest pauses a job.
 type PauseRequest struct {
-	Reason string `json:"reason,omitempty" maxLength:"120" doc:"for people"`
+	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"for people"`
 }
 
 // Nothing is the body of a request that has nothing to say. Every PUT and POST carries JSON, so that no web page can send

@@ -113,7 +113,7 @@ type DeadLetterPage struct {
 type Redrive struct {
 	Runs      []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
 	Matching  *DeadFilter `json:"matching,omitempty" doc:"instead of runs; {} matches all"`
-	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most, 1000 by default"`
+	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most; by default as many as 40 s allow, up to 1000"`
 	PerSecond float64     `json:"per_second,omitempty" minimum:"0.1" maximum:"10000" doc:"how fast the runs start, 10 by default"`
 }
 

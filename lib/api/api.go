@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// Config is what the API stands on. Fields without a default are required.
+type Config struct {
+	Control *control.Service
+	Tenant  func(*http.Request) string // whose request it is
+	Now     func() time.Time
+	Version string
+	Log     *slog.Logger // default: discards
+
+	Ready   func(context.Context) error                  // nil where the process can do its work
+	Queues  func(context.Context) ([]wire.Queue, error)  // what waits, by pool
+	Workers func(context.Context) ([]wire.Worker, error) // of this process
+	Metrics http.Handler                                 // default: no /metrics
+
+	// Local refuses requests whose Host is neither a loopback name or address nor one of Hosts: for a server that only this
+	// machine is to reach. Requests of web pages from elsewhere are refused in any case.
+	Local bool
+	Hosts []string
+}
+
+type api struct {
+	Config
+	huma huma.API
+	mux  *http.ServeMux
+}
+
+// New builds the handler. It answers everything below "/".
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Control == nil || cfg.Tenant == nil || cfg.Now == nil || cfg.Ready == nil || cfg.Queues == nil || cfg.Workers == nil {
+		return nil, errors.New("api: Control, Tenant, Now, Ready, Queues and Workers are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{Config: cfg, mux: http.NewServeMux()}
+	a.huma = humago.New(a.mux, a.document())
+	a.jobs()
+	a.runs()
+	a.deadLetters()
+	a.system()
+
+	text, err := a.finish()
+	if err != nil {
+		return nil, err
+	}
+	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		w.Write(text)
+	})
+	if cfg.Metrics != nil {
+		a.mux.Handle("GET /metrics", cfg.Metrics)
+	}
+	return http.HandlerFunc(a.serve), nil
+}
+
+// serve is what every request passes.
+func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	defer func() {
+		if cause := recover(); cause != nil {
+			if cause == http.ErrAbortHandler {
+				panic(cause)
+			}
+			a.Log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
+			newProblem(codeInternal, "Belfry made an error. Its log has the details.").write(w)
+		}
+	}()
+	if refused := a.guard(r); refused != nil {
+		refused.write(w)
+		return
+	}
+	if r.Method == http.MethodOptions {
+		a.options(w, r)
+		return
+	}
+	if nowhere := lost(a.mux, w, r); nowhere != nil {
+		nowhere.write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	a.mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// options tells which methods a path has. It grants pages of other sites nothing.
+func (a *api) options(w http.ResponseWriter, r *http.Request) {
+	nowhere := lost(a.mux, w, r)
+	if nowhere != nil && nowhere.Status != http.StatusMethodNotAllowed {
+		nowhere.write(w)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// input is what a handler gets beside its parameters: whose request it is, and the body, of its own type.
+type input[B any] struct {
+	tenant string
+	body   B
+}
+
+type inputKey struct{}
+
+// register adds an operation whose parameters are P, whose body is B (none for noBody) and whose answer is O. The form of
+// parameters and body is checked before the handler runs.
+func register[P, B, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+	var none B
+	_, without := any(none).(noBody)
+	var schema *huma.Schema
+	if !without {
+		schema = a.schemaOf(none)
+	}
+	described := op.describe(a, schema)
+	described.SkipValidateParams = true
+	described.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		in := input[B]{tenant: a.Tenant(r)}
+		check := form{registry: a.huma.OpenAPI().Components.Schemas}
+		check.parameters(ctx.Operation().Parameters, r)
+		if !without {
+			text, refused := readBody(w, r, op.bodyLimit())
+			if refused != nil {
+				refused.write(w)
+				return
+			}
+			check.body(schema, text)
+			if check.problem() == nil {
+				if err := json.Unmarshal(text, &in.body); err != nil {
+					a.problemOf(ctx.Context(), err).write(w)
+					return
+				}
+			}
+		}
+		if err := check.problem(); err != nil {
+			a.problemOf(ctx.Context(), err).write(w)
+			return
+		}
+		next(huma.WithValue(ctx, inputKey{}, in))
+	}}
+	huma.Register(a.huma, described, func(ctx context.Context, params *P) (*O, error) {
+		in, _ := ctx.Value(inputKey{}).(input[B])
+		out, err := handle(ctx, params, in)
+		if err != nil {
+			return nil, a.problemOf(ctx, err)
+		}
+		return out, nil
+	})
+	op.complete(a, schema)
+}
+
+// noBody is the body of operations that have none.
+type noBody struct{}
+
+// readBody takes a body of JSON. The type is asked for even of an empty one: a page of another site cannot send it
+// without the browser asking first.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(media), "application/json") {
+		return nil, newProblem(codeNotJSON, "The body must be JSON, and the header Content-Type: application/json say so. Send {} where there is nothing to say.")
+	}
+	text, err := readAll(http.MaxBytesReader(w, r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, newProblem(codeTooLarge, "The body is larger than this path takes, which is "+sizeText(limit)+".")
+	case err != nil:
+		return nil, newProblem(codeMalformed, "The body broke off: "+err.Error())
+	}
+	return text, nil
+}

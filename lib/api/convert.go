@@ -1,0 +1,94 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// shownFires is how many of its next fires a job tells.
+const shownFires = 5
+
+func (a *api) jobForm(j job.Job) wire.Job {
+	return wire.Job{Definition: j.Def, Status: &wire.JobStatus{
+		Name:         j.Name,
+		Generation:   j.Generation,
+		NextRuns:     a.Control.NextRuns(j, shownFires),
+		CreatedAt:    instant(j.Created),
+		UpdatedAt:    instant(j.Updated),
+		PausedReason: j.Reason,
+		Fault:        j.Fault,
+	}}
+}
+
+// runForm leaves the result out: it may have to be fetched.
+func runForm(r run.Run) wire.Run {
+	shown := wire.Run{
+		ID:          r.ID.String(),
+		Job:         r.ID.Job,
+		Generation:  r.Generation,
+		State:       r.State.String(),
+		NominalTime: r.ID.Time(),
+		Trigger:     r.Trigger.String(),
+		Priority:    string(r.Priority),
+		Attempt:     r.Attempt,
+		Fence:       r.Fence,
+		CreatedAt:   instant(r.Created),
+		StartedAt:   instant(r.Started),
+		EndedAt:     instant(r.Ended),
+		Worker:      r.Worker,
+		Reason:      r.Reason,
+		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
+	}
+	if r.State == run.Retrying {
+		shown.NextAttemptAt = instant(r.NextAt)
+	}
+	if r.Count > 1 {
+		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
+	}
+	for _, t := range r.Attempts {
+		shown.Attempts = append(shown.Attempts, wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended),
+			Outcome: t.Outcome.String(), Error: t.Error})
+	}
+	return shown
+}
+
+func runForms(runs []run.Run) []wire.Run {
+	shown := make([]wire.Run, len(runs))
+	for i, r := range runs {
+		shown[i] = runForm(r)
+	}
+	return shown
+}
+
+// setResult shows JSON as it is and everything else as text, with its media type. Bytes that are no text are shown as
+// base64, which is how JSON carries them.
+func setResult(shown *wire.Run, data []byte, mediaType string, cut bool) {
+	if len(data) == 0 {
+		return
+	}
+	shown.ResultCut = cut
+	if mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
+		shown.Result = data
+		return
+	}
+	shown.ResultType = mediaType
+	var value any = string(data)
+	if !utf8.Valid(data) {
+		value = data
+		shown.ResultType += ";base64"
+	}
+	shown.Result, _ = json.Marshal(value) // text and bytes always have a JSON form
+}
+
+// instant shows Unix ms, 0 as no time.
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

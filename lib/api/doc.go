@@ -1,0 +1,17 @@
+// Package api is Belfry's HTTP API: the forms of package wire over the operations of package control. docs/api.md is its
+// reference for people, and /openapi.json, made from the same Go types, for programs.
+//
+// The OpenAPI document is the truth about form. What it says of a parameter, header or body is what is checked, by one
+// checker over its schemas (form.go), before any handler runs: unknown and doubled names are refused, letter case counts,
+// null stands only where it is allowed. A request of the wrong form gets 400 with the code "malformed"; one of the right
+// form whose meaning is wrong (a schedule that never fires, a queue that is not there) gets 422 with "invalid"; both name
+// every field. Every other refusal has a code of its own. All errors are problem documents (RFC 9457), those for unknown
+// paths and methods included.
+//
+// What a browser could be made to send is refused: a PUT or POST carries JSON and says so, an Origin must be the one that
+// the request was sent to, and with Config.Local the Host must name this machine, which keeps out web pages that point a
+// name of theirs at it.
+//
+// The package trusts its caller about tenants: Config.Tenant says whose request it is, and nothing in a request's path or
+// body can name another.
+package api

@@ -1,0 +1,209 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// durationPattern is what schedule.ParseDuration reads of the units that a person uses.
+const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`
+
+// The other patterns, as the tags of parameters have them; a test compares.
+const (
+	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
+	etagPattern  = `^(\*|"[^"]*")$`
+	keyPattern   = `^[!-~]+$`
+	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
+)
+
+// durationText stands for schedule.Duration in schemas: it is a number in Go and text in JSON.
+type durationText string
+
+// Schema gives it to the framework.
+func (durationText) Schema(huma.Registry) *huma.Schema {
+	most := 64
+	return &huma.Schema{Type: huma.TypeString, Pattern: durationPattern, MaxLength: &most, Examples: []any{"90s"}}
+}
+
+// schemaNames are the types whose own names say too little outside of their packages.
+var schemaNames = map[reflect.Type]string{
+	reflect.TypeFor[schedule.Spec]():  "Schedule",
+	reflect.TypeFor[target.Spec]():    "Target",
+	reflect.TypeFor[target.HTTP]():    "HTTPTarget",
+	reflect.TypeFor[target.Exec]():    "ExecTarget",
+	reflect.TypeFor[target.Handler](): "HandlerTarget",
+	reflect.TypeFor[job.CatchUp]():    "CatchUp",
+	reflect.TypeFor[queue.Priority](): "Priority",
+}
+
+// document begins the OpenAPI document.
+func (a *api) document() huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", func(t reflect.Type, hint string) string {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if name, ok := schemaNames[t]; ok {
+			return name
+		}
+		return huma.DefaultSchemaNamer(t, hint)
+	})
+	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title:       "Belfry",
+				Version:     a.Version,
+				Description: "Durable job scheduling. Errors are problem documents (RFC 9457) with a stable code.",
+				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			},
+			Components: &huma.Components{Schemas: registry},
+		},
+		Formats:       huma.DefaultFormats,
+		DefaultFormat: "application/json",
+	}
+}
+
+func (a *api) schemaOf(v any) *huma.Schema {
+	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+}
+
+// operation describes one row of the API.
+type operation struct {
+	id, method, path string
+	summary          string
+	tag              string
+	batch            bool                  // takes a large body
+	status           int                   // of success; 0: 200
+	created          bool                  // 201 stands beside 200
+	text             bool                  // answers plain text
+	codes            []control.Code        // refusals beyond those that any operation may have
+	links            map[string]*huma.Link // from an answer to other operations
+}
+
+func (op operation) bodyLimit() int64 {
+	if op.batch {
+		return maxBatchBody
+	}
+	return maxBody
+}
+
+func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
+	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
+		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
+	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeOutcomeUnknown}, op.codes...)
+	if body != nil {
+		codes = append(codes, codeNotJSON, codeTooLarge)
+	}
+	refusal := a.schemaOf(wire.Problem{})
+	for _, code := range codes {
+		status := statusOf[code]
+		d.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: refusal}},
+		}
+	}
+	if op.text {
+		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	}
+	return d
+}
+
+// complete adds what the framework would act on itself, had it been there before: the body, which form.go checks, and the
+// second status of an operation that creates or replaces.
+func (op operation) complete(a *api, body *huma.Schema) {
+	item := a.huma.OpenAPI().Paths[op.path]
+	d := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete}[op.method]
+	if body != nil {
+		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}}}
+	}
+	success := d.Responses[strconv.Itoa(d.DefaultStatus)]
+	success.Links = op.links
+	if op.created {
+		created := *success
+		created.Description = http.StatusText(http.StatusCreated)
+		d.Responses["201"] = &created
+	}
+}
+
+// finish corrects what the framework assumes of Go types, and gives the document's text.
+func (a *api) finish() ([]byte, error) {
+	schemas := a.huma.OpenAPI().Components.Schemas.Map()
+	delete(schemas, "ErrorModel") // the framework's own errors, which are never sent
+	delete(schemas, "ErrorDetail")
+	for _, schema := range schemas {
+		tighten(schema)
+	}
+	for _, path := range a.huma.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{path.Get, path.Put, path.Post, path.Delete} {
+			if op == nil {
+				continue
+			}
+			for _, p := range op.Parameters {
+				tighten(p.Schema)
+			}
+		}
+	}
+	describe(schemas)
+	text, err := json.Marshal(a.huma.OpenAPI())
+	if err != nil {
+		return nil, fmt.Errorf("OpenAPI document: %w", err)
+	}
+	return text, nil
+}
+
+// tighten takes back that any list may be null.
+func tighten(schema *huma.Schema) {
+	if schema == nil {
+		return
+	}
+	if schema.Type == huma.TypeArray {
+		schema.Nullable = false
+		tighten(schema.Items)
+	}
+	for _, property := range schema.Properties {
+		tighten(property)
+	}
+}
+
+// describe says in the document what the Go comments of domain types say.
+func describe(schemas map[string]*huma.Schema) {
+	say := func(schema, field, text string) {
+		if s := schemas[schema]; s != nil && s.Properties[field] != nil {
+			s.Properties[field].Description = text
+		}
+	}
+	say("Schedule", "cron", "five fields, or six with leading seconds, or a macro such as @daily; docs/schedule.md has the dialect")
+	say("Schedule", "every", "fires at the Unix epoch + phase + k × every; at least 1s")
+	say("Schedule", "phase", "shifts the fires of every; below it")
+	say("Schedule", "at", "the one instant of a schedule that fires once")
+	say("Schedule", "timezone", "IANA name of the zone whose wall clock cron reads; UTC by default")
+	say("Schedule", "start", "no fire before")
+	say("Schedule", "end", "no fire at or after")
+	say("Schedule", "jitter", "how much later than its fire a run may start, up to 10m")
+	say("Target", "http", "calls an address")
+	say("Target", "exec", "starts a process on the worker's host")
+	say("Target", "handler", "calls a Go function that the worker's program registered")
+	say("HTTPTarget", "url", "absolute, http or https")
+	say("HTTPTarget", "method", "POST by default")
+	say("HTTPTarget", "headers", "sent beside Belfry's own")
+	say("HTTPTarget", "permanent_status", "statuses from 300 to 599 that are never retried")
+	say("HTTPTarget", "retry_status", "statuses from 300 to 599 that are retried")
+	say("ExecTarget", "argv", "the program and its arguments; no shell")
+	say("ExecTarget", "env", "added to what the worker lets its processes inherit")
+	say("ExecTarget", "dir", "absolute; the worker's own folder by default")
+	say("ExecTarget", "permanent_exit_codes", "codes from 1 to 255 that are never retried")
+	say("HandlerTarget", "name", "of the function")
+}

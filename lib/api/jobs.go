@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+type JobPath struct {
+	Job string `path:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"daily-report" doc:"the job's name"`
+}
+
+type JobEdit struct {
+	JobPath
+	IfMatch string `header:"If-Match" maxLength:"64" pattern:"^(\\*|\"[^\"]*\")$" doc:"only if the job's ETag is this, or * if it exists"`
+}
+
+type jobPut struct {
+	JobEdit
+	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
+}
+
+type jobList struct {
+	Page
+	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
+	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value; given more than once, all must hold"`
+	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
+}
+
+// Page is what all listings take. The types that others embed are exported because the framework looks into no others.
+type Page struct {
+	Cursor string `query:"cursor" minLength:"1" maxLength:"4096" doc:"next of the page before, with the same filters"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"how many at most, 50 by default"`
+}
+
+func (p Page) limit() int {
+	if p.Limit == 0 {
+		return control.DefaultLimit
+	}
+	return p.Limit
+}
+
+type jobAnswer struct {
+	Status int
+	ETag   string `header:"ETag" doc:"of the definition, for If-Match"`
+	Body   wire.Job
+}
+
+type answer[T any] struct{ Body T }
+
+func (a *api) jobs() {
+	links := map[string]*huma.Link{}
+	for _, id := range []string{"get-job", "pause-job", "resume-job", "list-job-runs", "trigger-job", "delete-job"} {
+		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"job": "$request.path.job"}}
+	}
+	register(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", created: true, links: links,
+		summary: "Create or replace a job",
+		codes:   []control.Code{control.CodeStale, control.CodeBusy}}, a.putJob)
+	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
+		summary: "Show a job",
+		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
+	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", status: http.StatusNoContent,
+		summary: "Delete a job; its runs stay until they expire",
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
+	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", links: nextPage("list-jobs"),
+		summary: "List jobs by name"}, a.listJobs)
+	register(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", batch: true,
+		summary: "Create or replace many jobs, with a verdict for each"}, a.putJobs)
+	register(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs",
+		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, a.pauseJob)
+	register(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs",
+		summary: "Resume a paused job",
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, a.resumeJob)
+}
+
+// nextPage links a listing to its next page.
+func nextPage(id string) map[string]*huma.Link {
+	return map[string]*huma.Link{"next": {OperationID: id, Parameters: map[string]any{"query.cursor": "$response.body#/next"}}}
+}
+
+func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAnswer, error) {
+	if err := notReserved("job", p.Job); err != nil {
+		return nil, err
+	}
+	j, change, err := a.Control.Put(ctx, in.tenant, p.Job, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""})
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: putStatus(change), ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}
+
+func putStatus(change control.Change) int {
+	if change == control.Created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (a *api) getJob(ctx context.Context, p *JobPath, in input[noBody]) (*jobAnswer, error) {
+	j, err := a.Control.Job(ctx, in.tenant, p.Job)
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}
+
+func (a *api) deleteJob(ctx context.Context, p *JobEdit, in input[noBody]) (*struct{}, error) {
+	return nil, a.Control.Delete(ctx, in.tenant, p.Job, control.Match{ETag: p.IfMatch})
+}
+
+func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answer[wire.JobPage], error) {
+	filter := control.JobFilter{Prefix: p.Prefix, Labels: map[string]string{}}
+	for _, label := range p.Labels {
+		name, value, _ := strings.Cut(label, "=")
+		filter.Labels[name] = value
+	}
+	if p.Paused != "" {
+		paused := p.Paused == "true"
+		filter.Paused = &paused
+	}
+	jobs, next, err := a.Control.Jobs(ctx, in.tenant, filter, p.Cursor, p.limit())
+	if err != nil {
+		return nil, err
+	}
+	shown := wire.JobPage{Items: make([]wire.Job, len(jobs)), Next: next}
+	for i, j := range jobs {
+		shown.Items[i] = a.jobForm(j)
+	}
+	return &answer[wire.JobPage]{shown}, nil
+}
+
+func (a *api) putJobs(ctx context.Context, _ *struct{}, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
+	seen := map[string]int{}
+	for i, entry := range in.body.Jobs {
+		field := fmt.Sprintf("jobs[%d].name", i)
+		if first, twice := seen[entry.Name]; twice {
+			return nil, invalid.Field(field, entry.Name, fmt.Sprintf("each job once; jobs[%d] has that name", first))
+		}
+		if err := notReserved(field, entry.Name); err != nil {
+			return nil, err
+		}
+		seen[entry.Name] = i
+	}
+	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
+	inParallel(len(verdicts), func(i int) {
+		entry := in.body.Jobs[i]
+		verdict := wire.JobVerdict{Name: entry.Name}
+		j, change, err := a.Control.Put(ctx, in.tenant, entry.Name, entry.Definition, control.Match{})
+		if err != nil {
+			refused := a.problemOf(ctx, err).Problem
+			verdict.Status, verdict.Problem = refused.Status, &refused
+		} else {
+			shown := a.jobForm(j)
+			verdict.Status, verdict.Job = putStatus(change), &shown
+		}
+		verdicts[i] = verdict
+	})
+	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+}
+
+func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
+	j, err := a.Control.Pause(ctx, in.tenant, p.Job, in.body.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}
+
+func (a *api) resumeJob(ctx context.Context, p *JobPath, in input[wire.Nothing]) (*jobAnswer, error) {
+	j, err := a.Control.Resume(ctx, in.tenant, p.Job)
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}

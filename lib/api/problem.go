@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// The codes of this package; those of package control stand beside them in statusOf.
+const (
+	codeMalformed        control.Code = "malformed"
+	codeInvalid          control.Code = "invalid"
+	codeNoSuchPath       control.Code = "no_such_path"
+	codeMethodNotAllowed control.Code = "method_not_allowed"
+	codeHostNotAllowed   control.Code = "host_not_allowed"
+	codeOriginNotAllowed control.Code = "origin_not_allowed"
+	codeNotJSON          control.Code = "not_json"
+	codeTooLarge         control.Code = "too_large"
+	codeThrottled        control.Code = "throttled"
+	codeOutcomeUnknown   control.Code = "outcome_unknown"
+	codeNotReady         control.Code = "not_ready"
+	codeLogExpired       control.Code = "log_expired"
+	codeInternal         control.Code = "internal"
+)
+
+// statusOf gives the HTTP status of every code. docs/api.md lists the same, which a test compares.
+var statusOf = map[control.Code]int{
+	codeMalformed:           http.StatusBadRequest,
+	codeInvalid:             http.StatusUnprocessableEntity,
+	codeNoSuchPath:          http.StatusNotFound,
+	codeMethodNotAllowed:    http.StatusMethodNotAllowed,
+	codeHostNotAllowed:      http.StatusForbidden,
+	codeOriginNotAllowed:    http.StatusForbidden,
+	codeNotJSON:             http.StatusUnsupportedMediaType,
+	codeTooLarge:            http.StatusRequestEntityTooLarge,
+	codeThrottled:           http.StatusServiceUnavailable,
+	codeOutcomeUnknown:      http.StatusServiceUnavailable,
+	codeNotReady:            http.StatusServiceUnavailable,
+	codeLogExpired:          http.StatusGone,
+	codeInternal:            http.StatusInternalServerError,
+	control.CodeJobNotFound: http.StatusNotFound,
+	control.CodeRunNotFound: http.StatusNotFound,
+	control.CodeStale:       http.StatusPreconditionFailed,
+	control.CodeJobExists:   http.StatusPreconditionFailed,
+	control.CodeKeyReused:   http.StatusConflict,
+	control.CodeRunEnded:    http.StatusConflict,
+	control.CodeRunNotEnded: http.StatusConflict,
+	control.CodeNeedsForce:  http.StatusConflict,
+	control.CodeRunSkipped:  http.StatusConflict,
+	control.CodeJobDeleted:  http.StatusConflict,
+	control.CodeBusy:        http.StatusTooManyRequests,
+	control.CodeClockSkewed: http.StatusServiceUnavailable,
+}
+
+// problem is a wire.Problem as an error that the framework can write.
+type problem struct {
+	wire.Problem
+	retryAfter time.Duration
+}
+
+func newProblem(code control.Code, detail string) *problem {
+	status, known := statusOf[code]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	return &problem{Problem: wire.Problem{Title: http.StatusText(status), Status: status, Code: string(code), Detail: detail}}
+}
+
+func invalidProblem(fields []wire.FieldError) *problem {
+	p := newProblem(codeInvalid, "The request cannot be carried out as it is.")
+	p.Errors = fields
+	return p
+}
+
+// GetStatus, GetHeaders and ContentType are what the framework asks of an error.
+func (p *problem) GetStatus() int { return p.Status }
+
+func (p *problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
+	}
+	return h
+}
+
+func (p *problem) ContentType(string) string { return "application/problem+json" }
+
+func (p *problem) write(w http.ResponseWriter) {
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p) // the connection may be gone; there is nobody else to tell
+}
+
+const (
+	retryThrottled = time.Second
+	retryUnknown   = time.Second
+	repeatSafely   = "whether it was done is not known. Sending the same request again is safe: a PUT or DELETE finds what it did, " +
+		"and a POST of a run does under its Idempotency-Key."
+)
+
+// problemOf turns any error of the domain into a problem. What it cannot tell apart is logged and shown without detail.
+func (a *api) problemOf(ctx context.Context, err error) *problem {
+	var ready *problem
+	var refusal *control.Refusal
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case errors.As(err, &refusal):
+		p := newProblem(refusal.Code, refusal.Message)
+		p.retryAfter = refusal.RetryAfter
+		if p.retryAfter == 0 && (refusal.Code == control.CodeBusy || refusal.Code == control.CodeClockSkewed) {
+			p.retryAfter = time.Second
+		}
+		return p
+	case errors.Is(err, store.ErrBadCursor):
+		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}})
+	case errors.Is(err, store.ErrThrottled):
+		p := newProblem(codeThrottled, "The store is over its capacity. Nothing was changed.")
+		p.retryAfter = retryThrottled
+		return p
+	case errors.Is(err, store.ErrUnknown):
+		p := newProblem(codeOutcomeUnknown, "The store did not confirm the write: "+repeatSafely)
+		p.retryAfter = retryUnknown
+		return p
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		p := newProblem(codeOutcomeUnknown, "The request ran out of time: "+repeatSafely)
+		p.retryAfter = retryUnknown
+		return p
+	}
+	if fields := fieldErrors(err); len(fields) > 0 {
+		return invalidProblem(fields)
+	}
+	a.Log.ErrorContext(ctx, "request failed", "err", err)
+	return newProblem(codeInternal, "Belfry made an error. Its log has the details.")
+}
+
+func fieldErrors(err error) []wire.FieldError {
+	var fields []wire.FieldError
+	for _, e := range invalid.All(err) {
+		message := "want " + e.Want
+		if e.Got != "" {
+			message = fmt.Sprintf("got %s, want %s", e.Got, e.Want)
+		}
+		fields = append(fields, wire.FieldError{Field: e.Field, Message: message})
+	}
+	return fields
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+type runPath struct {
+	Run string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
+}
+
+// id gives the run's ID; what has the form of one and yet is none names no run.
+func (p runPath) id() (run.ID, error) {
+	id, err := run.ParseID(p.Run)
+	if err != nil {
+		return run.ID{}, noSuchRun(p.Run)
+	}
+	return id, nil
+}
+
+func noSuchRun(id string) error {
+	return &control.Refusal{Code: control.CodeRunNotFound, Message: "There is no run " + shown(id) + "."}
+}
+
+// Between is what listings by time take.
+type Between struct {
+	From time.Time `query:"from" doc:"at this time or later"`
+	To   time.Time `query:"to" doc:"before this time"`
+}
+
+type RunFilter struct {
+	Page
+	Between
+	States []string `query:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"10" doc:"any of these, with commas"`
+}
+
+func (f RunFilter) control(jobName string) control.RunFilter {
+	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To}
+	for _, name := range f.States {
+		if state, ok := run.ParseState(name); ok {
+			filter.States = append(filter.States, state)
+		}
+	}
+	return filter
+}
+
+type jobRunList struct {
+	JobPath
+	RunFilter
+}
+
+type runList struct {
+	RunFilter
+	Job string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job, also one that was deleted"`
+}
+
+type trigger struct {
+	JobPath
+	IdempotencyKey string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[!-~]+$" doc:"the same key and body give the same run for at least 24 h"`
+}
+
+type runAccepted struct {
+	Location string `header:"Location" doc:"where the run is to be seen"`
+	Body     wire.Run
+}
+
+type logText struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (a *api) runs() {
+	links := map[string]*huma.Link{}
+	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
+		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
+	}
+	register(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", status: http.StatusAccepted, links: links,
+		summary: "Run a job now, at a time or after a delay",
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerJob)
+	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", batch: true,
+		summary: "Ask for many runs, with a verdict for each"}, a.triggerJobs)
+	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs",
+		summary: "List a job's runs, newest first",
+		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
+	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", links: nextPage("list-runs"),
+		summary: "List the runs of all jobs, newest first"}, a.listRuns)
+	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs",
+		summary: "Show a run with its result",
+		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
+	register(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs",
+		summary: "Cancel a run that has not ended; one that is running is told to stop",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, a.cancelRun)
+	register(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs",
+		summary: "Run an ended run again, with a new attempt budget",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, a.retryRun)
+	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", text: true,
+		summary: "Show what the newest attempt wrote",
+		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
+}
+
+func request(t wire.Trigger, key string) control.Request {
+	return control.Request{At: t.At, Delay: t.Delay.Std(), Payload: t.Payload, Key: key}
+}
+
+func (a *api) triggerJob(ctx context.Context, p *trigger, in input[wire.Trigger]) (*runAccepted, error) {
+	r, _, err := a.Control.Trigger(ctx, in.tenant, p.Job, request(in.body, p.IdempotencyKey))
+	if err != nil {
+		return nil, err
+	}
+	return &runAccepted{Location: "/v1/runs/" + r.ID.String(), Body: runForm(r)}, nil
+}
+
+func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBatch]) (*answer[wire.RunVerdicts], error) {
+	verdicts := make([]wire.RunVerdict, len(in.body.Runs))
+	inParallel(len(verdicts), func(i int) {
+		entry := in.body.Runs[i]
+		r, _, err := a.Control.Trigger(ctx, in.tenant, entry.Job, request(entry.Trigger, entry.IdempotencyKey))
+		if err != nil {
+			refused := a.problemOf(ctx, err).Problem
+			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
+			return
+		}
+		shown := runForm(r)
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: shown.ID, Run: &shown}
+	})
+	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
+}
+
+func (a *api) listJobRuns(ctx context.Context, p *jobRunList, in input[noBody]) (*answer[wire.RunPage], error) {
+	if _, err := a.Control.Job(ctx, in.tenant, p.JobPath.Job); err != nil {
+		return nil, err
+	}
+	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.JobPath.Job)
+}
+
+func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answer[wire.RunPage], error) {
+	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.Job)
+}
+
+func (a *api) pageOfRuns(ctx context.Context, tenant string, f RunFilter, jobName string) (*answer[wire.RunPage], error) {
+	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.RunPage]{wire.RunPage{Items: runForms(runs), Next: next}}, nil
+}
+
+func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.Run], error) {
+	r, err := a.findRun(ctx, in.tenant, *p)
+	if err != nil {
+		return nil, err
+	}
+	shown := runForm(r)
+	if !r.Result.IsZero() {
+		data, mediaType, err := a.Control.Result(ctx, r)
+		if err != nil && !errors.Is(err, blob.ErrNotFound) { // cleaned up already, a moment before the run itself
+			return nil, err
+		}
+		setResult(&shown, data, mediaType, r.Result.Cut)
+	}
+	return &answer[wire.Run]{shown}, nil
+}
+
+func (a *api) findRun(ctx context.Context, tenant string, p runPath) (run.Run, error) {
+	id, err := p.id()
+	if err != nil {
+		return run.Run{}, err
+	}
+	return a.Control.Run(ctx, tenant, id)
+}
+
+func (a *api) cancelRun(ctx context.Context, p *runPath, in input[wire.CancelRequest]) (*answer[wire.Run], error) {
+	id, err := p.id()
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.Control.Cancel(ctx, in.tenant, id, in.body.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.Run]{runForm(r)}, nil
+}
+
+func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryRequest]) (*answer[wire.Run], error) {
+	id, err := p.id()
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.Control.Retry(ctx, in.tenant, id, in.body.Force)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.Run]{runForm(r)}, nil
+}
+
+func (a *api) getRunLogs(ctx context.Context, p *runPath, in input[noBody]) (*logText, error) {
+	r, err := a.findRun(ctx, in.tenant, *p)
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.Control.Logs(ctx, r)
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, newProblem(codeLogExpired, "The log of this run was cleaned up.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &logText{ContentType: "text/plain; charset=utf-8", Body: text}, nil
+}

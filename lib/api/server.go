@@ -1,0 +1,34 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Bounds of one request. A request's own time ends before the server's, so that it can still be answered.
+const (
+	maxBody      = 1 << 20 // of one request
+	maxBatchBody = 16 << 20
+	maxHeader    = 64 << 10
+
+	headerTimeout  = 10 * time.Second
+	readTimeout    = 30 * time.Second
+	requestTimeout = 50 * time.Second
+	writeTimeout   = 60 * time.Second
+	idleTimeout    = 2 * time.Minute
+)
+
+// Server wraps the handler in a server with all its bounds set. What clients do to their connections is no news and logged
+// at debug level only.
+func Server(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+	}
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+type cronPreview struct {
+	Expr     string    `query:"expr" required:"true" minLength:"1" maxLength:"1024" example:"30 9 * * 1-5" doc:"five fields, six with leading seconds, or a macro such as @daily"`
+	Timezone string    `query:"timezone" minLength:"1" maxLength:"128" example:"Europe/Berlin" doc:"IANA name, UTC by default"`
+	From     time.Time `query:"from" doc:"fires after this time, now by default"`
+	Count    int       `query:"count" minimum:"1" maximum:"1000" doc:"how many, 5 by default"`
+}
+
+func (a *api) system() {
+	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system",
+		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
+	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system",
+		summary: "List the pools of workers and what waits for them"}, a.listQueues)
+	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system",
+		summary: "List the workers of this process"}, a.listWorkers)
+	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system",
+		summary: "Tell whether the process answers"}, a.health)
+	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system",
+		summary: "Tell whether the process can do its work",
+		codes:   []control.Code{codeNotReady}}, a.ready)
+}
+
+func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*answer[wire.Cron], error) {
+	compiled, err := schedule.Spec{Cron: p.Expr, Timezone: p.Timezone}.Compile()
+	if err != nil {
+		return nil, renamed(err, "cron", "expr")
+	}
+	from, count := p.From, p.Count
+	if from.IsZero() {
+		from = a.Now()
+	}
+	if count == 0 {
+		count = shownFires
+	}
+	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, 0, count)}
+	for range count {
+		next, ok := compiled.Next(from)
+		if !ok {
+			break
+		}
+		shown.Next = append(shown.Next, next)
+		from = next
+	}
+	return &answer[wire.Cron]{shown}, nil
+}
+
+// renamed gives a field the name that it has in the query.
+func renamed(err error, from, to string) error {
+	for _, e := range invalid.All(err) {
+		if e.Field == from {
+			e.Field = to
+		}
+	}
+	return err
+}
+
+func (a *api) listQueues(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.QueueList], error) {
+	queues, err := a.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.QueueList]{wire.QueueList{Items: append([]wire.Queue{}, queues...)}}, nil
+}
+
+func (a *api) listWorkers(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.WorkerList], error) {
+	workers, err := a.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.WorkerList]{wire.WorkerList{Items: append([]wire.Worker{}, workers...)}}, nil
+}
+
+func (a *api) health(context.Context, *struct{}, input[noBody]) (*answer[wire.Health], error) {
+	return &answer[wire.Health]{wire.Health{Status: "ok", Version: a.Version}}, nil
+}
+
+func (a *api) ready(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.Health], error) {
+	if err := a.Ready(ctx); err != nil {
+		return nil, newProblem(codeNotReady, "Not ready: "+err.Error())
+	}
+	return &answer[wire.Health]{wire.Health{Status: "ok", Version: a.Version}}, nil
+}
