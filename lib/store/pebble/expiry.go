@@ -99,7 +99,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time, from []byte) (next []b
 	if err := s.submit(ctx, r); err != nil {
 		return next, 0, err
 	}
-	if err := r.await(ctx); err != nil {
+	if err := s.await(ctx, r); err != nil {
 		return next, 0, err
 	}
 	return next, r.happened, errors.Join(r.errs...)

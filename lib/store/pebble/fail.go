@@ -2,8 +2,10 @@ package pebble
 
 import (
 	"fmt"
+	"os"
+	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // fail stops the engine for good. After a failed write or sync nobody knows what the disk holds (a second fsync may say yes
@@ -26,22 +28,6 @@ func (s *Store) broken() error {
 	}
 }
 
-// apply hands a batch to Pebble. Pebble panics when its log cannot be written, and by then holds locks that no one will
-// release; only one goroutine ever comes here, so no caller can be caught behind them.
-func (s *Store) apply(b *pebble.Batch) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("write the log: %v", p)
-		}
-		if err != nil {
-			s.fail(err)
-		} else {
-			err = s.broken()
-		}
-	}()
-	return s.db.ApplyNoSyncWait(b, pebble.Sync)
-}
-
 // pebbleLog keeps Pebble's chatter out of the program's log. What Pebble calls fatal would end the process by default;
 // here it stops the engine.
 type pebbleLog struct{ s *Store }
@@ -53,3 +39,106 @@ func (l pebbleLog) Errorf(form string, args ...any) {
 }
 
 func (l pebbleLog) Fatalf(form string, args ...any) { l.s.fail(fmt.Errorf(form, args...)) }
+
+// guard stands between Pebble and the file system. Pebble meets a failed write with a panic, at places where it would take
+// the whole process along, or tries again for ever; so it is not told. The first failure stops the engine, and from then on
+// whoever wants to change a file waits for ever: the disk stays as it was at that moment, as after a power cut, and what is
+// left are some goroutines of a process that should end.
+type guard struct {
+	vfs.FS
+	s    *Store
+	live atomic.Bool // while the store opens, failures go to Pebble, which gives them to the caller
+}
+
+// change does what changes the disk.
+func (g *guard) change(do func() error) error {
+	if g.live.Load() && g.s.broken() != nil {
+		select {}
+	}
+	err := do()
+	if err != nil && g.live.Load() {
+		g.s.fail(err)
+		select {}
+	}
+	return err
+}
+
+// open does what gives a file that can be written.
+func (g *guard) open(do func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File
+	err := g.change(func() (err error) {
+		f, err = do()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &guardedFile{File: f, g: g}, nil
+}
+
+func (g *guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.open(func() (vfs.File, error) { return g.FS.Create(name, c) })
+}
+
+func (g *guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return g.open(func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
+}
+
+func (g *guard) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return g.open(func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
+}
+
+// OpenDir is for a sync of the folder.
+func (g *guard) OpenDir(name string) (vfs.File, error) {
+	return g.open(func() (vfs.File, error) { return g.FS.OpenDir(name) })
+}
+
+func (g *guard) Link(from, to string) error {
+	return g.change(func() error { return g.FS.Link(from, to) })
+}
+
+func (g *guard) Rename(from, to string) error {
+	return g.change(func() error { return g.FS.Rename(from, to) })
+}
+
+func (g *guard) MkdirAll(dir string, mode os.FileMode) error {
+	return g.change(func() error { return g.FS.MkdirAll(dir, mode) })
+}
+
+// Remove must not happen after a failure, since what it removes may be needed again. Its own failure harms nothing.
+func (g *guard) Remove(name string) error {
+	var err error
+	_ = g.change(func() error { err = g.FS.Remove(name); return nil })
+	return err
+}
+
+func (g *guard) RemoveAll(name string) error {
+	var err error
+	_ = g.change(func() error { err = g.FS.RemoveAll(name); return nil })
+	return err
+}
+
+func (g *guard) Unwrap() vfs.FS { return g.FS }
+
+type guardedFile struct {
+	vfs.File
+	g *guard
+}
+
+func (f *guardedFile) Write(p []byte) (n int, err error) {
+	err = f.g.change(func() error { n, err = f.File.Write(p); return err })
+	return n, err
+}
+
+func (f *guardedFile) WriteAt(p []byte, at int64) (n int, err error) {
+	err = f.g.change(func() error { n, err = f.File.WriteAt(p, at); return err })
+	return n, err
+}
+
+func (f *guardedFile) Sync() error     { return f.g.change(f.File.Sync) }
+func (f *guardedFile) SyncData() error { return f.g.change(f.File.SyncData) }
+
+func (f *guardedFile) SyncTo(length int64) (full bool, err error) {
+	err = f.g.change(func() error { full, err = f.File.SyncTo(length); return err })
+	return full, err
+}

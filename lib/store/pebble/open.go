@@ -131,16 +131,29 @@ func open(cfg Config) (_ *Store, err error) {
 	if err := checkFormat(cfg.FS, cfg.Dir); err != nil {
 		return nil, err
 	}
+	before, err := pebble.Peek(cfg.Dir, cfg.FS)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{
 		lock: lock, log: cfg.Logger, now: cfg.Now,
 		requests: make(chan *request, inFlight), acks: make(chan *request, inFlight),
 		seed: maphash.MakeSeed(), failed: make(chan struct{}),
 	}
-	if s.db, err = pebble.Open(cfg.Dir, s.options(cfg)); err != nil {
+	disk := &guard{FS: cfg.FS, s: s}
+	if s.db, err = pebble.Open(cfg.Dir, s.options(cfg, disk)); err != nil {
 		return nil, err
 	}
-	if s.broken() != nil {
-		return nil, errors.Join(s.broken(), s.db.Close())
+	if !before.Exists || before.FormatMajorVersion < pebbleKind {
+		// Pebble begins its first log before it has raised a new store's format, without the marks that tell a damaged log
+		// from one that ends: so a second one is begun before anything is written.
+		if err := s.db.Flush(); err != nil {
+			return nil, errors.Join(err, s.db.Close())
+		}
+	}
+	disk.live.Store(true)
+	if err := s.broken(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopSweep = cancel
@@ -150,9 +163,9 @@ func open(cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
-func (s *Store) options(cfg Config) *pebble.Options {
+func (s *Store) options(cfg Config, disk vfs.FS) *pebble.Options {
 	o := &pebble.Options{
-		FS:                          cfg.FS,
+		FS:                          disk,
 		Lock:                        s.lock,
 		CacheSize:                   cfg.CacheBytes,
 		FormatMajorVersion:          pebbleKind,
@@ -194,13 +207,19 @@ func (s *Store) Close() error {
 	defer s.calls.Unlock()
 	s.sweeping.Wait()
 	close(s.requests)
-	s.writing.Wait()
-	if err := s.broken(); err != nil {
-		// Pebble may hold its locks for ever after a failed write, so closing it could hang: the process should end, and
-		// until it does, the folder stays locked.
-		return fmt.Errorf("close the store: %w", err)
+	ended := make(chan error, 1)
+	go func() {
+		s.writing.Wait()
+		ended <- errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close())
+	}()
+	var err error
+	select {
+	case err = <-ended:
+	case <-s.failed:
+		// What Pebble has under way hangs now. Until the process ends, the folder stays locked.
+		err = s.failure
 	}
-	if err := errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("close the store: %w", err)
 	}
 	return nil

@@ -46,6 +46,8 @@ func (s *Store) settle(ctx context.Context, stripe uint32) error {
 		return c.err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.failed:
+		return s.failure
 	}
 }
 

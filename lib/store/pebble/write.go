@@ -53,7 +53,7 @@ func (s *Store) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 	if err := s.submit(ctx, r); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	if err := r.await(ctx); err != nil {
+	if err := s.await(ctx, r); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
 	return r.versions, nil
@@ -84,7 +84,7 @@ func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict
 	}
 	verdicts := make([]store.Verdict, 0, len(ops))
 	for _, r := range under {
-		if err := r.await(ctx); err != nil && r.errs == nil {
+		if err := s.await(ctx, r); err != nil {
 			return nil, fmt.Errorf("write each: %w", err)
 		}
 		for i, err := range r.errs {
@@ -154,18 +154,24 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.failed:
+		return s.failure
 	}
 }
 
-// await waits for the answer. When the context ends first, the write may still happen.
-func (r *request) await(ctx context.Context) error {
+// await waits for the answer. When it gives an error that is not the request's own, the write may still happen.
+func (s *Store) await(ctx context.Context, r *request) error {
 	select {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.failed:
+		return unknown(s.failure)
 	}
 }
+
+func unknown(cause error) error { return fmt.Errorf("%w: %w", store.ErrUnknown, cause) }
 
 // decideAll is the one goroutine that decides and applies, in the order in which requests come: so what it reads cannot
 // change before it writes, and the order of decisions is the order of the log.
@@ -185,7 +191,10 @@ func (s *Store) decideAll() {
 					s.stripes[r.stripes[i]].Store(r.commit)
 				}
 			}
-			if err := s.apply(r.batch); err != nil {
+			if err := s.db.ApplyNoSyncWait(r.batch, pebble.Sync); err != nil {
+				s.fail(err)
+			}
+			if err := s.broken(); err != nil {
 				r.lose(err)
 				continue
 			}
@@ -216,12 +225,6 @@ func (s *Store) awaitAll() {
 // lose answers a request of which nobody knows whether the disk has it. Its batch is left to the garbage collector, since
 // Pebble may still hold it.
 func (r *request) lose(cause error) {
-	r.err = fmt.Errorf("%w: %w", store.ErrUnknown, cause)
-	if r.each {
-		r.errs = make([]error, len(r.ops))
-		for i := range r.errs {
-			r.versions[i], r.errs[i] = 0, r.err
-		}
-	}
+	r.err = unknown(cause)
 	close(r.done)
 }

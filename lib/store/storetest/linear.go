@@ -1,13 +1,12 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"context"
 
 	"github.com/anishathalye/porcupine"
 
@@ -49,31 +48,39 @@ func linearizable(f *fixture) {
 			return faulty.Fault{}
 		}
 	})
-	const clients, calls, keys = 4, 40, 4
-	h := &history{begin: time.Now(), events: make([][]porcupine.Operation, keys)}
-	var wg sync.WaitGroup
-	for client := range clients {
-		wg.Go(func() {
-			c := &caller{fixture: f, store: s, history: h, client: client, random: rand.New(rand.NewPCG(11, uint64(client)))}
-			for n := 0; n < calls && !f.Failed(); n++ {
-				c.call(n)
-			}
-		})
-	}
-	wg.Wait()
-	for i, events := range h.events {
-		if len(events) < clients*calls/keys/2 {
-			f.Fatalf("key %d has a history of %d calls: nothing was tested", i, len(events))
+	// Many short histories: each call whose outcome is unknown doubles what the checker may have to try.
+	const rounds, clients, calls, keys = 20, 4, 20, 2
+	for round := range rounds {
+		h := &history{
+			partition: fmt.Sprint("round", round), begin: time.Now(), events: make([][]porcupine.Operation, keys),
 		}
-		if !porcupine.CheckOperations(model, events) {
-			f.Errorf("the history of key %d, %d calls, has no order in which every answer is right", i, len(events))
+		var wg sync.WaitGroup
+		for client := range clients {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+				c := &caller{fixture: f, store: s, history: h, client: client, random: random}
+				for n := 0; n < calls && !f.Failed(); n++ {
+					c.call(n)
+				}
+			})
+		}
+		wg.Wait()
+		for i, events := range h.events {
+			if len(events) < clients*calls/keys/2 {
+				f.Fatalf("key %d has a history of %d calls: nothing was tested", i, len(events))
+			}
+			if r := porcupine.CheckOperationsTimeout(model, events, 20*time.Second); r != porcupine.Ok {
+				f.Errorf("round %d, key %d: the history of %d calls has no order in which every answer is right (%s)",
+					round, i, len(events), r)
+			}
 		}
 	}
 }
 
 // history gathers calls by the key that they touch.
 type history struct {
-	begin time.Time
+	partition string
+	begin     time.Time
 	sync.Mutex
 	events [][]porcupine.Operation
 }
@@ -102,11 +109,15 @@ type caller struct {
 	seen    [8]store.Item
 }
 
+func (c *caller) key(at int) store.Key {
+	return store.Key{Partition: c.history.partition, Sort: fmt.Sprint("key", at)}
+}
+
 // call makes one random call on the keys, based on what this client saw last, which may be stale.
 func (c *caller) call(n int) {
 	keys := len(c.history.events)
 	at := c.random.IntN(keys)
-	k := key(fmt.Sprint("key", at))
+	k := c.key(at)
 	attempt := uint64(1 + c.client*10_000 + n)
 	cond := store.At(c.seen[at])
 	if c.random.IntN(5) == 0 {
@@ -125,7 +136,7 @@ func (c *caller) call(n int) {
 		c.each(at, op)
 	case 4:
 		other := (at + 1) % keys
-		second := tried(put(key(fmt.Sprint("key", other)), store.At(c.seen[other]), fmt.Sprint(attempt)), attempt)
+		second := tried(put(c.key(other), store.At(c.seen[other]), fmt.Sprint(attempt)), attempt)
 		c.both(at, op, other, second)
 	default:
 		c.write(at, op)
@@ -146,7 +157,7 @@ func (c *caller) read(at int, k store.Key) {
 // scan reads by a Query, which is item by item.
 func (c *caller) scan() {
 	begin := c.history.now()
-	page, err := c.store.Query(c.ctx, store.Range{Partition: "p"})
+	page, err := c.store.Query(c.ctx, store.Range{Partition: c.history.partition})
 	if err != nil {
 		c.Error(err)
 		return
@@ -154,7 +165,7 @@ func (c *caller) scan() {
 	for at := range c.history.events {
 		item := store.Item{}
 		for _, i := range page.Items {
-			if i.Sort == fmt.Sprint("key", at) {
+			if i.Key == c.key(at) {
 				item = i
 			}
 		}
