@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -119,53 +120,56 @@ func TestP11_exec_output_is_bounded(t *testing.T) {
 	}
 }
 
-// goneSoon waits for a process that was killed to be gone or a zombie that nobody has collected yet.
-func goneSoon(t *testing.T, pid int) {
-	t.Helper()
-	for range 500 {
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
-			return
-		}
-		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && bytes.Contains(stat, []byte(") Z ")) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("process %d still runs", pid)
+// roll is a pipe that processes hold open as long as they live, whatever becomes of their standard streams.
+type roll struct {
+	path string
+	read *os.File
 }
 
-func pidsIn(t *testing.T, text string) (pids []int) {
+func newRoll(t *testing.T) roll {
 	t.Helper()
-	for _, word := range strings.Fields(text) {
-		if pid, err := strconv.Atoi(word); err == nil {
-			pids = append(pids, pid)
-		}
+	path := filepath.Join(t.TempDir(), "roll")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if len(pids) == 0 {
-		t.Fatalf("no process told its number: %q", text)
+	read, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return pids
+	t.Cleanup(func() { _ = read.Close() })
+	return roll{path, read}
+}
+
+// wantNobody waits until nobody holds the pipe any more.
+func (r roll) wantNobody(t *testing.T) {
+	t.Helper()
+	if err := r.read.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a process of the group lives on: %v", err)
+	}
 }
 
 func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
 	for name, script := range map[string]string{
-		"obedient":                      `sleep 60 & echo $$ $!; echo ready; wait`,
-		"deaf to SIGTERM":               `trap "" TERM; sleep 60 & echo $$ $!; echo ready; wait`,
-		"leader ends, child is deaf":    `(trap "" TERM; exec sleep 60) & echo $$ $!; sleep 0.1; echo ready; wait`,
-		"child without the output pipe": `(trap "" TERM; exec sleep 60 >/dev/null 2>&1) & echo $$ $!; sleep 0.1; echo ready; wait`,
+		"obedient":                      `sleep 60 & echo ready; wait`,
+		"deaf to SIGTERM":               `trap "" TERM; sleep 60 & echo ready; wait`,
+		"leader ends, child is deaf":    `(trap "" TERM; echo ready; exec sleep 60) & wait`,
+		"child without the output pipe": `(trap "" TERM; echo ready; exec sleep 60 >/dev/null 2>&1) & wait`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, log := newSet(t, nil), watch("ready")
+			s, log, living := newSet(t, nil), watch("ready"), newRoll(t)
+			spec := shell(`exec 3>"$ROLL"; ` + script)
+			spec.Exec.Env = map[string]string{"ROLL": living.path}
 			call := testCall()
 			call.Log = log
 			ctx, end := timedOut()
 			go func() { <-log.seen; end() }()
-			_, err := s.Call(ctx, shell(script), call)
+			_, err := s.Call(ctx, spec, call)
 			wantFailure(t, err, KindTimeout, false)
-			for _, pid := range pidsIn(t, log.String()) {
-				goneSoon(t, pid)
-			}
+			living.wantNobody(t)
 		})
 	}
 }
@@ -192,10 +196,13 @@ func TestExecIsNotHeldByWhatHoldsItsPipe(t *testing.T) {
 	if err != nil || !strings.Contains(string(got.Body), "started") {
 		t.Fatalf("got %q, %v; want success: the process itself ended well", got.Body, err)
 	}
-	for _, pid := range pidsIn(t, string(got.Body)) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Errorf("the background process %d did not live on: %v", pid, err)
-		}
+	first, _, _ := strings.Cut(string(got.Body), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the background process did not live on: %v", err)
 	}
 	if !strings.Contains(log.String(), "holds its output") {
 		t.Errorf("the log does not say why the output may be short: %q", log.String())

@@ -13,7 +13,12 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 
 // A group that is gone answers ESRCH, and then there is nothing to do.
 func terminateGroup(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGTERM) }
-func killGroup(leader *os.Process)      { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) }
+
+// killGroup also kills the leader by itself, which may have moved to another group: its end is waited for.
+func killGroup(leader *os.Process) {
+	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
+	_ = leader.Kill()
+}
 
 func groupLives(leader *os.Process) bool { return syscall.Kill(-leader.Pid, 0) == nil }
 
