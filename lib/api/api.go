@@ -77,9 +77,6 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	defer func() {
 		if cause := recover(); cause != nil {
-			if cause == http.ErrAbortHandler {
-				panic(cause)
-			}
 			a.Log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
 			newProblem(codeInternal, "Belfry made an error. Its log has the details.").write(w)
 		}

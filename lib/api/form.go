@@ -84,12 +84,12 @@ func (f *form) check(schema *huma.Schema, text json.RawMessage, field string) {
 
 func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
 	in := json.NewDecoder(bytes.NewReader(text))
-	in.Token() // the text is a valid object: no step of this loop can fail
+	_, _ = in.Token() // the text is a valid object: no step of this loop can fail
 	seen := map[string]bool{}
 	for in.More() {
 		token, _ := in.Token()
 		var value json.RawMessage
-		in.Decode(&value)
+		_ = in.Decode(&value)
 		key := token.(string)
 		at := under(field, key)
 		property := schema.Properties[key]
@@ -115,7 +115,7 @@ func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
 
 func (f *form) array(schema *huma.Schema, text json.RawMessage, field string) {
 	var items []json.RawMessage
-	json.Unmarshal(text, &items) // a valid array
+	_ = json.Unmarshal(text, &items) // a valid array
 	if least := schema.MinItems; least != nil && len(items) < *least {
 		f.refuse(field, fmt.Sprintf("got %d entries, want at least %d", len(items), *least))
 	}
@@ -130,7 +130,7 @@ func (f *form) array(schema *huma.Schema, text json.RawMessage, field string) {
 
 func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 	var text string
-	json.Unmarshal(quoted, &text) // a valid string
+	_ = json.Unmarshal(quoted, &text) // a valid string
 	length := utf8.RuneCountInString(text)
 	switch {
 	case schema.MinLength != nil && length < *schema.MinLength:

@@ -101,7 +101,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p) // the connection may be gone; there is nobody else to tell
+	_ = json.NewEncoder(w).Encode(p) // the connection may be gone; there is nobody else to tell
 }
 
 const (

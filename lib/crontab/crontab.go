@@ -140,8 +140,8 @@ func (p *parser) job(number int, line string) {
 		lost("@reboot names no time; let the host's own start-up run it")
 		return
 	}
-	user := p.cfg.User
 	if p.cfg.System {
+		var user string
 		if user, rest = word(rest); user == "" {
 			lost("want a user before the command, as system crontabs have it")
 			return

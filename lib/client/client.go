@@ -1,0 +1,221 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// DefaultAddress is where `belfry dev` listens.
+const DefaultAddress = "http://127.0.0.1:7340"
+
+// Config says which server is called, and how. Fields without a default are required.
+type Config struct {
+	Address string        // default: DefaultAddress
+	HTTP    *http.Client  // default: one with a timeout of a minute for each try
+	Tries   int           // of a call that may be repeated; default 4, 1 for no repetition
+	NewKey  func() string // idempotency keys for triggers that bring none, such as rand.Text of crypto/rand; required
+}
+
+// Client calls one server. It is safe for concurrent use.
+type Client struct {
+	cfg  Config
+	base *url.URL
+}
+
+// New checks the address; it calls nobody.
+func New(cfg Config) (*Client, error) {
+	if cfg.Address == "" {
+		cfg.Address = DefaultAddress
+	}
+	base, err := url.Parse(cfg.Address)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("address %q: want a URL such as %s", cfg.Address, DefaultAddress)
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Client{Timeout: time.Minute}
+	}
+	if cfg.Tries == 0 {
+		cfg.Tries = 4
+	}
+	if cfg.NewKey == nil {
+		return nil, errors.New("client: NewKey is required")
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/")
+	return &Client{cfg: cfg, base: base}, nil
+}
+
+// Address is the server's, as configured.
+func (c *Client) Address() string { return c.base.String() }
+
+// Error is a refusal: a problem document of the server.
+type Error struct {
+	wire.Problem
+	RetryAfter time.Duration // when to try again, 0 where the server named no time
+}
+
+func (e *Error) Error() string { return e.Problem.Error() }
+
+// HasCode tells whether err is a refusal with this code.
+func HasCode(err error, code string) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// Unreachable says that no answer came. Whether the request was carried out is not known.
+type Unreachable struct {
+	Address string
+	Err     error
+}
+
+func (u *Unreachable) Error() string {
+	return fmt.Sprintf("no answer from Belfry at %s: %v", u.Address, u.Err)
+}
+
+func (u *Unreachable) Unwrap() error { return u.Err }
+
+// call is one request.
+type call struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         any  // nil: none
+	repeatable   bool // doing it twice is doing it once
+}
+
+// Bounds of answers and waits.
+const (
+	maxAnswer   = 64 << 20
+	firstWait   = 100 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// do sends the call until it is answered for good, and gives the headers of that answer. into is filled from its JSON; a
+// *[]byte takes the body as it is.
+func (c *Client) do(ctx context.Context, r call, into any) (http.Header, int, error) {
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+	}
+	wait := firstWait
+	for try := 1; ; try++ {
+		header, status, err := c.once(ctx, r, body, into)
+		if err == nil {
+			return header, status, nil
+		}
+		// What an earlier try may have deleted is gone, as was wanted.
+		if r.method == http.MethodDelete && try > 1 && status == http.StatusNotFound {
+			return header, http.StatusNoContent, nil
+		}
+		pause, again := c.again(r, err)
+		if !again || try >= c.cfg.Tries || ctx.Err() != nil {
+			return header, status, err
+		}
+		if pause < wait {
+			pause = wait
+		}
+		timer := time.NewTimer(min(pause, longestWait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return header, status, err
+		}
+		wait *= 2
+	}
+}
+
+// again tells whether a failed call may be sent once more, and how long to wait at least.
+func (c *Client) again(r call, err error) (time.Duration, bool) {
+	var refused *Error
+	if !errors.As(err, &refused) {
+		return 0, r.repeatable
+	}
+	switch {
+	case refused.Code == "busy" || refused.Code == "throttled":
+		return refused.RetryAfter, true // nothing was done
+	case refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout:
+		return refused.RetryAfter, r.repeatable && refused.Code != "not_ready"
+	}
+	return 0, false
+}
+
+func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.Header, int, error) {
+	at := *c.base
+	at.RawPath = at.EscapedPath() + r.path
+	at.Path, _ = url.PathUnescape(at.RawPath) // r.path was made by url.PathEscape
+	at.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		return nil, 0, &Unreachable{Address: c.Address(), Err: reason(err)}
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil {
+		return nil, 0, &Unreachable{Address: c.Address(), Err: err}
+	}
+	if len(text) > maxAnswer {
+		return nil, 0, fmt.Errorf("%s %s: the answer is larger than %d MB", r.method, r.path, maxAnswer>>20)
+	}
+	if answer.StatusCode >= 300 {
+		return answer.Header, answer.StatusCode, refusalOf(answer, text)
+	}
+	switch into := into.(type) {
+	case nil:
+	case *[]byte:
+		*into = text
+	default:
+		if err := json.Unmarshal(text, into); err != nil {
+			return nil, 0, fmt.Errorf("%s %s: the answer is not Belfry's: %w", r.method, r.path, err)
+		}
+	}
+	return answer.Header, answer.StatusCode, nil
+}
+
+// reason is an error of the HTTP client without the address and method that it repeats.
+func reason(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		return outer.Err
+	}
+	return err
+}
+
+func refusalOf(answer *http.Response, text []byte) *Error {
+	e := &Error{}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
+		_ = json.Unmarshal(text, &e.Problem) // what it does not fill in is filled in below
+	}
+	if e.Code == "" {
+		e.Title = http.StatusText(answer.StatusCode)
+		e.Detail = fmt.Sprintf("the server answered %s, and not as Belfry does", answer.Status)
+	}
+	e.Status = answer.StatusCode
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}

@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// Stored is a job as the server has it.
+type Stored struct {
+	wire.Job
+	ETag    string // for Condition
+	Created bool   // by this call
+}
+
+// Condition guards a write. The zero value lets it pass.
+type Condition struct {
+	ETag   string // only if the job's ETag is this; "*" if it exists
+	Absent bool   // only if there is no such job
+}
+
+func (c Condition) header() http.Header {
+	h := http.Header{}
+	if c.ETag != "" {
+		h.Set("If-Match", c.ETag)
+	}
+	if c.Absent {
+		h.Set("If-None-Match", "*")
+	}
+	return h
+}
+
+func jobPath(name string, more ...string) string {
+	path := "/v1/jobs/" + url.PathEscape(name)
+	for _, part := range more {
+		path += "/" + part
+	}
+	return path
+}
+
+func (c *Client) job(ctx context.Context, r call) (Stored, error) {
+	var s Stored
+	header, status, err := c.do(ctx, r, &s.Job)
+	if err != nil {
+		return Stored{}, err
+	}
+	s.ETag, s.Created = header.Get("ETag"), status == http.StatusCreated
+	return s, nil
+}
+
+// PutJob creates or replaces a job. Its Status is ignored.
+func (c *Client) PutJob(ctx context.Context, name string, j wire.Job, only Condition) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: j, repeatable: true})
+}
+
+// Job gives a job.
+func (c *Client) Job(ctx context.Context, name string) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodGet, path: jobPath(name), repeatable: true})
+}
+
+// DeleteJob deletes a job; its runs stay until they expire.
+func (c *Client) DeleteJob(ctx context.Context, name string, only Condition) error {
+	_, _, err := c.do(ctx, call{method: http.MethodDelete, path: jobPath(name), header: only.header(), repeatable: true}, nil)
+	return err
+}
+
+// PauseJob stops a job from making runs.
+func (c *Client) PauseJob(ctx context.Context, name, reason string) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPost, path: jobPath(name, "pause"), body: wire.PauseRequest{Reason: reason}, repeatable: true})
+}
+
+// ResumeJob lets a paused job make runs again.
+func (c *Client) ResumeJob(ctx context.Context, name string) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPost, path: jobPath(name, "resume"), body: wire.Nothing{}, repeatable: true})
+}
+
+// PutJobs creates or replaces up to 1000 jobs, with a verdict for each.
+func (c *Client) PutJobs(ctx context.Context, jobs []wire.NamedJob) ([]wire.JobVerdict, error) {
+	var verdicts wire.JobVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/jobs/batch", body: wire.JobBatch{Jobs: jobs}, repeatable: true}, &verdicts)
+	return verdicts.Items, err
+}
+
+// JobFilter chooses jobs. Zero fields choose all.
+type JobFilter struct {
+	Prefix string
+	Labels map[string]string
+	Paused *bool
+}
+
+// Jobs gives the jobs by name, page after page, up to the first error.
+func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, error] {
+	query := url.Values{}
+	if f.Prefix != "" {
+		query.Set("prefix", f.Prefix)
+	}
+	for name, value := range f.Labels {
+		query.Add("label", name+"="+value)
+	}
+	if f.Paused != nil {
+		query.Set("paused", strconv.FormatBool(*f.Paused))
+	}
+	return pages(ctx, c, "/v1/jobs", query, func(p wire.JobPage) ([]wire.Job, string) { return p.Items, p.Next })
+}
+
+// pageSize is how many items one request of a listing asks for.
+const pageSize = 200
+
+// pages walks over a listing.
+func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, open func(P) (items []T, next string)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		asked := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		for name, values := range query {
+			asked[name] = values
+		}
+		for {
+			var page P
+			if _, _, err := c.do(ctx, call{method: http.MethodGet, path: path, query: asked, repeatable: true}, &page); err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			items, next := open(page)
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			asked.Set("cursor", next)
+		}
+	}
+}
+
+// setTime adds a time to a query, unless it is none.
+func setTime(query url.Values, name string, t time.Time) {
+	if !t.IsZero() {
+		query.Set(name, t.UTC().Format(time.RFC3339Nano))
+	}
+}

@@ -1,0 +1,152 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func runPath(id string, more ...string) string {
+	path := "/v1/runs/" + url.PathEscape(id)
+	for _, part := range more {
+		path += "/" + part
+	}
+	return path
+}
+
+func (c *Client) run(ctx context.Context, r call) (wire.Run, error) {
+	var shown wire.Run
+	_, _, err := c.do(ctx, r, &shown)
+	return shown, err
+}
+
+// Trigger asks for a run. key is the idempotency key, under which the same request gives the same run for at least 24 h;
+// with "" one is made for this call, so that its own repetitions make one run.
+func (c *Client) Trigger(ctx context.Context, job string, t wire.Trigger, key string) (wire.Run, error) {
+	if key == "" {
+		key = c.cfg.NewKey()
+	}
+	return c.run(ctx, call{method: http.MethodPost, path: jobPath(job, "runs"), body: t, repeatable: true,
+		header: http.Header{"Idempotency-Key": {key}}})
+}
+
+// TriggerMany asks for up to 1000 runs, with a verdict for each. Those without a key get one each, as in Trigger.
+func (c *Client) TriggerMany(ctx context.Context, runs []wire.JobTrigger) ([]wire.RunVerdict, error) {
+	keyed := append([]wire.JobTrigger(nil), runs...)
+	for i := range keyed {
+		if keyed[i].IdempotencyKey == "" {
+			keyed[i].IdempotencyKey = c.cfg.NewKey()
+		}
+	}
+	var verdicts wire.RunVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: wire.RunBatch{Runs: keyed}, repeatable: true}, &verdicts)
+	return verdicts.Items, err
+}
+
+// Run gives a run with its result.
+func (c *Client) Run(ctx context.Context, id string) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodGet, path: runPath(id), repeatable: true})
+}
+
+// Cancel cancels a run that has not ended. Repeating it may tell that the run has ended, so it is sent once.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "cancel"), body: wire.CancelRequest{Reason: reason}})
+}
+
+// Retry runs an ended run again; force also one whose outcome is unknown.
+func (c *Client) Retry(ctx context.Context, id string, force bool) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: wire.RetryRequest{Force: force}})
+}
+
+// Logs gives what the newest attempt wrote.
+func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
+	var text []byte
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), repeatable: true}, &text)
+	return text, err
+}
+
+// RunFilter chooses runs. Zero fields choose all.
+type RunFilter struct {
+	Job    string
+	States []string
+	From   time.Time // nominal time, inclusive
+	To     time.Time // nominal time, exclusive
+}
+
+// Runs gives runs, newest nominal time first, page after page, up to the first error.
+func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
+	query := url.Values{}
+	if f.Job != "" {
+		query.Set("job", f.Job)
+	}
+	if len(f.States) > 0 {
+		query.Set("state", strings.Join(f.States, ","))
+	}
+	setTime(query, "from", f.From)
+	setTime(query, "to", f.To)
+	return pages(ctx, c, "/v1/runs", query, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+}
+
+// DeadLetters gives the dead letters that match, page after page, up to the first error.
+func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[wire.DeadLetter, error] {
+	query := url.Values{}
+	if f.Job != "" {
+		query.Set("job", f.Job)
+	}
+	if f.Error != "" {
+		query.Set("error", f.Error)
+	}
+	if f.From != nil {
+		setTime(query, "from", *f.From)
+	}
+	if f.To != nil {
+		setTime(query, "to", *f.To)
+	}
+	return pages(ctx, c, "/v1/dead-letters", query, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+}
+
+// Redrive queues dead letters again, with a verdict for each.
+func (c *Client) Redrive(ctx context.Context, r wire.Redrive) ([]wire.RunVerdict, error) {
+	var verdicts wire.RunVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/dead-letters/redrive", body: r}, &verdicts)
+	return verdicts.Items, err
+}
+
+// Cron previews an expression: count fires after from, in a zone ("" for UTC).
+func (c *Client) Cron(ctx context.Context, expr, zone string, from time.Time, count int) (wire.Cron, error) {
+	query := url.Values{"expr": {expr}, "count": {strconv.Itoa(count)}}
+	if zone != "" {
+		query.Set("timezone", zone)
+	}
+	setTime(query, "from", from)
+	var preview wire.Cron
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/cron", query: query, repeatable: true}, &preview)
+	return preview, err
+}
+
+// Queues gives the pools of workers and what waits for them.
+func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
+	var list wire.QueueList
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/queues", repeatable: true}, &list)
+	return list.Items, err
+}
+
+// Workers gives the workers of the process that answers.
+func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
+	var list wire.WorkerList
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/workers", repeatable: true}, &list)
+	return list.Items, err
+}
+
+// Ready tells whether the server can do its work, nil where it can, and its version. It is asked once.
+func (c *Client) Ready(ctx context.Context) (wire.Health, error) {
+	var health wire.Health
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, &health)
+	return health, err
+}
