@@ -1,0 +1,143 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Config is what a Service stands on. Fields without a default are required.
+type Config struct {
+	Store    store.Store
+	Blobs    *blob.Bucket
+	Dispatch *dispatch.Dispatcher // sends what an edit or a request claims
+	Now      func() time.Time
+	NewID    func() uint64 // random, never 0: run IDs and attempt IDs
+	Log      *slog.Logger  // default: discards
+
+	// Cancelled, where given, is told of every cancel of a running run, so that a worker in the same process need not wait
+	// for its next heartbeat. A hint: it may be lost.
+	Cancelled func(tenant string, id run.ID)
+}
+
+// Service is the control plane: what users and operators ask for, over one store. Its methods may be called concurrently,
+// by any number of processes. A nil error says that what was asked for is durable.
+type Service struct {
+	Config
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Service, error) {
+	if cfg.Store == nil || cfg.Blobs == nil || cfg.Dispatch == nil || cfg.Now == nil || cfg.NewID == nil {
+		return nil, errors.New("control: Store, Blobs, Dispatch, Now and NewID are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg}, nil
+}
+
+// Code names why a request was refused; stable, documented, and the same in the HTTP API.
+type Code string
+
+// The codes. Invalid input is an *invalid.Error instead, and has the code "invalid".
+const (
+	CodeJobNotFound Code = "job_not_found"
+	CodeRunNotFound Code = "run_not_found"
+	CodeStale       Code = "precondition_failed" // If-Match or If-None-Match did not hold
+	CodeJobExists   Code = "job_exists"
+	CodeKeyReused   Code = "idempotency_key_reused" // with another body
+	CodeRunEnded    Code = "run_ended"              // nothing to cancel
+	CodeRunNotEnded Code = "run_not_ended"          // nothing to retry
+	CodeNeedsForce  Code = "needs_force"            // an unknown run is retried only when told so
+	CodeRunSkipped  Code = "run_skipped"            // it never ran
+	CodeJobDeleted  Code = "job_deleted"            // its runs cannot be retried
+	CodeBusy        Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
+	CodeClockSkewed Code = "clock_skewed"           // this host's clock is too far from the store's
+)
+
+// Refusal is a request that was understood and not done. Nothing was changed.
+type Refusal struct {
+	Code       Code
+	Message    string        // a sentence for people, which says what would help
+	RetryAfter time.Duration // of CodeBusy
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(code Code, format string, args ...any) error {
+	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Match guards an edit against a concurrent one. The zero value lets every edit pass.
+type Match struct {
+	ETag   string // of job.Job.ETag, "*" for any job that exists; "" for no condition
+	Absent bool   // only create (If-None-Match: *)
+}
+
+// Change is what a Put did.
+type Change uint8
+
+// The changes.
+const (
+	Created Change = iota + 1
+	Updated
+	Unchanged // the same definition stands already: a repeated request
+)
+
+// JobFilter chooses jobs. Zero fields choose all.
+type JobFilter struct {
+	Prefix string
+	Labels map[string]string // all of them
+	Paused *bool
+}
+
+// Request asks for a run of a job.
+type Request struct {
+	At      *time.Time    // when; with Delay zero
+	Delay   time.Duration // from now
+	Payload []byte        // JSON; nil for the job's own
+	Key     string        // Idempotency-Key, "" for none
+}
+
+// RunFilter chooses runs. Zero fields choose all.
+type RunFilter struct {
+	Job    string      // "" for all jobs of the tenant
+	States []run.State // any of them
+	From   time.Time   // nominal time, inclusive
+	To     time.Time   // nominal time, exclusive
+}
+
+// DeadFilter chooses dead letters. Zero fields choose all.
+type DeadFilter struct {
+	Job   string
+	Error string    // part of the last error, as it stands
+	From  time.Time // ended, inclusive
+	To    time.Time // ended, exclusive
+}
+
+// DeadLetter is a run that is listed as dead.
+type DeadLetter struct {
+	Run   run.ID
+	State run.State
+	Ended time.Time
+	Error string
+}
+
+// Redriven is the outcome of one redrive.
+type Redriven struct {
+	Run run.ID
+	Err error // nil when it was queued again
+}
+
+// Page limits of all listings.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 1000
+)

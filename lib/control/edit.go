@@ -1,0 +1,283 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// maxPast bounds the replaced generations that a job carries; they leave it when the last sweep has passed their end.
+const maxPast = 500
+
+// stale is how old an edit's instant may be when it is written: the first timer after it must not lie far behind the ticks.
+const stale = 30 * time.Second
+
+// maxRounds bounds how often an edit may be overtaken before it gives up.
+const maxRounds = 16
+
+// Put creates or replaces a job. The same definition again changes nothing, and finishes what an earlier try left unfinished,
+// so that a Put whose answer was lost can be repeated, with its old Match too. Errors: joined *invalid.Error, *Refusal.
+func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
+	if err := job.ValidName(name); err != nil {
+		return job.Job{}, 0, err
+	}
+	def = def.WithDefaults()
+	compiled, err := def.Validate(s.Dispatch.KnowsQueue)
+	if err != nil {
+		return job.Job{}, 0, err
+	}
+	change := Updated
+	j, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		exists := j.Generation != 0 && !j.Deleted
+		if exists && j.Fault == "" && same(j.Def, def) {
+			change = Unchanged
+			return false, nil
+		}
+		if err := match.check(*j, exists); err != nil {
+			return false, err
+		}
+		change = Updated
+		if !exists {
+			change = Created
+			j.Created = 0
+			if err := s.fires(def, compiled); err != nil {
+				return false, err
+			}
+		}
+		j.Def, j.Deleted, j.Fault, j.Reason = def, false, "", ""
+		return true, nil
+	})
+	return j, change, err
+}
+
+// fires refuses a schedule that has nothing left to fire.
+func (s *Service) fires(def job.Definition, compiled job.Fires) error {
+	if def.Schedule == nil {
+		return nil
+	}
+	if _, ok := compiled.Next(s.Now()); !ok {
+		field := "schedule.end"
+		if def.Schedule.At != nil {
+			field = "schedule.at"
+		}
+		return invalid.Missing(field, "a time to come: the schedule has no fire after now")
+	}
+	return nil
+}
+
+// same compares definitions as they are stored, so that nil and empty are one.
+func same(a, b job.Definition) bool {
+	left, err1 := record.Encode(a)
+	right, err2 := record.Encode(b)
+	return err1 == nil && err2 == nil && slices.Equal(left, right) || reflect.DeepEqual(a, b)
+}
+
+func (m Match) check(j job.Job, exists bool) error {
+	switch {
+	case m.Absent && exists:
+		return refuse(CodeJobExists, "job %s exists already; leave If-None-Match out to replace it", j.Name)
+	case m.ETag == "" || exists && (m.ETag == "*" || m.ETag == j.ETag()):
+		return nil
+	case !exists:
+		return refuse(CodeStale, "job %s does not exist, so If-Match cannot hold", j.Name)
+	default:
+		return refuse(CodeStale, "job %s was changed meanwhile: it is now %s; read it again", j.Name, j.ETag())
+	}
+}
+
+func existing(j *job.Job) error {
+	if j.Generation == 0 || j.Deleted {
+		return refuse(CodeJobNotFound, "there is no job %s", j.Name)
+	}
+	return nil
+}
+
+// Delete ends a job: its schedule, and its on-demand runs that have not started. Its name may be used again.
+func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
+	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		if err := existing(j); err != nil {
+			return false, err
+		}
+		if err := match.check(*j, true); err != nil {
+			return false, err
+		}
+		j.Deleted, j.Def, j.Reason, j.Fault = true, job.Definition{}, "", ""
+		return true, nil
+	})
+	return err
+}
+
+// Pause stops a job from making runs; what has started goes on. Pausing a paused job changes only the reason.
+func (s *Service) Pause(ctx context.Context, tenant, name, reason string) (job.Job, error) {
+	if len(reason) > job.MaxDescription {
+		return job.Job{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", job.MaxDescription))
+	}
+	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		if err := existing(j); err != nil {
+			return false, err
+		}
+		if j.Def.Paused && j.Reason == reason {
+			return false, nil
+		}
+		j.Def.Paused, j.Reason = true, reason
+		return true, nil
+	})
+}
+
+// Resume lets a paused job make runs again, from now on: fires of the time in between are not made up. On-demand runs that
+// were held start.
+func (s *Service) Resume(ctx context.Context, tenant, name string) (job.Job, error) {
+	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		if err := existing(j); err != nil {
+			return false, err
+		}
+		if !j.Def.Paused {
+			return false, nil
+		}
+		j.Def.Paused, j.Reason = false, ""
+		return true, nil
+	})
+}
+
+// edit is the protocol's edit. change alters the job as read, or says that nothing is to be changed; it may be called again
+// after a conflict. When edit returns nil, no run of an older definition with a later nominal time will start.
+func (s *Service) edit(ctx context.Context, tenant, name string, change func(*job.Job) (bool, error)) (job.Job, error) {
+	for range maxRounds {
+		now, err := s.Dispatch.Clock()
+		if err != nil {
+			return job.Job{}, skewed(err)
+		}
+		j, err := s.Dispatch.Book.Job(ctx, tenant, name)
+		if err != nil {
+			return job.Job{}, err
+		}
+		old := j
+		if changed, err := change(&j); err != nil {
+			return job.Job{}, err
+		} else if changed {
+			if j, err = s.replace(ctx, old, j, now); errors.Is(err, errAgain) {
+				continue
+			} else if err != nil {
+				return job.Job{}, err
+			}
+		}
+		// Durable now: the new generation, with its first timer. What is claimed of older ones beyond now may still start: until
+		// the fences stand, no answer is given. A crash here leaves an edit that nobody was told of; a repeated one finishes it.
+		return s.settle(ctx, j)
+	}
+	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + name + " is being edited by many at once; try again", RetryAfter: time.Second}
+}
+
+// errAgain says that the edit was overtaken, or has become old.
+var errAgain = errors.New("edit again")
+
+// replace writes a new generation, the definition of the old one for the runs that still have it, and the first timer.
+func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.Job, error) {
+	shard, err := s.shard(ctx, j)
+	if err != nil {
+		return job.Job{}, err
+	}
+	id := s.NewID()
+	j.Generation = max(old.Generation+1, now)
+	j.Updated = now
+	switch {
+	case !j.Def.Paused:
+		j.HeldSince, j.PausedSince = old.PausedSince, 0
+	case !old.Def.Paused:
+		j.HeldSince, j.PausedSince = 0, now
+	}
+	if j.Created == 0 {
+		j.Created = now
+	}
+	ops := make([]store.Op, 0, 3)
+	if old.Generation != 0 {
+		// What the last sweep has passed, by more than a write may be late, has no timers and no claims left.
+		settled := shard.Oldest() - dispatch.Lateness.Milliseconds()
+		j.Past = slices.DeleteFunc(slices.Clone(old.Past), func(p job.Past) bool { return p.Until < settled })
+		if len(j.Past) >= maxPast {
+			return job.Job{}, &Refusal{Code: CodeBusy, RetryAfter: time.Minute,
+				Message: fmt.Sprintf("job %s was edited %d times within the last hours; wait until the sweeps have caught up", j.Name, maxPast)}
+		}
+		j.Past = append(j.Past, job.Past{Generation: old.Generation, Until: now})
+		past, err := old.PutPast(time.UnixMilli(now), id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		ops = append(ops, past)
+	}
+	put, err := j.Put(id)
+	if err != nil {
+		return job.Job{}, err
+	}
+	ops = append(ops, put)
+	if first, ok, err := s.firstTimer(j, now); err != nil {
+		return job.Job{}, err
+	} else if ok {
+		op, err := first.Put(id)
+		if err != nil {
+			return job.Job{}, err
+		}
+		ops = append(ops, op)
+	}
+	if s.age(now) > stale {
+		return job.Job{}, errAgain
+	}
+	versions, err := s.Dispatch.Write(ctx, ops...)
+	if store.AsConflict(err) != nil {
+		return job.Job{}, errAgain
+	}
+	if err != nil {
+		return job.Job{}, fmt.Errorf("write job %s: %w", j.Name, err)
+	}
+	for i, op := range ops {
+		if op.Key == put.Key {
+			j.Version = versions[i]
+		}
+	}
+	s.Dispatch.Book.Saw(j)
+	return j, nil
+}
+
+func (s *Service) age(since int64) time.Duration {
+	return time.Duration(s.Now().Add(s.Store.Skew()).UnixMilli()-since) * time.Millisecond
+}
+
+// firstTimer is the timer of the generation's first fire after t.
+func (s *Service) firstTimer(j job.Job, t int64) (timer.Timer, bool, error) {
+	if !j.Active() {
+		return timer.Timer{}, false, nil
+	}
+	edition, err := s.Dispatch.Book.Newest(j)
+	if err != nil {
+		return timer.Timer{}, false, err
+	}
+	first, ok := edition.Schedule.Next(time.UnixMilli(t))
+	if !ok {
+		return timer.Timer{}, false, nil
+	}
+	nominal := first.UnixMilli()
+	return timer.NewFire(j.Tenant, j.Name, j.Generation, nominal, nominal), true, nil
+}
+
+func (s *Service) shard(ctx context.Context, j job.Job) (timer.Shard, error) {
+	n := s.Dispatch.Layout.ShardOf(timer.BucketOf(j.Tenant, j.Name))
+	items, err := s.Store.Get(ctx, timer.ShardKey(n))
+	if err != nil {
+		return timer.Shard{}, fmt.Errorf("read shard %d: %w", n, err)
+	}
+	return timer.ShardFromItem(n, items[0])
+}
+
+func skewed(err error) error {
+	return &Refusal{Code: CodeClockSkewed, Message: err.Error(), RetryAfter: 10 * time.Second}
+}

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Job reads a job.
+func (s *Service) Job(ctx context.Context, tenant, name string) (job.Job, error) {
+	if err := job.ValidName(name); err != nil {
+		return job.Job{}, err
+	}
+	j, err := s.Dispatch.Book.Job(ctx, tenant, name)
+	if err != nil {
+		return job.Job{}, err
+	}
+	return j, existing(&j)
+}
+
+// Jobs lists jobs by name. A page may be shorter than limit and still have a next one, where the filter leaves out many.
+func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor string, limit int) (jobs []job.Job, next string, err error) {
+	after, err := readCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = pageLimit(limit)
+	ranges := make([]store.Range, job.Spread)
+	from, to := f.Prefix, ""
+	if f.Prefix != "" {
+		to = f.Prefix + "\xff" // names are ASCII
+	}
+	if after != "" {
+		from = max(from, after+"\x00")
+	}
+	for n := range ranges {
+		ranges[n] = store.Range{Partition: job.Partition(tenant, n), From: from, To: to, Limit: pageOf(limit, job.Spread)}
+	}
+	seen := 0
+	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
+		if len(jobs) == limit || seen == examined {
+			next = cursorAfter(after)
+			return false, nil
+		}
+		seen++
+		after = item.Sort
+		j, err := job.FromItem(tenant, item.Sort, item)
+		if err != nil {
+			return false, err
+		}
+		if !j.Deleted && f.matches(j) {
+			jobs = append(jobs, j)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list jobs: %w", err)
+	}
+	return jobs, next, nil
+}
+
+func (f JobFilter) matches(j job.Job) bool {
+	if f.Paused != nil && *f.Paused != j.Def.Paused || !strings.HasPrefix(j.Name, f.Prefix) {
+		return false
+	}
+	for key, want := range f.Labels {
+		if got, ok := j.Def.Labels[key]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// NextRuns is when a job fires next, up to n times; none for one that is paused or on demand.
+func (s *Service) NextRuns(j job.Job, n int) []time.Time {
+	if !j.Active() {
+		return nil
+	}
+	edition, err := s.Dispatch.Book.Newest(j)
+	if err != nil {
+		return nil // Fault says why
+	}
+	var fires []time.Time
+	for at, ok := edition.Schedule.Next(s.Now()); ok && len(fires) < n; at, ok = edition.Schedule.Next(at) {
+		fires = append(fires, at)
+	}
+	return fires
+}

@@ -1,0 +1,340 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Run reads a run.
+func (s *Service) Run(ctx context.Context, tenant string, id run.ID) (run.Run, error) {
+	items, err := s.Store.Get(ctx, id.Key(tenant))
+	if err != nil {
+		return run.Run{}, err
+	}
+	r, ok, err := run.FromItem(tenant, id, items[0])
+	if err != nil {
+		return run.Run{}, err
+	}
+	if !ok || r.State == run.Fenced {
+		return run.Run{}, refuse(CodeRunNotFound, "there is no run %s", id)
+	}
+	return r, nil
+}
+
+// maxJobsMerged bounds the jobs whose histories one listing merges.
+const maxJobsMerged = 2000
+
+// Runs lists runs, newest nominal time first. The history of a job is found by its name; without one, the histories of all the
+// tenant's jobs are merged, at one query a job and partition, which is refused for tenants of very many jobs.
+func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
+	after, err := readCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = pageLimit(limit)
+	names := []string{f.Job}
+	if f.Job == "" {
+		if names, err = s.names(ctx, tenant); err != nil {
+			return nil, "", err
+		}
+	} else if err := job.ValidName(f.Job); err != nil {
+		return nil, "", invalid.Field("job", f.Job, "the name of a job")
+	}
+	ranges, err := historyRanges(tenant, names, f, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	seen, last := 0, ""
+	err = s.merge(ctx, ranges, func(rank int, item store.Item) (bool, error) {
+		if len(runs) == limit || seen == examined {
+			next = cursorAfter(last)
+			return false, nil
+		}
+		seen++
+		id, err := run.IDFromSort(names[rank/run.Partitions], item.Sort)
+		if err != nil {
+			return false, err
+		}
+		last = id.String()
+		r, _, err := run.FromItem(tenant, id, item)
+		if err != nil {
+			return false, err
+		}
+		if r.State != run.Fenced && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
+			runs = append(runs, r)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list runs: %w", err)
+	}
+	return runs, next, nil
+}
+
+// historyRanges are the partitions of all jobs' runs, behind the run that the page before ended with.
+func historyRanges(tenant string, names []string, f RunFilter, after string, limit int) ([]store.Range, error) {
+	from, to := "", ""
+	if !f.From.IsZero() {
+		from = run.SortFrom(max(0, f.From.UnixMilli()))
+	}
+	if !f.To.IsZero() {
+		to = run.SortFrom(max(0, f.To.UnixMilli()))
+	}
+	var behind run.ID
+	if after != "" {
+		var err error
+		if behind, err = run.ParseID(after); err != nil {
+			return nil, fmt.Errorf("cursor: %w", store.ErrBadCursor)
+		}
+	}
+	var ranges []store.Range
+	for _, name := range names {
+		end := to
+		if after != "" {
+			end = behind.Key(tenant).Sort
+			if name < behind.Job {
+				end += "\x00" // of the same instant, those of jobs with a lower name are still to come
+			}
+		}
+		for n := range run.Partitions {
+			ranges = append(ranges, store.Range{Partition: run.Partition(tenant, name, n), From: from, To: end, Backward: true,
+				Limit: pageOf(limit, len(names)*run.Partitions)})
+		}
+	}
+	return ranges, nil
+}
+
+// names lists all jobs of a tenant, the deleted ones too, since their runs are still there.
+func (s *Service) names(ctx context.Context, tenant string) ([]string, error) {
+	ranges := make([]store.Range, job.Spread)
+	for n := range ranges {
+		ranges[n] = store.Range{Partition: job.Partition(tenant, n)}
+	}
+	var names []string
+	err := s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
+		if len(names) == maxJobsMerged {
+			return false, invalid.Missing("job", fmt.Sprintf("the name of a job: there are more than %d jobs", maxJobsMerged))
+		}
+		names = append(names, item.Sort)
+		return true, nil
+	})
+	return names, err
+}
+
+// Cancel ends a run that has not started, and asks the worker of a running one to stop: that run ends when its worker has
+// heard of it, as cancelled, unless it has finished by then.
+func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason string) (run.Run, error) {
+	if reason == "" {
+		reason = "cancelled on request"
+	}
+	return s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
+		retention := job.DefaultRetention
+		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
+			retention = e.Def.Retention.Std()
+		}
+		next, ok := r.AskCancel(now, reason, retention)
+		if !ok {
+			return r, nil, refuse(CodeRunEnded, "run %s has ended as %s", id, r.State)
+		}
+		return next, nil, nil
+	})
+}
+
+// Retry opens an ended run again, with a new attempt budget, under the newest definition of its job. Of an unknown run, whose
+// effect may have happened, and of a succeeded one, only with force.
+func (s *Service) Retry(ctx context.Context, tenant string, id run.ID, force bool) (run.Run, error) {
+	return s.reopen(ctx, tenant, id, force, "retried on request")
+}
+
+func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bool, reason string) (run.Run, error) {
+	j, err := s.Dispatch.Book.Job(ctx, tenant, id.Job)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if existing(&j) != nil {
+		if _, err := s.Run(ctx, tenant, id); err != nil {
+			return run.Run{}, err
+		}
+		return run.Run{}, refuse(CodeJobDeleted, "job %s was deleted, so its runs cannot run again", id.Job)
+	}
+	r, err := s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
+		switch {
+		case !r.State.Ended():
+			return r, nil, refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", id, r.State)
+		case r.State == run.Skipped:
+			return r, nil, refuse(CodeRunSkipped, "run %s was skipped and never ran: trigger the job instead", id)
+		case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
+			return r, nil, refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", id, r.State)
+		}
+		next := r.Reopen(j.Generation, 0, reason)
+		// A wake-up in the same write: a reopened run is never without one.
+		check, err := timer.NextCheck(tenant, id, now+s.directly().Milliseconds()).Put(s.NewID())
+		if err != nil {
+			return r, nil, err
+		}
+		check.If = store.Any
+		ops := []store.Op{check}
+		if r.State.DeadLetter() {
+			ops = append(ops, store.Op{Kind: store.Delete, Key: r.DeadKey()})
+		}
+		return next, ops, nil
+	})
+	if err != nil {
+		return run.Run{}, err
+	}
+	// Durable now: the run is queued, and has a check timer. A crash here, or a queue that is full, makes it late, not lost.
+	if _, err := s.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: j.Def.Queue}}); err != nil {
+		s.Log.Warn("a reopened run waits for its check timer", "run", id.String(), "error", err)
+	}
+	return r, nil
+}
+
+// change writes a change of a run with what belongs to it, over whatever happens meanwhile.
+func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide func(run.Run, int64) (run.Run, []store.Op, error)) (run.Run, error) {
+	for range maxRounds {
+		now, err := s.Dispatch.Clock()
+		if err != nil {
+			return run.Run{}, skewed(err)
+		}
+		r, err := s.Run(ctx, tenant, id)
+		if err != nil {
+			return run.Run{}, err
+		}
+		next, ops, err := decide(r, now)
+		if err != nil {
+			return run.Run{}, err
+		}
+		op, err := next.Item(s.NewID())
+		if err != nil {
+			return run.Run{}, err
+		}
+		versions, err := s.Dispatch.Write(ctx, append([]store.Op{op}, ops...)...)
+		if store.AsConflict(err) != nil {
+			continue
+		}
+		if err != nil {
+			return run.Run{}, fmt.Errorf("write run %s: %w", id, err)
+		}
+		next.Version = versions[0]
+		if next.Cancel && s.Cancelled != nil {
+			s.Cancelled(tenant, id)
+		}
+		return next, nil
+	}
+	return run.Run{}, &Refusal{Code: CodeBusy, Message: "run " + id.String() + " is being changed by many at once; try again", RetryAfter: time.Second}
+}
+
+// Result gives what a run's target answered, nil for nothing.
+func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType string, err error) {
+	mediaType = r.Result.Type
+	if mediaType == "" && !r.Result.IsZero() {
+		mediaType = "application/json"
+	}
+	if r.Result.Blob == "" {
+		return r.Result.Inline, mediaType, nil
+	}
+	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
+	return data, mediaType, err
+}
+
+// Logs gives what the newest ended attempt of a run has logged, nil for nothing.
+func (s *Service) Logs(ctx context.Context, r run.Run) ([]byte, error) {
+	if r.Log == "" {
+		return nil, nil
+	}
+	return s.Blobs.Get(ctx, r.Tenant, r.Log)
+}
+
+// DeadLetters lists runs that failed for good or are dead, the newest end first.
+func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, cursor string, limit int) (letters []DeadLetter, next string, err error) {
+	after, err := readCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = pageLimit(limit)
+	from, to := "", ""
+	if !f.From.IsZero() {
+		from = run.SortFrom(max(0, f.From.UnixMilli()))
+	}
+	if !f.To.IsZero() {
+		to = run.SortFrom(max(0, f.To.UnixMilli()))
+	}
+	if after != "" {
+		to = after
+	}
+	ranges := make([]store.Range, run.DeadSpread)
+	for n := range ranges {
+		ranges[n] = store.Range{Partition: run.DeadPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.DeadSpread)}
+	}
+	seen := 0
+	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
+		if len(letters) == limit || seen == examined {
+			next = cursorAfter(after)
+			return false, nil
+		}
+		seen++
+		after = item.Sort
+		letter, err := run.DeadLetterFromItem(item)
+		if err != nil {
+			return false, err
+		}
+		if (f.Job == "" || f.Job == letter.Run.Job) && strings.Contains(letter.Error, f.Error) {
+			letters = append(letters, DeadLetter{Run: letter.Run, State: letter.State, Ended: time.UnixMilli(letter.Ended).UTC(), Error: letter.Error})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
+	}
+	return letters, next, nil
+}
+
+// Redrive opens dead letters again, perSecond at the most (0: as fast as it goes). Each has its own outcome; the error is for
+// what ended the whole, and the outcomes so far are given with it.
+func (s *Service) Redrive(ctx context.Context, tenant string, ids []run.ID, perSecond float64) ([]Redriven, error) {
+	var done []Redriven
+	for i, id := range ids {
+		if i > 0 && perSecond > 0 {
+			wait := time.NewTimer(time.Duration(float64(time.Second) / perSecond))
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+			}
+		}
+		if ctx.Err() != nil {
+			return done, ctx.Err()
+		}
+		_, err := s.reopen(ctx, tenant, id, false, "redriven")
+		done = append(done, Redriven{Run: id, Err: err})
+	}
+	return done, nil
+}
+
+// RedriveMatching opens the dead letters that a filter chooses, at most limit of them, the newest first.
+func (s *Service) RedriveMatching(ctx context.Context, tenant string, f DeadFilter, limit int, perSecond float64) ([]Redriven, error) {
+	var ids []run.ID
+	for cursor := ""; len(ids) < limit; {
+		letters, next, err := s.DeadLetters(ctx, tenant, f, cursor, min(MaxLimit, limit-len(ids)))
+		if err != nil {
+			return nil, err
+		}
+		for _, letter := range letters {
+			ids = append(ids, letter.Run)
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return s.Redrive(ctx, tenant, ids, perSecond)
+}

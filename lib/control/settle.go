@@ -1,0 +1,193 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// settle makes an edit hold inside the horizon: it fences what older generations may have claimed there, and claims the new
+// one's own fires. The horizon is read after the edit was written, and the job again after that: a tick that does not see the
+// edit has published its horizon before; one that publishes later sees the edit. Where a newer edit stands by then, it is
+// that one which is settled, so that this answer holds whether or not the other is ever finished.
+func (s *Service) settle(ctx context.Context, j job.Job) (job.Job, error) {
+	for range maxRounds {
+		shard, err := s.shard(ctx, j)
+		if err != nil {
+			return job.Job{}, err
+		}
+		newest, err := s.Dispatch.Book.Job(ctx, j.Tenant, j.Name)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if newest.Generation != j.Generation {
+			j = newest
+			continue
+		}
+		if newest.Generation == 0 {
+			return newest, nil
+		}
+		t := newest.Updated
+		if t < shard.Oldest()-dispatch.Lateness.Milliseconds() {
+			return newest, nil // every sweep has passed it: what older generations had claimed has long been settled
+		}
+		if err := s.fence(ctx, newest, t, shard.Horizon); err != nil {
+			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
+		}
+		if err := s.claimOwn(ctx, newest, t, shard.Horizon); err != nil {
+			return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
+		}
+		if err := s.rebind(ctx, newest, t, shard.Horizon); err != nil {
+			return job.Job{}, fmt.Errorf("bind the runs of %s: %w", j.Name, err)
+		}
+		return newest, nil
+	}
+	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + j.Name + " is being edited by many at once; try again", RetryAfter: time.Second}
+}
+
+// fence marks the fires of all past generations in (t, horizon], where nothing has started.
+func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error {
+	if horizon <= t {
+		return nil
+	}
+	seen := map[int64]bool{}
+	var ids []run.Run
+	for _, past := range j.Past {
+		edition, err := s.Dispatch.Book.Edition(ctx, j.Tenant, j.Name, past.Generation)
+		if err != nil {
+			return err
+		}
+		if edition.Schedule == nil {
+			continue
+		}
+		for from := t + 1; from <= horizon; {
+			fires, err := dispatch.FiresBetween(edition.Schedule, from, horizon, store.MaxKeys)
+			if err != nil {
+				return err
+			}
+			for _, f := range fires {
+				if !seen[f] {
+					seen[f] = true
+					ids = append(ids, run.Run{ID: run.FireID(j.Name, f), Tenant: j.Tenant})
+				}
+			}
+			if len(fires) < store.MaxKeys {
+				break
+			}
+			from = fires[len(fires)-1] + 1
+		}
+	}
+	return s.Dispatch.Change(ctx, ids, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation) })
+}
+
+// claimOwn claims the new generation's fires in (t, horizon]: the ticks have passed them already.
+func (s *Service) claimOwn(ctx context.Context, j job.Job, t, horizon int64) error {
+	first, ok, err := s.firstTimer(j, t)
+	if err != nil || !ok || first.Nominal > horizon {
+		return err
+	}
+	edition, err := s.Dispatch.Book.Newest(j)
+	if err != nil {
+		return err
+	}
+	items, err := s.Store.Get(ctx, first.Key())
+	if err != nil {
+		return err
+	}
+	if items[0].Exists() {
+		if first, err = timer.FromItem(items[0]); err != nil {
+			return err
+		}
+	}
+	b, err := s.bounds(horizon)
+	if err != nil {
+		return err
+	}
+	_, err = s.Dispatch.Fires(ctx, 0, b, []dispatch.FireTimer{{Timer: first, Edition: edition, Until: dispatch.Forever}})
+	return err
+}
+
+func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
+	now, err := s.Dispatch.Clock()
+	if err != nil {
+		return dispatch.Bounds{}, skewed(err)
+	}
+	horizon = max(horizon, now)
+	return dispatch.Bounds{Now: now, Horizon: horizon, Resume: horizon + (2 * time.Second).Milliseconds()}, nil
+}
+
+// rebind does for on-demand runs what fences do for fires: those of older generations that are due after t lose their claim,
+// under a mark that no older claim passes. Then they are claimed again, held or cancelled, as the job now stands. Requests send
+// runs themselves up to directly() ahead, which is further than the horizon.
+func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error {
+	from, upTo := t+1, max(horizon, t+s.directly().Milliseconds())+stale.Milliseconds()
+	if j.HeldSince != 0 {
+		from = j.HeldSince - dispatch.Lateness.Milliseconds() // what a pause has held is due
+	}
+	if j.Deleted {
+		upTo = dispatch.Forever - 1
+	}
+	b, err := s.bounds(horizon)
+	if err != nil {
+		return err
+	}
+	for n := 1; n < run.Partitions; n++ {
+		r := store.Range{Partition: run.Partition(j.Tenant, j.Name, n), From: run.SortFrom(from), To: run.SortFrom(upTo + 1), Limit: store.MaxKeys}
+		for {
+			page, err := s.Store.Query(ctx, r)
+			if err != nil {
+				return err
+			}
+			if err := s.rebindPage(ctx, j, b, page.Items); err != nil {
+				return err
+			}
+			if page.Cursor == "" {
+				break
+			}
+			r.Cursor = page.Cursor
+		}
+	}
+	return nil
+}
+
+func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, items []store.Item) error {
+	var unstarted []run.Run
+	for _, item := range items {
+		id, err := run.IDFromSort(j.Name, item.Sort)
+		if err != nil {
+			return err
+		}
+		r, _, err := run.FromItem(j.Tenant, id, item)
+		if err != nil {
+			s.Log.Error("a run is unreadable", "tenant", j.Tenant, "run", id.String(), "error", err)
+			continue
+		}
+		if _, open := r.Unbind(j.Generation); open || r.State == run.Scheduled {
+			unstarted = append(unstarted, r)
+		}
+	}
+	if err := s.Dispatch.Change(ctx, unstarted, func(r run.Run) (run.Run, bool) { return r.Unbind(j.Generation) }); err != nil {
+		return err
+	}
+	var due []run.Run
+	for _, r := range unstarted {
+		if j.Deleted || r.ID.Nominal <= b.Now+s.directly().Milliseconds() {
+			due = append(due, r)
+		}
+	}
+	standing, err := s.Dispatch.ReadRuns(ctx, due)
+	if err != nil {
+		return err
+	}
+	_, err = s.Dispatch.Requests(ctx, j.Tenant, 0, b, standing)
+	return err
+}
+
+// directly is how soon a request must be due for its run to be sent by whoever takes the request.
+func (s *Service) directly() time.Duration { return s.Dispatch.LookAhead + time.Minute }

@@ -1,0 +1,179 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// MaxCrashes is how many workers a run may kill before it is dead.
+const MaxCrashes = 3
+
+// Limits gives what a run's definition allows it.
+func Limits(def job.Definition) run.Limits {
+	return run.Limits{
+		AtMostOnce:  def.Guarantee == job.AtMostOnce,
+		MaxFailures: def.Retry.MaxAttempts,
+		MaxCrashes:  MaxCrashes,
+		Retention:   def.Retention.Std(),
+	}
+}
+
+// Repairs counts what second looks mended.
+type Repairs struct {
+	Claimed int // fires and requests without their run
+	Resent  int // queued runs whose message may be lost
+	Expired int // attempts whose lease had run out
+	Watched int // unended runs that got a check timer
+	Dead    int // of the expired, those that had killed too many workers
+	Unknown int // of the expired, those at most once
+}
+
+// Add sums up.
+func (r *Repairs) Add(o Repairs) {
+	r.Claimed += o.Claimed
+	r.Resent += o.Resent
+	r.Expired += o.Expired
+	r.Watched += o.Watched
+	r.Dead += o.Dead
+	r.Unknown += o.Unknown
+}
+
+// crowded is from how many ready messages on a queue's depth explains why a run is still waiting, and patience is how long.
+const (
+	crowded  = 1
+	patience = int64(60 * 60_000)
+)
+
+// Wakeup is the next timer of a run that has not ended: the regular check, or the end of a wait that lies further ahead.
+func Wakeup(r run.Run, horizon int64) timer.Timer {
+	if r.State == run.Retrying && r.NextAt > horizon {
+		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
+	}
+	return timer.NextCheck(r.Tenant, r.ID, horizon)
+}
+
+// Check looks after runs that have not ended: the next check first, then what is needed. What has ended is dropped. runs need
+// hold only ID and tenant; dead tells that a worker's leases are void although they have not run out, nil for none.
+func (d *Dispatcher) Check(ctx context.Context, epoch uint64, b Bounds, runs []run.Run, dead func(worker string) bool) (Repairs, error) {
+	var repairs Repairs
+	for start := 0; start < len(runs); start += store.MaxKeys {
+		one, err := d.check(ctx, epoch, b, runs[start:min(start+store.MaxKeys, len(runs))], dead)
+		repairs.Add(one)
+		if err != nil {
+			return repairs, err
+		}
+	}
+	return repairs, nil
+}
+
+func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []run.Run, dead func(string) bool) (Repairs, error) {
+	var repairs Repairs
+	standing, err := d.ReadRuns(ctx, runs)
+	if err != nil {
+		return repairs, fmt.Errorf("read runs: %w", err)
+	}
+	var next []timer.Timer
+	var open []run.Run
+	for _, r := range standing {
+		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
+			continue
+		}
+		open = append(open, r)
+		next = append(next, Wakeup(r, b.Horizon))
+	}
+	if err := d.Arm(ctx, next...); err != nil {
+		return repairs, err
+	}
+	// Durable now: every run here has a later wake-up, whatever becomes of the rest.
+	var send []Outgoing
+	var requests []run.Run
+	for _, r := range open {
+		if r.State == run.Scheduled {
+			requests = append(requests, r)
+			continue
+		}
+		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+		if errors.Is(err, job.ErrNotFound) {
+			d.Log.Error("a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
+			continue
+		}
+		if err != nil {
+			return repairs, err
+		}
+		switch r.State {
+		case run.Running:
+			void := dead != nil && dead(r.Worker)
+			if void || d.LeaseOver(r.Lease, b.Now) {
+				ended, err := d.PutRun(ctx, r.Crash(b.Now, "its lease ran out", Limits(edition.Def)), b.Now)
+				if store.AsConflict(err) != nil {
+					continue // the worker renewed or finished meanwhile, and has won
+				}
+				if err != nil {
+					return repairs, err
+				}
+				repairs.Expired++
+				switch ended.State {
+				case run.Queued:
+					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
+				case run.Dead:
+					repairs.Dead++
+				case run.Unknown:
+					repairs.Unknown++
+				}
+			}
+		case run.Queued, run.Retrying:
+			due := max(edition.Due(r.Tenant, r.ID.Job, r.ID.Nominal), r.NextAt)
+			if r.ID.OnDemand() {
+				due = max(r.ID.Nominal, r.NextAt)
+			}
+			explained, err := d.explained(ctx, edition.Def.Queue, r, due, b.Now, dead != nil)
+			if err != nil {
+				return repairs, err
+			}
+			if due <= b.Horizon && !explained {
+				repairs.Resent++
+				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: due})
+			}
+		}
+	}
+	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check
+		return repairs, err
+	}
+	for tenant, mine := range ByTenant(requests) {
+		tally, err := d.Requests(ctx, tenant, epoch, b, mine)
+		repairs.Claimed += tally.Claimed
+		if err != nil {
+			return repairs, err
+		}
+	}
+	return repairs, nil
+}
+
+// explained tells whether the queue's depth is reason enough for a run to be waiting: sending again would only add to it.
+// After patience it is sent anyway, since its message may be lost among the many.
+func (d *Dispatcher) explained(ctx context.Context, name string, r run.Run, due, now int64, restart bool) (bool, error) {
+	q := d.Queues[name]
+	if restart || q == nil || now-due > patience {
+		return false, nil
+	}
+	depth, err := q.Depth(ctx)
+	if err != nil {
+		return false, fmt.Errorf("depth of queue %s: %w", name, err)
+	}
+	return depth[r.Priority].Ready >= crowded, nil
+}
+
+// ByTenant groups runs: no call works for two tenants at once.
+func ByTenant(runs []run.Run) map[string][]run.Run {
+	groups := map[string][]run.Run{}
+	for _, r := range runs {
+		groups[r.Tenant] = append(groups[r.Tenant], r)
+	}
+	return groups
+}

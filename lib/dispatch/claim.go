@@ -1,0 +1,101 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// wish is one conditional change of a run, decided anew over whatever stands there until it is written or moot.
+type wish struct {
+	run     run.Run                                   // what is believed to stand; when done, what stands
+	decide  func(run.Run) (run.Run, run.ClaimVerdict) // pure
+	verdict run.ClaimVerdict
+	err     error // the store refused for good
+}
+
+// maxRounds bounds how often one run may be overtaken while it is being claimed.
+const maxRounds = 8
+
+// grant carries wishes out, in as few batches as conflicts allow. Durable afterwards: every wish whose verdict is Claimed.
+// A crash in between leaves some claimed and not sent; the timer that they came from still lies ahead of the watermark
+// or the first sweep's cursor, and whoever reads it finds them Standing.
+func (d *Dispatcher) grant(ctx context.Context, wishes []*wish) error {
+	open := wishes
+	for round := 0; len(open) > 0 && round < maxRounds; round++ {
+		var ops []store.Op
+		var asked []*wish
+		for _, w := range open {
+			next, verdict := w.decide(w.run)
+			w.verdict = verdict
+			if verdict != run.Claimed {
+				continue
+			}
+			op, err := next.Item(d.NewID())
+			if err != nil {
+				return err
+			}
+			w.run = next
+			ops, asked = append(ops, op), append(asked, w)
+		}
+		verdicts, err := d.WriteEach(ctx, ops)
+		if err != nil {
+			return err
+		}
+		open = nil
+		for i, v := range verdicts {
+			w := asked[i]
+			conflict := store.AsConflict(v.Err)
+			switch {
+			case v.Err == nil:
+				w.run.Version = v.Version
+			case conflict == nil:
+				w.err = v.Err
+			default:
+				created := w.run
+				standing, found, err := run.FromItem(w.run.Tenant, w.run.ID, conflict.Standing)
+				if err == nil && !found {
+					standing = created // decided again as something that is not there
+					standing.Version = 0
+				}
+				if err != nil {
+					// One record that cannot be read must not hold up the others: its run is left to whoever can.
+					d.Log.Error("a run is unreadable", "tenant", w.run.Tenant, "run", w.run.ID.String(), "error", err)
+					w.verdict = run.Taken
+					continue
+				}
+				w.run = standing
+				open = append(open, w)
+			}
+		}
+	}
+	for _, w := range open {
+		w.err = fmt.Errorf("run %s: overtaken %d times: %w", w.run.ID, maxRounds, store.ErrThrottled)
+	}
+	return nil
+}
+
+// Change applies a pure change to runs, each under the version that it was decided over. A run given with Version 0 is
+// believed not to stand. What change declines stays as it is.
+func (d *Dispatcher) Change(ctx context.Context, runs []run.Run, change func(run.Run) (run.Run, bool)) error {
+	wishes := make([]*wish, len(runs))
+	for i, r := range runs {
+		wishes[i] = &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			if next, ok := change(r); ok {
+				return next, run.Claimed
+			}
+			return r, run.Taken
+		}}
+	}
+	if err := d.grant(ctx, wishes); err != nil {
+		return err
+	}
+	for _, w := range wishes {
+		if w.err != nil {
+			return fmt.Errorf("run %s: %w", w.run.ID, w.err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// MaxSkew is how far this host's clock may be from the store's. A host further away claims and starts nothing.
+const MaxSkew = 2 * time.Second
+
+// ErrSkewed says that this host's clock is too far from the store's.
+var ErrSkewed = errors.New("this host's clock is too far from the store's: set it by NTP")
+
+// steadiness notices a wall clock that was stepped: it moved otherwise than the clock that never steps.
+type steadiness struct {
+	mu      sync.Mutex
+	seen    bool
+	apart   time.Duration // wall minus elapsed, when last looked at
+	settled time.Duration // on the elapsed clock: until then leases are not judged
+}
+
+// Clock is the time by the store, in Unix ms, and ErrSkewed where this host must do nothing.
+func (d *Dispatcher) Clock() (int64, error) {
+	skew := d.Store.Skew()
+	if skew > MaxSkew || skew < -MaxSkew {
+		return 0, fmt.Errorf("%w: %s apart", ErrSkewed, skew)
+	}
+	wall := d.Now()
+	elapsed := d.Elapsed()
+	apart := time.Duration(wall.UnixNano()) - elapsed
+	d.steady.mu.Lock()
+	defer d.steady.mu.Unlock()
+	if moved := apart - d.steady.apart; d.steady.seen && (moved > MaxSkew || moved < -MaxSkew) {
+		d.Log.Warn("the host's clock was stepped", "by", moved)
+		d.steady.settled = elapsed + d.Lease
+	}
+	d.steady.seen, d.steady.apart = true, apart
+	return wall.Add(skew).UnixMilli(), nil
+}
+
+// LeaseOver tells whether a run's lease has run out at now, as Clock gave it. After a step of the clock no lease is judged
+// for the length of one: by then every living worker has renewed its own, so a jump ends none. A lease further away than
+// its length was written before a step back, and is void.
+func (d *Dispatcher) LeaseOver(lease, now int64) bool {
+	d.steady.mu.Lock()
+	unsettled := d.steady.settled > 0 && d.Elapsed() < d.steady.settled
+	d.steady.mu.Unlock()
+	if unsettled {
+		return false
+	}
+	return lease <= now || lease > now+(d.Lease+MaxSkew).Milliseconds()
+}

@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Config is what a Dispatcher stands on. Fields without a default are required.
+type Config struct {
+	Store  store.Store
+	Book   *job.Book
+	Queues map[string]queue.Queue // the pools of workers, by name
+	Layout timer.Layout
+	Now    func() time.Time
+	NewID  func() uint64 // random, never 0
+
+	// Elapsed is the time since some start, by a clock that is never stepped and goes on while the process is frozen.
+	Elapsed func() time.Duration
+
+	Log *slog.Logger // default: discards
+
+	// LookAhead is how far beyond its clock a tick claims: more than the longest time between two ticks, so that a run is sent
+	// before it is due. Default 2s.
+	LookAhead time.Duration
+
+	// Lease is how long a worker holds a run without renewing; all hosts have the same. Default 30s.
+	Lease time.Duration
+}
+
+// Dispatcher turns timers and requests into claimed and sent runs. It holds no state but caches; any number of processes may
+// have one over the same store.
+type Dispatcher struct {
+	Config
+	steady steadiness
+
+	fullMu    sync.Mutex
+	fullUntil map[string]time.Time // by queue
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Dispatcher, error) {
+	if cfg.Store == nil || cfg.Book == nil || len(cfg.Queues) == 0 || cfg.Now == nil || cfg.Elapsed == nil || cfg.NewID == nil {
+		return nil, errors.New("dispatch: Store, Book, Queues, Now, Elapsed and NewID are required")
+	}
+	if !cfg.Layout.Valid() {
+		return nil, fmt.Errorf("dispatch: a layout of %d shards, want a power of two up to %d", cfg.Layout.Shards, timer.Buckets)
+	}
+	if cfg.LookAhead == 0 {
+		cfg.LookAhead = 2 * time.Second
+	}
+	if cfg.Lease == 0 {
+		cfg.Lease = 30 * time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Dispatcher{Config: cfg, fullUntil: map[string]time.Time{}}, nil
+}
+
+// Lateness is the protocol's stated assumption: no write lands later than this after it was sent.
+const Lateness = 10 * time.Minute
+
+// KnowsQueue tells whether there are workers of that name.
+func (d *Dispatcher) KnowsQueue(name string) bool { return d.Queues[name] != nil }
+
+// tries is how often a write or send that was throttled, or whose outcome is unknown, is tried in one pass.
+const tries = 4
+
+// WriteEach does independent writes, however many, and tries those again that were throttled or whose outcome is unknown;
+// their attempt IDs make the second try of what had happened a success. What still fails has its error in its verdict.
+func (d *Dispatcher) WriteEach(ctx context.Context, ops []store.Op) ([]store.Verdict, error) {
+	verdicts := make([]store.Verdict, len(ops))
+	open := make([]int, len(ops))
+	for i := range ops {
+		open[i] = i
+	}
+	for try := 0; len(open) > 0; try++ {
+		if try > 0 {
+			if err := d.pause(ctx, try); err != nil {
+				return nil, err
+			}
+		}
+		var again []int
+		for len(open) > 0 {
+			n := min(len(open), store.MaxEach)
+			batch := make([]store.Op, n)
+			for i, at := range open[:n] {
+				batch[i] = ops[at]
+			}
+			results, err := d.Store.WriteEach(ctx, batch...)
+			if err != nil {
+				return nil, err
+			}
+			for i, at := range open[:n] {
+				verdicts[at] = results[i]
+				if passing(results[i].Err) && try+1 < tries {
+					again = append(again, at)
+				}
+			}
+			open = open[n:]
+		}
+		open = again
+	}
+	return verdicts, nil
+}
+
+// Write is all or nothing, and tried again as WriteEach does.
+func (d *Dispatcher) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
+	for try := 1; ; try++ {
+		versions, err := d.Store.Write(ctx, ops...)
+		if !passing(err) || try == tries {
+			return versions, err
+		}
+		if err := d.pause(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func passing(err error) bool {
+	return errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrUnknown)
+}
+
+// pause waits before a further try: 25 ms, doubling, with full jitter.
+func (d *Dispatcher) pause(ctx context.Context, try int) error {
+	longest := 25 * time.Millisecond << min(try, 6)
+	wait := time.NewTimer(time.Duration(d.NewID() % uint64(longest)))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

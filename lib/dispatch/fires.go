@@ -1,0 +1,336 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// FireTimer is a fire timer with what was read after it: the job, and the definition of the timer's generation.
+type FireTimer struct {
+	Timer   timer.Timer
+	Edition *job.Edition
+	Until   int64 // the last instant at which the generation is in force; Forever for the current one
+}
+
+// Forever is the Until of a generation that no edit has ended.
+const Forever = never
+
+// Tally counts what a pass did.
+type Tally struct {
+	Timers  int // read and handled
+	Claimed int // runs
+	Resent  int // claims found standing
+	Skipped int // fires dropped by catch-up
+	Sent    int
+	Unsent  int // left to a check timer
+	Parked  int // jobs whose next fire does not advance
+}
+
+// Add sums up.
+func (t *Tally) Add(o Tally) {
+	t.Timers += o.Timers
+	t.Claimed += o.Claimed
+	t.Resent += o.Resent
+	t.Skipped += o.Skipped
+	t.Sent += o.Sent
+	t.Unsent += o.Unsent
+	t.Parked += o.Parked
+}
+
+// firing is one timer on its way through the steps.
+type firing struct {
+	FireTimer
+	from, known int64
+	plan        plan
+	head        *wish
+	rest        []*wish
+}
+
+// Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
+// claim, send; only then may the caller's cursor move. Whatever a crash leaves behind, the timer is read again and every
+// step finds its own traces: To only grows, a successor stands already, a claim is found Standing and sent again.
+//
+// An error leaves the cursor where it is. What failed for single runs only is put off by a timer of its own, so that one
+// throttled partition makes nothing late elsewhere.
+func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers []FireTimer) (Tally, error) {
+	tally := Tally{Timers: len(timers)}
+	var send []Outgoing
+	var late []timer.Timer
+	open := make([]*firing, 0, len(timers))
+	for _, t := range timers {
+		open = append(open, &firing{FireTimer: t, from: t.Timer.Nominal})
+	}
+	for len(open) > 0 {
+		planned := open[:0]
+		for _, f := range open {
+			var err error
+			f.plan, err = planFires(f.Timer, f.from, f.known, f.Edition, f.Until, b)
+			switch {
+			case errors.Is(err, ErrStuck):
+				tally.Parked++
+				if err := d.park(ctx, f.Timer, err); err != nil {
+					return tally, err
+				}
+			case err != nil:
+				return tally, err
+			case len(f.plan.Fires) > 0 || f.plan.Skip != nil:
+				planned = append(planned, f)
+			}
+		}
+		if err := d.prepare(ctx, planned); err != nil {
+			return tally, err
+		}
+		if err := d.claimHeads(ctx, epoch, b, planned); err != nil {
+			return tally, err
+		}
+		open = nil
+		var rest []*wish
+		for _, f := range planned {
+			if again := f.adopt(b, epoch, d.LookAhead.Milliseconds()); again {
+				open = append(open, f)
+			}
+			rest = append(rest, f.rest...)
+		}
+		if err := d.grant(ctx, rest); err != nil {
+			return tally, err
+		}
+		for _, f := range planned {
+			out, failed := f.collect(b, &tally)
+			send, late = append(send, out...), append(late, failed...)
+		}
+	}
+	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.
+	unsent, err := d.Send(ctx, send)
+	if err != nil {
+		return tally, fmt.Errorf("send: %w", err)
+	}
+	tally.Sent, tally.Unsent = len(send)-len(unsent), len(unsent)
+	for _, o := range unsent {
+		late = append(late, timer.NewCheck(o.Run.Tenant, o.Run.ID, b.Resume))
+	}
+	return tally, d.Arm(ctx, late...)
+}
+
+// prepare writes To where a timer stands for several fires, then the successors.
+func (d *Dispatcher) prepare(ctx context.Context, planned []*firing) error {
+	var ops []store.Op
+	var grown []*firing
+	for _, f := range planned {
+		if f.plan.To > f.Timer.To {
+			f.Timer.To = f.plan.To
+			op, err := f.Timer.Put(d.NewID())
+			if err != nil {
+				return err
+			}
+			ops, grown = append(ops, op), append(grown, f)
+		}
+	}
+	verdicts, err := d.WriteEach(ctx, ops)
+	if err != nil {
+		return err
+	}
+	for i, v := range verdicts {
+		f := grown[i]
+		if v.Err == nil {
+			f.Timer.Version = v.Version
+			continue
+		}
+		if err := d.grow(ctx, &f.Timer, v.Err); err != nil {
+			return fmt.Errorf("timer %s: %w", f.Timer.Key(), err)
+		}
+	}
+	// Durable now: what each timer stands for. A crash here: the sweep misses the fires up to To, and makes them.
+	var successors []timer.Timer
+	for _, f := range planned {
+		if f.plan.Successor != nil {
+			successors = append(successors, *f.plan.Successor)
+		}
+	}
+	return d.Arm(ctx, successors...)
+}
+
+// grow raises a timer's To over what another tick wrote in between.
+func (d *Dispatcher) grow(ctx context.Context, t *timer.Timer, failed error) error {
+	for round := 0; round < maxRounds; round++ {
+		conflict := store.AsConflict(failed)
+		if conflict == nil {
+			return failed
+		}
+		if !conflict.Standing.Exists() {
+			return nil // cleaned up long ago: a stopped tick has woken, and everything here is done
+		}
+		standing, err := timer.FromItem(conflict.Standing)
+		if err != nil {
+			return err
+		}
+		t.Version = standing.Version
+		if standing.To >= t.To {
+			t.To = standing.To
+			return nil
+		}
+		op, err := t.Put(d.NewID())
+		if err != nil {
+			return err
+		}
+		var versions []uint64
+		if versions, failed = d.Write(ctx, op); failed == nil {
+			t.Version = versions[0]
+			return nil
+		}
+	}
+	return failed
+}
+
+// Arm puts new timers. One that stands already is as good as armed.
+func (d *Dispatcher) Arm(ctx context.Context, timers ...timer.Timer) error {
+	ops := make([]store.Op, 0, len(timers))
+	seen := make(map[store.Key]bool, len(timers))
+	for _, t := range timers {
+		if key := t.Key(); !seen[key] { // one call may name a key once
+			seen[key] = true
+			op, err := t.Put(d.NewID())
+			if err != nil {
+				return err
+			}
+			ops = append(ops, op)
+		}
+	}
+	verdicts, err := d.WriteEach(ctx, ops)
+	if err != nil {
+		return err
+	}
+	for i, v := range verdicts {
+		if v.Err != nil && store.AsConflict(v.Err) == nil {
+			return fmt.Errorf("arm timer %s: %w", ops[i].Key, v.Err)
+		}
+	}
+	return nil
+}
+
+// claimHeads puts the first claim of each timer, or the decision over its missed fires. It goes before the others: a tick
+// that was stopped before it finds here what was decided meanwhile.
+func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, planned []*firing) error {
+	heads := make([]*wish, len(planned))
+	for i, f := range planned {
+		if s := f.plan.Skip; s != nil {
+			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: b.Horizon, Count: s.Count, Reason: s.Reason}
+			retention := f.Edition.Def.Retention.Std()
+			f.head = &wish{run: f.blank(s.From), decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+				return r.Skip(stretch, b.Now, retention)
+			}}
+		} else {
+			f.head = f.claim(f.plan.Fires[0], epoch, b)
+		}
+		heads[i] = f.head
+	}
+	return d.grant(ctx, heads)
+}
+
+func (f *firing) blank(nominal int64) run.Run {
+	return run.Run{ID: run.FireID(f.Timer.Job, nominal), Tenant: f.Timer.Tenant}
+}
+
+func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
+	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
+		Run: run.Run{Priority: f.Edition.Def.Priority}}
+	return &wish{run: f.blank(nominal), decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Claim(c) }}
+}
+
+// adopt looks at what stands at the head, gives the rest of this round's claims, and tells whether another round is needed.
+func (f *firing) adopt(b Bounds, epoch uint64, lookAhead int64) (again bool) {
+	f.rest = nil
+	fires := f.plan.Fires
+	standing := f.head.run
+	switch {
+	case f.head.err != nil:
+		return false
+	case f.plan.Skip == nil:
+		fires = fires[1:]
+		if f.head.verdict == run.Taken && standing.State == run.Skipped {
+			for len(fires) > 0 && fires[0] <= standing.Through {
+				fires = fires[1:]
+			}
+		}
+	case f.head.verdict == run.Claimed:
+	case standing.State == run.Skipped && standing.Through > 0:
+		// Another tick decided: what it skipped is skipped, what it saw as in time is claimed, the rest is decided anew.
+		next, err := nextAfter(f.Edition.Schedule, standing.Through)
+		if err != nil || next == never {
+			return false
+		}
+		f.from, f.known = next, standing.Upto
+		return true
+	default:
+		// A run stands at the head: some tick found it in time and may have been stopped among its claims. It found the
+		// head at most MissedAfter late, so its horizon, and its claims, lie below this; beyond it we decide.
+		f.known = f.plan.Skip.From + job.MissedAfter.Milliseconds() + lookAhead + MaxSkew.Milliseconds()
+		return true
+	}
+	for _, nominal := range fires {
+		f.rest = append(f.rest, f.claim(nominal, epoch, b))
+	}
+	f.from, f.known = f.plan.Rest, f.plan.Rest-1
+	if f.plan.Rest != never {
+		f.known = 0
+		return true
+	}
+	return false
+}
+
+// collect gives what is to be sent, and timers for what the store refused.
+func (f *firing) collect(b Bounds, tally *Tally) (send []Outgoing, late []timer.Timer) {
+	wishes := f.rest
+	if f.plan.Skip == nil || f.head.err != nil || f.head.verdict == run.Claimed {
+		wishes = append([]*wish{f.head}, f.rest...)
+	}
+	for _, w := range wishes {
+		switch {
+		case w.err != nil:
+			// The same fires again in a later pass, by a timer of their own: the cursor need not wait for one partition.
+			again := timer.NewFire(f.Timer.Tenant, f.Timer.Job, f.Timer.Generation, w.run.ID.Nominal, b.Resume)
+			late = append(late, again)
+			continue
+		case w.verdict == run.Claimed && w.run.State == run.Skipped:
+			tally.Skipped += w.run.Count
+			continue
+		case w.verdict == run.Claimed:
+			tally.Claimed++
+		case w.verdict == run.Standing:
+			tally.Resent++
+		default:
+			continue
+		}
+		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal)})
+	}
+	return send, late
+}
+
+// park takes a job whose schedule is broken out of the ticks' way and writes the reason where its owner sees it. The timer
+// has no successor: a new definition starts the job again.
+func (d *Dispatcher) park(ctx context.Context, t timer.Timer, cause error) error {
+	for round := 0; round < maxRounds; round++ {
+		j, err := d.Book.Job(ctx, t.Tenant, t.Job)
+		if err != nil {
+			return err
+		}
+		if j.Generation != t.Generation || j.Fault != "" {
+			return nil
+		}
+		j.Fault = "parked: " + cause.Error()
+		d.Log.Error("a job is parked", "tenant", t.Tenant, "job", t.Job, "error", cause)
+		op, err := j.Put(d.NewID())
+		if err != nil {
+			return err
+		}
+		if _, err = d.Write(ctx, op); store.AsConflict(err) == nil {
+			return err
+		}
+	}
+	return fmt.Errorf("park job %s: overtaken %d times: %w", t.Job, maxRounds, store.ErrThrottled)
+}

@@ -1,0 +1,178 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// ErrStuck says that a schedule's next fire does not advance. No schedule that Belfry accepts does this; should one, its job
+// is parked with the error instead of holding up the tick that computes it (node-cron issue 492).
+var ErrStuck = errors.New("the next fire does not advance")
+
+// maxFires bounds the fires of one timer in one pass: a horizon of minutes at one fire a second, and what catch-up in full may
+// claim of a long downtime before others have their turn.
+const maxFires = 1000
+
+// maxCatchUp is how many missed fires a pass claims for one job that catches up in full.
+const maxCatchUp = 100
+
+// maxCounted is up to where skipped fires are counted; a record that holds it means "at least".
+const maxCounted = 100_000
+
+// plan is what a fire timer asks for. All times are Unix ms.
+type plan struct {
+	Skip      *stretch
+	Fires     []int64      // to be claimed, oldest first
+	To        int64        // the last fire that the timer stands for
+	Rest      int64        // the first fire that needs a decision of its own, or never
+	Successor *timer.Timer // nil when the generation has no further fire
+}
+
+// stretch is missed fires that the catch-up policy drops.
+type stretch struct {
+	From, Through int64
+	Count         int
+	Reason        string
+}
+
+// Bounds is what a pass knows of time: it reads the clock once.
+type Bounds struct {
+	Now     int64 // the pass's clock, read before the horizon was published
+	Horizon int64 // fires up to it are claimed
+	Resume  int64 // wake-up for what must wait for a later pass, beyond the horizon
+}
+
+// planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,
+// or never for the current one. Fires up to known are claimed however late: another tick may have claimed some of them in
+// time. A second round, with its own decision, begins at Rest where it is not never.
+func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b Bounds) (plan, error) {
+	limit := min(b.Horizon, until)
+	p := plan{To: t.Nominal, Rest: never}
+	if from > limit || e.Schedule == nil {
+		return p, nil
+	}
+	missed := b.Now - job.MissedAfter.Milliseconds()
+	f, decided := from, from > known && from < missed
+	if decided {
+		var err error
+		if f, err = p.catchUp(from, min(missed-1, limit), e, b); err != nil {
+			return plan{}, err
+		}
+	}
+	inFull := e.Def.CatchUp.Mode == job.CatchUpAll
+	for f <= limit {
+		if !decided && f > known && f < missed {
+			p.Rest = f
+			p.To, _ = lastFire(e.Schedule, f, limit)
+			break
+		}
+		if len(p.Fires) >= maxFires || inFull && f < missed && len(p.Fires) >= maxCatchUp {
+			// What is left is for a later pass: the same timer again, with its own nominal time, in a bucket still to come.
+			p.finish(t, f, max(b.Resume, f))
+			return p, nil
+		}
+		p.Fires = append(p.Fires, f)
+		var err error
+		if f, err = nextAfter(e.Schedule, f); err != nil {
+			return plan{}, err
+		}
+	}
+	after, err := nextAfter(e.Schedule, max(b.Horizon, p.last()))
+	if err != nil {
+		return plan{}, err
+	}
+	if after > until {
+		after = never
+	}
+	p.finish(t, after, after)
+	return p, nil
+}
+
+// never stands for a fire that does not come.
+const never = int64(1<<63 - 1)
+
+// catchUp decides over the missed fires in [from, last] and gives the first fire that is to be claimed.
+func (p *plan) catchUp(from, last int64, e *job.Edition, b Bounds) (int64, error) {
+	newest, ok := lastFire(e.Schedule, from, last)
+	if !ok {
+		return 0, fmt.Errorf("no fire in %d-%d, where one was found: %w", from, last, ErrStuck)
+	}
+	policy := e.Def.CatchUp
+	window := b.Now - policy.Window.Std().Milliseconds()
+	skipTo := from // the first that is not skipped
+	reason := ""
+	switch {
+	case policy.Mode == job.CatchUpNone, newest < window:
+		skipTo, reason = newest+1, "missed: catch-up is "+string(policy.Mode)
+		if newest < window {
+			reason = "missed: older than the catch-up window"
+		}
+	case policy.Mode == job.CatchUpOne:
+		skipTo, reason = newest, "missed: only the latest missed fire runs"
+	case from < window:
+		skipTo, reason = window, "missed: older than the catch-up window"
+	}
+	if through, ok := lastFire(e.Schedule, from, skipTo-1); ok && skipTo > from {
+		count, _ := e.Schedule.Count(instant(from), instant(through), maxCounted)
+		p.Skip = &stretch{From: from, Through: through, Count: count, Reason: reason}
+		return nextAfter(e.Schedule, through)
+	}
+	return from, nil
+}
+
+func (p *plan) last() int64 {
+	last := p.To
+	if p.Skip != nil {
+		last = max(last, p.Skip.Through)
+	}
+	if n := len(p.Fires); n > 0 {
+		last = max(last, p.Fires[n-1])
+	}
+	return last
+}
+
+func (p *plan) finish(t timer.Timer, nominal, wake int64) {
+	p.To = p.last()
+	if nominal != never {
+		successor := timer.NewFire(t.Tenant, t.Job, t.Generation, nominal, wake)
+		p.Successor = &successor
+	}
+}
+
+func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// nextAfter is the first fire after an instant, or never.
+func nextAfter(s job.Fires, after int64) (int64, error) {
+	next, ok := s.Next(instant(after))
+	if !ok {
+		return never, nil
+	}
+	if next.UnixMilli() <= after {
+		return 0, fmt.Errorf("%s after %s: %w", next, instant(after), ErrStuck)
+	}
+	return next.UnixMilli(), nil
+}
+
+func lastFire(s job.Fires, from, upTo int64) (int64, bool) {
+	if upTo < from {
+		return 0, false
+	}
+	last, ok := s.Last(instant(from), instant(upTo))
+	return last.UnixMilli(), ok
+}
+
+// FiresBetween lists the fires in [from, upTo], Unix ms, the first limit of them.
+func FiresBetween(s job.Fires, from, upTo int64, limit int) ([]int64, error) {
+	var fires []int64
+	for f, err := nextAfter(s, from-1); f <= upTo && len(fires) < limit; f, err = nextAfter(s, f) {
+		if err != nil {
+			return nil, err
+		}
+		fires = append(fires, f)
+	}
+	return fires, nil
+}

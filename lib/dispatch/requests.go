@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Requests claims and sends on-demand runs of one tenant, under the newest generation of their jobs: such a run binds when it
+// is claimed. A paused job's runs are held, under a check timer; a deleted one's are cancelled. A run that was not read
+// (Version 0) is believed to stand as it was first put, and is put where it does not: its request stopped in between.
+func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run) (Tally, error) {
+	tally := Tally{Timers: len(runs)}
+	late, missing, err := d.bind(ctx, tenant, epoch, b, runs, &tally)
+	if err != nil {
+		return tally, err
+	}
+	if len(missing) > 0 {
+		// Put as Scheduled, and only then read the job again and claim: an edit that we do not see then will see the run.
+		if missing, err = d.ensure(ctx, missing); err != nil {
+			return tally, err
+		}
+		more, _, err := d.bind(ctx, tenant, epoch, b, missing, &tally)
+		if err != nil {
+			return tally, err
+		}
+		late = append(late, more...)
+	}
+	return tally, d.Arm(ctx, late...)
+}
+
+// bind claims and sends; late are the timers that it still owes, missing the runs that do not stand.
+func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run, tally *Tally) (late []timer.Timer, missing []run.Run, err error) {
+	jobs, err := d.newest(ctx, tenant, runs)
+	if err != nil {
+		return nil, nil, err
+	}
+	var wishes []*wish
+	var held []*wish
+	for _, r := range runs {
+		if r.Version == 0 {
+			r.Version = 1
+		}
+		j := jobs[r.ID.Job]
+		if j.Def.Paused && !j.Deleted {
+			held = append(held, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+				if r.Version == 0 {
+					r.State, r.Generation, r.Trigger = run.Scheduled, j.Generation, run.ByRequest
+					return r, run.Claimed
+				}
+				if next, ok := r.Unbind(j.Generation); ok && r.State == run.Queued {
+					return next, run.Claimed
+				}
+				return r, run.Taken
+			}})
+			late = append(late, timer.NextCheck(tenant, r.ID, b.Horizon))
+			continue
+		}
+		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now}
+		gone := j.Generation == 0 || j.Deleted
+		wishes = append(wishes, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			switch {
+			case r.Version == 0:
+				return r, run.Taken
+			case gone && (r.State == run.Scheduled || r.State == run.Queued):
+				next, _ := r.AskCancel(b.Now, "the job was deleted", job.DefaultRetention)
+				return next, run.Claimed
+			case gone:
+				return r, run.Taken
+			}
+			return r.Claim(c)
+		}})
+	}
+	if err := d.grant(ctx, append(slices.Clone(wishes), held...)); err != nil {
+		return nil, nil, err
+	}
+	var send []Outgoing
+	for _, w := range held {
+		if w.err != nil {
+			return nil, nil, w.err
+		}
+	}
+	for _, w := range wishes {
+		switch {
+		case w.err != nil:
+			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
+		case w.run.Version == 0:
+			missing = append(missing, w.run)
+		case w.run.State != run.Queued || w.verdict == run.Taken:
+		default:
+			if w.verdict == run.Claimed {
+				tally.Claimed++
+			} else {
+				tally.Resent++
+			}
+			send = append(send, Outgoing{Run: w.run, Queue: jobs[w.run.ID.Job].Def.Queue, Due: w.run.ID.Nominal})
+		}
+	}
+	unsent, err := d.Send(ctx, send)
+	if err != nil {
+		return nil, nil, err
+	}
+	tally.Sent += len(send) - len(unsent)
+	tally.Unsent += len(unsent)
+	for _, o := range unsent {
+		late = append(late, timer.NewCheck(tenant, o.Run.ID, b.Resume))
+	}
+	return late, missing, nil
+}
+
+// ensure puts runs as Scheduled where nothing stands, and gives what stands.
+func (d *Dispatcher) ensure(ctx context.Context, runs []run.Run) ([]run.Run, error) {
+	wishes := make([]*wish, len(runs))
+	for i, r := range runs {
+		r.Version = 0
+		wishes[i] = &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			if r.Version != 0 {
+				return r, run.Taken
+			}
+			r.State, r.Generation, r.Trigger = run.Scheduled, 0, run.ByRequest
+			return r, run.Claimed
+		}}
+	}
+	if err := d.grant(ctx, wishes); err != nil {
+		return nil, err
+	}
+	standing := make([]run.Run, len(runs))
+	for i, w := range wishes {
+		if w.err != nil {
+			return nil, w.err
+		}
+		standing[i] = w.run
+	}
+	return standing, nil
+}
+
+// ReadRuns reads runs as they stand now, at most store.MaxKeys. One that does not exist has Version 0; one that cannot be read
+// has its Version and no State.
+func (d *Dispatcher) ReadRuns(ctx context.Context, runs []run.Run) ([]run.Run, error) {
+	return d.readRuns(ctx, runs, d.Store.Get)
+}
+
+// PeekRuns is ReadRuns at half the price, and may show an older state.
+func (d *Dispatcher) PeekRuns(ctx context.Context, runs []run.Run) ([]run.Run, error) {
+	return d.readRuns(ctx, runs, d.Store.Peek)
+}
+
+func (d *Dispatcher) readRuns(ctx context.Context, runs []run.Run, read func(context.Context, ...store.Key) ([]store.Item, error)) ([]run.Run, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	keys := make([]store.Key, len(runs))
+	for i, r := range runs {
+		keys[i] = r.ID.Key(r.Tenant)
+	}
+	items, err := read(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	standing := make([]run.Run, len(runs))
+	for i, item := range items {
+		if standing[i], _, err = run.FromItem(runs[i].Tenant, runs[i].ID, item); err != nil {
+			d.Log.Error("a run is unreadable", "tenant", runs[i].Tenant, "run", runs[i].ID.String(), "error", err)
+			standing[i] = run.Run{ID: runs[i].ID, Tenant: runs[i].Tenant, Version: item.Version}
+		}
+	}
+	return standing, nil
+}
+
+// newest reads the jobs of some runs, by name.
+func (d *Dispatcher) newest(ctx context.Context, tenant string, runs []run.Run) (map[string]job.Job, error) {
+	jobs := map[string]job.Job{}
+	var names []string
+	for _, r := range runs {
+		if _, seen := jobs[r.ID.Job]; !seen {
+			jobs[r.ID.Job] = job.Job{}
+			names = append(names, r.ID.Job)
+		}
+	}
+	for start := 0; start < len(names); start += store.MaxKeys {
+		read, err := d.Book.Jobs(ctx, tenant, names[start:min(start+store.MaxKeys, len(names))]...)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range read {
+			jobs[j.Name] = j
+		}
+	}
+	return jobs, nil
+}

@@ -1,0 +1,164 @@
+// Package job is a job: a named definition of what to run and when, and the generations that edits make of it.
+package job
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Guarantee says what Belfry does when it cannot know whether an attempt had its effect.
+type Guarantee string
+
+const (
+	// AtLeastOnce tries again: the target must be idempotent, or remember the highest fence that it saw for a run.
+	AtLeastOnce Guarantee = "at_least_once"
+	// AtMostOnce never starts a run twice: a run whose worker died in it ends as unknown.
+	AtMostOnce Guarantee = "at_most_once"
+)
+
+// CatchUpMode says what becomes of fires found more than MissedAfter late.
+type CatchUpMode string
+
+// The catch-up modes.
+const (
+	CatchUpOne  CatchUpMode = "one"  // the latest missed fire runs, the others are recorded as skipped
+	CatchUpAll  CatchUpMode = "all"  // every missed fire runs, oldest first, a bounded number a pass
+	CatchUpNone CatchUpMode = "none" // all missed fires are recorded as skipped
+)
+
+// MissedAfter is how late a fire must be found to count as missed.
+const MissedAfter = 5 * time.Minute
+
+// CatchUp is the policy for missed fires. Those older than Window are skipped in every mode.
+type CatchUp struct {
+	Mode   CatchUpMode       `json:"mode,omitempty" cbor:"1,keyasint,omitempty" enum:"one,all,none" doc:"what runs of the fires missed in a downtime: the latest one, all of them, or none"`
+	Window schedule.Duration `json:"window,omitempty" cbor:"2,keyasint,omitempty" doc:"fires older than this are skipped in every mode"`
+}
+
+// Retry is how a failed attempt is tried again: after Initial, then Factor times longer each time up to Max, each wait
+// drawn evenly from zero to that (full jitter).
+type Retry struct {
+	MaxAttempts int               `json:"max_attempts,omitempty" cbor:"1,keyasint,omitempty" minimum:"1" maximum:"100" doc:"tries in all, the first included"`
+	Initial     schedule.Duration `json:"initial,omitempty" cbor:"2,keyasint,omitempty" doc:"longest wait before the second attempt"`
+	Factor      float64           `json:"factor,omitempty" cbor:"3,keyasint,omitempty" minimum:"1" maximum:"10" doc:"how much longer each further wait may be"`
+	Max         schedule.Duration `json:"max,omitempty" cbor:"4,keyasint,omitempty" doc:"longest wait between attempts"`
+}
+
+// Definition is what a user says of a job. Zero fields have the defaults of WithDefaults.
+type Definition struct {
+	Description string            `json:"description,omitempty" cbor:"1,keyasint,omitempty" maxLength:"1024" doc:"for people"`
+	Schedule    *schedule.Spec    `json:"schedule,omitempty" cbor:"2,keyasint,omitempty" doc:"when it fires; without one it runs on demand"`
+	Target      target.Spec       `json:"target" cbor:"3,keyasint" doc:"what a run calls"`
+	Payload     json.RawMessage   `json:"payload,omitempty" cbor:"4,keyasint,omitempty" doc:"any JSON of up to 8 KB, handed to the target"`
+	Queue       string            `json:"queue,omitempty" cbor:"5,keyasint,omitempty" doc:"the pool of workers"`
+	Priority    queue.Priority    `json:"priority,omitempty" cbor:"6,keyasint,omitempty" enum:"high,normal,low" doc:"which of the pool's queues"`
+	Timeout     schedule.Duration `json:"timeout,omitempty" cbor:"7,keyasint,omitempty" doc:"longest time of one attempt"`
+	Guarantee   Guarantee         `json:"guarantee,omitempty" cbor:"8,keyasint,omitempty" enum:"at_least_once,at_most_once" doc:"what happens when the outcome of an attempt cannot be known"`
+	CatchUp     CatchUp           `json:"catch_up,omitzero" cbor:"9,keyasint,omitzero" doc:"what happens to fires missed in a downtime"`
+	Retry       Retry             `json:"retry,omitzero" cbor:"10,keyasint,omitzero" doc:"how failed attempts are tried again"`
+	Retention   schedule.Duration `json:"retention,omitempty" cbor:"11,keyasint,omitempty" doc:"how long ended runs are kept"`
+	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
+	Paused      bool              `json:"paused,omitempty" cbor:"13,keyasint,omitempty" doc:"a paused job makes no runs; fires of that time are not made up"`
+}
+
+// The defaults of a definition.
+const (
+	DefaultQueue     = "default"
+	DefaultTimeout   = 30 * time.Second
+	DefaultRetention = 30 * 24 * time.Hour
+	DefaultWindow    = 365 * 24 * time.Hour
+	DefaultAttempts  = 5
+	DefaultInitial   = time.Second
+	DefaultFactor    = 2.0
+	DefaultMaxWait   = 5 * time.Minute
+)
+
+// WithDefaults fills in what was left out, so that what is stored and shown says everything.
+func (d Definition) WithDefaults() Definition {
+	d.Labels = maps.Clone(d.Labels)
+	if d.Schedule != nil && d.Schedule.Cron != "" && d.Schedule.Timezone == "" {
+		spec := *d.Schedule
+		spec.Timezone = "UTC"
+		d.Schedule = &spec
+	}
+	def(&d.Queue, DefaultQueue)
+	def(&d.Priority, queue.Normal)
+	def(&d.Timeout, schedule.Duration(DefaultTimeout))
+	def(&d.Guarantee, AtLeastOnce)
+	def(&d.CatchUp.Mode, CatchUpOne)
+	def(&d.CatchUp.Window, schedule.Duration(DefaultWindow))
+	if d.Guarantee == AtMostOnce {
+		def(&d.Retry.MaxAttempts, 1)
+	}
+	def(&d.Retry.MaxAttempts, DefaultAttempts)
+	def(&d.Retry.Initial, schedule.Duration(DefaultInitial))
+	def(&d.Retry.Factor, DefaultFactor)
+	def(&d.Retry.Max, schedule.Duration(max(DefaultMaxWait, d.Retry.Initial.Std())))
+	def(&d.Retention, schedule.Duration(DefaultRetention))
+	return d
+}
+
+func def[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Job is a definition as it stands in the store.
+type Job struct {
+	Tenant     string     `cbor:"-"`
+	Name       string     `cbor:"-"`
+	Version    uint64     `cbor:"-"` // of its item
+	Generation int64      `cbor:"1,keyasint"`
+	Def        Definition `cbor:"2,keyasint,omitzero"`
+	// Past lists the generations that were replaced and may still have timers or claims, oldest first. A fire of a past
+	// generation is in force up to its Until and no further.
+	Past        []Past `cbor:"3,keyasint,omitempty"`
+	Deleted     bool   `cbor:"4,keyasint,omitempty"`  // a tombstone: generations go on from it when the name is used again
+	Created     int64  `cbor:"5,keyasint,omitempty"`  // Unix ms
+	Updated     int64  `cbor:"6,keyasint,omitempty"`  // Unix ms: of this generation
+	Reason      string `cbor:"7,keyasint,omitempty"`  // of the pause
+	PausedSince int64  `cbor:"9,keyasint,omitempty"`  // Unix ms, while it is paused
+	HeldSince   int64  `cbor:"10,keyasint,omitempty"` // Unix ms: when the pause began that this generation ended
+	Fault       string `cbor:"8,keyasint,omitempty"`  // why the schedule was parked: its next fire cannot be computed
+}
+
+// Past is a generation that was replaced.
+type Past struct {
+	Generation int64 `cbor:"1,keyasint"`
+	Until      int64 `cbor:"2,keyasint"` // Unix ms
+}
+
+// Active tells whether the job makes scheduled runs.
+func (j Job) Active() bool {
+	return !j.Deleted && !j.Def.Paused && j.Def.Schedule != nil && j.Fault == ""
+}
+
+// InForce tells whether a fire of a generation at nominal (Unix ms) is to run: of the newest generation, or of a past one
+// up to the edit that ended it.
+func (j Job) InForce(generation, nominal int64) bool {
+	if generation == j.Generation {
+		return j.Active()
+	}
+	until, ok := j.Until(generation)
+	return ok && nominal <= until
+}
+
+// Until is when a past generation ended, in Unix ms.
+func (j Job) Until(generation int64) (int64, bool) {
+	for _, p := range j.Past {
+		if p.Generation == generation {
+			return p.Until, true
+		}
+	}
+	return 0, false
+}
+
+// ETag identifies the state of a definition for If-Match.
+func (j Job) ETag() string { return `"` + generationText(j.Generation) + `"` }

@@ -1,0 +1,93 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// What a definition may hold.
+const (
+	MaxPayload     = 8 << 10 // of a job: it is read with the job at every fire; a request may bring more
+	MaxDescription = 1024
+	MaxLabels      = 32
+	MaxLabel       = 128
+	MaxAttempts    = 100
+	MaxTimeout     = 24 * time.Hour
+	MaxRetryWait   = 7 * 24 * time.Hour
+	MinRetention   = 24 * time.Hour // twice as long as a message may live
+	MaxRetention   = 5 * 365 * 24 * time.Hour
+)
+
+// NamePattern is what the names of jobs, queues and labels look like.
+const NamePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`
+
+var namePattern = regexp.MustCompile(NamePattern)
+
+// ValidName refuses names that a job may not have.
+func ValidName(name string) error {
+	if !namePattern.MatchString(name) {
+		return invalid.Field("name", name, "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit")
+	}
+	return nil
+}
+
+// Validate checks a definition with its defaults filled in and gives its compiled schedule, nil where it has none. knownQueue
+// tells which pools of workers there are. The error names every field that is wrong.
+func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, error) {
+	var wrong []error
+	check := func(ok bool, field, got, want string) {
+		if !ok {
+			wrong = append(wrong, invalid.Field(field, got, want))
+		}
+	}
+	between := func(field string, got schedule.Duration, least, most time.Duration) {
+		check(got.Std() >= least && got.Std() <= most, field, got.String(),
+			fmt.Sprintf("a duration from %s to %s", schedule.Duration(least), schedule.Duration(most)))
+	}
+
+	var compiled *schedule.Schedule
+	if d.Schedule != nil {
+		var err error
+		if compiled, err = d.Schedule.Compile(); err != nil {
+			wrong = append(wrong, invalid.Under("schedule", err))
+		}
+	}
+	wrong = append(wrong, invalid.Under("target", d.Target.Validate()))
+
+	check(len(d.Description) <= MaxDescription, "description", d.Description, fmt.Sprintf("at most %d bytes", MaxDescription))
+	check(len(d.Payload) <= MaxPayload, "payload", fmt.Sprintf("%d bytes", len(d.Payload)),
+		fmt.Sprintf("at most %d bytes; give more with each run, or where to find it", MaxPayload))
+	check(len(d.Payload) == 0 || json.Valid(d.Payload), "payload", string(d.Payload), "JSON")
+	check(knownQueue(d.Queue), "queue", d.Queue, `a queue that has workers, such as "default"`)
+	check(slices.Contains(queue.Priorities, d.Priority), "priority", string(d.Priority), "high, normal or low")
+	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", string(d.Guarantee), "at_least_once or at_most_once")
+	check(d.CatchUp.Mode == CatchUpOne || d.CatchUp.Mode == CatchUpAll || d.CatchUp.Mode == CatchUpNone,
+		"catch_up.mode", string(d.CatchUp.Mode), "one, all or none")
+	between("catch_up.window", d.CatchUp.Window, MissedAfter, MaxRetention)
+	between("timeout", d.Timeout, time.Second, MaxTimeout)
+	between("retention", d.Retention, MinRetention, MaxRetention)
+
+	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts",
+		fmt.Sprint(d.Retry.MaxAttempts), fmt.Sprintf("1 to %d", MaxAttempts))
+	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts",
+		fmt.Sprint(d.Retry.MaxAttempts), "1, or nothing, under at_most_once: a second try could be a second effect")
+	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
+	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
+	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", fmt.Sprint(d.Retry.Factor), "1 to 10")
+
+	check(len(d.Labels) <= MaxLabels, "labels", fmt.Sprintf("%d labels", len(d.Labels)), fmt.Sprintf("at most %d", MaxLabels))
+	for key, value := range d.Labels {
+		check(namePattern.MatchString(key), "labels", key, "names of letters, digits, dots, underscores or hyphens")
+		check(len(value) <= MaxLabel && !bytes.ContainsRune([]byte(value), 0), "labels."+key, value, fmt.Sprintf("at most %d bytes, no NUL", MaxLabel))
+	}
+	return compiled, errors.Join(wrong...)
+}

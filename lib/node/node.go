@@ -1,0 +1,265 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// Config is what a Node stands on. Fields without a default are required.
+type Config struct {
+	Store   store.Store
+	Queues  map[string]queue.Queue // the pools, each with workers here
+	Blobs   *blob.Bucket
+	Targets *target.Set
+	Metrics *metrics.Registry
+	Now     func() time.Time
+	Elapsed func() time.Duration // since some start, never stepped
+	NewID   func() uint64        // random, never 0
+	Name    string               // unique over all starts of all processes
+	Log     *slog.Logger         // default: discards
+
+	Shards      int           // of a store that is new. Default 1
+	LookAhead   time.Duration // default 2s
+	Every       time.Duration // between two ticks. Default 1s; LookAhead must be longer
+	Lease       time.Duration // of a run. Default 30s
+	Concurrency int           // attempts at once, per queue. Default 10
+	Grace       time.Duration // for attempts when the node is stopped. Default 20s
+}
+
+// Node is a whole scheduler in one process, alone on its store: control plane, ticks and workers.
+type Node struct {
+	Config
+	Control  *control.Service
+	Dispatch *dispatch.Dispatcher
+
+	ticker  *tick.Ticker
+	workers map[string]*worker.Worker
+	lastOK  atomic.Int64 // Unix ms of the last tick without an error
+	swept   atomic.Int64 // Unix ms: up to where every sweep has come
+}
+
+// New sets the store up and assembles the parts; nothing runs until Run.
+func New(ctx context.Context, cfg Config) (*Node, error) {
+	if cfg.Store == nil || len(cfg.Queues) == 0 || cfg.Blobs == nil || cfg.Targets == nil || cfg.Metrics == nil ||
+		cfg.Now == nil || cfg.Elapsed == nil || cfg.NewID == nil || cfg.Name == "" {
+		return nil, errors.New("node: Store, Queues, Blobs, Targets, Metrics, Now, Elapsed, NewID and Name are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Shards == 0 {
+		cfg.Shards = 1
+	}
+	if cfg.LookAhead == 0 {
+		cfg.LookAhead = 2 * time.Second
+	}
+	if cfg.Every == 0 {
+		cfg.Every = time.Second
+	}
+	if cfg.Every >= cfg.LookAhead {
+		return nil, fmt.Errorf("node: a tick every %s with a look-ahead of %s: runs would be late; want a longer look-ahead", cfg.Every, cfg.LookAhead)
+	}
+	cfg.Store = metrics.Store(cfg.Store, cfg.Metrics, cfg.Now)
+	layout, err := timer.Setup(ctx, cfg.Store, cfg.Shards, cfg.Now().UnixMilli(), cfg.NewID)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}}
+	if n.Dispatch, err = dispatch.New(dispatch.Config{
+		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Layout: layout,
+		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
+	}); err != nil {
+		return nil, err
+	}
+	if n.ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: cfg.Name, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	for name := range cfg.Queues {
+		if n.workers[name], err = worker.New(worker.Config{
+			Dispatch: n.Dispatch, Queue: name, Targets: cfg.Targets, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
+			Name: cfg.Name, Log: cfg.Log, Concurrency: cfg.Concurrency, Grace: cfg.Grace,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	n.Control, err = control.New(control.Config{
+		Store: cfg.Store, Blobs: cfg.Blobs, Dispatch: n.Dispatch, Now: cfg.Now, NewID: cfg.NewID, Log: cfg.Log,
+		Cancelled: func(tenant string, id run.ID) {
+			for _, w := range n.workers {
+				w.Cancelled(tenant, id)
+			}
+		},
+	})
+	return n, err
+}
+
+// Run schedules and works until ctx ends, then drains. It returns when all its parts have.
+func (n *Node) Run(ctx context.Context) error {
+	var parts sync.WaitGroup
+	parts.Go(func() { n.tickLoop(ctx) })
+	parts.Go(func() { n.recover(ctx) })
+	parts.Go(func() { n.housekeeping(ctx) })
+	errs := make([]error, 0, len(n.workers))
+	var mu sync.Mutex
+	for _, w := range n.workers {
+		parts.Go(func() {
+			err := w.Run(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	parts.Wait()
+	return errors.Join(errs...)
+}
+
+func (n *Node) tickLoop(ctx context.Context) {
+	every := time.NewTicker(n.Every)
+	defer every.Stop()
+	for {
+		report, err := n.ticker.Tick(ctx)
+		switch {
+		case err == nil:
+			n.lastOK.Store(n.Now().UnixMilli())
+			n.swept.Store(report.Swept)
+		case ctx.Err() == nil:
+			n.Log.Error("a tick failed; the next one goes on from where it stood", "error", err)
+		}
+		if err == nil && report.Behind {
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// recover fills the queue, which is in memory, from the store. The leases of an earlier start are void: its workers are gone.
+func (n *Node) recover(ctx context.Context) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		repairs, err := n.ticker.Recover(ctx, func(worker string) bool { return worker != n.Name })
+		if err == nil {
+			if repairs.Resent+repairs.Expired+repairs.Claimed > 0 {
+				n.Log.Info("runs of an earlier start go on", "queued", repairs.Resent, "were_running", repairs.Expired)
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		n.Log.Error("the queue was not filled from the store; trying again", "error", err)
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// housekeeping measures the queues, and deletes expired blobs.
+func (n *Node) housekeeping(ctx context.Context) {
+	for beat := 0; sleep(ctx, 5*time.Second); beat++ {
+		for name, q := range n.Queues {
+			depth, err := q.Depth(ctx)
+			if err != nil {
+				n.Log.Warn("the depth of a queue is unknown", "queue", name, "error", err)
+				continue
+			}
+			if name == job.DefaultQueue {
+				n.Metrics.SetQueue(depth)
+			}
+		}
+		if beat%720 != 1 { // once an hour, soon after the start
+			continue
+		}
+		const batch = 1000
+		for {
+			deleted, err := n.Blobs.DeleteExpired(ctx, n.Now(), batch)
+			if err != nil && ctx.Err() == nil {
+				n.Log.Warn("expired blobs were not deleted", "error", err)
+			}
+			if err != nil || deleted < batch {
+				break
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Swept is up to when every timer has been looked at for the last time; zero before the first tick. What expires before it
+// may be cleaned up: an unread timer lies behind it.
+func (n *Node) Swept() time.Time {
+	ms := n.swept.Load()
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// Ready tells whether the node does its work: nil, or what is wrong.
+func (n *Node) Ready(ctx context.Context) error {
+	if _, err := n.Dispatch.Clock(); err != nil {
+		return err
+	}
+	if _, err := n.Store.Get(ctx, timer.LayoutKey); err != nil {
+		return fmt.Errorf("the store does not answer: %w", err)
+	}
+	last := n.lastOK.Load()
+	if age := n.Now().Sub(time.UnixMilli(last)); last != 0 && age > 10*n.Every+n.LookAhead {
+		return fmt.Errorf("no tick has succeeded for %s", age.Round(time.Second))
+	}
+	return nil
+}
+
+// Pool is a queue and its workers, for people.
+type Pool struct {
+	Name        string
+	Depth       map[queue.Priority]queue.Depth
+	Concurrency int
+	Running     int
+}
+
+// Pools lists the queues with what they hold.
+func (n *Node) Pools(ctx context.Context) ([]Pool, error) {
+	var pools []Pool
+	for name, q := range n.Queues {
+		depth, err := q.Depth(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w := n.workers[name]
+		pools = append(pools, Pool{Name: name, Depth: depth, Concurrency: w.Concurrency, Running: w.Running()})
+	}
+	return pools, nil
+}

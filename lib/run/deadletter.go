@@ -1,0 +1,66 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// DeadLetter lists a run that failed for good or is dead; it is written with the run's end and removed when it is reopened.
+type DeadLetter struct {
+	Run   ID     `cbor:"-"`
+	Ended int64  `cbor:"-"` // Unix ms, in the key
+	State State  `cbor:"1,keyasint"`
+	Error string `cbor:"2,keyasint,omitempty"` // of the last attempt
+}
+
+// DeadSpread is over how many partitions the dead letters of a tenant lie: everything may fail at once.
+const DeadSpread = 8
+
+// DeadPartition is the n-th of them.
+func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" + strconv.Itoa(n) }
+
+// DeadKey is where an ended run is listed.
+func (r Run) DeadKey() store.Key {
+	id := r.ID.String()
+	return store.Key{
+		Partition: DeadPartition(r.Tenant, int(xxhash.Sum64String(id)%DeadSpread)),
+		Sort:      fmt.Sprintf("%015d#%s", r.Ended, id),
+	}
+}
+
+// DeadLetterOp gives the write that lists an ended run; it goes into one Write with the run.
+func (r Run) DeadLetterOp(attempt uint64) (store.Op, error) {
+	letter := DeadLetter{State: r.State}
+	if n := len(r.Attempts); n > 0 {
+		letter.Error = r.Attempts[n-1].Error
+	}
+	value, err := record.Encode(letter)
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: r.DeadKey(), Value: value, Expires: time.UnixMilli(r.Expires), Attempt: attempt}, nil
+}
+
+// DeadLetterFromItem reads one.
+func DeadLetterFromItem(item store.Item) (DeadLetter, error) {
+	var letter DeadLetter
+	if err := record.Decode(item.Value, &letter); err != nil {
+		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, err)
+	}
+	ended, id, _ := strings.Cut(item.Sort, "#")
+	var err error
+	if letter.Ended, err = strconv.ParseInt(ended, 10, 64); err != nil {
+		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, record.ErrBroken)
+	}
+	if letter.Run, err = ParseID(id); err != nil {
+		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, err)
+	}
+	return letter, nil
+}

@@ -1,0 +1,245 @@
+package run
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// This file is the state graph: pure decisions from a run as read and what happened, to the run as it is to be written
+// under the version read. Whoever writes first wins; the others read again and decide anew.
+
+// Claim is a tick's, an edit's or a request's wish to queue a run.
+type Claim struct {
+	Generation int64
+	Trigger    Trigger
+	Epoch      uint64
+	Now        int64
+	Run        Run // what a run on demand was created with; zero for a fire
+}
+
+// ClaimVerdict is what stood where a claim wanted to go.
+type ClaimVerdict uint8
+
+// The verdicts.
+const (
+	Claimed  ClaimVerdict = iota + 1 // write the run, then send it
+	Standing                         // the same claim stands and has not started: send it again
+	Taken                            // another fate stands: nothing to do
+)
+
+// Claim decides over what stands at the run's key. A run is queued where there is nothing, or a fence of this generation or
+// lower, or a queued claim of a lower generation; on demand also where it is scheduled, under a mark no higher, since such
+// runs bind to the definition at claim. A higher mark or claim means that an edit has ended the generation before this nominal time.
+func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
+	switch {
+	case r.Version == 0, (r.State == Fenced || r.State == Scheduled) && r.Generation <= c.Generation:
+	case r.State == Queued && r.Generation < c.Generation:
+	case r.State == Queued && r.Generation == c.Generation:
+		return r, Standing
+	default:
+		return r, Taken
+	}
+	next := r
+	if r.Version == 0 || r.State == Fenced {
+		next = c.Run
+		next.ID, next.Tenant, next.Version = r.ID, r.Tenant, r.Version
+		next.Trigger = c.Trigger
+		if next.Created == 0 {
+			next.Created = c.Now
+		}
+	}
+	next.State, next.Generation, next.Epoch = Queued, c.Generation, c.Epoch
+	return next, Claimed
+}
+
+// FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower
+// fence, or a queued claim of a lower generation. What has started is left alone.
+func (r Run) FenceOff(generation int64) (Run, bool) {
+	open := r.Version == 0 || (r.State == Fenced || r.State == Queued) && r.Generation < generation
+	if !open || r.ID.OnDemand() {
+		return r, false
+	}
+	return Run{ID: r.ID, Tenant: r.Tenant, Version: r.Version, State: Fenced, Generation: generation}, true
+}
+
+// Unbind puts an on-demand run that has not started back to Scheduled, under the mark of an edit: no claim of a generation
+// below it passes any more, and the run binds when it is claimed again.
+func (r Run) Unbind(generation int64) (Run, bool) {
+	open := r.State == Scheduled || r.State == Queued && r.Attempt == 0
+	if !open || !r.ID.OnDemand() || r.Generation >= generation {
+		return r, false
+	}
+	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
+	return r, true
+}
+
+// Limits is what a run's definition allows it.
+type Limits struct {
+	AtMostOnce  bool
+	MaxFailures int           // failed attempts until the run is dead
+	MaxCrashes  int           // killed workers until the run is dead
+	Retention   time.Duration // of the ended run
+}
+
+// Start begins an attempt under a lease: Version+1 is the fence, as the put will give it. The run must be Queued or
+// Retrying; the caller has waited for its time.
+func (r Run) Start(worker string, now int64, lease time.Duration) Run {
+	r.State, r.Worker, r.Started, r.NextAt = Running, worker, now, 0
+	r.Lease = now + lease.Milliseconds()
+	r.Attempt++
+	r.Fence = r.Version + 1
+	attempts := make([]Attempt, 0, maxAttempts)
+	attempts = append(attempts, r.Attempts[max(0, len(r.Attempts)-maxAttempts+1):]...)
+	for i := range attempts {
+		attempts[i].Error = cut(attempts[i].Error, olderError)
+	}
+	r.Attempts = append(attempts, Attempt{Number: r.Attempt, Started: now})
+	return r
+}
+
+// Extend moves the lease of the running attempt.
+func (r Run) Extend(now int64, lease time.Duration) Run {
+	r.Lease = now + lease.Milliseconds()
+	return r
+}
+
+// Holds tells whether the attempt that started under fence still holds the run: the question of every late worker.
+func (r Run) Holds(fence uint64) bool { return r.State == Running && r.Fence == fence }
+
+// Succeed ends the run with its result.
+func (r Run) Succeed(now int64, result Ref, log string, l Limits) Run {
+	r.Result, r.Log = result, log
+	return r.closeAttempt(now, OutcomeSucceeded, "").end(Succeeded, now, "", l)
+}
+
+// Failure is a failed attempt.
+type Failure struct {
+	Error     string
+	Permanent bool  // do not try again
+	NextAt    int64 // when to try again, should the budget allow it; drawn by the caller
+	Log       string
+}
+
+// Fail counts a failed attempt: tried again at NextAt, dead when the budget is spent, failed when it is permanent. Where a
+// cancel was asked for, the run ends cancelled.
+func (r Run) Fail(now int64, f Failure, l Limits) Run {
+	r.Log = f.Log
+	r.Failures++
+	r = r.closeAttempt(now, OutcomeFailed, f.Error)
+	switch {
+	case r.Cancel:
+		return r.end(Cancelled, now, r.Reason, l)
+	case f.Permanent:
+		return r.end(Failed, now, "permanent failure", l)
+	case l.AtMostOnce:
+		return r.end(Failed, now, "at most once: not tried again", l)
+	case r.Failures >= l.MaxFailures:
+		return r.end(Dead, now, "attempts spent", l)
+	}
+	r.State, r.NextAt, r.Worker, r.Lease = Retrying, f.NextAt, "", 0
+	return r
+}
+
+// HandBack returns a run whose worker is being stopped before the attempt ended: it is queued again at once, and the attempt
+// counts neither as a failure nor as a crash. Only for at least once; at most once has begun its only attempt.
+func (r Run) HandBack(now int64, log string) Run {
+	r.Log = log
+	r = r.closeAttempt(now, OutcomeHandedBack, "worker stopped")
+	r.State, r.Worker, r.Lease = Queued, "", 0
+	return r
+}
+
+// Crash ends an attempt whose lease ran out or whose worker is known to be dead. The job's own failures are not touched.
+func (r Run) Crash(now int64, cause string, l Limits) Run {
+	r.Crashes++
+	r = r.closeAttempt(now, OutcomeCrashed, cause)
+	switch {
+	case l.AtMostOnce:
+		return r.end(Unknown, now, cause, l)
+	case r.Cancel:
+		return r.end(Cancelled, now, r.Reason, l)
+	case r.Crashes >= l.MaxCrashes:
+		return r.end(Dead, now, "killed its worker: "+cause, l)
+	}
+	r.State, r.Worker, r.Lease = Queued, "", 0
+	return r
+}
+
+// AskCancel cancels at once what has not started; for a running attempt it leaves word that its worker finds at the next
+// heartbeat. False where the run has ended.
+func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, bool) {
+	switch r.State {
+	case Scheduled, Queued, Retrying:
+		return r.end(Cancelled, now, reason, Limits{Retention: retention}), true
+	case Running:
+		r.Cancel, r.Reason = true, cut(reason, maxReasonSize)
+		return r, true
+	}
+	return r, false
+}
+
+// Cancelled ends an attempt that was stopped because a cancel was asked for.
+func (r Run) Cancelled(now int64, log string, l Limits) Run {
+	r.Log = log
+	return r.closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
+}
+
+// Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
+func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
+	r.State, r.Generation, r.Epoch = Queued, generation, epoch
+	r.Failures, r.Crashes, r.Cancel = 0, 0, false
+	r.Ended, r.Expires, r.NextAt = 0, 0, 0
+	r.Through, r.Upto, r.Count = 0, 0, 0
+	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
+	return r
+}
+
+// Stretch is missed fires that the catch-up policy drops: Count of them from the run's own up to Through.
+type Stretch struct {
+	Generation int64
+	Through    int64
+	Upto       int64
+	Count      int
+	Reason     string
+}
+
+// Skip writes a decision over a stretch of missed fires at the first of them, where a claim could be written. Where anything
+// else stands, that is what all adopt.
+func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerdict) {
+	next, verdict := r.Claim(Claim{Generation: s.Generation, Trigger: BySchedule, Now: now})
+	if verdict != Claimed {
+		return r, Taken
+	}
+	next.Through, next.Upto, next.Count = s.Through, s.Upto, s.Count
+	return next.end(Skipped, now, s.Reason, Limits{Retention: retention}), Claimed
+}
+
+func (r Run) end(state State, now int64, reason string, l Limits) Run {
+	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
+	r.Worker, r.Lease, r.NextAt = "", 0, 0
+	r.Expires = now + l.Retention.Milliseconds()
+	return r
+}
+
+func (r Run) closeAttempt(now int64, outcome Outcome, message string) Run {
+	if n := len(r.Attempts); n > 0 {
+		attempts := append([]Attempt(nil), r.Attempts...)
+		last := &attempts[n-1]
+		last.Ended, last.Outcome, last.Error = now, outcome, cut(message, newestError)
+		r.Attempts = attempts
+	}
+	return r
+}
+
+// cut shortens a text to at most size bytes, never inside a character.
+func cut(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	const mark = "…"
+	end := size - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}

@@ -1,0 +1,107 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// ID names a run within its tenant and says where it stands, so that no index is needed: the job, the nominal time, and
+// for a run on demand a random part. A fire's run has none: whoever finds the fire arrives at the same ID.
+//
+// As text it is "job~nominal" or "job~nominal~random", nominal in Unix ms as 9 base-36 digits: names hold no "~".
+type ID struct {
+	Job     string
+	Nominal int64  // Unix ms
+	Random  string // "" for a fire
+}
+
+const (
+	nominalDigits = 9  // base 36 of Unix ms up to the year 5188
+	randomDigits  = 13 // base 36 of 64 bits
+)
+
+// Spread is over how many partitions the on-demand runs of a job lie; fires, at most one a second, have one more to
+// themselves. One partition of DynamoDB takes 1,000 write units a second, some 250 runs.
+const Spread = 4
+
+// FireID names the run of a job's fire.
+func FireID(job string, nominal int64) ID { return ID{Job: job, Nominal: nominal} }
+
+// RequestID names a run on demand; random must be drawn anew for each.
+func RequestID(job string, nominal int64, random uint64) ID {
+	text := strconv.FormatUint(random, 36)
+	return ID{Job: job, Nominal: nominal, Random: strings.Repeat("0", randomDigits-len(text)) + text}
+}
+
+func (id ID) String() string {
+	text := strconv.FormatInt(id.Nominal, 36)
+	if n := nominalDigits - len(text); n > 0 {
+		text = strings.Repeat("0", n) + text
+	}
+	if id.Random == "" {
+		return id.Job + "~" + text
+	}
+	return id.Job + "~" + text + "~" + id.Random
+}
+
+// ParseID reads the text of an ID.
+func ParseID(text string) (ID, error) {
+	parts := strings.Split(text, "~")
+	if len(parts) != 2 && len(parts) != 3 || parts[0] == "" || len(parts[1]) != nominalDigits {
+		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
+	}
+	nominal, err := strconv.ParseInt(parts[1], 36, 64)
+	id := ID{Job: parts[0], Nominal: nominal}
+	if err == nil && len(parts) == 3 {
+		id.Random = parts[2]
+		if len(id.Random) != randomDigits {
+			err = strconv.ErrSyntax
+		} else {
+			_, err = strconv.ParseUint(id.Random, 36, 64)
+		}
+	}
+	if err != nil || nominal < 0 || id.String() != text {
+		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
+	}
+	return id, nil
+}
+
+// Time is the nominal time.
+func (id ID) Time() time.Time { return time.UnixMilli(id.Nominal).UTC() }
+
+// OnDemand tells a requested run from a fire's.
+func (id ID) OnDemand() bool { return id.Random != "" }
+
+// Key is where the run stands.
+func (id ID) Key(tenant string) store.Key {
+	n := 0
+	if id.OnDemand() {
+		n = 1 + int(id.Random[randomDigits-1])%Spread
+	}
+	return store.Key{Partition: Partition(tenant, id.Job, n), Sort: SortFrom(id.Nominal) + id.Random}
+}
+
+// Partitions is how many partitions hold the history of one job.
+const Partitions = 1 + Spread
+
+// Partition is the n-th of them.
+func Partition(tenant, job string, n int) string {
+	return "run#" + tenant + "#" + job + "#" + strconv.Itoa(n)
+}
+
+// SortFrom is the lowest sort key of runs at nominal (Unix ms) or later.
+func SortFrom(nominal int64) string { return fmt.Sprintf("%015d#", nominal) }
+
+// IDFromSort reads the ID of a run of the job from the sort key of its item.
+func IDFromSort(job, sort string) (ID, error) {
+	digits, random, found := strings.Cut(sort, "#")
+	nominal, err := strconv.ParseInt(digits, 10, 64)
+	if !found || err != nil {
+		return ID{}, fmt.Errorf("sort key %q of a run of %s: want nominal#random", sort, job)
+	}
+	return ID{Job: job, Nominal: nominal, Random: random}, nil
+}

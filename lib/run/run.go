@@ -1,0 +1,194 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// State is where a run stands. docs/run.md draws the graph; the methods in decide.go are its only edges.
+type State uint8
+
+// The states. Their numbers are stored.
+const (
+	// Fenced is no run: the mark of an edit that no claim of a generation below Run.Generation may pass.
+	Fenced    State = iota + 1
+	Scheduled       // on demand, not yet claimed: waits for its time or for its job to be resumed
+	Queued          // claimed, and sent or about to be
+	Running         // an attempt holds the lease
+	Retrying        // between attempts, waits for NextAt
+	Succeeded
+	Failed    // failed for good
+	Cancelled // by request, or because its job was deleted
+	Skipped   // dropped by the catch-up policy
+	Dead      // attempts spent, or killed its workers
+	Unknown   // at most once, and its worker died in it
+)
+
+var stateNames = [...]string{Fenced: "fenced", Scheduled: "scheduled", Queued: "queued", Running: "running", Retrying: "retrying",
+	Succeeded: "succeeded", Failed: "failed", Cancelled: "cancelled", Skipped: "skipped", Dead: "dead", Unknown: "unknown"}
+
+func (s State) String() string {
+	if int(s) < len(stateNames) && stateNames[s] != "" {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", s)
+}
+
+// States lists those that a user sees, in the order of a run's life.
+func States() []State {
+	return []State{Scheduled, Queued, Running, Retrying, Succeeded, Failed, Cancelled, Skipped, Dead, Unknown}
+}
+
+// ParseState reads the name of a state that a user sees.
+func ParseState(name string) (State, bool) {
+	for _, s := range States() {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// Ended tells whether the state is terminal: only an explicit retry or redrive leaves it.
+func (s State) Ended() bool { return s >= Succeeded }
+
+// DeadLetter tells whether runs of the state are listed as dead letters.
+func (s State) DeadLetter() bool { return s == Dead || s == Failed }
+
+// Trigger is what asked for the run.
+type Trigger uint8
+
+// The triggers. Their numbers are stored.
+const (
+	BySchedule Trigger = iota + 1
+	ByRequest
+)
+
+func (t Trigger) String() string {
+	if t == BySchedule {
+		return "schedule"
+	}
+	return "request"
+}
+
+// Run is one execution of a job. All times are Unix milliseconds, 0 for none; the record of a run with a small payload
+// stays under 1 KB, one write unit of DynamoDB, which is why errors are cut and old attempts dropped.
+type Run struct {
+	ID      ID     `cbor:"-"`
+	Tenant  string `cbor:"-"`
+	Version uint64 `cbor:"-"` // of its item: grows with every write
+
+	State      State          `cbor:"1,keyasint"`
+	Generation int64          `cbor:"2,keyasint,omitempty"` // of the definition that it runs; of the edit, for a fence
+	Trigger    Trigger        `cbor:"3,keyasint,omitempty"`
+	Priority   queue.Priority `cbor:"4,keyasint,omitempty"`
+	Epoch      uint64         `cbor:"5,keyasint,omitempty"` // of the tick that claimed it, 0 for a claim by the API
+	Created    int64          `cbor:"6,keyasint,omitempty"`
+	Started    int64          `cbor:"7,keyasint,omitempty"` // the newest attempt
+	Ended      int64          `cbor:"8,keyasint,omitempty"`
+
+	Attempt  int    `cbor:"9,keyasint,omitempty"`  // attempts started, over all redrives
+	Failures int    `cbor:"10,keyasint,omitempty"` // of the job, since the last redrive: what the retry budget counts
+	Crashes  int    `cbor:"11,keyasint,omitempty"` // of workers and machines, since the last redrive
+	Fence    uint64 `cbor:"12,keyasint,omitempty"` // the version that the newest attempt started under
+	Worker   string `cbor:"13,keyasint,omitempty"` // who holds the lease
+	Lease    int64  `cbor:"14,keyasint,omitempty"` // until when
+	NextAt   int64  `cbor:"15,keyasint,omitempty"` // Retrying: not before
+
+	Cancel bool   `cbor:"16,keyasint,omitempty"` // asked for while Running
+	Reason string `cbor:"17,keyasint,omitempty"` // why it was cancelled, skipped, reopened or given up
+
+	Payload  Ref       `cbor:"18,keyasint,omitzero"` // nothing: the job's own
+	Result   Ref       `cbor:"19,keyasint,omitzero"`
+	Log      string    `cbor:"20,keyasint,omitempty"` // key of the newest attempt's log
+	Attempts []Attempt `cbor:"21,keyasint,omitempty"` // the last maxAttempts of them, oldest first
+
+	// Of a Skipped run that stands for a whole stretch of missed fires, and is the decision that all ticks adopt:
+	Through int64 `cbor:"22,keyasint,omitempty"` // the last skipped fire
+	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted
+
+	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
+	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
+}
+
+// Ref is data of a run: a few bytes in place, or the key of a blob.
+type Ref struct {
+	Inline []byte `cbor:"1,keyasint,omitempty"`
+	Blob   string `cbor:"2,keyasint,omitempty"`
+	Type   string `cbor:"3,keyasint,omitempty"` // media type, "" for JSON
+	Cut    bool   `cbor:"4,keyasint,omitempty"` // only the beginning was kept
+}
+
+// IsZero tells whether there is no data.
+func (r Ref) IsZero() bool { return len(r.Inline) == 0 && r.Blob == "" }
+
+// MaxInline is how much data a run holds in place; more goes to a blob.
+const MaxInline = 400
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes. Their numbers are stored.
+const (
+	OutcomeRunning Outcome = iota
+	OutcomeSucceeded
+	OutcomeFailed
+	OutcomeCrashed // the worker or its machine died, or its lease ran out
+	OutcomeCancelled
+	OutcomeHandedBack // the worker was stopped and gave it back
+)
+
+var outcomeNames = [...]string{"running", "succeeded", "failed", "crashed", "cancelled", "handed_back"}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("outcome %d", o)
+}
+
+// Attempt is one try.
+type Attempt struct {
+	Number  int     `cbor:"1,keyasint"`
+	Started int64   `cbor:"2,keyasint,omitempty"`
+	Ended   int64   `cbor:"3,keyasint,omitempty"`
+	Outcome Outcome `cbor:"4,keyasint,omitempty"`
+	Error   string  `cbor:"5,keyasint,omitempty"`
+}
+
+// How much of the attempts a record keeps: with the longest names the whole stays under 1 KB.
+const (
+	maxAttempts   = 5
+	newestError   = 240 // bytes of the newest attempt's error
+	olderError    = 40  // bytes of each older one's
+	maxReasonSize = 120
+)
+
+// Item gives the put of the run, under the condition that what was read (r.Version) still stands.
+func (r Run) Item(attempt uint64) (store.Op, error) {
+	value, err := record.Encode(r)
+	if err != nil {
+		return store.Op{}, err
+	}
+	op := store.Op{Kind: store.Put, Key: r.ID.Key(r.Tenant), If: store.At(store.Item{Version: r.Version}), Value: value, Attempt: attempt}
+	if r.Expires != 0 {
+		op.Expires = time.UnixMilli(r.Expires)
+	}
+	return op, nil
+}
+
+// FromItem reads a run; an item that is not there gives ok false.
+func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error) {
+	if !item.Exists() {
+		return Run{ID: id, Tenant: tenant}, false, nil
+	}
+	if err := record.Decode(item.Value, &r); err != nil {
+		return Run{}, false, fmt.Errorf("run %s: %w", id, err)
+	}
+	r.ID, r.Tenant, r.Version = id, tenant, item.Version
+	return r, true, nil
+}

@@ -1,0 +1,121 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// fires claims what fire timers ask for. The jobs are read after the timers, strongly: a timer of a generation that an edit
+// has ended is in force up to that edit, else it is dropped; an edit that comes later finds our horizon published.
+func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally, error) {
+	var tally dispatch.Tally
+	for tenant, mine := range byTenant(timers) {
+		jobs, err := p.jobs(ctx, tenant, mine)
+		if err != nil {
+			return tally, err
+		}
+		work := make([]dispatch.FireTimer, 0, len(mine))
+		for _, t := range mine {
+			ft, ok, err := p.inForce(ctx, t, jobs[t.Job])
+			if err != nil {
+				return tally, err
+			}
+			if ok {
+				work = append(work, ft)
+			}
+		}
+		one, err := p.Dispatch.Fires(ctx, p.shard.Epoch, p.bounds, work)
+		tally.Add(one)
+		if err != nil {
+			return tally, err
+		}
+	}
+	return tally, nil
+}
+
+// inForce joins a fire timer with its generation's definition, false where the generation has no say any more.
+func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.FireTimer, bool, error) {
+	until, edition := dispatch.Forever, (*job.Edition)(nil)
+	var err error
+	if t.Generation == j.Generation {
+		if !j.Active() {
+			return dispatch.FireTimer{}, false, nil
+		}
+		edition, err = p.Dispatch.Book.Newest(j)
+	} else {
+		var known bool
+		if until, known = j.Until(t.Generation); !known || t.Nominal > until {
+			return dispatch.FireTimer{}, false, nil
+		}
+		edition, err = p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
+	}
+	if errors.Is(err, job.ErrNotFound) {
+		p.Log.Error("the definition of a past generation is gone", "tenant", t.Tenant, "job", t.Job, "generation", t.Generation)
+		return dispatch.FireTimer{}, false, nil
+	}
+	if err != nil {
+		return dispatch.FireTimer{}, false, err
+	}
+	return dispatch.FireTimer{Timer: t, Edition: edition, Until: until}, edition.Schedule != nil, nil
+}
+
+// requests claims on-demand runs whose time has come. Those that whoever asked for them sends itself are left to the sweeps.
+func (p *pass) requests(ctx context.Context, timers []timer.Timer) (dispatch.Tally, error) {
+	var tally dispatch.Tally
+	for tenant, mine := range byTenant(timers) {
+		var runs []run.Run
+		for _, t := range mine {
+			if !t.Direct && t.Create != nil {
+				runs = append(runs, *t.Create)
+			}
+		}
+		if len(runs) == 0 {
+			continue
+		}
+		one, err := p.Dispatch.Requests(ctx, tenant, p.shard.Epoch, p.bounds, runs)
+		tally.Add(one)
+		if err != nil {
+			return tally, err
+		}
+	}
+	return tally, nil
+}
+
+// jobs reads the jobs of some timers of one tenant.
+func (p *pass) jobs(ctx context.Context, tenant string, timers []timer.Timer) (map[string]job.Job, error) {
+	jobs := make(map[string]job.Job, len(timers))
+	var names []string
+	for _, t := range timers {
+		if _, seen := jobs[t.Job]; !seen {
+			jobs[t.Job] = job.Job{}
+			names = append(names, t.Job)
+		}
+	}
+	for len(names) > 0 {
+		n := min(len(names), store.MaxKeys)
+		read, err := p.Dispatch.Book.Jobs(ctx, tenant, names[:n]...)
+		if err != nil {
+			return nil, fmt.Errorf("read jobs: %w", err)
+		}
+		for _, j := range read {
+			jobs[j.Name] = j
+		}
+		names = names[n:]
+	}
+	return jobs, nil
+}
+
+func byTenant(timers []timer.Timer) map[string][]timer.Timer {
+	groups := map[string][]timer.Timer{}
+	for _, t := range timers {
+		groups[t.Tenant] = append(groups[t.Tenant], t)
+	}
+	return groups
+}

@@ -1,0 +1,79 @@
+package timer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Sweeps is how many times each minute is looked at again, each later than the one before.
+const Sweeps = 3
+
+// Shard is the progress of the ticks over a range of buckets. All times are Unix ms.
+//
+// Horizon is published before anything is read and never falls: whatever any tick does, a stopped one that wakes hours
+// later included, it does to fires at or below a horizon that stood here first. So an edit that reads it knows how far it
+// must look. Watermark says up to which wake-up every timer has been claimed and sent; it moves only after the sends.
+type Shard struct {
+	Number  int    `cbor:"-"`
+	Version uint64 `cbor:"-"` // of its item
+
+	Epoch     uint64        `cbor:"1,keyasint"` // grows with every pass
+	Owner     string        `cbor:"2,keyasint,omitempty"`
+	Lease     int64         `cbor:"3,keyasint,omitempty"` // until when the owner's pass keeps others away; courtesy, not safety
+	Horizon   int64         `cbor:"4,keyasint"`
+	Watermark int64         `cbor:"5,keyasint"`
+	Swept     [Sweeps]int64 `cbor:"6,keyasint"` // up to where each sweep has come
+}
+
+// ShardKey is where a shard's progress stands.
+func ShardKey(n int) store.Key {
+	return store.Key{Partition: fmt.Sprintf("shard#%02d", n), Sort: "progress"}
+}
+
+// ShardFromItem reads a shard; an item that is not there gives a shard that has not begun.
+func ShardFromItem(n int, item store.Item) (Shard, error) {
+	s := Shard{Number: n}
+	if !item.Exists() {
+		return s, nil
+	}
+	if err := record.Decode(item.Value, &s); err != nil {
+		return Shard{}, fmt.Errorf("shard %d: %w", n, err)
+	}
+	s.Number, s.Version = n, item.Version
+	return s, nil
+}
+
+// Put gives the write of the shard under the version that was read.
+func (s Shard) Put(attempt uint64) (store.Op, error) {
+	value, err := record.Encode(s)
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: ShardKey(s.Number), If: store.At(store.Item{Version: s.Version}), Value: value, Attempt: attempt}, nil
+}
+
+// Oldest is the cursor that is furthest behind: every run that has not ended has a timer after it.
+func (s Shard) Oldest() int64 { return min(s.Watermark, slices.Min(s.Swept[:])) }
+
+// Layout is how a store is cut into shards; it is written when the store is made and holds for its life.
+type Layout struct {
+	Shards int `cbor:"1,keyasint"` // 1 to Buckets, a power of two
+}
+
+// LayoutKey is where the layout stands.
+var LayoutKey = store.Key{Partition: "meta", Sort: "layout"}
+
+// Valid tells whether the layout can be worked with.
+func (l Layout) Valid() bool { return l.Shards >= 1 && l.Shards <= Buckets && Buckets%l.Shards == 0 }
+
+// ShardOf is the shard that a bucket belongs to.
+func (l Layout) ShardOf(bucket int) int { return bucket / (Buckets / l.Shards) }
+
+// BucketsOf are the first bucket of a shard, and the first one behind it.
+func (l Layout) BucketsOf(shard int) (first, end int) {
+	size := Buckets / l.Shards
+	return shard * size, (shard + 1) * size
+}

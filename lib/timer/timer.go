@@ -1,0 +1,165 @@
+package timer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Buckets is into how many parts each minute's timers are cut.
+const Buckets = 64
+
+// Kind is what a timer wakes up for.
+type Kind byte
+
+// The kinds, as they stand in sort keys.
+const (
+	Fire    Kind = 'f' // a job's schedule: Nominal and the fires up to To are to be claimed
+	Request Kind = 'r' // a run on demand is to be claimed
+	Check   Kind = 'c' // look after a run that has not ended
+)
+
+// Timer is a durable wake-up. Its Wake places it in a minute's bucket; Nominal is the time that it stands for.
+type Timer struct {
+	Wake       int64 // Unix ms, in the key
+	Kind       Kind
+	Tenant     string
+	Job        string // of a Fire
+	Generation int64  // of a Fire
+	Run        run.ID // of a Request or Check
+	Version    uint64 // of its item
+
+	body
+}
+
+type body struct {
+	Nominal int64    `cbor:"1,keyasint,omitempty"` // of a Fire, Unix ms: the first fire it stands for
+	To      int64    `cbor:"2,keyasint,omitempty"` // of a Fire, Unix ms: the last; grows only
+	Create  *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
+	Direct  bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
+}
+
+// NewFire is the timer of a job's fire at nominal, to wake at wake.
+func NewFire(tenant, name string, generation, nominal, wake int64) Timer {
+	return Timer{Wake: wake, Kind: Fire, Tenant: tenant, Job: name, Generation: generation, body: body{Nominal: nominal, To: nominal}}
+}
+
+// NewRequest is the timer of a run on demand.
+func NewRequest(r run.Run, wake int64, direct bool) Timer {
+	return Timer{Wake: wake, Kind: Request, Tenant: r.Tenant, Run: r.ID, body: body{Nominal: r.ID.Nominal, Create: &r, Direct: direct}}
+}
+
+// NewCheck is a timer that looks after a run at wake.
+func NewCheck(tenant string, id run.ID, wake int64) Timer {
+	return Timer{Wake: wake, Kind: Check, Tenant: tenant, Run: id, body: body{Nominal: id.Nominal}}
+}
+
+// keep is how long after its wake-up a timer stays before it may be cleaned up. Cleaning up by expiry costs nothing where
+// deleting costs a write; the time must be longer than the ticks may ever be away, since an unread timer must not go.
+const keep = 60 * 24 * time.Hour
+
+// Put gives the write of the timer: absent for a new one, under its version for one that was read.
+func (t Timer) Put(attempt uint64) (store.Op, error) {
+	value, err := record.Encode(t.body)
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: value,
+		Expires: time.UnixMilli(t.Wake).Add(keep), Attempt: attempt}, nil
+}
+
+// Bucket is which of the buckets the timer lies in: by its job, or by its run for the others, so that a busy job's runs
+// spread.
+func (t Timer) Bucket() int {
+	if t.Kind == Fire {
+		return BucketOf(t.Tenant, t.Job)
+	}
+	return int(xxhash.Sum64String(t.Tenant+"#"+t.Run.String()) % Buckets)
+}
+
+// BucketOf is the bucket of a job's fire timers.
+func BucketOf(tenant, name string) int { return int(job.Hash(tenant, name) % Buckets) }
+
+// Key is where the timer stands.
+func (t Timer) Key() store.Key {
+	id := t.Job
+	if t.Kind != Fire {
+		id = t.Run.String()
+	}
+	return store.Key{
+		Partition: Partition(Minute(t.Wake), t.Bucket()),
+		Sort:      fmt.Sprintf("%015d#%c#%s#%s#%d", t.Wake, t.Kind, t.Tenant, id, t.Generation),
+	}
+}
+
+// Minute is the minute of a Unix ms, counted from the epoch.
+func Minute(ms int64) int64 {
+	return (ms - ms%60_000) / 60_000 // ms is never negative: times before 1970 are refused at the door
+}
+
+// Partition is a minute's bucket.
+func Partition(minute int64, bucket int) string { return fmt.Sprintf("due#%010d#%02d", minute, bucket) }
+
+// SortFrom is the lowest sort key of timers that wake at ms or later.
+func SortFrom(ms int64) string { return fmt.Sprintf("%015d", ms) }
+
+// FromItem reads a timer.
+func FromItem(item store.Item) (Timer, error) {
+	parts := strings.Split(item.Sort, "#")
+	if len(parts) != 5 || len(parts[1]) != 1 {
+		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
+	}
+	t := Timer{Kind: Kind(parts[1][0]), Tenant: parts[2], Version: item.Version}
+	var err error
+	if t.Wake, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
+		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
+	}
+	generation, err := strconv.ParseInt(parts[4], 10, 64)
+	if err != nil {
+		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
+	}
+	switch t.Kind {
+	case Fire:
+		t.Job, t.Generation = parts[3], generation
+	case Request, Check:
+		if t.Run, err = run.ParseID(parts[3]); err != nil {
+			return Timer{}, fmt.Errorf("timer %s: %w", item.Key, err)
+		}
+	default:
+		return Timer{}, fmt.Errorf("timer %s: kind %q: %w", item.Key, parts[1], record.ErrNewer)
+	}
+	if err := record.Decode(item.Value, &t.body); err != nil {
+		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, err)
+	}
+	if t.Create != nil {
+		t.Create.ID, t.Create.Tenant = t.Run, t.Tenant
+	}
+	return t, nil
+}
+
+// NextCheck is the next regular look after a run that has not ended, beyond a horizon (Unix ms). The instants depend on the
+// run alone, 1, 2, 4, 8 and 16 minutes after its nominal time and every 15 minutes from there, so that all who arm one arrive
+// at the same timer and their chains stay one.
+func NextCheck(tenant string, id run.ID, horizon int64) Timer {
+	const minute, every = int64(60_000), 15 * int64(60_000)
+	wake := id.Nominal
+	for step := minute; wake <= horizon && step <= 16*minute; step *= 2 {
+		wake = id.Nominal + step
+	}
+	if wake <= horizon {
+		wake += ((horizon-wake)/every + 1) * every
+	}
+	return NewCheck(tenant, id, wake)
+}
+
+// MaxCheckGap is how far apart regular looks are: every unended run that is not waiting for a retry of its own has a timer
+// no further ahead of the horizon.
+const MaxCheckGap = 16 * time.Minute
