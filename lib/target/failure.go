@@ -51,7 +51,7 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Failure{Permanent: true, Kind: KindHandler, Message: oneLine(err.Error(), maxMessage), cause: err}
+	return &verdict{error: err, permanent: true}
 }
 
 // RetryAfter marks a handler's error as one that is not worth another try before wait is over. RetryAfter(wait, nil) is nil.
@@ -59,8 +59,17 @@ func RetryAfter(wait time.Duration, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Failure{RetryAfter: boundedWait(wait), Kind: KindHandler, Message: oneLine(err.Error(), maxMessage), cause: err}
+	return &verdict{error: err, wait: boundedWait(wait)}
 }
+
+// verdict is what a handler says about its own error; of several, wrapped in each other, the outermost counts.
+type verdict struct {
+	error
+	permanent bool
+	wait      time.Duration
+}
+
+func (v *verdict) Unwrap() error { return v.error }
 
 // ErrNotHere says that this worker cannot run the target though another may: the run must be handed back, not failed.
 var ErrNotHere = errors.New("this worker cannot run the target")

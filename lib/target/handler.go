@@ -108,21 +108,26 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 
 // handlerFailure takes a verdict that the handler gave; else, after the end of ctx, whatever came out is its doing.
 func handlerFailure(ctx context.Context, err error) error {
-	var verdict *Failure
-	if errors.As(err, &verdict) {
-		told := *verdict
-		told.RetryAfter, told.cause = boundedWait(told.RetryAfter), err
-		if told.Kind != KindPanic {
-			told.Kind = KindHandler
-			told.Message = oneLine(err.Error(), maxMessage)
-		}
-		return &told
-	}
-	if ctx.Err() != nil {
+	var told *verdict
+	var panicked *panicError
+	switch {
+	case errors.As(err, &told):
+		f := failed(KindHandler, err, "%v", err)
+		f.Permanent, f.RetryAfter = told.permanent, told.wait
+		return f
+	case errors.As(err, &panicked):
+		return failed(KindPanic, nil, "%s", panicked.what)
+	case ctx.Err() != nil:
 		return ended(ctx)
+	default:
+		return failed(KindHandler, err, "%v", err)
 	}
-	return failed(KindHandler, err, "%v", err)
 }
+
+// panicError is the answer of a function that did not return one.
+type panicError struct{ what string }
+
+func (p *panicError) Error() string { return "panic: " + p.what }
 
 type answer struct {
 	result Result
@@ -133,11 +138,11 @@ type answer struct {
 // the worker, and its neighbours in it, with it; so does a function that ends its goroutine (runtime.Goexit, as testing's
 // FailNow does).
 func guarded(ctx context.Context, f Func, call Call, answers chan<- answer) {
-	got := answer{err: failed(KindPanic, nil, "the handler ended its goroutine instead of returning")}
+	got := answer{err: &panicError{"the handler ended its goroutine instead of returning"}}
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			_, _ = fmt.Fprintf(call.Log, "panic: %v\n%s", thrown, debug.Stack())
-			got = answer{err: failed(KindPanic, nil, "%v", thrown)}
+			got = answer{err: &panicError{fmt.Sprint(thrown)}}
 		}
 		answers <- got
 	}()
