@@ -165,7 +165,7 @@ func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
 			spec.Exec.Env = map[string]string{"ROLL": living.path}
 			call := testCall()
 			call.Log = log
-			ctx, end := timedOut()
+			ctx, end := timedOut(t)
 			go func() { <-log.seen; end() }()
 			_, err := s.Call(ctx, spec, call)
 			wantFailure(t, err, KindTimeout, false)

@@ -28,7 +28,7 @@ func TestHTTPTellsTheTargetAboutTheAttempt(t *testing.T) {
 	var got *http.Request
 	var body []byte
 	spec := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		got = r.Clone(context.Background())
+		got = r.Clone(t.Context())
 		body, _ = io.ReadAll(r.Body)
 	})
 	s := newSet(t, nil)
@@ -208,7 +208,7 @@ func TestHTTPTimeoutAndCancelAreTwoThings(t *testing.T) {
 			defer close(release)
 			s := newSet(t, nil)
 
-			ctx, end := timedOut()
+			ctx, end := timedOut(t)
 			go func() { <-arrived; end() }()
 			_, err := s.Call(ctx, spec, testCall())
 			wantFailure(t, err, KindTimeout, false)
@@ -323,7 +323,7 @@ func TestCallsShareASetSafely(t *testing.T) {
 		go func() {
 			call := testCall()
 			call.AtMostOnce = i%2 == 0
-			_, err := s.Call(context.Background(), spec, call)
+			_, err := s.Call(t.Context(), spec, call)
 			errs <- err
 		}()
 	}

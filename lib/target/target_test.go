@@ -61,8 +61,9 @@ func wantCancelled(t *testing.T, err error) {
 }
 
 // timedOut gives a context and the function that makes its time be over.
-func timedOut() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+func timedOut(t *testing.T) (context.Context, func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
 	return ctx, func() { cancel(context.DeadlineExceeded) }
 }
 
@@ -123,7 +124,7 @@ func TestACallUnderAnEndedContextTouchesNothing(t *testing.T) {
 	cancel()
 	_, err := s.Call(ctx, Spec{Handler: &Handler{Name: "h"}}, testCall())
 	wantCancelled(t, err)
-	ctx, end := timedOut()
+	ctx, end := timedOut(t)
 	end()
 	_, err = s.Call(ctx, Spec{Handler: &Handler{Name: "h"}}, testCall())
 	wantFailure(t, err, KindTimeout, false)
