@@ -13,12 +13,18 @@ import (
 type decider struct {
 	s        *Store
 	standing []store.Item
+	expires  []int64 // of what stands, in seconds
 	apply    []bool
 }
 
 // decide sets the verdicts of the request, and leaves in its batch what is to be written.
 func (d *decider) decide(r *request) {
+	if len(r.entries) > 0 {
+		d.decideExpired(r)
+		return
+	}
 	d.standing = slices.Grow(d.standing[:0], len(r.ops))[:len(r.ops)]
+	d.expires = slices.Grow(d.expires[:0], len(r.ops))[:len(r.ops)]
 	if r.each {
 		d.decideEach(r)
 		return
@@ -35,8 +41,8 @@ func (d *decider) decide(r *request) {
 		return
 	}
 	r.write = apply && !r.batch.Empty()
-	if r.write && r.guessed {
-		d.rebuild(r, func(int) bool { return true })
+	if r.write {
+		d.finish(r, func(int) bool { return true }, r.guessed)
 	}
 }
 
@@ -47,23 +53,16 @@ func (d *decider) decideEach(r *request) {
 	for i := range r.ops {
 		d.apply[i], r.errs[i] = d.decideOne(r, i)
 		all = all && d.apply[i]
-		if d.apply[i] {
-			r.write = true
-			r.happened++
-		}
+		r.write = r.write || d.apply[i]
 	}
-	if r.write && (!all || r.guessed) {
-		d.rebuild(r, func(i int) bool { return d.apply[i] })
+	if r.write {
+		d.finish(r, func(i int) bool { return d.apply[i] }, !all || r.guessed)
 	}
 }
 
 func (d *decider) decideOne(r *request, i int) (apply bool, err error) {
 	if err := d.read(r, i, false); err != nil {
 		return false, fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
-	}
-	if r.expired > 0 {
-		seconds := store.ExpirySeconds(d.standing[i].Expires)
-		return seconds > 0 && seconds <= r.expired, nil
 	}
 	apply, conflict := store.Decide(r.versions[i:i+1], r.ops[i:i+1], d.standing[i:i+1])
 	if conflict != nil {
@@ -87,8 +86,16 @@ func (d *decider) read(r *request, i int, value bool) error {
 	if err != nil {
 		return damaged(r.ops[i].Key, err)
 	}
-	d.standing[i] = h.item(r.ops[i].Key, v)
+	d.standing[i], d.expires[i] = h.item(r.ops[i].Key, v), h.expires
 	return nil
+}
+
+// finish makes the batch what is to be written.
+func (d *decider) finish(r *request, happens func(i int) bool, again bool) {
+	if again {
+		d.rebuild(r, happens)
+	}
+	d.addEntries(r, happens)
 }
 
 // rebuild makes the batch again with only the ops that happen, and with the versions that the caller could not know.

@@ -8,7 +8,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// A key is: one byte that says what it is (items), the partition's length in two bytes, the partition, the sort key. The
+// The key of an item is: one byte that says what it is, the partition's length in two bytes, the partition, the sort key. The
 // length makes it unambiguous for any bytes and keeps a partition together; within it, keys are in the order of the sort key.
 // The order of partitions among each other means nothing: the port has no scan over them.
 const itemSpace = 0x01

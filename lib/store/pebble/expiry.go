@@ -2,56 +2,79 @@ package pebble
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// Every block of a table knows the range of the expiries in it, so a pass over what has expired reads only blocks that hold
-// such items, and a put costs nothing more. Items that are only in the log and in memory are not looked at: that part is
-// bounded, and moves into tables as it fills.
-const expiryProperty = "belfry.expiry"
-
-func newExpiryCollector() pebble.BlockPropertyCollector {
-	return sstable.NewBlockIntervalCollector(expiryProperty, expiryMapper{}, nil)
-}
-
-type expiryMapper struct{}
-
-// MapPointKey gives no interval for what it cannot read: a table must be written all the same, and the read of that item
-// will say what is wrong.
-func (expiryMapper) MapPointKey(key pebble.InternalKey, value []byte) (sstable.BlockInterval, error) {
-	if key.Kind() != pebble.InternalKeyKindSet && key.Kind() != pebble.InternalKeyKindSetWithDelete {
-		return sstable.BlockInterval{}, nil
-	}
-	h, _, err := decode(value)
-	if err != nil || h.expires == 0 {
-		return sstable.BlockInterval{}, nil
-	}
-	return sstable.BlockInterval{Lower: uint64(h.expires), Upper: uint64(h.expires) + 1}, nil
-}
-
-func (expiryMapper) MapRangeKeys(sstable.Span) (sstable.BlockInterval, error) {
-	return sstable.BlockInterval{}, nil
-}
+// What expires is found by entries of its own, in the order of time: one byte that says so, the second in eight bytes, the
+// key of the item. The rule is: an item that expires has an entry at its expiry or before. So a put adds one only if it
+// expires sooner than what stood there, or if that never expired; a run that is written five times with the same or a later
+// expiry has one. An entry promises nothing about its item, which may be gone or may have moved on: when its time comes,
+// the goroutine that decides writes looks at what stands, and deletes it, moves the entry, or only drops the entry.
+const expirySpace = 0x02
 
 const (
-	sweepLooks   = 20_000 // items looked at in one round
-	sweepDeletes = 500    // items deleted in one round
-	sweepPause   = 10 * time.Millisecond
+	sweepRound = 500 // entries in one round
+	sweepPause = 10 * time.Millisecond
 )
+
+func appendEntry(dst []byte, second int64, key []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, expirySpace), uint64(second))
+	return append(dst, key...)
+}
+
+func decodeEntry(entry []byte) (key []byte, err error) {
+	if len(entry) <= 9 || entry[0] != expirySpace {
+		return nil, fmt.Errorf("expiry entry %q: %w", entry, errMalformed)
+	}
+	return entry[9:], nil
+}
+
+// addEntries adds to the batch the entries of the ops that happen, where the rule asks for one.
+func (d *decider) addEntries(r *request, happens func(i int) bool) {
+	for i := range r.ops {
+		if r.ops[i].Kind != store.Put || r.ops[i].Expires.IsZero() || !happens(i) {
+			continue
+		}
+		expires, stood := store.ExpirySeconds(r.ops[i].Expires), d.expires[i]
+		if stood == 0 || expires < stood {
+			must(r.batch.Set(appendEntry(make([]byte, 0, 9+len(r.keys[i])), expires, r.keys[i]), nil, nil))
+		}
+	}
+}
+
+// decideExpired looks at what stands under each entry whose time has come.
+func (d *decider) decideExpired(r *request) {
+	for i, entry := range r.entries {
+		h, _, err := d.s.load(r.keys[i], false)
+		if err != nil {
+			r.err = damaged(r.ops[i].Key, err)
+			return
+		}
+		must(r.batch.Delete(entry, nil))
+		switch {
+		case h.version == 0 || h.expires == 0:
+		case h.expires <= r.now:
+			must(r.batch.Delete(r.keys[i], nil))
+			r.expired++
+		default:
+			must(r.batch.Set(appendEntry(nil, h.expires, r.keys[i]), nil, nil))
+		}
+	}
+	r.write = true
+}
 
 // sweepLoop makes a pass, in bounded rounds with pauses between, then waits for the next.
 func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
-	var from []byte
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,81 +83,60 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 			return
 		case <-timer.C:
 		}
-		next, _, err := s.sweep(ctx, s.now(), from)
+		_, more, err := s.sweep(ctx, s.now())
 		if err != nil && ctx.Err() == nil && s.broken() == nil {
 			s.log.Error("delete expired items", "error", err)
 		}
-		from = next
-		if next == nil {
-			timer.Reset(every)
-		} else {
+		if more && err == nil {
 			timer.Reset(sweepPause)
+		} else {
+			timer.Reset(every)
 		}
 	}
 }
 
-// sweep makes one round from a key on, nil for the first. It gives the key to go on from, nil when the pass is over, and how
-// many items it deleted.
-//
-// Skipping blocks may skip the deletion or the newer version of an item that it shows: what it finds is only a suspicion.
-// The goroutine that decides writes looks again at what stands, so nothing else can come between.
-func (s *Store) sweep(ctx context.Context, now time.Time, from []byte) (next []byte, deleted int, err error) {
-	keys, next, err := s.suspects(now.Unix(), from)
-	if err != nil || len(keys) == 0 {
-		return next, 0, err
+// sweep makes one round. It gives how many items it deleted, and whether there may be more whose time has come.
+func (s *Store) sweep(ctx context.Context, now time.Time) (deleted int, more bool, err error) {
+	r := &request{now: now.Unix(), batch: s.db.NewBatch(), commit: newCommit()}
+	if r.entries, err = s.due(r.now); err != nil || len(r.entries) == 0 {
+		return 0, false, err
 	}
-	r := &request{
-		keys: keys, ops: make([]store.Op, len(keys)), stripes: make([]uint32, len(keys)), versions: make([]uint64, len(keys)),
-		each: true, expired: now.Unix(), batch: s.db.NewBatch(), commit: newCommit(),
-	}
-	for i, key := range keys {
+	for _, entry := range r.entries {
+		key, err := decodeEntry(entry)
+		if err != nil {
+			return 0, false, err
+		}
 		k, err := decodeKey(key)
 		if err != nil {
-			return next, 0, err
+			return 0, false, err
 		}
-		r.ops[i] = store.Op{Kind: store.Delete, Key: k}
-		r.stripes[i] = s.stripe(k.Partition)
-		must(r.batch.Delete(key, nil))
+		r.keys = append(r.keys, key)
+		r.ops = append(r.ops, store.Op{Kind: store.Delete, Key: k})
+		r.stripes = append(r.stripes, s.stripe(k.Partition))
 	}
 	if err := s.submit(ctx, r); err != nil {
-		return next, 0, err
+		return 0, false, err
 	}
 	if err := s.await(ctx, r); err != nil {
-		return next, 0, err
+		return 0, false, err
 	}
-	return next, r.happened, errors.Join(r.errs...)
+	return r.expired, len(r.entries) == sweepRound, nil
 }
 
-// suspects finds items that were written into a table with an expiry that has come.
-func (s *Store) suspects(now int64, from []byte) (keys [][]byte, next []byte, err error) {
+// due gives the oldest entries whose time has come.
+func (s *Store) due(now int64) (entries [][]byte, err error) {
 	if now < 1 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	iter, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound:                from,
-		PointKeyFilters:           []pebble.BlockPropertyFilter{sstable.NewBlockIntervalFilter(expiryProperty, 1, uint64(now)+1, nil)},
-		OnlyReadGuaranteedDurable: true,
+		LowerBound: []byte{expirySpace}, UpperBound: appendEntry(nil, now+1, nil),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, iter.Close()) }()
-	looked := 0
-	for ok := iter.First(); ok; ok = iter.Next() {
-		if looked++; looked > sweepLooks || len(keys) == sweepDeletes {
-			return keys, slices.Clone(iter.Key()), nil
-		}
-		raw, err := iter.ValueAndErr()
-		if err != nil {
-			return nil, nil, err
-		}
-		h, _, err := decode(raw)
-		if err != nil {
-			return nil, nil, fmt.Errorf("key %q: %w", iter.Key(), err)
-		}
-		if h.expires > 0 && h.expires <= now {
-			keys = append(keys, slices.Clone(iter.Key()))
-		}
+	for ok := iter.First(); ok && len(entries) < sweepRound; ok = iter.Next() {
+		entries = append(entries, slices.Clone(iter.Key()))
 	}
-	return keys, nil, iter.Error()
+	return entries, iter.Error()
 }

@@ -174,7 +174,6 @@ func (s *Store) options(cfg Config, disk vfs.FS) *pebble.Options {
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       32,
-		BlockPropertyCollectors:     []func() pebble.BlockPropertyCollector{newExpiryCollector},
 	}
 	// A damaged block refuses the reads that need it, and only those: the rest of the store still answers.
 	o.EventListener = &pebble.EventListener{

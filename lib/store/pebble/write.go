@@ -25,8 +25,7 @@ type request struct {
 	ops     []store.Op // without their values, which are in the batch
 	keys    [][]byte
 	stripes []uint32
-	each    bool  // each op on its own, else all or none
-	expired int64 // above 0: deletes only what has expired by this second
+	each    bool // each op on its own, else all or none
 
 	batch   *pebble.Batch // what to write if every condition holds
 	guessed bool          // the batch needs versions that only what stands can tell
@@ -34,7 +33,11 @@ type request struct {
 
 	versions []uint64
 	errs     []error // of each op, with each
-	happened int     // how many ops, with each
+
+	// A sweep's request deletes what has expired: ops and keys are those that its entries name.
+	entries [][]byte
+	now     int64
+	expired int // how many items it deleted
 }
 
 // Write does all or nothing, as the port says.
@@ -135,7 +138,7 @@ func (s *Store) prepare(ops []store.Op, each bool) *request {
 		case store.Delete:
 			must(r.batch.Delete(key, nil))
 		}
-		r.ops[i] = store.Op{Kind: op.Kind, Key: op.Key, If: op.If, Attempt: op.Attempt}
+		r.ops[i] = store.Op{Kind: op.Kind, Key: op.Key, If: op.If, Expires: op.Expires, Attempt: op.Attempt}
 	}
 	return r
 }
