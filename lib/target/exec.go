@@ -34,7 +34,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
 		SysProcAttr: ownGroup(),
 	}
 	var err error
-	if cmd.Path, err = findProgram(e.Argv[0], e.Dir, cmd.Env); err != nil {
+	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
 	if err := cmd.Start(); err != nil {
@@ -47,12 +47,15 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
 		return Result{}, f
 	}
 
-	exits := make(chan error, 1)
-	go func() { exits <- cmd.Wait() }()
+	exited := make(chan struct{}) // closed when err holds how
+	go func() {
+		defer close(exited)
+		err = cmd.Wait()
+	}()
 	select {
-	case err = <-exits:
+	case <-exited:
 	case <-ctx.Done():
-		s.stop(cmd, exits)
+		s.stop(cmd, exited)
 		return Result{}, ended(ctx)
 	}
 
@@ -68,15 +71,15 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
 
 // stop ends a process and its group, and returns when the process is gone. The group may outlive its leader by the rest of
 // the grace, because its children got the same SIGTERM and may have something to put in order.
-func (s *Set) stop(cmd *exec.Cmd, exits <-chan error) {
+func (s *Set) stop(cmd *exec.Cmd, exited <-chan struct{}) {
 	terminateGroup(cmd.Process)
 	grace := time.NewTimer(s.cfg.Grace)
 	defer grace.Stop()
 	select {
-	case <-exits:
+	case <-exited:
 	case <-grace.C:
 		killGroup(cmd.Process)
-		<-exits
+		<-exited
 		return
 	}
 	// A group's number stays taken as long as a member lives, so looking often keeps the number ours until the kill.
@@ -110,7 +113,7 @@ func (s *Set) environment(e Exec, call Call) []string {
 }
 
 // findProgram looks a bare name up in the PATH that the process itself will see, not in the worker's.
-func findProgram(name, dir string, env []string) (string, error) {
+func findProgram(name string, env []string) (string, error) {
 	if strings.ContainsRune(name, '/') || filepath.Base(name) != name {
 		return name, nil
 	}
