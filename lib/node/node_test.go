@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gocloud.dev/blob/memblob"
+
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -19,7 +21,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
-	"gocloud.dev/blob/memblob"
 )
 
 func TestANodeFiresOnTheSecond(t *testing.T) {

@@ -42,7 +42,8 @@ func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally,
 
 // inForce joins a fire timer with its generation's definition, false where the generation has no say any more.
 func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.FireTimer, bool, error) {
-	until, edition := dispatch.Forever, (*job.Edition)(nil)
+	until := dispatch.Forever
+	var edition *job.Edition
 	var err error
 	if t.Generation == j.Generation {
 		if !j.Active() {
