@@ -183,8 +183,9 @@ type Store interface {
 	// does not hold, the error is a *Conflict. At most MaxOps ops.
 	Write(ctx context.Context, ops ...Op) ([]uint64, error)
 
-	// WriteEach does each op on its own, in any order, and gives one verdict each. The error is for what kept the whole call
-	// from being tried (limits, a closed store, the context); the verdicts are then nil. At most MaxEach ops, no Check.
+	// WriteEach does each op on its own, in any order, and gives one verdict each. The error is for what befell the whole
+	// call, and the verdicts are then nil: limits or a closed store, and nothing was written; the context or a failed
+	// engine, and each op may have happened. At most MaxEach ops, no Check.
 	WriteEach(ctx context.Context, ops ...Op) ([]Verdict, error)
 
 	// Skew tells how far the store's clock is ahead of this host's, as last learned; 0 where they are the same clock.
