@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
@@ -144,4 +145,10 @@ func setTime(query url.Values, name string, t time.Time) {
 	if !t.IsZero() {
 		query.Set(name, t.UTC().Format(time.RFC3339Nano))
 	}
+}
+
+// PutDocument is PutJob for a job that is JSON already. The server judges every field of it, those unknown to this package
+// too.
+func (c *Client) PutDocument(ctx context.Context, name string, document json.RawMessage, only Condition) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: document, repeatable: true})
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func (c *cli) cron() *cobra.Command {
+	cmd := &cobra.Command{Use: "cron", Short: "Try cron expressions; works without a server"}
+	cmd.AddCommand(c.cronNext(), c.cronDescribe())
+	return cmd
+}
+
+// compileCron reads an expression from the command line. What is wrong with it is no mistake in the command line.
+func compileCron(expr, zone string) (*schedule.Schedule, error) {
+	compiled, err := schedule.Spec{Cron: expr, Timezone: zone}.Compile()
+	if err == nil {
+		return compiled, nil
+	}
+	var lines []string
+	for _, e := range invalid.All(err) {
+		lines = append(lines, e.Error())
+	}
+	return nil, errors.New(strings.Join(lines, "\n"))
+}
+
+// mostFires bounds one answer.
+const mostFires = 100_000
+
+func (c *cli) cronNext() *cobra.Command {
+	var zone, from string
+	var count int
+	cmd := &cobra.Command{
+		Use:   "next EXPR",
+		Short: "Print the next fires of an expression, one instant a line, in its zone",
+		Example: `  belfry cron next "30 9 * * 1-5" --timezone Europe/Berlin
+  belfry cron next "0 0 29 2 *" --from 2097-01-01T00:00:00Z -n 1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if count < 1 || count > mostFires {
+				return misused("-n %d: want 1 to %d", count, mostFires)
+			}
+			at, err := instant("--from", from)
+			if err != nil {
+				return err
+			}
+			if at.IsZero() {
+				at = time.Now()
+			}
+			compiled, err := compileCron(args[0], zone)
+			if err != nil {
+				return err
+			}
+			where, err := schedule.LoadZone(zoneName(zone))
+			if err != nil {
+				return err
+			}
+			preview := wire.Cron{Description: compiled.Describe(), Next: []time.Time{}}
+			for range count {
+				next, ok := compiled.Next(at)
+				if !ok {
+					break
+				}
+				preview.Next = append(preview.Next, next.In(where))
+				at = next
+			}
+			if c.output == "json" {
+				return printJSON(c.stdout, preview)
+			}
+			for _, next := range preview.Next {
+				fmt.Fprintln(c.stdout, next.Format(time.RFC3339))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; UTC by default")
+	cmd.Flags().StringVar(&from, "from", "", "fires after this time, as 2026-11-21T09:00:00Z; now by default")
+	cmd.Flags().IntVarP(&count, "count", "n", 5, "how many")
+	return cmd
+}
+
+func zoneName(zone string) string {
+	if zone == "" {
+		return "UTC"
+	}
+	return zone
+}
+
+func (c *cli) cronDescribe() *cobra.Command {
+	var zone string
+	cmd := &cobra.Command{
+		Use:     "describe EXPR",
+		Short:   "Say an expression in plain English",
+		Example: `  belfry cron describe "30 9 * * 1-5" --timezone Europe/Berlin`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			compiled, err := compileCron(args[0], zone)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				return printJSON(c.stdout, map[string]string{"description": compiled.Describe()})
+			}
+			fmt.Fprintln(c.stdout, compiled.Describe())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; UTC by default")
+	return cmd
+}

@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func (c *cli) job() *cobra.Command {
+	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	return cmd
+}
+
+func (c *cli) jobApply() *cobra.Command {
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE [NAME]",
+		Short: "Create or replace the jobs of a file",
+		Long: `Create or replace the jobs of a file: one job, an array of them, or an object {"jobs": [...]}.
+
+A job is what "belfry job get -o json" shows. Its name is NAME, else its "name", else its "status.name".`,
+		Example: `  belfry job apply -f job.json
+  belfry job get report -o json > report.json && belfry job apply -f report.json
+  echo '{"schedule": {"every": "5s"}, "target": {"exec": {"argv": ["date"]}}}' | belfry job apply hello -f -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			return c.applyFiles(ctx, server, files, args)
+		}),
+	}
+	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "file with jobs as JSON, - for standard input; may be given more than once")
+	return cmd
+}
+
+// document is a job of a file: its name, and its JSON as it stands there, so that the server sees and names every field.
+type document struct {
+	name string
+	text json.RawMessage
+}
+
+func (c *cli) applyFiles(ctx context.Context, server *client.Client, files, args []string) error {
+	if len(files) == 0 {
+		return misused("want -f FILE, or -f - for standard input")
+	}
+	var all []document
+	for _, name := range files {
+		text, err := c.readFile(name)
+		if err != nil {
+			return err
+		}
+		found, err := documents(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, found...)
+	}
+	if len(args) == 1 {
+		if len(all) != 1 {
+			return misused("NAME is for one job, and the files hold %d", len(all))
+		}
+		all[0].name = args[0]
+	}
+	for i, d := range all {
+		if d.name == "" {
+			return fmt.Errorf("job %d of %d has no name; give it a field \"name\", or NAME where it is the only one", i+1, len(all))
+		}
+	}
+	out := newRows(c, []string{"JOB", "RESULT", "NEXT RUN"})
+	failed := 0
+	for _, d := range all {
+		stored, err := server.PutDocument(ctx, d.name, d.text, client.Condition{})
+		var lost *client.Unreachable
+		if errors.As(err, &lost) {
+			return endWith(out, err)
+		}
+		if err != nil {
+			failed++
+			fmt.Fprintf(c.stderr, "belfry: %s: %v\n", d.name, err)
+			continue
+		}
+		if err := out.add(stored.Job, []string{d.name, putResult(stored), nextRun(stored.Job)}); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return endWith(out, errSaid)
+	}
+	return out.end()
+}
+
+func putResult(s client.Stored) string {
+	if s.Created {
+		return "created"
+	}
+	return "applied"
+}
+
+func nextRun(j wire.Job) string {
+	switch {
+	case j.Paused:
+		return "paused"
+	case j.Status == nil || len(j.Status.NextRuns) == 0:
+		return ""
+	}
+	return clock(j.Status.NextRuns[0])
+}
+
+// maxFile bounds what is read of a file of jobs.
+const maxFile = 64 << 20
+
+func (c *cli) readFile(name string) ([]byte, error) {
+	in := c.stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d MB", name, maxFile>>20)
+	}
+	return text, nil
+}
+
+// documents takes a file apart.
+func documents(text []byte) ([]document, error) {
+	text = bytes.TrimSpace(text)
+	var many []json.RawMessage
+	var wrapped struct {
+		Jobs []json.RawMessage `json:"jobs"`
+	}
+	switch {
+	case len(text) > 0 && text[0] == '[':
+		if err := json.Unmarshal(text, &many); err != nil {
+			return nil, fmt.Errorf("want JSON: %w", err)
+		}
+	default:
+		if err := json.Unmarshal(text, &wrapped); err != nil {
+			return nil, fmt.Errorf("want JSON: %w", err)
+		}
+		if many = wrapped.Jobs; many == nil {
+			many = []json.RawMessage{text}
+		}
+	}
+	all := make([]document, len(many))
+	for i, one := range many {
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal(one, &fields); err != nil {
+			return nil, fmt.Errorf("job %d: want an object: %w", i+1, err)
+		}
+		var given struct {
+			Name   string `json:"name"`
+			Status struct {
+				Name string `json:"name"`
+			} `json:"status"`
+		}
+		if err := json.Unmarshal(one, &given); err != nil {
+			return nil, fmt.Errorf("job %d: %w", i+1, err)
+		}
+		delete(fields, "name") // the path names the job; the rest is for the server to judge
+		rest, err := json.Marshal(fields)
+		if err != nil {
+			return nil, fmt.Errorf("job %d: %w", i+1, err)
+		}
+		all[i] = document{name: given.Name, text: rest}
+		if given.Name == "" {
+			all[i].name = given.Status.Name
+		}
+	}
+	return all, nil
+}
+
+func (c *cli) jobList() *cobra.Command {
+	var f client.JobFilter
+	var labels []string
+	var paused, active bool
+	var most int
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List jobs by name",
+		Example: "  belfry job list --prefix report- --label team=billing",
+		Args:    cobra.NoArgs,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
+			f.Labels = map[string]string{}
+			for _, label := range labels {
+				name, value, ok := strings.Cut(label, "=")
+				if !ok {
+					return misused("--label %q: want NAME=VALUE", label)
+				}
+				f.Labels[name] = value
+			}
+			if paused && active {
+				return misused("--paused and --active exclude each other")
+			}
+			if paused || active {
+				f.Paused = &paused
+			}
+			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "TARGET", "NEXT RUN"}, func(j wire.Job) []string {
+				return []string{j.Status.Name, when(j), short(j.Target.String(), 50), nextRun(j)}
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "beginning of the names")
+	cmd.Flags().StringArrayVar(&labels, "label", nil, "NAME=VALUE; all that are given must hold")
+	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
+	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
+	cmd.Flags().IntVarP(&most, "limit", "n", 0, "how many at most; 0 for all")
+	return cmd
+}
+
+// when says a schedule in a few words.
+func when(j wire.Job) string {
+	s := j.Schedule
+	switch {
+	case s == nil:
+		return "on demand"
+	case s.Cron != "" && s.Timezone != "UTC":
+		return s.Cron + " (" + s.Timezone + ")"
+	case s.Cron != "":
+		return s.Cron
+	case s.Every != 0:
+		return "every " + s.Every.String()
+	case s.At != nil:
+		return "at " + clock(*s.At)
+	}
+	return ""
+}
+
+func (c *cli) showJob(s client.Stored) error {
+	return show(c, s.Job, func(j wire.Job) [][2]string {
+		st := j.Status
+		if st == nil {
+			st = &wire.JobStatus{}
+		}
+		rows := [][2]string{{"job", st.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
+		if j.Schedule != nil {
+			if compiled, err := j.Schedule.Compile(); err == nil {
+				rows = append(rows, [2]string{"means", compiled.Describe()})
+			}
+		}
+		for _, at := range st.NextRuns {
+			rows = append(rows, [2]string{"next run", clock(at)})
+		}
+		if j.Paused {
+			rows = append(rows, [2]string{"paused", "yes"}, [2]string{"reason", st.PausedReason})
+		}
+		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
+			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
+			{"catch-up", string(j.CatchUp.Mode)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
+	})
+}
+
+func (c *cli) jobGet() *cobra.Command {
+	return &cobra.Command{
+		Use:     "get NAME",
+		Short:   "Show a job",
+		Example: "  belfry job get report -o json > report.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			s, err := server.Job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showJob(s)
+		}),
+	}
+}
+
+func (c *cli) jobDelete() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME...",
+		Short: "Delete jobs; their runs stay until they expire",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			for _, name := range args {
+				if err := server.DeleteJob(ctx, name, client.Condition{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+func (c *cli) jobPause() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:     "pause NAME",
+		Short:   "Stop a job from making runs",
+		Example: `  belfry job pause report --reason "billing is down"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			s, err := server.PauseJob(ctx, args[0], reason)
+			if err != nil {
+				return err
+			}
+			return c.showJob(s)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "for people")
+	return cmd
+}
+
+func (c *cli) jobResume() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume NAME",
+		Short: "Let a paused job make runs again",
+		Args:  cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			s, err := server.ResumeJob(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showJob(s)
+		}),
+	}
+}
+
+func (c *cli) jobTrigger() *cobra.Command {
+	var at, delay, payload, key string
+	cmd := &cobra.Command{
+		Use:   "trigger NAME",
+		Short: "Run a job now, at a time or after a delay",
+		Example: `  belfry job trigger report
+  belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
+  belfry job trigger report --payload @body.json --key order-4711`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			var t wire.Trigger
+			if at != "" {
+				instant, err := time.Parse(time.RFC3339, at)
+				if err != nil {
+					return misused("--at %q: want a time such as 2026-11-21T09:00:00Z", at)
+				}
+				t.At = &instant
+			}
+			if delay != "" {
+				d, err := schedule.ParseDuration(delay)
+				if err != nil {
+					return misused("--delay: %w", err)
+				}
+				t.Delay = d
+			}
+			if payload != "" {
+				text := []byte(payload)
+				if name, ok := strings.CutPrefix(payload, "@"); ok {
+					var err error
+					if text, err = c.readFile(name); err != nil {
+						return err
+					}
+				}
+				if !json.Valid(text) {
+					return misused("--payload: want JSON, or @FILE with it")
+				}
+				t.Payload = text
+			}
+			r, err := server.Trigger(ctx, args[0], t, key)
+			if err != nil {
+				return err
+			}
+			return c.showRun(r)
+		}),
+	}
+	cmd.Flags().StringVar(&at, "at", "", "when, as 2026-11-21T09:00:00Z")
+	cmd.Flags().StringVar(&delay, "delay", "", "how long from now, as 90s or 1h30m")
+	cmd.Flags().StringVar(&payload, "payload", "", "JSON instead of the job's own payload, or @FILE, @- for standard input")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency key: the same key and request give the same run")
+	return cmd
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/metrics/prometheus"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/store/pebble"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// process is the parts of a server, wired.
+type process struct {
+	store   *pebble.Store
+	blobs   *blob.Bucket
+	queues  map[string]queue.Queue
+	node    *node.Node
+	handler http.Handler
+	name    string
+	began   time.Time
+}
+
+func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
+	p := &process{began: time.Now(), queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{})}}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	p.name = fmt.Sprintf("%s-%d-%x", host, os.Getpid(), uint32(newID()))
+	// The folder's lock is the store's, so the store comes first.
+	if p.store, err = openStore(s.data, log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	data, err := filepath.Abs(s.data)
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
+	}
+	folder := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(data, "blobs"))}
+	if p.blobs, err = bloblocal.Open(ctx, folder.String()); err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
+	}
+	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
+		UserAgent: "Belfry/" + thisBuild().Version})
+	if err != nil {
+		return nil, err
+	}
+	registry := metrics.New()
+	if p.node, err = node.New(ctx, node.Config{
+		Store: p.store, Queues: p.queues, Blobs: p.blobs, Targets: targets, Metrics: registry, Log: log, Name: p.name,
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace,
+	}); err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
+	}
+	shown, err := prometheus.Handler(registry, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	p.handler, err = api.New(api.Config{
+		Control: p.node.Control, Tenant: func(*http.Request) string { return defaultTenant }, Now: time.Now, Version: thisBuild().Version,
+		Log: log, Ready: p.node.Ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Local: s.local, Hosts: s.hosts,
+	})
+	return p, err
+}
+
+// close ends what openProcess opened, when nothing uses it any more.
+func (p *process) close() error {
+	var errs []error
+	for _, q := range p.queues {
+		errs = append(errs, q.Close())
+	}
+	if p.blobs != nil {
+		errs = append(errs, p.blobs.Close())
+	}
+	return errors.Join(append(errs, p.store.Close())...)
+}
+
+func (p *process) pools(ctx context.Context) ([]node.Pool, error) {
+	pools, err := p.node.Pools(ctx)
+	slices.SortFunc(pools, func(a, b node.Pool) int { return strings.Compare(a.Name, b.Name) })
+	return pools, err
+}
+
+// waiting is what waits for workers, by pool.
+func (p *process) waiting(ctx context.Context) ([]wire.Queue, error) {
+	pools, err := p.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]wire.Queue, len(pools))
+	for i, pool := range pools {
+		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}}
+		for priority, d := range pool.Depth {
+			shown[i].Priorities[string(priority)] = wire.Depth{Ready: d.Ready, Delayed: d.Delayed, Taken: d.Taken}
+		}
+	}
+	return shown, nil
+}
+
+func (p *process) workers(ctx context.Context) ([]wire.Worker, error) {
+	pools, err := p.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]wire.Worker, len(pools))
+	for i, pool := range pools {
+		shown[i] = wire.Worker{ID: p.name, Queue: pool.Name, Running: pool.Running, Concurrency: pool.Concurrency, StartedAt: p.began.UTC()}
+	}
+	return shown, nil
+}
+
+func storeFolder(data string) string { return filepath.Join(data, "store") }
+
+func openStore(data string, log *slog.Logger) (*pebble.Store, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	opened, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: log})
+	if errors.Is(err, pebble.ErrLocked) {
+		return nil, fmt.Errorf("data folder %s is in use by another Belfry; stop it, or choose another with --data", data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", data, err)
+	}
+	return opened, nil
+}
+
+// newID draws from the process's own source, seeded by the system at its start; 0 means no ID.
+func newID() uint64 {
+	for {
+		if id := rand.Uint64(); id != 0 {
+			return id
+		}
+	}
+}
+
+func newLog(out io.Writer, format, level string) (*slog.Logger, error) {
+	var options slog.HandlerOptions
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, misused("--log-level %q: want debug, info, warn or error", level)
+	}
+	options.Level = least
+	switch {
+	case format == "text" || format == "auto" && isTerminal(out):
+		return slog.New(slog.NewTextHandler(out, &options)), nil
+	case format == "json" || format == "auto":
+		return slog.New(slog.NewJSONHandler(out, &options)), nil
+	}
+	return nil, misused("--log-format %q: want auto, text or json", format)
+}
+
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is what all commands share.
+type cli struct {
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	address string
+	output  string
+	begun   bool // the command line was understood; what goes wrong from here on is no mistake in it
+}
+
+// usageError is a mistake in the command line that only the command itself could find.
+type usageError struct{ error }
+
+func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errSaid ends a command that has said on stderr what went wrong.
+var errSaid = errors.New("said already")
+
+// run is the whole program: it gives the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errSaid):
+		return exitFailed
+	case errors.As(err, &usage) || !c.begun:
+		fmt.Fprintf(stderr, "belfry: %v\nSee belfry --help, or --help after any command.\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "belfry: %v\n", err)
+	return exitFailed
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "belfry",
+		Short: "A durable job scheduler",
+		Long: `Belfry fires jobs to the second, on a schedule or on demand, and loses none over a crash.
+
+Start one here with "belfry dev", give it a job with "belfry job apply", and see its runs with "belfry run list".`,
+		Example: `  belfry dev --allow-exec
+  belfry job apply -f job.json
+  belfry run list --job hello
+  belfry cron next "30 9 * * 1-5" --timezone Europe/Berlin`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if c.output != "table" && c.output != "json" {
+				return misused("--output %q: want json or table", c.output)
+			}
+			c.begun = true
+			return nil
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	address := os.Getenv("BELFRY_ADDRESS")
+	if address == "" {
+		address = client.DefaultAddress
+	}
+	root.PersistentFlags().StringVar(&c.address, "address", address, "server to call; BELFRY_ADDRESS sets the default")
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "form of the result: table or json")
+	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.store(), c.doctor(), c.version())
+	group(root)
+	return root
+}
+
+// group makes commands that only hold others refuse to run alone, and names those they hold.
+func group(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		group(sub)
+	}
+	if cmd.HasSubCommands() {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return misused("there is no command %q; want one of %s", cmd.CommandPath()+" "+args[0], subcommands(cmd))
+			}
+			return nil
+		}
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+			return misused("want a command after %q: one of %s", cmd.CommandPath(), subcommands(cmd))
+		}
+	}
+}
+
+func subcommands(cmd *cobra.Command) string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			names = append(names, sub.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// client gives the client of the server that --address names.
+func (c *cli) client() (*client.Client, error) {
+	made, err := client.New(client.Config{Address: c.address, NewKey: rand.Text})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return made, nil
+}
+
+// explain adds what would help to errors that say too little by themselves.
+func explain(err error) error {
+	var lost *client.Unreachable
+	if errors.As(err, &lost) {
+		return fmt.Errorf("%w\nIs it running? Start it with \"belfry dev\", or name another server with --address", err)
+	}
+	return err
+}
+
+// calling wraps a command that calls the server.
+func (c *cli) calling(do func(ctx context.Context, server *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		server, err := c.client()
+		if err != nil {
+			return err
+		}
+		return explain(do(cmd.Context(), server, args))
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// What dev begins with.
+const (
+	devData       = ".belfry"
+	devListen     = "127.0.0.1:7340"
+	defaultTenant = "default"
+)
+
+// settings are what dev and serve are told.
+type settings struct {
+	data        string
+	listen      string
+	hosts       []string
+	allowExec   bool
+	addresses   target.AddressPolicy
+	concurrency int
+	lease       time.Duration
+	grace       time.Duration
+	logFormat   string
+	logLevel    string
+	local       bool // only this machine may call
+}
+
+func (s *settings) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.listen, "listen", devListen, "address and port to listen on; port 0 takes a free one")
+	f.StringArrayVar(&s.hosts, "host", nil, "name that requests may call this server by, beside loopback ones; may be given more than once")
+	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
+	f.IntVar(&s.concurrency, "concurrency", 10, "attempts at once")
+	f.DurationVar(&s.lease, "lease", 30*time.Second, "how long a worker holds a run without renewing")
+	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped")
+	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+func (s *settings) check() error {
+	if s.concurrency < 1 || s.concurrency > 10_000 {
+		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
+	}
+	if s.lease < time.Second || s.lease > time.Hour {
+		return misused("--lease %s: want 1s to 1h", s.lease)
+	}
+	if s.grace < 0 || s.grace > time.Hour {
+		return misused("--grace %s: want 0s to 1h", s.grace)
+	}
+	host, _, err := net.SplitHostPort(s.listen)
+	if err != nil {
+		return misused("--listen %q: want HOST:PORT, as in %s", s.listen, devListen)
+	}
+	s.local = s.local || isLoopback(host)
+	return nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback() || host == "localhost"
+}
+
+func (c *cli) dev() *cobra.Command {
+	s := settings{local: true, addresses: target.AddressPolicy{AllowLoopback: true}}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a scheduler here, for this machine alone",
+		Long: `Run a whole scheduler in this process: API, ticks and workers, its data in one folder. Jobs may call servers of
+this machine. Only this machine may call the API, and no web page may.`,
+		Example: `  belfry dev
+  belfry dev --data /tmp/belfry --listen 127.0.0.1:8080 --allow-exec`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serveWith(cmd.Context(), s) },
+	}
+	cmd.Flags().StringVar(&s.data, "data", devData, "data folder, made when it is not there")
+	s.flags(cmd)
+	return cmd
+}
+
+func (c *cli) serve() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a scheduler as a service",
+		Long: `Run a whole scheduler in this process, as dev does, without dev's loosening: jobs reach no address of this host
+unless that is allowed. It listens on loopback unless told otherwise. There is no authentication: put a proxy in
+front of it that has one before it listens elsewhere.`,
+		Example: `  belfry serve --data /var/lib/belfry
+  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --host belfry.internal --concurrency 50`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.data == "" {
+				return misused("want --data DIR, or BELFRY_DATA")
+			}
+			return c.serveWith(cmd.Context(), s)
+		},
+	}
+	cmd.Flags().StringVar(&s.data, "data", os.Getenv("BELFRY_DATA"), "data folder, made when it is not there; BELFRY_DATA sets the default")
+	s.flags(cmd)
+	cmd.Flags().BoolVar(&s.addresses.AllowLoopback, "allow-loopback", false, "let http jobs call servers of this machine")
+	cmd.Flags().BoolVar(&s.addresses.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
+	cmd.Flags().BoolVar(&s.addresses.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
+	return cmd
+}
+
+// serveWith runs the server until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
+// one ends the process at once.
+func (c *cli) serveWith(ctx context.Context, s settings) error {
+	began := time.Now()
+	if err := s.check(); err != nil {
+		return err
+	}
+	log, err := newLog(c.stderr, s.logFormat, s.logLevel)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	listener, err := listen(ctx, s.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // again, when the server has done it
+	p, err := openProcess(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	server := api.Server(p.handler, log)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	worked := make(chan error, 1)
+	go func() { worked <- p.node.Run(running) }()
+
+	c.greet(s, listener.Addr().String(), time.Since(began))
+	if !s.local {
+		log.Warn("this server listens beyond this machine, and asks nobody who they are", "listen", listener.Addr().String())
+	}
+
+	var cause error
+	select {
+	case got := <-signals:
+		log.Info("stopping; a second signal ends at once", "signal", got.String(), "grace", s.grace.String())
+	case <-ctx.Done():
+		log.Info("stopping", "grace", s.grace.String())
+	case cause = <-served:
+		cause = fmt.Errorf("serve: %w", cause)
+		served <- nil
+	case cause = <-worked:
+		cause = fmt.Errorf("the scheduler stopped: %w", errors.Join(cause, errors.New("its work ended unasked")))
+		worked <- nil
+	case <-p.store.Failed():
+		// What is under way can be neither finished nor acknowledged; waiting for it would only delay the restart.
+		return errors.New("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
+	}
+
+	drained := make(chan error, 1)
+	go func() { drained <- drain(server, stop, worked, served, p, s.grace) }()
+	select {
+	case err := <-drained:
+		return errors.Join(cause, err)
+	case <-signals:
+		return errors.New("ended at once; what ran is taken up at the next start")
+	case <-p.store.Failed():
+		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
+	}
+}
+
+// drain ends the parts in the order in which they need each other: requests and attempts, then what they stand on.
+func drain(server *http.Server, stop func(), worked, served <-chan error, p *process, grace time.Duration) error {
+	stop()
+	// A little longer than the attempts, so that who asks for their outcome gets it.
+	ctx, cancel := context.WithTimeout(context.Background(), grace+2*time.Second)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-served
+	return errors.Join(err, <-worked, p.close())
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var how net.ListenConfig
+	listener, err := how.Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s is in use, perhaps by another Belfry; choose another with --listen", address)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// greet tells where the server is, and what to try next.
+func (c *cli) greet(s settings, address string, took time.Duration) {
+	url := "http://" + address
+	data, err := filepath.Abs(s.data)
+	if err != nil {
+		data = s.data
+	}
+	if c.output == "json" {
+		_ = printJSON(c.stdout, map[string]string{"address": url, "data": data, "version": thisBuild().Version})
+		return
+	}
+	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n  data     %s\n", thisBuild().Version, took.Round(time.Millisecond), url, data)
+	if s.addresses.AllowLoopback {
+		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(url, s.allowExec))
+	}
+}
+
+// firstJob is a line to paste.
+func firstJob(url string, allowExec bool) string {
+	job := `{"schedule":{"every":"2s"},"target":{"http":{"url":"` + url + `/healthz","method":"GET"}}}`
+	if allowExec {
+		job = `{"schedule":{"every":"2s"},"target":{"exec":{"argv":["echo","hello"]}}}`
+	}
+	return `curl -sX PUT ` + url + `/v1/jobs/hello -H 'Content-Type: application/json' -d '` + job + `'; sleep 5; curl -s '` + url + `/v1/jobs/hello/runs?limit=2'`
+}
+
+// isTerminal tells whether text goes to a person.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !strings.EqualFold(os.Getenv("TERM"), "dumb")
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+func (c *cli) store() *cobra.Command {
+	cmd := &cobra.Command{Use: "store", Short: "Look into the data folder of a stopped server"}
+	cmd.AddCommand(c.storeShow())
+	return cmd
+}
+
+func (c *cli) storeShow() *cobra.Command {
+	var data, tenant, jobName, runID string
+	cmd := &cobra.Command{
+		Use:   "show [KEY]",
+		Short: "Show a stored item decoded, or all items of a partition",
+		Long: `Show a stored item decoded. KEY is PARTITION/SORT, as logs have it; with PARTITION/ all items of the partition
+are shown. The numbers of the fields are those of the Go types in lib/job, lib/run and lib/timer.`,
+		Example: `  belfry store show --data .belfry --job report
+  belfry store show --data .belfry --run report~0mi4lf3k0
+  belfry store show --data .belfry shard#00/`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var key store.Key
+			switch {
+			case len(args) == 1 && jobName == "" && runID == "":
+				cut := strings.LastIndex(args[0], "/")
+				if cut <= 0 {
+					return misused("KEY %q: want PARTITION/SORT, or PARTITION/ for all of it", args[0])
+				}
+				key = store.Key{Partition: args[0][:cut], Sort: args[0][cut+1:]}
+			case len(args) == 0 && jobName != "" && runID == "":
+				key = job.Key(tenant, jobName)
+			case len(args) == 0 && runID != "" && jobName == "":
+				id, err := runs.ParseID(runID)
+				if err != nil {
+					return usageError{err}
+				}
+				key = id.Key(tenant)
+			default:
+				return misused("want one of KEY, --job and --run")
+			}
+			return c.showItems(cmd.Context(), data, key)
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", devData, "data folder")
+	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "of --job and --run")
+	cmd.Flags().StringVar(&jobName, "job", "", "show the job of this name")
+	cmd.Flags().StringVar(&runID, "run", "", "show the run of this ID")
+	return cmd
+}
+
+// shownItem is an item for people.
+type shownItem struct {
+	Partition string     `json:"partition"`
+	Sort      string     `json:"sort"`
+	Version   uint64     `json:"version"`
+	Expires   *time.Time `json:"expires,omitempty"`
+	Bytes     int        `json:"bytes"`
+	Value     any        `json:"value"`
+}
+
+func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err error) {
+	if _, err := os.Stat(storeFolder(data)); err != nil {
+		return fmt.Errorf("there is no store in %s: %w", data, err)
+	}
+	opened, err := openStore(data, discardLog())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	if key.Sort != "" {
+		items, err := opened.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if !items[0].Exists() {
+			return fmt.Errorf("there is no item %s", key)
+		}
+		return printJSON(c.stdout, explained(items[0]))
+	}
+	found := 0
+	for r := (store.Range{Partition: key.Partition}); ; {
+		page, err := opened.Query(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			found++
+			if err := printJSON(c.stdout, explained(item)); err != nil {
+				return err
+			}
+		}
+		if r.Cursor = page.Cursor; r.Cursor == "" {
+			break
+		}
+	}
+	if found == 0 {
+		return fmt.Errorf("there is nothing in partition %s", key.Partition)
+	}
+	return nil
+}
+
+func explained(item store.Item) shownItem {
+	shown := shownItem{Partition: item.Partition, Sort: item.Sort, Version: item.Version, Bytes: len(item.Value)}
+	if !item.Expires.IsZero() {
+		shown.Expires = &item.Expires
+	}
+	tree, err := record.Explain(item.Value)
+	if err != nil {
+		shown.Value = "unreadable: " + err.Error()
+		return shown
+	}
+	shown.Value = readable(tree)
+	return shown
+}
+
+// readable makes a decoded record one that JSON can show: keys as text, and bytes as what they hold.
+func readable(v any) any {
+	switch v := v.(type) {
+	case map[any]any:
+		out := map[string]any{}
+		for key, value := range v {
+			out[fmt.Sprint(key)] = readable(value)
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = readable(v[i])
+		}
+		return v
+	case []byte:
+		switch {
+		case json.Valid(v):
+			return json.RawMessage(v)
+		case utf8.Valid(v):
+			return string(v)
+		}
+	}
+	return v
+}
