@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -104,6 +105,24 @@ func TestP1_Fault50_power_cuts(t *testing.T) {
 	for round := range 12 {
 		mem = powerCut(t, mem, random, []int{0, 50, 100}[round%3])
 	}
+}
+
+// TestP1_Fault50_a_new_folder_is_durable cuts the power after the first write into a folder whose parents are new as well.
+func TestP1_Fault50_a_new_folder_is_durable(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	s, err := Open(Config{Dir: "/new/below/store", FS: mem})
+	mustNot(t, err)
+	_, err = s.Write(t.Context(), store.Op{Kind: store.Put, Key: at("a")})
+	mustNot(t, err)
+	cut := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustNot(t, s.Close())
+	s, err = Open(Config{Dir: "/new/below/store", FS: cut})
+	mustNot(t, err)
+	items, err := s.Get(t.Context(), at("a"))
+	if err != nil || !items[0].Exists() {
+		t.Errorf("after the power cut: %+v, %v", items, err)
+	}
+	mustNot(t, s.Close())
 }
 
 // told is what callers were told of each counter: at least this version stands.
@@ -279,6 +298,37 @@ func TestFault49_disk_failures(t *testing.T) {
 			mustNot(t, again.Close())
 		})
 	}
+}
+
+// TestFault49_disk_is_left_alone holds that after the first failure the folder stays as it was, though the disk would take
+// writes again: what Pebble has in memory then may rest on what was lost.
+func TestFault49_disk_is_left_alone(t *testing.T) {
+	d := newDisk(vfs.NewCrashableMem())
+	s := openOn(t, d)
+	put := func(sort string) error {
+		_, err := s.Write(t.Context(), store.Op{Kind: store.Put, Key: at(sort), Value: make([]byte, 1000)})
+		return err
+	}
+	mustNot(t, put("a"))
+	var once sync.Once
+	var changes atomic.Int32
+	d.set(func(op errorfs.Op) (err error) {
+		if isLog(op) && isSync(op) {
+			once.Do(func() { err = syscall.EIO })
+		}
+		if err == nil && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose {
+			changes.Add(1)
+		}
+		return err
+	})
+	refused(t, put("b"))
+	before := changes.Load()
+	go s.db.Flush()
+	time.Sleep(100 * time.Millisecond) // there is no signal for what must not happen
+	if n := changes.Load() - before; n != 0 {
+		t.Errorf("the disk was changed %d times after it had failed", n)
+	}
+	refused(t, s.Close())
 }
 
 func refused(t *testing.T, err error) {
