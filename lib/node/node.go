@@ -44,6 +44,10 @@ type Config struct {
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
 }
 
+// owner is every node's name in the leases of shards: alone on its store, a node goes on at once where an earlier start has
+// stopped, and waits out no lease of its own.
+const owner = "node"
+
 // Node is a whole scheduler in one process, alone on its store: control plane, ticks and workers.
 type Node struct {
 	Config
@@ -89,7 +93,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if n.ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: cfg.Name, Log: cfg.Log}); err != nil {
+	if n.ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	for name := range cfg.Queues {
