@@ -209,6 +209,14 @@ func newDisk(mem *vfs.MemFS) *disk {
 	return d
 }
 
+// ReuseForWrite gives a file that fails as well, which that of the wrapped file system does not.
+func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := d.Rename(from, to); err != nil {
+		return nil, err
+	}
+	return d.OpenReadWrite(to, c)
+}
+
 func (d *disk) set(rule func(errorfs.Op) error) { d.rule.Store(&rule) }
 
 func isSync(op errorfs.Op) bool {
