@@ -29,11 +29,12 @@ const (
 
 // Claim decides over what stands at the run's key. A run is queued where there is nothing, or a fence of this generation or
 // lower, or a queued claim of a lower generation; on demand also where it is scheduled, under a mark no higher, since such
-// runs bind to the definition at claim. A higher mark or claim means that an edit has ended the generation before this nominal time.
+// runs bind to the definition at claim. A higher mark or claim means that an edit has ended the generation before this nominal
+// time. A run that has had an attempt keeps its definition, though it may be queued again.
 func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	switch {
 	case r.Version == 0, (r.State == Fenced || r.State == Scheduled) && r.Generation <= c.Generation:
-	case r.State == Queued && r.Generation < c.Generation:
+	case r.State == Queued && r.Generation < c.Generation && r.Attempt == 0:
 	case r.State == Queued && r.Generation == c.Generation:
 		return r, Standing
 	default:
@@ -55,7 +56,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 // FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower
 // fence, or a queued claim of a lower generation. What has started is left alone.
 func (r Run) FenceOff(generation int64) (Run, bool) {
-	open := r.Version == 0 || (r.State == Fenced || r.State == Queued) && r.Generation < generation
+	open := r.Version == 0 || (r.State == Fenced || r.State == Queued && r.Attempt == 0) && r.Generation < generation
 	if !open || r.ID.OnDemand() {
 		return r, false
 	}
@@ -238,6 +239,9 @@ func cut(text string, size int) string {
 	}
 	const mark = "…"
 	end := size - len(mark)
+	if end <= 0 {
+		return ""
+	}
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

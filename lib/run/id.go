@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -48,23 +49,19 @@ func (id ID) String() string {
 	return id.Job + "~" + text + "~" + id.Random
 }
 
-// ParseID reads the text of an ID.
+// ParseID reads the text of an ID. A run has only one: no other text names the same run.
 func ParseID(text string) (ID, error) {
-	parts := strings.Split(text, "~")
-	if len(parts) != 2 && len(parts) != 3 || parts[0] == "" || len(parts[1]) != nominalDigits {
-		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
-	}
-	nominal, err := strconv.ParseInt(parts[1], 36, 64)
-	id := ID{Job: parts[0], Nominal: nominal}
-	if err == nil && len(parts) == 3 {
-		id.Random = parts[2]
-		if len(id.Random) != randomDigits {
-			err = strconv.ErrSyntax
-		} else {
-			_, err = strconv.ParseUint(id.Random, 36, 64)
+	name, rest, _ := strings.Cut(text, "~")
+	digits, random, requested := strings.Cut(rest, "~")
+	id := ID{Job: name, Random: random}
+	var err error
+	if id.Nominal, err = strconv.ParseInt(digits, 36, 64); err == nil && requested {
+		var number uint64
+		if number, err = strconv.ParseUint(random, 36, 64); err == nil {
+			id = RequestID(name, id.Nominal, number)
 		}
 	}
-	if err != nil || nominal < 0 || id.String() != text {
+	if err != nil || len(digits) != nominalDigits || id.Nominal < 0 || id.String() != text || job.ValidName(name) != nil {
 		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
 	}
 	return id, nil

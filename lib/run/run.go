@@ -75,8 +75,8 @@ func (t Trigger) String() string {
 	return "request"
 }
 
-// Run is one execution of a job. All times are Unix milliseconds, 0 for none; the record of a run with a small payload
-// stays under 1 KB, one write unit of DynamoDB, which is why errors are cut and old attempts dropped.
+// Run is one execution of a job. All times are Unix milliseconds, 0 for none; the record of a run stays under 1 KB, one write
+// unit of DynamoDB, which is why larger data is referenced, and errors are cut and old attempts dropped: see fit.
 type Run struct {
 	ID      ID     `cbor:"-"`
 	Tenant  string `cbor:"-"`
@@ -126,7 +126,7 @@ type Ref struct {
 // IsZero tells whether there is no data.
 func (r Ref) IsZero() bool { return len(r.Inline) == 0 && r.Blob == "" }
 
-// MaxInline is how much data a run holds in place; more goes to a blob.
+// MaxInline is how much data a run holds in place, payload and result together; what is more goes to a blob.
 const MaxInline = 400
 
 // Outcome is how an attempt ended.
@@ -160,7 +160,7 @@ type Attempt struct {
 	Error   string  `cbor:"5,keyasint,omitempty"`
 }
 
-// How much of the attempts a record keeps: with the longest names the whole stays under 1 KB.
+// How much of the attempts a record keeps at the most; less where it would grow over maxRecord.
 const (
 	maxAttempts   = 5
 	newestError   = 240 // bytes of the newest attempt's error
@@ -170,11 +170,12 @@ const (
 
 // Item gives the put of the run, under the condition that what was read (r.Version) still stands.
 func (r Run) Item(attempt uint64) (store.Op, error) {
-	value, err := record.Encode(r)
+	key := r.ID.Key(r.Tenant)
+	value, err := r.encode(key)
 	if err != nil {
 		return store.Op{}, err
 	}
-	op := store.Op{Kind: store.Put, Key: r.ID.Key(r.Tenant), If: store.At(store.Item{Version: r.Version}), Value: value, Attempt: attempt}
+	op := store.Op{Kind: store.Put, Key: key, If: store.At(store.Item{Version: r.Version}), Value: value, Attempt: attempt}
 	if r.Expires != 0 {
 		op.Expires = time.UnixMilli(r.Expires)
 	}
@@ -190,5 +191,6 @@ func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error)
 		return Run{}, false, fmt.Errorf("run %s: %w", id, err)
 	}
 	r.ID, r.Tenant, r.Version = id, tenant, item.Version
+	r.Payload.Blob, r.Result.Blob, r.Log = r.longKey(r.Payload.Blob), r.longKey(r.Result.Blob), r.longKey(r.Log)
 	return r, true, nil
 }

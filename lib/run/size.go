@@ -1,0 +1,92 @@
+package run
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// maxRecord is how large a run's item may be: what DynamoDB writes for one unit.
+const maxRecord = 1024
+
+// perItem is what DynamoDB counts of an item beside its keys and its value: the names of its six attributes, a letter each,
+// and version, expiry and attempt ID as numbers.
+const perItem = 42
+
+// encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord. Only a
+// run with more data in place than MaxInline could still be larger.
+func (r Run) encode(key store.Key) ([]byte, error) {
+	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
+	for {
+		value, err := record.Encode(r)
+		if err != nil {
+			return nil, err
+		}
+		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - maxRecord
+		if over <= 0 {
+			return value, nil
+		}
+		smaller, ok := r.fit(over)
+		if !ok {
+			return value, nil
+		}
+		r = smaller
+	}
+}
+
+// fit sheds what is missed least until about so many bytes are saved: the errors of older attempts, the longer part of the
+// newest error, the oldest attempts, most of the last error and the reason. False where nothing is left to shed.
+func (r Run) fit(over int) (Run, bool) {
+	began := over
+	shorten := func(text *string, least int) {
+		if over > 0 && len(*text) > least {
+			shorter := cut(*text, max(least, len(*text)-over))
+			over -= len(*text) - len(shorter)
+			*text = shorter
+		}
+	}
+	attempts := slices.Clone(r.Attempts)
+	newest := len(attempts) - 1
+	for i := range newest {
+		shorten(&attempts[i].Error, 0)
+	}
+	if newest >= 0 {
+		shorten(&attempts[newest].Error, newestError/2)
+	}
+	for over > 0 && len(attempts) > 1 {
+		attempts = attempts[1:]
+		over -= attemptBytes
+	}
+	if n := len(attempts); n > 0 {
+		shorten(&attempts[n-1].Error, olderError)
+	}
+	shorten(&r.Reason, maxReasonSize/3)
+	r.Attempts = attempts
+	return r, over < began
+}
+
+// attemptBytes is the least that an ended attempt takes.
+const attemptBytes = 26
+
+// The keys of a run's blobs repeat its tenant and ID, which may be long. In the record they are left out: no key holds these
+// characters.
+const (
+	tenantMark = "\x01"
+	idMark     = "\x02"
+)
+
+func (r Run) shortKey(key string) string {
+	if key == "" {
+		return ""
+	}
+	return strings.Replace(strings.Replace(key, r.ID.String(), idMark, 1), "/"+r.Tenant+"/", "/"+tenantMark+"/", 1)
+}
+
+func (r Run) longKey(key string) string {
+	if key == "" {
+		return ""
+	}
+	return strings.Replace(strings.Replace(key, tenantMark, r.Tenant, 1), idMark, r.ID.String(), 1)
+}
