@@ -45,7 +45,7 @@ func pace(perSecond float64, wanted int, field string) (rate float64, most int, 
 }
 
 func (a *api) deadLetters() {
-	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", links: nextPage("list-dead-letters"),
+	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters",
 		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
 	register(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters",
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
@@ -66,9 +66,6 @@ func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]
 }
 
 func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) (*answer[wire.RunVerdicts], error) {
-	if (len(in.body.Runs) > 0) == (in.body.Matching != nil) {
-		return nil, invalid.Missing("runs", `either runs or matching; {"matching": {}} takes all dead letters`)
-	}
 	if in.body.Matching != nil {
 		return a.redriveMatching(ctx, in)
 	}

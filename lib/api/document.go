@@ -23,7 +23,7 @@ const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-
 // The other patterns, as the tags of parameters have them; a test compares.
 const (
 	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
-	etagPattern  = `^(\*|"[^"]*")$`
+	urlPattern   = `^https?://[^ #]+$`
 	keyPattern   = `^[!-~]+$`
 	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
 )
@@ -91,6 +91,7 @@ type operation struct {
 	text             bool                  // answers plain text
 	codes            []control.Code        // refusals beyond those that any operation may have
 	links            map[string]*huma.Link // from an answer to other operations
+	example          any                   // of the body
 }
 
 func (op operation) bodyLimit() int64 {
@@ -127,7 +128,7 @@ func (op operation) complete(a *api, body *huma.Schema) {
 	item := a.huma.OpenAPI().Paths[op.path]
 	d := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete}[op.method]
 	if body != nil {
-		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}}}
+		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body, Example: op.example}}}
 	}
 	success := d.Responses[strconv.Itoa(d.DefaultStatus)]
 	success.Links = op.links
@@ -178,13 +179,31 @@ func tighten(schema *huma.Schema) {
 	}
 }
 
-// describe says in the document what the Go comments of domain types say.
+// describe says in the document what the domain's types say in their comments, and what it asks of them as far as a schema
+// can; form.go checks that too.
 func describe(schemas map[string]*huma.Schema) {
-	say := func(schema, field, text string) {
-		if s := schemas[schema]; s != nil && s.Properties[field] != nil {
-			s.Properties[field].Description = text
+	say := func(schema, field, text string) { schemas[schema].Properties[field].Description = text }
+	choose := func(schema string, fields ...string) {
+		for _, field := range fields {
+			schemas[schema].OneOf = append(schemas[schema].OneOf, &huma.Schema{Required: []string{field}})
 		}
 	}
+	choose("Target", "http", "exec", "handler")
+	choose("Schedule", "cron", "every", "at")
+	choose("Redrive", "runs", "matching")
+	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }
+	shape("HTTPTarget", "url", urlPattern)
+	shape("HandlerTarget", "name", job.NamePattern)
+	for _, name := range []string{"Job", "NamedJob"} {
+		shape(name, "queue", job.NamePattern)
+	}
+	one := 1
+	schemas["ExecTarget"].Properties["argv"].MinItems = &one
+	for _, field := range []string{"permanent_status", "retry_status"} {
+		bound(schemas["HTTPTarget"].Properties[field].Items, 300, 599)
+	}
+	bound(schemas["ExecTarget"].Properties["permanent_exit_codes"].Items, 1, 255)
+
 	say("Schedule", "cron", "five fields, or six with leading seconds, or a macro such as @daily; docs/schedule.md has the dialect")
 	say("Schedule", "every", "fires at the Unix epoch + phase + k × every; at least 1s")
 	say("Schedule", "phase", "shifts the fires of every; below it")
@@ -206,4 +225,8 @@ func describe(schemas map[string]*huma.Schema) {
 	say("ExecTarget", "dir", "absolute; the worker's own folder by default")
 	say("ExecTarget", "permanent_exit_codes", "codes from 1 to 255 that are never retried")
 	say("HandlerTarget", "name", "of the function")
+}
+
+func bound(schema *huma.Schema, least, most float64) {
+	schema.Minimum, schema.Maximum = &least, &most
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -111,6 +112,21 @@ func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
 			f.refuse(under(field, key), "missing; want "+wantOf(schema.Properties[key]))
 		}
 	}
+	if one := oneOf(schema); one != nil {
+		given := slices.DeleteFunc(slices.Clone(one), func(key string) bool { return !seen[key] })
+		if len(given) != 1 {
+			f.refuse(field, fmt.Sprintf("want exactly one of %s", listOf(one)))
+		}
+	}
+}
+
+// oneOf lists the fields of which exactly one is to be given, nil for objects without such a rule.
+func oneOf(schema *huma.Schema) []string {
+	var keys []string
+	for _, choice := range schema.OneOf {
+		keys = append(keys, choice.Required...)
+	}
+	return keys
 }
 
 func (f *form) array(schema *huma.Schema, text json.RawMessage, field string) {
@@ -154,8 +170,12 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 
 func (f *form) number(schema *huma.Schema, text, field string) {
 	value, err := strconv.ParseFloat(text, 64)
-	if err == nil && schema.Type == huma.TypeInteger {
-		_, err = strconv.ParseInt(text, 10, 64)
+	if _, whole := strconv.ParseInt(text, 10, 64); schema.Type == huma.TypeInteger && whole != nil {
+		if err == nil && value == math.Trunc(value) {
+			f.invalid = append(f.invalid, wire.FieldError{Field: field, Message: fmt.Sprintf("got %.40s, want it without a fraction or exponent, and below 2^63", text)})
+			return
+		}
+		err = whole
 	}
 	if err != nil || schema.Minimum != nil && value < *schema.Minimum || schema.Maximum != nil && value > *schema.Maximum {
 		f.refuse(field, fmt.Sprintf("got %.40s, want %s", text, wantOf(schema)))
@@ -172,7 +192,7 @@ var meaning = map[string]string{
 	durationPattern: `a duration such as "90s", "1h30m" or "30d"`,
 	job.NamePattern: "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
-	etagPattern:     `one ETag in quotes, or *`,
+	urlPattern:      "an absolute http or https URL",
 	keyPattern:      "1 to 255 visible ASCII characters",
 	labelPattern:    "name=value",
 }

@@ -19,7 +19,7 @@ type JobPath struct {
 
 type JobEdit struct {
 	JobPath
-	IfMatch string `header:"If-Match" maxLength:"64" pattern:"^(\\*|\"[^\"]*\")$" doc:"only if the job's ETag is this, or * if it exists"`
+	IfMatch string `header:"If-Match" minLength:"1" maxLength:"256" doc:"only if the job's ETag is this, quotes included, or * if it exists"`
 }
 
 type jobPut struct {
@@ -62,14 +62,20 @@ func (a *api) jobs() {
 	}
 	register(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", created: true, links: links,
 		summary: "Create or replace a job",
-		codes:   []control.Code{control.CodeStale, control.CodeBusy}}, a.putJob)
+		example: map[string]any{
+			"schedule": map[string]any{"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"},
+			"target":   map[string]any{"http": map[string]any{"url": "https://example.org/report", "method": "POST"}},
+			"payload":  map[string]any{"report": "daily"},
+			"labels":   map[string]any{"team": "billing"},
+		},
+		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.putJob)
 	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
 	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", status: http.StatusNoContent,
 		summary: "Delete a job; its runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
-	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", links: nextPage("list-jobs"),
+	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
 		summary: "List jobs by name"}, a.listJobs)
 	register(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.putJobs)
@@ -79,11 +85,6 @@ func (a *api) jobs() {
 	register(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs",
 		summary: "Resume a paused job",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, a.resumeJob)
-}
-
-// nextPage links a listing to its next page.
-func nextPage(id string) map[string]*huma.Link {
-	return map[string]*huma.Link{"next": {OperationID: id, Parameters: map[string]any{"query.cursor": "$response.body#/next"}}}
 }
 
 func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAnswer, error) {

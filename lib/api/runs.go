@@ -85,13 +85,14 @@ func (a *api) runs() {
 	}
 	register(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
+		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerJob)
 	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", batch: true,
 		summary: "Ask for many runs, with a verdict for each"}, a.triggerJobs)
 	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs",
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
-	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", links: nextPage("list-runs"),
+	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs",
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
 	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs",
 		summary: "Show a run with its result",

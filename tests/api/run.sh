@@ -1,0 +1,51 @@
+#!/bin/sh
+# run.sh: starts bin/belfry on a free port with an empty data folder, lets schemathesis try the API against its own OpenAPI
+# document, and stops it. Seeded, so that a failure comes again. EXAMPLES is how many cases each operation gets at most.
+set -eu
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+server=
+finish() {
+	if [ -n "$server" ]; then
+		kill "$server" 2>/dev/null || true
+		wait "$server" 2>/dev/null || true
+	fi
+	rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+# Without --allow-exec: the jobs of the cases are anything at all.
+bin/belfry dev -o json --data "$work/data" --listen 127.0.0.1:0 --log-format json >"$work/started" 2>"$work/log" &
+server=$!
+tries=0
+while ! grep -q '^}' "$work/started"; do
+	tries=$((tries + 1))
+	if [ "$tries" -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
+		echo "belfry dev did not start:" >&2
+		cat "$work/log" >&2
+		exit 1
+	fi
+	sleep 0.1
+done
+address=$(sed -n 's/.*"address": "\(.*\)".*/\1/p' "$work/started")
+
+began=$(date +%s)
+status=0
+.ci/venv/bin/st --config-file tests/api/schemathesis.toml run "$address/openapi.json" \
+	--checks all --mode all --phases examples,coverage,fuzzing,stateful \
+	--seed "${SEED:-1}" --max-examples "${EXAMPLES:-80}" --workers 1 --request-timeout 20 --no-color \
+	--report ndjson --report-ndjson-path "$work/events" >"$work/report" 2>&1 || status=$?
+
+cases=$(sed -n 's/^ *\([0-9]* generated, .*\)/\1/p' "$work/report")
+if [ "$status" -ne 0 ]; then
+	cat "$work/report"
+	exit "$status"
+fi
+if grep -q '"level":"ERROR"' "$work/log"; then
+	echo "The server logged errors:" >&2
+	grep '"level":"ERROR"' "$work/log" | head -5 >&2
+	exit 1
+fi
+echo "schemathesis: cases: $cases, in $(($(date +%s) - began)) s, no finding"
