@@ -81,7 +81,12 @@ func (d *decider) whole(r *request, c *store.Conflict) error {
 	return c
 }
 
+// read finds what stands under the key of an op: by the caller's glance, if nothing was written since.
 func (d *decider) read(r *request, i int, value bool) error {
+	if g := &r.seen[i]; !value && g.ok && g.mark == d.s.marks[g.group].Load() {
+		d.standing[i], d.expires[i] = g.item(r.ops[i].Key, nil), g.expires
+		return nil
+	}
 	h, v, err := d.s.load(r.keys[i], value)
 	if err != nil {
 		return damaged(r.ops[i].Key, err)

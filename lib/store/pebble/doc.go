@@ -3,8 +3,8 @@
 //
 // # A write
 //
-// The caller's goroutine encodes the batch as though every condition held. One goroutine (decideAll) takes the requests in
-// order, reads what stands, decides, and hands the batch to Pebble, which appends it to the log and shows it to readers; it
+// The caller's goroutine encodes the batch as though every condition held, and reads what stands (glance). One goroutine
+// (decideAll) takes the requests in order, reads again where something was written since, decides, and hands the batch to Pebble, which appends it to the log and shows it to readers; it
 // does not wait for the disk. A second goroutine (awaitAll) waits for the sync of each batch in the order of the log, and
 // answers. While one sync runs, batches gather for the next, which serves all of them. So
 //
@@ -27,8 +27,8 @@
 // The first failed write, sync, create or rename stops the engine (fail): whoever waits gets an error that wraps
 // store.ErrUnknown and ErrFailed, later calls get ErrFailed, Failed is closed, and no file is changed any more, so that the
 // folder is as after a power cut at that moment. Pebble is not told of the failure, see guard. The program should end.
-// A damaged block refuses the reads and writes that need it, loudly, and no others. A log damaged before its last 32 KiB is
-// refused by Open; damage within them cannot be told from a write that a crash cut short, and is taken for one.
+// A damaged block refuses the reads and writes that need it, loudly, and no others. A damaged log is refused by Open
+// (checkLogs), but for its very end, where damage cannot be told from a write that a crash cut short.
 //
 // # Expiry
 //

@@ -42,7 +42,7 @@ type Config struct {
 	FS         vfs.FS           // nil: the host's
 	Now        func() time.Time // the clock that expiry goes by; nil: time.Now
 	Logger     *slog.Logger     // nil: slog.Default()
-	CacheBytes int64            // blocks kept in memory; 0: 64 MiB
+	CacheBytes int64            // blocks kept in memory, besides up to 64 MiB of what is not yet in tables; 0: 64 MiB
 	SweepEvery time.Duration    // between two passes over what has expired; 0: a minute
 
 	memTable uint64 // 0: 32 MiB; tests make it small so that little data reaches the disk's tables
@@ -62,6 +62,7 @@ type Store struct {
 
 	seed    maphash.Seed
 	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
+	marks   [marks]atomic.Uint64            // by key: how many writes have been shown
 
 	failOnce sync.Once
 	failed   chan struct{} // closed when the disk has failed
@@ -172,7 +173,7 @@ func (s *Store) options(cfg Config, disk vfs.FS) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          disk,
 		Lock:                        s.lock,
-		CacheSize:                   cfg.CacheBytes,
+		CacheSize:                   cfg.CacheBytes + 2*int64(cfg.memTable), // Pebble counts what is not yet in tables as well
 		FormatMajorVersion:          pebbleKind,
 		Logger:                      pebbleLog{s},
 		MemTableSize:                cfg.memTable,

@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -24,6 +25,7 @@ type request struct {
 	*commit
 	ops     []store.Op // without their values, which are in the batch
 	keys    [][]byte
+	seen    []glance
 	stripes []uint32
 	each    bool // each op on its own, else all or none
 
@@ -116,6 +118,7 @@ func (s *Store) prepare(ops []store.Op, each bool) *request {
 	}
 	r := &request{
 		ops: make([]store.Op, len(ops)), keys: make([][]byte, len(ops)), stripes: make([]uint32, len(ops)),
+		seen: make([]glance, len(ops)),
 		each: each, versions: make([]uint64, len(ops)), batch: s.db.NewBatchWithSize(batchSize), commit: newCommit(),
 	}
 	buf := make([]byte, 0, keyBytes)
@@ -125,7 +128,7 @@ func (s *Store) prepare(ops []store.Op, each bool) *request {
 		start := len(buf)
 		buf = appendKey(buf, op.Key.Partition, op.Key.Sort)
 		key := buf[start:len(buf):len(buf)]
-		r.keys[i], r.stripes[i] = key, s.stripe(op.Key.Partition)
+		r.keys[i], r.stripes[i], r.seen[i] = key, s.stripe(op.Key.Partition), s.glance(key)
 		switch op.Kind {
 		case store.Put:
 			guess, _ := op.If.Wants()
@@ -141,6 +144,29 @@ func (s *Store) prepare(ops []store.Op, each bool) *request {
 		r.ops[i] = store.Op{Kind: op.Kind, Key: op.Key, If: op.If, Expires: op.Expires, Attempt: op.Attempt}
 	}
 	return r
+}
+
+// marks is how many groups of keys are told apart when the goroutine that decides asks whether a glance is still right. Two
+// keys in one group cost a needless second read, nothing more.
+const marks = 1 << 15
+
+// glance is what a caller saw under a key before its request was queued. Reading is most of the work of a decision, and so
+// it is done in as many goroutines as there are callers. The mark tells whether anything was written since: it grows after
+// a write can be seen, so who reads it first, and then the item, has seen all writes that it counts.
+type glance struct {
+	header
+	group uint32
+	mark  uint64
+	ok    bool
+}
+
+func (s *Store) mark(key []byte) uint32 { return uint32(maphash.Bytes(s.seed, key)) % marks }
+
+func (s *Store) glance(key []byte) glance {
+	group := s.mark(key)
+	mark := s.marks[group].Load()
+	h, _, err := s.load(key, false)
+	return glance{header: h, group: group, mark: mark, ok: err == nil}
 }
 
 // must is for calls on a batch in memory, which have an error only in their signature.
@@ -200,6 +226,9 @@ func (s *Store) decideAll() {
 			if err := s.broken(); err != nil {
 				r.lose(err)
 				continue
+			}
+			for _, key := range r.keys {
+				s.marks[s.mark(key)].Add(1)
 			}
 		}
 		// What changes nothing goes the same way: its verdict tells of what it saw, which must be synced as well.
