@@ -13,6 +13,7 @@ package faulty
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,11 +129,11 @@ func (s *Store) Skew() time.Duration {
 	return s.inner.Skew()
 }
 
-func (s *Store) count(m Method, calls, items int) {
+func (s *Store) count(m Method, items int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts[m]
-	c.Calls += calls
+	c.Calls++
 	c.Items += items
 	s.counts[m] = c
 }
@@ -158,7 +159,7 @@ func (s *Store) Peek(ctx context.Context, keys ...store.Key) ([]store.Item, erro
 func (s *Store) read(
 	ctx context.Context, m Method, do func(context.Context, ...store.Key) ([]store.Item, error), keys []store.Key,
 ) ([]store.Item, error) {
-	s.count(m, 1, len(keys))
+	s.count(m, len(keys))
 	fault := s.ask(ctx, Call{Method: m, Keys: keys})
 	if fault.Refuse != nil {
 		return nil, fault.Refuse
@@ -174,11 +175,11 @@ func (s *Store) read(
 func (s *Store) Query(ctx context.Context, r store.Range) (store.Page, error) {
 	fault := s.ask(ctx, Call{Method: Query, Range: r})
 	if fault.Refuse != nil {
-		s.count(Query, 1, 0)
+		s.count(Query, 0)
 		return store.Page{}, fault.Refuse
 	}
 	page, err := s.inner.Query(ctx, r)
-	s.count(Query, 1, len(page.Items))
+	s.count(Query, len(page.Items))
 	if fault.Lose != nil {
 		return store.Page{}, fault.Lose
 	}
@@ -187,13 +188,16 @@ func (s *Store) Query(ctx context.Context, r store.Range) (store.Page, error) {
 
 // Write is the store's, with faults.
 func (s *Store) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
-	s.count(Write, 1, len(ops))
+	s.count(Write, len(ops))
 	fault := s.ask(ctx, Call{Method: Write, Ops: ops})
 	switch {
 	case fault.Refuse != nil:
 		return nil, fault.Refuse
 	case fault.Late != nil:
-		s.later(ctx, fault.Late, func(ctx context.Context) { s.inner.Write(ctx, ops...) })
+		s.later(ctx, fault.Late, ops, func(ctx context.Context, ops []store.Op) error {
+			_, err := s.inner.Write(ctx, ops...)
+			return err
+		})
 		return nil, fmt.Errorf("late: %w", store.ErrUnknown)
 	}
 	versions, err := s.inner.Write(ctx, ops...)
@@ -205,7 +209,7 @@ func (s *Store) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 
 // WriteEach is the store's, with faults for each op.
 func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
-	s.count(WriteEach, 1, len(ops))
+	s.count(WriteEach, len(ops))
 	faults := make([]Fault, len(ops))
 	var now []store.Op
 	for i, op := range ops {
@@ -213,7 +217,10 @@ func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict
 		switch {
 		case faults[i].Refuse != nil:
 		case faults[i].Late != nil:
-			s.later(ctx, faults[i].Late, func(ctx context.Context) { s.inner.WriteEach(ctx, op) })
+			s.later(ctx, faults[i].Late, ops[i:i+1], func(ctx context.Context, ops []store.Op) error {
+				_, err := s.inner.WriteEach(ctx, ops...)
+				return err
+			})
 		default:
 			now = append(now, op)
 		}
@@ -243,13 +250,19 @@ func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict
 	return verdicts, nil
 }
 
-// later does a write when its channel is closed. Its outcome is nobody's: the caller has had its answer.
-func (s *Store) later(ctx context.Context, when <-chan struct{}, do func(context.Context)) {
-	ctx = context.WithoutCancel(ctx)
+// later does a write when its channel is closed, with copies of what the caller may change by then. Its outcome is
+// nobody's: the caller has had its answer.
+func (s *Store) later(
+	ctx context.Context, when <-chan struct{}, ops []store.Op, do func(context.Context, []store.Op) error,
+) {
+	ctx, ops = context.WithoutCancel(ctx), slices.Clone(ops)
+	for i := range ops {
+		ops[i].Value = slices.Clone(ops[i].Value)
+	}
 	s.late.Go(func() {
 		select {
 		case <-when:
-			do(ctx)
+			_ = do(ctx, ops)
 		case <-s.closing:
 		}
 	})

@@ -128,7 +128,7 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			err = errors.Join(err, lock.Close())
 		}
 	}()
 	if err := checkFormat(cfg.FS, cfg.Dir); err != nil {

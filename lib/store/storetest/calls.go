@@ -41,7 +41,7 @@ func limits(f *fixture) {
 			err = fmt.Errorf("%d items for %d keys", len(items), n)
 		}
 		if (err == nil) != (peek == nil) {
-			err = fmt.Errorf("get says %v, peek says %v", err, peek)
+			err = fmt.Errorf("get and peek differ: %w", errors.Join(err, peek))
 		}
 		return err
 	}
