@@ -1,4 +1,3 @@
-// Package job is a job: a named definition of what to run and when, and the generations that edits make of it.
 package job
 
 import (

@@ -1,0 +1,42 @@
+// Package control is what users and operators ask for: edits of jobs, requests for runs, cancel, retry, redrive, and lists.
+//
+// Truth: the store. A nil error says that what was asked for is durable, and what was read was. A *Refusal or *invalid.Error
+// says that nothing was changed. Any other error leaves it open, and the same call may be made again.
+//
+// # Edits hold (P8)
+//
+// Ticks claim ahead, up to the horizon that they publish. So an edit is done in two halves:
+//
+//   - replace: job, replaced definition and first timer in one Write. From here on, a tick that reads the job sees the edit.
+//   - settle: the horizon is read, then the job again. A tick that has not seen the edit published its horizon before that.
+//     Up to it, fires of all past generations are fenced where nothing has started, the new generation's own are claimed
+//     (the ticks have passed them), and runs on demand are unbound and bound again.
+//
+// Only then is there an answer. If a newer edit stands by the second read, that one is settled, so this answer holds whether
+// or not the other process lives.
+//
+// A crash between the halves leaves a new definition that nobody was told of, and perhaps claims of the old one up to the
+// horizon. A PUT of the same definition changes nothing and settles it.
+//
+// # Requests (P1, P9)
+//
+// Key, timer, run, answer: in this order. A crash after the key leaves a name, which the same request uses again; after the
+// timer, a run that a tick or sweep makes; after the run, one that they send. The run is put before the job is read: an edit
+// that is not seen then sees the run.
+//
+// # Reopening
+//
+// The run as queued, its check timer, and the end of its dead letter are one Write. The send after it may fail: the check
+// sends.
+//
+// # What is bounded
+//
+// An edit, or a change of a run, that is overtaken sixteen times gives CodeBusy. A job carries at most 500 past generations.
+// A list looks at 5,000 items a call. Deleting a job goes through all its runs on demand that are to come, as long as the
+// context lets it.
+//
+// # What it does not promise
+//
+// That a cancelled run stops at once: its worker hears of it at the next renewal of its lease. That a list is a snapshot.
+// That what is nominally due before an edit is held by it. It knows no users: the tenant is given to it, and trusted.
+package control

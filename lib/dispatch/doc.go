@@ -1,0 +1,48 @@
+// Package dispatch turns what is due into claimed and sent runs: the part of the protocol that ticks, sweeps, edits and
+// requests share, so that they cannot drift apart.
+//
+// Truth: the store. A Dispatcher holds no state but caches and may stand in any number of processes. It believes what it is
+// told of a run and finds out by writing: each wish is decided anew over what stands, until it is written or moot.
+//
+// # Order of writes
+//
+// For fire timers (Fires):
+//
+//	To -> successor -> head (first claim, or the decision over missed fires) -> claims -> send -> timers for what was refused
+//
+// and only then may the caller's cursor move. For requests (Requests): run put as scheduled, where it is missing -> job read
+// -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (PutRun): the run, its
+// dead letter and the timer of a long wait in one Write.
+//
+// The rule behind all of them: what will wake a thing is durable before the thing needs it.
+//
+// # When a step fails
+//
+//   - A crash anywhere: the timer is still before the cursor. Who reads it again finds To grown, the successor standing, its
+//     claims Standing, and sends them again.
+//   - A conflict: somebody else wrote. The decision is taken again over what stands, at most maxRounds times.
+//   - Throttled, or outcome unknown: tried again with the same attempt IDs. A single run that is still refused is put off by
+//     a timer of its own beyond the horizon, so that one partition makes nothing late elsewhere.
+//   - Not sent: a check timer just beyond the horizon. A run sent twice is started once.
+//   - A record that cannot be read is logged and left; its neighbours go on.
+//   - A schedule that does not advance parks its job with the reason.
+//
+// # Missed fires
+//
+// A fire found more than job.MissedAfter late is missed, and the job's policy decides (plan.go). The decision is a skipped
+// run at the first missed fire, put where a claim could go: one decision gets there, and all others adopt it. Fires up to
+// the horizon of the tick that decided are then claimed however late, since that tick may have claimed some of them. A run
+// at the head means that a tick was here in time, and may have stopped among its claims; these end MissedAfter, a look-ahead
+// and MaxSkew behind the head. Beyond, it is decided anew.
+//
+// # Time
+//
+// Clock is the store's time. A host further than MaxSkew from it gets ErrSkewed and must claim and start nothing (P3). When
+// the wall clock was stepped, no lease is judged over for the length of one: every living worker has renewed its own by
+// then.
+//
+// # What it does not promise
+//
+// That a message arrives, or arrives once; that a run starts in time. It moves no cursor and publishes no horizon: that its
+// callers did so first is what makes its claims safe.
+package dispatch

@@ -1,0 +1,48 @@
+// Package tick makes passes over the shards: publish a horizon, claim and send what is due, move the watermark, sweep.
+//
+// Truth: the shard's item (package timer). A Ticker keeps nothing between two passes; a function that is called once a
+// minute and a loop that calls it every second do the same.
+//
+// # One pass
+//
+//  1. take: epoch + 1, lease, horizon = max(horizon, now + look-ahead), one write. Nothing is read before, and the clock is
+//     not read for claims after.
+//  2. due: timers in (watermark, horizon], a minute at a time, all buckets and pages; the jobs after the timers.
+//  3. Fires, requests and checks go through package dispatch: claimed and sent.
+//  4. The watermark, under the version of this pass.
+//  5. sweeps: whole minutes at their lags, each with its cursor, which moves last.
+//
+// A pass is bounded by Config.Work, and says Behind where it stopped for that; memory is bounded by pages of 256 timers,
+// Parallel at a time.
+//
+// # Sweeps
+//
+// The first look may miss: a write that lands late, a timer that an edit put behind the watermark, a message that is lost, a
+// process that died between two steps. Three second looks find a fire or request without its run, and a run without its end.
+// The first gets what the main pass would have given it, the second a check timer. The lags are 2 and 10 minutes and an
+// hour; the last is longer than any write may be late, so that what it has passed is complete.
+//
+// What it finds is bounded by what is due and not by how many jobs there are; a bucket that has not changed since the first
+// sweep is not looked into again.
+//
+// # When a step fails
+//
+//   - After 1: nothing is owed. A horizon that nobody worked up to is a promise not to look further, no more.
+//   - In 2 or 3: the watermark stays; the next pass reads the same timers again.
+//   - In 4, by conflict: another tick has taken the shard. It does the same work again.
+//   - In 5: the cursor stays, and the minute is swept again.
+//   - A timer that cannot be read is told of and passed over. One of a newer format stops the cursor, since this build
+//     cannot know what it would lose.
+//   - A tick that is stopped anywhere and wakes: its claims lie below its published horizon, and edits have fenced there;
+//     its cursor's write conflicts.
+//
+// # Recover
+//
+// For a process alone on its store whose queue is empty, after its start. It reads from the oldest cursor to the furthest
+// regular check, where every unended run has a timer, and gives each a check. Leases that its caller calls dead are void.
+//
+// # What it does not promise
+//
+// That one tick works at a time: the lease is courtesy. That a pass is quick after a long downtime: it goes through each
+// minute.
+package tick
