@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -300,6 +301,46 @@ func TestFault49_disk_failures(t *testing.T) {
 			mustNot(t, again.Close())
 		})
 	}
+}
+
+// TestFault49_disk_full_while_opening lets the disk fill up at each point of opening a new folder, and one with a log to be
+// replayed: Open says so, or gives a store.
+func TestFault49_disk_full_while_opening(t *testing.T) {
+	used := vfs.NewCrashableMem()
+	s := openOn(t, used)
+	_, err := s.Write(t.Context(), store.Op{Kind: store.Put, Key: at("a"), Value: make([]byte, 1000)})
+	mustNot(t, err)
+	for name, before := range map[string]*vfs.MemFS{"new": vfs.NewCrashableMem(), "used": used} {
+		opened := false
+		for room := 0; !opened; room++ {
+			mem := before.CrashClone(vfs.CrashCloneCfg{})
+			d := newDisk(mem)
+			var n atomic.Int32
+			d.set(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && int(n.Add(1)) > room {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			s, err := Open(Config{Dir: "store", FS: d, Logger: slog.New(slog.DiscardHandler)})
+			switch {
+			case err == nil:
+				opened = true
+				_ = s.Close() // the disk is still full
+			case errors.Is(err, ErrLocked) && room > 0 || room > 500:
+				t.Fatalf("%s, %d changes: %v", name, room, err)
+			}
+			if name == "used" {
+				again := openOn(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+				items, err := again.Get(t.Context(), at("a"))
+				if err != nil || !items[0].Exists() {
+					t.Errorf("%s, %d changes: afterwards %+v, %v", name, room, items, err)
+				}
+				mustNot(t, again.Close())
+			}
+		}
+	}
+	mustNot(t, s.Close())
 }
 
 // TestFault49_disk_is_left_alone holds that after the first failure the folder stays as it was, though the disk would take

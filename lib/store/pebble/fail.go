@@ -3,7 +3,6 @@ package pebble
 import (
 	"fmt"
 	"os"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -28,6 +27,19 @@ func (s *Store) broken() error {
 	}
 }
 
+// unlessFailed does something that changes the disk. When the disk fails meanwhile, what Pebble has under way hangs, and the
+// folder stays locked until the process ends.
+func (s *Store) unlessFailed(do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.failed:
+		return s.failure
+	}
+}
+
 // pebbleLog keeps Pebble's chatter out of the program's log. What Pebble calls fatal would end the process by default;
 // here it stops the engine.
 type pebbleLog struct{ s *Store }
@@ -46,33 +58,27 @@ func (l pebbleLog) Fatalf(form string, args ...any) { l.s.fail(fmt.Errorf(form, 
 // left are some goroutines of a process that should end.
 type guard struct {
 	vfs.FS
-	s    *Store
-	live atomic.Bool // while the store opens, failures go to Pebble, which gives them to the caller
+	s *Store
 }
 
-// change does what changes the disk.
-func (g *guard) change(do func() error) error {
-	if g.live.Load() && g.s.broken() != nil {
+// change does what changes the disk. It returns only when that has succeeded.
+func (g *guard) change(do func() error) {
+	if g.s.broken() != nil {
 		select {}
 	}
-	err := do()
-	if err != nil && g.live.Load() {
+	if err := do(); err != nil {
 		g.s.fail(err)
 		select {}
 	}
-	return err
 }
 
 // open does what gives a file that can be written.
 func (g *guard) open(do func() (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
-	err := g.change(func() (err error) {
+	g.change(func() (err error) {
 		f, err = do()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &guardedFile{File: f, g: g}, nil
 }
 
@@ -94,27 +100,28 @@ func (g *guard) OpenDir(name string) (vfs.File, error) {
 }
 
 func (g *guard) Link(from, to string) error {
-	return g.change(func() error { return g.FS.Link(from, to) })
+	g.change(func() error { return g.FS.Link(from, to) })
+	return nil
 }
 
 func (g *guard) Rename(from, to string) error {
-	return g.change(func() error { return g.FS.Rename(from, to) })
+	g.change(func() error { return g.FS.Rename(from, to) })
+	return nil
 }
 
 func (g *guard) MkdirAll(dir string, mode os.FileMode) error {
-	return g.change(func() error { return g.FS.MkdirAll(dir, mode) })
+	g.change(func() error { return g.FS.MkdirAll(dir, mode) })
+	return nil
 }
 
 // Remove must not happen after a failure, since what it removes may be needed again. Its own failure harms nothing.
-func (g *guard) Remove(name string) error {
-	var err error
-	_ = g.change(func() error { err = g.FS.Remove(name); return nil })
+func (g *guard) Remove(name string) (err error) {
+	g.change(func() error { err = g.FS.Remove(name); return nil })
 	return err
 }
 
-func (g *guard) RemoveAll(name string) error {
-	var err error
-	_ = g.change(func() error { err = g.FS.RemoveAll(name); return nil })
+func (g *guard) RemoveAll(name string) (err error) {
+	g.change(func() error { err = g.FS.RemoveAll(name); return nil })
 	return err
 }
 
@@ -126,19 +133,26 @@ type guardedFile struct {
 }
 
 func (f *guardedFile) Write(p []byte) (n int, err error) {
-	err = f.g.change(func() error { n, err = f.File.Write(p); return err })
-	return n, err
+	f.g.change(func() error { n, err = f.File.Write(p); return err })
+	return n, nil
 }
 
 func (f *guardedFile) WriteAt(p []byte, at int64) (n int, err error) {
-	err = f.g.change(func() error { n, err = f.File.WriteAt(p, at); return err })
-	return n, err
+	f.g.change(func() error { n, err = f.File.WriteAt(p, at); return err })
+	return n, nil
 }
 
-func (f *guardedFile) Sync() error     { return f.g.change(f.File.Sync) }
-func (f *guardedFile) SyncData() error { return f.g.change(f.File.SyncData) }
+func (f *guardedFile) Sync() error {
+	f.g.change(f.File.Sync)
+	return nil
+}
+
+func (f *guardedFile) SyncData() error {
+	f.g.change(f.File.SyncData)
+	return nil
+}
 
 func (f *guardedFile) SyncTo(length int64) (full bool, err error) {
-	err = f.g.change(func() error { full, err = f.File.SyncTo(length); return err })
-	return full, err
+	f.g.change(func() error { full, err = f.File.SyncTo(length); return err })
+	return full, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -119,9 +120,11 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	lock, err := pebble.LockDirectory(cfg.Dir, cfg.FS)
 	if err != nil {
-		// A lock file that cannot be made is the folder's fault; what else goes wrong here is that somebody holds it.
+		// A lock file that cannot be made is the folder's fault; what else goes wrong here is that somebody holds it, which the
+		// system says by one of two numbers, and Pebble, when it is this process, by none.
 		var path *fs.PathError
-		if errors.As(err, &path) {
+		var number syscall.Errno
+		if errors.As(err, &path) || errors.As(err, &number) && number != syscall.EAGAIN && number != syscall.EACCES {
 			return nil, err
 		}
 		return nil, ErrLocked
@@ -146,18 +149,22 @@ func open(cfg Config) (_ *Store, err error) {
 		requests: make(chan *request, inFlight), acks: make(chan *request, inFlight),
 		seed: maphash.MakeSeed(), failed: make(chan struct{}),
 	}
-	disk := &guard{FS: cfg.FS, s: s}
-	if s.db, err = pebble.Open(cfg.Dir, s.options(cfg, disk)); err != nil {
+	var db *pebble.DB
+	err = s.unlessFailed(func() (err error) {
+		db, err = pebble.Open(cfg.Dir, s.options(cfg))
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
+	s.db = db
 	if !before.Exists || before.FormatMajorVersion < pebbleKind {
 		// Pebble begins its first log before it has raised a new store's format, without the marks that tell a damaged log
 		// from one that ends: so a second one is begun before anything is written.
-		if err := s.db.Flush(); err != nil {
-			return nil, errors.Join(err, s.db.Close())
+		if err := s.unlessFailed(s.db.Flush); err != nil {
+			return nil, err
 		}
 	}
-	disk.live.Store(true)
 	if err := s.broken(); err != nil {
 		return nil, err
 	}
@@ -169,9 +176,9 @@ func open(cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
-func (s *Store) options(cfg Config, disk vfs.FS) *pebble.Options {
+func (s *Store) options(cfg Config) *pebble.Options {
 	o := &pebble.Options{
-		FS:                          disk,
+		FS:                          &guard{FS: cfg.FS, s: s},
 		Lock:                        s.lock,
 		CacheSize:                   cfg.CacheBytes + 2*int64(cfg.memTable), // Pebble counts what is not yet in tables as well
 		FormatMajorVersion:          pebbleKind,
@@ -212,18 +219,10 @@ func (s *Store) Close() error {
 	defer s.calls.Unlock()
 	s.sweeping.Wait()
 	close(s.requests)
-	ended := make(chan error, 1)
-	go func() {
+	err := s.unlessFailed(func() error {
 		s.writing.Wait()
-		ended <- errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close())
-	}()
-	var err error
-	select {
-	case err = <-ended:
-	case <-s.failed:
-		// What Pebble has under way hangs now. Until the process ends, the folder stays locked.
-		err = s.failure
-	}
+		return errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close())
+	})
 	if err != nil {
 		return fmt.Errorf("close the store: %w", err)
 	}
