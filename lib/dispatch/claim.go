@@ -22,7 +22,29 @@ const maxRounds = 8
 // grant carries wishes out, in as few batches as conflicts allow. Durable afterwards: every wish whose verdict is Claimed.
 // A crash in between leaves some claimed and not sent; the timer that they came from still lies ahead of the watermark
 // or the first sweep's cursor, and whoever reads it finds them Standing.
+//
+// Two timers may stand for one run, so a batch may ask for it twice: the second wish follows the first.
 func (d *Dispatcher) grant(ctx context.Context, wishes []*wish) error {
+	for len(wishes) > 0 {
+		asked := make(map[store.Key]bool, len(wishes))
+		var once, twice []*wish
+		for _, w := range wishes {
+			if key := w.run.ID.Key(w.run.Tenant); asked[key] {
+				twice = append(twice, w)
+			} else {
+				asked[key] = true
+				once = append(once, w)
+			}
+		}
+		if err := d.grantOnce(ctx, once); err != nil {
+			return err
+		}
+		wishes = twice
+	}
+	return nil
+}
+
+func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 	open := wishes
 	for round := 0; len(open) > 0 && round < maxRounds; round++ {
 		var ops []store.Op
