@@ -239,7 +239,7 @@ func visible(t *testing.T, s *Store, k store.Key) {
 		if !errors.Is(err, pebble.ErrNotFound) {
 			t.Fatal(err)
 		}
-		<-time.After(time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 	t.Fatal("the write was never applied")
 }
