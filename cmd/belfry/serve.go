@@ -197,7 +197,9 @@ func drain(server *http.Server, stop func(), worked, served <-chan error, p *pro
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return errors.Join(err, <-worked, p.close())
 }
 

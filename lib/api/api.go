@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,7 +141,10 @@ func register[P, B, O any](a *api, op operation, handle func(ctx context.Context
 			}
 			check.body(schema, text)
 			if check.problem() == nil {
-				if err := json.Unmarshal(text, &in.body); err != nil {
+				// Without its blanks a payload is the same however often it is shown and sent back.
+				var compact bytes.Buffer
+				_ = json.Compact(&compact, text) // checked: it is JSON
+				if err := json.Unmarshal(compact.Bytes(), &in.body); err != nil {
 					a.problemOf(ctx.Context(), err).write(w)
 					return
 				}

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// openapi is the part of the document that tests look at.
+type openapi struct {
+	OpenAPI    string
+	Paths      map[string]map[string]operationText
+	Components struct {
+		Schemas map[string]json.RawMessage
+	}
+}
+
+type operationText struct {
+	OperationID string
+	Parameters  []struct {
+		Name, In string
+		Schema   struct{ Pattern string }
+	}
+	Responses map[string]struct{ Content map[string]any }
+}
+
+func documentText(t *testing.T) []byte {
+	t.Helper()
+	handler, err := New(Config{
+		Control: &control.Service{}, Tenant: func(*http.Request) string { return "default" }, Now: time.Now, Version: "1",
+		Ready:   func(context.Context) error { return nil },
+		Queues:  func(context.Context) ([]wire.Queue, error) { return nil, nil },
+		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest("GET", "/openapi.json", nil))
+	return w.Body.Bytes()
+}
+
+func document(t *testing.T) openapi {
+	t.Helper()
+	var d openapi
+	if err := json.Unmarshal(documentText(t), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDocumentHoldsTheWholeSurface(t *testing.T) {
+	d := document(t)
+	if !strings.HasPrefix(d.OpenAPI, "3.1") {
+		t.Errorf("OpenAPI %s, want 3.1", d.OpenAPI)
+	}
+	want := `PUT /v1/jobs/{job}, GET /v1/jobs/{job}, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
+		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, GET /v1/runs/{run},
+		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, GET /v1/runs/{run}/logs, GET /v1/dead-letters, POST /v1/dead-letters/redrive,
+		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /healthz, GET /readyz`
+	docs, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, operation := range strings.Split(want, ",") {
+		method, path, _ := strings.Cut(strings.TrimSpace(operation), " ")
+		op, ok := d.Paths[path][strings.ToLower(method)]
+		if !ok {
+			t.Errorf("%s %s is missing", method, path)
+			continue
+		}
+		found++
+		for _, status := range []string{"400", "403", "422", "500", "503"} {
+			if op.Responses[status].Content["application/problem+json"] == nil {
+				t.Errorf("%s %s does not say that it may answer %s with a problem", method, path, status)
+			}
+		}
+		if !strings.Contains(string(docs), "`"+method+" "+path) {
+			t.Errorf("docs/api.md does not name %s %s", method, path)
+		}
+	}
+	total := 0
+	for _, methods := range d.Paths {
+		total += len(methods)
+	}
+	if total != found {
+		t.Errorf("the document has %d operations, want the %d above", total, found)
+	}
+}
+
+func TestDocumentShowsOnlyWhatIsSent(t *testing.T) {
+	text := string(documentText(t))
+	for _, never := range []string{"ErrorModel", "ErrorDetail", `"$schema"`, "null\"]},\"maxItems"} {
+		if strings.Contains(text, never) {
+			t.Errorf("the document holds %s", never)
+		}
+	}
+	if strings.Contains(text, `["array","null"]`) {
+		t.Error("a list may be null, which no list here is")
+	}
+}
+
+// The tags of Go fields cannot name constants, so they repeat patterns.
+func TestPatternsInTagsAreTheOnesWithAMeaning(t *testing.T) {
+	for _, path := range document(t).Paths {
+		for _, op := range path {
+			for _, p := range op.Parameters {
+				if pattern := p.Schema.Pattern; pattern != "" && meaning[pattern] == "" {
+					t.Errorf("%s: pattern %s of %s has no meaning in form.go", op.OperationID, pattern, p.Name)
+				}
+			}
+		}
+	}
+	text := string(documentText(t))
+	for _, quoted := range regexp.MustCompile(`"pattern":("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(text, -1) {
+		var pattern string
+		if err := json.Unmarshal([]byte(quoted[1]), &pattern); err != nil || meaning[pattern] == "" {
+			t.Errorf("pattern %s has no meaning in form.go", quoted[1])
+		}
+	}
+	for pattern := range meaning {
+		quoted, _ := json.Marshal(pattern)
+		if !strings.Contains(text, string(quoted)) && pattern != job.NamePattern {
+			t.Errorf("no schema has the pattern %s", pattern)
+		}
+	}
+}
+
+func TestDurationPatternTakesWhatDurationsAreShownAs(t *testing.T) {
+	pattern := regexp.MustCompile(durationPattern)
+	for _, d := range []time.Duration{0, time.Millisecond, time.Second, 90 * time.Second, 36 * time.Hour, 30 * 24 * time.Hour, 1500 * time.Millisecond,
+		25*time.Hour + time.Minute + time.Second, 365 * 24 * time.Hour, 999 * time.Hour, time.Hour + 5*time.Millisecond} {
+		text := schedule.Duration(d).String()
+		if !pattern.MatchString(text) {
+			t.Errorf("%s does not match", text)
+		}
+		if parsed, err := schedule.ParseDuration(text); err != nil || parsed.Std() != d {
+			t.Errorf("%s reads as %s, %v", text, parsed, err)
+		}
+	}
+	for _, text := range []string{"", "5", "-5s", "5 s", "5y", "1h1d", "s"} {
+		if pattern.MatchString(text) {
+			t.Errorf("%q matches", text)
+		}
+	}
+}
+
+// Codes are promised to programs: each is in the docs with its status, and the docs hold no other.
+func TestDocsListEveryCodeWithItsStatus(t *testing.T) {
+	text, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[control.Code]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([0-9]{3}) \\|").FindAllStringSubmatch(string(text), -1) {
+		listed[control.Code(row[1])], _ = strconv.Atoi(row[2])
+	}
+	for code, status := range statusOf {
+		if listed[code] != status {
+			t.Errorf("docs/api.md lists %s with %d, it has %d", code, listed[code], status)
+		}
+	}
+	for code := range listed {
+		if statusOf[code] == 0 {
+			t.Errorf("docs/api.md lists %s, which is no code", code)
+		}
+	}
+	source, err := os.ReadFile("../control/control.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\s+Code\w+\s+Code = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 10 {
+		t.Fatalf("only %d codes found in package control", len(found))
+	}
+	for _, match := range found {
+		if statusOf[control.Code(match[1])] == 0 {
+			t.Errorf("package control refuses with %s, which has no status here", match[1])
+		}
+	}
+}

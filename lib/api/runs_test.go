@@ -1,0 +1,252 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// settle lets what is due now happen, in virtual time.
+func settle() {
+	time.Sleep(3 * time.Second)
+	synctest.Wait()
+}
+
+func TestARunFromRequestToResult(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "{", `{"payload": {"own": 1}, `, 1)).is(201)
+		accepted := s.send("POST", "/v1/jobs/a/runs", `{"payload": {"n": [1, 2.50]}}`).is(202)
+		r := into[wire.Run](accepted)
+		if want := "/v1/runs/" + r.ID; accepted.header.Get("Location") != want {
+			t.Errorf("Location %q, want %q", accepted.header.Get("Location"), want)
+		}
+		if r.Job != "a" || r.Trigger != "request" || r.Attempts == nil {
+			t.Errorf("accepted %+v", r)
+		}
+		settle()
+		r = into[wire.Run](s.send("GET", "/v1/runs/"+r.ID, "").is(200))
+		if r.State != "succeeded" || r.Attempt != 1 || r.Fence == 0 || r.EndedAt.IsZero() || len(r.Attempts) != 1 || r.Attempts[0].Outcome != "succeeded" {
+			t.Errorf("ended as %+v", r)
+		}
+		if string(r.Result) != `{"n":[1,2.50]}` {
+			t.Errorf("result %s, want the payload as it was sent", r.Result)
+		}
+		logs := s.send("GET", "/v1/runs/"+r.ID+"/logs", "").is(200)
+		if string(logs.body) != "echoing\n" || logs.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("log %q as %q", logs.body, logs.header.Get("Content-Type"))
+		}
+
+		// Without a payload of its own the job's is used.
+		own := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202))
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+own.ID, "")).Result; string(got) != `{"own":1}` {
+			t.Errorf("result %s, want the job's payload", got)
+		}
+		s.send("PUT", "/v1/jobs/t", strings.Replace(echo, "echo", "text", 1)).is(201)
+		text := into[wire.Run](s.send("POST", "/v1/jobs/t/runs", `{}`).is(202))
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+text.ID, "")); string(got.Result) != `"plain"` || got.ResultType != "text/plain" {
+			t.Errorf("result %s of type %q, want text", got.Result, got.ResultType)
+		}
+	})
+}
+
+func TestP9_Fault51_same_key_same_run_another_body_409(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		first := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"payload": {"a": 1}}`, "Idempotency-Key", "order-1").is(202))
+		settle()
+		again := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"payload": {"a": 1}}`, "Idempotency-Key", "order-1").is(202))
+		if again.ID != first.ID || again.State != "succeeded" {
+			t.Errorf("repeated: %s %s, want %s as it stands", again.ID, again.State, first.ID)
+		}
+		s.send("POST", "/v1/jobs/a/runs", `{"payload": {"a": 2}}`, "Idempotency-Key", "order-1").refused(409, "idempotency_key_reused")
+		if runs := into[wire.RunPage](s.send("GET", "/v1/jobs/a/runs", "").is(200)).Items; len(runs) != 1 {
+			t.Errorf("%d runs, want 1", len(runs))
+		}
+		batch := `{"runs": [{"job": "a", "payload": {"a": 1}, "idempotency_key": "order-1"}, {"job": "none"}, {"job": "a"}]}`
+		verdicts := into[wire.RunVerdicts](s.send("POST", "/v1/runs/batch", batch).is(200)).Items
+		if len(verdicts) != 3 || verdicts[0].ID != first.ID || verdicts[1].Status != 404 || verdicts[1].Problem.Code != "job_not_found" ||
+			verdicts[2].Status != 202 || verdicts[2].ID == first.ID {
+			t.Errorf("verdicts %+v", verdicts)
+		}
+	})
+}
+
+func TestRunsAreListedNewestFirst(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		s.send("PUT", "/v1/jobs/b", strings.Replace(echo, "echo", "fail", 1)).is(201)
+		begin := time.Now().UTC()
+		for i := range 6 {
+			s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)
+			if i%2 == 0 {
+				s.send("POST", "/v1/jobs/b/runs", `{}`).is(202)
+			}
+			time.Sleep(time.Second)
+		}
+		later := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"delay": "1h"}`).is(202))
+		settle()
+		all := func(path string) (ids []string) {
+			cursor := ""
+			for {
+				at := path + "limit=2"
+				if cursor != "" {
+					at += "&cursor=" + url.QueryEscape(cursor)
+				}
+				page := into[wire.RunPage](s.send("GET", at, "").is(200))
+				for i, r := range page.Items {
+					if i > 0 && r.NominalTime.After(page.Items[i-1].NominalTime) {
+						t.Errorf("%s: %s after %s", path, r.ID, page.Items[i-1].ID)
+					}
+					ids = append(ids, r.ID)
+				}
+				if cursor = page.Next; cursor == "" {
+					return ids
+				}
+			}
+		}
+		mid := url.QueryEscape(begin.Add(3 * time.Second).Format(time.RFC3339))
+		for path, want := range map[string]int{
+			"/v1/runs?": 10, "/v1/jobs/a/runs?": 7, "/v1/runs?job=b&": 3, "/v1/runs?state=failed&": 3, "/v1/runs?state=succeeded,failed&": 9,
+			"/v1/jobs/a/runs?state=scheduled,queued&": 1, "/v1/jobs/a/runs?to=" + mid + "&": 3, "/v1/jobs/a/runs?from=" + mid + "&": 4,
+		} {
+			ids := all(path)
+			if len(ids) != want || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != want {
+				t.Errorf("%s gives %d runs, want %d: %v", path, len(ids), want, ids)
+			}
+		}
+		if ids := all("/v1/jobs/a/runs?"); ids[0] != later.ID {
+			t.Errorf("first is %s, want the one to come", ids[0])
+		}
+		s.send("GET", "/v1/jobs/none/runs", "").refused(404, "job_not_found")
+	})
+}
+
+func TestCancelAndRetry(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		later := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"delay": "1h"}`).is(202))
+		s.send("POST", "/v1/runs/"+later.ID+"/retry", `{}`).refused(409, "run_not_ended")
+		cancelled := into[wire.Run](s.send("POST", "/v1/runs/"+later.ID+"/cancel", `{"reason": "not needed"}`).is(200))
+		if cancelled.State != "cancelled" || cancelled.Reason != "not needed" {
+			t.Errorf("cancelled: %+v", cancelled)
+		}
+		s.send("POST", "/v1/runs/"+later.ID+"/cancel", `{}`).refused(409, "run_ended")
+		s.send("POST", "/v1/runs/"+later.ID+"/retry", `{}`).is(200)
+		s.send("GET", "/v1/runs/a~000000000", "").refused(404, "run_not_found")
+		s.send("GET", "/v1/runs/a~000000000~zzzzzzzzzzzzz", "").refused(404, "run_not_found")
+		s.send("GET", "/v1/runs/nonsense", "").refused(400, "malformed")
+
+		s.send("PUT", "/v1/jobs/w", strings.Replace(echo, "echo", "wait", 1)).is(201)
+		waiting := into[wire.Run](s.send("POST", "/v1/jobs/w/runs", `{}`).is(202))
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+waiting.ID, "")); r.State != "running" || r.Worker == "" || r.Attempts[0].Outcome != "running" {
+			t.Fatalf("got %+v, want it running", r)
+		}
+		s.send("POST", "/v1/runs/"+waiting.ID+"/cancel", `{}`).is(200)
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+waiting.ID, "")); r.State != "cancelled" {
+			t.Errorf("state %s, want cancelled", r.State)
+		}
+	})
+}
+
+func TestDeadLettersAreListedAndRedriven(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/bad", strings.Replace(echo, "echo", "fail", 1)).is(201)
+		s.send("PUT", "/v1/jobs/worse", strings.Replace(echo, "echo", "fail", 1)).is(201)
+		var ids []string
+		for _, name := range []string{"bad", "worse", "bad"} {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/"+name+"/runs", `{}`).is(202)).ID)
+			settle()
+		}
+		list := func(query string) []wire.DeadLetter {
+			return into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters"+query, "").is(200)).Items
+		}
+		letters := list("")
+		if len(letters) != 3 || letters[0].Run != ids[2] || letters[0].Job != "bad" || letters[0].State != "failed" ||
+			!strings.Contains(letters[0].Error, "no such account") || letters[0].EndedAt.IsZero() {
+			t.Fatalf("dead letters %+v", letters)
+		}
+		for query, want := range map[string]int{"?job=worse": 1, "?error=account": 3, "?error=nothing": 0, "?from=2100-01-01T00:00:00Z": 0, "?to=2100-01-01T00:00:00Z": 3} {
+			if got := len(list(query)); got != want {
+				t.Errorf("%s gives %d, want %d", query, got, want)
+			}
+		}
+		// The target works again: what is redriven succeeds, and leaves the list.
+		s.send("PUT", "/v1/jobs/bad", echo).is(200)
+		body := fmt.Sprintf(`{"runs": [%q, "bad~000000000"]}`, ids[0])
+		verdicts := into[wire.RunVerdicts](s.send("POST", "/v1/dead-letters/redrive", body).is(200)).Items
+		if len(verdicts) != 2 || verdicts[0].Status != 200 || verdicts[0].ID != ids[0] || verdicts[1].Status != 404 || verdicts[1].Problem == nil {
+			t.Fatalf("verdicts %+v", verdicts)
+		}
+		settle()
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[0], "").is(200))
+		if r.State != "succeeded" || len(r.Attempts) != 2 {
+			t.Errorf("redriven: %+v, want it to succeed with its history", r)
+		}
+		if verdicts := into[wire.RunVerdicts](s.send("POST", "/v1/dead-letters/redrive", `{"matching": {"job": "bad"}, "max": 5}`).is(200)).Items; len(verdicts) != 1 || verdicts[0].ID != ids[2] {
+			t.Errorf("verdicts %+v, want %s", verdicts, ids[2])
+		}
+		settle()
+		if letters := list(""); len(letters) != 1 || letters[0].Run != ids[1] {
+			t.Errorf("left are %+v, want %s", letters, ids[1])
+		}
+		for _, body := range []string{`{}`, fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[1])} {
+			s.send("POST", "/v1/dead-letters/redrive", body).refused(400, "malformed")
+		}
+		if fields := s.send("POST", "/v1/dead-letters/redrive", `{"matching": {}, "max": 1000, "per_second": 1}`).refused(422, "invalid"); fields["max"] == "" {
+			t.Errorf("fields %v, want max", fields)
+		}
+		if fields := s.send("POST", "/v1/dead-letters/redrive", fmt.Sprintf(`{"runs": [%q], "max": 1}`, ids[1])).refused(422, "invalid"); fields["max"] == "" {
+			t.Errorf("fields %v, want max", fields)
+		}
+	})
+}
+
+func TestP11_Fault27_a_full_queue_refuses_new_work_and_says_when(t *testing.T) {
+	s := start(t, 8, nil) // and nobody works
+	s.send("PUT", "/v1/jobs/a", echo).is(201)
+	accepted := 0
+	for range 100 {
+		r := s.send("POST", "/v1/jobs/a/runs", `{}`)
+		if r.status == 202 {
+			accepted++
+			continue
+		}
+		r.refused(429, "busy")
+		if r.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		if shown := len(into[wire.RunPage](s.send("GET", "/v1/runs?limit=1000", "").is(200)).Items); shown < accepted {
+			t.Errorf("%d runs were accepted, %d are there", accepted, shown)
+		}
+		return
+	}
+	t.Fatalf("all of 100 were accepted by a queue of 8")
+}
+
+func TestTriggersThatMeanNothing(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/a", echo).is(201)
+	for body, field := range map[string]string{
+		`{"at": "2030-01-01T00:00:00Z", "delay": "1m"}`: "delay",
+		`{"delay": "999999d"}`:                          "delay",
+		`{"at": "2026-02-30T00:00:00Z"}`:                "at",
+	} {
+		fields := s.send("POST", "/v1/jobs/a/runs", body).refused(422, "invalid")
+		if fields[field] == "" {
+			t.Errorf("%s: fields %v, want %s", body, fields, field)
+		}
+	}
+	payload, _ := json.Marshal(strings.Repeat("x", 1<<20))
+	s.send("POST", "/v1/jobs/a/runs", `{"payload": `+string(payload)+`}`).refused(413, "too_large")
+}
