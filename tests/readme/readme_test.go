@@ -73,7 +73,11 @@ func TestThePastedLineRunsWithinFiveSeconds(t *testing.T) {
 // start runs "belfry dev" as make run does, but on a free port, and gives its address.
 func start(t *testing.T, clone string) string {
 	t.Helper()
-	flags := strings.Fields(regexp.MustCompile(`(?m)^\tbin/belfry (dev .*)$`).FindStringSubmatch(read(t, "Makefile"))[1])
+	run := regexp.MustCompile(`(?m)^\tbin/belfry (dev .*)$`).FindStringSubmatch(read(t, "Makefile"))
+	if run == nil {
+		t.Fatal("the Makefile does not run bin/belfry dev")
+	}
+	flags := strings.Fields(run[1])
 	dev := exec.CommandContext(t.Context(), filepath.Join(clone, "bin", "belfry"), append(flags, "--listen", "127.0.0.1:0", "--output", "json")...)
 	dev.Dir = clone
 	dev.Cancel = func() error { return dev.Process.Signal(syscall.SIGTERM) }
