@@ -1,0 +1,293 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// script is a server that gives its answers one after another, and keeps what it was asked.
+type script struct {
+	mu      sync.Mutex
+	answers []func() (*http.Response, error)
+	asked   []asked
+}
+
+type asked struct {
+	method, path, query, key, match, body string
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	s.asked = append(s.asked, asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), string(body)})
+	if len(s.answers) == 0 {
+		return nil, errors.New("the script has ended")
+	}
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer()
+}
+
+func answer(status int, body string, headers ...string) func() (*http.Response, error) {
+	return func() (*http.Response, error) {
+		w := httptest.NewRecorder()
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+		return w.Result(), nil
+	}
+}
+
+func problem(status int, code string, headers ...string) func() (*http.Response, error) {
+	text, _ := json.Marshal(wire.Problem{Title: "x", Status: status, Code: code, Detail: "what happened", Errors: []wire.FieldError{{Field: "queue", Message: "want another"}}})
+	return answer(status, string(text), append(headers, "Content-Type", "application/problem+json")...)
+}
+
+func broken() (*http.Response, error) { return nil, &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF} }
+
+// with makes a client of a script, in virtual time: waits between tries cost nothing.
+func with(t *testing.T, answers []func() (*http.Response, error), test func(ctx context.Context, c *client.Client, s *script)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answers: answers}
+		n := 0
+		c, err := client.New(client.Config{Address: "http://belfry.example/base/", HTTP: &http.Client{Transport: s}, NewKey: func() string {
+			n++
+			return fmt.Sprintf("key-%d", n)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t.Context(), c, s)
+	})
+}
+
+type steps = []func() (*http.Response, error)
+
+func TestP9_a_repeated_trigger_has_the_same_key(t *testing.T) {
+	with(t, steps{broken, problem(503, "outcome_unknown", "Retry-After", "1"), answer(202, `{"id": "r1"}`), answer(202, `{"id": "r2"}`), answer(202, `{}`)},
+		func(ctx context.Context, c *client.Client, s *script) {
+			r, err := c.Trigger(ctx, "a", wire.Trigger{Payload: []byte(`{"x":1}`)}, "")
+			if err != nil || r.ID != "r1" {
+				t.Fatalf("got %+v, %v", r, err)
+			}
+			if _, err := c.Trigger(ctx, "a", wire.Trigger{}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Trigger(ctx, "a", wire.Trigger{}, "mine"); err != nil {
+				t.Fatal(err)
+			}
+			var keys []string
+			for _, a := range s.asked {
+				keys = append(keys, a.key)
+			}
+			if want := []string{"key-1", "key-1", "key-1", "key-2", "mine"}; !slices.Equal(keys, want) {
+				t.Errorf("keys %v, want %v", keys, want)
+			}
+			if s.asked[0].body != s.asked[2].body || s.asked[0].path != "/base/v1/jobs/a/runs" {
+				t.Errorf("asked %+v", s.asked)
+			}
+		})
+}
+
+func TestWhatIsSentAgain(t *testing.T) {
+	busy := problem(429, "busy", "Retry-After", "1")
+	for _, c := range []struct {
+		name   string
+		first  func() (*http.Response, error)
+		do     func(ctx context.Context, c *client.Client) error
+		tries  int
+		waited time.Duration
+	}{
+		{"a read after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Job(ctx, "a"); return err }, 2, 100 * time.Millisecond},
+		{"a put after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.PutJob(ctx, "a", wire.Job{}, client.Condition{ETag: `"g1"`})
+			return err
+		}, 2, 100 * time.Millisecond},
+		{"a cancel after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 1, 0},
+		{"a retry after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Retry(ctx, "r", false); return err }, 1, 0},
+		{"a redrive after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Redrive(ctx, wire.Redrive{}); return err }, 1, 0},
+		{"a redrive of unknown outcome", problem(503, "outcome_unknown"), func(ctx context.Context, c *client.Client) error { _, err := c.Redrive(ctx, wire.Redrive{}); return err }, 1, 0},
+		{"a cancel that was not done for load", busy, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 2, time.Second},
+		{"a pause through a proxy whose server is away", answer(502, "<html>"), func(ctx context.Context, c *client.Client) error { _, err := c.PauseJob(ctx, "a", ""); return err }, 2, 100 * time.Millisecond},
+		{"what is invalid", problem(422, "invalid"), func(ctx context.Context, c *client.Client) error {
+			_, err := c.PutJob(ctx, "a", wire.Job{}, client.Condition{})
+			return err
+		}, 1, 0},
+		{"a server that is not ready", problem(503, "not_ready"), func(ctx context.Context, c *client.Client) error { _, err := c.Ready(ctx); return err }, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			with(t, steps{c.first, answer(200, `{}`)}, func(ctx context.Context, made *client.Client, s *script) {
+				began := time.Now()
+				err := c.do(ctx, made)
+				if len(s.asked) != c.tries || (err == nil) != (c.tries == 2) {
+					t.Errorf("%d tries and %v, want %d", len(s.asked), err, c.tries)
+				}
+				if waited := time.Since(began); waited != c.waited {
+					t.Errorf("waited %s, want %s", waited, c.waited)
+				}
+			})
+		})
+	}
+}
+
+func TestRetriesAreBounded(t *testing.T) {
+	with(t, slices.Repeat(steps{broken}, 20), func(ctx context.Context, c *client.Client, s *script) {
+		began := time.Now()
+		_, err := c.Job(ctx, "a")
+		var lost *client.Unreachable
+		if !errors.As(err, &lost) || lost.Address != "http://belfry.example/base" {
+			t.Errorf("got %v, want that the server could not be reached", err)
+		}
+		if len(s.asked) != 4 || time.Since(began) != 700*time.Millisecond {
+			t.Errorf("%d tries in %s, want 4 in 700ms", len(s.asked), time.Since(began))
+		}
+	})
+	with(t, slices.Repeat(steps{problem(503, "throttled", "Retry-After", "3600")}, 20), func(ctx context.Context, c *client.Client, s *script) {
+		began := time.Now()
+		if _, err := c.Job(ctx, "a"); !client.HasCode(err, "throttled") {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(began); waited != 15*time.Second {
+			t.Errorf("waited %s, want three waits of at most 5s", waited)
+		}
+	})
+	with(t, slices.Repeat(steps{broken}, 20), func(ctx context.Context, c *client.Client, s *script) {
+		ctx, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+		defer cancel()
+		if _, err := c.Job(ctx, "a"); err == nil || len(s.asked) != 2 {
+			t.Errorf("%d tries and %v, want the context to end it in the second wait", len(s.asked), err)
+		}
+	})
+}
+
+func TestADeleteWhoseAnswerWasLostIsDone(t *testing.T) {
+	with(t, steps{broken, problem(404, "job_not_found")}, func(ctx context.Context, c *client.Client, s *script) {
+		if err := c.DeleteJob(ctx, "a", client.Condition{}); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
+	with(t, steps{problem(404, "job_not_found")}, func(ctx context.Context, c *client.Client, s *script) {
+		if err := c.DeleteJob(ctx, "a", client.Condition{}); !client.HasCode(err, "job_not_found") {
+			t.Errorf("got %v, want that there was none", err)
+		}
+	})
+}
+
+func TestRefusalsSayWhatTheServerSaid(t *testing.T) {
+	with(t, steps{problem(422, "invalid"), answer(500, "oops", "Content-Type", "text/html")}, func(ctx context.Context, c *client.Client, s *script) {
+		_, err := c.PutJob(ctx, "a", wire.Job{}, client.Condition{})
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.Code != "invalid" || refused.Status != 422 || refused.Errors[0].Field != "queue" {
+			t.Fatalf("got %#v", err)
+		}
+		if text := err.Error(); !strings.Contains(text, "what happened") || !strings.Contains(text, "queue: want another") {
+			t.Errorf("reads %q", text)
+		}
+		_, err = c.Run(ctx, "r")
+		if !errors.As(err, &refused) || refused.Status != 500 || refused.Code != "" || !strings.Contains(err.Error(), "500") {
+			t.Errorf("got %v", err)
+		}
+	})
+	with(t, steps{answer(200, "<html>")}, func(ctx context.Context, c *client.Client, s *script) {
+		c1, _ := client.New(client.Config{Address: "http://x", HTTP: &http.Client{Transport: s}, NewKey: func() string { return "k" }, Tries: 1})
+		if _, err := c1.Job(ctx, "a"); err == nil || !strings.Contains(err.Error(), "not Belfry's") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestListingsReadEveryPage(t *testing.T) {
+	pages := steps{answer(200, `{"items": [{"id": "1"}, {"id": "2"}], "next": "c1"}`), answer(200, `{"items": [], "next": "c2"}`), answer(200, `{"items": [{"id": "3"}]}`)}
+	with(t, pages, func(ctx context.Context, c *client.Client, s *script) {
+		var ids []string
+		for r, err := range c.Runs(ctx, client.RunFilter{Job: "a", States: []string{"dead", "failed"}, From: time.Unix(0, 0)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, r.ID)
+		}
+		if !slices.Equal(ids, []string{"1", "2", "3"}) {
+			t.Errorf("got %v", ids)
+		}
+		const filters = "&from=1970-01-01T00%3A00%3A00Z&job=a&limit=200&state=dead%2Cfailed"
+		for i, cursor := range []string{"", "cursor=c1", "cursor=c2"} {
+			if got, want := s.asked[i].query, strings.TrimPrefix(cursor+filters, "&"); got != want {
+				t.Errorf("page %d asked with %s, want %s", i, got, want)
+			}
+		}
+	})
+	with(t, pages, func(ctx context.Context, c *client.Client, s *script) {
+		for range c.Runs(ctx, client.RunFilter{}) {
+			break
+		}
+		if len(s.asked) != 1 {
+			t.Errorf("%d pages read for one item", len(s.asked))
+		}
+	})
+	with(t, steps{pages[0], problem(422, "invalid")}, func(ctx context.Context, c *client.Client, s *script) {
+		seen, failed := 0, false
+		for _, err := range c.Runs(ctx, client.RunFilter{}) {
+			if err != nil {
+				failed = true
+			} else {
+				seen++
+			}
+		}
+		if seen != 2 || !failed {
+			t.Errorf("%d items, failed %v; want the first page and then the error", seen, failed)
+		}
+	})
+}
+
+func TestRequestsSayWhatWasAsked(t *testing.T) {
+	with(t, steps{answer(201, `{"status": {"name": "a"}}`, "ETag", `"g1"`), answer(200, `{"items": [{}]}`), answer(200, "text")}, func(ctx context.Context, c *client.Client, s *script) {
+		stored, err := c.PutJob(ctx, "a b", wire.Job{Definition: job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}}, client.Condition{ETag: `"g0"`})
+		if err != nil || !stored.Created || stored.ETag != `"g1"` {
+			t.Errorf("got %+v, %v", stored, err)
+		}
+		if got := s.asked[0]; got.path != "/base/v1/jobs/a%20b" || got.match != `"g0"` || got.body != `{"target":{"handler":{"name":"h"}}}` {
+			t.Errorf("asked %+v", got)
+		}
+		if _, err := c.TriggerMany(ctx, []wire.JobTrigger{{Job: "a"}, {Job: "b", IdempotencyKey: "mine"}}); err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"runs":[{"job":"a","idempotency_key":"key-1"},{"job":"b","idempotency_key":"mine"}]}`; s.asked[1].body != want {
+			t.Errorf("asked %s, want %s", s.asked[1].body, want)
+		}
+		if text, err := c.Logs(ctx, "a~1"); err != nil || string(text) != "text" {
+			t.Errorf("log %q, %v", text, err)
+		}
+	})
+}
+
+func TestAddressesThatAreNone(t *testing.T) {
+	for _, address := range []string{"localhost:7340", "ftp://x", "http://", "::"} {
+		if _, err := client.New(client.Config{Address: address, NewKey: func() string { return "" }}); err == nil {
+			t.Errorf("%q was accepted", address)
+		}
+	}
+}
