@@ -49,18 +49,19 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 			next.Created = c.Now
 		}
 	}
-	next.State, next.Generation, next.Epoch = Queued, c.Generation, c.Epoch
+	next.State, next.Generation, next.Epoch, next.Expires = Queued, c.Generation, c.Epoch, 0
+	next.Priority = c.Run.Priority
 	return next, Claimed
 }
 
 // FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower
-// fence, or a queued claim of a lower generation. What has started is left alone.
-func (r Run) FenceOff(generation int64) (Run, bool) {
+// fence, or a queued claim of a lower generation. What has started is left alone. expires is when the mark may be cleaned up.
+func (r Run) FenceOff(generation, expires int64) (Run, bool) {
 	open := r.Version == 0 || (r.State == Fenced || r.State == Queued && r.Attempt == 0) && r.Generation < generation
 	if !open || r.ID.OnDemand() {
 		return r, false
 	}
-	return Run{ID: r.ID, Tenant: r.Tenant, Version: r.Version, State: Fenced, Generation: generation}, true
+	return Run{ID: r.ID, Tenant: r.Tenant, Version: r.Version, State: Fenced, Generation: generation, Expires: expires}, true
 }
 
 // Unbind puts an on-demand run that has not started back to Scheduled, under the mark of an edit: no claim of a generation
@@ -72,6 +73,14 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
 	return r, true
+}
+
+// Hold is Unbind for a job that is paused: a claim of the paused generation itself gives way too.
+func (r Run) Hold(generation int64) (Run, bool) {
+	if r.State == Scheduled {
+		return r, false
+	}
+	return r.Unbind(max(generation, r.Generation+1))
 }
 
 // Limits is what a run's definition allows it.
@@ -106,6 +115,15 @@ func (r Run) Extend(now int64, lease time.Duration) Run {
 
 // Holds tells whether the attempt that started under fence still holds the run: the question of every late worker.
 func (r Run) Holds(fence uint64) bool { return r.State == Running && r.Fence == fence }
+
+// Closed is how the attempt that started under fence has ended; false while it is under way, and where a later one has started.
+// It tells a writer whose answer was lost that its write stands.
+func (r Run) Closed(fence uint64) (Outcome, bool) {
+	if n := len(r.Attempts); r.Fence == fence && r.State != Running && n > 0 {
+		return r.Attempts[n-1].Outcome, true
+	}
+	return 0, false
+}
 
 // Succeed ends the run with its result.
 func (r Run) Succeed(now int64, result Ref, log string, l Limits) Run {
@@ -142,7 +160,7 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 }
 
 // HandBack returns a run whose worker is being stopped before the attempt ended: it is queued again at once, and the attempt
-// counts neither as a failure nor as a crash. Only for at least once; at most once has begun its only attempt.
+// counts neither as a failure nor as a crash. At most once only where its target was not called.
 func (r Run) HandBack(now int64, log string) Run {
 	r.Log = log
 	r = r.closeAttempt(now, OutcomeHandedBack, "worker stopped")

@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Verdict is what becomes of a message.
@@ -97,6 +98,9 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 	if err != nil {
 		return end(shortly)
 	}
+	if r.Version != 0 && r.State == 0 {
+		return end(elsewhere) // a record that this worker cannot read: a newer one may
+	}
 	if r.Version == 0 || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
 		return end(drop) // ended, fenced off, held, or gone
 	}
@@ -131,18 +135,23 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 		return end(elsewhere)
 	}
 	if r.Crashes > 0 {
-		// It lost a worker before, and may be what killed it: such runs go one at a time, so that the culprit is not mistaken for
-		// its neighbours.
-		select {
-		case w.suspects <- struct{}{}:
-			defer func() { <-w.suspects }()
-		default:
-			return end(shortly)
+		leave, ok := w.alone(taking)
+		if !ok {
+			return end(elsewhere)
 		}
+		defer leave()
+	}
+	var lost *target.Failure
+	payload, err := w.payload(taking, r, edition.Def)
+	if err != nil && !errors.As(err, &lost) {
+		return end(w.unwell(r, "read the payload", err)) // before the start: it costs the run nothing
 	}
 	// Durable with this write: the attempt, under its lease and fence, before its effect. A crash here leaves a running run
 	// without a worker, which its lease ends; where the answer is lost, the same write again is a success.
-	started, err := w.Dispatch.PutRun(taking, r.Start(w.Name, now, w.Dispatch.Lease), now)
+	// It is not given up halfway when the worker is told to stop: at most once would then be unknown for nothing.
+	writing, cancel := context.WithTimeout(context.WithoutCancel(taking), w.Dispatch.Lease/3)
+	defer cancel()
+	started, err := w.Dispatch.PutRun(writing, r.Start(w.Name, now, w.Dispatch.Lease), now)
 	if conflict := store.AsConflict(err); conflict != nil {
 		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
 		if err != nil {
@@ -151,20 +160,51 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 		return again(standing)
 	}
 	if err != nil {
-		return end(w.unwell(r, "start", err)) // should it have happened all the same, the lease ends it
+		w.notBegun(r) // it may have happened all the same
+		return end(w.unwell(r, "start", err))
 	}
 	if started.Attempt == 1 {
 		w.Metrics.Lateness.Observe(time.Duration(now-r.ID.Nominal) * time.Millisecond)
 	}
-	return end(w.attempt(attempts, started, edition, m))
+	return end(w.attempt(attempts, &attempt{started: started, edition: edition, message: m, payload: payload, lost: lost}))
+}
+
+// alone lets runs that have lost a worker before go one at a time: any of them may be what killed it, and the culprit must not be
+// mistaken for its neighbours. Whoever waits longer than a moment goes elsewhere, false.
+func (w *Worker) alone(taking context.Context) (leave func(), ok bool) {
+	moment := time.NewTimer(patience)
+	defer moment.Stop()
+	select {
+	case w.suspects <- struct{}{}:
+		return func() { <-w.suspects }, true
+	case <-moment.C:
+	case <-taking.Done():
+	}
+	return nil, false
 }
 
 // takeOver looks at a run that another attempt holds.
 func (w *Worker) takeOver(ctx context.Context, r run.Run, edition *job.Edition, now int64) step {
-	if !w.Dispatch.LeaseOver(r.Lease, now) {
-		return end(Verdict{Again: time.Duration(max(r.Lease-now, 0))*time.Millisecond + time.Second})
+	limits := dispatch.Limits(edition.Def)
+	outcome := run.OutcomeCrashed
+	change := func(r run.Run) run.Run { return r.Crash(now, "its lease ran out", limits) }
+	switch w.own(r) {
+	case under:
+		return end(Verdict{Again: w.Dispatch.Lease}) // whatever its lease says: it is alive, and renews as soon as it can
+	case never:
+		if !limits.AtMostOnce {
+			// The answer of its start was lost, and nothing was called. No worker died of it, so none is counted.
+			outcome = run.OutcomeHandedBack
+			change = func(r run.Run) run.Run { return r.HandBack(now, "") }
+			break
+		}
+		fallthrough
+	default:
+		if !w.Dispatch.LeaseOver(r.Lease, now) {
+			return end(Verdict{Again: time.Duration(max(r.Lease-now, 0))*time.Millisecond + time.Second})
+		}
 	}
-	next, err := w.Dispatch.PutRun(ctx, r.Crash(now, "its lease ran out", dispatch.Limits(edition.Def)), now)
+	next, err := w.Dispatch.PutRun(ctx, change(r), now)
 	if conflict := store.AsConflict(err); conflict != nil {
 		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
 		if err != nil {
@@ -175,7 +215,7 @@ func (w *Worker) takeOver(ctx context.Context, r run.Run, edition *job.Edition, 
 	if err != nil {
 		return end(w.unwell(r, "end a lease", err))
 	}
-	w.count(next, run.OutcomeCrashed)
+	w.count(next, outcome)
 	return again(next)
 }
 

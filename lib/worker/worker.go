@@ -23,7 +23,7 @@ type Config struct {
 	Targets  *target.Set
 	Blobs    *blob.Bucket
 	Metrics  *metrics.Registry
-	Name     string       // names this process in leases; unique over all starts of all workers
+	Name     string       // names this process in leases, up to 100 bytes; unique over all starts of all workers
 	Log      *slog.Logger // default: discards
 
 	Concurrency int           // attempts at once. Default 10
@@ -39,12 +39,16 @@ type Worker struct {
 
 	mu      sync.Mutex
 	running map[string]*attempt // by tenant and run
+	unsure  map[string]uint64   // by tenant and run: the fence of a start that may have been written and was not begun
 }
 
 // New checks the configuration.
 func New(cfg Config) (*Worker, error) {
 	if cfg.Dispatch == nil || cfg.Targets == nil || cfg.Blobs == nil || cfg.Metrics == nil || cfg.Name == "" {
 		return nil, errors.New("worker: Dispatch, Targets, Blobs, Metrics and Name are required")
+	}
+	if len(cfg.Name) > longestName {
+		return nil, fmt.Errorf("worker: a name of %d bytes, want at most %d: it stands in every running run", len(cfg.Name), longestName)
 	}
 	q := cfg.Dispatch.Queues[cfg.Queue]
 	if q == nil {
@@ -62,8 +66,11 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.MaxLog == 0 {
 		cfg.MaxLog = 256 << 10
 	}
-	return &Worker{Config: cfg, queue: q, suspects: make(chan struct{}, 1), running: map[string]*attempt{}}, nil
+	return &Worker{Config: cfg, queue: q, suspects: make(chan struct{}, 1), running: map[string]*attempt{}, unsure: map[string]uint64{}}, nil
 }
+
+// longestName bounds a worker's name.
+const longestName = 100
 
 // longPoll is how long one receive waits: long enough that an idle worker costs next to nothing.
 const longPoll = 20 * time.Second
@@ -156,6 +163,60 @@ func (w *Worker) deliver(taking, attempts context.Context, m queue.Message) {
 	if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrClosed) {
 		w.Log.Warn("a message was not settled", "error", err)
 	}
+}
+
+func nameOf(r run.Run) string { return r.Tenant + "#" + r.ID.String() }
+
+// register tells others in this process of an attempt, until the function that it gives is called. A run may have two here, an
+// old one that was frozen past its lease and its successor.
+func (w *Worker) register(a *attempt) (end func()) {
+	name := nameOf(a.started)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[name] = a
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.running[name] == a {
+			delete(w.running, name)
+		}
+	}
+}
+
+// maxUnsure bounds what is remembered of starts whose answer was lost; what is forgotten waits for its lease.
+const maxUnsure = 1000
+
+// notBegun remembers that the start of a run may have been written, and that its target was not called.
+func (w *Worker) notBegun(r run.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.unsure) >= maxUnsure {
+		clear(w.unsure)
+	}
+	w.unsure[nameOf(r)] = r.Version + 1
+}
+
+// ownership is what this process knows of the attempt that holds a run.
+type ownership uint8
+
+const (
+	unknown ownership = iota // another's, or of an earlier life
+	under                    // ours, and under way
+	never                    // ours, and never begun
+)
+
+func (w *Worker) own(r run.Run) ownership {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := nameOf(r)
+	if a := w.running[name]; a != nil && a.started.Fence == r.Fence {
+		return under
+	}
+	if fence, ok := w.unsure[name]; ok && fence == r.Fence && r.Worker == w.Name {
+		delete(w.unsure, name)
+		return never
+	}
+	return unknown
 }
 
 // Cancelled is a hint that a cancel was asked for: the attempt renews its lease at once, and so hears of it.
