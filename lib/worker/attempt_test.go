@@ -396,14 +396,23 @@ func TestFault08_Fault09_ASteppedClockEndsNoLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, g *rig) {
 				handlers, calls := handler(t, takes(5*time.Minute))
-				host := []*process{g.process("w1", options{handlers: handlers}), g.process("w2", options{handlers: handlers})}
+				owner := g.process("owner", options{handlers: handlers})
+				judge := g.process("judge", options{handlers: handlers, idle: true})
 				r := g.start(atMostOnce)
-				g.send(r, r, r, r) // they come again to both, to be judged
-				time.Sleep(45 * time.Second)
-				for _, p := range host {
-					p.offset.Store(int64(step))
+				body, err := run.Message{Run: r, Sent: time.Now().UnixMilli()}.Encode()
+				if err != nil {
+					t.Fatal(err)
 				}
-				g.send(r, r, r, r, r, r, r, r) // judged before the lease is renewed by the new time
+				time.Sleep(45 * time.Second)
+				for i := range 2 { // before the step of their host's clock, and right after it
+					if v := judge.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: 2}); v.Delete {
+						t.Errorf("look %d: %+v", i, v)
+					}
+					g.want(r, run.Running, 1)
+					for _, p := range []*process{owner, judge} {
+						p.offset.Store(int64(step))
+					}
+				}
 				time.Sleep(10 * time.Minute)
 				g.want(r, run.Succeeded, 1)
 				if calls.Load() != 1 {
