@@ -79,7 +79,7 @@ func edges() map[string]bool {
 		if next, verdict := r.Skip(run.Stretch{Generation: generation}, 1, 1); verdict == run.Claimed {
 			add(r, next)
 		}
-		if next, ok := r.FenceOff(generation); ok {
+		if next, ok := r.FenceOff(generation, 1); ok {
 			add(r, next)
 		}
 	}
@@ -91,6 +91,9 @@ func edges() map[string]bool {
 			add(r, next)
 		}
 		if next, ok := r.Unbind(generation); ok {
+			add(r, next)
+		}
+		if next, ok := r.Hold(generation); ok {
 			add(r, next)
 		}
 	}
