@@ -112,7 +112,7 @@ func (p *player) play(t *testing.T, words []string) []string {
 		p.r, verdict = p.r.Skip(Stretch{Generation: number("gen", 1), Through: 3000, Upto: 4000, Count: 3, Reason: "missed"}, p.now, retention)
 		ok = verdict == Claimed
 	case "fence":
-		p.r, ok = p.r.FenceOff(number("gen", 2))
+		p.r, ok = p.r.FenceOff(number("gen", 2), p.now+retention.Milliseconds())
 	case "unbind":
 		p.r, ok = p.r.Unbind(number("gen", 2))
 	case "start":
