@@ -1,10 +1,10 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -79,7 +79,7 @@ func (s *Service) fires(def job.Definition, compiled job.Fires) error {
 func same(a, b job.Definition) bool {
 	left, err1 := record.Encode(a)
 	right, err2 := record.Encode(b)
-	return err1 == nil && err2 == nil && slices.Equal(left, right) || reflect.DeepEqual(a, b)
+	return err1 == nil && err2 == nil && bytes.Equal(left, right)
 }
 
 func (m Match) check(j job.Job, exists bool) error {
@@ -104,9 +104,10 @@ func existing(j *job.Job) error {
 
 // Delete ends a job: its schedule, and its on-demand runs that have not started. Its name may be used again.
 func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
-	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
-		if err := existing(j); err != nil {
-			return false, err
+	gone := false
+	j, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		if gone = j.Generation == 0 || j.Deleted; gone {
+			return false, nil // and still settled: an earlier delete may have stopped before its fences stood
 		}
 		if err := match.check(*j, true); err != nil {
 			return false, err
@@ -114,6 +115,9 @@ func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) 
 		j.Deleted, j.Def, j.Reason, j.Fault = true, job.Definition{}, "", ""
 		return true, nil
 	})
+	if err == nil && gone {
+		return existing(&j)
+	}
 	return err
 }
 
@@ -162,9 +166,11 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 			return job.Job{}, err
 		}
 		old := j
-		if changed, err := change(&j); err != nil {
+		changed, err := change(&j)
+		if err != nil {
 			return job.Job{}, err
-		} else if changed {
+		}
+		if changed {
 			if j, err = s.replace(ctx, old, j, now); errors.Is(err, errAgain) {
 				continue
 			} else if err != nil {
@@ -173,7 +179,7 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		}
 		// Durable now: the new generation, with its first timer. What is claimed of older ones beyond now may still start: until
 		// the fences stand, no answer is given. A crash here leaves an edit that nobody was told of; a repeated one finishes it.
-		return s.settle(ctx, j)
+		return s.settle(ctx, j, !changed)
 	}
 	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + name + " is being edited by many at once; try again", RetryAfter: time.Second}
 }
@@ -257,11 +263,11 @@ func (s *Service) firstTimer(j job.Job, t int64) (timer.Timer, bool, error) {
 	if !j.Active() {
 		return timer.Timer{}, false, nil
 	}
-	edition, err := s.Dispatch.Book.Newest(j)
+	fires, err := s.Dispatch.Book.Draft(j.Def)
 	if err != nil {
 		return timer.Timer{}, false, err
 	}
-	first, ok := edition.Schedule.Next(time.UnixMilli(t))
+	first, ok := fires.Next(time.UnixMilli(t))
 	if !ok {
 		return timer.Timer{}, false, nil
 	}

@@ -177,6 +177,9 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 			return r, nil, refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", id, r.State)
 		}
 		next := r.Reopen(j.Generation, 0, reason)
+		if id.OnDemand() && id.Nominal > now {
+			next.State = run.Scheduled // it was cancelled ahead of its time: it binds when that comes
+		}
 		// A wake-up in the same write: a reopened run is never without one.
 		check, err := timer.NextCheck(tenant, id, now+s.directly().Milliseconds()).Put(s.NewID())
 		if err != nil {
@@ -193,6 +196,9 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		return run.Run{}, err
 	}
 	// Durable now: the run is queued, and has a check timer. A crash here, or a queue that is full, makes it late, not lost.
+	if r.State == run.Scheduled {
+		return r, nil
+	}
 	if _, err := s.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: j.Def.Queue}}); err != nil {
 		s.Log.Warn("a reopened run waits for its check timer", "run", id.String(), "error", err)
 	}

@@ -16,7 +16,10 @@ import (
 // one's own fires. The horizon is read after the edit was written, and the job again after that: a tick that does not see the
 // edit has published its horizon before; one that publishes later sees the edit. Where a newer edit stands by then, it is
 // that one which is settled, so that this answer holds whether or not the other is ever finished.
-func (s *Service) settle(ctx context.Context, j job.Job) (job.Job, error) {
+//
+// A repeated edit finds the horizon far beyond where it stood at the first try. What older generations can have claimed lies
+// below reach; fires of the new one that the first try left out have been mended by the first sweep.
+func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job, error) {
 	for range maxRounds {
 		shard, err := s.shard(ctx, j)
 		if err != nil {
@@ -37,11 +40,17 @@ func (s *Service) settle(ctx context.Context, j job.Job) (job.Job, error) {
 		if t < shard.Oldest()-dispatch.Lateness.Milliseconds() {
 			return newest, nil // every sweep has passed it: what older generations had claimed has long been settled
 		}
-		if err := s.fence(ctx, newest, t, shard.Horizon); err != nil {
+		reach := shard.Horizon
+		if repeated {
+			reach = min(reach, t+(dispatch.Lateness+s.Dispatch.LookAhead+dispatch.MaxSkew).Milliseconds())
+		}
+		if err := s.fence(ctx, newest, t, reach); err != nil {
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 		}
-		if err := s.claimOwn(ctx, newest, t, shard.Horizon); err != nil {
-			return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
+		if !repeated || s.age(t) < timer.Lags[0] {
+			if err := s.claimOwn(ctx, newest, t, shard.Horizon); err != nil {
+				return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
+			}
 		}
 		if err := s.rebind(ctx, newest, t, shard.Horizon); err != nil {
 			return job.Job{}, fmt.Errorf("bind the runs of %s: %w", j.Name, err)
@@ -56,6 +65,7 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 	if horizon <= t {
 		return nil
 	}
+	expires := s.Now().Add(job.KeepPast).UnixMilli()
 	seen := map[int64]bool{}
 	var ids []run.Run
 	for _, past := range j.Past {
@@ -63,7 +73,7 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 		if err != nil {
 			return err
 		}
-		if edition.Schedule == nil {
+		if edition.Schedule == nil || edition.Def.Paused {
 			continue
 		}
 		for from := t + 1; from <= horizon; {
@@ -83,7 +93,7 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 			from = fires[len(fires)-1] + 1
 		}
 	}
-	return s.Dispatch.Change(ctx, ids, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation) })
+	return s.Dispatch.Change(ctx, ids, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation, expires) })
 }
 
 // claimOwn claims the new generation's fires in (t, horizon]: the ticks have passed them already.
@@ -126,16 +136,17 @@ func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 // under a mark that no older claim passes. Then they are claimed again, held or cancelled, as the job now stands. Requests send
 // runs themselves up to directly() ahead, which is further than the horizon.
 func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error {
-	from, upTo := t+1, max(horizon, t+s.directly().Milliseconds())+stale.Milliseconds()
+	b, err := s.bounds(horizon)
+	if err != nil {
+		return err
+	}
+	// Requests that did not see the edit were taken before now.
+	from, upTo := t+1, max(horizon, b.Now+s.directly().Milliseconds())+stale.Milliseconds()
 	if j.HeldSince != 0 {
 		from = j.HeldSince - dispatch.Lateness.Milliseconds() // what a pause has held is due
 	}
 	if j.Deleted {
 		upTo = dispatch.Forever - 1
-	}
-	b, err := s.bounds(horizon)
-	if err != nil {
-		return err
 	}
 	for n := 1; n < run.Partitions; n++ {
 		r := store.Range{Partition: run.Partition(j.Tenant, j.Name, n), From: run.SortFrom(from), To: run.SortFrom(upTo + 1), Limit: store.MaxKeys}

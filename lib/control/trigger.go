@@ -56,7 +56,7 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 	}
 	// A remembered job will do to tell that it exists and whether its queue takes work; the run binds to it as it stands when
 	// it is claimed.
-	j, err := s.Dispatch.Book.Known(ctx, tenant, name)
+	j, err := s.Dispatch.Book.Known(ctx, tenant, name, s.Now())
 	if err != nil {
 		return run.Run{}, false, err
 	}
@@ -161,7 +161,7 @@ func (s *Service) request(ctx context.Context, j job.Job, id run.ID, req Request
 	if err := s.Dispatch.Arm(ctx, timer.NewRequest(r, max(id.Nominal, now), direct)); err != nil {
 		return run.Run{}, err
 	}
-	if direct {
+	if direct && !j.Def.Paused {
 		r.State, r.Generation = run.Queued, j.Generation
 	}
 	if r, err = s.putNew(ctx, r); err != nil {

@@ -62,6 +62,7 @@ func Wakeup(r run.Run, horizon int64) timer.Timer {
 // hold only ID and tenant; dead tells that a worker's leases are void although they have not run out, nil for none.
 func (d *Dispatcher) Check(ctx context.Context, epoch uint64, b Bounds, runs []run.Run, dead func(worker string) bool) (Repairs, error) {
 	var repairs Repairs
+	runs = distinct(runs)
 	for start := 0; start < len(runs); start += store.MaxKeys {
 		one, err := d.check(ctx, epoch, b, runs[start:min(start+store.MaxKeys, len(runs))], dead)
 		repairs.Add(one)
@@ -91,11 +92,19 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		return repairs, err
 	}
 	// Durable now: every run here has a later wake-up, whatever becomes of the rest.
+	// The pass's own clock is older than the leases that were renewed since: they are judged by the time of their reading.
+	now, err := d.Clock()
+	if err != nil {
+		return repairs, err
+	}
 	var send []Outgoing
 	var requests []run.Run
+	crowds := map[lane]bool{}
 	for _, r := range open {
 		if r.State == run.Scheduled {
-			requests = append(requests, r)
+			if r.ID.Nominal <= b.Horizon { // what is due later has a timer of its own: claimed now, an edit would not look for it
+				requests = append(requests, r)
+			}
 			continue
 		}
 		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
@@ -109,8 +118,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		switch r.State {
 		case run.Running:
 			void := dead != nil && dead(r.Worker)
-			if void || d.LeaseOver(r.Lease, b.Now) {
-				ended, err := d.PutRun(ctx, r.Crash(b.Now, "its lease ran out", Limits(edition.Def)), b.Now)
+			if void || d.LeaseOver(r.Lease, now) {
+				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
 				}
@@ -132,11 +141,19 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			if r.ID.OnDemand() {
 				due = max(r.ID.Nominal, r.NextAt)
 			}
-			explained, err := d.explained(ctx, edition.Def.Queue, r, due, b.Now, dead != nil)
-			if err != nil {
-				return repairs, err
+			if due > max(b.Horizon, now) {
+				continue
 			}
-			if due <= b.Horizon && !explained {
+			explained, err := d.explained(ctx, lane{edition.Def.Queue, r.Priority}, crowds, now-due, dead != nil)
+			switch {
+			case err != nil:
+				return repairs, err
+			case explained:
+			case r.ID.OnDemand() && r.Attempt == 0:
+				// An edit may have come between its claim and now: it binds again before it is sent.
+				repairs.Resent++
+				requests = append(requests, r)
+			default:
 				repairs.Resent++
 				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: due})
 			}
@@ -156,17 +173,23 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 }
 
 // explained tells whether the queue's depth is reason enough for a run to be waiting: sending again would only add to it.
-// After patience it is sent anyway, since its message may be lost among the many.
-func (d *Dispatcher) explained(ctx context.Context, name string, r run.Run, due, now int64, restart bool) (bool, error) {
-	q := d.Queues[name]
-	if restart || q == nil || now-due > patience {
+// After patience it is sent anyway, since its message may be lost among the many. crowds remembers what was asked before.
+func (d *Dispatcher) explained(ctx context.Context, l lane, crowds map[lane]bool, waited int64, restart bool) (bool, error) {
+	q := d.Queues[l.queue]
+	if restart || q == nil || waited > patience {
 		return false, nil
+	}
+	if known, ok := crowds[l]; ok {
+		return known, nil
 	}
 	depth, err := q.Depth(ctx)
 	if err != nil {
-		return false, fmt.Errorf("depth of queue %s: %w", name, err)
+		return false, fmt.Errorf("depth of queue %s: %w", l.queue, err)
 	}
-	return depth[r.Priority].Ready >= crowded, nil
+	for priority, one := range depth {
+		crowds[lane{l.queue, priority}] = one.Ready >= crowded
+	}
+	return crowds[l], nil
 }
 
 // ByTenant groups runs: no call works for two tenants at once.

@@ -74,7 +74,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			switch {
 			case errors.Is(err, ErrStuck):
 				tally.Parked++
-				if err := d.park(ctx, f.Timer, err); err != nil {
+				if err := d.Park(ctx, f.Timer, err); err != nil {
 					return tally, err
 				}
 			case err != nil:
@@ -267,20 +267,16 @@ func (f *firing) adopt(b Bounds, epoch uint64, lookAhead int64) (again bool) {
 		f.from, f.known = next, standing.Upto
 		return true
 	default:
-		// A run stands at the head: some tick found it in time and may have been stopped among its claims. It found the
-		// head at most MissedAfter late, so its horizon, and its claims, lie below this; beyond it we decide.
-		f.known = f.plan.Skip.From + job.MissedAfter.Milliseconds() + lookAhead + MaxSkew.Milliseconds()
+		// A run stands at the head: the tick that claimed it, at Created, found it in time, and may have been stopped among its
+		// claims. They lie below the horizon that it published; beyond that we decide.
+		f.known = max(f.from, standing.Created+lookAhead+MaxSkew.Milliseconds())
 		return true
 	}
 	for _, nominal := range fires {
 		f.rest = append(f.rest, f.claim(nominal, epoch, b))
 	}
-	f.from, f.known = f.plan.Rest, f.plan.Rest-1
-	if f.plan.Rest != never {
-		f.known = 0
-		return true
-	}
-	return false
+	f.from, f.known = f.plan.Rest, 0
+	return f.plan.Rest != never
 }
 
 // collect gives what is to be sent, and timers for what the store refused.
@@ -311,9 +307,9 @@ func (f *firing) collect(b Bounds, tally *Tally) (send []Outgoing, late []timer.
 	return send, late
 }
 
-// park takes a job whose schedule is broken out of the ticks' way and writes the reason where its owner sees it. The timer
+// Park takes a job whose schedule is broken out of the ticks' way and writes the reason where its owner sees it. The timer
 // has no successor: a new definition starts the job again.
-func (d *Dispatcher) park(ctx context.Context, t timer.Timer, cause error) error {
+func (d *Dispatcher) Park(ctx context.Context, t timer.Timer, cause error) error {
 	for round := 0; round < maxRounds; round++ {
 		j, err := d.Book.Job(ctx, t.Tenant, t.Job)
 		if err != nil {

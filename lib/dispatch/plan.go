@@ -32,6 +32,9 @@ type plan struct {
 	Successor *timer.Timer // nil when the generation has no further fire
 }
 
+// Later is the wake-up for what is not going to be better in the next pass: a record that this build cannot read.
+func (b Bounds) Later() int64 { return b.Resume + 60_000 }
+
 // stretch is missed fires that the catch-up policy drops.
 type stretch struct {
 	From, Through int64

@@ -14,6 +14,7 @@ import (
 // is claimed. A paused job's runs are held, under a check timer; a deleted one's are cancelled. A run that was not read
 // (Version 0) is believed to stand as it was first put, and is put where it does not: its request stopped in between.
 func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run) (Tally, error) {
+	runs = distinct(runs)
 	tally := Tally{Timers: len(runs)}
 	late, missing, err := d.bind(ctx, tenant, epoch, b, runs, &tally)
 	if err != nil {
@@ -46,13 +47,17 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			r.Version = 1
 		}
 		j := jobs[r.ID.Job]
+		if j.Broken != nil {
+			late = append(late, timer.NewCheck(tenant, r.ID, b.Later()))
+			continue
+		}
 		if j.Def.Paused && !j.Deleted {
 			held = append(held, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				if r.Version == 0 {
 					r.State, r.Generation, r.Trigger = run.Scheduled, j.Generation, run.ByRequest
 					return r, run.Claimed
 				}
-				if next, ok := r.Unbind(j.Generation); ok && r.State == run.Queued {
+				if next, ok := r.Hold(j.Generation); ok {
 					return next, run.Claimed
 				}
 				return r, run.Taken
@@ -60,7 +65,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			late = append(late, timer.NextCheck(tenant, r.ID, b.Horizon))
 			continue
 		}
-		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now}
+		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
 		gone := j.Generation == 0 || j.Deleted
 		wishes = append(wishes, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 			switch {
@@ -169,6 +174,17 @@ func (d *Dispatcher) readRuns(ctx context.Context, runs []run.Run, read func(con
 		}
 	}
 	return standing, nil
+}
+
+// distinct leaves each run once: two timers may stand for one.
+func distinct(runs []run.Run) []run.Run {
+	seen := make(map[store.Key]bool, len(runs))
+	return slices.DeleteFunc(slices.Clone(runs), func(r run.Run) bool {
+		key := r.ID.Key(r.Tenant)
+		was := seen[key]
+		seen[key] = true
+		return was
+	})
 }
 
 // newest reads the jobs of some runs, by name.

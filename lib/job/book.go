@@ -16,6 +16,9 @@ import (
 // ErrNotFound says that there is no such job, or no such generation of it any more.
 var ErrNotFound = errors.New("no such job")
 
+// ErrSchedule says that a stored schedule does not compile.
+var ErrSchedule = errors.New("the schedule cannot be used")
+
 // Edition is one generation of a definition, ready for use. It never changes.
 type Edition struct {
 	Generation int64
@@ -40,6 +43,7 @@ type Book struct {
 	young map[editionKey]*Edition // two generations of a cache: when the young one is full it becomes the old one
 	old   map[editionKey]*Edition
 	seen  map[editionKey]Job // by name, generation 0
+	since time.Time          // when seen was last emptied
 }
 
 type editionKey struct {
@@ -65,7 +69,7 @@ func Compile(spec schedule.Spec) (Fires, error) {
 }
 
 // Jobs reads jobs as they stand now, strongly consistent, in the order of the names. What does not exist, and what was
-// deleted, has Generation 0 or Deleted set.
+// deleted, has Generation 0 or Deleted set; what cannot be read has Broken set.
 func (b *Book) Jobs(ctx context.Context, tenant string, names ...string) ([]Job, error) {
 	keys := make([]store.Key, len(names))
 	for i, name := range names {
@@ -78,7 +82,8 @@ func (b *Book) Jobs(ctx context.Context, tenant string, names ...string) ([]Job,
 	jobs := make([]Job, len(names))
 	for i, item := range items {
 		if jobs[i], err = FromItem(tenant, names[i], item); err != nil {
-			return nil, err
+			jobs[i] = Job{Tenant: tenant, Name: names[i], Version: item.Version, Broken: err} // the others are not to suffer for it
+			continue
 		}
 		b.Saw(jobs[i])
 	}
@@ -100,11 +105,21 @@ func (b *Book) Saw(j Job) {
 	b.seen[key] = j
 }
 
+// knownFor is how old a job may be that Known gives.
+const knownFor = time.Minute
+
 // Known gives a job as it was last seen here, and reads it where it was not: enough to tell that it exists, never to decide
 // which generation is in force.
-func (b *Book) Known(ctx context.Context, tenant, name string) (Job, error) {
+//
+// now is the caller's clock: what was seen longer than knownFor ago is read again.
+func (b *Book) Known(ctx context.Context, tenant, name string, now time.Time) (Job, error) {
+	key := editionKey{tenant: tenant, name: name}
 	b.mu.Lock()
-	j, ok := b.seen[editionKey{tenant: tenant, name: name}]
+	if now.Sub(b.since) > knownFor {
+		clear(b.seen)
+		b.since = now
+	}
+	j, ok := b.seen[key]
 	b.mu.Unlock()
 	if ok {
 		return j, nil
@@ -118,7 +133,7 @@ func (b *Book) Job(ctx context.Context, tenant, name string) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	return jobs[0], nil
+	return jobs[0], jobs[0].Broken
 }
 
 // FromItem reads a job; an item that is not there gives Generation 0.
@@ -151,14 +166,41 @@ func (b *Book) Edition(ctx context.Context, tenant, name string, generation int6
 	if j.Generation == generation && !j.Deleted {
 		return b.Newest(j)
 	}
-	if !items[1].Exists() {
-		return nil, fmt.Errorf("generation %d of %s: %w", generation, name, ErrNotFound)
+	past, err := pastFromItem(name, generation, items[1])
+	if err != nil {
+		return nil, err
 	}
-	var def Definition
-	if err := record.Decode(items[1].Value, &def); err != nil {
-		return nil, fmt.Errorf("generation %d of %s: %w", generation, name, err)
+	return b.keep(key, past.Def)
+}
+
+// past is a replaced definition, as it is kept.
+type past struct {
+	Def   Definition `cbor:"1,keyasint"`
+	Until int64      `cbor:"2,keyasint"` // Unix ms
+}
+
+func pastFromItem(name string, generation int64, item store.Item) (p past, err error) {
+	if !item.Exists() {
+		return past{}, fmt.Errorf("generation %d of %s: %w", generation, name, ErrNotFound)
 	}
-	return b.keep(key, def)
+	if err := record.Decode(item.Value, &p); err != nil {
+		return past{}, fmt.Errorf("generation %d of %s: %w", generation, name, err)
+	}
+	return p, nil
+}
+
+// Until is when a replaced generation ended, in Unix ms, also one that the job does not list any more. ErrNotFound for one
+// that was never replaced, or whose record is gone.
+func (b *Book) Until(ctx context.Context, j Job, generation int64) (int64, error) {
+	if until, ok := j.Until(generation); ok {
+		return until, nil
+	}
+	items, err := b.store.Get(ctx, PastKey(j.Tenant, j.Name, generation))
+	if err != nil {
+		return 0, err
+	}
+	p, err := pastFromItem(j.Name, generation, items[0])
+	return p.Until, err
 }
 
 // Newest gives the definition that a job holds, without reading.
@@ -170,12 +212,20 @@ func (b *Book) Newest(j Job) (*Edition, error) {
 	return b.keep(key, j.Def)
 }
 
+// Draft compiles a definition that is not written yet: it may never be, so nothing is remembered.
+func (b *Book) Draft(def Definition) (Fires, error) {
+	if def.Schedule == nil {
+		return nil, nil
+	}
+	return b.compile(*def.Schedule)
+}
+
 func (b *Book) keep(key editionKey, def Definition) (*Edition, error) {
 	e := &Edition{Generation: key.generation, Def: def}
 	if def.Schedule != nil {
 		var err error
 		if e.Schedule, err = b.compile(*def.Schedule); err != nil {
-			return nil, fmt.Errorf("schedule of %s, generation %d: %w", key.name, key.generation, err)
+			return nil, fmt.Errorf("schedule of %s, generation %d: %w: %w", key.name, key.generation, ErrSchedule, err)
 		}
 	}
 	b.mu.Lock()
@@ -219,7 +269,7 @@ const KeepPast = 400 * 24 * time.Hour
 
 // PutPast gives the write that keeps the job's present definition for runs of its generation after an edit at now.
 func (j Job) PutPast(now time.Time, attempt uint64) (store.Op, error) {
-	value, err := record.Encode(j.Def)
+	value, err := record.Encode(past{Def: j.Def, Until: now.UnixMilli()})
 	if err != nil {
 		return store.Op{}, err
 	}

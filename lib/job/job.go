@@ -114,6 +114,7 @@ type Job struct {
 	Tenant     string     `cbor:"-"`
 	Name       string     `cbor:"-"`
 	Version    uint64     `cbor:"-"` // of its item
+	Broken     error      `cbor:"-"` // set where several were read and this one could not be
 	Generation int64      `cbor:"1,keyasint"`
 	Def        Definition `cbor:"2,keyasint,omitzero"`
 	// Past lists the generations that were replaced and may still have timers or claims, oldest first. A fire of a past

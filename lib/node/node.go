@@ -56,7 +56,7 @@ type Node struct {
 
 	ticker  *tick.Ticker
 	workers map[string]*worker.Worker
-	lastOK  atomic.Int64 // Unix ms of the last tick without an error
+	lastOK  atomic.Int64 // Unix ms of the last tick without an error, or of the start
 	swept   atomic.Int64 // Unix ms: up to where every sweep has come
 }
 
@@ -87,6 +87,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}}
+	n.lastOK.Store(cfg.Now().UnixMilli())
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
@@ -240,7 +241,7 @@ func (n *Node) Ready(ctx context.Context) error {
 		return fmt.Errorf("the store does not answer: %w", err)
 	}
 	last := n.lastOK.Load()
-	if age := n.Now().Sub(time.UnixMilli(last)); last != 0 && age > 10*n.Every+n.LookAhead {
+	if age := n.Now().Sub(time.UnixMilli(last)); age > 10*n.Every+n.LookAhead {
 		return fmt.Errorf("no tick has succeeded for %s", age.Round(time.Second))
 	}
 	return nil

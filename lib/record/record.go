@@ -24,7 +24,7 @@ var ErrBroken = errors.New("unreadable record")
 
 var (
 	encoder = must(cbor.EncOptions{
-		Sort:          cbor.SortNone,
+		Sort:          cbor.SortCoreDeterministic,
 		ShortestFloat: cbor.ShortestFloat16,
 		Time:          cbor.TimeRFC3339NanoUTC,
 		OmitEmpty:     cbor.OmitEmptyGoValue,

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -39,15 +39,15 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 	if err != nil {
 		return err
 	}
-	// Nothing here is claimed, only looked after; so no horizon needs to be published.
+	// What is claimed here lies below a horizon that was published.
 	p := &pass{Ticker: t, shard: s, report: report,
-		bounds: dispatch.Bounds{Now: now, Horizon: max(s.Horizon, now), Resume: max(s.Horizon, now) + resumeAfter.Milliseconds()}}
-	last := timer.Minute(p.bounds.Horizon + timer.MaxCheckGap.Milliseconds())
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: max(s.Horizon, now) + resumeAfter.Milliseconds()}}
+	last := timer.Minute(max(s.Horizon, now) + timer.MaxCheckGap.Milliseconds())
 	for minute := timer.Minute(s.Oldest()); minute <= last; minute++ {
-		if err := p.buckets(ctx, minute, minute*60_000, minute*60_000+59_999, func(p *pass, ctx context.Context, pg page) (Report, error) {
+		if err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
 			runs := append(runsOf(pg.checks), runsOf(pg.requests)...)
-			for _, f := range pg.fires {
-				claimed, err := p.claimedBy(ctx, f)
+			for tenant, mine := range byTenant(pg.fires) {
+				claimed, err := p.claimedBy(ctx, tenant, mine)
 				if err != nil {
 					return Report{}, err
 				}
@@ -62,31 +62,22 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 	return nil
 }
 
-// claimedBy lists the runs that a fire timer may have led to.
-func (p *pass) claimedBy(ctx context.Context, t timer.Timer) ([]run.Run, error) {
-	if t.Nominal > p.bounds.Horizon {
-		return nil, nil
-	}
-	edition, err := p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
-	if errors.Is(err, job.ErrNotFound) || err == nil && edition.Schedule == nil {
-		return nil, nil
-	}
+// claimedBy lists the unended runs that fire timers have led to.
+func (p *pass) claimedBy(ctx context.Context, tenant string, timers []timer.Timer) (open []run.Run, err error) {
+	timers = slices.DeleteFunc(timers, func(t timer.Timer) bool { return t.Nominal > p.bounds.Horizon })
+	jobs, err := p.jobs(ctx, tenant, timers)
 	if err != nil {
 		return nil, err
 	}
-	var runs []run.Run
-	for from := t.Nominal; from <= t.To; {
-		fires, err := dispatch.FiresBetween(edition.Schedule, from, t.To, pageSize)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range fires {
-			runs = append(runs, run.Run{ID: run.FireID(t.Job, f), Tenant: t.Tenant})
-		}
-		if len(fires) < pageSize {
-			break
-		}
-		from = fires[len(fires)-1] + 1
+	looks, err := p.looks(ctx, timers, jobs)
+	if err != nil {
+		return nil, err
 	}
-	return runs, nil
+	if err := p.lookAll(ctx, looks); err != nil {
+		return nil, err
+	}
+	for _, l := range looks {
+		open = append(open, l.open...)
+	}
+	return open, nil
 }

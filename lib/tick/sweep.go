@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,14 +19,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// Lags is how long after a minute's end each sweep looks at it again. The longest is beyond the time in which a write may
-// still land (ten minutes) and any clock skew, so nothing can come into a minute after it was swept last.
-var Lags = [timer.Sweeps]time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour}
-
 // sweeps takes the second looks that are due: whole minutes, each once per sweep, none skipped however late.
 func (p *pass) sweeps(ctx context.Context) error {
 	for k := range timer.Sweeps {
-		end := min(p.bounds.Now-Lags[k].Milliseconds(), p.shard.Watermark)
+		end := min(p.bounds.Now-timer.Lags[k].Milliseconds(), p.shard.Watermark)
 		end -= end % 60_000 // the first instant of the first minute that is not over
 		swept := p.shard.Swept[k]
 		work := p.Work / 4
@@ -78,11 +75,10 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
 	}
 	var mu sync.Mutex
 	var seen print
-	any := false
-	lo, hi := minute*60_000, minute*60_000+59_999
-	err := p.buckets(ctx, minute, lo, hi, func(p *pass, ctx context.Context, pg page) (Report, error) {
+	found := false
+	err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
 		mu.Lock()
-		any = true
+		found = true
 		sum := pg.hash()
 		seen.Buckets[pg.bucket] = seen.Buckets[pg.bucket]*31 + sum
 		mu.Unlock()
@@ -92,7 +88,7 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
 		repairs, err := p.again(ctx, pg)
 		return Report{Repairs: repairs}, err
 	})
-	if err != nil || k > 0 || !any {
+	if err != nil || k > 0 || !found {
 		return err
 	}
 	value, err := record.Encode(seen)
@@ -100,7 +96,7 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
 		return err
 	}
 	_, err = p.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: printKey(p.shard.Number, minute), Value: value,
-		Expires: time.UnixMilli(hi).Add(2 * Lags[timer.Sweeps-1]), Attempt: p.Dispatch.NewID()})
+		Expires: time.UnixMilli((minute + 1) * 60_000).Add(2 * timer.Lags[timer.Sweeps-1]), Attempt: p.Dispatch.NewID()})
 	return err
 }
 
@@ -128,17 +124,26 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 		if err != nil {
 			return repairs, err
 		}
+		looks, err := p.looks(ctx, mine, jobs)
+		if err != nil {
+			return repairs, err
+		}
+		if err := p.lookAll(ctx, looks); err != nil {
+			return repairs, err
+		}
 		var lost []dispatch.FireTimer
-		for _, t := range mine {
-			missing, some, err := p.inspectTimer(ctx, t, jobs[t.Job])
-			if err != nil {
-				return repairs, err
-			}
-			open = append(open, some...)
-			if missing != nil {
-				lost = append(lost, *missing)
+		for _, l := range looks {
+			open = append(open, l.open...)
+			if l.inForce && (len(l.missing) > 0 || l.foreign) {
+				lost = append(lost, l.FireTimer)
+				open = append(open, l.missing...)
 			}
 		}
+		// The check timers first: what is claimed here is looked after from now on, though its own timer is swept.
+		if err := p.watch(ctx, open, &repairs); err != nil {
+			return repairs, err
+		}
+		open = nil
 		tally, err := p.Dispatch.Fires(ctx, p.shard.Epoch, p.bounds, lost)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
@@ -155,6 +160,10 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 	if err != nil {
 		return repairs, err
 	}
+	absent = slices.DeleteFunc(absent, func(r run.Run) bool { return p.tooOld(max(r.Created, r.ID.Nominal)) })
+	if err := p.watch(ctx, slices.Concat(open, some, absent), &repairs); err != nil {
+		return repairs, err
+	}
 	for tenant, mine := range dispatch.ByTenant(absent) {
 		tally, err := p.Dispatch.Requests(ctx, tenant, p.shard.Epoch, p.bounds, mine)
 		repairs.Claimed += tally.Claimed
@@ -162,82 +171,116 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 			return repairs, err
 		}
 	}
-	open = append(open, some...)
-	checks := make([]timer.Timer, len(open))
-	for i, r := range open {
+	return repairs, nil
+}
+
+func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
+	checks := make([]timer.Timer, len(runs))
+	for i, r := range runs {
 		checks[i] = dispatch.Wakeup(r, p.bounds.Horizon)
 	}
-	repairs.Watched = len(checks)
-	return repairs, p.Dispatch.Arm(ctx, checks...)
+	repairs.Watched += len(checks)
+	return p.Dispatch.Arm(ctx, checks...)
 }
 
-// inspectTimer gives the timer where it must be handled again, and the unended runs at its fires.
-func (p *pass) inspectTimer(ctx context.Context, t timer.Timer, j job.Job) (*dispatch.FireTimer, []run.Run, error) {
-	ft, ok, err := p.inForce(ctx, t, j)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !ok {
-		// The generation has no say any more, but what it claimed may stand.
-		edition, err := p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
-		if errors.Is(err, job.ErrNotFound) || err == nil && edition.Schedule == nil {
-			return nil, nil, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		_, open, err := p.inspect(ctx, dispatch.FireTimer{Timer: t, Edition: edition, Until: dispatch.Forever})
-		return nil, open, err
-	}
-	missing, open, err := p.inspect(ctx, ft)
-	if err != nil || !missing {
-		return nil, open, err
-	}
-	return &ft, open, nil
+// tooOld tells whether a run of that time may have ended and been cleaned up since, so that its absence shows nothing: after an
+// outage longer than the shortest retention a sweep must not take it for lost and run it again.
+func (p *pass) tooOld(at int64) bool {
+	return at < p.bounds.Now-(job.MinRetention-time.Hour).Milliseconds()
 }
 
-// inspect looks at the runs of all fires that a timer stands for. It is missing something where a fire has no run, or where all
-// it has are another generation's: then nothing shows that this one's successor was ever armed.
-func (p *pass) inspect(ctx context.Context, ft dispatch.FireTimer) (missing bool, open []run.Run, err error) {
-	t := ft.Timer
-	foreign := false
-	for from := t.Nominal; from <= min(t.To, ft.Until); {
-		fires, err := dispatch.FiresBetween(ft.Edition.Schedule, from, min(t.To, ft.Until), pageSize)
-		if err != nil {
-			return false, nil, err
+// look is a fire timer on its way through a second look at all fires that it stands for.
+type look struct {
+	dispatch.FireTimer
+	inForce bool
+	from    int64     // the next fire to be looked at lies here or after it
+	through int64     // up to here a decision has skipped
+	missing []run.Run // fires without a run
+	foreign bool      // a fire holds another generation's run: nothing shows that this one's successor was ever armed
+	open    []run.Run // unended
+}
+
+// looks joins fire timers with their definitions, those of generations too that have no say any more: what they claimed may
+// stand.
+func (p *pass) looks(ctx context.Context, timers []timer.Timer, jobs map[string]job.Job) ([]*look, error) {
+	var looks []*look
+	for _, t := range timers {
+		ft, ok, err := p.inForce(ctx, t, jobs[t.Job])
+		if err == nil && !ok {
+			ft = dispatch.FireTimer{Timer: t, Until: dispatch.Forever}
+			ft.Edition, err = p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 		}
-		runs := make([]run.Run, len(fires))
-		for i, f := range fires {
-			runs[i] = run.Run{ID: run.FireID(t.Job, f), Tenant: t.Tenant}
+		switch {
+		case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), err == nil && ft.Edition.Schedule == nil:
+		case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+			p.Log.Error("a job is unreadable and not swept", "tenant", t.Tenant, "job", t.Job, "error", err)
+		case err != nil:
+			return nil, err
+		default:
+			looks = append(looks, &look{FireTimer: ft, inForce: ok, from: t.Nominal})
+		}
+	}
+	return looks, nil
+}
+
+// lookAll reads the runs of all timers' fires, in as few reads as there are pages of them.
+func (p *pass) lookAll(ctx context.Context, looks []*look) error {
+	for open := looks; len(open) > 0; {
+		var runs []run.Run
+		counts := make([]int, len(open))
+		for i, l := range open {
+			upTo := min(l.Timer.To, l.Until)
+			fires, err := dispatch.FiresBetween(l.Edition.Schedule, l.from, upTo, pageSize)
+			if err != nil {
+				return err
+			}
+			for _, f := range fires {
+				runs = append(runs, run.Run{ID: run.FireID(l.Timer.Job, f), Tenant: l.Timer.Tenant})
+			}
+			counts[i] = len(fires)
+			l.from = dispatch.Forever
+			if len(fires) == pageSize {
+				l.from = fires[pageSize-1] + 1
+			}
 		}
 		standing, err := p.readOpen(ctx, runs)
 		if err != nil {
-			return false, nil, err
+			return err
 		}
-		if len(fires) == 0 {
-			break
-		}
-		from = fires[len(fires)-1] + 1
-		through := int64(0)
-		for _, r := range standing {
-			switch {
-			case r.ID.Nominal <= through: // dropped by the decision before it
-			case r.Version == 0, r.State == run.Fenced && r.Generation <= t.Generation, r.State == run.Queued && r.Generation < t.Generation:
-				missing = true
-			case r.State == run.Fenced:
-			default:
-				foreign = foreign || r.Generation != t.Generation
-				if r.Through > through {
-					through = r.Through
-				}
-				if !r.State.Ended() {
-					open = append(open, r)
-				}
+		var further []*look
+		for i, l := range open {
+			for _, r := range standing[:counts[i]] {
+				l.see(r, p)
+			}
+			standing = standing[counts[i]:]
+			if l.from != dispatch.Forever {
+				l.from = max(l.from, l.through+1)
+				further = append(further, l)
 			}
 		}
-		from = max(from, through+1)
+		open = further
 	}
-	return missing || foreign, open, nil
+	return nil
+}
+
+// see judges what stands at one fire.
+func (l *look) see(r run.Run, p *pass) {
+	generation := l.Timer.Generation
+	switch {
+	case r.ID.Nominal <= l.through: // dropped by the decision before it
+	case r.Version == 0 && p.tooOld(r.ID.Nominal):
+		p.Log.Warn("a fire too old to tell whether it ran is left alone", "tenant", r.Tenant, "run", r.ID.String())
+	case r.Version == 0, r.State == run.Fenced && r.Generation <= generation,
+		r.State == run.Queued && r.Attempt == 0 && r.Generation < generation:
+		l.missing = append(l.missing, r)
+	case r.State == run.Fenced: // a newer edit has ended the generation before it
+	default:
+		l.foreign = l.foreign || r.Generation != generation
+		l.through = max(l.through, r.Through)
+		if !r.State.Ended() {
+			l.open = append(l.open, r)
+		}
+	}
 }
 
 // readOpen reads runs, the cheap way first: an ended run stays ended, so a stale read of it is as good. What is not ended by

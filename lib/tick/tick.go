@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +40,9 @@ type Config struct {
 type Ticker struct {
 	Config
 	store store.Store
+
+	mu       sync.Mutex
+	progress map[int][]int64 // by shard: up to where this process has handled each bucket, Unix ms
 }
 
 // New checks the configuration.
@@ -57,7 +62,7 @@ func New(cfg Config) (*Ticker, error) {
 	if cfg.Parallel == 0 {
 		cfg.Parallel = 8
 	}
-	return &Ticker{Config: cfg, store: cfg.Dispatch.Store}, nil
+	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, progress: map[int][]int64{}}, nil
 }
 
 // Report is what a tick did.
@@ -104,27 +109,19 @@ func (t *Ticker) pass(ctx context.Context, n int, report *Report) error {
 	report.Passes++
 	p := &pass{Ticker: t, shard: s, left: t.Work, report: report,
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: s.Horizon + resumeAfter.Milliseconds()}}
-	covered, err := p.due(ctx, s.Watermark, s.Horizon)
-	if err != nil {
-		return err
+	dueErr := p.due(ctx, s.Watermark, s.Horizon)
+	report.Behind = report.Behind || dueErr == nil && p.shard.Watermark < s.Horizon
+	if report.Oldest == 0 || p.shard.Watermark < report.Oldest {
+		report.Oldest = p.shard.Watermark
 	}
-	report.Behind = report.Behind || covered < s.Horizon
-	if covered > s.Watermark {
-		// Durable before: every claim and check timer up to here; sent: every claim. So the watermark may pass them. A crash
-		// before this write makes the next pass read them again.
-		p.shard.Watermark = covered
-		if err := p.save(ctx); err != nil {
-			return err
-		}
+	if errors.Is(dueErr, errHeld) {
+		return dueErr
 	}
-	if report.Oldest == 0 || covered < report.Oldest {
-		report.Oldest = covered
-	}
-	err = p.sweeps(ctx)
+	sweepErr := p.sweeps(ctx)
 	if swept := p.shard.Oldest(); report.Swept == 0 || swept < report.Swept {
 		report.Swept = swept
 	}
-	return err
+	return errors.Join(dueErr, sweepErr)
 }
 
 // count adds a tick to the metrics.
@@ -217,20 +214,78 @@ type pass struct {
 
 func (p *pass) save(ctx context.Context) error { return p.write(ctx, &p.shard) }
 
-// due handles the timers that wake in (from, to], a minute at a time, oldest first, and gives up to where it came.
-func (p *pass) due(ctx context.Context, from, to int64) (covered int64, err error) {
-	covered = from
-	for minute := timer.Minute(from + 1); minute <= timer.Minute(to); minute++ {
-		if p.left <= 0 {
-			return covered, nil
+// saveEvery is how much work a pass does at the most before it writes how far it came, at the end of a minute.
+const saveEvery = 2000
+
+// due handles the timers that wake in (from, to], a minute at a time, oldest first. A bucket that fails holds the watermark
+// where it is, and is left alone for the rest of the pass; the others go on, and what this process has done of them it does
+// not do again in its next pass.
+func (p *pass) due(ctx context.Context, from, to int64) error {
+	reached := p.reached(p.shard.Number, from)
+	var errs []error
+	saved := p.left
+	for minute := timer.Minute(slices.Min(reached) + 1); minute <= timer.Minute(to) && p.left > 0; minute++ {
+		hi := min(to, minute*60_000+59_999)
+		failed := p.buckets(ctx, minute, reached, hi, (*pass).wake)
+		for i, err := range failed {
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+				reached[i] = -reached[i] // negative until the end of the pass: it failed there
+			case reached[i] >= 0 && reached[i] < hi:
+				reached[i] = hi
+			}
 		}
-		lo, hi := max(from+1, minute*60_000), min(to, minute*60_000+59_999)
-		if err := p.buckets(ctx, minute, lo, hi, (*pass).wake); err != nil {
-			return covered, err
+		if saved-p.left >= saveEvery {
+			if err := p.advance(ctx, reached); err != nil {
+				return err
+			}
+			saved = p.left
 		}
-		covered = hi
 	}
-	return covered, nil
+	return errors.Join(append(errs, p.advance(ctx, reached))...)
+}
+
+// advance writes the watermark, where all buckets have come to, and renews the lease.
+//
+// Durable before: every claim and check timer up to here; sent: every claim. So the watermark may pass them. A crash before
+// this write makes the next pass read them again.
+func (p *pass) advance(ctx context.Context, reached []int64) error {
+	whole := make([]int64, len(reached))
+	for i, r := range reached {
+		whole[i] = max(r, -r)
+	}
+	p.remember(p.shard.Number, whole)
+	covered := slices.Min(whole)
+	if covered <= p.shard.Watermark {
+		return nil
+	}
+	p.shard.Watermark = covered
+	if now, err := p.Dispatch.Clock(); err == nil {
+		p.shard.Lease = now + p.Lease.Milliseconds()
+	}
+	return p.save(ctx)
+}
+
+// reached is how far each bucket of a shard has been handled, by the watermark or by this process before.
+func (t *Ticker) reached(shard int, watermark int64) []int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, end := t.Dispatch.Layout.BucketsOf(shard)
+	reached := make([]int64, end-first)
+	for i := range reached {
+		reached[i] = watermark
+		if known := t.progress[shard]; known != nil {
+			reached[i] = max(watermark, known[i])
+		}
+	}
+	return reached
+}
+
+func (t *Ticker) remember(shard int, reached []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.progress[shard] = reached
 }
 
 // page is one page of a bucket, taken apart by kind.
@@ -245,19 +300,21 @@ type page struct {
 // handler does with a page what its pass is for.
 type handler func(*pass, context.Context, page) (Report, error)
 
-// buckets reads the timers of all buckets of the shard that wake in [lo, hi] of a minute, several buckets at once, and
-// hands them on a page at a time. Errors of one bucket leave the others to be done.
-func (p *pass) buckets(ctx context.Context, minute, lo, hi int64, handle handler) error {
-	first, end := p.Dispatch.Layout.BucketsOf(p.shard.Number)
-	reports := make([]Report, end-first)
-	work := make([]int, end-first)
-	errs := make([]error, end-first)
+// buckets reads the timers of the shard's buckets that wake in a minute up to hi, each from behind where it has been handled to
+// (a negative one is left out), several at once, and hands them on a page at a time. It gives one error a bucket.
+func (p *pass) buckets(ctx context.Context, minute int64, reached []int64, hi int64, handle handler) []error {
+	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	reports := make([]Report, len(reached))
+	work := make([]int, len(reached))
+	errs := make([]error, len(reached))
 	var group errgroup.Group
 	group.SetLimit(p.Parallel)
-	for bucket := first; bucket < end; bucket++ {
-		i := bucket - first
+	for i, done := range reached {
+		if done < 0 || done >= hi {
+			continue
+		}
 		group.Go(func() error {
-			reports[i], work[i], errs[i] = p.bucket(ctx, minute, bucket, lo, hi, handle)
+			reports[i], work[i], errs[i] = p.bucket(ctx, minute, first+i, max(done+1, minute*60_000), hi, handle)
 			return nil
 		})
 	}
@@ -267,7 +324,13 @@ func (p *pass) buckets(ctx context.Context, minute, lo, hi int64, handle handler
 		p.report.Repairs.Add(reports[i].Repairs)
 		p.left -= work[i]
 	}
-	return errors.Join(errs...)
+	return errs
+}
+
+// whole reads a minute in all buckets, wherever the ticks have come.
+func (p *pass) whole(ctx context.Context, minute int64, handle handler) error {
+	first, end := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	return errors.Join(p.buckets(ctx, minute, make([]int64, end-first), minute*60_000+59_999, handle)...)
 }
 
 // pageSize bounds the memory of a bucket's reading, and with it that of a pass.

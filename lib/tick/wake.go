@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -22,14 +23,22 @@ func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally,
 			return tally, err
 		}
 		work := make([]dispatch.FireTimer, 0, len(mine))
+		var late []timer.Timer
 		for _, t := range mine {
 			ft, ok, err := p.inForce(ctx, t, jobs[t.Job])
-			if err != nil {
+			switch {
+			case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+				p.Log.Error("a job is unreadable; its fire waits", "tenant", tenant, "job", t.Job, "error", err)
+				p.Metrics.Unreadable.Inc()
+				late = append(late, timer.NewFire(tenant, t.Job, t.Generation, t.Nominal, p.bounds.Later()))
+			case err != nil:
 				return tally, err
-			}
-			if ok {
+			case ok:
 				work = append(work, ft)
 			}
+		}
+		if err := p.Dispatch.Arm(ctx, late...); err != nil {
+			return tally, err
 		}
 		one, err := p.Dispatch.Fires(ctx, p.shard.Epoch, p.bounds, work)
 		tally.Add(one)
@@ -44,25 +53,28 @@ func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally,
 func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.FireTimer, bool, error) {
 	until := dispatch.Forever
 	var edition *job.Edition
-	var err error
-	if t.Generation == j.Generation {
-		if !j.Active() {
-			return dispatch.FireTimer{}, false, nil
-		}
+	err := j.Broken
+	switch {
+	case err != nil:
+	case t.Generation == j.Generation && !j.Active():
+		return dispatch.FireTimer{}, false, nil
+	case t.Generation == j.Generation:
 		edition, err = p.Dispatch.Book.Newest(j)
-	} else {
-		var known bool
-		if until, known = j.Until(t.Generation); !known || t.Nominal > until {
-			return dispatch.FireTimer{}, false, nil
+	default:
+		if until, err = p.Dispatch.Book.Until(ctx, j, t.Generation); err == nil && t.Nominal <= until {
+			edition, err = p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 		}
-		edition, err = p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 	}
-	if errors.Is(err, job.ErrNotFound) {
+	switch {
+	case errors.Is(err, job.ErrNotFound):
 		p.Log.Error("the definition of a past generation is gone", "tenant", t.Tenant, "job", t.Job, "generation", t.Generation)
 		return dispatch.FireTimer{}, false, nil
-	}
-	if err != nil {
+	case errors.Is(err, job.ErrSchedule):
+		return dispatch.FireTimer{}, false, p.Dispatch.Park(ctx, t, err)
+	case err != nil:
 		return dispatch.FireTimer{}, false, err
+	case edition == nil: // the fire came after the edit that ended its generation
+		return dispatch.FireTimer{}, false, nil
 	}
 	return dispatch.FireTimer{Timer: t, Edition: edition, Until: until}, edition.Schedule != nil, nil
 }

@@ -3,6 +3,7 @@ package timer
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -10,6 +11,10 @@ import (
 
 // Sweeps is how many times each minute is looked at again, each later than the one before.
 const Sweeps = 3
+
+// Lags is how long after a minute's end each sweep looks at it again. The longest is beyond the time in which a write may
+// still land (ten minutes) and any clock skew, so nothing can come into a minute after it was swept last.
+var Lags = [Sweeps]time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour}
 
 // Shard is the progress of the ticks over a range of buckets. All times are Unix ms.
 //

@@ -30,6 +30,7 @@ const (
 // Timer is a durable wake-up. Its Wake places it in a minute's bucket; Nominal is the time that it stands for.
 type Timer struct {
 	Wake       int64 // Unix ms, in the key
+	Nominal    int64 // Unix ms, in the key: of a Fire the first that it stands for, else of the run
 	Kind       Kind
 	Tenant     string
 	Job        string // of a Fire
@@ -41,25 +42,24 @@ type Timer struct {
 }
 
 type body struct {
-	Nominal int64    `cbor:"1,keyasint,omitempty"` // of a Fire, Unix ms: the first fire it stands for
-	To      int64    `cbor:"2,keyasint,omitempty"` // of a Fire, Unix ms: the last; grows only
-	Create  *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
-	Direct  bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
+	To     int64    `cbor:"2,keyasint,omitempty"` // of a Fire, Unix ms: the last; grows only
+	Create *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
+	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
 }
 
 // NewFire is the timer of a job's fire at nominal, to wake at wake.
 func NewFire(tenant, name string, generation, nominal, wake int64) Timer {
-	return Timer{Wake: wake, Kind: Fire, Tenant: tenant, Job: name, Generation: generation, body: body{Nominal: nominal, To: nominal}}
+	return Timer{Wake: wake, Kind: Fire, Tenant: tenant, Job: name, Generation: generation, Nominal: nominal, body: body{To: nominal}}
 }
 
 // NewRequest is the timer of a run on demand.
 func NewRequest(r run.Run, wake int64, direct bool) Timer {
-	return Timer{Wake: wake, Kind: Request, Tenant: r.Tenant, Run: r.ID, body: body{Nominal: r.ID.Nominal, Create: &r, Direct: direct}}
+	return Timer{Wake: wake, Kind: Request, Tenant: r.Tenant, Run: r.ID, Nominal: r.ID.Nominal, body: body{Create: &r, Direct: direct}}
 }
 
 // NewCheck is a timer that looks after a run at wake.
 func NewCheck(tenant string, id run.ID, wake int64) Timer {
-	return Timer{Wake: wake, Kind: Check, Tenant: tenant, Run: id, body: body{Nominal: id.Nominal}}
+	return Timer{Wake: wake, Kind: Check, Tenant: tenant, Run: id, Nominal: id.Nominal}
 }
 
 // keep is how long after its wake-up a timer stays before it may be cleaned up. Cleaning up by expiry costs nothing where
@@ -96,7 +96,7 @@ func (t Timer) Key() store.Key {
 	}
 	return store.Key{
 		Partition: Partition(Minute(t.Wake), t.Bucket()),
-		Sort:      fmt.Sprintf("%015d#%c#%s#%s#%d", t.Wake, t.Kind, t.Tenant, id, t.Generation),
+		Sort:      fmt.Sprintf("%015d#%c#%s#%s#%d#%d", t.Wake, t.Kind, t.Tenant, id, t.Generation, t.Nominal),
 	}
 }
 
@@ -114,7 +114,7 @@ func SortFrom(ms int64) string { return fmt.Sprintf("%015d", ms) }
 // FromItem reads a timer.
 func FromItem(item store.Item) (Timer, error) {
 	parts := strings.Split(item.Sort, "#")
-	if len(parts) != 5 || len(parts[1]) != 1 {
+	if len(parts) != 6 || len(parts[1]) != 1 {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
 	}
 	t := Timer{Kind: Kind(parts[1][0]), Tenant: parts[2], Version: item.Version}
@@ -124,6 +124,9 @@ func FromItem(item store.Item) (Timer, error) {
 	}
 	generation, err := strconv.ParseInt(parts[4], 10, 64)
 	if err != nil {
+		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
+	}
+	if t.Nominal, err = strconv.ParseInt(parts[5], 10, 64); err != nil {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
 	}
 	switch t.Kind {
