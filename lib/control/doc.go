@@ -16,7 +16,7 @@
 // or not the other process lives.
 //
 // A crash between the halves leaves a new definition that nobody was told of, and perhaps claims of the old one up to the
-// horizon. A PUT of the same definition changes nothing and settles it.
+// horizon. The same edit again changes nothing and settles it; so does a DELETE before it says that there is no such job.
 //
 // # Requests (P1, P9)
 //
@@ -27,7 +27,7 @@
 // # Reopening
 //
 // The run as queued, its check timer, and the end of its dead letter are one Write. The send after it may fail: the check
-// sends.
+// sends. A run on demand that was cancelled ahead of its time is scheduled again instead, and binds when that comes.
 //
 // # What is bounded
 //

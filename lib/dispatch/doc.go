@@ -32,8 +32,8 @@
 // A fire found more than job.MissedAfter late is missed, and the job's policy decides (plan.go). The decision is a skipped
 // run at the first missed fire, put where a claim could go: one decision gets there, and all others adopt it. Fires up to
 // the horizon of the tick that decided are then claimed however late, since that tick may have claimed some of them. A run
-// at the head means that a tick was here in time, and may have stopped among its claims; these end MissedAfter, a look-ahead
-// and MaxSkew behind the head. Beyond, it is decided anew.
+// at the head means that a tick was here in time, and may have stopped among its claims; these end a look-ahead and MaxSkew
+// after that run was made. Beyond, it is decided anew.
 //
 // # Time
 //

@@ -28,11 +28,12 @@
 // # When a step fails
 //
 //   - After 1: nothing is owed. A horizon that nobody worked up to is a promise not to look further, no more.
-//   - In 2 or 3: the watermark stays; the next pass reads the same timers again.
+//   - In 2 or 3: the watermark stays where the bucket failed, and with it the sweeps; the other buckets go on. What this
+//     process has done of them it remembers, and does not do again; another process does, harmlessly.
 //   - In 4, by conflict: another tick has taken the shard. It does the same work again.
 //   - In 5: the cursor stays, and the minute is swept again.
-//   - A timer that cannot be read is told of and passed over. One of a newer format stops the cursor, since this build
-//     cannot know what it would lose.
+//   - A timer that cannot be read is told of and passed over. One of a newer format holds its bucket and so the watermark,
+//     since this build cannot know what it would lose. A job that cannot be read has its fire put off.
 //   - A tick that is stopped anywhere and wakes: its claims lie below its published horizon, and edits have fenced there;
 //     its cursor's write conflicts.
 //

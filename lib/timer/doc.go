@@ -9,9 +9,9 @@
 // in the order of time. Wake says when to look; Nominal, what the timer stands for. They differ where something is put off:
 // a timer may only be put into a bucket that the ticks have yet to read, or that a sweep will.
 //
-// The key holds kind, tenant, job or run, and generation. Two who arm the same timer meet at one key, and the second finds
-// it armed. So NextCheck counts from the run's nominal time and not from the present: all chains of checks over one run
-// become one.
+// The key holds kind, tenant, job or run, generation and nominal time. Two who arm the same timer meet at one key, and the
+// second finds it armed. So NextCheck counts from the run's nominal time and not from the present: all chains of checks over
+// one run become one.
 //
 // # The shard
 //

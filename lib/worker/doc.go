@@ -26,7 +26,8 @@
 //   - The target fails: a *target.Failure is a verdict on the job. Any other error is none; the attempt crashed or was
 //     handed back.
 //   - The log or the result cannot be kept: noted, and the end is written all the same.
-//   - END cannot be written: the message comes again after the lease, and counts a crash.
+//   - END cannot be written: tried until the store is back, at most for MessageLife. A worker that is being stopped gives
+//     up; then the lease runs out, and that counts a crash.
 //   - The message cannot be deleted: it comes again, finds the end, and is dropped.
 //
 // A message older than MessageLife starts nothing, so that none outlives its run. One of a newer format goes to another
