@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is belfry itself when it is told so: signals and exit codes need a process.
+func TestMain(m *testing.M) {
+	if os.Getenv("BELFRY_TEST_PROCESS") != "" {
+		main()
+	}
+	os.Unsetenv("BELFRY_ADDRESS")
+	os.Exit(m.Run())
+}
+
+// outcome is what a command left.
+type outcome struct {
+	code        int
+	out, errors string
+}
+
+func belfry(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
+	return outcome{code, out.String(), errs.String()}
+}
+
+// dev starts a server in this process and gives its address; it ends with the test.
+func dev(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	reader, writer := io.Pipe()
+	var log bytes.Buffer
+	done := make(chan int, 1)
+	args = append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0", "--grace", "5s"}, args...)
+	go func() {
+		done <- run(ctx, args, strings.NewReader(""), writer, &log)
+		writer.Close()
+	}()
+	var started struct{ Address, Data string }
+	if err := json.NewDecoder(reader).Decode(&started); err != nil {
+		stop()
+		<-done
+		t.Fatalf("dev did not start: %v\n%s", err, log.String())
+	}
+	go io.Copy(io.Discard, reader)
+	t.Cleanup(func() {
+		stop()
+		if code := <-done; code != 0 {
+			t.Errorf("dev ended with %d\n%s", code, log.String())
+		}
+	})
+	return started.Address
+}
+
+// eventually tries until ok, or fails the test with what it saw last.
+func eventually(t *testing.T, what string, try func() (ok bool, saw string)) {
+	t.Helper()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	saw := ""
+	for range 500 {
+		var ok bool
+		if ok, saw = try(); ok {
+			return
+		}
+		<-poll.C
+	}
+	t.Fatalf("%s: not in 10 s; last seen:\n%s", what, saw)
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		args  []string
+		code  int
+		says  string // on stderr
+		shows string // on stdout
+	}{
+		{"help", []string{"--help"}, 0, "", "belfry dev --allow-exec"},
+		{"help of a command", []string{"job", "apply", "--help"}, 0, "", "belfry job apply -f job.json"},
+		{"nothing", nil, 2, "want a command", ""},
+		{"a noun alone", []string{"job"}, 2, "apply, delete, get, list, pause, resume, trigger", ""},
+		{"no such command", []string{"jobs"}, 2, `"belfry jobs"`, ""},
+		{"no such verb", []string{"job", "frobnicate"}, 2, `"belfry job frobnicate"`, ""},
+		{"no such flag", []string{"job", "list", "--frobnicate"}, 2, "--frobnicate", ""},
+		{"no name", []string{"job", "get"}, 2, "1 arg", ""},
+		{"bad form", []string{"version", "-o", "xml"}, 2, "json or table", ""},
+		{"bad address", []string{"job", "list", "--address", "nowhere"}, 2, "http://127.0.0.1:7340", ""},
+		{"bad time", []string{"run", "list", "--from", "yesterday"}, 2, "2026-11-21T09:00:00Z", ""},
+		{"no server", []string{"job", "list", "--address", "http://127.0.0.1:1"}, 1, "belfry dev", ""},
+		{"no file", []string{"job", "apply", "-f", "/does/not/exist"}, 1, "/does/not/exist", ""},
+		{"apply without a file", []string{"job", "apply"}, 2, "-f FILE", ""},
+		{"redrive of nothing", []string{"dead-letter", "redrive"}, 2, "--all", ""},
+		{"redrive of everything and something", []string{"dead-letter", "redrive", "x", "--all"}, 2, "exclude", ""},
+		{"listen on nothing", []string{"dev", "--listen", "7340"}, 2, "HOST:PORT", ""},
+		{"serve without a folder", []string{"serve", "--data", ""}, 2, "--data", ""},
+		{"bad expression", []string{"cron", "next", "0 25 * * *"}, 1, "hour", ""},
+		{"bad zone", []string{"cron", "next", "@daily", "--timezone", "Mars/Base"}, 1, "Mars/Base", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := belfry(t, "", c.args...)
+			if got.code != c.code || !strings.Contains(got.errors, c.says) || !strings.Contains(got.out, c.shows) {
+				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q, %q", got.code, got.out, got.errors, c.code, c.shows, c.says)
+			}
+			if c.code != 0 && !strings.HasPrefix(got.errors, "belfry: ") {
+				t.Errorf("stderr %q does not say who speaks", got.errors)
+			}
+		})
+	}
+}
+
+func TestCronWorksWithoutAServer(t *testing.T) {
+	got := belfry(t, "", "cron", "next", "30 9 * * 1-5", "--timezone", "Europe/Berlin", "--from", "2026-03-26T12:00:00Z", "-n", "3")
+	want := "2026-03-27T09:30:00+01:00\n2026-03-30T09:30:00+02:00\n2026-03-31T09:30:00+02:00\n"
+	if got.code != 0 || got.out != want {
+		t.Errorf("got %d %q %q, want %q", got.code, got.out, got.errors, want)
+	}
+	got = belfry(t, "", "cron", "next", "0 0 29 2 *", "--from", "2097-01-01T00:00:00Z", "-n", "1")
+	if got.out != "2104-02-29T00:00:00Z\n" {
+		t.Errorf("got %q", got.out)
+	}
+	got = belfry(t, "", "cron", "describe", "30 9 * * 1-5", "--timezone", "Europe/Berlin")
+	if got.out != "At 09:30, Monday to Friday, Europe/Berlin\n" {
+		t.Errorf("got %q", got.out)
+	}
+	var preview struct{ Next []time.Time }
+	if err := json.Unmarshal([]byte(belfry(t, "", "cron", "next", "@hourly", "-n", "4", "-o", "json").out), &preview); err != nil || len(preview.Next) != 4 {
+		t.Errorf("got %v, %v", preview, err)
+	}
+}
+
+func TestVersionNamesEveryPart(t *testing.T) {
+	var b build
+	if err := json.Unmarshal([]byte(belfry(t, "", "version", "-o", "json").out), &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || b.Platform == "" || len(b.TZData) < 5 {
+		t.Errorf("got %+v", b)
+	}
+	if text := belfry(t, "", "version").out; !strings.Contains(text, b.TZData) || !strings.Contains(text, b.Go) {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestFoldersAndPortsInUseAreOneClearLine(t *testing.T) {
+	data := t.TempDir()
+	address := strings.TrimPrefix(dev(t, "--data", data), "http://")
+	for name, args := range map[string][]string{
+		"in use by another Belfry; stop it, or choose another with --data":         {"dev", "--data", data, "--listen", "127.0.0.1:0"},
+		"is in use, perhaps by another Belfry; choose another with --listen":       {"dev", "--data", t.TempDir(), "--listen", address},
+		"data folder " + data + " is in use by another Belfry; stop it, or choose": {"store", "show", "--data", data, "shard#00/"},
+	} {
+		got := belfry(t, "", args...)
+		if got.code != 1 || !strings.Contains(got.errors, name) || strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("%v: code %d, stderr %q, want one line with %q", args, got.code, got.errors, name)
+		}
+	}
+}
+
+// lines takes what a process writes, and can be read meanwhile.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// startProcess starts belfry as a process of its own and waits until it is ready.
+func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log lines
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	var started struct{ Address string }
+	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&started); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, started.Address, &log
+}
+
+func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.T) {
+	busy := func(data, flag string) (*exec.Cmd, *lines) {
+		cmd, address, log := startProcess(t, "--data", data, "--allow-exec", "--grace", "60s")
+		job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "trap '' TERM; touch '` + flag + `'; while [ -e '` + flag + `' ]; do sleep 0.02; done; echo done"]}}, "timeout": "10m"}`
+		if got := belfry(t, job, "job", "apply", "busy", "-f", "-", "--address", address); got.code != 0 {
+			t.Fatal(got.errors)
+		}
+		if got := belfry(t, "", "job", "trigger", "busy", "--address", address); got.code != 0 {
+			t.Fatal(got.errors)
+		}
+		eventually(t, "the command runs", func() (bool, string) { _, err := os.Stat(flag); return err == nil, log.String() })
+		return cmd, log
+	}
+
+	data, flag := t.TempDir(), filepath.Join(t.TempDir(), "running")
+	cmd, log := busy(data, flag)
+	began := time.Now()
+	cmd.Process.Signal(syscall.SIGTERM)
+	eventually(t, "it says that it stops", func() (bool, string) { return strings.Contains(log.String(), "stopping"), log.String() })
+	if got := belfry(t, "", "store", "show", "--data", data, "--job", "busy"); !strings.Contains(got.errors, "in use") {
+		t.Errorf("the folder while it drains: %d %s", got.code, got.errors)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	err := cmd.Wait()
+	if took := time.Since(began); took > 20*time.Second || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "ended at once") {
+		t.Errorf("two signals: ended after %s with %v, want at once with code 1\n%s", took, err, log.String())
+	}
+	os.Remove(flag) // what it started goes on without it, up to here
+
+	data, flag = t.TempDir(), filepath.Join(t.TempDir(), "running")
+	cmd, log = busy(data, flag)
+	cmd.Process.Signal(syscall.SIGTERM)
+	os.Remove(flag) // the command ends within the grace
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("one signal: %v, want code 0\n%s", err, log.String())
+	}
+	if got := belfry(t, "", "store", "show", "--data", data, "--job", "busy"); got.code != 0 || !strings.Contains(got.out, `"partition": "job#default#`) {
+		t.Errorf("the folder after a drain: %d %s %s", got.code, got.out, got.errors)
+	}
+}
