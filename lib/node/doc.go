@@ -11,8 +11,8 @@
 //   - Leases of another Name are void at once, since whoever held them is gone. So Name must be new at each start, and
 //     nobody else may have the store: the engine's lock on its folder sees to that.
 //   - A cancel reaches its worker at once.
-//   - What has expired may be cleaned up by the last sweep's cursor (Swept), and not by the clock: after a downtime, nothing
-//     that was not looked at is thrown away.
+//   - Swept says up to when every timer has been looked at for the last time, for an owner whose engine cleans up by it and
+//     not by the clock.
 //
 // # When a part fails
 //
