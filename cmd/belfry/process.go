@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/api"
@@ -48,7 +49,15 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	p.name = fmt.Sprintf("%s-%d-%x", host, os.Getpid(), uint32(newID()))
 	// The folder's lock is the store's, so the store comes first.
-	if p.store, err = openStore(s.data, log); err != nil {
+	// What has expired goes only behind the last sweep: after a long downtime nothing is cleaned up that no tick has read.
+	var running atomic.Pointer[node.Node]
+	swept := func() time.Time {
+		if n := running.Load(); n != nil {
+			return n.Swept()
+		}
+		return time.Unix(0, 0)
+	}
+	if p.store, err = openStore(s.data, log, swept); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -77,6 +86,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
 	}
+	running.Store(p.node)
 	shown, err := prometheus.Handler(registry, time.Now)
 	if err != nil {
 		return nil, err
@@ -136,11 +146,11 @@ func (p *process) workers(ctx context.Context) ([]wire.Worker, error) {
 
 func storeFolder(data string) string { return filepath.Join(data, "store") }
 
-func openStore(data string, log *slog.Logger) (*pebble.Store, error) {
+func openStore(data string, log *slog.Logger, now func() time.Time) (*pebble.Store, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	opened, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: log})
+	opened, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: log, Now: now})
 	if errors.Is(err, pebble.ErrLocked) {
 		return nil, fmt.Errorf("data folder %s is in use by another Belfry; stop it, or choose another with --data", data)
 	}

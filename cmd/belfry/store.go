@@ -79,7 +79,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 	if _, err := os.Stat(storeFolder(data)); err != nil {
 		return fmt.Errorf("there is no store in %s: %w", data, err)
 	}
-	opened, err := openStore(data, discardLog())
+	opened, err := openStore(data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // a look cleans nothing up
 	if err != nil {
 		return err
 	}

@@ -222,15 +222,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Swept is up to when every timer has been looked at for the last time; zero before the first tick. What expires before it
-// may be cleaned up: an unread timer lies behind it.
-func (n *Node) Swept() time.Time {
-	ms := n.swept.Load()
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}
+// Swept is up to when every timer has been looked at for the last time, 1970 before the first tick. What expires before it may
+// be cleaned up: an unread timer lies behind it.
+func (n *Node) Swept() time.Time { return time.UnixMilli(n.swept.Load()) }
 
 // Ready tells whether the node does its work: nil, or what is wrong.
 func (n *Node) Ready(ctx context.Context) error {
