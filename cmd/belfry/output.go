@@ -44,6 +44,9 @@ func list[T any](c *cli, items iter.Seq2[T, error], most int, headings []string,
 
 // endWith ends a listing that broke off, so that what was printed can be read, and gives the error.
 func endWith(out *rows, err error) error {
+	if out.table != nil && out.count == 0 {
+		return err // headings over nothing would only hide it
+	}
 	if failed := out.end(); failed != nil {
 		return failed
 	}
