@@ -24,7 +24,7 @@ func (s *Service) Job(ctx context.Context, tenant, name string) (job.Job, error)
 
 // Jobs lists jobs by name. A page may be shorter than limit and still have a next one, where the filter leaves out many.
 func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor string, limit int) (jobs []job.Job, next string, err error) {
-	after, err := readCursor(cursor)
+	after, err := readCursor(cursor, func(name string) bool { return job.ValidName(name) == nil })
 	if err != nil {
 		return nil, "", err
 	}
@@ -50,9 +50,8 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 		after = item.Sort
 		j, err := job.FromItem(tenant, item.Sort, item)
 		if err != nil {
-			return false, err
-		}
-		if !j.Deleted && f.matches(j) {
+			s.unreadable(tenant, item, err)
+		} else if !j.Deleted && f.matches(j) {
 			jobs = append(jobs, j)
 		}
 		return true, nil

@@ -102,15 +102,30 @@ func cursorAfter(last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("1" + last))
 }
 
-func readCursor(cursor string) (after string, err error) {
+// readCursor gives where to go on. valid tells whether a listing of this kind could have ended there: a cursor of another one,
+// or one that was made up, is refused.
+func readCursor(cursor string, valid func(after string) bool) (after string, err error) {
 	if cursor == "" {
 		return "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) < 2 || raw[0] != '1' {
+	if err != nil || len(raw) < 2 || raw[0] != '1' || !valid(string(raw[1:])) {
 		return "", fmt.Errorf("%.60q: %w", cursor, store.ErrBadCursor)
 	}
 	return string(raw[1:]), nil
+}
+
+// earlier is the lower one of two exclusive bounds, "" being none.
+func earlier(a, b string) string {
+	if a == "" || b != "" && b < a {
+		return b
+	}
+	return a
+}
+
+// unreadable tells of a record that a listing leaves out: one that is broken, or of a newer version, must not hide the others.
+func (s *Service) unreadable(tenant string, item store.Item, err error) {
+	s.Log.Error("a record is unreadable and left out of a listing", "tenant", tenant, "key", item.Key.String(), "error", err)
 }
 
 func pageLimit(limit int) int {

@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -37,7 +39,7 @@ const maxJobsMerged = 2000
 // Runs lists runs, newest nominal time first. The history of a job is found by its name; without one, the histories of all the
 // tenant's jobs are merged, at one query a job and partition, which is refused for tenants of very many jobs.
 func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
-	after, err := readCursor(cursor)
+	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
 	if err != nil {
 		return nil, "", err
 	}
@@ -68,7 +70,8 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 		last = id.String()
 		r, _, err := run.FromItem(tenant, id, item)
 		if err != nil {
-			return false, err
+			s.unreadable(tenant, item, err)
+			return true, nil
 		}
 		if r.State != run.Fenced && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
 			runs = append(runs, r)
@@ -105,6 +108,7 @@ func historyRanges(tenant string, names []string, f RunFilter, after string, lim
 			if name < behind.Job {
 				end += "\x00" // of the same instant, those of jobs with a lower name are still to come
 			}
+			end = earlier(to, end)
 		}
 		for n := range run.Partitions {
 			ranges = append(ranges, store.Range{Partition: run.Partition(tenant, name, n), From: from, To: end, Backward: true,
@@ -177,6 +181,9 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 			return r, nil, refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", id, r.State)
 		}
 		next := r.Reopen(j.Generation, 0, reason)
+		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
+			return r, nil, err
+		}
 		if id.OnDemand() && id.Nominal > now {
 			next.State = run.Scheduled // it was cancelled ahead of its time: it binds when that comes
 		}
@@ -203,6 +210,28 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		s.Log.Warn("a reopened run waits for its check timer", "run", id.String(), "error", err)
 	}
 	return r, nil
+}
+
+// renewPayload keeps the payload of a run for as long as the run may need it from now on. One that is gone is left to the
+// attempt, which fails for good and says so.
+func (s *Service) renewPayload(ctx context.Context, j job.Job, r run.Run, now int64) (run.Ref, error) {
+	if r.Payload.Blob == "" {
+		return r.Payload, nil
+	}
+	data, err := s.Blobs.Get(ctx, r.Tenant, r.Payload.Blob)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return r.Payload, nil
+	}
+	if err != nil {
+		return run.Ref{}, fmt.Errorf("read the payload: %w", err)
+	}
+	expires := time.UnixMilli(now).Add(j.Def.Retention.Std() + keepPayload)
+	key, err := s.Blobs.Put(ctx, blob.Ref{Tenant: r.Tenant, Kind: blob.Payload, ID: r.ID.String(), Expires: expires}, data)
+	if err != nil {
+		return run.Ref{}, fmt.Errorf("keep the payload: %w", err)
+	}
+	r.Payload.Blob = key
+	return r.Payload, nil
 }
 
 // change writes a change of a run with what belongs to it, over whatever happens meanwhile.
@@ -263,7 +292,7 @@ func (s *Service) Logs(ctx context.Context, r run.Run) ([]byte, error) {
 
 // DeadLetters lists runs that failed for good or are dead, the newest end first.
 func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, cursor string, limit int) (letters []DeadLetter, next string, err error) {
-	after, err := readCursor(cursor)
+	after, err := readCursor(cursor, func(sort string) bool { _, _, err := run.ParseDeadSort(sort); return err == nil })
 	if err != nil {
 		return nil, "", err
 	}
@@ -275,9 +304,7 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 	if !f.To.IsZero() {
 		to = run.SortFrom(max(0, f.To.UnixMilli()))
 	}
-	if after != "" {
-		to = after
-	}
+	to = earlier(to, after)
 	ranges := make([]store.Range, run.DeadSpread)
 	for n := range ranges {
 		ranges[n] = store.Range{Partition: run.DeadPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.DeadSpread)}
@@ -292,7 +319,8 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 		after = item.Sort
 		letter, err := run.DeadLetterFromItem(item)
 		if err != nil {
-			return false, err
+			s.unreadable(tenant, item, err)
+			return true, nil
 		}
 		if (f.Job == "" || f.Job == letter.Run.Job) && strings.Contains(letter.Error, f.Error) {
 			letters = append(letters, DeadLetter{Run: letter.Run, State: letter.State, Ended: time.UnixMilli(letter.Ended).UTC(), Error: letter.Error})
@@ -305,9 +333,15 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 	return letters, next, nil
 }
 
+// slowest is the lowest rate of a redrive: one a day.
+const slowest = 1.0 / (24 * 60 * 60)
+
 // Redrive opens dead letters again, perSecond at the most (0: as fast as it goes). Each has its own outcome; the error is for
 // what ended the whole, and the outcomes so far are given with it.
 func (s *Service) Redrive(ctx context.Context, tenant string, ids []run.ID, perSecond float64) ([]Redriven, error) {
+	if perSecond != 0 && !(perSecond >= slowest) {
+		return nil, invalid.Field("per_second", fmt.Sprint(perSecond), fmt.Sprintf("a rate of at least %v", slowest))
+	}
 	var done []Redriven
 	for i, id := range ids {
 		if i > 0 && perSecond > 0 {

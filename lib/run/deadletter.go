@@ -54,13 +54,19 @@ func DeadLetterFromItem(item store.Item) (DeadLetter, error) {
 	if err := record.Decode(item.Value, &letter); err != nil {
 		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, err)
 	}
-	ended, id, _ := strings.Cut(item.Sort, "#")
 	var err error
-	if letter.Ended, err = strconv.ParseInt(ended, 10, 64); err != nil {
-		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, record.ErrBroken)
-	}
-	if letter.Run, err = ParseID(id); err != nil {
+	if letter.Ended, letter.Run, err = ParseDeadSort(item.Sort); err != nil {
 		return DeadLetter{}, fmt.Errorf("dead letter %s: %w", item.Key, err)
 	}
 	return letter, nil
+}
+
+// ParseDeadSort reads the sort key of a dead letter: when its run ended, Unix ms, and which run it is.
+func ParseDeadSort(sort string) (ended int64, id ID, err error) {
+	digits, text, _ := strings.Cut(sort, "#")
+	if ended, err = strconv.ParseInt(digits, 10, 64); err != nil {
+		return 0, ID{}, fmt.Errorf("%q: %w", sort, record.ErrBroken)
+	}
+	id, err = ParseID(text)
+	return ended, id, err
 }

@@ -1,0 +1,271 @@
+package control_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+func asRefusal(err error, into **control.Refusal) bool { return errors.As(err, into) }
+
+// wantField checks that an error is about one field of the input.
+func wantField(t *testing.T, err error, field string) {
+	t.Helper()
+	if all := invalid.All(err); len(all) != 1 || all[0].Field != field || all[0].Want == "" {
+		t.Errorf("got %v, want an error about %s alone", err, field)
+	}
+}
+
+func (g *rig) names(tenant string, f control.JobFilter, limit int, between func(page int)) []string {
+	g.t.Helper()
+	var names []string
+	for page, cursor := 0, ""; ; page++ {
+		jobs, next, err := g.Jobs(g.t.Context(), tenant, f, cursor, limit)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		if len(jobs) > limit {
+			g.t.Fatalf("a page of %d, want at most %d", len(jobs), limit)
+		}
+		for _, j := range jobs {
+			names = append(names, j.Name)
+		}
+		if cursor = next; cursor == "" {
+			return names
+		}
+		if between != nil {
+			between(page)
+		}
+	}
+}
+
+func TestP12_JobsAreListedByNameAndTenant(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		var want []string
+		paused := true
+		for i := range 120 {
+			name := fmt.Sprintf("%s-%03d", []string{"a", "b", "a.b"}[i%3], i)
+			want = append(want, name)
+			g.put("acme", name, func(d *job.Definition) {
+				d.Labels = map[string]string{"team": []string{"billing", "search"}[i%2]}
+				d.Paused = i%5 == 0
+			})
+			if i%4 == 0 {
+				g.put("rival", name)
+			}
+		}
+		slices.Sort(want)
+		for _, limit := range []int{1, 7, 1000} {
+			if got := g.names("acme", control.JobFilter{}, limit, nil); !slices.Equal(got, want) {
+				t.Errorf("pages of %d: %d jobs, want %d in order", limit, len(got), len(want))
+			}
+		}
+		filtered := func(keep func(string, int) bool) []string {
+			var some []string
+			for _, name := range want {
+				var i int
+				if _, err := fmt.Sscanf(name[strings.LastIndex(name, "-")+1:], "%d", &i); err != nil {
+					t.Fatal(err)
+				}
+				if keep(name, i) {
+					some = append(some, name)
+				}
+			}
+			return some
+		}
+		for name, row := range map[string]struct {
+			f    control.JobFilter
+			keep func(string, int) bool
+		}{
+			"Prefix": {control.JobFilter{Prefix: "a-"}, func(n string, _ int) bool { return strings.HasPrefix(n, "a-") }},
+			"Label":  {control.JobFilter{Labels: map[string]string{"team": "billing"}}, func(_ string, i int) bool { return i%2 == 0 }},
+			"Paused": {control.JobFilter{Paused: &paused}, func(_ string, i int) bool { return i%5 == 0 }},
+			"All":    {control.JobFilter{Prefix: "b", Labels: map[string]string{"team": "search"}, Paused: &paused}, func(n string, i int) bool { return n[0] == 'b' && i%2 == 1 && i%5 == 0 }},
+			"None":   {control.JobFilter{Labels: map[string]string{"nobody": ""}}, func(string, int) bool { return false }},
+		} {
+			if got, want := g.names("acme", row.f, 4, nil), filtered(row.keep); !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+		}
+		if got, want := g.names("rival", control.JobFilter{}, 9, nil), filtered(func(_ string, i int) bool { return i%4 == 0 }); !slices.Equal(got, want) {
+			t.Errorf("the other tenant sees %q, want %q", got, want)
+		}
+		if got := g.names("nobody", control.JobFilter{}, 9, nil); got != nil {
+			t.Errorf("a tenant without jobs sees %q", got)
+		}
+	})
+}
+
+func TestPagesOfJobsAreStable(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		var stay []string
+		for i := range 60 {
+			name := fmt.Sprintf("j%02d", i)
+			g.put("acme", name)
+			if i%3 != 1 {
+				stay = append(stay, name)
+			}
+		}
+		got := g.names("acme", control.JobFilter{}, 5, func(page int) {
+			g.put("acme", fmt.Sprintf("j%02d-new", page*7%60))
+			if name := fmt.Sprintf("j%02d", page*3+1); page < 20 {
+				if err := g.Delete(t.Context(), "acme", name, control.Match{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+			t.Errorf("not in order, or twice: %q", got)
+		}
+		for _, name := range stay {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s was there all the time and was not listed", name)
+			}
+		}
+		// One that cannot be read hides no other.
+		g.unreadable(job.Key("acme", "j03"))
+		if names := g.names("acme", control.JobFilter{}, 5, nil); slices.Contains(names, "j03") || !slices.Contains(names, "j02") || !slices.Contains(names, "j05") {
+			t.Errorf("beside an unreadable one: %q", names)
+		}
+	})
+}
+
+func TestP12_RunsAreListedNewestFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		begin := time.Now()
+		var all []run.Run
+		for _, name := range []string{"a", "b", "c"} {
+			g.put("acme", name)
+			g.put("rival", name)
+		}
+		for i := range 60 {
+			at := begin.Add(time.Duration(i/4) * time.Second) // some at the same instant
+			all = append(all, g.trigger("acme", []string{"a", "b", "c"}[i%3], control.Request{At: &at}))
+			if i%10 == 0 {
+				g.trigger("rival", "a", control.Request{At: &at})
+			}
+		}
+		for i, r := range all {
+			switch i % 3 {
+			case 1:
+				all[i] = g.succeed(r)
+			case 2:
+				all[i] = g.fail(r, "no")
+			}
+		}
+		check := func(name string, f control.RunFilter, keep func(run.Run) bool) {
+			t.Helper()
+			want := 0
+			for _, r := range all {
+				if keep(r) {
+					want++
+				}
+			}
+			got := g.all("acme", f)
+			seen := map[run.ID]bool{}
+			for i, r := range got {
+				if seen[r.ID] || r.Tenant != "acme" || !keep(r) {
+					t.Errorf("%s: %s is listed twice, or should not be", name, r.ID)
+				}
+				seen[r.ID] = true
+				if i > 0 && r.ID.Nominal > got[i-1].ID.Nominal {
+					t.Errorf("%s: %s comes after an older one", name, r.ID)
+				}
+			}
+			if len(got) != want || want == 0 {
+				t.Errorf("%s: %d runs, want %d", name, len(got), want)
+			}
+		}
+		from, to := begin.Add(3*time.Second), begin.Add(9*time.Second)
+		check("All", control.RunFilter{}, func(run.Run) bool { return true })
+		check("OfAJob", control.RunFilter{Job: "b"}, func(r run.Run) bool { return r.ID.Job == "b" })
+		check("States", control.RunFilter{States: []run.State{run.Dead, run.Succeeded}}, func(r run.Run) bool { return r.State == run.Dead || r.State == run.Succeeded })
+		check("Times", control.RunFilter{From: from, To: to}, func(r run.Run) bool {
+			return r.ID.Nominal >= from.UnixMilli() && r.ID.Nominal < to.UnixMilli()
+		})
+		check("Both", control.RunFilter{Job: "c", From: from, States: []run.State{run.Dead}}, func(r run.Run) bool {
+			return r.ID.Job == "c" && r.State == run.Dead && r.ID.Nominal >= from.UnixMilli()
+		})
+		if n := len(g.all("rival", control.RunFilter{})); n != 6 {
+			t.Errorf("the other tenant has %d runs, want 6", n)
+		}
+		// Runs that come while somebody turns pages neither repeat nor hide what was there.
+		seen := map[run.ID]int{}
+		for cursor := ""; ; {
+			runs, next, err := g.Runs(t.Context(), "acme", control.RunFilter{}, cursor, 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				seen[r.ID]++
+			}
+			if cursor = next; cursor == "" {
+				break
+			}
+			at := begin.Add(time.Minute)
+			g.trigger("acme", "a", control.Request{At: &at})
+			g.trigger("acme", "a", control.Request{At: &begin})
+		}
+		for _, r := range all {
+			if seen[r.ID] != 1 {
+				t.Errorf("%s was listed %d times", r.ID, seen[r.ID])
+			}
+		}
+		// One that cannot be read hides no other.
+		before := len(g.all("acme", control.RunFilter{}))
+		g.unreadable(all[30].ID.Key("acme"))
+		if after := len(g.all("acme", control.RunFilter{})); after != before-1 {
+			t.Errorf("%d runs beside an unreadable one, want %d", after, before-1)
+		}
+	})
+}
+
+func TestBadCursorsAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a")
+		g.put("acme", "b")
+		g.fail(g.trigger("acme", "a", control.Request{}), "no")
+		g.fail(g.trigger("acme", "a", control.Request{}), "no")
+		ctx := t.Context()
+		_, jobs, err1 := g.Jobs(ctx, "acme", control.JobFilter{}, "", 1)
+		_, runs, err2 := g.Runs(ctx, "acme", control.RunFilter{}, "", 1)
+		_, dead, err3 := g.DeadLetters(ctx, "acme", control.DeadFilter{}, "", 1)
+		if err := errors.Join(err1, err2, err3); err != nil || jobs == "" || runs == "" || dead == "" {
+			t.Fatalf("cursors %q, %q, %q, %v", jobs, runs, dead, err)
+		}
+		made := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+		bad := []string{"x", "!", made("1"), made("2a"), made("1\xff"), made("1" + strings.Repeat("a", 2000)), made("1a#b"), jobs + "A"}
+		for _, cursor := range append(bad, runs, dead) {
+			if _, _, err := g.Jobs(ctx, "acme", control.JobFilter{}, cursor, 1); !errors.Is(err, store.ErrBadCursor) {
+				t.Errorf("jobs from %q: %v", cursor, err)
+			}
+		}
+		for _, cursor := range append(bad, jobs, dead) {
+			if _, _, err := g.Runs(ctx, "acme", control.RunFilter{}, cursor, 1); !errors.Is(err, store.ErrBadCursor) {
+				t.Errorf("runs from %q: %v", cursor, err)
+			}
+		}
+		for _, cursor := range append(bad, jobs, runs) {
+			if _, _, err := g.DeadLetters(ctx, "acme", control.DeadFilter{}, cursor, 1); !errors.Is(err, store.ErrBadCursor) {
+				t.Errorf("dead letters from %q: %v", cursor, err)
+			}
+		}
+		// A cursor does not reach over the bounds of another filter.
+		if letters, _, err := g.DeadLetters(ctx, "acme", control.DeadFilter{To: time.Now().Add(-time.Hour)}, dead, 10); err != nil || len(letters) != 0 {
+			t.Errorf("%d dead letters beyond the filter, %v", len(letters), err)
+		}
+		if found, _, err := g.Runs(ctx, "acme", control.RunFilter{To: time.Now().Add(-time.Hour)}, runs, 10); err != nil || len(found) != 0 {
+			t.Errorf("%d runs beyond the filter, %v", len(found), err)
+		}
+	})
+}
