@@ -155,7 +155,17 @@ func TestP12_RunsAreListedNewestFirst(t *testing.T) {
 				g.trigger("rival", "a", control.Request{At: &at})
 			}
 		}
-		for i, r := range all {
+		for i := range 10 { // fires of three jobs at the same instants, which stand under the same sort keys
+			for _, name := range []string{"a", "b", "c"} {
+				fire := run.Run{ID: run.FireID(name, begin.Add(time.Duration(i)*time.Second).UnixMilli()), Tenant: "acme", State: run.Queued, Generation: 1}
+				fire, err := g.Dispatch.PutRun(t.Context(), fire, begin.UnixMilli())
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, fire)
+			}
+		}
+		for i, r := range all[:60] {
 			switch i % 3 {
 			case 1:
 				all[i] = g.succeed(r)
