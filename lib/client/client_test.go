@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -25,9 +24,19 @@ import (
 // script is a server that gives its answers one after another, and keeps what it was asked.
 type script struct {
 	mu      sync.Mutex
-	answers []func() (*http.Response, error)
+	answers steps
 	asked   []asked
 }
+
+// step is an answer, or the error in place of one.
+type step struct {
+	status int
+	body   string
+	header http.Header
+	err    error
+}
+
+type steps = []step
 
 type asked struct {
 	method, path, query, key, match, body string
@@ -44,32 +53,31 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(s.answers) == 0 {
 		return nil, errors.New("the script has ended")
 	}
-	answer := s.answers[0]
+	next := s.answers[0]
 	s.answers = s.answers[1:]
-	return answer()
-}
-
-func answer(status int, body string, headers ...string) func() (*http.Response, error) {
-	return func() (*http.Response, error) {
-		w := httptest.NewRecorder()
-		for i := 0; i+1 < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-		return w.Result(), nil
+	if next.err != nil {
+		return nil, next.err
 	}
+	return &http.Response{StatusCode: next.status, Status: fmt.Sprint(next.status), Header: next.header, Body: io.NopCloser(strings.NewReader(next.body))}, nil
 }
 
-func problem(status int, code string, headers ...string) func() (*http.Response, error) {
+func answer(status int, body string, headers ...string) step {
+	a := step{status: status, body: body, header: http.Header{}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		a.header.Set(headers[i], headers[i+1])
+	}
+	return a
+}
+
+func problem(status int, code string, headers ...string) step {
 	text, _ := json.Marshal(wire.Problem{Title: "x", Status: status, Code: code, Detail: "what happened", Errors: []wire.FieldError{{Field: "queue", Message: "want another"}}})
 	return answer(status, string(text), append(headers, "Content-Type", "application/problem+json")...)
 }
 
-func broken() (*http.Response, error) { return nil, &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF} }
+var broken = step{err: &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}}
 
 // with makes a client of a script, in virtual time: waits between tries cost nothing.
-func with(t *testing.T, answers []func() (*http.Response, error), test func(ctx context.Context, c *client.Client, s *script)) {
+func with(t *testing.T, answers steps, test func(ctx context.Context, c *client.Client, s *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answers: answers}
@@ -84,8 +92,6 @@ func with(t *testing.T, answers []func() (*http.Response, error), test func(ctx 
 		test(t.Context(), c, s)
 	})
 }
-
-type steps = []func() (*http.Response, error)
 
 func TestP9_a_repeated_trigger_has_the_same_key(t *testing.T) {
 	with(t, steps{broken, problem(503, "outcome_unknown", "Retry-After", "1"), answer(202, `{"id": "r1"}`), answer(202, `{"id": "r2"}`), answer(202, `{}`)},
@@ -117,7 +123,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 	busy := problem(429, "busy", "Retry-After", "1")
 	for _, c := range []struct {
 		name   string
-		first  func() (*http.Response, error)
+		first  step
 		do     func(ctx context.Context, c *client.Client) error
 		tries  int
 		waited time.Duration
@@ -129,8 +135,14 @@ func TestWhatIsSentAgain(t *testing.T) {
 		}, 2, 100 * time.Millisecond},
 		{"a cancel after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 1, 0},
 		{"a retry after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Retry(ctx, "r", false); return err }, 1, 0},
-		{"a redrive after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Redrive(ctx, wire.Redrive{}); return err }, 1, 0},
-		{"a redrive of unknown outcome", problem(503, "outcome_unknown"), func(ctx context.Context, c *client.Client) error { _, err := c.Redrive(ctx, wire.Redrive{}); return err }, 1, 0},
+		{"a redrive after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Redrive(ctx, wire.Redrive{})
+			return err
+		}, 1, 0},
+		{"a redrive of unknown outcome", problem(503, "outcome_unknown"), func(ctx context.Context, c *client.Client) error {
+			_, err := c.Redrive(ctx, wire.Redrive{})
+			return err
+		}, 1, 0},
 		{"a cancel that was not done for load", busy, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 2, time.Second},
 		{"a pause through a proxy whose server is away", answer(502, "<html>"), func(ctx context.Context, c *client.Client) error { _, err := c.PauseJob(ctx, "a", ""); return err }, 2, 100 * time.Millisecond},
 		{"what is invalid", problem(422, "invalid"), func(ctx context.Context, c *client.Client) error {
