@@ -129,7 +129,7 @@ func (g *rig) all(tenant string, f control.RunFilter) []run.Run {
 	g.t.Helper()
 	var all []run.Run
 	for cursor := ""; ; {
-		runs, next, err := g.Runs(g.t.Context(), tenant, f, cursor, 7)
+		runs, next, err := g.Runs(g.t.Context(), tenant, f, cursor, 5)
 		if err != nil {
 			g.t.Fatal(err)
 		}
