@@ -46,13 +46,11 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 	for minute := timer.Minute(s.Oldest()); minute <= last; minute++ {
 		if err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
 			runs := append(runsOf(pg.checks), runsOf(pg.requests)...)
-			for tenant, mine := range byTenant(pg.fires) {
-				claimed, err := p.claimedBy(ctx, tenant, mine)
-				if err != nil {
-					return Report{}, err
-				}
-				runs = append(runs, claimed...)
+			claimed, err := p.claimedBy(ctx, pg.fires)
+			if err != nil {
+				return Report{}, err
 			}
+			runs = append(runs, claimed...)
 			repairs, err := p.Dispatch.Check(ctx, s.Epoch, p.bounds, runs, dead)
 			return Report{Repairs: repairs}, err
 		}); err != nil {
@@ -63,13 +61,9 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 }
 
 // claimedBy lists the unended runs that fire timers have led to.
-func (p *pass) claimedBy(ctx context.Context, tenant string, timers []timer.Timer) (open []run.Run, err error) {
+func (p *pass) claimedBy(ctx context.Context, timers []timer.Timer) (open []run.Run, err error) {
 	timers = slices.DeleteFunc(timers, func(t timer.Timer) bool { return t.Nominal > p.bounds.Horizon })
-	jobs, err := p.jobs(ctx, tenant, timers)
-	if err != nil {
-		return nil, err
-	}
-	looks, err := p.looks(ctx, timers, jobs)
+	looks, err := p.looks(ctx, timers)
 	if err != nil {
 		return nil, err
 	}

@@ -120,25 +120,21 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 		return repairs, err
 	}
 	for tenant, mine := range byTenant(pg.fires) {
-		jobs, err := p.jobs(ctx, tenant, mine)
-		if err != nil {
-			return repairs, err
-		}
-		looks, err := p.looks(ctx, mine, jobs)
+		looks, err := p.looks(ctx, mine)
 		if err != nil {
 			return repairs, err
 		}
 		if err := p.lookAll(ctx, looks); err != nil {
 			return repairs, err
 		}
-		var lost []dispatch.FireTimer
+		lost, missing, err := p.lost(ctx, tenant, looks)
+		if err != nil {
+			return repairs, err
+		}
 		for _, l := range looks {
 			open = append(open, l.open...)
-			if l.inForce && (len(l.missing) > 0 || l.foreign) {
-				lost = append(lost, l.FireTimer)
-				open = append(open, l.missing...)
-			}
 		}
+		open = append(open, missing...)
 		// The check timers first: what is claimed here is looked after from now on, though its own timer is swept.
 		if err := p.watch(ctx, open, &repairs); err != nil {
 			return repairs, err
@@ -191,8 +187,8 @@ func (p *pass) tooOld(at int64) bool {
 
 // look is a fire timer on its way through a second look at all fires that it stands for.
 type look struct {
-	dispatch.FireTimer
-	inForce bool
+	timer   timer.Timer
+	edition *job.Edition
 	from    int64     // the next fire to be looked at lies here or after it
 	through int64     // up to here a decision has skipped
 	missing []run.Run // fires without a run
@@ -200,27 +196,60 @@ type look struct {
 	open    []run.Run // unended
 }
 
-// looks joins fire timers with their definitions, those of generations too that have no say any more: what they claimed may
-// stand.
-func (p *pass) looks(ctx context.Context, timers []timer.Timer, jobs map[string]job.Job) ([]*look, error) {
+// looks joins fire timers with the definitions of their generations, which are remembered: whether a generation still has a say
+// matters only where something is missing.
+func (p *pass) looks(ctx context.Context, timers []timer.Timer) ([]*look, error) {
 	var looks []*look
 	for _, t := range timers {
-		ft, ok, err := p.inForce(ctx, t, jobs[t.Job])
-		if err == nil && !ok {
-			ft = dispatch.FireTimer{Timer: t, Until: dispatch.Forever}
-			ft.Edition, err = p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
-		}
+		edition, err := p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 		switch {
-		case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), err == nil && ft.Edition.Schedule == nil:
+		case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), err == nil && edition.Schedule == nil:
 		case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
 			p.Log.Error("a job is unreadable and not swept", "tenant", t.Tenant, "job", t.Job, "error", err)
 		case err != nil:
 			return nil, err
 		default:
-			looks = append(looks, &look{FireTimer: ft, inForce: ok, from: t.Nominal})
+			looks = append(looks, &look{timer: t, edition: edition, from: t.Nominal})
 		}
 	}
 	return looks, nil
+}
+
+// lost gives the timers that must be handled again, and the runs that they lack. The jobs are read now, strongly, as the main
+// pass does: a fire is lost only where its generation is in force.
+func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []dispatch.FireTimer, missing []run.Run, err error) {
+	var doubtful []timer.Timer
+	for _, l := range looks {
+		if len(l.missing) > 0 || l.foreign {
+			doubtful = append(doubtful, l.timer)
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil, nil, nil
+	}
+	jobs, err := p.jobs(ctx, tenant, doubtful)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, l := range looks {
+		if len(l.missing) == 0 && !l.foreign {
+			continue
+		}
+		ft, ok, err := p.inForce(ctx, l.timer, jobs[l.timer.Job])
+		if errors.Is(err, record.ErrBroken) || errors.Is(err, record.ErrNewer) {
+			p.Log.Error("a job is unreadable and not swept", "tenant", tenant, "job", l.timer.Job, "error", err)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		l.missing = slices.DeleteFunc(l.missing, func(r run.Run) bool { return r.ID.Nominal > ft.Until })
+		if ok && (len(l.missing) > 0 || l.foreign) {
+			again = append(again, ft)
+			missing = append(missing, l.missing...)
+		}
+	}
+	return again, missing, nil
 }
 
 // lookAll reads the runs of all timers' fires, in as few reads as there are pages of them.
@@ -229,13 +258,12 @@ func (p *pass) lookAll(ctx context.Context, looks []*look) error {
 		var runs []run.Run
 		counts := make([]int, len(open))
 		for i, l := range open {
-			upTo := min(l.Timer.To, l.Until)
-			fires, err := dispatch.FiresBetween(l.Edition.Schedule, l.from, upTo, pageSize)
+			fires, err := dispatch.FiresBetween(l.edition.Schedule, l.from, l.timer.To, pageSize)
 			if err != nil {
 				return err
 			}
 			for _, f := range fires {
-				runs = append(runs, run.Run{ID: run.FireID(l.Timer.Job, f), Tenant: l.Timer.Tenant})
+				runs = append(runs, run.Run{ID: run.FireID(l.timer.Job, f), Tenant: l.timer.Tenant})
 			}
 			counts[i] = len(fires)
 			l.from = dispatch.Forever
@@ -265,7 +293,7 @@ func (p *pass) lookAll(ctx context.Context, looks []*look) error {
 
 // see judges what stands at one fire.
 func (l *look) see(r run.Run, p *pass) {
-	generation := l.Timer.Generation
+	generation := l.timer.Generation
 	switch {
 	case r.ID.Nominal <= l.through: // dropped by the decision before it
 	case r.Version == 0 && p.tooOld(r.ID.Nominal):

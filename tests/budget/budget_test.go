@@ -1,0 +1,203 @@
+// Package budget_test counts what a run costs at the store, in the units of DynamoDB: one write unit for each KB of an item
+// put or deleted, twice that in a transaction of several, one read unit for each 4 KB read strongly, half of it for a cheap
+// read (Amazon DynamoDB Developer Guide, "Read and write operations"). What ticks and sweeps do without anything due is
+// counted apart: it is by the minute, not by the run.
+package budget_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// meter is a store that counts units.
+type meter struct {
+	store.Store
+	mu            sync.Mutex
+	writes, reads float64
+}
+
+// standing tells what is counted by the minute: the shards' progress, and what the sweeps remember.
+func standing(partition string) bool {
+	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#")
+}
+
+func (m *meter) add(writes, reads float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes += writes
+	m.reads += reads
+}
+
+func kilobytes(key store.Key, value []byte, unit int) float64 {
+	const attributes = 42 // names and numbers beside the value
+	return float64((len(key.Partition) + len(key.Sort) + len(value) + attributes + unit - 1) / unit)
+}
+
+func (m *meter) wrote(ops []store.Op, factor float64) {
+	for _, op := range ops {
+		if !standing(op.Key.Partition) {
+			m.add(factor*kilobytes(op.Key, op.Value, 1024), 0)
+		}
+	}
+}
+
+func (m *meter) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
+	factor := 1.0
+	if len(ops) > 1 {
+		factor = 2
+	}
+	m.wrote(ops, factor)
+	return m.Store.Write(ctx, ops...)
+}
+
+func (m *meter) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
+	m.wrote(ops, 1)
+	return m.Store.WriteEach(ctx, ops...)
+}
+
+func (m *meter) Get(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	items, err := m.Store.Get(ctx, keys...)
+	m.read(items, 1)
+	return items, err
+}
+
+func (m *meter) Peek(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	items, err := m.Store.Peek(ctx, keys...)
+	m.read(items, 0.5)
+	return items, err
+}
+
+func (m *meter) read(items []store.Item, factor float64) {
+	for _, i := range items {
+		if !standing(i.Partition) {
+			m.add(0, factor*kilobytes(i.Key, i.Value, 4096))
+		}
+	}
+}
+
+// Query counts what it read beyond the one unit that an empty bucket costs, which is by the minute.
+func (m *meter) Query(ctx context.Context, r store.Range) (store.Page, error) {
+	page, err := m.Store.Query(ctx, r)
+	bytes := 0
+	for _, i := range page.Items {
+		bytes += len(i.Partition) + len(i.Sort) + len(i.Value) + 42
+	}
+	if bytes > 0 {
+		m.add(0, float64(bytes)/4096)
+	}
+	return page, err
+}
+
+func TestARunKeepsToItsBudget(t *testing.T) {
+	ok := func(context.Context, target.Call) (target.Result, error) { return target.Result{}, nil }
+	onceFailing := func() target.Func {
+		return func(_ context.Context, call target.Call) (target.Result, error) {
+			if call.Attempt == 1 {
+				return target.Result{}, fmt.Errorf("not yet")
+			}
+			return target.Result{}, nil
+		}
+	}
+	const runs = 40
+	fired := func(ctx context.Context, t *testing.T, n *node.Node) {
+		def := job.Definition{Schedule: &schedule.Spec{Cron: "* * * * *"}, Target: target.Spec{Handler: &target.Handler{Name: "h"}}}
+		if _, _, err := n.Control.Put(ctx, "default", "minutely", def, control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(runs * time.Minute)
+	}
+	requested := func(delay time.Duration, key string) func(context.Context, *testing.T, *node.Node) {
+		return func(ctx context.Context, t *testing.T, n *node.Node) {
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}
+			if _, _, err := n.Control.Put(ctx, "default", "on-demand", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range runs {
+				req := control.Request{Delay: delay, Payload: []byte(`{"n":1}`)}
+				if key != "" {
+					req.Key = fmt.Sprint(key, i)
+				}
+				if _, _, err := n.Control.Trigger(ctx, "default", "on-demand", req); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(delay + 5*time.Minute)
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		handler       target.Func
+		make          func(context.Context, *testing.T, *node.Node)
+		writes, reads float64 // a run, at most
+	}{
+		{"Fire", ok, fired, 4, 1.6},
+		{"FireWithARetry", onceFailing(), fired, 6, 2.6}, // the second delivery looks first
+		{"RequestNow", ok, requested(0, ""), 4, 1.6},
+		{"RequestLater", ok, requested(time.Hour, ""), 5, 1.6}, // put when it is asked for, claimed when it is due
+		{"RequestWithAKey", ok, requested(0, "k"), 5, 1.6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &meter{Store: memory.New(memory.Config{})}
+				n := open(t, m, c.handler)
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- n.Run(ctx) }()
+				time.Sleep(2 * time.Second)
+				began := time.Now()
+				c.make(ctx, t, n)
+				t.Logf("%s: %.2f write units and %.2f read units a run, %d runs, %s", c.name, m.writes/runs, m.reads/runs, runs, time.Since(began))
+				const slack = 1.1 // the job's own writes, and the first successor
+				if m.writes/runs > c.writes*slack || m.reads/runs > c.reads*slack {
+					t.Errorf("%.2f write units and %.2f read units a run, want at most %.0f and %.1f", m.writes/runs, m.reads/runs, c.writes, c.reads)
+				}
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func open(t *testing.T, s store.Store, handler target.Func) *node.Node {
+	t.Helper()
+	handlers := new(target.Registry)
+	if err := handlers.Register("h", handler); err != nil {
+		t.Fatal(err)
+	}
+	targets, err := target.New(target.Config{Now: time.Now, Handlers: handlers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	n, err := node.New(t.Context(), node.Config{
+		Store: s, Queues: map[string]queue.Queue{"default": queuelocal.New(queuelocal.Config{Now: time.Now})},
+		Blobs: blob.New(memblob.OpenBucket(nil)), Targets: targets, Metrics: metrics.New(), Now: time.Now,
+		Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Name: "budget",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
