@@ -11,7 +11,7 @@ LINTER  := .ci/tools/bin/golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api lint lint-rules promises bench fuzz chaos tools venv clean
+.PHONY: help run build test test-go test-race test-api lint lint-rules promises bench bench-lateness fuzz chaos tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ promises: ## every promise and fault with the tests that hold it
 
 bench: ## all benchmarks; BENCHTIME=1s each
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+bench-lateness: build ## start, idle cost and lateness of `belfry dev`, from outside; two minutes
+	$(GO) run ./tests/bench/lateness -belfry bin/belfry
 
 fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
