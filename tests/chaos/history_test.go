@@ -20,7 +20,6 @@ type change struct {
 	at         int64              // from when it is in force, as it was answered; 0 for a delete
 	sent       int64              // the first try
 	answered   int64
-	kind       kind
 }
 
 // kind is what stays the same over all definitions of a job.

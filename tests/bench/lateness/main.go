@@ -246,7 +246,9 @@ func measureLateness(ctx context.Context, s settings, p *process) error {
 		return fmt.Errorf("none of %d calls arrived", want)
 	}
 	slices.Sort(a.late)
-	at := func(share float64) time.Duration { return a.late[int(share*float64(len(a.late)-1))].Round(100 * time.Microsecond) }
+	at := func(share float64) time.Duration {
+		return a.late[int(share*float64(len(a.late)-1))].Round(100 * time.Microsecond)
+	}
 	fmt.Printf("lateness of %d jobs each second over %s: p50 %s, p99 %s, max %s; %d of %d calls arrived\n",
 		s.jobs, s.length, at(0.5), at(0.99), at(1), len(a.late), want)
 	if len(a.late) != want {
