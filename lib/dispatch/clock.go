@@ -40,6 +40,15 @@ func (d *Dispatcher) Clock() (int64, error) {
 	return wall.Add(skew).UnixMilli(), nil
 }
 
+// Unsettle says that living workers may have been unable to renew their leases, because the store was away: for the length of one
+// none is judged.
+func (d *Dispatcher) Unsettle() {
+	elapsed := d.Elapsed()
+	d.steady.mu.Lock()
+	defer d.steady.mu.Unlock()
+	d.steady.settled = elapsed + d.Lease
+}
+
 // LeaseOver tells whether a run's lease has run out at now, as Clock gave it. After a step of the clock no lease is judged
 // for the length of one: by then every living worker has renewed its own, so a jump ends none. A lease further away than
 // its length was written before a step back, and is void.

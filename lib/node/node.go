@@ -139,10 +139,16 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) tickLoop(ctx context.Context) {
 	every := time.NewTicker(n.Every)
 	defer every.Stop()
+	reached := n.Elapsed() // when the store was last known to answer
 	for {
+		if n.Elapsed()-reached > n.Dispatch.Lease/3 {
+			// While no tick succeeded, no lease may have been renewed: the workers of this process live, and have not been heard.
+			n.Dispatch.Unsettle()
+		}
 		report, err := n.ticker.Tick(ctx)
 		switch {
 		case err == nil:
+			reached = n.Elapsed()
 			n.lastOK.Store(n.Now().UnixMilli())
 			n.swept.Store(report.Swept)
 		case ctx.Err() == nil:
