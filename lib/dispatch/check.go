@@ -45,8 +45,9 @@ func (r *Repairs) Add(o Repairs) {
 }
 
 // crowded is from how many ready messages on a queue's depth explains why a run is still waiting, and patience is how long.
+// Below it a lost message is the likelier cause, and a doubled one costs a worker one look.
 const (
-	crowded  = 1
+	crowded  = 100
 	patience = int64(60 * 60_000)
 )
 
@@ -141,8 +142,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			if r.ID.OnDemand() {
 				due = max(r.ID.Nominal, r.NextAt)
 			}
-			if due > max(b.Horizon, now) {
-				continue
+			if due > max(b.Horizon, now) && dead == nil {
+				continue // its message waits with it; after a start there is none
 			}
 			explained, err := d.explained(ctx, lane{edition.Def.Queue, r.Priority}, crowds, now-due, dead != nil)
 			switch {
