@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
@@ -127,6 +126,7 @@ func (t *Ticker) pass(ctx context.Context, n int, report *Report) error {
 // count adds a tick to the metrics.
 func (t *Ticker) count(r Report, took time.Duration) {
 	m := t.Metrics
+	t.countRepairs(r.Repairs)
 	if r.Passes == 0 {
 		return
 	}
@@ -142,14 +142,18 @@ func (t *Ticker) count(r Report, took time.Duration) {
 	m.TickItems.Add(r.Unsent, "unsent")
 	m.TickItems.Add(r.Parked, "parked")
 	m.Runs.Add(r.Skipped, "skipped")
-	m.Runs.Add(r.Repairs.Dead, "dead")
-	m.Runs.Add(r.Repairs.Unknown, "unknown")
-	m.DeadLetters.Add(r.Repairs.Dead, "dead")
-	m.Attempts.Add(r.Repairs.Expired, "crashed")
-	m.Repairs.Add(r.Repairs.Claimed, "claimed")
-	m.Repairs.Add(r.Repairs.Resent, "resent")
-	m.Repairs.Add(r.Repairs.Expired, "expired")
-	m.Repairs.Add(r.Repairs.Watched, "watched")
+}
+
+func (t *Ticker) countRepairs(r dispatch.Repairs) {
+	m := t.Metrics
+	m.Runs.Add(r.Dead, "dead")
+	m.Runs.Add(r.Unknown, "unknown")
+	m.DeadLetters.Add(r.Dead, "dead")
+	m.Attempts.Add(r.Expired, "crashed")
+	m.Repairs.Add(r.Claimed, "claimed")
+	m.Repairs.Add(r.Resent, "resent")
+	m.Repairs.Add(r.Expired, "expired")
+	m.Repairs.Add(r.Watched, "watched")
 }
 
 // resumeAfter is how far beyond the horizon a timer goes that puts something off to a later pass.
@@ -307,18 +311,19 @@ func (p *pass) buckets(ctx context.Context, minute int64, reached []int64, hi in
 	reports := make([]Report, len(reached))
 	work := make([]int, len(reached))
 	errs := make([]error, len(reached))
-	var group errgroup.Group
-	group.SetLimit(p.Parallel)
-	for i, done := range reached {
-		if done < 0 || done >= hi {
-			continue
-		}
-		group.Go(func() error {
-			reports[i], work[i], errs[i] = p.bucket(ctx, minute, first+i, max(done+1, minute*60_000), hi, handle)
-			return nil
+	// A few goroutines take one bucket after the other: most are empty, and a goroutine for each would cost more than they do.
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(p.Parallel, len(reached)) {
+		readers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(reached); i = int(next.Add(1)) - 1 {
+				if done := reached[i]; done >= 0 && done < hi {
+					reports[i], work[i], errs[i] = p.bucket(ctx, minute, first+i, max(done+1, minute*60_000), hi, handle)
+				}
+			}
 		})
 	}
-	_ = group.Wait() // its errors are in errs
+	readers.Wait()
 	for i := range reports {
 		p.report.Tally.Add(reports[i].Tally)
 		p.report.Repairs.Add(reports[i].Repairs)
