@@ -128,7 +128,6 @@ func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 	if err != nil {
 		return dispatch.Bounds{}, skewed(err)
 	}
-	horizon = max(horizon, now)
 	return dispatch.Bounds{Now: now, Horizon: horizon, Resume: horizon + (2 * time.Second).Milliseconds()}, nil
 }
 

@@ -22,8 +22,8 @@ import (
 const (
 	MaxRunPayload = 1 << 20 // bytes
 	MaxAhead      = 5 * 365 * 24 * time.Hour
-	MaxKey        = 255 // bytes of an idempotency key
-	keepKey       = 7 * 24 * time.Hour
+	MaxKey        = 255                 // bytes of an idempotency key
+	keepKey       = job.MinRetention    // counted from when the run is due: the run, kept so long after its end, outlives its key
 	keepPayload   = 60 * 24 * time.Hour // beyond the retention: the run may be retried for long before it ends
 )
 
@@ -68,7 +68,7 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 	}
 	id := run.RequestID(name, due, s.NewID())
 	if req.Key != "" {
-		if id, repeated, err = s.promised(ctx, tenant, id, req); err != nil {
+		if id, repeated, err = s.promised(ctx, tenant, id, req, now); err != nil {
 			return run.Run{}, false, err
 		}
 	}
@@ -77,8 +77,7 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 		if err != nil {
 			return run.Run{}, false, err
 		}
-		if standing[0].Version != 0 {
-			r = standing[0]
+		if r = standing[0]; r.Version != 0 {
 			if !r.State.Ended() {
 				err = s.Dispatch.Arm(ctx, dispatch.Wakeup(r, now+s.directly().Milliseconds()))
 			}
@@ -125,28 +124,44 @@ func (req Request) body(name string) []byte {
 	return sum[:]
 }
 
-// promised binds the key to a run's ID: to this one, or to the one that it was bound to before.
-func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request) (run.ID, bool, error) {
+// promised binds the key to a run's ID: to this one, or to the one that it was bound to before. A key whose run may have ended
+// and been cleaned up since is bound anew.
+func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request, now int64) (run.ID, bool, error) {
 	mine := promise{Run: id.String(), Body: req.body(id.Job)}
 	value, err := record.Encode(mine)
 	if err != nil {
 		return run.ID{}, false, err
 	}
-	_, err = s.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: keyOf(tenant, req.Key), If: store.Absent, Value: value,
-		Expires: time.UnixMilli(id.Nominal).Add(keepKey), Attempt: s.NewID()})
-	conflict := store.AsConflict(err)
-	if conflict == nil {
-		return id, false, err
+	op := store.Op{Kind: store.Put, Key: keyOf(tenant, req.Key), If: store.Absent, Value: value,
+		Expires: time.UnixMilli(max(now, id.Nominal)).Add(keepKey), Attempt: s.NewID()}
+	for range maxRounds {
+		_, err = s.Dispatch.Write(ctx, op)
+		conflict := store.AsConflict(err)
+		if conflict == nil {
+			return id, false, err
+		}
+		var standing promise
+		if !conflict.Standing.Exists() {
+			op.If = store.Absent
+			continue
+		}
+		if err := record.Decode(conflict.Standing.Value, &standing); err != nil {
+			return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
+		}
+		promised, err := run.ParseID(standing.Run)
+		if err != nil {
+			return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
+		}
+		if now-promised.Nominal >= keepKey.Milliseconds() {
+			op.If = store.At(conflict.Standing) // over; cleanup is only late
+			continue
+		}
+		if !bytes.Equal(standing.Body, mine.Body) {
+			return run.ID{}, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
+		}
+		return promised, true, nil
 	}
-	var standing promise
-	if err := record.Decode(conflict.Standing.Value, &standing); err != nil {
-		return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
-	}
-	if !bytes.Equal(standing.Body, mine.Body) {
-		return run.ID{}, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
-	}
-	promised, err := run.ParseID(standing.Run)
-	return promised, true, err
+	return run.ID{}, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
 }
 
 // request arms the timer and puts the run, and sends it when it is due soon.

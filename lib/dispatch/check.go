@@ -47,7 +47,7 @@ func (r *Repairs) Add(o Repairs) {
 // crowded is from how many ready messages on a queue's depth explains why a run is still waiting, and patience is how long.
 // Below it a lost message is the likelier cause, and a doubled one costs a worker one look.
 const (
-	crowded  = 100
+	crowded  = 1000
 	patience = int64(60 * 60_000)
 )
 

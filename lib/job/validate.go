@@ -23,7 +23,8 @@ const (
 	MaxAttempts    = 100
 	MaxTimeout     = 24 * time.Hour
 	MaxRetryWait   = 7 * 24 * time.Hour
-	MinRetention   = 24 * time.Hour // twice as long as a message may live
+	MaxRetrying    = 365 * 24 * time.Hour // all waits together: a replaced definition is kept for longer
+	MinRetention   = 24 * time.Hour       // twice as long as a message may live
 	MaxRetention   = 5 * 365 * 24 * time.Hour
 )
 
@@ -82,6 +83,8 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 		fmt.Sprint(d.Retry.MaxAttempts), "1, or nothing, under at_most_once: a second try could be a second effect")
 	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
 	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
+	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max.String(),
+		fmt.Sprintf("waits of at most %s over all attempts", schedule.Duration(MaxRetrying)))
 	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", fmt.Sprint(d.Retry.Factor), "1 to 10")
 
 	check(len(d.Labels) <= MaxLabels, "labels", fmt.Sprintf("%d labels", len(d.Labels)), fmt.Sprintf("at most %d", MaxLabels))

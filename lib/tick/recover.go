@@ -22,7 +22,7 @@ func (t *Ticker) Recover(ctx context.Context, dead func(worker string) bool) (di
 			errs = append(errs, fmt.Errorf("recover shard %d: %w", n, err))
 		}
 	}
-	t.count(report, 0)
+	t.countRepairs(report.Repairs)
 	return report.Repairs, errors.Join(errs...)
 }
 
