@@ -230,3 +230,26 @@ func TestRequestsAreChecked(t *testing.T) {
 		}
 	})
 }
+
+func TestP9_P5_AKeyWhoseRunWasCleanedUpStartsAnotherRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "report")
+		req := control.Request{Key: "k"}
+		first, _, err := g.Trigger(t.Context(), "acme", "report", req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.succeed(first)
+		time.Sleep(50 * time.Hour)
+		if _, err := g.Store.Write(t.Context(), store.Op{Kind: store.Delete, Key: first.ID.Key("acme")}); err != nil {
+			t.Fatal(err)
+		}
+		second, repeated, err := g.Trigger(t.Context(), "acme", "report", req)
+		if err != nil || repeated || second.ID == first.ID {
+			t.Errorf("%s after %s, repeated %v, %v: want another run, not the same one started again", second.ID, first.ID, repeated, err)
+		}
+		if again, repeated, err := g.Trigger(t.Context(), "acme", "report", req); err != nil || !repeated || again.ID != second.ID {
+			t.Errorf("again: %s, repeated %v, %v, want %s", again.ID, repeated, err, second.ID)
+		}
+	})
+}

@@ -23,7 +23,7 @@ const (
 	MaxRunPayload = 1 << 20 // bytes
 	MaxAhead      = 5 * 365 * 24 * time.Hour
 	MaxKey        = 255                 // bytes of an idempotency key
-	keepKey       = job.MinRetention    // counted from when the run is due: the run, kept so long after its end, outlives its key
+	keepKey       = 7 * 24 * time.Hour  // counted from when the run is due
 	keepPayload   = 60 * 24 * time.Hour // beyond the retention: the run may be retried for long before it ends
 )
 
@@ -152,8 +152,10 @@ func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Re
 		if err != nil {
 			return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
 		}
-		if now-promised.Nominal >= keepKey.Milliseconds() {
-			op.If = store.At(conflict.Standing) // over; cleanup is only late
+		if over, err := s.over(ctx, tenant, promised, now); err != nil {
+			return run.ID{}, false, err
+		} else if over {
+			op.If = store.At(conflict.Standing)
 			continue
 		}
 		if !bytes.Equal(standing.Body, mine.Body) {
@@ -162,6 +164,16 @@ func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Re
 		return promised, true, nil
 	}
 	return run.ID{}, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
+}
+
+// over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not
+// there. A younger one that is not there was promised by a request that stopped in between.
+func (s *Service) over(ctx context.Context, tenant string, id run.ID, now int64) (bool, error) {
+	if now-id.Nominal < job.MinRetention.Milliseconds() {
+		return false, nil
+	}
+	standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
+	return err == nil && standing[0].Version == 0, err
 }
 
 // request arms the timer and puts the run, and sends it when it is due soon.

@@ -27,7 +27,6 @@ var drawers = []string{"util", "utils", "common", "types", "helper", "helpers", 
 // sleepers are the files of tests that may sleep in real time, each with the reason why no signal would do.
 var sleepers = map[string]string{
 	"lib/queue/queuetest/queuetest.go": "the suite runs against queues far away too, whose depth is approximate and changes without a signal",
-	"lib/target/exec_test.go":          "the end of a killed grandchild signals nobody but its parent",
 	"lib/store/pebble/store_test.go":   "Pebble shows what is not yet synced at a moment that it tells nobody",
 }
 
