@@ -190,7 +190,10 @@ func TestP1_P2_P5_Fault50_ACrash(t *testing.T) {
 				case r.ID.Time().Before(last) && r.State != run.Succeeded:
 					t.Errorf("%s ended as %s: %+v", r.ID, r.State, r.Attempts)
 				}
-				if n := calls[r.ID.String()]; name == "most" && n > 1 {
+				mu.Lock()
+				n := calls[r.ID.String()]
+				mu.Unlock()
+				if name == "most" && n > 1 {
 					t.Errorf("%s was called %d times", r.ID, n)
 				}
 			}
@@ -285,7 +288,7 @@ func TestFault45_TheStoreIsAwayForHours(t *testing.T) {
 				t.Errorf("the store is back, and the node says %v", err)
 			}
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + 30*time.Second) // not at a fire
 		for _, name := range []string{"long-least", "long-most"} {
 			for _, r := range l.runs(name) {
 				if r.State != run.Succeeded || r.Attempt != 1 || r.Crashes != 0 {
