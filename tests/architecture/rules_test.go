@@ -135,6 +135,8 @@ func (t tree) check(sleepers map[string]string) []string {
 	slept := map[string]bool{}
 	for _, dir := range slices.Sorted(maps.Keys(t.packages)) {
 		checkPlace(dir, refuse)
+		// One file of a package may open the bubble in which the tests of the others run.
+		virtual := slices.ContainsFunc(t.packages[dir], func(s source) bool { return s.virtual })
 		for _, s := range t.packages[dir] {
 			if strings.HasPrefix(dir, "functions/") && s.pkg != "main" && !s.isTest() {
 				refuse(dir, "want package main: a Lambda only wires, what it does belongs in lib/, where the binary shares it")
@@ -151,7 +153,7 @@ func (t tree) check(sleepers map[string]string) []string {
 			if s.isTest() || suite(dir) || strings.HasPrefix(dir, "tests/") {
 				slept[s.name] = len(s.sleeps) > 0
 				for _, line := range s.sleeps {
-					if !s.virtual && sleepers[s.name] == "" {
+					if !virtual && sleepers[s.name] == "" {
 						refuse(fmt.Sprintf("%s:%d", s.name, line), "sleeps: wait for a signal, or use the virtual time of testing/synctest")
 					}
 				}
