@@ -106,6 +106,41 @@ func TestP12_JobsAreListedByNameAndTenant(t *testing.T) {
 	})
 }
 
+// TestP11_AListingLooksAtSoManyOnly, however few the filter lets through: the page comes back short, with a cursor.
+func TestP11_AListingLooksAtSoManyOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		for i := range 5200 {
+			j := job.Job{Tenant: "acme", Name: fmt.Sprintf("j%04d", i), Generation: 1, Def: definition(func(d *job.Definition) {
+				d.Paused = i == 5100
+			})}
+			op, err := j.Put(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Store.Write(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		paused := true
+		jobs, next, err := g.Jobs(t.Context(), "acme", control.JobFilter{Paused: &paused}, "", 10)
+		if err != nil || len(jobs) != 0 || next == "" {
+			t.Fatalf("%d jobs, cursor %q, %v; want an empty page that is not the last", len(jobs), next, err)
+		}
+		jobs, next, err = g.Jobs(t.Context(), "acme", control.JobFilter{Paused: &paused}, next, 10)
+		if err != nil || len(jobs) != 1 || jobs[0].Name != "j5100" || next != "" {
+			t.Fatalf("%d jobs, cursor %q, %v; want the one, and the end", len(jobs), next, err)
+		}
+		if jobs, _, err = g.Jobs(t.Context(), "acme", control.JobFilter{}, "", 1_000_000); err != nil || len(jobs) != control.MaxLimit {
+			t.Errorf("a page of %d, %v; want at most %d", len(jobs), err, control.MaxLimit)
+		}
+		if jobs, _, err = g.Jobs(t.Context(), "acme", control.JobFilter{}, "", 0); err != nil || len(jobs) != control.DefaultLimit {
+			t.Errorf("a page of %d, %v; want %d where nothing is said", len(jobs), err, control.DefaultLimit)
+		}
+		_, _, err = g.Runs(t.Context(), "acme", control.RunFilter{}, "", 10)
+		wantField(t, err, "job") // the histories of so many jobs are not merged
+	})
+}
+
 func TestPagesOfJobsAreStable(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		var stay []string

@@ -16,6 +16,7 @@ import (
 	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -102,8 +103,7 @@ func TestP5_Fault01_AStartWhoseAnswerWasLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, g *rig) {
 				handlers, calls := handler(t, succeed)
-				var r run.Run
-				r = g.queued(g.job(row.guarantee), time.Now())
+				r := g.queued(g.job(row.guarantee), time.Now())
 				g.send(r)
 				g.process("w", options{handlers: handlers, hook: lose(&r, row.lost)})
 				time.Sleep(row.within)
@@ -122,8 +122,7 @@ func TestFault02_AStartThatLandsLateIsRefused(t *testing.T) {
 		handlers, calls := handler(t, succeed)
 		land := make(chan struct{})
 		var late atomic.Int64
-		var r run.Run
-		r = g.queued(g.job(atMostOnce), time.Now())
+		r := g.queued(g.job(atMostOnce), time.Now())
 		p := g.process("w", options{handlers: handlers, hook: func(_ context.Context, c faulty.Call) faulty.Fault {
 			if ofRun(c, r, run.Running) && late.Add(1) <= 4 {
 				return faulty.Fault{Late: land}
@@ -239,6 +238,41 @@ func TestMessagesOlderThanTheirLifeStartNothing(t *testing.T) {
 			t.Errorf("verdict %+v, %d calls; want it dropped", v, calls.Load())
 		}
 		g.want(r, run.Queued, 0)
+	})
+}
+
+func TestP12_RunsOfTheSameNameAreApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		handlers, _ := handler(t, func(ctx context.Context, c target.Call) (target.Result, error) {
+			_, _ = c.Log.Write([]byte("log of " + c.Tenant))
+			return takes(10*time.Second)(ctx, c)
+		})
+		p := g.process("w", options{handlers: handlers})
+		j := g.job(atLeastOnce)
+		theirs := j
+		theirs.Tenant, theirs.Def.Timeout = "rival", schedule.Duration(time.Second) // too short for it
+		op, err := theirs.Put(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.write(op)
+		same := func(r *run.Run) { r.ID = run.RequestID(j.Name, time.Now().UnixMilli(), 7) }
+		mine, other := g.queued(j, time.Now(), same), g.queued(theirs, time.Now(), same)
+		g.send(mine)
+		time.Sleep(5 * time.Second)
+		p.Cancelled("rival", mine.ID)
+		g.want(other, run.Queued, 0)
+		time.Sleep(6 * time.Second)
+		done := g.want(mine, run.Succeeded, 1)
+		if log, err := g.blobs.Get(t.Context(), tenant, done.Log); err != nil || string(log) != "log of acme" {
+			t.Errorf("log %q, %v", log, err)
+		}
+		g.want(other, run.Queued, 0)
+		g.send(other)
+		time.Sleep(time.Minute)
+		if now := g.read(other); now.Failures == 0 || g.read(mine).Version != done.Version {
+			t.Errorf("the other tenant's run ran by another definition: %+v", now)
+		}
 	})
 }
 
