@@ -37,8 +37,10 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			return newest, nil
 		}
 		t := newest.Updated
-		if t < shard.Oldest()-dispatch.Lateness.Milliseconds() {
-			return newest, nil // every sweep has passed it: what older generations had claimed has long been settled
+		if t < shard.Oldest()-dispatch.Lateness.Milliseconds() && s.age(shard.Oldest()) > 0 {
+			// Every sweep has passed it, and no cursor is ahead of a clock that was stepped back: what older generations had
+			// claimed has long been settled.
+			return newest, nil
 		}
 		reach := shard.Horizon
 		if repeated {
@@ -77,10 +79,7 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 			continue
 		}
 		for from := t + 1; from <= horizon; {
-			fires, err := dispatch.FiresBetween(edition.Schedule, from, horizon, store.MaxKeys)
-			if err != nil {
-				return err
-			}
+			fires := dispatch.FiresBetween(edition.Schedule, from, horizon, store.MaxKeys)
 			for _, f := range fires {
 				if !seen[f] {
 					seen[f] = true

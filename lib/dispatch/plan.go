@@ -168,14 +168,12 @@ func lastFire(s job.Fires, from, upTo int64) (int64, bool) {
 	return last.UnixMilli(), ok
 }
 
-// FiresBetween lists the fires in [from, upTo], Unix ms, the first limit of them.
-func FiresBetween(s job.Fires, from, upTo int64, limit int) ([]int64, error) {
+// FiresBetween lists the fires in [from, upTo], Unix ms, the first limit of them. Behind a fire that does not advance there is
+// none: nobody can have claimed one.
+func FiresBetween(s job.Fires, from, upTo int64, limit int) []int64 {
 	var fires []int64
-	for f, err := nextAfter(s, from-1); f <= upTo && len(fires) < limit; f, err = nextAfter(s, f) {
-		if err != nil {
-			return nil, err
-		}
+	for f, err := nextAfter(s, from-1); err == nil && f <= upTo && len(fires) < limit; f, err = nextAfter(s, f) {
 		fires = append(fires, f)
 	}
-	return fires, nil
+	return fires
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// sweeps takes the second looks that are due: whole minutes, each once per sweep, none skipped however late.
+// sweeps takes the second looks that are due: whole minutes, each once per sweep, none skipped however late. A minute that
+// fails holds its sweep, not the others.
 func (p *pass) sweeps(ctx context.Context) error {
+	var errs []error
 	for k := range timer.Sweeps {
 		end := min(p.bounds.Now-timer.Lags[k].Milliseconds(), p.shard.Watermark)
 		end -= end % 60_000 // the first instant of the first minute that is not over
@@ -30,7 +32,8 @@ func (p *pass) sweeps(ctx context.Context) error {
 			minute := timer.Minute(swept)
 			left := p.left
 			if err := p.sweep(ctx, k, minute); err != nil {
-				return fmt.Errorf("sweep %d of minute %d: %w", k+1, minute, err)
+				errs = append(errs, fmt.Errorf("sweep %d of minute %d: %w", k+1, minute, err))
+				break
 			}
 			work -= left - p.left
 			swept = (minute + 1) * 60_000
@@ -41,11 +44,11 @@ func (p *pass) sweeps(ctx context.Context) error {
 			// write sweeps them again.
 			p.shard.Swept[k] = swept
 			if err := p.save(ctx); err != nil {
-				return err
+				return errors.Join(append(errs, err)...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // print is what the first sweep remembers of a minute: for each bucket a hash over its timers, 0 for none. A later sweep that
@@ -69,7 +72,8 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
 		p.left--
 		if items[0].Exists() {
 			if err := record.Decode(items[0].Value, &known); err != nil {
-				return err
+				p.Log.Warn("what the first sweep remembered is unreadable: all is looked at", "minute", minute, "error", err)
+				known = print{}
 			}
 		}
 	}
@@ -258,10 +262,7 @@ func (p *pass) lookAll(ctx context.Context, looks []*look) error {
 		var runs []run.Run
 		counts := make([]int, len(open))
 		for i, l := range open {
-			fires, err := dispatch.FiresBetween(l.edition.Schedule, l.from, l.timer.To, pageSize)
-			if err != nil {
-				return err
-			}
+			fires := dispatch.FiresBetween(l.edition.Schedule, l.from, l.timer.To, pageSize)
 			for _, f := range fires {
 				runs = append(runs, run.Run{ID: run.FireID(l.timer.Job, f), Tenant: l.timer.Tenant})
 			}
@@ -295,7 +296,7 @@ func (p *pass) lookAll(ctx context.Context, looks []*look) error {
 func (l *look) see(r run.Run, p *pass) {
 	generation := l.timer.Generation
 	switch {
-	case r.ID.Nominal <= l.through: // dropped by the decision before it
+	case r.ID.Nominal <= l.through && (r.Version == 0 || r.State == run.Fenced): // dropped by the decision before it
 	case r.Version == 0 && p.tooOld(r.ID.Nominal):
 		p.Log.Warn("a fire too old to tell whether it ran is left alone", "tenant", r.Tenant, "run", r.ID.String())
 	case r.Version == 0, r.State == run.Fenced && r.Generation <= generation,
