@@ -208,7 +208,8 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {
 		// What the last sweep has passed, by more than a write may be late, has no timers and no claims left.
-		settled := shard.Oldest() - dispatch.Lateness.Milliseconds()
+		// Cursors that are ahead of the clock, which was stepped back, say nothing.
+		settled := min(shard.Oldest(), now) - dispatch.Lateness.Milliseconds()
 		j.Past = slices.DeleteFunc(slices.Clone(old.Past), func(p job.Past) bool { return p.Until < settled })
 		if len(j.Past) >= maxPast {
 			return job.Job{}, &Refusal{Code: CodeBusy, RetryAfter: time.Minute,

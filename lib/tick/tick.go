@@ -106,10 +106,12 @@ func (t *Ticker) pass(ctx context.Context, n int, report *Report) error {
 		return err
 	}
 	report.Passes++
+	// Not to the horizon: after a step back of the clock that lies far ahead, and what is put in between must still be read.
+	to := min(s.Horizon, now+t.Dispatch.LookAhead.Milliseconds())
 	p := &pass{Ticker: t, shard: s, left: t.Work, report: report,
-		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: s.Horizon + resumeAfter.Milliseconds()}}
-	dueErr := p.due(ctx, s.Watermark, s.Horizon)
-	report.Behind = report.Behind || dueErr == nil && p.shard.Watermark < s.Horizon
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: to + resumeAfter.Milliseconds()}}
+	dueErr := p.due(ctx, s.Watermark, to)
+	report.Behind = report.Behind || dueErr == nil && p.shard.Watermark < to
 	if report.Oldest == 0 || p.shard.Watermark < report.Oldest {
 		report.Oldest = p.shard.Watermark
 	}
@@ -159,6 +161,10 @@ func (t *Ticker) countRepairs(r dispatch.Repairs) {
 // resumeAfter is how far beyond the horizon a timer goes that puts something off to a later pass.
 const resumeAfter = 2 * time.Second
 
+// setBack is how far the watermark may be ahead of where this clock would have it. Below it the first sweep, which is further
+// behind, comes upon whatever is put behind the watermark.
+const setBack = time.Minute
+
 // take leases a shard and publishes the horizon. Durable afterwards: that this pass will claim nothing beyond it. Only then
 // is anything read. The clock is not read again: however long the pass is stopped, it stays below what it published.
 func (t *Ticker) take(ctx context.Context, n int) (timer.Shard, int64, error) {
@@ -173,6 +179,16 @@ func (t *Ticker) take(ctx context.Context, n int) (timer.Shard, int64, error) {
 	now, err := t.Dispatch.Clock()
 	if err != nil {
 		return timer.Shard{}, 0, err
+	}
+	if s.Watermark > now+(t.Dispatch.LookAhead+setBack).Milliseconds() {
+		// What is asked for now would lie behind all cursors. Reading again is harmless: every step finds its own traces.
+		t.Log.Warn("the clock is behind the watermark, which is set back", "shard", n, "watermark", time.UnixMilli(s.Watermark))
+		s.Watermark = now
+		for k := range s.Swept {
+			begin := now - timer.Lags[timer.Sweeps-1].Milliseconds()
+			s.Swept[k] = min(s.Swept[k], begin-begin%60_000)
+		}
+		t.remember(n, nil)
 	}
 	length := t.Lease.Milliseconds()
 	// A lease further away than its length was written before the clock was stepped back: void.
