@@ -45,6 +45,27 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestFencesAreNoRuns: the marks of edits stand where runs do, and nobody sees them.
+func TestFencesAreNoRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		g.put("acme", "a")
+		fence, _ := run.Run{ID: run.FireID("a", time.Now().UnixMilli()), Tenant: "acme"}.FenceOff(5, time.Now().Add(time.Hour).UnixMilli())
+		if _, err := g.Dispatch.PutRun(ctx, fence, time.Now().UnixMilli()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.Run(ctx, "acme", fence.ID)
+		refused(t, err, control.CodeRunNotFound)
+		_, err = g.Cancel(ctx, "acme", fence.ID, "")
+		refused(t, err, control.CodeRunNotFound)
+		_, err = g.Retry(ctx, "acme", fence.ID, true)
+		refused(t, err, control.CodeRunNotFound)
+		if runs := g.all("acme", control.RunFilter{}); len(runs) != 0 {
+			t.Errorf("listed: %+v", runs)
+		}
+	})
+}
+
 func TestP5_P7_OnlyARetryReopens(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		ctx := t.Context()

@@ -79,6 +79,7 @@ func begin(t *testing.T, name string, s store.Store, bucket *gocloud.Bucket, f h
 			t.Errorf("%s: %v", name, err)
 		}
 	})
+	t.Cleanup(l.stop) // within the bubble
 	return l
 }
 

@@ -43,7 +43,6 @@ type rig struct {
 	blobs *blob.Bucket
 	base  *dispatch.Dispatcher // of nobody: to put runs
 	jobs  int
-	stops []func()
 }
 
 // inBubble runs a test in virtual time; every process that it started is stopped at its end.
@@ -54,9 +53,6 @@ func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
 		g := &rig{t: t, store: memory.New(memory.Config{}), queue: q, blobs: blob.New(memblob.OpenBucket(nil))}
 		g.base = g.dispatcher(g.store, q, time.Now)
 		test(t, g)
-		for _, stop := range g.stops {
-			stop()
-		}
 	})
 }
 
@@ -151,7 +147,7 @@ func (g *rig) process(name string, o options) *process {
 			}
 		})
 	}
-	g.stops = append(g.stops, p.stop)
+	g.t.Cleanup(p.stop) // within the bubble
 	if o.current != nil {
 		o.current.Store(p)
 	}
