@@ -16,7 +16,8 @@
 //
 // # When a part fails
 //
-// A tick that fails is logged, and the next goes on from where it stood. A recovery that fails is tried again. A worker that
+// A tick that fails is logged, and the next goes on from where it stood. After a third of a lease without a tick that succeeded
+// no lease is judged for the length of one: the workers live, and could not renew. A recovery that fails is tried again. A worker that
 // gets nothing from its queue waits and asks again. Ready tells when no tick has succeeded for ten of them. Nothing of it is
 // fatal: what is durable waits in the store. When the store itself has failed, ending the process is its owner's business.
 //
