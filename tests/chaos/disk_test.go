@@ -134,6 +134,7 @@ func fill(t *testing.T, s *server, log *os.File) *accepted {
 		})
 	}
 	code, err := s.code()
+	s.kill()
 	clients.Wait()
 	if err != nil {
 		t.Fatalf("the disk is full: %v", err)

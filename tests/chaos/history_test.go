@@ -250,7 +250,8 @@ func (v *verdict) fires(h history) {
 	}
 	for at, r := range byFire {
 		if !slices.Contains(allowed[at], r.Generation) {
-			v.add("P8", "run %s at %s of generation %d, which was not in force then; %v were", r.ID, r.NominalTime, r.Generation, allowed[at])
+			v.add("P8", "run %s at %s of generation %d, which was not in force then; %v were. It is %s after %d attempts; changed by %+v",
+				r.ID, r.NominalTime, r.Generation, allowed[at], r.State, r.Attempt, h.after(r.Generation))
 		}
 	}
 }
