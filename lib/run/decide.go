@@ -135,6 +135,7 @@ func (r Run) Succeed(now int64, result Ref, log string, l Limits) Run {
 type Failure struct {
 	Error     string
 	Permanent bool  // do not try again
+	Unsure    bool  // the target may have done its work all the same
 	NextAt    int64 // when to try again, should the budget allow it; drawn by the caller
 	Log       string
 }
@@ -148,6 +149,8 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 	switch {
 	case r.Cancel:
 		return r.end(Cancelled, now, r.Reason, l)
+	case l.AtMostOnce && f.Unsure:
+		return r.end(Unknown, now, "at most once: the effect may have happened", l)
 	case f.Permanent:
 		return r.end(Failed, now, "permanent failure", l)
 	case l.AtMostOnce:

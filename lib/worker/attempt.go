@@ -179,9 +179,10 @@ func (a *attempt) ending(ctx context.Context, result target.Result, err error, c
 		}}
 	case errors.As(err, &failure):
 		draw := a.Dispatch.NewID()
+		unsure := failure.Kind == target.KindTimeout || failure.Kind == target.KindLost
 		return ending{run.OutcomeFailed, func(r run.Run, now int64) run.Run {
 			wait := max(Backoff(a.edition.Def.Retry, r.Failures+1, draw), failure.RetryAfter)
-			return r.Fail(now, run.Failure{Error: failure.Error(), Permanent: failure.Permanent, NextAt: now + wait.Milliseconds(), Log: log}, limits)
+			return r.Fail(now, run.Failure{Error: failure.Error(), Permanent: failure.Permanent, Unsure: unsure, NextAt: now + wait.Milliseconds(), Log: log}, limits)
 		}}
 	case errors.Is(cause, errCancelled):
 		return ending{run.OutcomeCancelled, func(r run.Run, now int64) run.Run { return r.Cancelled(now, log, limits) }}

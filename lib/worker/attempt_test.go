@@ -591,6 +591,18 @@ func TestATimeoutEndsTheAttempt(t *testing.T) {
 	})
 }
 
+func TestP5_AtMostOnceATimeoutLeavesUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		handlers, calls := handler(t, takes(time.Hour))
+		g.process("w", options{handlers: handlers})
+		r := g.start(atMostOnce, func(d *job.Definition) { d.Timeout = schedule.Duration(5 * time.Second) })
+		time.Sleep(time.Minute)
+		if g.want(r, run.Unknown, 1); calls.Load() != 1 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
+
 func TestBackoffIsDrawnFromZeroToItsBound(t *testing.T) {
 	retry := job.Retry{Initial: schedule.Duration(time.Second), Factor: 3, Max: schedule.Duration(time.Minute)}
 	for n, longest := range map[int]time.Duration{1: time.Second, 2: 3 * time.Second, 4: 27 * time.Second, 5: time.Minute, 100: time.Minute, 100_000: time.Minute} {
