@@ -22,7 +22,11 @@ import (
 // TestP2_P5_P7_Fault01_Fault02_ABadStore has a store that throttles, loses answers, and writes late, for minutes. Afterwards each
 // fire has one run, which has ended; nothing at most once was called twice, and no run is dead for what the store did.
 func TestP2_P5_P7_Fault01_Fault02_ABadStore(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex

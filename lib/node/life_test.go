@@ -247,6 +247,10 @@ func TestFault17_RestartsMoreOftenThanThePeriod(t *testing.T) {
 }
 
 func TestFault45_TheStoreIsAwayForHours(t *testing.T) {
+	outages := 3
+	if testing.Short() {
+		outages = 1
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		s := faulty.New(memory.New(memory.Config{}), func(context.Context, faulty.Call) faulty.Fault {
@@ -260,7 +264,7 @@ func TestFault45_TheStoreIsAwayForHours(t *testing.T) {
 			if strings.HasPrefix(call.Job, "long") {
 				calls.Add(1)
 				select {
-				case <-time.After(5 * time.Hour):
+				case <-time.After(time.Duration(outages)*90*time.Minute + 30*time.Minute):
 				case <-ctx.Done():
 				}
 			}
@@ -276,7 +280,7 @@ func TestFault45_TheStoreIsAwayForHours(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		for range 3 {
+		for range outages {
 			away.Store(true)
 			time.Sleep(time.Minute)
 			if err := l.Ready(t.Context()); err == nil {
@@ -308,8 +312,8 @@ func TestFault45_TheStoreIsAwayForHours(t *testing.T) {
 				t.Errorf("%s is %s: %s", r.ID, r.State, r.Reason)
 			}
 		}
-		if ran+skipped < 5*60 || skipped < 3*50 || ran < 130 {
-			t.Errorf("%d ran and %d were skipped in five hours and a half", ran, skipped)
+		if all := 90*outages + 70; ran+skipped < all-5 || ran+skipped > all+1 || skipped < 50*outages || ran < all-60*outages-5 {
+			t.Errorf("%d ran and %d were skipped in %d minutes, of which %d without a store", ran, skipped, all, 60*outages)
 		}
 		l.stop()
 	})
@@ -330,7 +334,11 @@ func TestRetention(t *testing.T) {
 		}, func(c *node.Config) { c.Every, c.LookAhead = 10*time.Minute, 14*time.Minute })
 		n.Store(l.Node)
 		l.put("fails", 20*time.Minute, func(d *job.Definition) { d.Retention = schedule.Duration(24 * time.Hour) })
-		time.Sleep(48 * time.Hour)
+		length := 48 * time.Hour
+		if testing.Short() {
+			length = 27 * time.Hour
+		}
+		time.Sleep(length)
 		found, _, err := l.Control.DeadLetters(t.Context(), "default", control.DeadFilter{}, "", 1000)
 		// A day's, and those that wait for the last sweep.
 		if runs := len(l.runs("fails")); err != nil || runs < 72 || runs > 80 || len(found) < 72 || len(found) > 80 {
