@@ -123,7 +123,8 @@ func (p *player) play(t *testing.T, words []string) []string {
 		p.r = p.r.Succeed(p.now, Ref{Inline: []byte("{}")}, "", limits)
 	case "fail":
 		_, permanent := args["permanent"]
-		p.r = p.r.Fail(p.now, Failure{Error: "exit: code 1", Permanent: permanent, NextAt: p.now + 50}, limits)
+		_, unsure := args["unsure"]
+		p.r = p.r.Fail(p.now, Failure{Error: "exit: code 1", Permanent: permanent, Unsure: unsure, NextAt: p.now + 50}, limits)
 	case "crash":
 		p.r = p.r.Crash(p.now, "its lease ran out", limits)
 	case "hand_back":

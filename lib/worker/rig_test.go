@@ -241,9 +241,13 @@ func (g *rig) send(runs ...run.Run) {
 }
 
 // start makes a job and a run of it that is due, and sends it.
-func (g *rig) start(change func(*job.Definition)) run.Run {
+func (g *rig) start(changes ...func(*job.Definition)) run.Run {
 	g.t.Helper()
-	r := g.queued(g.job(change), time.Now())
+	r := g.queued(g.job(func(d *job.Definition) {
+		for _, change := range changes {
+			change(d)
+		}
+	}), time.Now())
 	g.send(r)
 	return r
 }
