@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
 	"sync"
@@ -48,15 +49,15 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault32_Fault36_killed_under_load(t 
 		t.Fatal(err)
 	}
 	target := newSink(t)
-	first := serve(t, data, anyPort, log, "--allow-exec", "--log-level", "warn")
-	listen := first.hostPort()
-	server, err := clientOf(first.address)
+	doors := newGate()
+	transport := &http.Transport{DialContext: doors.dial, MaxIdleConnsPerHost: 20}
+	t.Cleanup(transport.CloseIdleConnections)
+	server, err := clientOver(anyServer, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &load{sinkURL: target.URL, self: self, server: server, address: first.address, gate: newGate(), enough: make(chan struct{}),
-		sightings: map[string]sighting{}}
-	l.gate.set(true)
+	l := &load{sinkURL: target.URL, self: self, server: server, gate: doors, enough: make(chan struct{}), sightings: map[string]sighting{},
+		http: &http.Client{Timeout: 20 * time.Second, Transport: transport}}
 
 	kinds := []kind{{}, {atMostOnce: true}, {}, {atMostOnce: true}, {exec: true}, {}, {atMostOnce: true}, {}, {exec: true, atMostOnce: true}, {}}
 	ended := make(chan error, len(kinds)+1)
@@ -68,43 +69,38 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault32_Fault36_killed_under_load(t 
 	go func() { ended <- l.watch(ctx, rand.New(rand.NewPCG(seed, 1<<32))) }()
 
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
-	current := first
 	for n := range kills {
-		if n > 0 {
-			if current, err = launch(data, listen, log, "--allow-exec", "--log-level", "warn"); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(current.kill)
+		s, err := launch(data, anyPort, log, "--allow-exec", "--log-level", "warn")
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(s.kill)
 		// Starting takes a quarter of a second or so: some die in it.
-		early := n > 0 && rng.IntN(5) == 0
-		lives := time.Duration(rng.IntN(1500)) * time.Millisecond
+		early := rng.IntN(5) == 0
+		lives := time.Duration(rng.IntN(1300)) * time.Millisecond
 		if early {
 			lives /= 4
 		} else {
-			if err := current.ready(); err != nil {
+			if err := s.ready(); err != nil {
 				t.Fatalf("start %d: %v", n+1, err)
 			}
-			if n > 0 {
-				l.gate.set(true)
-			}
+			l.gate.up(s)
 		}
 		select {
 		case <-time.After(lives):
-		case <-current.exited:
-			t.Fatalf("start %d ended by itself: %s", n+1, current.cmd.ProcessState)
+		case <-s.exited:
+			t.Fatalf("start %d ended by itself: %s", n+1, s.cmd.ProcessState)
 		case err := <-ended:
 			t.Fatalf("a client gave up: %v", err)
 		}
 		if !early {
-			l.gate.set(false)
+			l.gate.down()
 		}
-		current.kill()
+		s.kill()
 	}
 	killed := time.Since(began)
 
-	serve(t, data, listen, log, "--allow-exec", "--log-level", "warn")
-	l.gate.set(true)
+	l.gate.up(serve(t, data, anyPort, log, "--allow-exec", "--log-level", "warn"))
 	close(l.enough)
 	for range cap(ended) {
 		if err := <-ended; err != nil {

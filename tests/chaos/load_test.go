@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -24,22 +25,35 @@ func targetOf(k kind, b behaviour, sinkURL, self string) target.Spec {
 	return target.Spec{HTTP: &target.HTTP{URL: b.url(sinkURL)}}
 }
 
-// gate tells the clients whether there is a server to call.
+// gate tells the clients whether there is a server to call, and where: each start listens on a port of its own, since nothing
+// keeps one free while there is none.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while there is one
+	at   string        // host:port of the newest one
 }
 
 func newGate() *gate { return &gate{open: make(chan struct{})} }
 
-func (g *gate) set(up bool) {
+func (g *gate) up(s *server) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if up {
-		close(g.open)
-	} else {
-		g.open = make(chan struct{})
-	}
+	g.at = s.hostPort()
+	close(g.open)
+}
+
+func (g *gate) down() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = make(chan struct{})
+}
+
+// dial connects to the newest server, whatever the address.
+func (g *gate) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	g.mu.Lock()
+	at := g.at
+	g.mu.Unlock()
+	return new(net.Dialer).DialContext(ctx, network, at)
 }
 
 func (g *gate) wait(ctx context.Context) error {
@@ -54,11 +68,14 @@ func (g *gate) wait(ctx context.Context) error {
 	}
 }
 
+// anyServer is what requests name; the gate knows who that is.
+const anyServer = "http://127.0.0.1"
+
 // load is what all clients share.
 type load struct {
 	sinkURL, self string
 	server        *client.Client
-	address       string
+	http          *http.Client // for what the server's own client never does
 	gate          *gate
 	enough        chan struct{} // closed when the clients are to come to an end
 
@@ -438,14 +455,14 @@ func (a *actor) askOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.address+"/v1/jobs/"+a.h.job+"/runs", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, anyServer+"/v1/jobs/"+a.h.job+"/runs", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	var got wire.Run
 	status := 0
-	given, err := http.DefaultClient.Do(request)
+	given, err := a.http.Do(request)
 	if err == nil {
 		defer given.Body.Close()
 		status = given.StatusCode

@@ -155,16 +155,20 @@ func serve(t *testing.T, data, listen string, log *os.File, flags ...string) *se
 	return s
 }
 
-// anyPort takes a free port; the servers after the first listen on the same one.
+// anyPort takes a free one.
 const anyPort = "127.0.0.1:0"
 
 func (s *server) hostPort() string { return strings.TrimPrefix(s.address, "http://") }
 
 // clientOf calls once: what becomes of a lost answer is the test's business.
 func clientOf(address string) (*client.Client, error) {
+	return clientOver(address, http.DefaultTransport)
+}
+
+func clientOver(address string, transport http.RoundTripper) (*client.Client, error) {
 	return client.New(client.Config{
 		Address: address, Tries: 1,
-		HTTP:   &http.Client{Timeout: 20 * time.Second},
+		HTTP:   &http.Client{Timeout: 20 * time.Second, Transport: transport},
 		NewKey: func() string { panic("every trigger of these tests brings its own key, or goes around the client") },
 	})
 }
