@@ -165,6 +165,11 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if err != nil {
 			return job.Job{}, err
 		}
+		// Hosts' clocks differ a little: an edit never speaks of an earlier instant than the one that it follows, or its fences
+		// would take fires from the generation before. An instant further ahead was written before the clock was stepped back.
+		if ahead := j.Updated - now; ahead > 0 && ahead <= stale.Milliseconds() {
+			now = j.Updated
+		}
 		old := j
 		changed, err := change(&j)
 		if err != nil {

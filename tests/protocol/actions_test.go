@@ -84,7 +84,7 @@ func (w *world) advance(d, step time.Duration, host string) {
 func (w *world) settle() (wrong []string) {
 	w.elapsed = w.elapsed.Truncate(time.Second)
 	upTo := w.now()
-	w.advance(5*time.Second, time.Second, "calm")
+	w.advance(6*time.Second, 2*time.Second, "calm")
 	w.advance(4*time.Minute, 20*time.Second, "calm")
 	if wrong = w.check(upTo); len(wrong) > 0 {
 		w.advance(17*time.Minute, time.Minute, "calm")
