@@ -130,6 +130,8 @@ func (p *player) command(command, name string) bool {
 		}
 	case "wait": // DURATION: time goes by, and nobody does anything
 		p.elapsed += p.span(name)
+	case "clock": // HOST by=DURATION: its clock is so far off
+		p.host(name).skew = p.duration("by", 0)
 	case "lose": // N | all | none: what the queue does with the next messages
 		p.lose = map[string]int{"all": 1 << 30, "none": 0}[name]
 		if n, err := strconv.Atoi(name); err == nil {
