@@ -39,8 +39,8 @@
 //
 // # Recover
 //
-// For a process alone on its store whose queue is empty, after its start. It reads from the oldest cursor to the furthest
-// regular check, where every unended run has a timer, and gives each a check. Leases that its caller calls dead are void.
+// For a process alone on its store whose queue is empty, after its start. It reads from the first sweep's cursor to the
+// furthest regular check, where every unended run has a timer, and gives each a check. Leases that its caller calls dead are void.
 //
 // # What it does not promise
 //

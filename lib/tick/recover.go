@@ -12,8 +12,8 @@ import (
 )
 
 // Recover sends everything again that has not ended, for a process that is alone on its store and has an empty queue: after
-// its start. dead tells whose leases are void. It reads the timers from the oldest cursor to the furthest regular check, since
-// every unended run has one there, and may run beside the ticks.
+// its start. dead tells whose leases are void. It reads the timers from the first sweep's cursor to the furthest regular check,
+// since every unended run has one there: that sweep arms a check for all that it leaves behind. It may run beside the ticks.
 func (t *Ticker) Recover(ctx context.Context, dead func(worker string) bool) (dispatch.Repairs, error) {
 	var report Report
 	var errs []error
@@ -43,7 +43,7 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 	p := &pass{Ticker: t, shard: s, report: report,
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: max(s.Horizon, now) + resumeAfter.Milliseconds()}}
 	last := timer.Minute(max(s.Horizon, now) + timer.MaxCheckGap.Milliseconds())
-	for minute := timer.Minute(s.Oldest()); minute <= last; minute++ {
+	for minute := timer.Minute(min(s.Watermark, s.Swept[0])); minute <= last; minute++ {
 		if err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
 			runs := append(runsOf(pg.checks), runsOf(pg.requests)...)
 			claimed, err := p.claimedBy(ctx, pg.fires)

@@ -134,7 +134,7 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 		w.Log.Warn("this worker cannot run it", "run", r.ID.String(), "error", err)
 		return end(elsewhere)
 	}
-	if r.Crashes > 0 {
+	if r.Crashes >= dispatch.MaxCrashes-1 {
 		leave, ok := w.alone(taking)
 		if !ok {
 			return end(elsewhere)
@@ -169,8 +169,8 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 	return end(w.attempt(attempts, &attempt{started: started, edition: edition, message: m, payload: payload, lost: lost}))
 }
 
-// alone lets runs that have lost a worker before go one at a time: any of them may be what killed it, and the culprit must not be
-// mistaken for its neighbours. Whoever waits longer than a moment goes elsewhere, false.
+// alone lets runs whose next crash is their last go one at a time: any of them may be what kills its workers, and the culprit must
+// not be mistaken for its neighbours. Whoever waits longer than a moment goes elsewhere, false.
 func (w *Worker) alone(taking context.Context) (leave func(), ok bool) {
 	moment := time.NewTimer(patience)
 	defer moment.Stop()

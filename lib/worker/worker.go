@@ -35,7 +35,7 @@ type Config struct {
 type Worker struct {
 	Config
 	queue    queue.Queue
-	suspects chan struct{} // at most one run at a time that has lost a worker before
+	suspects chan struct{} // at most one run at a time whose next crash would be its last
 
 	mu      sync.Mutex
 	running map[string]*attempt // by tenant and run
