@@ -107,6 +107,12 @@ func TestExitCodes(t *testing.T) {
 		{"redrive of nothing", []string{"dead-letter", "redrive"}, 2, "--all", ""},
 		{"redrive of everything and something", []string{"dead-letter", "redrive", "x", "--all"}, 2, "exclude", ""},
 		{"listen on nothing", []string{"dev", "--listen", "7340"}, 2, "HOST:PORT", ""},
+		{"listen on no port", []string{"dev", "--listen", "foo:bar"}, 2, "HOST:PORT", ""},
+		{"listen on too high a port", []string{"serve", "--data", "x", "--listen", "127.0.0.1:65536"}, 2, "HOST:PORT", ""},
+		{"dev for all the world", []string{"dev", "--listen", "0.0.0.0:0"}, 2, "belfry serve", ""},
+		{"dev for all the world, by no host", []string{"dev", "--listen", ":0"}, 2, "belfry serve", ""},
+		{"dev for a network", []string{"dev", "--listen", "192.0.2.1:7340"}, 2, "belfry serve", ""},
+		{"dev without a folder", []string{"dev", "--data", ""}, 2, "--data .belfry", ""},
 		{"serve without a folder", []string{"serve", "--data", ""}, 2, "--data", ""},
 		{"bad expression", []string{"cron", "next", "0 25 * * *"}, 1, "hour", ""},
 		{"bad zone", []string{"cron", "next", "@daily", "--timezone", "Mars/Base"}, 1, "Mars/Base", ""},
@@ -167,6 +173,16 @@ func TestFoldersAndPortsInUseAreOneClearLine(t *testing.T) {
 		got := belfry(t, "", args...)
 		if got.code != 1 || !strings.Contains(got.errors, name) || strings.Count(got.errors, "\n") != 1 {
 			t.Errorf("%v: code %d, stderr %q, want one line with %q", args, got.code, got.errors, name)
+		}
+	}
+}
+
+func TestTheAddressThatIsShownCanBeCalled(t *testing.T) {
+	for listens, shown := range map[string]string{
+		"[::]:7340": "localhost:7340", "0.0.0.0:80": "localhost:80", "127.0.0.1:7340": "127.0.0.1:7340", "[::1]:1": "[::1]:1", "10.0.0.5:7340": "10.0.0.5:7340",
+	} {
+		if got := reachable(listens); got != shown {
+			t.Errorf("listening on %s it shows %s, want %s", listens, got, shown)
 		}
 	}
 }

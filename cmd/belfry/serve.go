@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ type settings struct {
 	grace       time.Duration
 	logFormat   string
 	logLevel    string
-	local       bool // only this machine may call
+	local       bool // only this machine may call; dev insists on it
 }
 
 func (s *settings) flags(cmd *cobra.Command) {
@@ -65,11 +66,18 @@ func (s *settings) check() error {
 	if s.grace < 0 || s.grace > time.Hour {
 		return misused("--grace %s: want 0s to 1h", s.grace)
 	}
-	host, _, err := net.SplitHostPort(s.listen)
-	if err != nil {
-		return misused("--listen %q: want HOST:PORT, as in %s", s.listen, devListen)
+	host, port, err := net.SplitHostPort(s.listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	s.local = s.local || isLoopback(host)
+	if err != nil {
+		return misused("--listen %q: want HOST:PORT, as in %s, the port 0 to 65535", s.listen, devListen)
+	}
+	loopback := isLoopback(host)
+	if s.local && !loopback {
+		return misused("--listen %s: dev listens on loopback alone, as in %s; belfry serve listens elsewhere", s.listen, devListen)
+	}
+	s.local = loopback
 	return nil
 }
 
@@ -88,7 +96,12 @@ this machine. Only this machine may call the API, and no web page may.`,
 		Example: `  belfry dev
   belfry dev --data /tmp/belfry --listen 127.0.0.1:8080 --allow-exec`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serveWith(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.data == "" {
+				return misused("--data is empty: want a folder, as in --data %s", devData)
+			}
+			return c.serveWith(cmd.Context(), s)
+		},
 	}
 	cmd.Flags().StringVar(&s.data, "data", devData, "data folder, made when it is not there")
 	s.flags(cmd)
@@ -217,7 +230,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 // greet tells where the server is, and what to try next.
 func (c *cli) greet(s settings, address string, took time.Duration) {
-	url := "http://" + address
+	url := "http://" + reachable(address)
 	data, err := filepath.Abs(s.data)
 	if err != nil {
 		data = s.data
@@ -230,6 +243,15 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 	if s.addresses.AllowLoopback {
 		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(url, s.allowExec))
 	}
+}
+
+// reachable is where this machine reaches a server that listens on an address: a wildcard is nowhere to call.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
 }
 
 // firstJob is a line to paste.
