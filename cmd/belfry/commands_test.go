@@ -69,12 +69,12 @@ func TestJobsAndRunsFromTheCommandLine(t *testing.T) {
 	if again := call(0, "", "job", "get", "hello", "-o", "json").out; again != shown {
 		t.Errorf("applying what was shown changed it:\n%s\n%s", shown, again)
 	}
-	call(0, `{"jobs": [{"name": "a", "target": {"handler": {"name": "x"}}}, {"name": "b", "target": {"handler": {"name": "x"}}}]}`, "job", "apply", "-f", "-")
-	got := call(1, `[{"name": "c", "target": {"handler": {"name": "x"}}}, {"name": "d", "tarjet": {}}]`, "job", "apply", "-f", "-")
+	call(0, `{"jobs": [{"name": "a", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}, {"name": "b", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}]}`, "job", "apply", "-f", "-")
+	got := call(1, `[{"name": "c", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}, {"name": "d", "tarjet": {}}]`, "job", "apply", "-f", "-")
 	if !strings.Contains(got.out, "c  ") || !strings.Contains(got.errors, "d: ") || !strings.Contains(got.errors, "tarjet") {
 		t.Errorf("a file with a wrong job: stdout %q, stderr %q", got.out, got.errors)
 	}
-	call(1, `{"target": {"handler": {"name": "x"}}}`, "job", "apply", "-f", "-")
+	call(1, `{"target": {"http": {"url": "http://127.0.0.1:9/x"}}}`, "job", "apply", "-f", "-")
 	call(1, `{"name": 1}`, "job", "apply", "-f", "-")
 	call(1, `{`, "job", "apply", "-f", "-")
 	if got := call(0, "", "job", "list", "-n", "2").out; strings.Count(got, "\n") != 3 || !strings.Contains(got, "on demand") {
@@ -228,7 +228,7 @@ func TestStoreOfAStoppedServerCanBeRead(t *testing.T) {
 	data := t.TempDir()
 	t.Run("serve", func(t *testing.T) {
 		call := to(t, dev(t, "--data", data))
-		call(0, `{"target": {"handler": {"name": "x"}}, "description": "look here"}`, "job", "apply", "report", "-f", "-")
+		call(0, `{"target": {"http": {"url": "http://127.0.0.1:9/x"}}, "description": "look here"}`, "job", "apply", "report", "-f", "-")
 		r := decode[wire.Run](t, call(0, "", "job", "trigger", "report", "--delay", "1h", "-o", "json").out)
 		if err := os.WriteFile(filepath.Join(data, "id"), []byte(r.ID), 0o600); err != nil {
 			t.Fatal(err)

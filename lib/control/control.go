@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Config is what a Service stands on. Fields without a default are required.
@@ -19,7 +20,11 @@ type Config struct {
 	Dispatch *dispatch.Dispatcher // sends what an edit or a request claims
 	Now      func() time.Time
 	NewID    func() uint64 // random, never 0: run IDs and attempt IDs
-	Log      *slog.Logger  // default: discards
+
+	// Can tells whether there are workers that call such targets: nil, or why not. A definition that nobody could run is refused.
+	Can func(target.Spec) error
+
+	Log *slog.Logger // default: discards
 
 	// Cancelled, where given, is told of every cancel of a running run, so that a worker in the same process need not wait
 	// for its next heartbeat. A hint: it may be lost.
@@ -34,8 +39,8 @@ type Service struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Service, error) {
-	if cfg.Store == nil || cfg.Blobs == nil || cfg.Dispatch == nil || cfg.Now == nil || cfg.NewID == nil {
-		return nil, errors.New("control: Store, Blobs, Dispatch, Now and NewID are required")
+	if cfg.Store == nil || cfg.Blobs == nil || cfg.Dispatch == nil || cfg.Now == nil || cfg.NewID == nil || cfg.Can == nil {
+		return nil, errors.New("control: Store, Blobs, Dispatch, Now, NewID and Can are required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -36,6 +36,9 @@ func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definiti
 	if err != nil {
 		return job.Job{}, 0, err
 	}
+	if err := s.Can(def.Target); err != nil {
+		return job.Job{}, 0, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
+	}
 	change := Updated
 	j, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		exists := j.Generation != 0 && !j.Deleted

@@ -53,7 +53,7 @@ func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: rand.Uint64}); err != nil {
+		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: rand.Uint64, Can: func(target.Spec) error { return nil }}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, g)

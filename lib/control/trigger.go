@@ -37,6 +37,9 @@ func keyOf(tenant, key string) store.Key {
 	return store.Key{Partition: "idem#" + tenant + "#" + key, Sort: "-"}
 }
 
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any { return map[string]any{"idem": promise{}} }
+
 // Trigger asks for a run of a job. repeated says that the idempotency key was used before, with the same request: the run is
 // that one, as it stands.
 //

@@ -58,6 +58,7 @@ GREETING = "good  morning"
 			Queues: map[string]queue.Queue{"default": queuelocal.New(queuelocal.Config{Now: time.Now})},
 			Blobs:  blob.New(memblob.OpenBucket(nil)), Targets: targets, Metrics: metrics.New(), Now: time.Now,
 			Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Name: "test",
+			Every: 20 * time.Second, LookAhead: 40 * time.Second, // a night of ticks each second takes half a minute
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -105,6 +105,11 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			send, late = append(send, out...), append(late, failed...)
 		}
 	}
+	if b.Watch {
+		for _, o := range send {
+			late = append(late, timer.NextCheck(o.Run.Tenant, o.Run.ID, b.Horizon))
+		}
+	}
 	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.
 	unsent, err := d.Send(ctx, send)
 	if err != nil {

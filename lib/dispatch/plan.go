@@ -47,6 +47,7 @@ type Bounds struct {
 	Now     int64 // the pass's clock, read before the horizon was published
 	Horizon int64 // fires up to it are claimed
 	Resume  int64 // wake-up for what must wait for a later pass, beyond the horizon
+	Watch   bool  // arm a check for each claim: the timer that led to it lies behind the first sweep
 }
 
 // planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,

@@ -32,4 +32,7 @@ func PastKey(tenant, name string, generation int64) store.Key {
 	return store.Key{Partition: "def#" + tenant + "#" + name, Sort: fmt.Sprintf("%015d", generation)}
 }
 
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any { return map[string]any{"job": Job{}, "def": past{}} }
+
 func generationText(generation int64) string { return "g" + strconv.FormatInt(generation, 36) }

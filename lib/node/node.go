@@ -107,6 +107,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.Control, err = control.New(control.Config{
 		Store: cfg.Store, Blobs: cfg.Blobs, Dispatch: n.Dispatch, Now: cfg.Now, NewID: cfg.NewID, Log: cfg.Log,
+		Can: cfg.Targets.Can,
 		Cancelled: func(tenant string, id run.ID) {
 			for _, w := range n.workers {
 				w.Cancelled(tenant, id)

@@ -61,12 +61,3 @@ func Decode(stored []byte, v any) error {
 	}
 	return nil
 }
-
-// Explain shows any record as a generic tree, for people who look into the store.
-func Explain(stored []byte) (any, error) {
-	var tree map[any]any
-	if err := Decode(stored, &tree); err != nil {
-		return nil, err
-	}
-	return tree, nil
-}

@@ -26,6 +26,9 @@ const DeadSpread = 8
 // DeadPartition is the n-th of them.
 func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" + strconv.Itoa(n) }
 
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any { return map[string]any{"run": Run{}, "dead": DeadLetter{}} }
+
 // DeadKey is where an ended run is listed.
 func (r Run) DeadKey() store.Key {
 	id := r.ID.String()

@@ -61,6 +61,9 @@ func printKey(shard int, minute int64) store.Key {
 	return store.Key{Partition: fmt.Sprintf("swept#%02d", shard), Sort: fmt.Sprintf("%010d", minute)}
 }
 
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any { return map[string]any{"swept": print{}} }
+
 // sweep looks at one minute again.
 func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
 	var known print
@@ -131,20 +134,17 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 		if err := p.lookAll(ctx, looks); err != nil {
 			return repairs, err
 		}
-		lost, missing, err := p.lost(ctx, tenant, looks)
+		lost, err := p.lost(ctx, tenant, looks)
 		if err != nil {
 			return repairs, err
 		}
 		for _, l := range looks {
 			open = append(open, l.open...)
 		}
-		open = append(open, missing...)
-		// The check timers first: what is claimed here is looked after from now on, though its own timer is swept.
-		if err := p.watch(ctx, open, &repairs); err != nil {
-			return repairs, err
-		}
-		open = nil
-		tally, err := p.Dispatch.Fires(ctx, p.shard.Epoch, p.bounds, lost)
+		// What is claimed here is looked after by checks from now on: its own timer is swept, and the later sweeps pass it over.
+		b := p.bounds
+		b.Watch = true
+		tally, err := p.Dispatch.Fires(ctx, p.shard.Epoch, b, lost)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
 			return repairs, err
@@ -219,9 +219,9 @@ func (p *pass) looks(ctx context.Context, timers []timer.Timer) ([]*look, error)
 	return looks, nil
 }
 
-// lost gives the timers that must be handled again, and the runs that they lack. The jobs are read now, strongly, as the main
+// lost gives the timers that must be handled again. The jobs are read now, strongly, as the main
 // pass does: a fire is lost only where its generation is in force.
-func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []dispatch.FireTimer, missing []run.Run, err error) {
+func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []dispatch.FireTimer, err error) {
 	var doubtful []timer.Timer
 	for _, l := range looks {
 		if len(l.missing) > 0 || l.foreign {
@@ -229,11 +229,11 @@ func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []
 		}
 	}
 	if len(doubtful) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	jobs, err := p.jobs(ctx, tenant, doubtful)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, l := range looks {
 		if len(l.missing) == 0 && !l.foreign {
@@ -245,15 +245,14 @@ func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []
 			continue
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		l.missing = slices.DeleteFunc(l.missing, func(r run.Run) bool { return r.ID.Nominal > ft.Until })
 		if ok && (len(l.missing) > 0 || l.foreign) {
 			again = append(again, ft)
-			missing = append(missing, l.missing...)
 		}
 	}
-	return again, missing, nil
+	return again, nil
 }
 
 // lookAll reads the runs of all timers' fires, in as few reads as there are pages of them.

@@ -29,7 +29,7 @@ func Setup(ctx context.Context, s store.Store, shards int, now int64, newID func
 	id := newID()
 	ops := []store.Op{{Kind: store.Put, Key: LayoutKey, If: store.Absent, Value: value, Attempt: id}}
 	for n := range shards {
-		begin := now - now%60_000
+		begin := now - now%60_000 - 60_000 // a host whose clock is behind may arm the first timers in the minute before
 		op, err := Shard{Number: n, Horizon: now, Watermark: now, Swept: [Sweeps]int64{begin, begin, begin}}.Put(id)
 		if err != nil {
 			return Layout{}, err

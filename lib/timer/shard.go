@@ -71,6 +71,11 @@ type Layout struct {
 // LayoutKey is where the layout stands.
 var LayoutKey = store.Key{Partition: "meta", Sort: "layout"}
 
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any {
+	return map[string]any{"due": body{}, "shard": Shard{}, "meta": Layout{}}
+}
+
 // Valid tells whether the layout can be worked with.
 func (l Layout) Valid() bool { return l.Shards >= 1 && l.Shards <= Buckets && Buckets%l.Shards == 0 }
 

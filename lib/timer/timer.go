@@ -149,8 +149,8 @@ func FromItem(item store.Item) (Timer, error) {
 }
 
 // NextCheck is the next regular look after a run that has not ended, beyond a horizon (Unix ms). The instants depend on the
-// run alone, 1, 2, 4, 8 and 16 minutes after its nominal time and every 15 minutes from there, so that all who arm one arrive
-// at the same timer and their chains stay one.
+// run alone: its nominal time, 1, 2, 4, 8 and 16 minutes after it, and every 15 minutes from there. So all who arm one arrive at
+// the same timer, and their chains stay one.
 func NextCheck(tenant string, id run.ID, horizon int64) Timer {
 	const minute, every = int64(60_000), 15 * int64(60_000)
 	wake := id.Nominal

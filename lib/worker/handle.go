@@ -34,6 +34,9 @@ const MessageLife = 12 * time.Hour
 // patience is how long a worker holds a run that is not due yet; what has longer goes back to the queue.
 const patience = time.Second
 
+// offered is how often a message goes to another worker because this one cannot run it.
+const offered = 12
+
 // maxRounds bounds how often a run may be overtaken while it is being started.
 const maxRounds = 8
 
@@ -131,7 +134,12 @@ func (w *Worker) next(taking, attempts context.Context, r run.Run, m queue.Messa
 		return end(handBack)
 	}
 	if err := w.Targets.Can(edition.Def.Target); err != nil {
-		w.Log.Warn("this worker cannot run it", "run", r.ID.String(), "error", err)
+		if m.Receives == 1 {
+			w.Log.Warn("this worker cannot run it", "run", r.ID.String(), "error", err)
+		}
+		if m.Receives >= offered {
+			return end(drop) // its check timer sends another, so they do not add up
+		}
 		return end(elsewhere)
 	}
 	if r.Crashes >= dispatch.MaxCrashes-1 {

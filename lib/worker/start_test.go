@@ -176,14 +176,29 @@ func TestFault22_AMessageThatIsNotDeletedIsHarmless(t *testing.T) {
 	})
 }
 
+// Nobody can run it for hours: its messages, one more with each check, do not add up, and the run is not discarded.
+func TestP11_Fault31_MessagesThatNobodyCanTakeDoNotAddUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.process("old", options{handlers: new(target.Registry)})
+		r := g.queued(g.job(atLeastOnce), time.Now())
+		for range 8 {
+			g.send(r)
+			time.Sleep(15 * time.Minute)
+		}
+		g.want(r, run.Queued, 0)
+		g.empty()
+	})
+}
+
 func TestFault31_AWorkerWithoutTheHandlerLeavesTheRunToOthers(t *testing.T) {
 	for name, guarantee := range guarantees {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, g *rig) {
-				g.process("old", options{handlers: new(target.Registry)})
+				old := g.process("old", options{handlers: new(target.Registry)})
 				r := g.start(guarantee)
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Minute)
 				g.want(r, run.Queued, 0)
+				old.stop()
 				handlers, _ := handler(t, succeed)
 				g.process("new", options{handlers: handlers})
 				time.Sleep(2 * time.Minute)

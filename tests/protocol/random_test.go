@@ -104,8 +104,6 @@ func random(t *testing.T, seed uint64) (wrong []string) {
 		n, period := number, time.Duration(1+r.IntN(6))*beat
 		return func(h *host) error { return h.put(tenant, "a", definition(until(last, every(period)), n)) }
 	}
-	// In the very minute in which a store is made, a clock that is behind its maker's would be behind the sweeps' cursors.
-	w.elapsed = time.Minute
 	w.must(def()(w.host("api")))
 	w.must(w.host("api").put(other, "a", definition(until(last, every(5*beat)), 1)))
 	var processes []*process
