@@ -345,6 +345,9 @@ func (c *cli) jobTrigger() *cobra.Command {
   belfry job trigger report --payload @body.json --key order-4711`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if at != "" && delay != "" {
+				return misused("--at and --delay exclude each other")
+			}
 			var t wire.Trigger
 			if at != "" {
 				instant, err := time.Parse(time.RFC3339, at)

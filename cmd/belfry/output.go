@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,9 @@ func show[T any](c *cli, v T, rows func(T) [][2]string) error {
 
 // list prints many things: as one JSON array, or as a table with a line of headings. An error of the sequence ends it.
 func list[T any](c *cli, items iter.Seq2[T, error], most int, headings []string, row func(T) []string) error {
+	if most < 0 {
+		return misused("-n %d: want 0 for all, or more", most)
+	}
 	out := newRows(c, headings)
 	shown := 0
 	for item, err := range items {
@@ -78,15 +82,18 @@ func (r *rows) add(item any, row []string) error {
 		_, err := fmt.Fprintln(r.table, strings.Join(row, "\t"))
 		return err
 	}
-	text, err := json.MarshalIndent(item, "  ", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("  ", "  ")
+	if err := enc.Encode(item); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	lead := ",\n  "
 	if r.count == 1 {
 		lead = "[\n  "
 	}
-	_, err = fmt.Fprintf(r.out, "%s%s", lead, text)
+	_, err := fmt.Fprintf(r.out, "%s%s", lead, bytes.TrimSpace(text.Bytes()))
 	return err
 }
 

@@ -95,10 +95,14 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 	return root
 }
 
-// group makes commands that only hold others refuse to run alone, and names those they hold.
+// group makes commands that only hold others refuse to run alone, and name those they hold; the others say which arguments
+// they want.
 func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)
+	}
+	if !cmd.HasSubCommands() {
+		cmd.Args = wanting(cmd.Args)
 	}
 	if cmd.HasSubCommands() {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -148,7 +148,7 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 	var text string
 	_ = json.Unmarshal(quoted, &text) // a valid string
 	length := utf8.RuneCountInString(text)
-	named := meaning[schema.Pattern] != "" // and says more than a length would
+	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
 	switch {
 	case schema.MinLength != nil && length < *schema.MinLength && !named:
 		f.refuse(field, fmt.Sprintf("got %d characters, want at least %d", length, *schema.MinLength))

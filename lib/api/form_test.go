@@ -37,7 +37,7 @@ func TestWrongFormsAreRefusedAndNamed(t *testing.T) {
 		"name of a job":               {"PUT", "/v1/jobs/-x", echo, "job", "letters"},
 		"name with a slash":           {"PUT", "/v1/jobs/a%2Fb", echo, "job", "letters"},
 		"name too long":               {"PUT", "/v1/jobs/" + strings.Repeat("x", 129), echo, "job", "at most 128"},
-		"ID of a run":                 {"GET", "/v1/runs/a~1", "", "run", "characters"},
+		"ID of a run":                 {"GET", "/v1/runs/a~1", "", "run", "as Belfry gave it"},
 		"unknown parameter":           {"GET", "/v1/jobs?prefixx=a", "", "prefixx", "prefix"},
 		"parameter without a use":     {"GET", "/v1/jobs/a?x=1", "", "x", "unknown"},
 		"parameter given twice":       {"GET", "/v1/jobs?limit=1&limit=2", "", "limit", "more than once"},

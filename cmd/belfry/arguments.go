@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// arguments say what the words in a command's usage line stand for.
+var arguments = map[string]string{
+	"":         "none",
+	"EXPR":     "one EXPR; put it in quotes: 'minute hour day month weekday'",
+	"RUN":      "RUN, a run's ID as \"belfry run list\" shows it",
+	"NAME":     "NAME, a job's name as \"belfry job list\" shows it",
+	"NAME...":  "NAME, one or more jobs' names as \"belfry job list\" shows them",
+	"[NAME]":   "no more than NAME, a job's name",
+	"FILE":     "FILE, or - for standard input",
+	"[KEY]":    "no more than one KEY",
+	"[RUN...]": "runs' IDs as \"belfry dead-letter list\" shows them",
+}
+
+// wanting makes a check of a command's arguments say what would be right, by the command's usage line.
+func wanting(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil || check(cmd, args) == nil {
+			return nil
+		}
+		words := strings.Fields(cmd.Use)
+		want := arguments[""]
+		if last := words[len(words)-1]; len(words) > 1 {
+			want = arguments[last]
+		}
+		got := "no argument"
+		switch {
+		case len(args) == 1:
+			got = fmt.Sprintf("the argument %q", short(args[0], 40))
+		case len(args) > 1:
+			got = fmt.Sprintf("%d arguments", len(args))
+		}
+		return misused("%s: got %s, want %s", cmd.CommandPath(), got, want)
+	}
+}
