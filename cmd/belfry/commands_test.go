@@ -104,6 +104,39 @@ func TestJobsAndRunsFromTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestFilesOfJobs(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	const target = `"target": {"http": {"url": "https://example.org/"}}`
+	for _, c := range []struct{ text, says string }{
+		{`"x"`, `got text, want a job as an object, an array of jobs, or {"jobs": [...]}`},
+		{`null`, "got null, want a job"},
+		{`5`, "got a number, want a job"},
+		{``, "want JSON"},
+		{`{` + target + `} {}`, "want JSON"},
+		{`{"jobs": 5}`, "jobs: got a number, want an array of jobs"},
+		{`{"jobs": null}`, "jobs: got null, want an array of jobs"},
+		{`{"jobs": [{` + target + `}], ` + target + `}`, `want nothing beside "jobs"`},
+		{`[1]`, "job 1: got a number, want an object"},
+		{`{"name": 1, ` + target + `}`, "job 1: name: got a number, want text"},
+		{`{"name": "a", "name": "b", ` + target + `}`, "job 1: name: given twice"},
+		{`{"name": "a", ` + target + `, ` + target + `}`, "job 1: target: given twice"},
+		{`{` + target + `, ` + target + `}`, "n: The request does not have the form that /openapi.json describes.\n  target: given twice"},
+		{`{"Name": "a", ` + target + `}`, "Name: unknown field"},
+	} {
+		got := call(1, c.text, "job", "apply", "n", "-f", "-")
+		if !strings.Contains(got.errors, c.says) || strings.Contains(got.errors, "Go ") || got.out != "" {
+			t.Errorf("%s: %q, stdout %q; want %q", c.text, got.errors, got.out, c.says)
+		}
+	}
+	if got := call(0, `{"jobs": []}`, "job", "apply", "-f", "-"); got.out != "" {
+		t.Errorf("no job was applied, and it prints %q", got.out)
+	}
+	call(0, `{"name": "a", "description": "<&>", `+target+`}`, "job", "apply", "-f", "-")
+	if got := call(0, "", "job", "list", "-o", "json").out; !strings.Contains(got, `"<&>"`) {
+		t.Errorf("listed as %s", got)
+	}
+}
+
 func TestDeadLettersFromTheCommandLine(t *testing.T) {
 	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
 	call(0, `{"target": {"exec": {"argv": ["/bin/sh", "-c", "echo broken >&2; exit 3"], "permanent_exit_codes": [3]}}}`, "job", "apply", "bad", "-f", "-")

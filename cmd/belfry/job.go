@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -42,12 +39,6 @@ A job is what "belfry job get -o json" shows. Its name is NAME, else its "name",
 	}
 	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "file with jobs as JSON, - for standard input; may be given more than once")
 	return cmd
-}
-
-// document is a job of a file: its name, and its JSON as it stands there, so that the server sees and names every field.
-type document struct {
-	name string
-	text json.RawMessage
 }
 
 func (c *cli) applyFiles(ctx context.Context, server *client.Client, files, args []string) error {
@@ -97,7 +88,7 @@ func (c *cli) applyFiles(ctx context.Context, server *client.Client, files, args
 	if failed > 0 {
 		return endWith(out, errSaid)
 	}
-	return out.end()
+	return endWith(out, nil)
 }
 
 func putResult(s client.Stored) string {
@@ -115,77 +106,6 @@ func nextRun(j wire.Job) string {
 		return ""
 	}
 	return clock(j.Status.NextRuns[0])
-}
-
-// maxFile bounds what is read of a file of jobs.
-const maxFile = 64 << 20
-
-func (c *cli) readFile(name string) ([]byte, error) {
-	in := c.stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = file
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d MB", name, maxFile>>20)
-	}
-	return text, nil
-}
-
-// documents takes a file apart.
-func documents(text []byte) ([]document, error) {
-	text = bytes.TrimSpace(text)
-	var many []json.RawMessage
-	var wrapped struct {
-		Jobs []json.RawMessage `json:"jobs"`
-	}
-	switch {
-	case len(text) > 0 && text[0] == '[':
-		if err := json.Unmarshal(text, &many); err != nil {
-			return nil, fmt.Errorf("want JSON: %w", err)
-		}
-	default:
-		if err := json.Unmarshal(text, &wrapped); err != nil {
-			return nil, fmt.Errorf("want JSON: %w", err)
-		}
-		if many = wrapped.Jobs; many == nil {
-			many = []json.RawMessage{text}
-		}
-	}
-	all := make([]document, len(many))
-	for i, one := range many {
-		fields := map[string]json.RawMessage{}
-		if err := json.Unmarshal(one, &fields); err != nil {
-			return nil, fmt.Errorf("job %d: want an object: %w", i+1, err)
-		}
-		var given struct {
-			Name   string `json:"name"`
-			Status struct {
-				Name string `json:"name"`
-			} `json:"status"`
-		}
-		if err := json.Unmarshal(one, &given); err != nil {
-			return nil, fmt.Errorf("job %d: %w", i+1, err)
-		}
-		delete(fields, "name") // the path names the job; the rest is for the server to judge
-		rest, err := json.Marshal(fields)
-		if err != nil {
-			return nil, fmt.Errorf("job %d: %w", i+1, err)
-		}
-		all[i] = document{name: given.Name, text: rest}
-		if given.Name == "" {
-			all[i].name = given.Status.Name
-		}
-	}
-	return all, nil
 }
 
 func (c *cli) jobList() *cobra.Command {
