@@ -2,20 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 func (c *cli) store() *cobra.Command {
@@ -30,7 +32,8 @@ func (c *cli) storeShow() *cobra.Command {
 		Use:   "show [KEY]",
 		Short: "Show a stored item decoded, or all items of a partition",
 		Long: `Show a stored item decoded. KEY is PARTITION/SORT, as logs have it; with PARTITION/ all items of the partition
-are shown. The numbers of the fields are those of the Go types in lib/job, lib/run and lib/timer.`,
+are shown. Times in Unix ms are shown as TIME (MS). A field that this version does not know has its number for a name, and
+a record in the format of a newer version is said to be one. docs/protocol.md lists what is stored.`,
 		Example: `  belfry store show --data .belfry --job report
   belfry store show --data .belfry --run report~0mi4lf3k0
   belfry store show --data .belfry shard#00/`,
@@ -92,7 +95,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 		if !items[0].Exists() {
 			return fmt.Errorf("there is no item %s", key)
 		}
-		return printJSON(c.stdout, explained(items[0]))
+		return printJSON(c.stdout, shownOf(items[0]))
 	}
 	found := 0
 	for r := (store.Range{Partition: key.Partition}); ; {
@@ -102,7 +105,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 		}
 		for _, item := range page.Items {
 			found++
-			if err := printJSON(c.stdout, explained(item)); err != nil {
+			if err := printJSON(c.stdout, shownOf(item)); err != nil {
 				return err
 			}
 		}
@@ -116,41 +119,26 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 	return nil
 }
 
-func explained(item store.Item) shownItem {
+// records are the structs of all that is stored, by what partitions begin with up to a "#".
+func records() map[string]any {
+	all := map[string]any{}
+	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records()} {
+		maps.Copy(all, of)
+	}
+	return all
+}
+
+func shownOf(item store.Item) shownItem {
 	shown := shownItem{Partition: item.Partition, Sort: item.Sort, Version: item.Version, Bytes: len(item.Value)}
 	if !item.Expires.IsZero() {
 		shown.Expires = &item.Expires
 	}
-	tree, err := record.Explain(item.Value)
+	prefix, _, _ := strings.Cut(item.Partition, "#")
+	value, err := record.Explain(item.Value, records()[prefix])
 	if err != nil {
-		shown.Value = "unreadable: " + err.Error()
+		shown.Value = err.Error()
 		return shown
 	}
-	shown.Value = readable(tree)
+	shown.Value = value
 	return shown
-}
-
-// readable makes a decoded record one that JSON can show: keys as text, and bytes as what they hold.
-func readable(v any) any {
-	switch v := v.(type) {
-	case map[any]any:
-		out := map[string]any{}
-		for key, value := range v {
-			out[fmt.Sprint(key)] = readable(value)
-		}
-		return out
-	case []any:
-		for i := range v {
-			v[i] = readable(v[i])
-		}
-		return v
-	case []byte:
-		switch {
-		case json.Valid(v):
-			return json.RawMessage(v)
-		case utf8.Valid(v):
-			return string(v)
-		}
-	}
-	return v
 }

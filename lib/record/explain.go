@@ -27,7 +27,7 @@ func Explain(stored []byte, like any) (map[string]any, error) {
 
 // explain shows a decoded value that stands in a field of type t; nil for one that is not known.
 func explain(v any, t reflect.Type) any {
-	for t != nil && t.Kind() == reflect.Pointer {
+	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch v := v.(type) {

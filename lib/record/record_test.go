@@ -71,7 +71,7 @@ type shown struct {
 	Colour  colour           `cbor:"4,keyasint"`
 	Inner   *shown           `cbor:"5,keyasint,omitempty"`
 	Many    []shown          `cbor:"6,keyasint,omitempty"`
-	Cursors [2]int64         `cbor:"7,keyasint,omitempty"`
+	Cursors [2]int64         `cbor:"7,keyasint,omitzero"`
 	Ends    map[string]int64 `cbor:"8,keyasint,omitempty"`
 	Data    []byte           `cbor:"9,keyasint,omitempty"`
 	Token   uint64           `cbor:"10,keyasint,omitempty"`
@@ -84,7 +84,7 @@ func TestARecordIsExplained(t *testing.T) {
 		want         string
 	}{
 		"Names":        {shown{Name: "n", NextAt: ms, Edits: 3, Colour: 2}, shown{}, `{"called":"n","colour":"colour 2","edits":3,"next_at":"` + at + `"}`},
-		"Pointer":      {shown{Inner: &shown{NextAt: ms}}, &shown{}, `{"called":"","colour":"colour 0","edits":0,"inner":{"called":"","colour":"colour 0","edits":0,"next_at":"` + at + `"},"next_at":0}`},
+		"Pointer":      {shown{Inner: &shown{NextAt: ms}}, shown{}, `{"called":"","colour":"colour 0","edits":0,"inner":{"called":"","colour":"colour 0","edits":0,"next_at":"` + at + `"},"next_at":0}`},
 		"Slice":        {map[int]any{6: []any{map[int]any{4: 1}}}, shown{}, `{"many":[{"colour":"colour 1"}]}`},
 		"Array":        {map[int]any{7: []int64{ms, 5}}, shown{}, `{"cursors":["` + at + `",5]}`},
 		"Map":          {map[int]any{8: map[string]int64{"a": ms}}, shown{}, `{"ends":{"a":"` + at + `"}}`},
