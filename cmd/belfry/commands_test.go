@@ -221,6 +221,35 @@ func TestImportOfACrontab(t *testing.T) {
 	call(1, userCrontab, "import", "crontab", "-", "--user", "nobody-of-that-name")
 }
 
+func TestAnImportGoesOnBehindWhatIsRefused(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir())) // which lets no job start a process
+	got := call(1, userCrontab, "import", "crontab", "-", "--timezone", "UTC")
+	for _, want := range []string{"3     lost", "5     lost", "2     note", "4     lost", "allow-exec"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("the report lacks %q:\n%s", want, got.out)
+		}
+	}
+	if !strings.Contains(got.errors, "3 of 3 jobs were not kept") {
+		t.Errorf("stderr %q", got.errors)
+	}
+	got = belfry(t, userCrontab, "import", "crontab", "-", "--timezone", "UTC", "--address", "http://127.0.0.1:1")
+	if got.code != 1 || !strings.Contains(got.errors, "line 3, and those below it") || !strings.Contains(got.out, "4     lost") || strings.Contains(got.out, "5  ") {
+		t.Errorf("without a server: code %d, %s%s", got.code, got.out, got.errors)
+	}
+}
+
+func TestWhatTheDoctorSaysOfAQueue(t *testing.T) {
+	queue := wire.Queue{Name: "default", Priorities: map[string]wire.Depth{"high": {Ready: 1, Taken: 4}, "low": {Ready: 2, Delayed: 3, Taken: 4}}}
+	got := queueFinding(queue, []wire.Worker{{Queue: "default", Running: 6}, {Queue: "other", Running: 9}})
+	if !got.OK || got.Attention || got.Detail != "3 runs ready, 3 delayed, 8 taken, of which 6 running" {
+		t.Errorf("busy: %+v", got)
+	}
+	got = queueFinding(queue, []wire.Worker{{Queue: "default", Running: 2}, {Queue: "other", Running: 9}})
+	if !got.OK || !got.Attention || !strings.Contains(got.Detail, "8 taken, of which 2 running") || !strings.Contains(got.Detail, "no worker here can run") {
+		t.Errorf("handed back: %+v", got)
+	}
+}
+
 func TestZoneOfTheHost(t *testing.T) {
 	dir := t.TempDir()
 	zones := filepath.Join(dir, "zoneinfo", "Asia")

@@ -171,35 +171,53 @@ func addNotes(out *rows, notes []crontab.Note) (lost int, err error) {
 	return lost, nil
 }
 
+// importJobs goes on behind a job that the server refuses; only a server that cannot be reached ends it.
 func (c *cli) importJobs(ctx context.Context, server *client.Client, file crontab.File) error {
 	out := newRows(c, importHeadings)
+	refused := 0
+	var unreachable error
 	for _, j := range file.Jobs {
-		before, err := server.Job(ctx, j.Name)
-		if err != nil && !client.HasCode(err, "job_not_found") {
-			return endWith(out, err)
+		l, err := importJob(ctx, server, j)
+		var gone *client.Unreachable
+		if errors.As(err, &gone) {
+			unreachable = fmt.Errorf("line %d, and those below it: %w", j.Line, err)
+			break
 		}
-		stored, err := server.PutJob(ctx, j.Name, wire.Job{Definition: j.Def}, client.Condition{})
 		if err != nil {
-			return endWith(out, fmt.Errorf("line %d: %w", j.Line, err))
+			refused++
+			l = importLine{Line: j.Line, Name: j.Name, Result: "lost", Note: err.Error()}
 		}
-		result := "changed"
-		switch {
-		case stored.Created:
-			result = "created"
-		case before.ETag == stored.ETag:
-			result = "unchanged"
-		}
-		l := importLine{Line: j.Line, Name: j.Name, Result: result, Job: &stored.Job}
 		if err := out.add(l, l.row()); err != nil {
 			return err
 		}
 	}
 	lost, err := addNotes(out, file.Notes)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if lost > 0 {
-		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost, lost+len(file.Jobs)))
+	case unreachable != nil:
+		return endWith(out, unreachable)
+	case lost+refused > 0:
+		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost+refused, lost+len(file.Jobs)))
 	}
 	return out.end()
+}
+
+func importJob(ctx context.Context, server *client.Client, j crontab.Job) (importLine, error) {
+	l := importLine{Line: j.Line, Name: j.Name, Result: "changed"}
+	before, err := server.Job(ctx, j.Name)
+	if err != nil && !client.HasCode(err, "job_not_found") {
+		return l, err
+	}
+	stored, err := server.PutJob(ctx, j.Name, wire.Job{Definition: j.Def}, client.Condition{})
+	switch {
+	case err != nil:
+		return l, err
+	case stored.Created:
+		l.Result = "created"
+	case before.ETag == stored.ETag:
+		l.Result = "unchanged"
+	}
+	l.Job = &stored.Job
+	return l, nil
 }
