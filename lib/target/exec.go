@@ -137,9 +137,9 @@ func findProgram(name string, env []string) (string, error) {
 		}
 	}
 	if denied {
-		return "", fmt.Errorf("found in PATH (%s), but not executable", path)
+		return "", errors.New("found in PATH, but not executable")
 	}
-	return "", fmt.Errorf("not found in PATH (%s)", path)
+	return "", errors.New("not found in PATH")
 }
 
 // defaultPath is what a process gets to search when nobody set PATH, as a shell would.

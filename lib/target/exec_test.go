@@ -80,15 +80,15 @@ func TestExecEndsAreClassified(t *testing.T) {
 		"exit code":           {at("sh", "-c", "echo first >&2; echo disk full >&2; exit 3"), KindExit, false, "exit code 3: first disk full"},
 		"listed exit code":    {at("sh", "-c", "exit 78"), KindExit, true, "78"},
 		"signal":              {at("sh", "-c", "kill -SEGV $$"), KindSignal, false, "segmentation"},
-		"bare name not found": {at("no-such-program-here"), KindStart, true, "PATH"},
+		"bare name not found": {at("no-such-program-here"), KindStart, true, "start no-such-program-here: not found in PATH"},
 		"path not found":      {at("/no/such/program"), KindStart, true, "/no/such/program"},
 		"not executable":      {at(notExecutable), KindStart, true, "permission"},
 		"no such dir":         {inDir, KindStart, true, "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newSet(t, nil).Call(t.Context(), c.spec, testCall())
-			if f := wantFailure(t, err, c.kind, c.permanent); !strings.Contains(f.Message, c.says) {
-				t.Errorf("got %q, want it to say %q", f.Message, c.says)
+			if f := wantFailure(t, err, c.kind, c.permanent); !strings.Contains(f.Message, c.says) || strings.Contains(f.Message, "/usr/bin:") {
+				t.Errorf("got %q, want it to say %q and no PATH", f.Message, c.says)
 			}
 		})
 	}
