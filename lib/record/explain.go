@@ -105,8 +105,8 @@ func nameOf(field reflect.StructField) string {
 	return name.String()
 }
 
-// The numbers that are taken for Unix ms: from 1973 to the year 9999. Generations, the other int64 of records, count edits
-// and do not come near.
+// The numbers that are taken for Unix ms: from 1973 to the year 9999. The other int64 of records are generations, which are
+// instants too, moved on where two edits meet.
 const earliest, latest = 100_000_000_000, 253_402_300_799_999
 
 func explainNumber(v any, t reflect.Type) any {
