@@ -5,6 +5,7 @@ GO        ?= go
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 KILLS     ?= 1000
+RUN_FLAGS ?=
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
@@ -17,7 +18,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## run the scheduler here, its data under .belfry, commands allowed as targets
-	bin/belfry dev --data .belfry --allow-exec
+	bin/belfry dev --data .belfry --allow-exec $(RUN_FLAGS)
 
 # Static, so that the binary runs on any host of its kind. Without a git tag the version is the commit; without git it stays
 # empty, and the binary tells what Go noted about the build.
