@@ -154,7 +154,7 @@ func (c *cli) runRetry() *cobra.Command {
 			return c.showRun(r)
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also a run whose outcome is unknown: its effect may then happen twice")
+	cmd.Flags().BoolVar(&force, "force", false, "also a run that succeeded or whose outcome is unknown: its effect may then happen twice")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Run, error
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "cancel"), body: wire.CancelRequest{Reason: reason}})
 }
 
-// Retry runs an ended run again; force also one whose outcome is unknown.
+// Retry runs an ended run again; force also one that succeeded or whose outcome is unknown.
 func (c *Client) Retry(ctx context.Context, id string, force bool) (wire.Run, error) {
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: wire.RetryRequest{Force: force}})
 }

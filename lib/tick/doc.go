@@ -1,7 +1,8 @@
 // Package tick makes passes over the shards: publish a horizon, claim and send what is due, move the watermark, sweep.
 //
-// Truth: the shard's item (package timer). A Ticker keeps nothing between two passes; a function that is called once a
-// minute and a loop that calls it every second do the same.
+// Truth: the shard's item (package timer). All that a Ticker keeps between two passes is how far it has handled each bucket,
+// which spares it work that it has done and decides nothing: a function that is called once a minute and a loop that calls it
+// every second do the same.
 //
 // # One pass
 //

@@ -91,7 +91,7 @@ type CancelRequest struct {
 
 // RetryRequest runs an ended run again.
 type RetryRequest struct {
-	Force bool `json:"force,omitempty" doc:"also a run whose outcome is unknown: its effect may then happen twice"`
+	Force bool `json:"force,omitempty" doc:"also a run that succeeded or whose outcome is unknown: its effect may then happen twice"`
 }
 
 // DeadLetter is a run that ended dead or failed and was not redriven since.
