@@ -49,7 +49,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.listen, "listen", devListen, "address and port to listen on; port 0 takes a free one")
 	f.StringArrayVar(&s.hosts, "host", nil, "name that requests may call this server by, beside loopback ones; may be given more than once")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
-	f.IntVar(&s.concurrency, "concurrency", 10, "attempts at once")
+	f.IntVar(&s.concurrency, "concurrency", 50, "attempts at once")
 	f.DurationVar(&s.lease, "lease", 30*time.Second, "how long a worker holds a run without renewing")
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped")
 	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
@@ -117,7 +117,7 @@ func (c *cli) serve() *cobra.Command {
 unless that is allowed. It listens on loopback unless told otherwise. There is no authentication: put a proxy in
 front of it that has one before it listens elsewhere.`,
 		Example: `  belfry serve --data /var/lib/belfry
-  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --host belfry.internal --concurrency 50`,
+  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --host belfry.internal --concurrency 200`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.data == "" {

@@ -40,7 +40,7 @@ type Config struct {
 	LookAhead   time.Duration // default 2s
 	Every       time.Duration // between two ticks. Default 1s; LookAhead must be longer
 	Lease       time.Duration // of a run. Default 30s
-	Concurrency int           // attempts at once, per queue. Default 10
+	Concurrency int           // attempts at once, per queue. Default 50
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
 }
 

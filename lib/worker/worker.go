@@ -26,7 +26,7 @@ type Config struct {
 	Name     string       // names this process in leases, up to 100 bytes; unique over all starts of all workers
 	Log      *slog.Logger // default: discards
 
-	Concurrency int           // attempts at once. Default 10
+	Concurrency int           // attempts at once. Default 50
 	Grace       time.Duration // how long attempts may go on after the worker was told to stop. Default 20s
 	MaxLog      int           // bytes kept of what one attempt logs. Default 256 KB
 }
@@ -58,7 +58,7 @@ func New(cfg Config) (*Worker, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Concurrency == 0 {
-		cfg.Concurrency = 10
+		cfg.Concurrency = 50
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 20 * time.Second
