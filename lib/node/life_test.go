@@ -439,7 +439,7 @@ func TestReady(t *testing.T) {
 			t.Errorf("with the clock right again: %v", err)
 		}
 		pools, err := l.Pools(t.Context())
-		if err != nil || len(pools) != 1 || pools[0].Name != "default" || pools[0].Concurrency != 10 || pools[0].Running != 0 {
+		if err != nil || len(pools) != 1 || pools[0].Name != "default" || pools[0].Concurrency != 50 || pools[0].Running != 0 {
 			t.Errorf("pools %+v, %v", pools, err)
 		}
 		l.stop()
