@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -25,9 +26,15 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	}}
 }
 
-// runForm leaves the result out: it may have to be fetched.
-func runForm(r run.Run) wire.Run {
+// runForm leaves the result out: it may have to be fetched. Labels that cannot be read are left out too, since the request itself
+// has been answered by now.
+func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
+	labels, err := a.Control.Labels(ctx, r)
+	if err != nil {
+		a.Log.Warn("a run is shown without its labels", "run", r.ID.String(), "error", err)
+	}
 	shown := wire.Run{
+		Labels:      labels,
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
 		Generation:  r.Generation,
@@ -57,10 +64,10 @@ func runForm(r run.Run) wire.Run {
 	return shown
 }
 
-func runForms(runs []run.Run) []wire.Run {
+func (a *api) runForms(ctx context.Context, runs []run.Run) []wire.Run {
 	shown := make([]wire.Run, len(runs))
 	for i, r := range runs {
-		shown[i] = runForm(r)
+		shown[i] = a.runForm(ctx, r)
 	}
 	return shown
 }

@@ -117,7 +117,7 @@ func (a *api) triggerJob(ctx context.Context, p *trigger, in input[wire.Trigger]
 	if err != nil {
 		return nil, err
 	}
-	return &runAccepted{Location: "/v1/runs/" + r.ID.String(), Body: runForm(r)}, nil
+	return &runAccepted{Location: "/v1/runs/" + r.ID.String(), Body: a.runForm(ctx, r)}, nil
 }
 
 func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBatch]) (*answer[wire.RunVerdicts], error) {
@@ -130,7 +130,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			return
 		}
-		shown := runForm(r)
+		shown := a.runForm(ctx, r)
 		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: shown.ID, Run: &shown}
 	})
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
@@ -152,7 +152,7 @@ func (a *api) pageOfRuns(ctx context.Context, tenant string, f RunFilter, jobNam
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.RunPage]{wire.RunPage{Items: runForms(runs), Next: next}}, nil
+	return &answer[wire.RunPage]{wire.RunPage{Items: a.runForms(ctx, runs), Next: next}}, nil
 }
 
 func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.Run], error) {
@@ -160,7 +160,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 	if err != nil {
 		return nil, err
 	}
-	shown := runForm(r)
+	shown := a.runForm(ctx, r)
 	if !r.Result.IsZero() {
 		data, mediaType, err := a.Control.Result(ctx, r)
 		if err != nil && !errors.Is(err, blob.ErrNotFound) { // cleaned up already, a moment before the run itself
@@ -188,7 +188,7 @@ func (a *api) cancelRun(ctx context.Context, p *runPath, in input[wire.CancelReq
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.Run]{runForm(r)}, nil
+	return &answer[wire.Run]{a.runForm(ctx, r)}, nil
 }
 
 func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryRequest]) (*answer[wire.Run], error) {
@@ -200,7 +200,7 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.Run]{runForm(r)}, nil
+	return &answer[wire.Run]{a.runForm(ctx, r)}, nil
 }
 
 func (a *api) getRunLogs(ctx context.Context, p *runPath, in input[noBody]) (*logText, error) {

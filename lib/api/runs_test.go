@@ -21,7 +21,7 @@ func settle() {
 
 func TestARunFromRequestToResult(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
-		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "{", `{"payload": {"own": 1}, `, 1)).is(201)
+		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "{", `{"payload": {"own": 1}, "labels": {"team": "billing"}, `, 1)).is(201)
 		accepted := s.send("POST", "/v1/jobs/a/runs", `{"payload": {"n": [1, 2.50]}}`).is(202)
 		r := into[wire.Run](accepted)
 		if want := "/v1/runs/" + r.ID; accepted.header.Get("Location") != want {
@@ -34,6 +34,9 @@ func TestARunFromRequestToResult(t *testing.T) {
 		r = into[wire.Run](s.send("GET", "/v1/runs/"+r.ID, "").is(200))
 		if r.State != "succeeded" || r.Attempt != 1 || r.Fence == 0 || r.EndedAt.IsZero() || len(r.Attempts) != 1 || r.Attempts[0].Outcome != "succeeded" {
 			t.Errorf("ended as %+v", r)
+		}
+		if r.Labels["team"] != "billing" {
+			t.Errorf("labels %v, want those of its job", r.Labels)
 		}
 		if string(r.Result) != `{"n":[1,2.50]}` {
 			t.Errorf("result %s, want the payload as it was sent", r.Result)

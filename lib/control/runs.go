@@ -33,6 +33,23 @@ func (s *Service) Run(ctx context.Context, tenant string, id run.ID) (run.Run, e
 	return r, nil
 }
 
+// Labels are those of the definition that a run has, or is to have; none where the job is gone. Definitions are remembered, so this
+// reads only what was not seen before.
+func (s *Service) Labels(ctx context.Context, r run.Run) (map[string]string, error) {
+	if r.Generation == 0 || r.State == run.Scheduled {
+		j, err := s.Dispatch.Book.Known(ctx, r.Tenant, r.ID.Job, s.Now())
+		return j.Def.Labels, err
+	}
+	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	if errors.Is(err, job.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return edition.Def.Labels, nil
+}
+
 // maxJobsMerged bounds the jobs whose histories one listing merges.
 const maxJobsMerged = 2000
 

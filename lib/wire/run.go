@@ -9,26 +9,27 @@ import (
 
 // Run is one execution of a job.
 type Run struct {
-	ID            string          `json:"id" doc:"names the run"`
-	Job           string          `json:"job"`
-	Generation    int64           `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
-	State         string          `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
-	NominalTime   time.Time       `json:"nominal_time" doc:"when it was asked for"`
-	Trigger       string          `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
-	Priority      string          `json:"priority,omitempty"`
-	Attempt       int             `json:"attempt" doc:"attempts started so far"`
-	Fence         uint64          `json:"fence" doc:"version that the newest attempt started under; it only grows"`
-	CreatedAt     time.Time       `json:"created_at,omitzero"`
-	StartedAt     time.Time       `json:"started_at,omitzero" doc:"start of the newest attempt"`
-	EndedAt       time.Time       `json:"ended_at,omitzero"`
-	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
-	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
-	Reason        string          `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up"`
-	Skipped       *Skipped        `json:"skipped,omitempty" doc:"of a skipped run that stands for more than one missed fire"`
-	Result        json.RawMessage `json:"result,omitempty" doc:"what the target answered: its JSON, or text; left out of lists"`
-	ResultType    string          `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`
-	ResultCut     bool            `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
-	Attempts      []Attempt       `json:"attempts" doc:"the newest few, oldest first"`
+	ID            string            `json:"id" doc:"names the run"`
+	Job           string            `json:"job"`
+	Generation    int64             `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
+	State         string            `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	NominalTime   time.Time         `json:"nominal_time" doc:"when it was asked for"`
+	Trigger       string            `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	Priority      string            `json:"priority,omitempty"`
+	Attempt       int               `json:"attempt" doc:"attempts started so far"`
+	Fence         uint64            `json:"fence" doc:"version that the newest attempt started under; it only grows"`
+	CreatedAt     time.Time         `json:"created_at,omitzero"`
+	StartedAt     time.Time         `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt       time.Time         `json:"ended_at,omitzero"`
+	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
+	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
+	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up"`
+	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for more than one missed fire"`
+	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or text; left out of lists"`
+	ResultType    string            `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`
+	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
+	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
+	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
 }
 
 // Attempt is one try of a run.
