@@ -25,8 +25,8 @@ const (
 	// again, and should not do so all at once.
 	redriveRate = 10
 
-	// redriveTime is how long one request may take its time: less than requestTimeout, so that it can tell what it did.
-	redriveTime = 40 * time.Second
+	// redriveTime is how long one request may take its time: less than clients and gateways wait, so that it can tell what it did.
+	redriveTime = 15 * time.Second
 )
 
 // pace gives the rate of a redrive and how many runs it may take on.
