@@ -152,8 +152,8 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 		runs          float64
 	}{
 		{"Fire", ok, fired, 4, 1.6, fires},
-		{"FireWithARetry", onceFailing(), fired, 6, 2.6, fires}, // the second delivery looks first
-		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests}, // 1.6, and some are looked at again while they wait
+		{"FireWithARetry", onceFailing(), fired, 6, 2.6, fires},          // the second delivery looks first
+		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests},           // 1.6, and some are looked at again while they wait
 		{"RequestLater", ok, requested(time.Hour, ""), 5, 1.6, requests}, // put when it is asked for, claimed when it is due
 		{"RequestWithAKey", ok, requested(0, "k"), 5, 2.1, requests},
 	} {
