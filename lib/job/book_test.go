@@ -108,13 +108,21 @@ func TestFault53_ANewerJobIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Active and Until together say whether a fire of a generation is to run, as the ticks ask it.
 func TestInForce(t *testing.T) {
+	inForce := func(j job.Job, generation, nominal int64) bool {
+		if generation == j.Generation {
+			return j.Active()
+		}
+		until, ok := j.Until(generation)
+		return ok && nominal <= until
+	}
 	j := job.Job{Generation: 9, Def: good(), Past: []job.Past{{Generation: 5, Until: 1000}, {Generation: 7, Until: 2000}}}
 	for _, row := range []struct {
 		generation, nominal int64
 		want                bool
 	}{{9, 1, true}, {9, 9999, true}, {5, 1000, true}, {5, 1001, false}, {7, 2000, true}, {7, 2001, false}, {6, 1, false}, {10, 1, false}} {
-		if got := j.InForce(row.generation, row.nominal); got != row.want {
+		if got := inForce(j, row.generation, row.nominal); got != row.want {
 			t.Errorf("generation %d at %d: %v, want %v", row.generation, row.nominal, got, row.want)
 		}
 	}
@@ -126,8 +134,8 @@ func TestInForce(t *testing.T) {
 	} {
 		other := j
 		change(&other)
-		if other.InForce(9, 9999) || !other.InForce(7, 2000) {
-			t.Errorf("%s: of the newest generation %v, of the past one %v; want false and true", name, other.InForce(9, 9999), other.InForce(7, 2000))
+		if inForce(other, 9, 9999) || !inForce(other, 7, 2000) {
+			t.Errorf("%s: of the newest generation %v, of the past one %v; want false and true", name, inForce(other, 9, 9999), inForce(other, 7, 2000))
 		}
 	}
 	if newer := (job.Job{Generation: 10}); newer.ETag() == j.ETag() || j.ETag() != (job.Job{Generation: 9}).ETag() || j.ETag()[0] != '"' {

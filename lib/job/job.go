@@ -140,16 +140,6 @@ func (j Job) Active() bool {
 	return !j.Deleted && !j.Def.Paused && j.Def.Schedule != nil && j.Fault == ""
 }
 
-// InForce tells whether a fire of a generation at nominal (Unix ms) is to run: of the newest generation, or of a past one
-// up to the edit that ended it.
-func (j Job) InForce(generation, nominal int64) bool {
-	if generation == j.Generation {
-		return j.Active()
-	}
-	until, ok := j.Until(generation)
-	return ok && nominal <= until
-}
-
 // Until is when a past generation ended, in Unix ms.
 func (j Job) Until(generation int64) (int64, bool) {
 	for _, p := range j.Past {
