@@ -22,8 +22,16 @@ type JobEdit struct {
 	IfMatch string `header:"If-Match" minLength:"1" maxLength:"256" doc:"only if the job's ETag is this, quotes included, or * if it exists"`
 }
 
+// DryRun is for requests that can be tried.
+type DryRun struct {
+	DryRun string `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
+}
+
+func (d DryRun) dry() bool { return d.DryRun == "true" }
+
 type jobPut struct {
 	JobEdit
+	DryRun
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
 }
 
@@ -91,7 +99,19 @@ func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAn
 	if err := notReserved("job", p.Job); err != nil {
 		return nil, err
 	}
-	j, change, err := a.Control.Put(ctx, in.tenant, p.Job, in.body.Definition, control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""})
+	match := control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}
+	if p.dry() {
+		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match)
+		if err != nil {
+			return nil, err
+		}
+		answer := &jobAnswer{Status: http.StatusOK, Body: a.jobForm(after)}
+		if before.Generation != 0 {
+			answer.ETag = before.ETag() // to be sent as If-Match with the request that is in earnest
+		}
+		return answer, nil
+	}
+	j, change, err := a.Control.Put(ctx, in.tenant, p.Job, in.body.Definition, match)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +158,7 @@ func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answ
 	return &answer[wire.JobPage]{shown}, nil
 }
 
-func (a *api) putJobs(ctx context.Context, _ *struct{}, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
+func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
 	seen := map[string]int{}
 	for i, entry := range in.body.Jobs {
 		field := fmt.Sprintf("jobs[%d].name", i)
@@ -153,18 +173,42 @@ func (a *api) putJobs(ctx context.Context, _ *struct{}, in input[wire.JobBatch])
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	inParallel(len(verdicts), func(i int) {
 		entry := in.body.Jobs[i]
-		verdict := wire.JobVerdict{Name: entry.Name}
-		j, change, err := a.Control.Put(ctx, in.tenant, entry.Name, entry.Definition, control.Match{})
+		put := a.putOne
+		if p.dry() {
+			put = a.previewOne
+		}
+		verdict, err := put(ctx, in.tenant, entry)
 		if err != nil {
 			refused := a.problemOf(ctx, err).Problem
-			verdict.Status, verdict.Problem = refused.Status, &refused
-		} else {
-			shown := a.jobForm(j)
-			verdict.Status, verdict.Job = putStatus(change), &shown
+			verdict = wire.JobVerdict{Status: refused.Status, Problem: &refused}
 		}
+		verdict.Name = entry.Name
 		verdicts[i] = verdict
 	})
 	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+}
+
+func (a *api) putOne(ctx context.Context, tenant string, entry wire.NamedJob) (wire.JobVerdict, error) {
+	j, change, err := a.Control.Put(ctx, tenant, entry.Name, entry.Definition, control.Match{})
+	if err != nil {
+		return wire.JobVerdict{}, err
+	}
+	shown := a.jobForm(j)
+	return wire.JobVerdict{Status: putStatus(change), Change: change.String(), Job: &shown}, nil
+}
+
+func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) (wire.JobVerdict, error) {
+	before, after, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{})
+	if err != nil {
+		return wire.JobVerdict{}, err
+	}
+	shown := a.jobForm(after)
+	verdict := wire.JobVerdict{Status: putStatus(change), Change: change.String(), Job: &shown}
+	if before.Generation != 0 {
+		was := a.jobForm(before)
+		verdict.Was = &was
+	}
+	return verdict, nil
 }
 
 func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {

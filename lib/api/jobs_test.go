@@ -204,3 +204,41 @@ func TestP12_tenants_see_nothing_of_each_other(t *testing.T) {
 		}
 	})
 }
+
+func TestADryRunTellsWhatWouldBeDoneAndStoresNothing(t *testing.T) {
+	s := start(t, 0, nil)
+	tag := s.send("PUT", "/v1/jobs/old", echo).is(201).header.Get("ETag")
+	slower := strings.Replace(echo, "{", `{"timeout": "5s", `, 1)
+
+	tried := s.send("PUT", "/v1/jobs/old?dry_run=true", slower).is(200)
+	if got := into[wire.Job](tried); got.Timeout.String() != "5s" || got.Status.Generation != 0 || tried.header.Get("ETag") != tag {
+		t.Errorf("tried: %s, ETag %s, want that of what stands, %s", tried.body, tried.header.Get("ETag"), tag)
+	}
+	if tried = s.send("PUT", "/v1/jobs/new?dry_run=true", echo).is(200); tried.header.Get("ETag") != "" {
+		t.Errorf("ETag %q of a job that is nowhere", tried.header.Get("ETag"))
+	}
+	s.send("PUT", "/v1/jobs/old?dry_run=true", slower, "If-Match", `"1"`).refused(412, "precondition_failed")
+	s.send("PUT", "/v1/jobs/old?dry_run=true", `{"target": {"handler": {"name": "echo"}}, "queue": "nowhere"}`).refused(422, "invalid")
+
+	batch := `{"jobs": [{"name": "new", "target": {"handler": {"name": "echo"}}}, {"name": "old", "timeout": "5s", "target": {"handler": {"name": "echo"}}},
+		{"name": "bad", "target": {"handler": {"name": "echo"}}, "queue": "nowhere"}]}`
+	verdicts := into[wire.JobVerdicts](s.send("POST", "/v1/jobs/batch?dry_run=true", batch).is(200)).Items
+	if verdicts[0].Change != "created" || verdicts[0].Was != nil || verdicts[2].Status != 422 || verdicts[2].Change != "" {
+		t.Errorf("verdicts %+v", verdicts)
+	}
+	if v := verdicts[1]; v.Change != "updated" || v.Was == nil || v.Was.Timeout.String() != "30s" || v.Job.Timeout.String() != "5s" {
+		t.Errorf("verdict %+v, want the job before and after", v)
+	}
+	if now := s.send("GET", "/v1/jobs/old", "").is(200).header.Get("ETag"); now != tag {
+		t.Errorf("a dry run made another generation: %s, then %s", tag, now)
+	}
+	s.send("GET", "/v1/jobs/new", "").refused(404, "job_not_found")
+	verdicts = into[wire.JobVerdicts](s.send("POST", "/v1/jobs/batch", batch).is(200)).Items
+	if verdicts[0].Change != "created" || verdicts[1].Change != "updated" || verdicts[1].Was != nil {
+		t.Errorf("in earnest: %+v", verdicts)
+	}
+	verdicts = into[wire.JobVerdicts](s.send("POST", "/v1/jobs/batch", batch).is(200)).Items
+	if verdicts[0].Change != "unchanged" || verdicts[1].Change != "unchanged" {
+		t.Errorf("once more: %+v", verdicts)
+	}
+}

@@ -96,6 +96,8 @@ const (
 	Unchanged // the same definition stands already: a repeated request
 )
 
+func (c Change) String() string { return [...]string{"", "created", "updated", "unchanged"}[c] }
+
 // JobFilter chooses jobs. Zero fields choose all.
 type JobFilter struct {
 	Prefix string

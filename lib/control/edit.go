@@ -28,39 +28,83 @@ const maxRounds = 16
 // Put creates or replaces a job. The same definition again changes nothing, and finishes what an earlier try left unfinished,
 // so that a Put whose answer was lost can be repeated, with its old Match too. Errors: joined *invalid.Error, *Refusal.
 func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
-	if err := job.ValidName(name); err != nil {
+	p, err := s.draft(name, def, match)
+	if err != nil {
 		return job.Job{}, 0, err
+	}
+	j, err := s.edit(ctx, tenant, name, p.apply)
+	return j, p.change, err
+}
+
+// Preview tells what Put would do, and stores nothing: the job as it stands, of Generation 0 where there is none, and as Put
+// would leave it, of Generation 0 where that would be a new one. Its errors are those of Put.
+func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match) (before, after job.Job, change Change, err error) {
+	p, err := s.draft(name, def, match)
+	if err != nil {
+		return before, after, 0, err
+	}
+	if before, err = s.Dispatch.Book.Job(ctx, tenant, name); err != nil {
+		return before, after, 0, err
+	}
+	after = before
+	changed, err := p.apply(&after)
+	if err != nil {
+		return before, after, 0, err
+	}
+	if changed {
+		after.Generation, after.Updated = 0, 0
+	}
+	if before.Deleted {
+		before = job.Job{Tenant: tenant, Name: name}
+	}
+	return before, after, p.change, nil
+}
+
+// put is a definition on its way into a job.
+type put struct {
+	service  *Service
+	def      job.Definition
+	compiled job.Fires
+	match    Match
+	change   Change // as of the last apply
+}
+
+// draft checks all that can be told of a definition without looking at the job.
+func (s *Service) draft(name string, def job.Definition, match Match) (*put, error) {
+	if err := job.ValidName(name); err != nil {
+		return nil, err
 	}
 	def = def.WithDefaults()
 	compiled, err := def.Validate(s.Dispatch.KnowsQueue)
 	if err != nil {
-		return job.Job{}, 0, err
+		return nil, err
 	}
 	if err := s.Can(def.Target); err != nil {
-		return job.Job{}, 0, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
+		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
 	}
-	change := Updated
-	j, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
-		exists := j.Generation != 0 && !j.Deleted
-		if exists && j.Fault == "" && same(j.Def, def) {
-			change = Unchanged
-			return false, nil
-		}
-		if err := match.check(*j, exists); err != nil {
+	return &put{service: s, def: def, compiled: compiled, match: match}, nil
+}
+
+// apply makes the job what was put, and tells whether that changes it.
+func (p *put) apply(j *job.Job) (bool, error) {
+	exists := j.Generation != 0 && !j.Deleted
+	if exists && j.Fault == "" && same(j.Def, p.def) {
+		p.change = Unchanged
+		return false, nil
+	}
+	if err := p.match.check(*j, exists); err != nil {
+		return false, err
+	}
+	p.change = Updated
+	if !exists {
+		p.change = Created
+		j.Created = 0
+		if err := p.service.fires(p.def, p.compiled); err != nil {
 			return false, err
 		}
-		change = Updated
-		if !exists {
-			change = Created
-			j.Created = 0
-			if err := s.fires(def, compiled); err != nil {
-				return false, err
-			}
-		}
-		j.Def, j.Deleted, j.Fault, j.Reason = def, false, "", ""
-		return true, nil
-	})
-	return j, change, err
+	}
+	j.Def, j.Deleted, j.Fault, j.Reason = p.def, false, "", ""
+	return true, nil
 }
 
 // fires refuses a schedule that has nothing left to fire.

@@ -79,13 +79,25 @@ func (s *Service) NextRuns(j job.Job, n int) []time.Time {
 	if !j.Active() {
 		return nil
 	}
-	edition, err := s.Dispatch.Book.Newest(j)
+	schedule, err := s.scheduleOf(j)
 	if err != nil {
 		return nil // Fault says why
 	}
 	var fires []time.Time
-	for at, ok := edition.Schedule.Next(s.Now()); ok && len(fires) < n; at, ok = edition.Schedule.Next(at) {
+	for at, ok := schedule.Next(s.Now()); ok && len(fires) < n; at, ok = schedule.Next(at) {
 		fires = append(fires, at)
 	}
 	return fires
+}
+
+// scheduleOf reads an active job's schedule. One that is not stored has no generation to be remembered by.
+func (s *Service) scheduleOf(j job.Job) (job.Fires, error) {
+	if j.Generation == 0 {
+		return s.Dispatch.Book.Draft(j.Def)
+	}
+	edition, err := s.Dispatch.Book.Newest(j)
+	if err != nil {
+		return nil, err
+	}
+	return edition.Schedule, nil
 }
