@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -45,9 +46,9 @@ func pace(perSecond float64, wanted int, field string) (rate float64, most int, 
 }
 
 func (a *api) deadLetters() {
-	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters",
+	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", scope: access.Read,
 		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
-	register(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters",
+	register(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
 		codes:   []control.Code{control.CodeBusy}}, a.redrive)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -69,7 +70,11 @@ func (a *api) document() huma.Config {
 				Description: "Durable job scheduling. Errors are problem documents (RFC 9457) with a stable code.",
 				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			},
-			Components: &huma.Components{Schemas: registry},
+			Components: &huma.Components{
+				Schemas: registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer", BearerFormat: "bel_ID_SECRET",
+					Description: "A token of belfry token create. Each operation names the scope that it asks for; docs/access.md says what each allows."}},
+			},
 		},
 		Formats:       huma.DefaultFormats,
 		DefaultFormat: "application/json",
@@ -80,11 +85,15 @@ func (a *api) schemaOf(v any) *huma.Schema {
 	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
 }
 
+// tokenScheme is the name of the one way to say who calls.
+const tokenScheme = "token"
+
 // operation describes one row of the API.
 type operation struct {
 	id, method, path string
 	summary          string
 	tag              string
+	scope            access.Scope          // asked of the caller
 	batch            bool                  // takes a large body
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
@@ -104,6 +113,9 @@ func (op operation) bodyLimit() int64 {
 func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
 		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
+	if op.scope != access.Open {
+		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
+	}
 	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeOutcomeUnknown}, op.codes...)
 	if body != nil {
 		codes = append(codes, codeNotJSON, codeTooLarge)

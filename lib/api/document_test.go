@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -34,6 +36,7 @@ type operationText struct {
 		Schema   struct{ Pattern string }
 	}
 	Responses map[string]struct{ Content map[string]any }
+	Security  []map[string][]string
 }
 
 func documentText(t *testing.T) []byte {
@@ -98,6 +101,23 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	}
 	if total != found {
 		t.Errorf("the document has %d operations, want the %d above", total, found)
+	}
+}
+
+func TestEveryOperationNamesTheScopeThatItAsksFor(t *testing.T) {
+	open := []string{"health", "ready"}
+	for path, methods := range document(t).Paths {
+		for method, op := range methods {
+			if slices.Contains(open, op.OperationID) {
+				if op.Security != nil {
+					t.Errorf("%s %s asks for %v, want it open", method, path, op.Security)
+				}
+				continue
+			}
+			if len(op.Security) != 1 || len(op.Security[0][tokenScheme]) != 1 || !slices.Contains(access.Scopes, access.Scope(op.Security[0][tokenScheme][0])) {
+				t.Errorf("%s %s has the security %v, want one scope of %s: set the field scope", method, path, op.Security, access.ScopeNames())
+			}
+		}
 	}
 }
 

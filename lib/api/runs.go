@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -83,27 +84,27 @@ func (a *api) runs() {
 	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
 	}
-	register(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", status: http.StatusAccepted, links: links,
+	register(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
 		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerJob)
-	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", batch: true,
+	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
 		summary: "Ask for many runs, with a verdict for each"}, a.triggerJobs)
-	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs",
+	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
-	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs",
+	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", scope: access.Read,
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
-	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs",
+	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
 		summary: "Show a run with its result",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
-	register(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs",
+	register(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
 		summary: "Cancel a run that has not ended; one that is running is told to stop",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, a.cancelRun)
-	register(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs",
+	register(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, a.retryRun)
-	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", text: true,
+	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, text: true,
 		summary: "Show what the newest attempt wrote",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -19,15 +20,15 @@ type cronPreview struct {
 }
 
 func (a *api) system() {
-	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system",
+	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
 		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
-	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system",
+	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read,
 		summary: "List the pools of workers and what waits for them"}, a.listQueues)
-	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system",
+	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read,
 		summary: "List the workers of this process"}, a.listWorkers)
-	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system",
+	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
-	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system",
+	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process can do its work",
 		codes:   []control.Code{codeNotReady}}, a.ready)
 }

@@ -1,0 +1,2 @@
+// Package access says who may do what: the scopes that operations ask for and tokens have.
+package access
