@@ -90,10 +90,10 @@ func TestJobsAndRunsFromTheCommandLine(t *testing.T) {
 	call(0, "", "job", "resume", "hello")
 	later := decode[wire.Run](t, call(0, "", "job", "trigger", "hello", "--delay", "1h", "-o", "json").out)
 	call(0, "", "run", "cancel", later.ID, "--reason", "not needed")
-	call(1, "", "run", "cancel", later.ID)
+	call(exitConflict, "", "run", "cancel", later.ID)
 	call(0, "", "run", "retry", later.ID)
 	call(0, "", "job", "delete", "hello", "a")
-	if got := call(1, "", "job", "get", "hello"); !strings.Contains(got.errors, "hello") {
+	if got := call(exitNotFound, "", "job", "get", "hello"); !strings.Contains(got.errors, "hello") {
 		t.Errorf("stderr %q", got.errors)
 	}
 	if got := call(0, "", "doctor").out; strings.Contains(got, "FAILED") {
@@ -233,7 +233,7 @@ func TestAnImportGoesOnBehindWhatIsRefused(t *testing.T) {
 		t.Errorf("stderr %q", got.errors)
 	}
 	got = belfry(t, userCrontab, "import", "crontab", "-", "--timezone", "UTC", "--address", "http://127.0.0.1:1")
-	if got.code != 1 || !strings.Contains(got.errors, "line 3, and those below it") || !strings.Contains(got.out, "4     lost") || strings.Contains(got.out, "5  ") {
+	if got.code != exitNoAnswer || !strings.Contains(got.errors, "line 3, and those below it") || !strings.Contains(got.out, "4     lost") || strings.Contains(got.out, "5  ") {
 		t.Errorf("without a server: code %d, %s%s", got.code, got.out, got.errors)
 	}
 }

@@ -72,8 +72,8 @@ func (c *cli) cronNext() *cobra.Command {
 				preview.Next = append(preview.Next, next.In(where))
 				at = next
 			}
-			if c.output == "json" {
-				return printJSON(c.stdout, preview)
+			if c.structured() {
+				return c.print(preview)
 			}
 			for _, next := range preview.Next {
 				fmt.Fprintln(c.stdout, next.Format(time.RFC3339))
@@ -106,8 +106,8 @@ func (c *cli) cronDescribe() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.output == "json" {
-				return printJSON(c.stdout, map[string]string{"description": compiled.Describe()})
+			if c.structured() {
+				return c.print(map[string]string{"description": compiled.Describe()})
 			}
 			fmt.Fprintln(c.stdout, compiled.Describe())
 			return nil

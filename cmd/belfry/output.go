@@ -7,25 +7,94 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/goccy/go-yaml"
 )
 
-// show prints one thing: as JSON, or as rows of name and value.
-func show[T any](c *cli, v T, rows func(T) [][2]string) error {
-	if c.output == "json" {
-		return printJSON(c.stdout, v)
+// Forms of a result.
+const (
+	formTable = "table"
+	formJSON  = "json"
+	formYAML  = "yaml"
+)
+
+// structured tells whether the result is for programs: print gives it, in the form that --output names.
+func (c *cli) structured() bool { return c.output != formTable }
+
+// print prints a value as JSON, or as YAML with the same keys in the same order.
+func (c *cli) print(v any) error {
+	text, err := encodeJSON(v, "", "  ")
+	if err == nil && c.output == formYAML {
+		text, err = yamlOf(text)
 	}
-	table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range rows(v) {
-		if row[1] != "" {
-			fmt.Fprintf(table, "%s\t%s\n", row[0], strings.ReplaceAll(row[1], "\n", "\n\t"))
-		}
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
 	}
-	return table.Flush()
+	_, err = c.stdout.Write(append(bytes.TrimRight(text, "\n"), '\n'))
+	return err
 }
 
-// list prints many things: as one JSON array, or as a table with a line of headings. An error of the sequence ends it.
+func encodeJSON(v any, prefix, indent string) ([]byte, error) {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent(prefix, indent)
+	err := enc.Encode(v)
+	return text.Bytes(), err
+}
+
+// yamlOf writes JSON as YAML.
+func yamlOf(text []byte) ([]byte, error) {
+	var v any
+	if err := yaml.UnmarshalWithOptions(text, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	return yaml.MarshalWithOptions(v, yaml.IndentSequence(false), yaml.UseLiteralStyleIfMultiline(true))
+}
+
+// show prints one thing: as JSON or YAML, or as rows of name and value. A row without a value is left out.
+func show[T any](c *cli, v T, rows func(T) [][2]string) error {
+	if c.structured() {
+		return c.print(v)
+	}
+	all := rows(v)
+	wide := 0
+	for _, row := range all {
+		if row[1] != "" {
+			wide = max(wide, columnsOf(row[0]))
+		}
+	}
+	var text strings.Builder
+	for _, row := range all {
+		if row[1] == "" {
+			continue
+		}
+		for i, line := range strings.Split(row[1], "\n") {
+			name := row[0]
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&text, "%s%s%s\n", pad(name, wide), gap, c.dress(row[0], line))
+		}
+	}
+	_, err := io.WriteString(c.stdout, text.String())
+	return err
+}
+
+// dress shows a value: a time in the user's zone, a state in its colour.
+func (c *cli) dress(name, value string) string {
+	value = printable(value)
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return c.moment(at)
+	}
+	if c.colour && name == "state" {
+		return paint(value, colours[value])
+	}
+	return value
+}
+
+// list prints many things: as one array, or as a table with a line of headings. An error of the sequence ends it.
 func list[T any](c *cli, items iter.Seq2[T, error], most int, headings []string, row func(T) []string) error {
 	if most < 0 {
 		return misused("-n %d: want 0 for all, or more", most)
@@ -57,18 +126,17 @@ func endWith(out *rows, err error) error {
 	return err
 }
 
-// rows prints a listing while it comes in.
+// rows prints a listing while it comes in. Cells are plain data, times as clock gives them; see table for how they are shown.
 type rows struct {
-	out   io.Writer
-	table *tabwriter.Writer // nil: JSON
+	c     *cli
+	table *table // nil: JSON or YAML
 	count int
 }
 
 func newRows(c *cli, headings []string) *rows {
-	r := &rows{out: c.stdout}
-	if c.output != "json" {
-		r.table = tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(r.table, strings.Join(headings, "\t"))
+	r := &rows{c: c}
+	if !c.structured() {
+		r.table = &table{out: c.stdout, headings: headings, width: c.width, colour: c.colour, zone: c.zone, now: c.now()}
 	}
 	return r
 }
@@ -76,52 +144,36 @@ func newRows(c *cli, headings []string) *rows {
 func (r *rows) add(item any, row []string) error {
 	r.count++
 	if r.table != nil {
-		for i, cell := range row {
-			row[i] = strings.Join(strings.Fields(cell), " ")
-		}
-		_, err := fmt.Fprintln(r.table, strings.Join(row, "\t"))
-		return err
+		return r.table.add(row)
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("  ", "  ")
-	if err := enc.Encode(item); err != nil {
+	if r.c.output == formYAML {
+		return r.c.print([]any{item}) // sequences one below the other are one
+	}
+	text, err := encodeJSON(item, "  ", "  ")
+	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	lead := ",\n  "
 	if r.count == 1 {
 		lead = "[\n  "
 	}
-	_, err := fmt.Fprintf(r.out, "%s%s", lead, bytes.TrimSpace(text.Bytes()))
+	_, err = fmt.Fprintf(r.c.stdout, "%s%s", lead, bytes.TrimSpace(text))
 	return err
 }
 
 func (r *rows) end() error {
 	if r.table != nil {
-		return r.table.Flush()
+		return r.table.flush()
 	}
-	text := "\n]"
-	if r.count == 0 {
-		text = "[]"
+	text := "\n]\n"
+	switch {
+	case r.count == 0:
+		text = "[]\n"
+	case r.c.output == formYAML:
+		text = ""
 	}
-	_, err := fmt.Fprintln(r.out, text)
+	_, err := io.WriteString(r.c.stdout, text)
 	return err
-}
-
-func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// clock shows a time, nothing for none.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 // short cuts a cell of a table.

@@ -8,17 +8,11 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
-)
-
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
 )
 
 // cli is what all commands share.
@@ -27,39 +21,51 @@ type cli struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	address string
-	output  string
-	begun   bool // the command line was understood; what goes wrong from here on is no mistake in it
+	output  string // formTable, formJSON or formYAML
+	color   string
+	zoned   string // name of the zone that times are shown in
+	begun   bool   // the command line was understood; what goes wrong from here on is no mistake in it
+
+	now    func() time.Time
+	zone   *time.Location
+	width  int  // columns that a line of a table may take, 0 for any
+	colour bool // on stdout
 }
-
-// usageError is a mistake in the command line that only the command itself could find.
-type usageError struct{ error }
-
-func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// errSaid ends a command that has said on stderr what went wrong.
-var errSaid = errors.New("said already")
 
 // run is the whole program: it gives the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var usage usageError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, errSaid):
-		return exitFailed
-	case errors.As(err, &usage) || !c.begun:
-		fmt.Fprintf(stderr, "belfry: %v\nSee belfry --help, or --help after any command.\n", err)
-		return exitUsage
+	code := exitCode(err)
+	if err != nil && !c.begun {
+		code = exitUsage
 	}
-	fmt.Fprintf(stderr, "belfry: %v\n", err)
-	return exitFailed
+	switch {
+	case err == nil || errors.Is(err, errSaid):
+	case code == exitUsage:
+		fmt.Fprintf(stderr, "belfry: %v\nSee belfry --help, or --help after any command.\n", err)
+	default:
+		fmt.Fprintf(stderr, "belfry: %v\n", err)
+	}
+	return code
+}
+
+// present finds out how results are shown: the form, and what the terminal and its user's wishes make of a table.
+func (c *cli) present() (err error) {
+	if c.output != formTable && c.output != formJSON && c.output != formYAML {
+		return misused("--output %q: want table, json or yaml", c.output)
+	}
+	if c.zone, err = userZone(c.zoned); err != nil {
+		return err
+	}
+	c.width = widthOf(c.stdout)
+	c.colour, err = coloured(c.color, c.stdout)
+	return err
 }
 
 func (c *cli) root() *cobra.Command {
@@ -76,8 +82,8 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if c.output != "table" && c.output != "json" {
-				return misused("--output %q: want json or table", c.output)
+			if err := c.present(); err != nil {
+				return err
 			}
 			c.begun = true
 			return nil
@@ -89,7 +95,9 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		address = client.DefaultAddress
 	}
 	root.PersistentFlags().StringVar(&c.address, "address", address, "server to call; BELFRY_ADDRESS sets the default")
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "form of the result: table or json")
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "form of the result: table, json or yaml")
+	root.PersistentFlags().StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	root.PersistentFlags().StringVar(&c.zoned, "timezone", "", "IANA name of the zone that times are shown in; this host's by default")
 	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.store(), c.doctor(), c.version())
 	group(root)
 	return root

@@ -168,8 +168,8 @@ func (c *cli) runLogs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.output == "json" {
-				return printJSON(c.stdout, map[string]string{"run": args[0], "log": string(text)})
+			if c.structured() {
+				return c.print(map[string]string{"run": args[0], "log": string(text)})
 			}
 			_, err = c.stdout.Write(text)
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -235,8 +233,8 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 	if err != nil {
 		data = s.data
 	}
-	if c.output == "json" {
-		_ = printJSON(c.stdout, map[string]string{"address": url, "data": data, "version": thisBuild().Version})
+	if c.structured() {
+		_ = c.print(map[string]string{"address": url, "data": data, "version": thisBuild().Version})
 		return
 	}
 	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n  data     %s\n", thisBuild().Version, took.Round(time.Millisecond), url, data)
@@ -261,14 +259,4 @@ func firstJob(url string, allowExec bool) string {
 		job = `{"schedule":{"every":"2s"},"target":{"exec":{"argv":["echo","hello"]}}}`
 	}
 	return `curl -sX PUT ` + url + `/v1/jobs/hello -H 'Content-Type: application/json' -d '` + job + `'; sleep 5; curl -s '` + url + `/v1/jobs/hello/runs?limit=2'`
-}
-
-// isTerminal tells whether text goes to a person.
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !strings.EqualFold(os.Getenv("TERM"), "dumb")
 }

@@ -95,7 +95,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 		if !items[0].Exists() {
 			return fmt.Errorf("there is no item %s", key)
 		}
-		return printJSON(c.stdout, shownOf(items[0]))
+		return c.print(shownOf(items[0]))
 	}
 	found := 0
 	for r := (store.Range{Partition: key.Partition}); ; {
@@ -105,7 +105,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 		}
 		for _, item := range page.Items {
 			found++
-			if err := printJSON(c.stdout, shownOf(item)); err != nil {
+			if err := c.print(shownOf(item)); err != nil {
 				return err
 			}
 		}
