@@ -51,6 +51,10 @@ func (b *Bucket) Put(ctx context.Context, ref Ref, data []byte) (key string, err
 	if len(data) > MaxBytes {
 		return "", invalid.Field(string(ref.Kind), strconv.Itoa(len(data))+" bytes", fmt.Sprintf("at most %d bytes", MaxBytes))
 	}
+	return b.put(ctx, name, data)
+}
+
+func (b *Bucket) put(ctx context.Context, name string, data []byte) (key string, err error) {
 	for range putTries {
 		// Asked here, because not every driver does.
 		if err := ctx.Err(); err != nil {

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) *blob.Bucket) {
 		{"deleting_is_idempotent", deleting},
 		{"expired_blobs_go_and_no_others", expiry},
 		{"expired_blobs_go_in_portions", portions},
+		{"what_each_gives_can_be_restored", moving},
 		{"an_ended_context_is_obeyed", ended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -322,4 +323,43 @@ func ended(t *testing.T, b *blob.Bucket) {
 		t.Error("delete under an ended context succeeded")
 	}
 	holds(t, b, "acme", key, "content")
+}
+
+func moving(t *testing.T, b *blob.Bucket) {
+	kept, old := ref("kept"), ref("old")
+	old.Expires = today.AddDate(0, 0, -2)
+	key := put(t, b, kept, "content")
+	put(t, b, old, "expired")
+	found := map[string]string{}
+	if err := b.Each(t.Context(), today, func(name string, data []byte) error { found[name] = string(data); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(key, "#")
+	if len(found) != 1 || found[name] != "content" {
+		t.Fatalf("each gave %q, want the one that has not expired", found)
+	}
+	if err := b.Delete(t.Context(), "acme", key); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again is as good as once
+		if err := b.Restore(t.Context(), name, []byte("content")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := b.Get(t.Context(), "acme", key); err != nil || string(got) != "content" {
+		t.Errorf("what was restored reads %q, %v", got, err)
+	}
+	if err := b.Restore(t.Context(), name, []byte("another")); !errors.Is(err, blob.ErrExists) {
+		t.Errorf("another content under the name gave %v", err)
+	}
+	for _, bad := range []string{"", "x", "b/never/../payload/3f/x", "../" + name} {
+		var refused *invalid.Error
+		if err := b.Restore(t.Context(), bad, nil); !errors.As(err, &refused) {
+			t.Errorf("the name %q gave %v", bad, err)
+		}
+	}
+	cause := errors.New("no more")
+	if err := b.Each(t.Context(), today, func(string, []byte) error { return cause }); !errors.Is(err, cause) {
+		t.Errorf("a failing callee gave %v", err)
+	}
 }

@@ -41,7 +41,7 @@ type record struct {
 	position int // in expiries, -1 when it never expires
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Engine = (*Store)(nil)
 
 // New gives an empty store.
 func New(cfg Config) *Store {
@@ -140,6 +140,47 @@ func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict
 		verdicts[i].Version = versions[0]
 	}
 	return verdicts, nil
+}
+
+// Export gives all items as the port says.
+func (s *Store) Export(ctx context.Context, each func(store.Item) error) error {
+	s.mu.RLock()
+	err := s.open(ctx)
+	var items []store.Item
+	for _, p := range s.partitions {
+		for _, r := range p.records {
+			items = append(items, r.item)
+		}
+	}
+	s.mu.RUnlock()
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	for _, item := range items {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		item.Value = slices.Clone(item.Value)
+		if err := each(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Import puts items as they are, as the port says.
+func (s *Store) Import(ctx context.Context, items ...store.Item) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(ctx); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	for _, item := range items {
+		item.Value = slices.Clone(item.Value)
+		item.Expires = store.ExpiryTime(store.ExpirySeconds(item.Expires))
+		s.put(item)
+	}
+	return nil
 }
 
 // Skew is 0: the store's clock is this host's.

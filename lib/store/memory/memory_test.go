@@ -13,6 +13,7 @@ import (
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Config{}) })
+	storetest.RunPortable(t, func(*testing.T) store.Engine { return memory.New(memory.Config{}) })
 }
 
 // TestExpiry holds that what has expired goes as other writes come, and nothing else does.

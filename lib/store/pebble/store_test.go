@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return openOn(t, vfs.NewMem()) })
+	storetest.RunPortable(t, func(t *testing.T) store.Engine { return openOn(t, vfs.NewMem()) })
 }
 
 // TestStoreOfTables holds the port when nearly all is read from tables, with flushes and compactions all the time.

@@ -1,0 +1,90 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Export gives all items as the port says: those of a snapshot, which holds back no writer. What it gives lies in the log, if
+// it is not in a table yet, so nothing has to be flushed before. While it runs, space that others free is not given back.
+func (s *Store) Export(ctx context.Context, each func(store.Item) error) (err error) {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	s.exporting.Add(1)
+	defer s.exporting.Done()
+	snapshot := s.db.NewSnapshot()
+	s.leave()
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	// The snapshot may hold writes that are not synced. A check is answered in the order of the log, so behind its answer they are.
+	if _, err := s.Write(ctx, store.Op{Kind: store.Check, Key: store.Key{Partition: "export", Sort: "-"}}); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	iter, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: []byte{itemSpace}, UpperBound: []byte{itemSpace + 1}})
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for ok := iter.First(); ok; ok = iter.Next() {
+		item, err := s.exported(ctx, iter)
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		if err := each(item); err != nil {
+			return err
+		}
+	}
+	return iter.Error()
+}
+
+func (s *Store) exported(ctx context.Context, iter *pebble.Iterator) (store.Item, error) {
+	switch {
+	case ctx.Err() != nil:
+		return store.Item{}, ctx.Err()
+	case s.closed.Load():
+		return store.Item{}, store.ErrClosed
+	}
+	if err := s.broken(); err != nil {
+		return store.Item{}, err
+	}
+	key, err := decodeKey(iter.Key())
+	if err != nil {
+		return store.Item{}, err
+	}
+	raw, err := iter.ValueAndErr()
+	if err != nil {
+		return store.Item{}, damaged(key, err)
+	}
+	h, value, err := decode(raw)
+	if err != nil {
+		return store.Item{}, damaged(key, err)
+	}
+	return h.item(key, slices.Clone(value)), nil
+}
+
+// Import puts items as they are, as the port says. It goes around the goroutine that decides: there is nothing to decide.
+func (s *Store) Import(ctx context.Context, items ...store.Item) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	defer s.leave()
+	batch := s.db.NewBatch()
+	for _, item := range items {
+		h := header{version: item.Version, expires: store.ExpirySeconds(item.Expires), attempt: item.Attempt}
+		key := appendKey(make([]byte, 0, keyLen(item.Key)), item.Partition, item.Sort)
+		must(batch.Set(key, append(appendHeader(make([]byte, 0, maxHeader+len(item.Value)), h), item.Value...), nil))
+		if h.expires != 0 {
+			must(batch.Set(appendEntry(nil, h.expires, key), nil, nil))
+		}
+	}
+	if err := s.unlessFailed(func() error { return s.db.Apply(batch, pebble.Sync) }); err != nil {
+		return fmt.Errorf("import: %w", unknown(err))
+	}
+	return batch.Close()
+}
