@@ -1,0 +1,182 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// GateConfig is how callers are let in. Fields without a default are required.
+type GateConfig struct {
+	Tokens *Tokens
+	Now    func() time.Time
+
+	// Required refuses who gives no token. Else they may do everything as Tenant; a token that is given counts in any case.
+	Required bool
+
+	// Tenant is whose the server is: only tokens of it see what concerns the server as a whole. Default DefaultTenant
+	Tenant string
+
+	Rate  float64 // requests a second for each token; 0: no limit
+	Burst int     // how many of them at once. Default: one second's worth
+
+	Requests int // under way at once, those that wait for work not counted. Default 512
+	Waiting  int // requests that wait for work, at once. Default 4096
+}
+
+// DefaultTenant owns what belongs to nobody else.
+const DefaultTenant = "default"
+
+// How often an address may give a token that is none: enough for a fleet that starts with an old one, too few to guess by.
+const (
+	failRate  = 1 // a second
+	failBurst = 20
+)
+
+// Gate says who calls and whether there is room for the call. It is safe for concurrent use.
+type Gate struct {
+	GateConfig
+	callers  *limiter // by token
+	failures *limiter // by address
+
+	mu      sync.Mutex
+	busy    int            // requests under way
+	waiting int            // for work
+	of      map[string]int // requests under way, by token
+}
+
+// NewGate checks the configuration.
+func NewGate(cfg GateConfig) (*Gate, error) {
+	if cfg.Tokens == nil || cfg.Now == nil {
+		return nil, errors.New("access: Tokens and Now are required")
+	}
+	if cfg.Tenant == "" {
+		cfg.Tenant = DefaultTenant
+	}
+	if cfg.Burst == 0 {
+		cfg.Burst = max(1, int(cfg.Rate))
+	}
+	if cfg.Requests == 0 {
+		cfg.Requests = 512
+	}
+	if cfg.Waiting == 0 {
+		cfg.Waiting = 4096
+	}
+	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst), of: map[string]int{}}, nil
+}
+
+// Caller is who makes a request.
+type Caller struct {
+	Tenant string
+	Token  string // ID; "" for a caller who was not asked for a token
+	Name   string // of the token
+	Scopes []Scope
+	Host   bool // sees what concerns the server as a whole
+}
+
+// May tells whether the caller may do what asks for this scope.
+func (c Caller) May(asked Scope) bool { return Grants(c.Scopes, asked) }
+
+// Unauthenticated says that the caller has to give a token, or another one. It tells nothing about what is there.
+type Unauthenticated struct {
+	Message string
+	Given   bool // a token was given, and is no good
+}
+
+func (u *Unauthenticated) Error() string { return u.Message }
+
+// Limited says that the caller has to wait. Nothing was done.
+type Limited struct {
+	Message    string
+	RetryAfter time.Duration
+}
+
+func (l *Limited) Error() string { return l.Message }
+
+// Admit gives the caller whose token this is ("" for none), who calls from an address. The errors are *Unauthenticated,
+// *Limited, and those of the store.
+func (g *Gate) Admit(ctx context.Context, text string, from netip.Addr) (Caller, error) {
+	now := g.Now()
+	if text == "" {
+		if g.Required {
+			return Caller{}, &Unauthenticated{Message: "Belfry wants to know who calls: give a token, as Authorization: Bearer bel_…"}
+		}
+		return Caller{Tenant: g.Tenant, Scopes: []Scope{Admin}, Host: true}, nil
+	}
+	// Who guesses is slowed down, and does not take others along who share the address and have given a good token before.
+	address := group(from)
+	if wait := g.failures.empty(address, now); wait > 0 && !g.Tokens.proven(text) {
+		return Caller{}, &Limited{Message: "Too many wrong tokens came from this address. Try again later.", RetryAfter: wait}
+	}
+	t, err := g.Tokens.Check(ctx, text)
+	var ended *Ended
+	switch {
+	case err == nil:
+	case errors.As(err, &ended), errors.Is(err, ErrNoToken):
+		g.failures.take(address, now)
+		return Caller{}, &Unauthenticated{Given: true, Message: g.wrong(ended)}
+	default:
+		return Caller{}, err
+	}
+	if wait := g.callers.take(t.ID, now); wait > 0 {
+		return Caller{}, &Limited{RetryAfter: wait,
+			Message: fmt.Sprintf("The token %s makes more than %g requests a second. Nothing was done.", t.ID, g.Rate)}
+	}
+	return Caller{Tenant: t.Tenant, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Host: t.Tenant == g.Tenant}, nil
+}
+
+func (g *Gate) wrong(ended *Ended) string {
+	switch {
+	case ended != nil:
+		return "The token " + ended.Why + ". Ask for a new one."
+	case !g.Required:
+		return "The token is not one of this server, which asks for none: leave it out."
+	}
+	return "The token is not one of this server."
+}
+
+// group is whom an address stands for: a host, or, with IPv6, the network that one subscriber has to choose addresses from.
+func group(a netip.Addr) string {
+	a = a.Unmap()
+	if a.Is6() {
+		if network, err := a.WithZone("").Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return a.String()
+}
+
+// Enter takes a place for a request under way, until leave is called; *Limited where there is none. One token gets half of
+// the places at most, so that there is room for others. What waits for work does little meanwhile, and has places of its own.
+func (g *Gate) Enter(c Caller, waits bool) (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	full := &Limited{Message: "Too many requests are under way. Nothing was done.", RetryAfter: time.Second}
+	if waits {
+		if g.waiting >= g.Waiting {
+			return nil, full
+		}
+		g.waiting++
+		return func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.waiting--
+		}, nil
+	}
+	if g.busy >= g.Requests || c.Token != "" && g.of[c.Token] >= max(1, g.Requests/2) {
+		return nil, full
+	}
+	g.busy++
+	g.of[c.Token]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.busy--
+		if g.of[c.Token]--; g.of[c.Token] == 0 {
+			delete(g.of, c.Token)
+		}
+	}, nil
+}
