@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
 )
 
 // Forms of a result.
@@ -46,11 +46,8 @@ func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 
 // yamlOf writes JSON as YAML.
 func yamlOf(text []byte) ([]byte, error) {
-	var v any
-	if err := yaml.UnmarshalWithOptions(text, &v, yaml.UseOrderedMap()); err != nil {
-		return nil, err
-	}
-	return yaml.MarshalWithOptions(v, yaml.IndentSequence(false), yaml.UseLiteralStyleIfMultiline(true))
+	values, err := manifest.Read(".json", text)
+	return manifest.YAML(values...), err
 }
 
 // show prints one thing: as JSON or YAML, or as rows of name and value. A row without a value is left out.
