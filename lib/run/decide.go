@@ -216,6 +216,18 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	return r
 }
 
+// Restored ends a run in a copy of the past: whoever made the copy cannot know how the run went on where it was copied from.
+// False where it has ended.
+func (r Run) Restored(now int64, reason string, retention time.Duration) (Run, bool) {
+	if r.State == Fenced || r.State.Ended() {
+		return r, false
+	}
+	if r.State == Running {
+		r = r.closeAttempt(now, OutcomeCrashed, reason)
+	}
+	return r.end(Unknown, now, reason, Limits{Retention: retention}), true
+}
+
 // Stretch is missed fires that the catch-up policy drops: Count of them from the run's own up to Through.
 type Stretch struct {
 	Generation int64

@@ -101,6 +101,9 @@ func edges() map[string]bool {
 		if next, ok := r.AskCancel(1, "", 1); ok {
 			add(r, next)
 		}
+		if next, ok := r.Restored(1, "", 1); ok {
+			add(r, next)
+		}
 		if r.State == run.Queued || r.State == run.Retrying {
 			add(r, r.Start("w", 1, 1))
 		}
