@@ -90,10 +90,11 @@ func (c *cli) deadLetterRedrive() *cobra.Command {
 			default:
 				return misused("want runs, or a filter such as --job, or --all")
 			}
-			verdicts, err := server.Redrive(ctx, r)
+			done, err := server.Redrive(ctx, r)
 			if err != nil {
 				return err
 			}
+			verdicts := done.Items
 			out := newRows(c, []string{"RUN", "RESULT"})
 			refused := 0
 			for _, v := range verdicts {

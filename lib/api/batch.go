@@ -17,9 +17,13 @@ func notReserved(field, name string) error {
 	return nil
 }
 
-// onlyPost tells the batch paths, where other methods would be taken for those of a job or run of that name.
+// onlyPost tells the paths over many, where other methods would be taken for those of a job or run of that name.
 func onlyPost(path string) bool {
-	return path == "/v1/jobs/"+batchPath || path == "/v1/runs/"+batchPath
+	switch path {
+	case "/v1/jobs/" + batchPath, "/v1/runs/" + batchPath, "/v1/runs/cancel", "/v1/runs/retry":
+		return true
+	}
+	return false
 }
 
 // inFlight is how many entries of one batch are worked on at once: enough to share the store's syncs, too few to push

@@ -202,7 +202,9 @@ func describe(schemas map[string]*huma.Schema) {
 	}
 	choose("Target", "http", "exec", "handler")
 	choose("Schedule", "cron", "every", "at")
-	choose("Redrive", "runs", "matching")
+	for _, name := range []string{"Redrive", "CancelRuns", "RetryRuns"} {
+		choose(name, "runs", "matching")
+	}
 	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }
 	shape("HTTPTarget", "url", urlPattern)
 	shape("HandlerTarget", "name", job.NamePattern)

@@ -193,7 +193,7 @@ func TestP12_tenants_see_nothing_of_each_other(t *testing.T) {
 				t.Errorf("bob's %s shows %s", path, text)
 			}
 		}
-		if done := into[wire.RunVerdicts](s.send("POST", "/v1/dead-letters/redrive", `{"matching": {}}`, bob...).is(200)).Items; len(done) != 0 {
+		if done := into[wire.BulkVerdicts](s.send("POST", "/v1/dead-letters/redrive", `{"matching": {}}`, bob...).is(200)).Items; len(done) != 0 {
 			t.Errorf("bob redrove %v", done)
 		}
 		// The same name and key are another job and another run.

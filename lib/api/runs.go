@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -41,15 +42,18 @@ type Between struct {
 type RunFilter struct {
 	Page
 	Between
+	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
 	States []string `query:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"10" doc:"any of these, with commas"`
 }
 
 func (f RunFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To}
-	for _, name := range f.States {
-		if state, ok := run.ParseState(name); ok {
-			filter.States = append(filter.States, state)
+	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
+	for _, label := range f.Labels {
+		if filter.Labels == nil {
+			filter.Labels = map[string]string{}
 		}
+		name, value, _ := strings.Cut(label, "=")
+		filter.Labels[name] = value
 	}
 	return filter
 }
@@ -90,6 +94,14 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerJob)
 	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
 		summary: "Ask for many runs, with a verdict for each"}, a.triggerJobs)
+	register(a, operation{id: "cancel-runs", method: http.MethodPost, path: "/v1/runs/cancel", tag: "runs", scope: access.Run, batch: true,
+		summary: "Cancel runs by ID or by filter, with a verdict for each",
+		example: map[string]any{"matching": map[string]any{"job": "daily-report", "states": []string{"scheduled", "queued"}}, "dry_run": true},
+		codes:   []control.Code{control.CodeBusy}}, a.cancelRuns)
+	register(a, operation{id: "retry-runs", method: http.MethodPost, path: "/v1/runs/retry", tag: "runs", scope: access.Run, batch: true,
+		summary: "Run ended runs again, by ID or by filter, with a verdict for each",
+		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
+		codes:   []control.Code{control.CodeBusy}}, a.retryRuns)
 	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)

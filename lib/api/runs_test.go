@@ -187,7 +187,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 		// The target works again: what is redriven succeeds, and leaves the list.
 		s.send("PUT", "/v1/jobs/bad", echo).is(200)
 		body := fmt.Sprintf(`{"runs": [%q, "bad~000000000"]}`, ids[0])
-		verdicts := into[wire.RunVerdicts](s.send("POST", "/v1/dead-letters/redrive", body).is(200)).Items
+		verdicts := into[wire.BulkVerdicts](s.send("POST", "/v1/dead-letters/redrive", body).is(200)).Items
 		if len(verdicts) != 2 || verdicts[0].Status != 200 || verdicts[0].ID != ids[0] || verdicts[1].Status != 404 || verdicts[1].Problem == nil {
 			t.Fatalf("verdicts %+v", verdicts)
 		}
@@ -196,7 +196,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 		if r.State != "succeeded" || len(r.Attempts) != 2 {
 			t.Errorf("redriven: %+v, want it to succeed with its history", r)
 		}
-		if verdicts := into[wire.RunVerdicts](s.send("POST", "/v1/dead-letters/redrive", `{"matching": {"job": "bad"}, "max": 5}`).is(200)).Items; len(verdicts) != 1 || verdicts[0].ID != ids[2] {
+		if verdicts := into[wire.BulkVerdicts](s.send("POST", "/v1/dead-letters/redrive", `{"matching": {"job": "bad"}, "max": 5}`).is(200)).Items; len(verdicts) != 1 || verdicts[0].ID != ids[2] {
 			t.Errorf("verdicts %+v, want %s", verdicts, ids[2])
 		}
 		settle()

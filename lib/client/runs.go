@@ -75,8 +75,9 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 type RunFilter struct {
 	Job    string
 	States []string
-	From   time.Time // nominal time, inclusive
-	To     time.Time // nominal time, exclusive
+	Labels map[string]string // all of them, by the definition that the run has
+	From   time.Time         // nominal time, inclusive
+	To     time.Time         // nominal time, exclusive
 }
 
 // Runs gives runs, newest nominal time first, page after page, up to the first error.
@@ -87,6 +88,9 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	}
 	if len(f.States) > 0 {
 		query.Set("state", strings.Join(f.States, ","))
+	}
+	for name, value := range f.Labels {
+		query.Add("label", name+"="+value)
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
@@ -112,10 +116,27 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[w
 }
 
 // Redrive queues dead letters again, with a verdict for each.
-func (c *Client) Redrive(ctx context.Context, r wire.Redrive) ([]wire.RunVerdict, error) {
-	var verdicts wire.RunVerdicts
-	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/dead-letters/redrive", body: r}, &verdicts)
-	return verdicts.Items, err
+func (c *Client) Redrive(ctx context.Context, r wire.Redrive) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/dead-letters/redrive", r)
+}
+
+// CancelMany cancels runs by ID or by filter, with a verdict for each. What it did not come to in its time is told by Next and
+// Remaining.
+func (c *Client) CancelMany(ctx context.Context, r wire.CancelRuns) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/runs/cancel", r)
+}
+
+// RetryMany runs ended runs again, by ID or by filter, with a verdict for each. What it did not come to in its time is told by
+// Next and Remaining.
+func (c *Client) RetryMany(ctx context.Context, r wire.RetryRuns) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/runs/retry", r)
+}
+
+// bulk sends a request over many runs, once: another try would find some of them done.
+func (c *Client) bulk(ctx context.Context, path string, body any) (wire.BulkVerdicts, error) {
+	var verdicts wire.BulkVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body}, &verdicts)
+	return verdicts, err
 }
 
 // Cron previews an expression: count fires after from, in a zone ("" for UTC).

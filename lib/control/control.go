@@ -115,10 +115,12 @@ type Request struct {
 
 // RunFilter chooses runs. Zero fields choose all.
 type RunFilter struct {
-	Job    string      // "" for all jobs of the tenant
-	States []run.State // any of them
-	From   time.Time   // nominal time, inclusive
-	To     time.Time   // nominal time, exclusive
+	Job    string            // "" for all jobs of the tenant
+	States []run.State       // any of them
+	Labels map[string]string // all of them, by the definition that the run has
+	Error  string            // part of the last error, as it stands
+	From   time.Time         // nominal time, inclusive
+	To     time.Time         // nominal time, exclusive
 }
 
 // DeadFilter chooses dead letters. Zero fields choose all.
@@ -137,10 +139,28 @@ type DeadLetter struct {
 	Error string
 }
 
-// Redriven is the outcome of one redrive.
-type Redriven struct {
-	Run run.ID
-	Err error // nil when it was queued again
+// Bulk says how to act on many runs.
+type Bulk struct {
+	Runs      []run.ID // those named; nil: those that a filter chooses
+	Cursor    string   // with a filter: Outcome.Next of the call before
+	Max       int      // with a filter: at most so many; 0: MaxLimit
+	PerSecond float64  // 0: as fast as it goes
+	DryRun    bool     // change nothing
+}
+
+// Outcome is what became of many runs, in the order in which they were come to.
+type Outcome struct {
+	Verdicts  []Verdict
+	Count     int      // how many were done; of a dry run, how many would be
+	Next      string   // more may match: Bulk.Cursor of the next call
+	Remaining []run.ID // of Bulk.Runs, those that the time was too short for
+}
+
+// Verdict is what became of one run.
+type Verdict struct {
+	ID  run.ID
+	Run run.Run // as it stands now, where Err is nil
+	Err error   // why it was left as it is
 }
 
 // Page limits of all listings.

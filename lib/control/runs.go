@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -90,15 +91,50 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 			s.unreadable(tenant, item, err)
 			return true, nil
 		}
-		if r.State != run.Fenced && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
+		match, err := s.matches(ctx, f, r)
+		if match {
 			runs = append(runs, r)
 		}
-		return true, nil
+		return true, err
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w", err)
 	}
 	return runs, next, nil
+}
+
+// matches tells whether a filter lets a run through, its job and times apart.
+func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, error) {
+	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.State) {
+		return false, nil
+	}
+	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
+		return false, nil
+	}
+	if len(f.Labels) == 0 {
+		return true, nil
+	}
+	labels, err := s.Labels(ctx, r)
+	if errors.Is(err, record.ErrBroken) || errors.Is(err, record.ErrNewer) || errors.Is(err, job.ErrSchedule) {
+		return false, nil // what cannot be read must not hide the others
+	}
+	if err != nil {
+		return false, err
+	}
+	for name, value := range f.Labels {
+		if got, ok := labels[name]; !ok || got != value {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// lastError is that of a run's newest attempt, "" for none.
+func lastError(r run.Run) string {
+	if n := len(r.Attempts); n > 0 {
+		return r.Attempts[n-1].Error
+	}
+	return ""
 }
 
 // historyRanges are the partitions of all jobs' runs, behind the run that the page before ended with.
@@ -163,12 +199,20 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
 			retention = e.Def.Retention.Std()
 		}
-		next, ok := r.AskCancel(now, reason, retention)
-		if !ok {
-			return r, nil, refuse(CodeRunEnded, "run %s has ended as %s", id, r.State)
+		if err := mayCancel(r); err != nil {
+			return r, nil, err
 		}
+		next, _ := r.AskCancel(now, reason, retention)
 		return next, nil, nil
 	})
+}
+
+// mayCancel tells whether there is something to cancel.
+func mayCancel(r run.Run) error {
+	if r.State.Ended() {
+		return refuse(CodeRunEnded, "run %s has ended as %s", r.ID, r.State)
+	}
+	return nil
 }
 
 // Retry opens an ended run again, with a new attempt budget, under the newest definition of its job. Of an unknown run, whose
@@ -178,24 +222,13 @@ func (s *Service) Retry(ctx context.Context, tenant string, id run.ID, force boo
 }
 
 func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bool, reason string) (run.Run, error) {
-	j, err := s.Dispatch.Book.Job(ctx, tenant, id.Job)
+	j, err := s.reopenable(ctx, tenant, id)
 	if err != nil {
 		return run.Run{}, err
 	}
-	if existing(&j) != nil {
-		if _, err := s.Run(ctx, tenant, id); err != nil {
-			return run.Run{}, err
-		}
-		return run.Run{}, refuse(CodeJobDeleted, "job %s was deleted, so its runs cannot run again", id.Job)
-	}
 	r, err := s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
-		switch {
-		case !r.State.Ended():
-			return r, nil, refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", id, r.State)
-		case r.State == run.Skipped:
-			return r, nil, refuse(CodeRunSkipped, "run %s was skipped and never ran: trigger the job instead", id)
-		case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
-			return r, nil, refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", id, r.State)
+		if err := mayReopen(r, force); err != nil {
+			return r, nil, err
 		}
 		next := r.Reopen(j.Generation, 0, reason)
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
@@ -227,6 +260,34 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		s.Log.Warn("a reopened run waits for its check timer", "run", id.String(), "error", err)
 	}
 	return r, nil
+}
+
+// reopenable gives the job of a run that is to be opened again.
+func (s *Service) reopenable(ctx context.Context, tenant string, id run.ID) (job.Job, error) {
+	j, err := s.Dispatch.Book.Job(ctx, tenant, id.Job)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if existing(&j) != nil {
+		if _, err := s.Run(ctx, tenant, id); err != nil {
+			return job.Job{}, err
+		}
+		return job.Job{}, refuse(CodeJobDeleted, "job %s was deleted, so its runs cannot run again", id.Job)
+	}
+	return j, nil
+}
+
+// mayReopen tells whether a run may be opened again.
+func mayReopen(r run.Run, force bool) error {
+	switch {
+	case !r.State.Ended():
+		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
+	case r.State == run.Skipped:
+		return refuse(CodeRunSkipped, "run %s was skipped and never ran: trigger the job instead", r.ID)
+	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
+		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
+	}
+	return nil
 }
 
 // renewPayload keeps the payload of a run for as long as the run may need it from now on. One that is gone is left to the
@@ -348,50 +409,4 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	return letters, next, nil
-}
-
-// slowest is the lowest rate of a redrive: one a day.
-const slowest = 1.0 / (24 * 60 * 60)
-
-// Redrive opens dead letters again, perSecond at the most (0: as fast as it goes). Each has its own outcome; the error is for
-// what ended the whole, and the outcomes so far are given with it.
-func (s *Service) Redrive(ctx context.Context, tenant string, ids []run.ID, perSecond float64) ([]Redriven, error) {
-	if perSecond != 0 && !(perSecond >= slowest) {
-		return nil, invalid.Field("per_second", fmt.Sprint(perSecond), fmt.Sprintf("a rate of at least %v", slowest))
-	}
-	var done []Redriven
-	for i, id := range ids {
-		if i > 0 && perSecond > 0 {
-			wait := time.NewTimer(time.Duration(float64(time.Second) / perSecond))
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
-			}
-		}
-		if ctx.Err() != nil {
-			return done, ctx.Err()
-		}
-		_, err := s.reopen(ctx, tenant, id, false, "redriven")
-		done = append(done, Redriven{Run: id, Err: err})
-	}
-	return done, nil
-}
-
-// RedriveMatching opens the dead letters that a filter chooses, at most limit of them, the newest first.
-func (s *Service) RedriveMatching(ctx context.Context, tenant string, f DeadFilter, limit int, perSecond float64) ([]Redriven, error) {
-	var ids []run.ID
-	for cursor := ""; len(ids) < limit; {
-		letters, next, err := s.DeadLetters(ctx, tenant, f, cursor, min(MaxLimit, limit-len(ids)))
-		if err != nil {
-			return nil, err
-		}
-		for _, letter := range letters {
-			ids = append(ids, letter.Run)
-		}
-		if cursor = next; cursor == "" {
-			break
-		}
-	}
-	return s.Redrive(ctx, tenant, ids, perSecond)
 }

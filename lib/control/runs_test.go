@@ -214,9 +214,10 @@ func TestP12_DeadLettersAreListedAndRedriven(t *testing.T) {
 		// By ID: each has its own outcome; of another tenant's nothing is known.
 		time.Sleep(time.Minute)
 		gone := run.FireID("a", 60_000)
-		done, err := g.Redrive(ctx, "acme", []run.ID{dead[0].ID, foreign.ID, gone, dead[0].ID}, 0)
-		if err != nil || len(done) != 4 || done[0].Err != nil {
-			t.Fatalf("%+v, %v", done, err)
+		out, err := g.Redrive(ctx, "acme", control.DeadFilter{}, control.Bulk{Runs: []run.ID{dead[0].ID, foreign.ID, gone, dead[0].ID}})
+		done := out.Verdicts
+		if err != nil || len(done) != 4 || done[0].Err != nil || done[0].Run.State != run.Queued || out.Count != 1 {
+			t.Fatalf("%+v, %v", out, err)
 		}
 		refused(t, done[1].Err, control.CodeRunNotFound)
 		refused(t, done[2].Err, control.CodeRunNotFound)
@@ -236,20 +237,20 @@ func TestP12_DeadLettersAreListedAndRedriven(t *testing.T) {
 
 		// By filter, at a rate.
 		began := time.Now()
-		done, err = g.RedriveMatching(ctx, "acme", control.DeadFilter{Job: "b"}, 10, 2)
-		if took := time.Since(began); err != nil || len(done) != 10 || took < 4*time.Second || took > 5*time.Second {
-			t.Errorf("%d redriven in %s, %v; want 10 at 2 a second", len(done), took, err)
+		out, err = g.Redrive(ctx, "acme", control.DeadFilter{Job: "b"}, control.Bulk{Max: 10, PerSecond: 2})
+		if took := time.Since(began); err != nil || out.Count != 10 || took < 4*time.Second || took > 5*time.Second || out.Next == "" {
+			t.Errorf("%d redriven in %s, %v; want 10 at 2 a second, and a cursor for the others", out.Count, took, err)
 		}
 		if left := len(g.letters("acme", control.DeadFilter{Job: "b"})); left != 5 {
 			t.Errorf("%d letters of the job are left, want 5", left)
 		}
 		stopped, cancel := context.WithCancel(ctx)
 		time.AfterFunc(2500*time.Millisecond, cancel)
-		if done, err = g.RedriveMatching(stopped, "acme", control.DeadFilter{}, 100, 1); !errors.Is(err, context.Canceled) || len(done) != 3 {
-			t.Errorf("stopped after %d, %v; want 3 told of", len(done), err)
+		if out, err = g.Redrive(stopped, "acme", control.DeadFilter{}, control.Bulk{Max: 100, PerSecond: 1}); !errors.Is(err, context.Canceled) || out.Count != 3 {
+			t.Errorf("stopped after %d, %v; want 3 told of", out.Count, err)
 		}
 		for _, rate := range []float64{-1, 1e-12, math.NaN()} {
-			_, err := g.Redrive(ctx, "acme", nil, rate)
+			_, err := g.Redrive(ctx, "acme", control.DeadFilter{}, control.Bulk{PerSecond: rate})
 			wantField(t, err, "per_second")
 		}
 		g.unreadable(dead[3].DeadKey())

@@ -72,7 +72,7 @@ type RunBatch struct {
 	Runs []JobTrigger `json:"runs" minItems:"1" maxItems:"1000" doc:"the runs to start"`
 }
 
-// RunVerdict is what became of one run that was asked for, cancelled or redriven.
+// RunVerdict is what became of one run that was asked for, cancelled, retried or redriven.
 type RunVerdict struct {
 	Status  int      `json:"status" doc:"the HTTP status that this request alone would have had"`
 	ID      string   `json:"id,omitempty" doc:"of the run"`
@@ -114,8 +114,10 @@ type DeadLetterPage struct {
 type Redrive struct {
 	Runs      []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
 	Matching  *DeadFilter `json:"matching,omitempty" doc:"instead of runs; {} matches all"`
-	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most; by default as many as 40 s allow, up to 1000"`
+	Cursor    string      `json:"cursor,omitempty" minLength:"1" maxLength:"4096" doc:"of matching: next of the answer before, with the same filter"`
+	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most; by default as many as 15 s allow, up to 1000"`
 	PerSecond float64     `json:"per_second,omitempty" minimum:"0.1" maximum:"10000" doc:"how fast the runs start, 10 by default"`
+	DryRun    bool        `json:"dry_run,omitempty" doc:"only count, and show what would become of the first few"`
 }
 
 // DeadFilter chooses dead letters; what is left out chooses all.
