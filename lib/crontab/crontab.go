@@ -184,7 +184,7 @@ const timeout = 24 * time.Hour
 
 // exec gives the process that cron would start.
 func (p *parser) exec(command, input string) *target.Exec {
-	e := &target.Exec{Argv: []string{p.env["SHELL"], "-c", command}, Env: maps.Clone(p.env)}
+	e := &target.Exec{Argv: []string{p.env["SHELL"], "-c", command}, Env: target.Texts(p.env)}
 	if input != "" {
 		// A payload is JSON, and this is any text; so a shell hands it on, as an argument, which nothing can take apart.
 		e.Argv = []string{defaultShell, "-c", `printf '%s' "$1" | exec "$2" -c "$3"`, "crontab", input, p.env["SHELL"], command}

@@ -129,7 +129,7 @@ func TestCommandsGetWhatCronWouldGiveThem(t *testing.T) {
 			e := jobs[len(jobs)-1].Def.Target.Exec
 			cmd := exec.Command(e.Argv[0], e.Argv[1:]...)
 			for key, value := range e.Env {
-				cmd.Env = append(cmd.Env, key+"="+value)
+				cmd.Env = append(cmd.Env, key+"="+value.Text)
 			}
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out

@@ -20,20 +20,25 @@ import (
 // cancellation, whatever the process made of it. When the process ends by itself, what it left running in the background
 // goes on, as it would under cron; its output is awaited for a grace, so that a background process which holds the pipe
 // cannot hold the worker. A worker that is killed leaves its processes running: the run's next attempt has a higher fence.
-func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
+func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (Result, error) {
+	env, err := known.texts(e.Env, maxExecBytes, func(text string) bool { return !hasNUL(text) }, "a text without NUL bytes")
+	if err != nil {
+		return Result{}, err
+	}
 	var stdout capture
 	var stderr tail
+	// Each output by itself: a secret that is printed to one is not torn by what the other says in between.
+	veiledOut, veiledErr := known.veil.over(both{&stdout, call.Log}), known.veil.over(both{&stderr, call.Log})
 	cmd := &exec.Cmd{
 		Args:        e.Argv,
-		Env:         s.environment(e, call),
+		Env:         s.environment(env, call),
 		Dir:         e.Dir,
 		Stdin:       bytes.NewReader(call.Payload),
-		Stdout:      both{&stdout, call.Log},
-		Stderr:      both{&stderr, call.Log},
+		Stdout:      veiledOut,
+		Stderr:      veiledErr,
 		WaitDelay:   s.cfg.Grace,
 		SysProcAttr: ownGroup(),
 	}
-	var err error
 	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
@@ -56,9 +61,12 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call) (Result, error) {
 	case <-exited:
 	case <-ctx.Done():
 		s.stop(cmd, exited)
+		veiledOut.close(false)
+		veiledErr.close(false)
 		return Result{}, ended(ctx)
 	}
-
+	veiledOut.close(false)
+	veiledErr.close(false)
 	if errors.Is(err, exec.ErrWaitDelay) {
 		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is not read\n")
 		err = nil
@@ -96,14 +104,14 @@ func (s *Set) stop(cmd *exec.Cmd, exited <-chan struct{}) {
 }
 
 // environment is what the worker lets processes inherit, then the job's own, then Belfry's: the last of a name counts.
-func (s *Set) environment(e Exec, call Call) []string {
-	env := make([]string, 0, len(s.cfg.BaseEnv)+len(e.Env)+6)
+func (s *Set) environment(own map[string]string, call Call) []string {
+	env := make([]string, 0, len(s.cfg.BaseEnv)+len(own)+6)
 	for _, pair := range s.cfg.BaseEnv {
 		if !strings.HasPrefix(pair, ownEnv) {
 			env = append(env, pair)
 		}
 	}
-	for name, value := range e.Env {
+	for name, value := range own {
 		env = append(env, name+"="+value)
 	}
 	for _, fact := range call.facts() {

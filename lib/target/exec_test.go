@@ -28,7 +28,7 @@ func TestExecGetsPayloadEnvironmentAndDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := shell(`cat; pwd -P; env | grep -E '^(BELFRY_|INHERITED|COLOUR|LEAKED)' | sort; echo oops >&2`)
-	spec.Exec.Dir, spec.Exec.Env = dir, map[string]string{"COLOUR": "job"}
+	spec.Exec.Dir, spec.Exec.Env = dir, Texts(map[string]string{"COLOUR": "job"})
 	var log bytes.Buffer
 	call := testCall()
 	call.Payload = []byte("payload\n")
@@ -99,7 +99,7 @@ func TestExecLooksInTheJobsOwnPath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ours"), []byte("#!/bin/sh\necho found\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	spec := Spec{Exec: &Exec{Argv: []string{"ours"}, Env: map[string]string{"PATH": ".:" + dir}}}
+	spec := Spec{Exec: &Exec{Argv: []string{"ours"}, Env: Texts(map[string]string{"PATH": ".:" + dir})}}
 	if got, err := newSet(t, nil).Call(t.Context(), spec, testCall()); err != nil || string(got.Body) != "found\n" {
 		t.Errorf("got %q, %v", got.Body, err)
 	}
@@ -162,7 +162,7 @@ func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
 			t.Parallel()
 			s, log, living := newSet(t, nil), watch("ready"), newRoll(t)
 			spec := shell(`exec 3>"$ROLL"; ` + script)
-			spec.Exec.Env = map[string]string{"ROLL": living.path}
+			spec.Exec.Env = Texts(map[string]string{"ROLL": living.path})
 			call := testCall()
 			call.Log = log
 			ctx, end := timedOut(t)

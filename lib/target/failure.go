@@ -17,6 +17,7 @@ const (
 	KindConnect    = "connect"     // no connection came about: not a byte of the request was sent
 	KindLost       = "lost"        // the connection broke after the request may have been sent: the effect is unknown
 	KindRefused    = "refused"     // the address is one that the operator does not allow: not a byte was sent
+	KindSecret     = "secret"      // a secret that the target needs could not be had: nothing was sent, nothing ran
 	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
 	KindStart      = "start"       // the process could not be started: nothing ran
 	KindExit       = "exit"        // the process ended with an exit code other than 0

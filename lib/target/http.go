@@ -49,12 +49,16 @@ func baseTransport(cfg Config) *http.Transport {
 }
 
 // callHTTP speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
-func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call) (Result, error) {
+func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	request, err := s.request(traced, h, call)
+	headers, err := s.headers(h, call, known)
+	if err != nil {
+		return Result{}, err
+	}
+	request, err := s.request(traced, h, call, headers)
 	if err != nil {
 		return Result{}, failed(KindConnect, err, "make the request: %v", err).permanent()
 	}
@@ -64,23 +68,53 @@ func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call) (Result, error) {
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, brokenCall(ctx, err, connected.Load())
+		return Result{}, brokenCall(ctx, err, connected.Load(), known.veil)
 	}
 	defer func() { _ = response.Body.Close() }()
 
-	var body capture
-	_, err = io.Copy(&body, io.LimitReader(response.Body, MaxResultBytes+1))
-	if failure := s.refusedBy(h, response, body.kept); failure != nil {
+	body, err := readAnswer(response.Body, known.veil)
+	if failure := s.refusedBy(h, response, body.kept, known.veil); failure != nil {
 		// The status is the verdict, even where the rest of the answer was lost.
 		return Result{}, failure
 	}
 	if err != nil {
-		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), true)
+		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), true, known.veil)
 	}
-	return Result{Body: body.kept, ContentType: mediaType(response.Header), Truncated: body.truncated}, nil
+	return Result{Body: body.kept, ContentType: oneLine(known.veil.hide(response.Header.Get("Content-Type")), 200), Truncated: body.truncated}, nil
 }
 
-func (s *Set) request(ctx context.Context, h HTTP, call Call) (*http.Request, error) {
+// readAnswer keeps the beginning of an answer, without what it repeats of secrets. It reads a little more than it keeps,
+// since what replaces a secret may be shorter.
+func readAnswer(from io.Reader, v *veil) (capture, error) {
+	var body capture
+	limit := int64(MaxResultBytes + 1)
+	if v != nil {
+		limit += int64(v.longest)
+	}
+	out := v.over(&body)
+	n, err := io.Copy(out, io.LimitReader(from, limit))
+	cut := n == limit
+	out.close(cut)
+	body.truncated = body.truncated || cut
+	return body, err
+}
+
+// headers are all that the call sends, by name: the job's own, then Belfry's, then the signature over them.
+func (s *Set) headers(h HTTP, call Call, known revealed) (map[string]string, error) {
+	headers, err := known.texts(h.Headers, maxHeaderBytes, isFieldValue, "visible characters, spaces and tabs, with none of those at its ends")
+	if err != nil {
+		return nil, err
+	}
+	for _, fact := range call.facts() {
+		headers[fact.header] = fact.value
+	}
+	if h.Sign != nil {
+		return headers, h.Sign.add(headers, call, s.cfg.Now(), known)
+	}
+	return headers, nil
+}
+
+func (s *Set) request(ctx context.Context, h HTTP, call Call, headers map[string]string) (*http.Request, error) {
 	var body io.Reader
 	if len(call.Payload) > 0 {
 		body = bytes.NewReader(call.Payload)
@@ -93,11 +127,8 @@ func (s *Set) request(ctx context.Context, h HTTP, call Call) (*http.Request, er
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range h.Headers {
+	for name, value := range headers {
 		request.Header.Set(name, value)
-	}
-	for _, fact := range call.facts() {
-		request.Header.Set(fact.header, fact.value)
 	}
 	if call.AtMostOnce {
 		request.GetBody = nil // with no way to send the body again, nobody will
@@ -106,7 +137,7 @@ func (s *Set) request(ctx context.Context, h HTTP, call Call) (*http.Request, er
 }
 
 // brokenCall tells what is known when no answer came: whether the request can have reached the target.
-func brokenCall(ctx context.Context, err error, connected bool) error {
+func brokenCall(ctx context.Context, err error, connected bool, v *veil) error {
 	var refused *errRefused
 	switch {
 	case errors.As(err, &refused):
@@ -114,14 +145,14 @@ func brokenCall(ctx context.Context, err error, connected bool) error {
 	case ctx.Err() != nil:
 		return ended(ctx)
 	case connected:
-		return failed(KindLost, err, "%v", err)
+		return failed(KindLost, err, "%s", v.hide(err.Error()))
 	default:
-		return failed(KindConnect, err, "%v", err)
+		return failed(KindConnect, err, "%s", v.hide(err.Error()))
 	}
 }
 
 // refusedBy is nil for 2xx. An answer's beginning becomes part of the message, because that is where targets say why.
-func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte) error {
+func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte, v *veil) error {
 	status := response.StatusCode
 	if status >= 200 && status <= 299 {
 		return nil
@@ -130,7 +161,7 @@ func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte) error {
 	if status >= 300 && status <= 399 {
 		where := ""
 		if at, err := response.Location(); err == nil {
-			where = " to " + withoutSecrets(at.String())
+			where = " to " + v.hide(withoutSecrets(at.String()))
 		}
 		f = failed(KindRedirect, nil, "answered %s%s, and Belfry follows no redirects: set http.url to the final address", statusLine(status), where)
 	} else {
@@ -184,8 +215,4 @@ func retryAfter(value string, now time.Time) time.Duration {
 		return 0
 	}
 	return boundedWait(at.Sub(now))
-}
-
-func mediaType(header http.Header) string {
-	return oneLine(header.Get("Content-Type"), 200)
 }

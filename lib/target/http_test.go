@@ -63,7 +63,7 @@ func TestHTTPTellsTheTargetAboutTheAttempt(t *testing.T) {
 	}
 
 	spec.HTTP.Method = "PUT"
-	spec.HTTP.Headers = map[string]string{"content-type": "text/csv", "User-Agent": "ours", "X-Team": "billing"}
+	spec.HTTP.Headers = Texts(map[string]string{"content-type": "text/csv", "User-Agent": "ours", "X-Team": "billing"})
 	if _, err := s.Call(t.Context(), spec, call); err != nil {
 		t.Fatal(err)
 	}

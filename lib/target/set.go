@@ -27,6 +27,9 @@ type Config struct {
 	// Addresses are those that http targets may reach beyond the public ones.
 	Addresses AddressPolicy
 
+	// Secrets is where the secrets come from that jobs name. Default NoSecrets.
+	Secrets Secrets
+
 	// RootCAs are the authorities trusted for https; nil is the host's own list.
 	RootCAs *x509.CertPool
 
@@ -70,6 +73,9 @@ func New(cfg Config) (*Set, error) {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "Belfry"
 	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = NoSecrets
+	}
 	if !isFieldValue(cfg.UserAgent) {
 		return nil, errors.New("target: Config.UserAgent is no header value")
 	}
@@ -111,14 +117,18 @@ func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, ended(ctx)
 	}
+	known, err := s.reveal(ctx, spec, call.Tenant)
+	if err != nil {
+		return Result{}, err
+	}
 	log := &callLog{to: call.Log}
 	defer log.close()
 	call.Log = log
 	switch {
 	case spec.HTTP != nil:
-		return s.callHTTP(ctx, *spec.HTTP, call)
+		return s.callHTTP(ctx, *spec.HTTP, call, known)
 	case spec.Exec != nil:
-		return s.callExec(ctx, *spec.Exec, call)
+		return s.callExec(ctx, *spec.Exec, call, known)
 	default:
 		return s.callHandler(ctx, spec.Handler.Name, call)
 	}

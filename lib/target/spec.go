@@ -18,19 +18,26 @@ type Spec struct {
 // HTTP calls an address. An answer of 2xx is success; 3xx is refused, 408, 409, 425,
 // 429 and 5xx are retried, and the rest is permanent, except where the two lists say otherwise.
 type HTTP struct {
-	URL             string            `json:"url" cbor:"1,keyasint"`                                  // absolute, http or https
-	Method          string            `json:"method,omitempty" cbor:"2,keyasint,omitempty"`           // "" is POST
-	Headers         map[string]string `json:"headers,omitempty" cbor:"3,keyasint,omitempty"`          // sent beside Belfry's own
-	PermanentStatus []int             `json:"permanent_status,omitempty" cbor:"4,keyasint,omitempty"` // 300 to 599: never retried
-	RetryStatus     []int             `json:"retry_status,omitempty" cbor:"5,keyasint,omitempty"`     // 300 to 599: retried
+	URL             string           `json:"url" cbor:"1,keyasint"`                                  // absolute, http or https
+	Method          string           `json:"method,omitempty" cbor:"2,keyasint,omitempty"`           // "" is POST
+	Headers         map[string]Value `json:"headers,omitempty" cbor:"3,keyasint,omitempty"`          // sent beside Belfry's own
+	PermanentStatus []int            `json:"permanent_status,omitempty" cbor:"4,keyasint,omitempty"` // 300 to 599: never retried
+	RetryStatus     []int            `json:"retry_status,omitempty" cbor:"5,keyasint,omitempty"`     // 300 to 599: retried
+	Sign            *Sign            `json:"sign,omitempty" cbor:"6,keyasint,omitempty"`             // nil: unsigned
+}
+
+// Sign names the keys under which a call is signed after Standard Webhooks, so that a receiver can tell who sent it.
+type Sign struct {
+	Secret   string `json:"secret" cbor:"1,keyasint"`                       // the secret that holds the key
+	Previous string `json:"previous,omitempty" cbor:"2,keyasint,omitempty"` // the key before: signs too, for receivers that have not changed yet
 }
 
 // Exec starts a process on the worker's host. Exit code 0 is success; the others are retried unless listed.
 type Exec struct {
-	Argv               []string          `json:"argv" cbor:"1,keyasint"`                                     // the program and its arguments; no shell
-	Env                map[string]string `json:"env,omitempty" cbor:"2,keyasint,omitempty"`                  // added to what the worker lets its processes inherit
-	Dir                string            `json:"dir,omitempty" cbor:"3,keyasint,omitempty"`                  // absolute; "" is the worker's own folder
-	PermanentExitCodes []int             `json:"permanent_exit_codes,omitempty" cbor:"4,keyasint,omitempty"` // 1 to 255: never retried
+	Argv               []string         `json:"argv" cbor:"1,keyasint"`                                     // the program and its arguments; no shell
+	Env                map[string]Value `json:"env,omitempty" cbor:"2,keyasint,omitempty"`                  // added to what the worker lets its processes inherit
+	Dir                string           `json:"dir,omitempty" cbor:"3,keyasint,omitempty"`                  // absolute; "" is the worker's own folder
+	PermanentExitCodes []int            `json:"permanent_exit_codes,omitempty" cbor:"4,keyasint,omitempty"` // 1 to 255: never retried
 }
 
 // Handler calls a Go function that the worker's program registered under this name.

@@ -23,9 +23,9 @@ func TestGoodSpecs(t *testing.T) {
 		"http":        {HTTP: &HTTP{URL: "https://example.org/hook?x=1"}},
 		"port":        {HTTP: &HTTP{URL: "http://127.0.0.1:7340", Method: "DELETE"}},
 		"ipv6":        {HTTP: &HTTP{URL: "http://[::1]:80/"}},
-		"headers":     {HTTP: &HTTP{URL: "http://a", Headers: map[string]string{"Authorization": "Bearer x", "X-Leer": "", "x-é": "no"}}},
+		"headers":     {HTTP: &HTTP{URL: "http://a", Headers: Texts(map[string]string{"Authorization": "Bearer x", "X-Leer": "", "x-é": "no"})}},
 		"classified":  {HTTP: &HTTP{URL: "http://a", PermanentStatus: []int{503}, RetryStatus: []int{404, 302}}},
-		"exec":        {Exec: &Exec{Argv: []string{"/bin/sh", "-c", "echo $X"}, Env: map[string]string{"X": "1", "_y2": ""}, Dir: "/tmp", PermanentExitCodes: []int{1, 255}}},
+		"exec":        {Exec: &Exec{Argv: []string{"/bin/sh", "-c", "echo $X"}, Env: Texts(map[string]string{"X": "1", "_y2": ""}), Dir: "/tmp", PermanentExitCodes: []int{1, 255}}},
 		"bare":        {Exec: &Exec{Argv: []string{"backup"}}},
 		"in its dir":  {Exec: &Exec{Argv: []string{"./backup"}, Dir: "/opt"}},
 		"empty words": {Exec: &Exec{Argv: []string{"printf", ""}}},
@@ -48,7 +48,7 @@ func TestBadSpecsNameTheField(t *testing.T) {
 	}
 	at := func(url string) Spec { return http(func(h *HTTP) { h.URL = url }) }
 	header := func(name, value string) Spec {
-		return http(func(h *HTTP) { h.Headers = map[string]string{name: value} })
+		return http(func(h *HTTP) { h.Headers = Texts(map[string]string{name: value}) })
 	}
 	exec := func(change func(*Exec)) Spec {
 		e := Exec{Argv: []string{"/bin/true"}}
@@ -56,7 +56,7 @@ func TestBadSpecsNameTheField(t *testing.T) {
 		return Spec{Exec: &e}
 	}
 	env := func(name, value string) Spec {
-		return exec(func(e *Exec) { e.Env = map[string]string{name: value} })
+		return exec(func(e *Exec) { e.Env = Texts(map[string]string{name: value}) })
 	}
 	for name, c := range map[string]struct {
 		spec  Spec
@@ -93,7 +93,7 @@ func TestBadSpecsNameTheField(t *testing.T) {
 		"NUL in header":       {header("X-A", "hush\x00"), "http.headers.X-A"},
 		"space at the end":    {header("X-A", "hush "), "http.headers.X-A"},
 		"long headers":        {header("X-A", strings.Repeat("x", maxHeaderBytes)), "http.headers"},
-		"one header twice":    {http(func(h *HTTP) { h.Headers = map[string]string{"X-A": "1", "x-a": "2"} }), "http.headers"},
+		"one header twice":    {http(func(h *HTTP) { h.Headers = Texts(map[string]string{"X-A": "1", "x-a": "2"}) }), "http.headers"},
 		"status 200":          {http(func(h *HTTP) { h.PermanentStatus = []int{200} }), "http.permanent_status"},
 		"status 600":          {http(func(h *HTTP) { h.RetryStatus = []int{600} }), "http.retry_status"},
 		"both lists":          {http(func(h *HTTP) { h.RetryStatus, h.PermanentStatus = []int{404}, []int{404} }), "http.retry_status"},
@@ -136,7 +136,7 @@ func slicesOf(value, n int) []int {
 }
 
 func TestEveryBadFieldIsReportedAtOnce(t *testing.T) {
-	err := Spec{HTTP: &HTTP{Method: "x", Headers: map[string]string{"Host": "a"}, RetryStatus: []int{1}}}.Validate()
+	err := Spec{HTTP: &HTTP{Method: "x", Headers: Texts(map[string]string{"Host": "a"}), RetryStatus: []int{1}}}.Validate()
 	if got := fieldsOf(err); got != "http.url http.method http.headers http.retry_status" {
 		t.Errorf("got %q", got)
 	}
@@ -145,9 +145,9 @@ func TestEveryBadFieldIsReportedAtOnce(t *testing.T) {
 func TestSpecsSurviveJSONAndTheStore(t *testing.T) {
 	for text, want := range map[string]Spec{
 		`{"http":{"url":"https://example.org","method":"PUT","headers":{"A":"b"},"permanent_status":[503],"retry_status":[404]}}`: {HTTP: &HTTP{URL: "https://example.org", Method: "PUT",
-			Headers: map[string]string{"A": "b"}, PermanentStatus: []int{503}, RetryStatus: []int{404}}},
+			Headers: Texts(map[string]string{"A": "b"}), PermanentStatus: []int{503}, RetryStatus: []int{404}}},
 		`{"exec":{"argv":["a","b"],"env":{"C":"d"},"dir":"/e","permanent_exit_codes":[2]}}`: {Exec: &Exec{Argv: []string{"a", "b"},
-			Env: map[string]string{"C": "d"}, Dir: "/e", PermanentExitCodes: []int{2}}},
+			Env: Texts(map[string]string{"C": "d"}), Dir: "/e", PermanentExitCodes: []int{2}}},
 		`{"handler":{"name":"f"}}`: {Handler: &Handler{Name: "f"}},
 	} {
 		var got Spec

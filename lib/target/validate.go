@@ -44,7 +44,7 @@ func (h *HTTP) validate() error {
 	if h.Method != "" && !slices.Contains(methods, h.Method) {
 		errs = append(errs, invalid.Field("method", h.Method, "one of "+strings.Join(methods, ", ")))
 	}
-	errs = append(errs, validHeaders(h.Headers))
+	errs = append(errs, validHeaders(h.Headers), h.Sign.validate(h.Headers))
 	errs = append(errs, validCodes("permanent_status", h.PermanentStatus, 300, 599))
 	errs = append(errs, validCodes("retry_status", h.RetryStatus, 300, 599))
 	for _, status := range h.RetryStatus {
@@ -83,12 +83,12 @@ func validURL(text string) error {
 }
 
 // validHeaders never shows a value: it may be a token.
-func validHeaders(headers map[string]string) error {
+func validHeaders(headers map[string]Value) error {
 	var errs []error
 	size, seen := 0, map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value, field, canonical := headers[name], "headers."+name, http.CanonicalHeaderKey(name)
-		size += len(name) + len(value)
+		size += len(name) + value.size()
 		switch {
 		case !isToken(name):
 			errs = append(errs, invalid.Field("headers", name, "header names of letters, digits and !#$%&'*+-.^_`|~"))
@@ -96,7 +96,9 @@ func validHeaders(headers map[string]string) error {
 			errs = append(errs, invalid.Field("headers", name, "headers other than "+reservedList()+", which Belfry and the connection set"))
 		case seen[canonical]:
 			errs = append(errs, invalid.Field("headers", name, "each header once; upper and lower case are the same"))
-		case !isFieldValue(value):
+		case value.Secret != "":
+			errs = append(errs, validSecret(field+".secret", value.Secret))
+		case !isFieldValue(value.Text):
 			errs = append(errs, invalid.Missing(field, "a value of visible characters, spaces and tabs, with none of those at its ends"))
 		}
 		seen[canonical] = true
@@ -140,6 +142,33 @@ func isFieldValue(value string) bool {
 	return strings.Trim(value, " \t") == value
 }
 
+func validSecret(field, name string) error {
+	if !ValidSecretName(name) {
+		return invalid.Field(field, name, wantSecretName)
+	}
+	return nil
+}
+
+// validate refuses headers of the job's own beside the signature's: a receiver would not know which to believe.
+func (s *Sign) validate(headers map[string]Value) error {
+	if s == nil {
+		return nil
+	}
+	errs := []error{validSecret("sign.secret", s.Secret)}
+	if s.Previous != "" {
+		errs = append(errs, validSecret("sign.previous", s.Previous))
+	}
+	if s.Previous == s.Secret {
+		errs = append(errs, invalid.Field("sign.previous", s.Previous, "another secret than sign.secret, or nothing"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), "Webhook-") {
+			errs = append(errs, invalid.Field("headers", name, "no header that begins with Webhook- beside sign, which sets them"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func validCodes(field string, codes []int, low, high int) error {
 	var errs []error
 	for _, code := range codes {
@@ -172,13 +201,16 @@ func (e *Exec) validate() error {
 		errs = append(errs, invalid.Field("argv", e.Argv[0], "an absolute path, a bare name to look up in PATH, or a dir that it is relative to"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
-		size += len(name) + len(e.Env[name]) + 2
+		value := e.Env[name]
+		size += len(name) + value.size() + 2
 		switch {
 		case !envName.MatchString(name):
 			errs = append(errs, invalid.Field("env", name, "names of letters, digits and _, not beginning with a digit, at most 128 bytes"))
 		case strings.HasPrefix(name, ownEnv):
 			errs = append(errs, invalid.Field("env", name, "names that do not begin with BELFRY_, which Belfry sets"))
-		case hasNUL(e.Env[name]):
+		case value.Secret != "":
+			errs = append(errs, validSecret("env."+name+".secret", value.Secret))
+		case hasNUL(value.Text):
 			errs = append(errs, invalid.Missing("env."+name, "a value without NUL bytes"))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 func targetOf(k kind, b behaviour, sinkURL, self string) target.Spec {
 	if k.exec {
-		return target.Spec{Exec: &target.Exec{Argv: []string{self}, Env: map[string]string{reportTo: b.url(sinkURL)}}}
+		return target.Spec{Exec: &target.Exec{Argv: []string{self}, Env: target.Texts(map[string]string{reportTo: b.url(sinkURL)})}}
 	}
 	return target.Spec{HTTP: &target.HTTP{URL: b.url(sinkURL)}}
 }
