@@ -26,6 +26,7 @@ const (
 	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
 	urlPattern   = `^https?://[^ #]+$`
 	keyPattern   = `^[!-~]+$`
+	tokenPattern = `^[0-9a-f]{16}$`
 	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
 )
 
@@ -45,6 +46,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.HTTP]():    "HTTPTarget",
 	reflect.TypeFor[target.Exec]():    "ExecTarget",
 	reflect.TypeFor[target.Handler](): "HandlerTarget",
+	reflect.TypeFor[target.Sign]():    "Signing",
 	reflect.TypeFor[job.CatchUp]():    "CatchUp",
 	reflect.TypeFor[queue.Priority](): "Priority",
 }
@@ -61,6 +63,7 @@ func (a *api) document() huma.Config {
 		return huma.DefaultSchemaNamer(t, hint)
 	})
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
+	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -94,6 +97,8 @@ type operation struct {
 	summary          string
 	tag              string
 	scope            access.Scope          // asked of the caller
+	host             bool                  // concerns the server as a whole, not one tenant
+	waits            bool                  // does nothing for most of its time, until there is work
 	batch            bool                  // takes a large body
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
@@ -110,13 +115,20 @@ func (op operation) bodyLimit() int64 {
 	return maxBody
 }
 
+// headersOf are the headers of refusals.
+var headersOf = map[int]map[string]*huma.Param{
+	http.StatusUnauthorized:    {"WWW-Authenticate": {Description: "says that a bearer token is wanted", Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusTooManyRequests: {"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}},
+}
+
 func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
 		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
+	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
+		codes = append(codes, codeUnauthenticated, codeForbidden, codeRateLimited)
 	}
-	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeOutcomeUnknown}, op.codes...)
 	if body != nil {
 		codes = append(codes, codeNotJSON, codeTooLarge)
 	}
@@ -126,6 +138,7 @@ func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 		d.Responses[strconv.Itoa(status)] = &huma.Response{
 			Description: http.StatusText(status),
 			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: refusal}},
+			Headers:     headersOf[status],
 		}
 	}
 	if op.text {
@@ -231,11 +244,16 @@ func describe(schemas map[string]*huma.Schema) {
 	say("Target", "handler", "calls a Go function that the worker's program registered")
 	say("HTTPTarget", "url", "absolute, http or https")
 	say("HTTPTarget", "method", "POST by default")
-	say("HTTPTarget", "headers", "sent beside Belfry's own")
+	shape("Signing", "secret", target.SecretNamePattern)
+	shape("Signing", "previous", target.SecretNamePattern)
+	say("HTTPTarget", "headers", "sent beside Belfry's own; a secret is looked up at each attempt")
+	say("HTTPTarget", "sign", "signs the call after Standard Webhooks, with webhook-id, webhook-timestamp and webhook-signature")
+	say("Signing", "secret", "name of the secret that holds the key, whsec_ and base64")
+	say("Signing", "previous", "name of the secret with the key before, which signs too while receivers change over")
 	say("HTTPTarget", "permanent_status", "statuses from 300 to 599 that are never retried")
 	say("HTTPTarget", "retry_status", "statuses from 300 to 599 that are retried")
 	say("ExecTarget", "argv", "the program and its arguments; no shell")
-	say("ExecTarget", "env", "added to what the worker lets its processes inherit")
+	say("ExecTarget", "env", "added to what the worker lets its processes inherit; a secret is looked up at each attempt")
 	say("ExecTarget", "dir", "absolute; the worker's own folder by default")
 	say("ExecTarget", "permanent_exit_codes", "codes from 1 to 255 that are never retried")
 	say("HandlerTarget", "name", "of the function")

@@ -64,6 +64,10 @@ func (f *form) check(schema *huma.Schema, text json.RawMessage, field string) {
 	for schema.Ref != "" {
 		schema = f.registry.SchemaFromRef(schema.Ref)
 	}
+	if schema.Type == "" && len(schema.OneOf) > 0 {
+		f.choose(schema, text, field)
+		return
+	}
 	if schema.Type == "" || schema.Nullable && string(text) == "null" {
 		return
 	}
@@ -81,6 +85,17 @@ func (f *form) check(schema *huma.Schema, text json.RawMessage, field string) {
 	case huma.TypeInteger, huma.TypeNumber:
 		f.number(schema, string(text), field)
 	}
+}
+
+// choose checks a value against the one alternative that has its type: the document has none that differ in less.
+func (f *form) choose(schema *huma.Schema, text json.RawMessage, field string) {
+	for _, alternative := range schema.OneOf {
+		if alternative.Type == kind(text) {
+			f.check(alternative, text, field)
+			return
+		}
+	}
+	f.refuse(field, fmt.Sprintf("got %s, want %s", kind(text), wantOf(schema)))
 }
 
 func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
@@ -195,6 +210,7 @@ var meaning = map[string]string{
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
 	urlPattern:      "an absolute http or https URL",
 	keyPattern:      "1 to 255 visible ASCII characters",
+	tokenPattern:    "the ID of a token, 16 hex digits",
 	labelPattern:    "name=value",
 }
 
@@ -222,6 +238,8 @@ func wantOf(schema *huma.Schema) string {
 			want += fmt.Sprintf(", at most %v", *schema.Maximum)
 		}
 		return want
+	case schema.Type == "" && len(schema.OneOf) > 0:
+		return schema.Description
 	case schema.Ref != "" || schema.Type == huma.TypeObject:
 		return "an object"
 	case schema.Type == huma.TypeArray:

@@ -1,0 +1,26 @@
+package api
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// textOrSecret stands for target.Value in schemas: it is text in JSON, or an object that names a secret.
+type textOrSecret struct{}
+
+// Schema gives it to the framework.
+func (textOrSecret) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: `text in quotes, or {"secret": "name"}`,
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeString},
+			{
+				Type:                 huma.TypeObject,
+				Properties:           map[string]*huma.Schema{"secret": {Type: huma.TypeString, Pattern: target.SecretNamePattern, Description: "name of the secret"}},
+				Required:             []string{"secret"},
+				AdditionalProperties: false,
+			},
+		},
+	}
+}
