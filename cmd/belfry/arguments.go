@@ -9,15 +9,20 @@ import (
 
 // arguments say what the words in a command's usage line stand for.
 var arguments = map[string]string{
-	"":         "none",
-	"EXPR":     "one EXPR; put it in quotes: 'minute hour day month weekday'",
-	"RUN":      "RUN, a run's ID as \"belfry run list\" shows it",
-	"NAME":     "NAME, a job's name as \"belfry job list\" shows it",
-	"NAME...":  "NAME, one or more jobs' names as \"belfry job list\" shows them",
-	"[NAME]":   "no more than NAME, a job's name",
-	"FILE":     "FILE, or - for standard input",
-	"[KEY]":    "no more than one KEY",
-	"[RUN...]": "runs' IDs as \"belfry dead-letter list\" shows them",
+	"":          "none",
+	"EXPR":      "one EXPR; put it in quotes: 'minute hour day month weekday'",
+	"RUN":       "RUN, a run's ID as \"belfry run list\" shows it",
+	"NAME":      "NAME, a job's name as \"belfry job list\" shows it",
+	"NAME...":   "NAME, one or more jobs' names as \"belfry job list\" shows them",
+	"[NAME]":    "no more than NAME, a job's name",
+	"FILE":      "FILE, or - for standard input",
+	"[KEY]":     "no more than one KEY",
+	"SETTING":   "SETTING, as \"belfry config show\" lists them",
+	"VALUE...":  "SETTING and VALUE, or - to read VALUE from standard input",
+	"SHELL":     "one of bash, zsh and fish",
+	"PROFILE":   "PROFILE, as \"belfry config profiles\" lists them",
+	"[COMMAND]": "no more than one COMMAND",
+	"[RUN...]":  "runs' IDs as \"belfry dead-letter list\" shows them",
 }
 
 // wanting makes a check of a command's arguments say what would be right, by the command's usage line.

@@ -57,7 +57,7 @@ The server's worker must run on this host, as this user, with --allow-exec.`,
 			if err != nil {
 				return err
 			}
-			return explain(c.importJobs(cmd.Context(), server, file))
+			return c.importJobs(cmd.Context(), server, file)
 		},
 	}
 	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")

@@ -21,7 +21,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv("BELFRY_TEST_PROCESS") != "" {
 		main()
 	}
-	os.Unsetenv("BELFRY_ADDRESS")
+	for _, set := range os.Environ() {
+		if name, _, _ := strings.Cut(set, "="); strings.HasPrefix(name, "BELFRY_") {
+			os.Unsetenv(name)
+		}
+	}
+	os.Setenv("BELFRY_CONFIG", os.DevNull)
 	os.Exit(m.Run())
 }
 

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 )
@@ -20,7 +19,9 @@ type cli struct {
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
+	config  configuration
 	address string
+	caFile  string
 	output  string // formTable, formJSON or formYAML
 	color   string
 	zoned   string // name of the zone that times are shown in
@@ -41,13 +42,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	err = c.explain(err)
 	code := exitCode(err)
-	if err != nil && !c.begun {
-		code = exitUsage
-	}
+	var usage usageError
+	var chosen exit
 	switch {
 	case err == nil || errors.Is(err, errSaid):
-	case code == exitUsage:
+	case !errors.As(err, &chosen) && (errors.As(err, &usage) || !c.begun):
+		code = exitUsage
 		fmt.Fprintf(stderr, "belfry: %v\nSee belfry --help, or --help after any command.\n", err)
 	default:
 		fmt.Fprintf(stderr, "belfry: %v\n", err)
@@ -57,8 +59,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // present finds out how results are shown: the form, and what the terminal and its user's wishes make of a table.
 func (c *cli) present() (err error) {
-	if c.output != formTable && c.output != formJSON && c.output != formYAML {
-		return misused("--output %q: want table, json or yaml", c.output)
+	if err := checkOutput(c.output); err != nil {
+		return err
 	}
 	if c.zone, err = userZone(c.zoned); err != nil {
 		return err
@@ -81,7 +83,10 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
   belfry cron next "30 9 * * 1-5" --timezone Europe/Berlin`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.configure(cmd); err != nil && cmd.Annotations[anyConfig] == "" {
+				return err
+			}
 			if err := c.present(); err != nil {
 				return err
 			}
@@ -89,18 +94,25 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 			return nil
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	address := os.Getenv("BELFRY_ADDRESS")
-	if address == "" {
-		address = client.DefaultAddress
-	}
-	root.PersistentFlags().StringVar(&c.address, "address", address, "server to call; BELFRY_ADDRESS sets the default")
-	root.PersistentFlags().StringVarP(&c.output, "output", "o", "table", "form of the result: table, json or yaml")
-	root.PersistentFlags().StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
-	root.PersistentFlags().StringVar(&c.zoned, "timezone", "", "IANA name of the zone that times are shown in; this host's by default")
-	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.store(), c.doctor(), c.version())
+	c.flags(root.PersistentFlags())
+	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.configCommand(), c.store(), c.doctor(),
+		c.completion(), c.version())
+	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
 	group(root)
+	c.complete(root)
 	return root
+}
+
+// flags are those that every command has. What they begin with is Belfry's own; configure gives them what the environment and
+// config.toml say.
+func (c *cli) flags(f *pflag.FlagSet) {
+	f.String(profileKey, "", "profile of config.toml; the one in force there by default")
+	f.StringVar(&c.address, "address", client.DefaultAddress, "the server's URL")
+	f.String("token-file", "", "file with the token that the server knows you by; BELFRY_TOKEN has a token itself")
+	f.StringVar(&c.caFile, "ca-file", "", "certificates, as PEM, that may have signed the server's; those that the host trusts by default")
+	f.StringVarP(&c.output, "output", "o", formTable, "form of the result: table, json or yaml")
+	f.StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.StringVar(&c.zoned, "timezone", "", "IANA name of the zone that times are shown in; this host's by default")
 }
 
 // group makes commands that only hold others refuse to run alone, and name those they hold; the others say which arguments
@@ -135,24 +147,6 @@ func subcommands(cmd *cobra.Command) string {
 	return strings.Join(names, ", ")
 }
 
-// client gives the client of the server that --address names.
-func (c *cli) client() (*client.Client, error) {
-	made, err := client.New(client.Config{Address: c.address, NewKey: rand.Text})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return made, nil
-}
-
-// explain adds what would help to errors that say too little by themselves.
-func explain(err error) error {
-	var lost *client.Unreachable
-	if errors.As(err, &lost) {
-		return fmt.Errorf("%w\nIs it running? Start it with \"belfry dev\", or name another server with --address", err)
-	}
-	return err
-}
-
 // calling wraps a command that calls the server.
 func (c *cli) calling(do func(ctx context.Context, server *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -160,6 +154,6 @@ func (c *cli) calling(do func(ctx context.Context, server *client.Client, args [
 		if err != nil {
 			return err
 		}
-		return explain(do(cmd.Context(), server, args))
+		return do(cmd.Context(), server, args)
 	}
 }

@@ -124,7 +124,7 @@ front of it that has one before it listens elsewhere.`,
 			return c.serveWith(cmd.Context(), s)
 		},
 	}
-	cmd.Flags().StringVar(&s.data, "data", os.Getenv("BELFRY_DATA"), "data folder, made when it is not there; BELFRY_DATA sets the default")
+	cmd.Flags().StringVar(&s.data, "data", "", "data folder, made when it is not there")
 	s.flags(cmd)
 	cmd.Flags().BoolVar(&s.addresses.AllowLoopback, "allow-loopback", false, "let http jobs call servers of this machine")
 	cmd.Flags().BoolVar(&s.addresses.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")

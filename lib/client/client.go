@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +23,12 @@ const DefaultAddress = "http://127.0.0.1:7340"
 
 // Config says which server is called, and how. Fields without a default are required.
 type Config struct {
-	Address string        // default: DefaultAddress
-	HTTP    *http.Client  // default: one with a timeout of a minute for each try
-	Tries   int           // of a call that may be repeated; default 4, 1 for no repetition
-	NewKey  func() string // idempotency keys for triggers that bring none, such as rand.Text of crypto/rand; required
+	Address string         // default: DefaultAddress
+	Token   string         // sent as "Authorization: Bearer"; default: none. Use https beyond this machine: it is readable on http
+	RootCAs *x509.CertPool // whose certificates a server may show; default: those the host trusts. Excludes HTTP
+	HTTP    *http.Client   // default: one with a timeout of a minute for each try, which follows no redirection
+	Tries   int            // of a call that may be repeated; default 4, 1 for no repetition
+	NewKey  func() string  // idempotency keys for triggers that bring none, such as rand.Text of crypto/rand; required
 }
 
 // Client calls one server. It is safe for concurrent use.
@@ -42,8 +46,14 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("address %q: want a URL such as %s", cfg.Address, DefaultAddress)
 	}
-	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{Timeout: time.Minute}
+	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("token: want one word of ASCII, as \"belfry token create\" prints it")
+	}
+	switch {
+	case cfg.HTTP == nil:
+		cfg.HTTP = httpClient(cfg.RootCAs)
+	case cfg.RootCAs != nil:
+		return nil, errors.New("client: RootCAs is for the default HTTP client; give HTTP its own")
 	}
 	if cfg.Tries == 0 {
 		cfg.Tries = 4
@@ -53,6 +63,13 @@ func New(cfg Config) (*Client, error) {
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	return &Client{cfg: cfg, base: base}, nil
+}
+
+// httpClient follows no redirection: the API has none, and a token is for the server that it was given for.
+func httpClient(roots *x509.CertPool) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Timeout: time.Minute, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Address is the server's, as configured.
@@ -168,6 +185,9 @@ func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if c.cfg.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	}
 	answer, err := c.cfg.HTTP.Do(req)
 	if err != nil {
 		return nil, 0, &Unreachable{Address: c.Address(), Err: reason(err)}
@@ -212,6 +232,9 @@ func refusalOf(answer *http.Response, text []byte) *Error {
 	if e.Code == "" {
 		e.Title = http.StatusText(answer.StatusCode)
 		e.Detail = fmt.Sprintf("the server answered %s, and not as Belfry does", answer.Status)
+		if to, err := answer.Location(); err == nil {
+			e.Detail += fmt.Sprintf("; it sends to %s: use that address where it is the right one", to.Redacted())
+		}
 	}
 	e.Status = answer.StatusCode
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
