@@ -128,10 +128,7 @@ func (r *Reader) end(body, sum []byte) error {
 		return fmt.Errorf("%w: its checksum does not fit", ErrDamaged)
 	}
 	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
-		if err == nil {
-			err = errors.New("it goes on behind its end")
-		}
-		return r.broken(err)
+		return fmt.Errorf("%w: it goes on behind its end", ErrDamaged)
 	}
 	r.done = true
 	return io.EOF
