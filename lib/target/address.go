@@ -4,77 +4,120 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"syscall"
 	"time"
 )
 
-// AddressPolicy says which addresses that lead into the worker's own host or its credentials http targets may reach. The
-// zero value allows none: who may write a job must not thereby speak to what listens only for this host.
+// AddressPolicy says which addresses http targets may reach: who may write a job must not thereby speak to what listens only
+// for this host or its network. The zero value allows what is globally reachable and private networks, where most targets of
+// a scheduler live, and refuses the rest of the special-purpose registries.
+//
+// It works as a routing table: of the operator's entries and the refused blocks that hold an address, the most specific one
+// decides. Where lengths are the same, Deny stands before Allow, and both before a block. What no entry holds is allowed.
 type AddressPolicy struct {
 	AllowLoopback  bool // 127.0.0.0/8 and ::1, and 0.0.0.0/8 and ::, which lead there too
 	AllowLinkLocal bool // 169.254.0.0/16 and fe80::/10, without the metadata addresses among them
 	AllowMetadata  bool // where clouds hand the host's credentials to whoever asks
+	DenyPrivate    bool // 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7 and fec0::/10
+
+	Allow []netip.Prefix
+	Deny  []netip.Prefix
 }
 
-// metadata lists the addresses of instance and container metadata services that are not loopback.
-var metadata = []netip.Addr{
-	netip.MustParseAddr("169.254.169.254"), // EC2, Google, Azure, OpenStack and most others
-	netip.MustParseAddr("169.254.170.2"),   // ECS task credentials
-	netip.MustParseAddr("169.254.170.23"),  // EKS pod identity
-	netip.MustParseAddr("fd00:ec2::254"),   // EC2 over IPv6
-	netip.MustParseAddr("fd00:ec2::23"),    // EKS pod identity over IPv6
-	netip.MustParseAddr("fd20:ce::254"),    // Google over IPv6
-	netip.MustParseAddr("100.100.100.200"), // Alibaba
-	netip.MustParseAddr("168.63.129.16"),   // Azure's host agent
-	netip.MustParseAddr("192.0.0.192"),     // Oracle, early form
-	netip.MustParseAddr("fd00:42::42"),     // Scaleway
-}
-
-var (
-	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
-	nat64       = netip.MustParsePrefix("64:ff9b::/96") // a gateway translates the last four bytes to IPv4
-	compatible  = netip.MustParsePrefix("::/96")        // the long retired form of IPv4 in IPv6, :: and ::1 apart
-)
-
-// refusal gives the reason why a connection to the address is not allowed, "" when it is.
+// refusal gives the reason why a connection to the address is not allowed, "" when it is. An address that leads to others
+// inside it must be allowed as each of them.
 func (p AddressPolicy) refusal(addr netip.Addr) string {
-	addr = embedded(addr)
-	switch {
-	case slices.Contains(metadata, addr):
-		if !p.AllowMetadata {
-			return "a metadata service's address"
+	addr = addr.WithZone("").Unmap()
+	if reason := p.judge(addr); reason != "" {
+		return reason
+	}
+	for _, inner := range embedded(addr) {
+		if reason := p.judge(inner); reason != "" {
+			return fmt.Sprintf("a way to %s, %s", inner, reason)
 		}
-	case addr.IsLoopback() || addr.IsUnspecified() || thisNetwork.Contains(addr):
-		if !p.AllowLoopback {
-			return "a loopback address"
-		}
-	case addr.IsLinkLocalUnicast():
-		if !p.AllowLinkLocal {
-			return "a link-local address"
-		}
-	case addr.IsMulticast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return "a multicast or broadcast address"
 	}
 	return ""
 }
 
-// embedded takes an IPv4 address out of the IPv6 forms that lead to it.
-func embedded(addr netip.Addr) netip.Addr {
-	addr = addr.WithZone("").Unmap()
-	if addr.Is4() {
-		return addr
-	}
-	bytes := addr.As16()
-	inner := netip.AddrFrom4([4]byte(bytes[12:]))
+func (p AddressPolicy) judge(addr netip.Addr) string {
+	block := lookUp(addr)
+	allow, deny := longest(p.Allow, addr), longest(p.Deny, addr)
+	opened, refused := p.opens(block.kind), p.refuses(block.kind)
 	switch {
-	case nat64.Contains(addr):
-		return inner
-	case compatible.Contains(addr) && !addr.IsLoopback() && !addr.IsUnspecified():
-		return inner
-	default:
-		return addr
+	case block.kind == never:
+		return block.name
+	case deny >= 0 && deny >= allow && !(opened && block.bits() > deny):
+		return "an address that --deny-address names"
+	case refused && block.bits() > allow:
+		return block.name
 	}
+	return ""
+}
+
+// longest is the length of the most specific prefix that holds the address, -1 where none does.
+func longest(prefixes []netip.Prefix, addr netip.Addr) int {
+	bits := -1
+	for _, prefix := range prefixes {
+		if prefix.Contains(addr) {
+			bits = max(bits, prefix.Bits())
+		}
+	}
+	return bits
+}
+
+// opens tells whether the operator has opened blocks of this kind by name.
+func (p AddressPolicy) opens(k kind) bool {
+	return k == loopback && p.AllowLoopback || k == linkLocal && p.AllowLinkLocal || k == metadata && p.AllowMetadata
+}
+
+func (p AddressPolicy) refuses(k kind) bool {
+	switch k {
+	case global:
+		return false
+	case private:
+		return p.DenyPrivate
+	default:
+		return !p.opens(k)
+	}
+}
+
+// Forms of IPv6 that lead to an IPv4 address.
+var (
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052: a gateway translates the last four bytes
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215: the same, for a network's own gateway
+	compatible = netip.MustParsePrefix("::/96")           // RFC 4291: long retired; :: and ::1 apart
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765: of stateless translation
+	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056: the address after the prefix
+	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380: the server, and the client's, inverted
+)
+
+// embedded lists the IPv4 addresses that a packet to the IPv6 address may come to. The mapped form is IPv4 already.
+func embedded(addr netip.Addr) []netip.Addr {
+	if addr.Is4() {
+		return nil
+	}
+	b := addr.As16()
+	last := netip.AddrFrom4([4]byte(b[12:]))
+	switch {
+	case addr.IsLoopback() || addr.IsUnspecified():
+		return nil
+	case nat64.Contains(addr), compatible.Contains(addr), translated.Contains(addr):
+		return []netip.Addr{last}
+	case nat64Local.Contains(addr):
+		// RFC 6052 puts the address at the end, or, where the gateway's prefix is the whole block, around the ninth byte.
+		around := netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]})
+		if around.IsUnspecified() {
+			return []netip.Addr{last}
+		}
+		return []netip.Addr{around}
+	case sixToFour.Contains(addr):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	case teredo.Contains(addr):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[4:8])), netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})}
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // RFC 5214: ISATAP, in any network
+		return []netip.Addr{last}
+	}
+	return nil
 }
 
 // errRefused is a connection that the policy does not allow.
