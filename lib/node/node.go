@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -42,6 +43,9 @@ type Config struct {
 	Lease       time.Duration // of a run. Default 30s
 	Concurrency int           // attempts at once, per queue. Default 50
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
+
+	// Hurry, when it is closed, ends the grace: its owner has no more time. Default: never.
+	Hurry <-chan struct{}
 }
 
 // owner is every node's name in the leases of shards: alone on its store, a node goes on at once where an earlier start has
@@ -98,9 +102,12 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	for name := range cfg.Queues {
+		desk, err := lease.New(lease.Config{Dispatch: n.Dispatch, Queue: name, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: cfg.Name, Log: cfg.Log})
+		if err != nil {
+			return nil, err
+		}
 		if n.workers[name], err = worker.New(worker.Config{
-			Dispatch: n.Dispatch, Queue: name, Targets: cfg.Targets, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
-			Name: cfg.Name, Log: cfg.Log, Concurrency: cfg.Concurrency, Grace: cfg.Grace,
+			Source: desk, Targets: cfg.Targets, Elapsed: cfg.Elapsed, Log: cfg.Log, Concurrency: cfg.Concurrency, Grace: cfg.Grace, Hurry: cfg.Hurry,
 		}); err != nil {
 			return nil, err
 		}
@@ -232,21 +239,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // Swept is up to when every timer has been looked at for the last time, 1970 before the first tick. What expires before it may
 // be cleaned up: an unread timer lies behind it.
 func (n *Node) Swept() time.Time { return time.UnixMilli(n.swept.Load()) }
-
-// Ready tells whether the node does its work: nil, or what is wrong.
-func (n *Node) Ready(ctx context.Context) error {
-	if _, err := n.Dispatch.Clock(); err != nil {
-		return err
-	}
-	if _, err := n.Store.Get(ctx, timer.LayoutKey); err != nil {
-		return fmt.Errorf("the store does not answer: %w", err)
-	}
-	last := n.lastOK.Load()
-	if age := n.Now().Sub(time.UnixMilli(last)); age > 10*n.Every+n.LookAhead {
-		return fmt.Errorf("no tick has succeeded for %s", age.Round(time.Second))
-	}
-	return nil
-}
 
 // Pool is a queue and its workers, for people.
 type Pool struct {

@@ -198,7 +198,7 @@ func TestP6_AnOldAttemptBesideItsSuccessor(t *testing.T) {
 		g.send(r)
 		synctest.Wait()
 		away.Store(true) // it cannot renew
-		time.Sleep(lease + time.Second)
+		time.Sleep(leaseFor + time.Second)
 		now := time.Now().UnixMilli()
 		if _, err := g.base.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Resume: now + 2000}, []run.Run{r}, nil); err != nil {
 			t.Fatal(err)
@@ -253,7 +253,7 @@ func TestFault37_TwoCleanupsCountOneCrash(t *testing.T) {
 		r := g.start(atLeastOnce)
 		synctest.Wait()
 		g.send(g.read(r), g.read(r), g.read(r))
-		time.Sleep(lease + time.Second)
+		time.Sleep(leaseFor + time.Second)
 		for n := range 3 {
 			g.process(fmt.Sprintf("cleaner%d", n), options{handlers: handlers})
 		}
@@ -372,7 +372,7 @@ func TestP7_Fault39_ACancelRacesTheCompletion(t *testing.T) {
 				if _, ok := g.cancel(r); !ok {
 					t.Fatal("not cancelled")
 				}
-				limit := lease/3 + time.Second
+				limit := leaseFor/3 + time.Second
 				if heeds {
 					p.Cancelled(tenant, r.ID)
 					limit = time.Second
@@ -405,7 +405,7 @@ func TestFault08_Fault09_ASteppedClockEndsNoLease(t *testing.T) {
 				}
 				time.Sleep(45 * time.Second)
 				for i := range 2 { // before the step of their host's clock, and right after it
-					if v := judge.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: 2}); v.Delete {
+					if v := judge.handle(t, body, 2); v.Delete {
 						t.Errorf("look %d: %+v", i, v)
 					}
 					g.want(r, run.Running, 1)
@@ -601,21 +601,6 @@ func TestP5_AtMostOnceATimeoutLeavesUnknown(t *testing.T) {
 			t.Errorf("%d calls", calls.Load())
 		}
 	})
-}
-
-func TestBackoffIsDrawnFromZeroToItsBound(t *testing.T) {
-	retry := job.Retry{Initial: schedule.Duration(time.Second), Factor: 3, Max: schedule.Duration(time.Minute)}
-	for n, longest := range map[int]time.Duration{1: time.Second, 2: 3 * time.Second, 4: 27 * time.Second, 5: time.Minute, 100: time.Minute, 100_000: time.Minute} {
-		if got := worker.Backoff(retry, n, 0); got != 0 {
-			t.Errorf("lowest draw for failure %d: %s", n, got)
-		}
-		if got := worker.Backoff(retry, n, 1<<64-1); got > longest || got < longest-time.Microsecond {
-			t.Errorf("highest draw for failure %d: %s, want %s", n, got, longest)
-		}
-		if got := worker.Backoff(retry, n, 1<<63); got < longest/2-time.Microsecond || got > longest/2 {
-			t.Errorf("middle draw for failure %d: %s, want %s", n, got, longest/2)
-		}
-	}
 }
 
 func TestResultsAndLogsAreKept(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
@@ -31,8 +32,8 @@ import (
 )
 
 const (
-	tenant = "acme"
-	lease  = 30 * time.Second
+	tenant   = "acme"
+	leaseFor = 30 * time.Second
 )
 
 // rig is a store and a queue that several worker processes share, in virtual time.
@@ -60,7 +61,7 @@ func (g *rig) dispatcher(s store.Store, q queue.Queue, now func() time.Time) *di
 	g.t.Helper()
 	began := time.Now()
 	d, err := dispatch.New(dispatch.Config{Store: s, Book: job.NewBook(s, job.Compile), Queues: map[string]queue.Queue{"default": q},
-		Layout: timer.Layout{Shards: 1}, Now: now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Lease: lease})
+		Layout: timer.Layout{Shards: 1}, Now: now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Lease: leaseFor})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -70,6 +71,7 @@ func (g *rig) dispatcher(s store.Store, q queue.Queue, now func() time.Time) *di
 // process is one worker process, with its own way to the store and the queue.
 type process struct {
 	*worker.Worker
+	hand    *hand // of an idle process
 	metrics *metrics.Registry
 	dead    atomic.Bool
 	offset  atomic.Int64 // of its clock, ns
@@ -82,6 +84,7 @@ var errDead = errors.New("the process is dead")
 // options of a process.
 type options struct {
 	worker.Config
+	desk     lease.Config
 	handlers *target.Registry
 	hook     faulty.Hook
 	blobs    *blob.Bucket
@@ -116,17 +119,25 @@ func (g *rig) process(name string, o options) *process {
 	if o.queue != nil {
 		inner = o.queue
 	}
+	if o.idle {
+		p.hand = &hand{Queue: inner, given: make(chan queue.Message, 1), settled: make(chan verdict, 1)}
+		inner = p.hand
+	}
 	fate := func(queue.Message) queuefaulty.Fate {
 		err := reach(context.Background())
 		return queuefaulty.Fate{Drop: err != nil, Err: err}
 	}
 	q := queuefaulty.Wrap(inner, queuefaulty.Hooks{Receive: fate, Delete: fate, Extend: fate})
-	o.Dispatch = g.dispatcher(s, q, func() time.Time { return time.Now().Add(time.Duration(p.offset.Load())) })
-	o.Queue, o.Metrics, o.Name, o.Blobs = "default", p.metrics, name, g.blobs
+	d := g.dispatcher(s, q, func() time.Time { return time.Now().Add(time.Duration(p.offset.Load())) })
+	o.desk = lease.Config{Dispatch: d, Queue: "default", Blobs: g.blobs, Metrics: p.metrics, Name: name}
 	if o.blobs != nil {
-		o.Blobs = o.blobs
+		o.desk.Blobs = o.blobs
 	}
-	var err error
+	desk, err := lease.New(o.desk)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	o.Source, o.Elapsed = desk, d.Elapsed
 	if o.Targets, err = target.New(target.Config{Now: time.Now, Handlers: o.handlers}); err != nil {
 		g.t.Fatal(err)
 	}
@@ -155,6 +166,53 @@ func (g *rig) process(name string, o options) *process {
 		go func() { done <- p.Run(ctx) }()
 	}
 	return p
+}
+
+// verdict is what became of a message: it was deleted, or else it is handed out again after a while.
+type verdict struct {
+	Delete bool
+	Again  time.Duration
+}
+
+// hand gives a worker one message, and tells what it made of it.
+type hand struct {
+	queue.Queue
+	given   chan queue.Message
+	settled chan verdict
+}
+
+func (h *hand) Receive(ctx context.Context, _ int, _, _ time.Duration) ([]queue.Message, error) {
+	select {
+	case m := <-h.given:
+		return []queue.Message{m}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hand) Delete(context.Context, ...queue.Message) ([]error, error) {
+	h.settled <- verdict{Delete: true}
+	return []error{nil}, nil
+}
+
+func (h *hand) Extend(_ context.Context, again time.Duration, _ ...queue.Message) ([]error, error) {
+	h.settled <- verdict{Again: again}
+	return []error{nil}, nil
+}
+
+// handle lets an idle process work on one delivery.
+func (p *process) handle(t *testing.T, body []byte, receives int) verdict {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	p.hand.given <- queue.Message{Body: body, Receives: receives}
+	go func() { done <- p.Run(ctx) }()
+	v := <-p.hand.settled
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return v
 }
 
 // handler makes a registry of one function, "f", and counts its calls.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -61,7 +62,7 @@ func TestP3_NothingStartsBeforeItsTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: 1}); !v.Delete || at.Load() != due.UnixMilli() {
+		if v := w.handle(t, body, 1); !v.Delete || at.Load() != due.UnixMilli() {
 			t.Errorf("started at %d, verdict %+v; want a start at %d", at.Load(), v, due.UnixMilli())
 		}
 		// What is further away goes back to the queue, for as long as it has.
@@ -69,7 +70,7 @@ func TestP3_NothingStartsBeforeItsTime(t *testing.T) {
 		if body, err = (run.Message{Run: late, Sent: time.Now().UnixMilli()}).Encode(); err != nil {
 			t.Fatal(err)
 		}
-		if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: 1}); v != (worker.Verdict{Again: time.Hour}) {
+		if v := w.handle(t, body, 1); v != (verdict{Again: time.Hour}) {
 			t.Errorf("an hour early: %+v", v)
 		}
 		g.want(late, run.Queued, 0)
@@ -218,17 +219,17 @@ func TestFault53_NewerMessagesAndRecordsAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		newer := append([]byte{record.Format + 1}, body[1:]...)
-		if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: newer, Receives: 1}); v.Delete || v.Again <= 0 {
+		if v := w.handle(t, newer, 1); v.Delete || v.Again <= 0 {
 			t.Errorf("a message of a newer format: %+v, want it kept for another worker", v)
 		}
-		if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: []byte{record.Format, 0xff}, Receives: 1}); !v.Delete {
+		if v := w.handle(t, []byte{record.Format, 0xff}, 1); !v.Delete {
 			t.Errorf("an unreadable message: %+v, want it dropped", v)
 		}
 		// A newer worker wrote the run meanwhile, in its own form.
 		value := append([]byte{record.Format + 1}, "whatever that is"...)
 		g.write(store.Op{Kind: store.Put, Key: r.ID.Key(tenant), If: store.Version(r.Version), Value: value})
 		for receives := 1; receives <= 2; receives++ {
-			if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: receives}); v.Delete || v.Again <= 0 {
+			if v := w.handle(t, body, receives); v.Delete || v.Again <= 0 {
 				t.Errorf("receive %d of a run of a newer format: %+v, want it kept for another worker", receives, v)
 			}
 		}
@@ -248,8 +249,8 @@ func TestMessagesOlderThanTheirLifeStartNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(worker.MessageLife + time.Second)
-		if v := w.Handle(t.Context(), t.Context(), queue.Message{Body: body, Receives: 1}); !v.Delete || calls.Load() != 0 {
+		time.Sleep(lease.MessageLife + time.Second)
+		if v := w.handle(t, body, 1); !v.Delete || calls.Load() != 0 {
 			t.Errorf("verdict %+v, %d calls; want it dropped", v, calls.Load())
 		}
 		g.want(r, run.Queued, 0)
@@ -416,13 +417,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		good := g.process("w", options{handlers: new(target.Registry), idle: true}).Config
 		for name, change := range map[string]func(*worker.Config){
-			"NoDispatch": func(c *worker.Config) { c.Dispatch = nil },
-			"NoTargets":  func(c *worker.Config) { c.Targets = nil },
-			"NoBlobs":    func(c *worker.Config) { c.Blobs = nil },
-			"NoMetrics":  func(c *worker.Config) { c.Metrics = nil },
-			"NoName":     func(c *worker.Config) { c.Name = "" },
-			"LongName":   func(c *worker.Config) { c.Name = string(make([]byte, 101)) },
-			"NoSuchPool": func(c *worker.Config) { c.Queue = "other" },
+			"NoSource":  func(c *worker.Config) { c.Source = nil },
+			"NoTargets": func(c *worker.Config) { c.Targets = nil },
+			"NoElapsed": func(c *worker.Config) { c.Elapsed = nil },
 		} {
 			cfg := good
 			change(&cfg)

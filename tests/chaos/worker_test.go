@@ -20,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
@@ -63,10 +64,12 @@ func workOn(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(worker.Config{
-		Dispatch: d, Queue: job.DefaultQueue, Targets: targets, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: metrics.New(),
-		Name: name, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Grace: time.Millisecond,
-	})
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	desk, err := lease.New(lease.Config{Dispatch: d, Queue: job.DefaultQueue, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: metrics.New(), Name: name, Log: log})
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: d.Elapsed, Log: log, Grace: time.Millisecond})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/queue/local"
@@ -193,8 +194,9 @@ func (w *world) host(name string) *host {
 	w.must(err)
 	targets, err := target.New(target.Config{Now: now, Handlers: w.handlers})
 	w.must(err)
-	h.worker, err = worker.New(worker.Config{Dispatch: h.dispatch, Queue: job.DefaultQueue, Targets: targets, Blobs: w.blobs,
-		Metrics: metrics.New(), Name: name})
+	desk, err := lease.New(lease.Config{Dispatch: h.dispatch, Queue: job.DefaultQueue, Blobs: w.blobs, Metrics: metrics.New(), Name: name})
+	w.must(err)
+	h.worker, err = worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: h.dispatch.Elapsed, Concurrency: 1})
 	w.must(err)
 	w.hosts[name] = h
 	return h
@@ -300,26 +302,15 @@ func (w *world) work() {
 	h := w.host("worker")
 	ctx := context.Background()
 	for {
-		messages, err := w.queue.Receive(ctx, queue.MaxBatch, 0, h.dispatch.Lease)
+		depth, err := w.queue.Depth(ctx)
 		w.must(err)
-		if len(messages) == 0 {
+		ready := int64(0)
+		for _, d := range depth {
+			ready += d.Ready
+		}
+		if ready == 0 {
 			return
 		}
-		for _, m := range messages {
-			h.deliver(ctx, m)
-		}
+		w.must(h.worker.Pass(ctx))
 	}
-}
-
-func (h *host) deliver(ctx context.Context, m queue.Message) {
-	verdict := h.worker.Handle(ctx, ctx, m)
-	var errs []error
-	var err error
-	if verdict.Delete {
-		errs, err = h.queue.Delete(ctx, m)
-	} else {
-		// What is handed back at once would come again within this instant.
-		errs, err = h.queue.Extend(ctx, max(time.Millisecond, min(verdict.Again, queue.MaxVisibility)), m)
-	}
-	h.must(errors.Join(append(errs, err)...))
 }

@@ -1,0 +1,208 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// Config is what a Desk stands on. Fields without a default are required.
+type Config struct {
+	Dispatch *dispatch.Dispatcher
+	Queue    string // the pool whose runs it hands out
+	Blobs    *blob.Bucket
+	Metrics  *metrics.Registry
+	Name     string       // of the worker of this process, in its leases, up to LongestName bytes; unique over all starts of all workers
+	Log      *slog.Logger // default: discards
+}
+
+// Desk hands out the runs of a pool under leases, and takes back what came of them.
+type Desk struct {
+	Config
+	queue queue.Queue
+
+	mu     sync.Mutex
+	under  map[string]*Held  // by tenant and run: the attempts of this process
+	unsure map[string]uint64 // by tenant and run: the fence of a start that may have been written and was not begun
+}
+
+var _ worker.Source = (*Desk)(nil)
+
+// LongestName bounds a worker's name: it stands in every running run.
+const LongestName = 100
+
+// New checks the configuration.
+func New(cfg Config) (*Desk, error) {
+	if cfg.Dispatch == nil || cfg.Blobs == nil || cfg.Metrics == nil || cfg.Name == "" {
+		return nil, errors.New("lease: Dispatch, Blobs, Metrics and Name are required")
+	}
+	if len(cfg.Name) > LongestName || Far(cfg.Name) {
+		return nil, fmt.Errorf("lease: the name %q, want at most %d bytes without %q: it stands in every running run", cfg.Name, LongestName, farMark)
+	}
+	q := cfg.Dispatch.Queues[cfg.Queue]
+	if q == nil {
+		return nil, fmt.Errorf("lease: there is no queue %q", cfg.Queue)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{Config: cfg, queue: q, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
+}
+
+// Take receives messages and gives the runs among them that may be started now, or within a moment. What becomes of the others
+// is settled.
+func (d *Desk) Take(ctx context.Context, max int, wait time.Duration) ([]worker.Offer, error) {
+	offers, err := d.take(ctx, max, wait, d.Dispatch.Lease)
+	out := make([]worker.Offer, len(offers))
+	for i, o := range offers {
+		out[i] = o
+	}
+	return out, err
+}
+
+func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) ([]*Offer, error) {
+	messages, err := d.queue.Receive(ctx, max, wait, reserved)
+	if err != nil {
+		return nil, fmt.Errorf("queue %s gives nothing: %w", d.Queue, err)
+	}
+	looked := make([]*Offer, len(messages))
+	var looks sync.WaitGroup
+	for i, m := range messages {
+		looks.Go(func() { looked[i] = d.look(ctx, delivery{message: m, queue: d.queue, log: d.Log}) })
+	}
+	looks.Wait()
+	var offers []*Offer
+	for _, o := range looked {
+		if o != nil {
+			offers = append(offers, o)
+		}
+	}
+	return offers, nil
+}
+
+// verdict is what becomes of a message.
+type verdict struct {
+	done  bool          // nothing more to do for it
+	again time.Duration // else: handed out again after this time
+}
+
+var (
+	drop      = verdict{done: true}
+	handBack  = verdict{}                        // to another worker, at once
+	elsewhere = verdict{again: 15 * time.Second} // to another worker, since this one cannot
+	shortly   = verdict{again: 2 * time.Second}  // the store or the clock is unwell
+)
+
+// incapable is the verdict of a worker that cannot call the target: another is to try, soon at first, and then so that the message
+// is still there when one comes that can, until the run's check sends the next. After that many deliveries it goes, so that
+// messages do not add up.
+func incapable(receives int) verdict {
+	switch {
+	case receives >= offered:
+		return drop
+	case receives > 4:
+		return verdict{again: 75 * time.Second}
+	}
+	return elsewhere
+}
+
+// delivery is one delivery of a message, to be settled once.
+type delivery struct {
+	message queue.Message
+	queue   queue.Queue
+	log     *slog.Logger
+}
+
+// settle carries a verdict out. What cannot be carried out is harmless: the message comes again, and finds the run further on.
+func (m delivery) settle(ctx context.Context, v verdict) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var errs []error
+	var err error
+	if v.done {
+		errs, err = m.queue.Delete(ctx, m.message)
+	} else {
+		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
+	}
+	if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrClosed) {
+		m.log.Warn("a message was not settled", "error", err)
+	}
+}
+
+func nameOf(r run.Run) string { return r.Tenant + "#" + r.ID.String() }
+
+// maxUnsure bounds what is remembered of starts whose answer was lost; what is forgotten waits for its lease.
+const maxUnsure = 1000
+
+// notBegun remembers that the start of a run may have been written, and that its target was not called.
+func (d *Desk) notBegun(r run.Run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.unsure) >= maxUnsure {
+		clear(d.unsure)
+	}
+	d.unsure[nameOf(r)] = r.Version + 1
+}
+
+// register remembers an attempt of this process until it is closed. A run may have two here, an old one that was frozen past its
+// lease and its successor.
+func (d *Desk) register(h *Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.under[nameOf(h.started)] = h
+}
+
+func (d *Desk) forget(h *Held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if name := nameOf(h.started); d.under[name] == h {
+		delete(d.under, name)
+	}
+}
+
+// ownership is what this process knows of the attempt that holds a run.
+type ownership uint8
+
+const (
+	unknown ownership = iota // another's, or of an earlier life
+	under                    // ours, and under way
+	never                    // ours, and never begun
+)
+
+func (d *Desk) own(r run.Run) ownership {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name := nameOf(r)
+	if h := d.under[name]; h != nil && h.started.Fence == r.Fence {
+		return under
+	}
+	if fence, ok := d.unsure[name]; ok && fence == r.Fence && r.Worker == d.Name {
+		delete(d.unsure, name)
+		return never
+	}
+	return unknown
+}
+
+// count adds the end of an attempt, and of a run, to the metrics.
+func (d *Desk) count(r run.Run, outcome run.Outcome) {
+	d.Metrics.Attempts.Inc(outcome.String())
+	switch {
+	case r.State == run.Retrying:
+		d.Metrics.Retries.Inc()
+	case r.State.Ended():
+		d.Metrics.Runs.Inc(r.State.String())
+		if r.State.DeadLetter() {
+			d.Metrics.DeadLetters.Inc(r.State.String())
+		}
+	}
+}

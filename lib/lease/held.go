@@ -1,0 +1,227 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// Held is an attempt that has been started and holds its run.
+type Held struct {
+	desk    *Desk
+	started run.Run // as the start wrote it
+	edition *job.Edition
+	payload []byte
+	lost    *target.Failure // why there is no payload
+
+	mu   sync.Mutex
+	held run.Run // as last written
+
+	messages sync.Mutex
+	delivery *delivery // nil where it is settled, or was lost with an earlier start of this process
+
+	keeping sync.Mutex
+	kept    *kept
+
+	resumed bool // by a call from elsewhere: an end that stands was counted when it was written
+	counted sync.Once
+}
+
+var _ worker.Attempt = (*Held)(nil)
+
+// Task is what the attempt is to do.
+func (h *Held) Task() worker.Task {
+	def, r := h.edition.Def, h.started
+	return worker.Task{Tenant: r.Tenant, Run: r.ID.String(), Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
+		Target: def.Target, Payload: h.payload, Timeout: def.Timeout.Std(), AtMostOnce: def.Guarantee == job.AtMostOnce,
+		Lease: h.desk.Dispatch.Lease, Failure: h.lost}
+}
+
+func (h *Held) now() int64 {
+	now, err := h.desk.Dispatch.Clock()
+	if err != nil { // an attempt under way ends, whatever the clock; the store's time is the better one
+		now = h.desk.Dispatch.Now().Add(h.desk.Dispatch.Store.Skew()).UnixMilli()
+	}
+	return now
+}
+
+func (h *Held) standing() run.Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held
+}
+
+func (h *Held) learn(r run.Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.Version > h.held.Version {
+		h.held = r
+	}
+}
+
+// Renew extends lease and visibility.
+func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
+	lease := h.desk.Dispatch.Lease
+	_, err = h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) })
+	if errors.Is(err, worker.ErrFenced) {
+		if _, ended := h.standing().Closed(h.started.Fence); !ended {
+			h.settle(ctx, drop) // the attempt that holds it has a message of its own
+		}
+		return false, err
+	}
+	h.messages.Lock()
+	defer h.messages.Unlock()
+	if h.delivery != nil {
+		if errs, err := h.desk.queue.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
+			h.desk.Log.Debug("a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
+		}
+	}
+	return h.standing().Cancel, err
+}
+
+// write changes the run as long as this attempt holds it: over a cancel's word, or an earlier renewal whose answer was lost, it
+// decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
+// anything else it is fenced. wrote is false where there was nothing to write any more.
+func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run) (wrote bool, err error) {
+	for range maxRounds {
+		standing := h.standing()
+		if !standing.Holds(h.started.Fence) {
+			if ended, ok := standing.Closed(h.started.Fence); ok && ended == outcome {
+				return false, nil
+			}
+			return false, worker.ErrFenced
+		}
+		now := h.now()
+		written, err := h.desk.Dispatch.PutRun(ctx, change(standing, now), now)
+		if err == nil {
+			h.learn(written)
+			return true, nil
+		}
+		conflict := store.AsConflict(err)
+		if conflict == nil {
+			return false, err
+		}
+		standing, found, err := run.FromItem(h.started.Tenant, h.started.ID, conflict.Standing)
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			return false, worker.ErrFenced // cleaned up long ago
+		}
+		h.learn(standing)
+	}
+	return false, fmt.Errorf("overtaken %d times: %w", maxRounds, store.ErrThrottled)
+}
+
+// Finish puts result and log away, writes the end, and settles the message by it.
+func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
+	change := h.ending(ctx, e)
+	// Durable with this write: how the attempt ended, and what follows from it. A crash before it leaves the attempt to its
+	// lease; one after it leaves a message that comes again, finds the end, and is dropped, or a check timer.
+	writing, cancel := context.WithTimeout(ctx, h.desk.Dispatch.Lease)
+	defer cancel()
+	wrote, err := h.write(writing, e.Outcome, change)
+	if errors.Is(err, worker.ErrFenced) {
+		h.settle(ctx, drop)
+		return 0, err
+	}
+	if err != nil {
+		for _, final := range []error{store.ErrTooLarge, store.ErrClosed, record.ErrNewer, record.ErrBroken} {
+			if errors.Is(err, final) {
+				err = fmt.Errorf("%w: %w", worker.ErrRefused, err)
+			}
+		}
+		return 0, err
+	}
+	r := h.standing()
+	if wrote || !h.resumed {
+		h.counted.Do(func() { h.desk.count(r, e.Outcome) })
+	}
+	h.follow(ctx, r)
+	return r.State, nil
+}
+
+// follow brings an ended attempt's run on its way: the message comes again when the run may be started again. Where the message
+// was lost with an earlier start of this process, another is sent.
+func (h *Held) follow(ctx context.Context, r run.Run) {
+	now := h.desk.Dispatch.Now().UnixMilli()
+	v := drop
+	switch {
+	case r.State == run.Queued:
+		v = handBack
+	case r.State == run.Retrying && !dispatch.WaitsInStore(r, now):
+		v = verdict{again: time.Duration(max(0, r.NextAt-now)) * time.Millisecond}
+	}
+	if h.settle(ctx, v) || v.done {
+		return
+	}
+	if unsent, err := h.desk.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: h.edition.Def.Queue, Due: r.NextAt}}); err != nil || len(unsent) > 0 {
+		h.desk.Log.Warn("a run waits for its check", "run", r.ID.String(), "error", err) // which sends it
+	}
+}
+
+// settle settles the message, if there is one still.
+func (h *Held) settle(ctx context.Context, v verdict) bool {
+	h.messages.Lock()
+	defer h.messages.Unlock()
+	if h.delivery == nil {
+		return false
+	}
+	h.delivery.settle(ctx, v)
+	h.delivery = nil
+	return true
+}
+
+// Close lets go. The message of an attempt that was not finished comes again when its lease has run out.
+func (h *Held) Close() {
+	h.desk.forget(h)
+	h.settle(context.Background(), verdict{again: h.desk.Dispatch.Lease})
+}
+
+// ending gives the change that an end makes of the run. It puts result and log away, so it may take a while.
+func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) run.Run {
+	limits := dispatch.Limits(h.edition.Def)
+	k := h.keep(ctx, e)
+	switch e.Outcome {
+	case run.OutcomeSucceeded:
+		return func(r run.Run, now int64) run.Run {
+			r = r.Succeed(now, k.result, k.log, limits)
+			r.Reason = k.note
+			return r
+		}
+	case run.OutcomeFailed:
+		unsure := e.Failure.Kind == target.KindTimeout || e.Failure.Kind == target.KindLost
+		return func(r run.Run, now int64) run.Run {
+			wait := max(Backoff(h.edition.Def.Retry, r.Failures+1, k.draw), e.Failure.RetryAfter)
+			return r.Fail(now, run.Failure{Error: e.Failure.Error(), Permanent: e.Failure.Permanent, Unsure: unsure, NextAt: now + wait.Milliseconds(), Log: k.log}, limits)
+		}
+	case run.OutcomeCancelled:
+		return func(r run.Run, now int64) run.Run { return r.Cancelled(now, k.log, limits) }
+	case run.OutcomeHandedBack:
+		return func(r run.Run, now int64) run.Run { return r.HandBack(now, k.log) }
+	default:
+		return func(r run.Run, now int64) run.Run {
+			r.Log = k.log
+			return r.Crash(now, e.Cause, limits)
+		}
+	}
+}
+
+// Backoff is the wait before the attempt that follows the n-th failure: initial, growing by factor, capped at max, and drawn
+// evenly from zero to that by draw ("full jitter", AWS Architecture Blog, "Exponential Backoff And Jitter").
+func Backoff(retry job.Retry, n int, draw uint64) time.Duration {
+	longest := float64(retry.Initial) * math.Pow(retry.Factor, float64(n-1))
+	longest = min(longest, float64(retry.Max))
+	return time.Duration(float64(draw>>11) / (1 << 53) * longest)
+}

@@ -1,0 +1,88 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// kept is what an end has beside the run's record, put away once however often the end is tried to be written.
+type kept struct {
+	result run.Ref
+	note   string // why there is no result
+	log    string // key of its blob
+	draw   uint64 // decides the wait before the next attempt
+}
+
+func (h *Held) keep(ctx context.Context, e worker.End) kept {
+	h.keeping.Lock()
+	defer h.keeping.Unlock()
+	if h.kept == nil {
+		h.kept = &kept{log: h.keepLog(ctx, e.Log), draw: h.desk.Dispatch.NewID()}
+		if e.Outcome == run.OutcomeSucceeded {
+			h.kept.result, h.kept.note = h.keepResult(ctx, e.Result)
+		}
+	}
+	return *h.kept
+}
+
+// longestType is how long a media type may be that is kept with a result.
+const longestType = 80
+
+// keepResult puts a result into the run while there is room, else into a blob, and notes where neither worked: the run has
+// succeeded all the same.
+func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, string) {
+	ref := run.Ref{Type: result.ContentType, Cut: result.Truncated}
+	if len(ref.Type) > longestType {
+		ref.Type = "application/octet-stream"
+	}
+	if len(result.Body)+len(h.started.Payload.Inline) <= run.MaxInline {
+		ref.Inline = result.Body
+		return ref, ""
+	}
+	key, err := h.put(ctx, blob.Result, result.Body)
+	if err != nil {
+		h.desk.Log.Error("a result was lost", "run", h.started.ID.String(), "error", err)
+		return run.Ref{}, "the result could not be kept"
+	}
+	ref.Blob = key
+	return ref, ""
+}
+
+func (h *Held) keepLog(ctx context.Context, text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	key, err := h.put(ctx, blob.Log, text)
+	if err != nil {
+		h.desk.Log.Error("a log was lost", "run", h.started.ID.String(), "error", err)
+	}
+	return key
+}
+
+// keepTries is how often a result or log is offered before it is given up: the run's end must not wait for it long.
+const keepTries = 3
+
+// put puts a blob of this attempt, named by its fence: a stale attempt's never stands in the way of a newer one's.
+func (h *Held) put(ctx context.Context, kind blob.Kind, data []byte) (key string, err error) {
+	d := h.desk.Dispatch
+	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.started.ID, h.started.Fence),
+		Expires: d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)}
+	for try := range keepTries {
+		if try > 0 {
+			pause(ctx, time.Second)
+		}
+		putting, cancel := context.WithTimeout(ctx, d.Lease/3)
+		key, err = h.desk.Blobs.Put(putting, ref, data)
+		cancel()
+		if err == nil {
+			return key, nil
+		}
+	}
+	return "", err
+}

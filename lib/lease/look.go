@@ -1,0 +1,152 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// MessageLife is how old a message may be that starts a run. Runs are kept at least twice as long, so that no message outlives
+// its run; what is refused here is sent again by the run's check timer.
+const MessageLife = 12 * time.Hour
+
+// patience is how long a start waits for a run that is not due yet; what has longer goes back to the queue.
+const patience = time.Second
+
+// offered is how often a message is handed out to workers that cannot run it.
+const offered = 12
+
+// maxRounds bounds how often a run may be overtaken while it is being looked at or started.
+const maxRounds = 8
+
+// look tells whether a message's run may be started: its offer, or nil where the message is settled. A message is a hint; the
+// run as it stands decides. Messages that are doubled, late or stale find it started or ended, and are dropped.
+func (d *Desk) look(ctx context.Context, m delivery) *Offer {
+	o, v := d.open(ctx, m)
+	if o == nil {
+		m.settle(ctx, v)
+	}
+	return o
+}
+
+func (d *Desk) open(ctx context.Context, m delivery) (*Offer, verdict) {
+	message, err := run.DecodeMessage(m.message.Body)
+	switch {
+	case errors.Is(err, record.ErrNewer):
+		d.Log.Warn("a message for a newer worker", "error", err)
+		return nil, elsewhere
+	case err != nil:
+		// It names no run that could be told; the run it was meant for has its check timer.
+		d.Log.Error("a message is unreadable and dropped", "error", err, "bytes", len(m.message.Body))
+		d.Metrics.DeadLetters.Inc("message")
+		return nil, drop
+	}
+	now, err := d.Dispatch.Clock()
+	if err != nil {
+		d.Log.Error("nothing is started", "error", err)
+		return nil, shortly
+	}
+	if time.Duration(now-message.Sent)*time.Millisecond > MessageLife {
+		return nil, drop
+	}
+	r := message.Run
+	if m.message.Receives > 1 {
+		// Something happened under an earlier delivery: look first, instead of losing a write to find out.
+		standing, err := d.Dispatch.ReadRuns(ctx, []run.Run{r})
+		if err != nil {
+			return nil, d.unwell(r, "read", err)
+		}
+		r = standing[0]
+	}
+	return d.decide(ctx, r, m)
+}
+
+// decide does what a run as believed to stand asks for, until it may be started or the message has its verdict.
+func (d *Desk) decide(ctx context.Context, r run.Run, m delivery) (*Offer, verdict) {
+	for range maxRounds {
+		o, next, v := d.step(ctx, r, m)
+		if next == nil {
+			return o, v
+		}
+		r = *next
+	}
+	return nil, shortly
+}
+
+// step gives an offer, or the run as it stands now, to be looked at again, or else a verdict.
+func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Run, verdict) {
+	now, err := d.Dispatch.Clock()
+	if err != nil {
+		return nil, nil, shortly
+	}
+	if r.Version != 0 && r.State == 0 {
+		return nil, nil, elsewhere // a record that this process cannot read: a newer one may
+	}
+	if r.Version == 0 || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
+		return nil, nil, drop // ended, fenced off, held, or gone
+	}
+	edition, err := d.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	if errors.Is(err, job.ErrNotFound) {
+		d.Log.Error("a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
+		return nil, nil, elsewhere
+	}
+	if err != nil {
+		return nil, nil, d.unwell(r, "read the job", err)
+	}
+	if r.State == run.Running {
+		next, v := d.takeOver(ctx, r, edition, now)
+		return nil, next, v
+	}
+	o := &Offer{desk: d, delivery: m, run: r, edition: edition}
+	if wait := o.wait(now); wait > patience || wait > 0 && o.suspect() { // a suspect's turn is not for waiting
+		return nil, nil, verdict{again: wait}
+	}
+	return o, nil, verdict{}
+}
+
+func (d *Desk) unwell(r run.Run, doing string, err error) verdict {
+	d.Log.Warn("the store is unwell", "doing", doing, "run", r.ID.String(), "error", err)
+	return shortly
+}
+
+// takeOver looks at a run that another attempt holds, and gives it as it stands then, or a verdict.
+func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, now int64) (*run.Run, verdict) {
+	limits := dispatch.Limits(edition.Def)
+	outcome := run.OutcomeCrashed
+	change := func(r run.Run) run.Run { return r.Crash(now, "its lease ran out", limits) }
+	switch d.own(r) {
+	case under:
+		return nil, verdict{again: d.Dispatch.Lease} // whatever its lease says: it is alive, and renews as soon as it can
+	case never:
+		if !limits.AtMostOnce {
+			// The answer of its start was lost, and nothing was called. No worker died of it, so none is counted.
+			outcome = run.OutcomeHandedBack
+			change = func(r run.Run) run.Run { return r.HandBack(now, "") }
+			break
+		}
+		fallthrough
+	default:
+		if !d.Dispatch.LeaseOver(r.Lease, now) {
+			return nil, verdict{again: time.Duration(max(r.Lease-now, 0))*time.Millisecond + time.Second}
+		}
+	}
+	next, err := d.Dispatch.PutRun(ctx, change(r), now)
+	if conflict := store.AsConflict(err); conflict != nil {
+		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
+		if err != nil {
+			return nil, d.unwell(r, "read", err)
+		}
+		return &standing, verdict{}
+	}
+	if err != nil {
+		return nil, d.unwell(r, "end a lease", err)
+	}
+	d.count(next, outcome)
+	return &next, verdict{}
+}

@@ -1,0 +1,162 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// Offer is a run that may be started, with its message held back meanwhile.
+type Offer struct {
+	desk     *Desk
+	delivery delivery
+	run      run.Run
+	edition  *job.Edition
+}
+
+var _ worker.Offer = (*Offer)(nil)
+
+// About is what a worker decides by.
+func (o *Offer) About() worker.About {
+	return worker.About{Run: o.run.ID.String(), Target: o.edition.Def.Target, Suspect: o.suspect(), First: o.delivery.message.Receives == 1}
+}
+
+func (o *Offer) suspect() bool { return o.run.Crashes >= dispatch.MaxCrashes-1 }
+
+// wait is how long the run has until it is due.
+func (o *Offer) wait(now int64) time.Duration {
+	due := o.run.NextAt
+	if o.run.ID.OnDemand() {
+		due = max(due, o.run.ID.Nominal)
+	} else {
+		due = max(due, o.edition.Due(o.run.Tenant, o.run.ID.Job, o.run.ID.Nominal))
+	}
+	return time.Duration(due-now) * time.Millisecond
+}
+
+// Leave gives the message to another worker.
+func (o *Offer) Leave(ctx context.Context, why worker.Leaving) {
+	switch why {
+	case worker.Stopping:
+		o.delivery.settle(ctx, handBack)
+	case worker.Incapable:
+		o.delivery.settle(ctx, incapable(o.delivery.message.Receives))
+	default:
+		o.delivery.settle(ctx, elsewhere)
+	}
+}
+
+// Start begins an attempt of this process's worker.
+func (o *Offer) Start(taking, attempts context.Context) (worker.Attempt, error) {
+	h, err := o.start(taking, attempts, o.desk.Name)
+	if err != nil {
+		return nil, err
+	}
+	o.desk.register(h)
+	return h, nil
+}
+
+// start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
+func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, error) {
+	gone := func(v verdict) (*Held, error) {
+		o.delivery.settle(attempts, v)
+		return nil, worker.ErrGone
+	}
+	for range maxRounds {
+		now, err := o.desk.Dispatch.Clock()
+		if err != nil {
+			return gone(shortly)
+		}
+		if wait := o.wait(now); wait > 0 {
+			if !pause(taking, wait) {
+				return gone(handBack)
+			}
+			continue
+		}
+		if taking.Err() != nil {
+			return gone(handBack)
+		}
+		var lost *target.Failure
+		payload, err := o.desk.payload(taking, o.run, o.edition.Def)
+		if err != nil && !errors.As(err, &lost) {
+			return gone(o.desk.unwell(o.run, "read the payload", err)) // before the start: it costs the run nothing
+		}
+		// Durable with this write: the attempt, under its lease and fence, before its effect. A crash here leaves a running run
+		// without a worker, which its lease ends; where the answer is lost, the same write again is a success.
+		// It is not given up halfway when the worker is told to stop: at most once would then be unknown for nothing.
+		writing, cancel := context.WithTimeout(context.WithoutCancel(taking), o.desk.Dispatch.Lease/3)
+		started, err := o.desk.Dispatch.PutRun(writing, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
+		cancel()
+		if conflict := store.AsConflict(err); conflict != nil {
+			standing, _, err := run.FromItem(o.run.Tenant, o.run.ID, conflict.Standing)
+			if err != nil {
+				return gone(o.desk.unwell(o.run, "read", err))
+			}
+			if Far(holder) && standing.State == run.Running && standing.Worker == holder {
+				return &Held{desk: o.desk, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+			}
+			next, v := o.desk.decide(taking, standing, o.delivery)
+			if next == nil {
+				return gone(v)
+			}
+			if next.run.Generation != o.run.Generation || next.suspect() && !o.suspect() {
+				return gone(handBack) // another thing than what the worker has looked at
+			}
+			o.run = next.run
+			continue
+		}
+		if err != nil {
+			if !Far(holder) {
+				o.desk.notBegun(o.run) // it may have happened all the same
+			}
+			v := o.desk.unwell(o.run, "start", err)
+			if Far(holder) {
+				return nil, fmt.Errorf("start run %s: %w", o.run.ID, err) // it asks again, and the message waits as long as it is reserved
+			}
+			return gone(v)
+		}
+		if started.Attempt == 1 {
+			o.desk.Metrics.Lateness.Observe(time.Duration(now-o.run.ID.Nominal) * time.Millisecond)
+		}
+		return &Held{desk: o.desk, started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+	}
+	return gone(shortly)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// payload reads what a run brings, or what its job has for all. Data that is gone for good is a *target.Failure: no attempt will
+// find it. With any other error there is nothing to be told of the run yet.
+func (d *Desk) payload(ctx context.Context, r run.Run, def job.Definition) ([]byte, error) {
+	switch {
+	case r.Payload.Blob != "":
+		ctx, cancel := context.WithTimeout(ctx, d.Dispatch.Lease/3)
+		defer cancel()
+		data, err := d.Blobs.Get(ctx, r.Tenant, r.Payload.Blob)
+		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+			return nil, &target.Failure{Kind: "payload", Permanent: true, Message: "read the payload: " + err.Error()}
+		}
+		return data, err
+	case len(r.Payload.Inline) > 0:
+		return r.Payload.Inline, nil
+	}
+	return def.Payload, nil
+}

@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Check is what was found of one thing that a node needs.
+type Check struct {
+	Name      string
+	Err       error // nil where it works
+	Attention bool  // it works, and somebody should look
+	Detail    string
+}
+
+// checkTime bounds each look: who asks whether a node is ready wants to know within seconds.
+const checkTime = 2 * time.Second
+
+// Ready tells whether the node does its work: nil, or what is wrong.
+func (n *Node) Ready(ctx context.Context) error {
+	var errs []error
+	for _, c := range n.Checks(ctx) {
+		if c.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.Name, c.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Checks looks at all that the node needs: its clock, the store, ticks, queues and workers. It names no numbers of what is
+// queued or running: anybody may ask.
+func (n *Node) Checks(ctx context.Context) []Check {
+	checks := []Check{n.clockCheck(), n.storeCheck(ctx), n.tickCheck()}
+	for _, name := range slices.Sorted(maps.Keys(n.Queues)) {
+		checks = append(checks, n.queueCheck(ctx, name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.workers)) {
+		checks = append(checks, n.workerCheck(name))
+	}
+	return checks
+}
+
+func (n *Node) clockCheck() Check {
+	c := Check{Name: "clock"}
+	if _, c.Err = n.Dispatch.Clock(); c.Err == nil {
+		c.Detail = fmt.Sprintf("%s from the store's, of at most %s", n.Store.Skew().Abs().Round(time.Millisecond), dispatch.MaxSkew)
+	}
+	return c
+}
+
+func (n *Node) storeCheck(ctx context.Context) Check {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	c := Check{Name: "store"}
+	asked := n.Elapsed()
+	if _, err := n.Store.Get(ctx, timer.LayoutKey); err != nil {
+		c.Err = fmt.Errorf("it does not answer: %w", err)
+		return c
+	}
+	c.Detail = "answered after " + (n.Elapsed() - asked).Round(time.Microsecond).String()
+	return c
+}
+
+// tickCheck stands for the disk as well: a tick that succeeded has written to the store and seen it synced.
+func (n *Node) tickCheck() Check {
+	age := max(0, n.Now().Sub(time.UnixMilli(n.lastOK.Load()))).Round(time.Millisecond)
+	if age > 10*n.Every+n.LookAhead {
+		return Check{Name: "ticks", Err: fmt.Errorf("none has succeeded for %s", age.Round(time.Second))}
+	}
+	return Check{Name: "ticks", Detail: fmt.Sprintf("the last one wrote to the store %s ago", age)}
+}
+
+func (n *Node) queueCheck(ctx context.Context, name string) Check {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	c := Check{Name: "queue " + name, Detail: "takes messages"}
+	if _, err := n.Queues[name].Depth(ctx); err != nil {
+		c.Err = fmt.Errorf("it does not answer: %w", err)
+	} else if _, full := n.Dispatch.Full(name); full {
+		c.Attention, c.Detail = true, "full: requests for new runs are refused until some of what waits has run"
+	}
+	return c
+}
+
+func (n *Node) workerCheck(name string) Check {
+	c := Check{Name: "workers of " + name, Detail: "have room"}
+	if w := n.workers[name]; w.Running() >= w.Concurrency {
+		c.Detail = "all their places are taken"
+	}
+	return c
+}

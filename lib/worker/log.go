@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// cappedLog keeps the beginning of what is written, and says where it was cut.
+type cappedLog struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	limit int
+	lost  int
+}
+
+func newCappedLog(limit int) *cappedLog { return &cappedLog{limit: limit} }
+
+func (l *cappedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := min(len(p), l.limit-l.text.Len())
+	l.text.Write(p[:kept])
+	l.lost += len(p) - kept
+	return len(p), nil
+}
+
+// bytes is what was kept; nothing may be written any more.
+func (l *cappedLog) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost > 0 {
+		fmt.Fprintf(&l.text, "\n[cut here: %d more bytes were logged]\n", l.lost)
+		l.lost = 0
+	}
+	return l.text.Bytes()
+}
