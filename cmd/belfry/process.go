@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
@@ -25,6 +27,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -39,10 +42,13 @@ type process struct {
 	handler http.Handler
 	name    string
 	began   time.Time
+
+	disk        disk
+	certificate *certificate // nil without TLS
 }
 
 func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
-	p := &process{began: time.Now(), queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{})}}
+	p := &process{began: time.Now(), disk: disk{folder: s.data}, queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{})}}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
@@ -91,11 +97,29 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := openTokens(p.store, log)
+	if err != nil {
+		return nil, err
+	}
+	gate, err := s.door.gate(ctx, tokens, s.data)
+	if err != nil {
+		return nil, err
+	}
+	if s.door.tlsCert != "" {
+		if p.certificate, err = readCertificate(s.door.tlsCert, s.door.tlsKey, log); err != nil {
+			return nil, err
+		}
+	}
 	p.handler, err = api.New(api.Config{
-		Control: p.node.Control, Tenant: func(*http.Request) string { return defaultTenant }, Now: time.Now, Version: thisBuild().Version,
-		Log: log, Ready: p.node.Ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Local: s.local, Hosts: s.hosts,
+		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown,
+		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err
+}
+
+func openTokens(on store.Store, log *slog.Logger) (*access.Tokens, error) {
+	return access.New(access.Config{Store: on, Now: time.Now, Random: crand.Reader, NewID: newID, Log: log})
 }
 
 // close ends what openProcess opened, when nothing uses it any more.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -24,7 +25,7 @@ import (
 const (
 	devData       = ".belfry"
 	devListen     = "127.0.0.1:7340"
-	defaultTenant = "default"
+	defaultTenant = access.DefaultTenant
 )
 
 // settings are what dev and serve are told.
@@ -40,6 +41,7 @@ type settings struct {
 	logFormat   string
 	logLevel    string
 	local       bool // only this machine may call; dev insists on it
+	door        door
 }
 
 func (s *settings) flags(cmd *cobra.Command) {
@@ -76,7 +78,7 @@ func (s *settings) check() error {
 		return misused("--listen %s: dev listens on loopback alone, as in %s; belfry serve listens elsewhere", s.listen, devListen)
 	}
 	s.local = loopback
-	return nil
+	return s.door.check(s.listen, loopback)
 }
 
 func isLoopback(host string) bool {
@@ -85,7 +87,7 @@ func isLoopback(host string) bool {
 }
 
 func (c *cli) dev() *cobra.Command {
-	s := settings{local: true, addresses: target.AddressPolicy{AllowLoopback: true}}
+	s := settings{local: true, door: door{auth: authAuto, burst: 1, requests: 512}, addresses: target.AddressPolicy{AllowLoopback: true}}
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a scheduler here, for this machine alone",
@@ -112,10 +114,12 @@ func (c *cli) serve() *cobra.Command {
 		Use:   "serve",
 		Short: "Run a scheduler as a service",
 		Long: `Run a whole scheduler in this process, as dev does, without dev's loosening: jobs reach no address of this host
-unless that is allowed. It listens on loopback unless told otherwise. There is no authentication: put a proxy in
-front of it that has one before it listens elsewhere.`,
+unless that is allowed. It listens on loopback unless told otherwise, and asks nobody there for a token unless
+--auth required says so. Beyond loopback it asks everybody, and wants TLS or a proxy that ends it. Before it
+starts there must be a token, which "belfry token create --scope admin --data DIR" makes.`,
 		Example: `  belfry serve --data /var/lib/belfry
-  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --host belfry.internal --concurrency 200`,
+  belfry serve --data /var/lib/belfry --listen :7340 --tls-cert cert.pem --tls-key key.pem
+  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --behind-proxy --concurrency 200`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.data == "" {
@@ -126,6 +130,7 @@ front of it that has one before it listens elsewhere.`,
 	}
 	cmd.Flags().StringVar(&s.data, "data", "", "data folder, made when it is not there")
 	s.flags(cmd)
+	s.door.flags(cmd)
 	cmd.Flags().BoolVar(&s.addresses.AllowLoopback, "allow-loopback", false, "let http jobs call servers of this machine")
 	cmd.Flags().BoolVar(&s.addresses.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
 	cmd.Flags().BoolVar(&s.addresses.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
@@ -158,16 +163,13 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	}
 	server := api.Server(p.handler, log)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- serveOn(server, listener, p.certificate) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	worked := make(chan error, 1)
 	go func() { worked <- p.node.Run(running) }()
 
 	c.greet(s, listener.Addr().String(), time.Since(began))
-	if !s.local {
-		log.Warn("this server listens beyond this machine, and asks nobody who they are", "listen", listener.Addr().String())
-	}
 
 	var cause error
 	select {
@@ -196,6 +198,14 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	case <-p.store.Failed():
 		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
 	}
+}
+
+func serveOn(server *http.Server, listener net.Listener, c *certificate) error {
+	if c == nil {
+		return server.Serve(listener)
+	}
+	server.TLSConfig = c.config()
+	return server.ServeTLS(listener, "", "")
 }
 
 // drain ends the parts in the order in which they need each other: requests and attempts, then what they stand on.
@@ -229,6 +239,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // greet tells where the server is, and what to try next.
 func (c *cli) greet(s settings, address string, took time.Duration) {
 	url := "http://" + reachable(address)
+	if s.door.tlsCert != "" {
+		url = "https://" + reachable(address)
+	}
 	data, err := filepath.Abs(s.data)
 	if err != nil {
 		data = s.data
@@ -238,7 +251,7 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 		return
 	}
 	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n  data     %s\n", thisBuild().Version, took.Round(time.Millisecond), url, data)
-	if s.addresses.AllowLoopback {
+	if s.addresses.AllowLoopback && s.door.auth != authRequired {
 		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(url, s.allowExec))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -21,20 +23,24 @@ import (
 // Config is what the API stands on. Fields without a default are required.
 type Config struct {
 	Control *control.Service
-	Tenant  func(*http.Request) string // whose request it is
+	Gate    *access.Gate // who may call, and as which tenant
 	Now     func() time.Time
 	Version string
 	Log     *slog.Logger // default: discards
 
-	Ready   func(context.Context) error                  // nil where the process can do its work
+	Ready   func(context.Context) []wire.Check           // what the process needs to do its work
 	Queues  func(context.Context) ([]wire.Queue, error)  // what waits, by pool
 	Workers func(context.Context) ([]wire.Worker, error) // of this process
 	Metrics http.Handler                                 // default: no /metrics
+	Backup  func(context.Context, io.Writer) error       // writes one of all tenants; default: no /v1/backup
 
 	// Local refuses requests whose Host is neither a loopback name or address nor one of Hosts: for a server that only this
 	// machine is to reach. Requests of web pages from elsewhere are refused in any case.
 	Local bool
 	Hosts []string
+
+	// BehindProxy believes the last address in X-Forwarded-For to be the caller's.
+	BehindProxy bool
 }
 
 type api struct {
@@ -45,8 +51,8 @@ type api struct {
 
 // New builds the handler. It answers everything below "/".
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Control == nil || cfg.Tenant == nil || cfg.Now == nil || cfg.Ready == nil || cfg.Queues == nil || cfg.Workers == nil {
-		return nil, errors.New("api: Control, Tenant, Now, Ready, Queues and Workers are required")
+	if cfg.Control == nil || cfg.Gate == nil || cfg.Now == nil || cfg.Ready == nil || cfg.Queues == nil || cfg.Workers == nil {
+		return nil, errors.New("api: Control, Gate, Now, Ready, Queues and Workers are required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -57,17 +63,21 @@ func New(cfg Config) (http.Handler, error) {
 	a.runs()
 	a.deadLetters()
 	a.system()
+	a.tokens()
+	if cfg.Backup != nil {
+		a.backups()
+	}
 
 	text, err := a.finish()
 	if err != nil {
 		return nil, err
 	}
-	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(text)
-	})
+	})))
 	if cfg.Metrics != nil {
-		a.mux.Handle("GET /metrics", cfg.Metrics)
+		a.mux.Handle("GET /metrics", a.reading(true, cfg.Metrics))
 	}
 	return http.HandlerFunc(a.serve), nil
 }
@@ -86,6 +96,13 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		refused.write(w)
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	r, refused := a.admit(r.WithContext(ctx))
+	if refused != nil {
+		refused.write(w)
+		return
+	}
 	if r.Method == http.MethodOptions {
 		a.options(w, r)
 		return
@@ -94,9 +111,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		nowhere.write(w)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	defer cancel()
-	a.mux.ServeHTTP(w, r.WithContext(ctx))
+	a.mux.ServeHTTP(w, r)
 }
 
 // options tells which methods a path has. It grants pages of other sites nothing.
@@ -128,9 +143,9 @@ func register[P, B, O any](a *api, op operation, handle func(ctx context.Context
 	}
 	described := op.describe(a, schema)
 	described.SkipValidateParams = true
-	described.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+	described.Middlewares = huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
-		in := input[B]{tenant: a.Tenant(r)}
+		in := input[B]{tenant: callerOf(ctx.Context()).Tenant}
 		check := form{registry: a.huma.OpenAPI().Components.Schemas}
 		check.parameters(ctx.Operation().Parameters, r)
 		if !without {

@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -39,11 +40,25 @@ type operationText struct {
 	Security  []map[string][]string
 }
 
+// openGate lets anybody in.
+func openGate(t *testing.T) *access.Gate {
+	t.Helper()
+	tokens, err := access.New(access.Config{Store: memory.New(memory.Config{Now: time.Now}), Now: time.Now, Random: rand.Reader, NewID: func() uint64 { return 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gate
+}
+
 func documentText(t *testing.T) []byte {
 	t.Helper()
 	handler, err := New(Config{
-		Control: &control.Service{}, Tenant: func(*http.Request) string { return "default" }, Now: time.Now, Version: "1",
-		Ready:   func(context.Context) error { return nil },
+		Control: &control.Service{}, Gate: openGate(t), Now: time.Now, Version: "1",
+		Ready:   func(context.Context) []wire.Check { return nil },
 		Queues:  func(context.Context) ([]wire.Queue, error) { return nil, nil },
 		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
 	})
@@ -72,7 +87,8 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	want := `PUT /v1/jobs/{job}, GET /v1/jobs/{job}, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, GET /v1/runs/{run},
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/dead-letters, POST /v1/dead-letters/redrive,
-		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /healthz, GET /readyz`
+		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /healthz, GET /readyz,
+		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}`
 	docs, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

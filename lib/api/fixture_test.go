@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 
 	"gocloud.dev/blob/memblob"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -34,6 +36,29 @@ type server struct {
 	handler http.Handler
 	node    *node.Node
 	store   *brittle
+	tokens  *access.Tokens
+	tenants map[string]string // a token of each
+}
+
+// of is headers with which a request is one of another tenant than default.
+func (s *server) of(tenant string) []string {
+	s.t.Helper()
+	if s.tenants[tenant] == "" {
+		s.tenants[tenant] = s.token(tenant, access.Admin)
+	}
+	return bearing(s.tenants[tenant])
+}
+
+func bearing(token string) []string { return []string{"Authorization", "Bearer " + token} }
+
+// token makes one, and gives its text.
+func (s *server) token(tenant string, scopes ...access.Scope) string {
+	s.t.Helper()
+	text, _, err := s.tokens.Create(s.t.Context(), tenant, access.Request{Name: "test", Scopes: scopes})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
 }
 
 // brittle is a store whose writes fail while it is told so.
@@ -79,7 +104,7 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	s := &server{t: t, store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
+	s := &server{t: t, tenants: map[string]string{}, store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
 	s.node, err = node.New(t.Context(), node.Config{
 		Store:   s.store,
 		Queues:  map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity})},
@@ -90,14 +115,17 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.tokens, err = access.New(access.Config{Store: s.store, Now: time.Now, Random: crand.Reader, NewID: rand.Uint64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := access.NewGate(access.GateConfig{Tokens: s.tokens, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := api.Config{
-		Control: s.node.Control, Now: time.Now, Version: "test", Ready: s.node.Ready,
-		Tenant: func(r *http.Request) string {
-			if tenant := r.Header.Get("Test-Tenant"); tenant != "" {
-				return tenant
-			}
-			return "default"
-		},
+		Control: s.node.Control, Gate: gate, Now: time.Now, Version: "test",
+		Ready: func(context.Context) []wire.Check { return []wire.Check{{Name: "store", State: wire.CheckOK, Detail: "answers"}} },
 		Queues: func(context.Context) ([]wire.Queue, error) {
 			return []wire.Queue{{Name: "default", Priorities: map[string]wire.Depth{"high": {}}}}, nil
 		},

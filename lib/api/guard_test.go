@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,18 +137,20 @@ func TestTroubleOfTheStoreIsToldApart(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
-	var wrong error
-	s := start(t, 0, func(cfg *api.Config) { cfg.Ready = func(context.Context) error { return wrong } })
+	checks := []wire.Check{{Name: "store", State: wire.CheckOK, Detail: "answers"}, {Name: "disk", State: wire.CheckAttention, Detail: "nearly full"}}
+	s := start(t, 0, func(cfg *api.Config) { cfg.Ready = func(context.Context) []wire.Check { return checks } })
 	if h := into[wire.Health](s.send("GET", "/healthz", "").is(200)); h.Status != "ok" || h.Version != "test" {
 		t.Errorf("health %+v", h)
 	}
-	s.send("GET", "/readyz", "").is(200)
-	wrong = errors.New("no tick has succeeded for 1m0s")
+	if got := into[wire.Readiness](s.send("GET", "/readyz", "").is(200)); got.Status != "ok" || !slices.Equal(got.Checks, checks) {
+		t.Errorf("readiness %+v, want all checks", got)
+	}
+	checks = append(checks, wire.Check{Name: "ticks", State: wire.CheckFailing, Detail: "none has succeeded for 1m0s"})
 	s.send("GET", "/healthz", "").is(200)
 	r := s.send("GET", "/readyz", "")
 	r.refused(503, "not_ready")
-	if !strings.Contains(string(r.body), "no tick has succeeded") {
-		t.Errorf("%s does not say why", r.body)
+	if p := into[wire.Problem](r); p.Detail != "Not ready. ticks: none has succeeded for 1m0s" || !slices.Equal(p.Checks, checks) {
+		t.Errorf("not ready: %+v, want what fails in the detail, and all checks", p)
 	}
 	if q := into[wire.QueueList](s.send("GET", "/v1/queues", "").is(200)).Items; len(q) != 1 || q[0].Name != "default" {
 		t.Errorf("queues %+v", q)

@@ -172,13 +172,13 @@ func TestManyJobsAtOnceEachWithItsVerdict(t *testing.T) {
 
 func TestP12_tenants_see_nothing_of_each_other(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
-		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "echo", "fail", 1), "Test-Tenant", "ann").is(201)
-		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`, "Test-Tenant", "ann", "Idempotency-Key", "k").is(202)).ID
+		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "echo", "fail", 1), s.of("ann")...).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`, append(s.of("ann"), "Idempotency-Key", "k")...).is(202)).ID
 		settle()
-		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", "Test-Tenant", "ann").is(200)).Items; len(letters) != 1 {
+		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", s.of("ann")...).is(200)).Items; len(letters) != 1 {
 			t.Fatalf("%d dead letters of ann, want 1", len(letters))
 		}
-		bob := []string{"Test-Tenant", "bob"}
+		bob := s.of("bob")
 		s.send("GET", "/v1/jobs/a", "", bob...).refused(404, "job_not_found")
 		s.send("DELETE", "/v1/jobs/a", "", bob...).refused(404, "job_not_found")
 		s.send("POST", "/v1/jobs/a/pause", `{}`, bob...).refused(404, "job_not_found")
@@ -198,7 +198,7 @@ func TestP12_tenants_see_nothing_of_each_other(t *testing.T) {
 		}
 		// The same name and key are another job and another run.
 		s.send("PUT", "/v1/jobs/a", echo, bob...).is(201)
-		other := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`, "Test-Tenant", "bob", "Idempotency-Key", "k").is(202)).ID
+		other := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`, append(bob, "Idempotency-Key", "k")...).is(202)).ID
 		if other == id {
 			t.Error("two tenants share a run")
 		}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -30,6 +31,10 @@ const (
 	codeOutcomeUnknown   control.Code = "outcome_unknown"
 	codeNotReady         control.Code = "not_ready"
 	codeLogExpired       control.Code = "log_expired"
+	codeUnauthenticated  control.Code = "unauthenticated"
+	codeForbidden        control.Code = "forbidden"
+	codeRateLimited      control.Code = "rate_limited"
+	codeTokenNotFound    control.Code = "token_not_found"
 	codeInternal         control.Code = "internal"
 )
 
@@ -47,6 +52,10 @@ var statusOf = map[control.Code]int{
 	codeOutcomeUnknown:      http.StatusServiceUnavailable,
 	codeNotReady:            http.StatusServiceUnavailable,
 	codeLogExpired:          http.StatusGone,
+	codeUnauthenticated:     http.StatusUnauthorized,
+	codeForbidden:           http.StatusForbidden,
+	codeRateLimited:         http.StatusTooManyRequests,
+	codeTokenNotFound:       http.StatusNotFound,
 	codeInternal:            http.StatusInternalServerError,
 	control.CodeJobNotFound: http.StatusNotFound,
 	control.CodeRunNotFound: http.StatusNotFound,
@@ -66,6 +75,7 @@ var statusOf = map[control.Code]int{
 type problem struct {
 	wire.Problem
 	retryAfter time.Duration
+	challenge  string // WWW-Authenticate
 }
 
 func newProblem(code control.Code, detail string) *problem {
@@ -89,6 +99,9 @@ func (p *problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
+	}
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
 	}
 	return h
 }
@@ -115,6 +128,8 @@ const (
 func (a *api) problemOf(ctx context.Context, err error) *problem {
 	var ready *problem
 	var refusal *control.Refusal
+	var stranger *access.Unauthenticated
+	var limited *access.Limited
 	switch {
 	case errors.As(err, &ready):
 		return ready
@@ -125,6 +140,14 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 			p.retryAfter = time.Second
 		}
 		return p
+	case errors.As(err, &stranger):
+		return unauthenticated(stranger.Message, stranger.Given)
+	case errors.As(err, &limited):
+		p := newProblem(codeRateLimited, limited.Message)
+		p.retryAfter = limited.RetryAfter
+		return p
+	case errors.Is(err, access.ErrNoSuchToken):
+		return newProblem(codeTokenNotFound, "There is no such token.")
 	case errors.Is(err, store.ErrBadCursor):
 		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}})
 	case errors.Is(err, store.ErrThrottled):

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
@@ -22,9 +23,9 @@ type cronPreview struct {
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
 		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
-	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read,
+	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read, host: true,
 		summary: "List the pools of workers and what waits for them"}, a.listQueues)
-	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read,
+	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read, host: true,
 		summary: "List the workers of this process"}, a.listWorkers)
 	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
@@ -87,9 +88,18 @@ func (a *api) health(context.Context, *struct{}, input[noBody]) (*answer[wire.He
 	return &answer[wire.Health]{wire.Health{Status: "ok", Version: a.Version}}, nil
 }
 
-func (a *api) ready(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.Health], error) {
-	if err := a.Ready(ctx); err != nil {
-		return nil, newProblem(codeNotReady, "Not ready: "+err.Error())
+func (a *api) ready(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.Readiness], error) {
+	checks := append([]wire.Check{}, a.Ready(ctx)...)
+	var failing []string
+	for _, c := range checks {
+		if c.State == wire.CheckFailing {
+			failing = append(failing, c.Name+": "+c.Detail)
+		}
 	}
-	return &answer[wire.Health]{wire.Health{Status: "ok", Version: a.Version}}, nil
+	if len(failing) > 0 {
+		p := newProblem(codeNotReady, "Not ready. "+strings.Join(failing, "; "))
+		p.Checks = checks
+		return nil, p
+	}
+	return &answer[wire.Readiness]{wire.Readiness{Status: "ok", Version: a.Version, Checks: checks}}, nil
 }

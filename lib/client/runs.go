@@ -166,8 +166,8 @@ func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
 }
 
 // Ready tells whether the server can do its work, nil where it can, and its version. It is asked once.
-func (c *Client) Ready(ctx context.Context) (wire.Health, error) {
-	var health wire.Health
+func (c *Client) Ready(ctx context.Context) (wire.Readiness, error) {
+	var health wire.Readiness
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, &health)
 	return health, err
 }

@@ -40,11 +40,32 @@ type WorkerList struct {
 	Items []Worker `json:"items"`
 }
 
-// Health says that the process answers, or that it can do its work.
+// Health says that the process answers.
 type Health struct {
 	Status  string `json:"status" enum:"ok"`
 	Version string `json:"version,omitempty"`
 }
+
+// Readiness says that the process can do its work, and how that was found out.
+type Readiness struct {
+	Status  string  `json:"status" enum:"ok"`
+	Version string  `json:"version,omitempty"`
+	Checks  []Check `json:"checks"`
+}
+
+// Check is one thing that the process needs.
+type Check struct {
+	Name   string `json:"name" example:"store"`
+	State  string `json:"state" enum:"ok,attention,failing" doc:"attention: it works, and somebody should look"`
+	Detail string `json:"detail" doc:"what was found, for people"`
+}
+
+// The states of a check.
+const (
+	CheckOK        = "ok"
+	CheckAttention = "attention"
+	CheckFailing   = "failing"
+)
 
 // Problem is an error, after RFC 9457.
 type Problem struct {
@@ -53,6 +74,7 @@ type Problem struct {
 	Code   string       `json:"code" doc:"stable; docs/api.md lists them"`
 	Detail string       `json:"detail" doc:"what happened and what would help, for people"`
 	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong"`
+	Checks []Check      `json:"checks,omitempty" doc:"of /readyz: all that was checked"`
 }
 
 // FieldError is one wrong field of a request.

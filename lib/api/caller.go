@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+)
+
+type callerKey struct{}
+
+// callerOf is who makes the request, as admit found.
+func callerOf(ctx context.Context) access.Caller {
+	c, _ := ctx.Value(callerKey{}).(access.Caller)
+	return c
+}
+
+// open tells the paths that ask nobody who they are: those that a load balancer looks at.
+func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// admit finds out who calls, before anything else is said: who gives no token learns of no path whether it is there.
+func (a *api) admit(r *http.Request) (*http.Request, *problem) {
+	if open(r.URL.Path) {
+		return r, nil
+	}
+	text, refused := bearer(r)
+	if refused != nil {
+		return r, refused
+	}
+	caller, err := a.Gate.Admit(r.Context(), text, a.from(r))
+	if err != nil {
+		return r, a.problemOf(r.Context(), err)
+	}
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), nil
+}
+
+// bearer is the token that a request brings, "" for none.
+func bearer(r *http.Request) (string, *problem) {
+	given := r.Header.Values("Authorization")
+	if len(given) == 0 {
+		return "", nil
+	}
+	scheme, text, found := strings.Cut(given[0], " ")
+	text = strings.TrimSpace(text)
+	if len(given) > 1 || !found || text == "" || !strings.EqualFold(scheme, "Bearer") {
+		return "", unauthenticated("The Authorization header must be one, of the form Bearer bel_…", false)
+	}
+	return text, nil
+}
+
+// from is the address of the caller, the zero Addr where it is not known. What a proxy says of it counts only where there is
+// one: else callers could say of themselves that they are somebody else. Of several addresses the last is the one that the
+// proxy saw; those before it are what the caller claims.
+func (a *api) from(r *http.Request) netip.Addr {
+	if forwarded := r.Header.Values("X-Forwarded-For"); a.BehindProxy && len(forwarded) > 0 {
+		last := forwarded[len(forwarded)-1]
+		last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+		if seen, err := netip.ParseAddr(last); err == nil {
+			return seen
+		}
+		if seen, err := netip.ParseAddrPort(last); err == nil {
+			return seen.Addr()
+		}
+	}
+	seen, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return seen.Addr()
+}
+
+// gate lets an operation begin: its caller may do it, and there is room for it. leave gives the room back.
+func (a *api) gate(ctx context.Context, scope access.Scope, host, waits bool) (leave func(), refused *problem) {
+	if scope == access.Open {
+		return func() {}, nil
+	}
+	caller := callerOf(ctx)
+	switch {
+	case !caller.May(scope):
+		return nil, forbidden(scope, fmt.Sprintf("The token %s has the scope %s, and this asks for %s.", named(caller), scopesOf(caller), scope))
+	case host && !caller.Host:
+		return nil, forbidden(scope, fmt.Sprintf("This concerns the server as a whole and asks for a token of the tenant %s; %s is one of %s.",
+			a.Gate.Tenant, named(caller), caller.Tenant))
+	}
+	leave, err := a.Gate.Enter(caller, waits)
+	if err != nil {
+		return nil, a.problemOf(ctx, err)
+	}
+	return leave, nil
+}
+
+func named(c access.Caller) string {
+	if c.Name == "" {
+		return c.Token
+	}
+	return c.Token + " (" + shown(c.Name) + ")"
+}
+
+func scopesOf(c access.Caller) string {
+	names := make([]string, len(c.Scopes))
+	for i, s := range c.Scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, " and ")
+}
+
+// gated is gate in front of an operation.
+func (a *api) gated(op operation) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		leave, refused := a.gate(ctx.Context(), op.scope, op.host, op.waits)
+		if refused != nil {
+			_, w := humago.Unwrap(ctx)
+			refused.write(w)
+			return
+		}
+		defer leave()
+		next(ctx)
+	}
+}
+
+// reading is gate in front of what is no operation of the document.
+func (a *api) reading(host bool, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, refused := a.gate(r.Context(), access.Read, host, false)
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		defer leave()
+		handler.ServeHTTP(w, r)
+	})
+}
+
+func unauthenticated(detail string, given bool) *problem {
+	p := newProblem(codeUnauthenticated, detail)
+	p.challenge = `Bearer realm="belfry"`
+	if given {
+		p.challenge += `, error="invalid_token"`
+	}
+	return p
+}
+
+func forbidden(scope access.Scope, detail string) *problem {
+	p := newProblem(codeForbidden, detail)
+	p.challenge = fmt.Sprintf(`Bearer realm="belfry", error="insufficient_scope", scope="%s"`, scope)
+	return p
+}
