@@ -125,7 +125,7 @@ so that a token gets into no history of a shell. The rest of the file stays as i
   belfry config set serve.data /var/lib/belfry
   belfry config set serve.host belfry.example.org belfry.internal`,
 		Args:        cobra.MinimumNArgs(2),
-		Annotations: map[string]string{anyConfig: "yes", makesProfiles: "yes"},
+		Annotations: map[string]string{makesProfiles: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			values := args[1:]
 			if slices.Equal(values, []string{"-"}) {
@@ -146,7 +146,7 @@ func (c *cli) configUnset() *cobra.Command {
 		Short:       "Take something out of config.toml",
 		Example:     "  belfry config unset timezone\n  belfry config unset serve.listen",
 		Args:        cobra.ExactArgs(1),
-		Annotations: map[string]string{anyConfig: "yes", makesProfiles: "yes"},
+		Annotations: map[string]string{makesProfiles: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.change(cmd, args[0], nil)
 		},
@@ -167,11 +167,7 @@ func (c *cli) change(cmd *cobra.Command, name string, values []string) error {
 			return exiting(exitUsage, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	f, err := readConfig(configPath())
-	if err != nil {
-		return err
-	}
-	after, err := f.with(e.table, e.key, values, as)
+	after, err := c.config.file.with(e.table, e.key, values, as)
 	if err != nil {
 		return err
 	}
@@ -219,12 +215,9 @@ func (c *cli) configUse() *cobra.Command {
 		Short:       "Make a profile the one in force",
 		Example:     "  belfry config use-profile prod",
 		Args:        cobra.ExactArgs(1),
-		Annotations: map[string]string{anyConfig: "yes", makesProfiles: "yes"},
+		Annotations: map[string]string{makesProfiles: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := readConfig(configPath())
-			if err != nil {
-				return err
-			}
+			f := &c.config.file
 			if all := f.profiles(); !slices.Contains(all, args[0]) {
 				there := "it has none; belfry config set makes one"
 				if len(all) > 0 {

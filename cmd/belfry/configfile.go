@@ -73,13 +73,13 @@ func readConfig(path string) (configFile, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, usageError{fmt.Errorf("configuration: %w", err)}
+		return f, exiting(exitUsage, fmt.Errorf("configuration: %w", err))
 	}
 	if info, err := os.Stat(path); err == nil {
 		f.mode = info.Mode()
 	}
 	if err := f.parse(text); err != nil {
-		return f, usageError{err}
+		return f, exiting(exitUsage, err)
 	}
 	return f, nil
 }
@@ -87,13 +87,12 @@ func readConfig(path string) (configFile, error) {
 // parse takes the text apart, with the line of everything that it sets.
 func (f *configFile) parse(text []byte) error {
 	f.text, f.tables, f.entries = text, map[string]int{}, nil
-	var all map[string]any // finds what is given twice, which the walk below does not
+	var all map[string]any
 	var wrong *toml.DecodeError
-	if err := toml.Unmarshal(text, &all); errors.As(err, &wrong) {
+	whole := toml.Unmarshal(text, &all)
+	if errors.As(whole, &wrong) {
 		line, _ := wrong.Position()
 		return fmt.Errorf("%s:%d: %s", f.path, line, strings.TrimPrefix(wrong.Error(), "toml: "))
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	var p unstable.Parser
 	p.Reset(text)
@@ -103,6 +102,9 @@ func (f *configFile) parse(text []byte) error {
 		switch node.Kind {
 		case unstable.Table:
 			name, line := dotted(&p, node)
+			if _, twice := f.tables[name]; twice {
+				return fmt.Errorf("%s:%d: [%s]: given twice", f.path, line, name)
+			}
 			table = name
 			f.tables[table] = line
 		case unstable.KeyValue:
@@ -113,6 +115,9 @@ func (f *configFile) parse(text []byte) error {
 			name, line := dotted(&p, node)
 			return fmt.Errorf("%s:%d: [[%s]]: want a table in single brackets", f.path, line, name)
 		}
+	}
+	if whole != nil {
+		return fmt.Errorf("%s: %w", f.path, whole)
 	}
 	return p.Error()
 }
@@ -141,6 +146,9 @@ func (f *configFile) walk(p *unstable.Parser, table string, node *unstable.Node)
 			}
 			e.values = append(e.values, string(it.Node().Data))
 		}
+	}
+	if f.find(e.table, e.key) != nil {
+		return fmt.Errorf("%s:%d: %s: given twice", f.path, line, full)
 	}
 	f.entries = append(f.entries, e)
 	return nil
@@ -180,12 +188,7 @@ func (f *configFile) profiles() []string {
 			names[name] = true
 		}
 	}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(names))
 }
 
 // tableNames are those of tables, in order.
@@ -193,37 +196,47 @@ func (f *configFile) tableNames() []string { return slices.Sorted(maps.Keys(f.ta
 
 // with gives the file with one line changed, added, or, where values is nil, taken out. All else stays as it was written.
 func (f *configFile) with(table, key string, values []string, as form) (configFile, error) {
-	lines := strings.SplitAfter(string(f.text), "\n")
-	if last := len(lines) - 1; lines[last] == "" {
-		lines = lines[:last]
-	} else {
-		lines[last] += "\n"
+	before, written := f.find(table, key), fmt.Sprintf("%s = %s\n", key, literal(values, as))
+	if values == nil {
+		written = ""
 	}
-	written := fmt.Sprintf("%s = %s\n", key, literal(values, as))
-	at, there := f.tables[table]
-	before := f.find(table, key)
-	switch {
-	case before != nil && values == nil:
-		lines = slices.Delete(lines, before.line-1, before.line)
-	case before != nil:
-		lines[before.line-1] = written
-	case values == nil:
+	if before == nil && values == nil {
 		return *f, nil
-	case table == "":
-		lines = slices.Insert(lines, 0, written)
-	case there:
-		lines = slices.Insert(lines, at, written)
-	default:
-		if len(lines) > 0 {
-			lines = append(lines, "\n")
+	}
+	// The line below the table's last one is not where it seems to be when that one goes on over many lines; the one below its
+	// heading always is.
+	for _, at := range f.places(table, before) {
+		lines := strings.SplitAfter(strings.TrimSuffix(string(f.text), "\n")+"\n", "\n")
+		switch _, there := f.tables[table]; {
+		case before != nil:
+			lines[at] = written
+		case table != "" && !there:
+			lines = append(lines, "\n["+table+"]\n", written)
+		default:
+			lines = slices.Insert(lines, at, written)
 		}
-		lines = append(lines, "["+table+"]\n", written)
+		after := configFile{path: f.path, mode: f.mode}
+		text := strings.TrimLeft(strings.Join(lines, ""), "\n")
+		if err := after.parse([]byte(text)); err == nil && f.differsIn(after, table, key, values) {
+			return after, nil
+		}
 	}
-	after := configFile{path: f.path, mode: f.mode}
-	if err := after.parse([]byte(strings.Join(lines, ""))); err != nil || !f.differsIn(after, table, key, values) {
-		return *f, fmt.Errorf("%s is written in a way that %s cannot be changed in by a command; edit the file", f.path, entry{table: table, key: key}.name())
+	return *f, fmt.Errorf("%s is written in a way that %s cannot be changed in by a command; edit the file", f.path, entry{table: table, key: key}.name())
+}
+
+// places are the lines, counted from 0, that an entry may be written at.
+func (f *configFile) places(table string, before *entry) []int {
+	if before != nil {
+		return []int{before.line - 1}
 	}
-	return after, nil
+	heading := f.tables[table] // counted from 1: the line below it
+	last := heading
+	for _, e := range f.entries {
+		if e.table == table {
+			last = max(last, e.line)
+		}
+	}
+	return []int{last, heading}
 }
 
 // differsIn tells whether after sets what f sets, apart from the one thing that was to change.
