@@ -7,6 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -110,21 +112,22 @@ func TestFlagsGoBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 
 func TestWhatIsWrongInTheFileIsNamedWithItsLine(t *testing.T) {
 	for text, says := range map[string]string{
-		"x = 1":                           ":1: x: no such setting; want profile =",
-		"\n[profiles.a]\nadress='x'":      ":3: profiles.a.adress: no such setting; a profile has address, token, token_file, ca_file, output, color, timezone",
-		"[profiles.a]\noutput='xml'":      ":2: profiles.a.output: --output \"xml\": want table, json or yaml",
-		"[profiles.a]\naddress=''":        "want a text that is not empty",
-		"[profiles.a]\naddress=['x']":     ":2: profiles.a.address: want a text",
-		"[profiles.'a b']\ncolor='x'":     "want a name of letters, digits, - and _",
-		"[servr]\n":                       ":1: [servr]: no such table; want [profiles.NAME], [dev], [serve], [worker]",
-		"[serve]\nlistn='x'":              ":2: serve.listn: no such setting; serve has allow_exec,",
-		"[serve]\nlog-level='x'":          ":2: serve.log-level: no such setting",
-		"[serve]\nconcurrency='many'":     ":2: serve.concurrency: ",
-		"[serve]\nlisten=['x']":           ":2: serve.listen: got a list, want one value",
-		"[serve]\nhost=[1]":               ":2: serve.host: want texts",
-		"[[serve]]\n":                     ":1: [[serve]]: want a table in single brackets",
-		"a = ":                            ":1: ",
-		"[serve]\nlisten='x'\nlisten='y'": ":3: ",
+		"x = 1":                                           ":1: x: no such setting; want profile =",
+		"\n[profiles.a]\nadress='x'":                      ":3: profiles.a.adress: no such setting; a profile has address, token, token_file, ca_file, output, color, timezone",
+		"[profiles.a]\noutput='xml'":                      ":2: profiles.a.output: --output \"xml\": want table, json or yaml",
+		"[profiles.a]\naddress=''":                        "want a text that is not empty",
+		"[profiles.a]\naddress=['x']":                     ":2: profiles.a.address: want a text",
+		"[profiles.'a b']\ncolor='x'":                     "want a name of letters, digits, - and _",
+		"[servr]\n":                                       ":1: [servr]: no such table; want [profiles.NAME], [dev], [serve], [worker]",
+		"[serve]\nlistn='x'":                              ":2: serve.listn: no such setting; serve has allow_exec,",
+		"[serve]\nlog-level='x'":                          ":2: serve.log-level: no such setting",
+		"[serve]\nconcurrency='many'":                     ":2: serve.concurrency: ",
+		"[serve]\nlisten=['x']":                           ":2: serve.listen: got a list, want one value",
+		"[serve]\nhost=[1]":                               ":2: serve.host: want texts",
+		"[[serve]]\n":                                     ":1: [[serve]]: want a table in single brackets",
+		"a = ":                                            ":1: ",
+		"[serve]\nlisten='x'\nlisten='y'":                 ":3: serve.listen: given twice",
+		"[serve]\n[dev]\n[serve]\n":                       ":3: [serve]: given twice",
 		"profile = 'gone'\n[profiles.here]\ncolor='auto'": `profile "gone" (file `,
 		"[profiles.default]\ntoken='x'\ntoken_file='y'":   "want one of them",
 	} {
@@ -254,6 +257,7 @@ func TestCredentials(t *testing.T) {
 		w.WriteHeader(status)
 		w.Write([]byte(`{"items": []}`))
 	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(io.Discard, nil), slog.LevelInfo)
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	defer server.Close()
