@@ -19,6 +19,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -71,13 +72,8 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 			err = errors.Join(err, p.close())
 		}
 	}()
-	data, err := filepath.Abs(s.data)
-	if err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
-	}
-	folder := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(data, "blobs"))}
-	if p.blobs, err = bloblocal.Open(ctx, folder.String()); err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
+	if p.blobs, err = openBlobs(ctx, s.data); err != nil {
+		return nil, err
 	}
 	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
 		UserAgent: "Belfry/" + thisBuild().Version})
@@ -112,7 +108,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup,
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err
@@ -170,7 +166,31 @@ func (p *process) workers(ctx context.Context) ([]wire.Worker, error) {
 
 func storeFolder(data string) string { return filepath.Join(data, "store") }
 
+func blobFolder(data string) string { return filepath.Join(data, "blobs") }
+
+// backup writes a backup of the running server.
+func (p *process) backup(ctx context.Context, out io.Writer) error {
+	_, _, err := backup.Write(ctx, out, backup.Source{Store: p.store, Blobs: p.blobs, Now: time.Now, Version: thisBuild().Version}, nil)
+	return err
+}
+
+func openBlobs(ctx context.Context, data string) (*blob.Bucket, error) {
+	path, err := filepath.Abs(blobFolder(data))
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", data, err)
+	}
+	where := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	opened, err := bloblocal.Open(ctx, where.String())
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", data, err)
+	}
+	return opened, nil
+}
+
 func openStore(data string, log *slog.Logger, now func() time.Time) (*pebble.Store, error) {
+	if _, err := os.Stat(filepath.Join(data, unfinished)); err == nil {
+		return nil, fmt.Errorf("data folder %s holds a restore that was cut short: remove it, and restore again", data)
+	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
