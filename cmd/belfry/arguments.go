@@ -16,6 +16,7 @@ var arguments = map[string]string{
 	"NAME...":   "NAME, one or more jobs' names as \"belfry job list\" shows them",
 	"[NAME]":    "no more than NAME, a job's name",
 	"FILE":      "FILE, or - for standard input",
+	"TOKEN...":  "TOKEN, one or more tokens' IDs as \"belfry token list\" shows them",
 	"[KEY]":     "no more than one KEY",
 	"SETTING":   "SETTING, as \"belfry config show\" lists them",
 	"VALUE...":  "SETTING and VALUE, or - to read VALUE from standard input",

@@ -95,9 +95,10 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		},
 	}
 	c.flags(root.PersistentFlags())
-	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.configCommand(), c.store(), c.doctor(),
-		c.completion(), c.version())
+	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.configCommand(), c.tokenCommand(), c.store(), c.backup(), c.restore(), c.doctor(),
+		c.completion(), c.man(), c.version())
 	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
+	root.InitDefaultHelpCmd()
 	group(root)
 	c.complete(root)
 	return root
@@ -124,7 +125,13 @@ func group(cmd *cobra.Command) {
 	if !cmd.HasSubCommands() {
 		cmd.Args = wanting(cmd.Args)
 	}
+	if cmd.Name() == "help" && cmd.HasParent() { // cobra's own
+		cmd.Short, cmd.Example = "Help for a command", "  belfry help job apply"
+	}
 	if cmd.HasSubCommands() {
+		if cmd.Example == "" {
+			cmd.Example = firstExamples(cmd)
+		}
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return misused("there is no command %q; want one of %s", cmd.CommandPath()+" "+args[0], subcommands(cmd))
@@ -135,6 +142,17 @@ func group(cmd *cobra.Command) {
 			return misused("want a command after %q: one of %s", cmd.CommandPath(), subcommands(cmd))
 		}
 	}
+}
+
+// firstExamples shows one example of each command that another holds.
+func firstExamples(cmd *cobra.Command) string {
+	var lines []string
+	for _, sub := range cmd.Commands() {
+		if first, _, _ := strings.Cut(sub.Example, "\n"); first != "" && sub.IsAvailableCommand() {
+			lines = append(lines, first)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func subcommands(cmd *cobra.Command) string {

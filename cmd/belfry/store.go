@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -122,7 +123,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 // records are the structs of all that is stored, by what partitions begin with up to a "#".
 func records() map[string]any {
 	all := map[string]any{}
-	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records()} {
+	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records(), access.Records()} {
 		maps.Copy(all, of)
 	}
 	return all

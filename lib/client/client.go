@@ -162,7 +162,7 @@ func (c *Client) again(r call, err error) (time.Duration, bool) {
 		return 0, r.repeatable
 	}
 	switch {
-	case refused.Code == "busy" || refused.Code == "throttled":
+	case refused.Code == "busy" || refused.Code == "throttled" || refused.Code == "rate_limited":
 		return refused.RetryAfter, true // nothing was done
 	case refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout:
 		return refused.RetryAfter, r.repeatable && refused.Code != "not_ready"
