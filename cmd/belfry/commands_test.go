@@ -71,7 +71,7 @@ func TestJobsAndRunsFromTheCommandLine(t *testing.T) {
 	}
 	call(0, `{"jobs": [{"name": "a", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}, {"name": "b", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}]}`, "job", "apply", "-f", "-")
 	got := call(1, `[{"name": "c", "target": {"http": {"url": "http://127.0.0.1:9/x"}}}, {"name": "d", "tarjet": {}}]`, "job", "apply", "-f", "-")
-	if !strings.Contains(got.out, "c  ") || !strings.Contains(got.errors, "d: ") || !strings.Contains(got.errors, "tarjet") {
+	if !strings.Contains(got.out, "c  ") || !strings.Contains(got.errors, "d (standard input, line 1): ") || !strings.Contains(got.errors, "tarjet") {
 		t.Errorf("a file with a wrong job: stdout %q, stderr %q", got.out, got.errors)
 	}
 	call(1, `{"target": {"http": {"url": "http://127.0.0.1:9/x"}}}`, "job", "apply", "-f", "-")
@@ -108,23 +108,24 @@ func TestFilesOfJobs(t *testing.T) {
 	call := to(t, dev(t, "--data", t.TempDir()))
 	const target = `"target": {"http": {"url": "https://example.org/"}}`
 	for _, c := range []struct{ text, says string }{
-		{`"x"`, `got text, want a job as an object, an array of jobs, or {"jobs": [...]}`},
+		{`"x"`, `standard input, line 1: got text, want a job as an object, an array of jobs, or {"jobs": [...]}`},
 		{`null`, "got null, want a job"},
 		{`5`, "got a number, want a job"},
-		{``, "want JSON"},
-		{`{` + target + `} {}`, "want JSON"},
+		{``, "there is no job in standard input"},
+		{"# later\n---\n", "there is no job in standard input"},
 		{`{"jobs": 5}`, "jobs: got a number, want an array of jobs"},
 		{`{"jobs": null}`, "jobs: got null, want an array of jobs"},
 		{`{"jobs": [{` + target + `}], ` + target + `}`, `want nothing beside "jobs"`},
-		{`[1]`, "job 1: got a number, want an object"},
-		{`{"name": 1, ` + target + `}`, "job 1: name: got a number, want text"},
-		{`{"name": "a", "name": "b", ` + target + `}`, "job 1: name: given twice"},
-		{`{"name": "a", ` + target + `, ` + target + `}`, "job 1: target: given twice"},
-		{`{` + target + `, ` + target + `}`, "n: The request does not have the form that /openapi.json describes.\n  target: given twice"},
+		{"[\n1]", "standard input, line 2: got a number, want an object"},
+		{"{" + target + "}\n{\"name\": 1, " + target + `}`, "standard input, document 2, line 2: name: got a number, want text"},
+		{`{"name": "a", "name": "b", ` + target + `}`, "line 1: name: given twice; first in line 1"},
+		{"target: {}\npayload: {a: 1,\n  a: 2}\n", "standard input, line 3: a: given twice; first in line 2"},
+		{"a: 1\n b: 2\n", "standard input, line 2: want YAML"},
+		{"retry:\n  max_attemps: 3\n" + `"target": {"http": {"url": "https://example.org/"}}`, "n (standard input, line 1): The request does not have the form that /openapi.json describes.\n  line 2: retry.max_attemps: unknown field"},
 		{`{"Name": "a", ` + target + `}`, "Name: unknown field"},
 	} {
 		got := call(1, c.text, "job", "apply", "n", "-f", "-")
-		if !strings.Contains(got.errors, c.says) || strings.Contains(got.errors, "Go ") || got.out != "" {
+		if !strings.Contains(got.errors, c.says) || strings.Contains(got.errors, "Go ") || strings.Count(got.out, "\n") > 1 {
 			t.Errorf("%s: %q, stdout %q; want %q", c.text, got.errors, got.out, c.says)
 		}
 	}

@@ -1,19 +1,56 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// document is a job of a file: its name, and its JSON as it stands there, so that the server sees and names every field.
+// document is a job of a file: its name, and what stands there of it, so that the server sees and names every field.
 type document struct {
-	name string
-	text json.RawMessage
+	name  string // "" where none is given
+	file  string
+	count int             // which document of the file it is, from 1; 0 where the file has one
+	job   *manifest.Value // without its name
+}
+
+// place says where it stands.
+func (d document) place() string { return place(d.file, d.count, d.job.Line) }
+
+func place(file string, count, line int) string {
+	if file == "-" {
+		file = "standard input"
+	}
+	if count > 0 {
+		file += fmt.Sprintf(", document %d", count)
+	}
+	return fmt.Sprintf("%s, line %d", file, line)
+}
+
+// text is the job as the batch takes it.
+func (d document) text() json.RawMessage {
+	return d.job.With("name", &manifest.Value{Kind: manifest.Text, Scalar: d.name}).JSON()
+}
+
+// explain says of a refusal in which line of the file each field stands.
+func (d document) explain(p wire.Problem) string {
+	text := fmt.Sprintf("%s (%s): %s", d.name, d.place(), p.Detail)
+	for _, e := range p.Errors {
+		text += fmt.Sprintf("\n  line %d: %s", d.job.LineOf(e.Field), e.Message)
+		if e.Field != "" {
+			text = strings.TrimSuffix(text, e.Message) + e.Field + ": " + e.Message
+		}
+	}
+	return text
 }
 
 // maxFile bounds what is read of a file of jobs.
@@ -39,121 +76,132 @@ func (c *cli) readFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// documents takes a file apart: one job, an array of them, or an object with such an array.
-func documents(text []byte) ([]document, error) {
-	var whole json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return nil, fmt.Errorf("want JSON: %w", err)
-	}
-	whole = bytes.TrimSpace(whole)
-	many := []json.RawMessage{whole}
-	switch kind(whole) {
-	case "an array":
-		_ = json.Unmarshal(whole, &many) // valid, and an array
-	case "an object":
-		for _, m := range members(whole) {
-			if m.name != "jobs" {
-				continue
-			}
-			if kind(m.value) != "an array" {
-				return nil, fmt.Errorf("jobs: got %s, want an array of jobs", kind(m.value))
-			}
-			if len(members(whole)) > 1 {
-				return nil, errors.New(`want nothing beside "jobs" in an object that holds many`)
-			}
-			_ = json.Unmarshal(m.value, &many)
+// readDocuments reads the jobs of files and folders, in order. Nothing of them is applied before all could be read.
+func (c *cli) readDocuments(names []string, recursive bool) ([]document, error) {
+	var all []document
+	held := 0
+	for _, name := range names {
+		files, err := filesOf(name, recursive)
+		if err != nil {
+			return nil, err
 		}
-	default:
-		return nil, fmt.Errorf(`got %s, want a job as an object, an array of jobs, or {"jobs": [...]}`, kind(whole))
-	}
-	all := make([]document, len(many))
-	for i, one := range many {
-		var err error
-		if all[i], err = readDocument(bytes.TrimSpace(one)); err != nil {
-			return nil, fmt.Errorf("job %d: %w", i+1, err)
+		for _, file := range files {
+			text, err := c.readFile(file)
+			if err != nil {
+				return nil, err
+			}
+			found, count, err := documents(file, text)
+			if err != nil {
+				return nil, err
+			}
+			all, held = append(all, found...), held+count
 		}
+	}
+	if held == 0 { // as where the command in front of a pipe failed
+		named := slices.Clone(names)
+		if at := slices.Index(named, "-"); at >= 0 {
+			named[at] = "standard input"
+		}
+		return nil, fmt.Errorf("there is no job in %s", strings.Join(named, ", "))
 	}
 	return all, nil
 }
 
-// readDocument finds a job's name, and takes it out: the path names the job, and the rest is for the server to judge.
-func readDocument(text json.RawMessage) (document, error) {
-	if kind(text) != "an object" {
-		return document{}, fmt.Errorf("got %s, want an object", kind(text))
+// filesOf is the file itself, or those of a folder in the order of their names. What begins with a dot is an editor's or a
+// version control's, and left out.
+func filesOf(name string, recursive bool) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
 	}
-	d := document{text: text}
-	all := members(text)
-	at := slices.IndexFunc(all, func(m member) bool { return m.name == "name" })
-	if at < 0 {
-		for _, m := range all {
-			if m.name == "status" && kind(m.value) == "an object" {
-				d.name = nameIn(members(m.value))
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		hidden := path != name && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != name && (hidden || !recursive):
+			return fs.SkipDir
+		case !entry.IsDir() && !hidden && manifest.Is(path):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: there is no file that ends with %s in it", name, strings.Join(manifest.Endings, ", "))
+		if !recursive {
+			err = fmt.Errorf("%w; -R looks into its folders too", err)
+		}
+	}
+	return files, err
+}
+
+// documents takes a file apart: jobs, arrays of them, or objects with such an array, one after the other. count is how many
+// documents it has.
+func documents(file string, text []byte) (all []document, count int, err error) {
+	values, err := manifest.Read(file, text)
+	var wrong *manifest.Error
+	if errors.As(err, &wrong) {
+		return nil, 0, fmt.Errorf("%s: %s", place(file, 0, wrong.Line), wrong.What)
+	}
+	for i, value := range values {
+		d := document{file: file, job: value}
+		if len(values) > 1 {
+			d.count = i + 1
+		}
+		many, err := jobsIn(value)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", d.place(), err)
+		}
+		for _, d.job = range many {
+			if err := d.readName(); err != nil {
+				return nil, 0, fmt.Errorf("%s: %w", d.place(), err)
 			}
-		}
-		return d, nil
-	}
-	if kind(all[at].value) != "text" {
-		return d, fmt.Errorf("name: got %s, want text", kind(all[at].value))
-	}
-	d.name = nameIn(all)
-	rest := map[string]json.RawMessage{}
-	for _, m := range all {
-		if _, twice := rest[m.name]; twice {
-			return d, fmt.Errorf("%s: given twice", short(m.name, 40)) // a map would keep the last, unseen by the server
-		}
-		rest[m.name] = m.value
-	}
-	delete(rest, "name")
-	var err error
-	d.text, err = json.Marshal(rest)
-	return d, err
-}
-
-// nameIn is the text of the member "name", "" where there is none.
-func nameIn(all []member) string {
-	var name string
-	for _, m := range all {
-		if m.name == "name" {
-			_ = json.Unmarshal(m.value, &name) // what is no text is no name
+			all = append(all, d)
 		}
 	}
-	return name
+	return all, len(values), nil
 }
 
-// member is a name and value of an object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members reads a valid object, with names that are given twice.
-func members(object json.RawMessage) []member {
-	in := json.NewDecoder(bytes.NewReader(object))
-	_, _ = in.Token()
-	var all []member
-	for in.More() {
-		token, _ := in.Token()
-		name, _ := token.(string)
-		var value json.RawMessage
-		_ = in.Decode(&value)
-		all = append(all, member{name, bytes.TrimSpace(value)})
+// jobsIn gives the jobs of one document.
+func jobsIn(value *manifest.Value) ([]*manifest.Value, error) {
+	jobs := value.Member("jobs")
+	switch {
+	case value.Kind == manifest.Array:
+		return value.Items, nil
+	case value.Kind != manifest.Object:
+		return nil, fmt.Errorf("got %s, want a job as an object, an array of jobs, or {\"jobs\": [...]}", value.Kind)
+	case jobs == nil:
+		return []*manifest.Value{value}, nil
+	case jobs.Kind != manifest.Array:
+		return nil, fmt.Errorf("jobs: got %s, want an array of jobs", jobs.Kind)
+	case len(value.Members) > 1:
+		return nil, errors.New(`want nothing beside "jobs" in an object that holds many`)
 	}
-	return all
+	return jobs.Items, nil
 }
 
-// kind says for people what valid JSON is.
-func kind(text json.RawMessage) string {
-	switch text[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "text"
-	case 't', 'f':
-		return string(text)
-	case 'n':
-		return "null"
+// readName finds a job's name, in "name" or else in "status", and takes it out: the rest is for the server to judge.
+func (d *document) readName() error {
+	d.name = ""
+	if d.job.Kind != manifest.Object {
+		return fmt.Errorf("got %s, want an object", d.job.Kind)
 	}
-	return "a number"
+	if name := d.job.Member("name"); name != nil {
+		if name.Kind != manifest.Text {
+			return fmt.Errorf("name: got %s, want text", name.Kind)
+		}
+		d.name, d.job = name.Scalar, d.job.Without("name")
+	} else if status := d.job.Member("status"); status != nil {
+		if name := status.Member("name"); name != nil && name.Kind == manifest.Text {
+			d.name = name.Scalar
+		}
+	}
+	return nil
 }

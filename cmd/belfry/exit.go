@@ -18,6 +18,7 @@ const (
 	exitRefused  = 5 // credentials are missing, wrong, expired or not enough
 	exitOutcome  = 6 // the run that was waited for ended, and not as succeeded
 	exitConflict = 7 // what stands does not allow it: it exists already, has ended, was changed meanwhile
+	exitDiffers  = 8 // a dry run found that something would change, and was asked to tell by its exit code
 )
 
 // exit is an error with an exit code of its own.

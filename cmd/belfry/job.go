@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,83 +20,6 @@ func (c *cli) job() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) jobApply() *cobra.Command {
-	var files []string
-	cmd := &cobra.Command{
-		Use:   "apply -f FILE [NAME]",
-		Short: "Create or replace the jobs of a file",
-		Long: `Create or replace the jobs of a file: one job, an array of them, or an object {"jobs": [...]}.
-
-A job is what "belfry job get -o json" shows. Its name is NAME, else its "name", else its "status.name".`,
-		Example: `  belfry job apply -f job.json
-  belfry job get report -o json > report.json && belfry job apply -f report.json
-  echo '{"schedule": {"every": "5s"}, "target": {"exec": {"argv": ["date"]}}}' | belfry job apply hello -f -`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			return c.applyFiles(ctx, server, files, args)
-		}),
-	}
-	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "file with jobs as JSON, - for standard input; may be given more than once")
-	return cmd
-}
-
-func (c *cli) applyFiles(ctx context.Context, server *client.Client, files, args []string) error {
-	if len(files) == 0 {
-		return misused("want -f FILE, or -f - for standard input")
-	}
-	var all []document
-	for _, name := range files {
-		text, err := c.readFile(name)
-		if err != nil {
-			return err
-		}
-		found, err := documents(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, found...)
-	}
-	if len(args) == 1 {
-		if len(all) != 1 {
-			return misused("NAME is for one job, and the files hold %d", len(all))
-		}
-		all[0].name = args[0]
-	}
-	for i, d := range all {
-		if d.name == "" {
-			return fmt.Errorf("job %d of %d has no name; give it a field \"name\", or NAME where it is the only one", i+1, len(all))
-		}
-	}
-	out := newRows(c, []string{"JOB", "RESULT", "NEXT RUN"})
-	failed := 0
-	for _, d := range all {
-		stored, err := server.PutDocument(ctx, d.name, d.text, client.Condition{})
-		var lost *client.Unreachable
-		if errors.As(err, &lost) {
-			return endWith(out, err)
-		}
-		if err != nil {
-			failed++
-			fmt.Fprintf(c.stderr, "belfry: %s: %v\n", d.name, err)
-			continue
-		}
-		if err := out.add(stored.Job, []string{d.name, putResult(stored), nextRun(stored.Job)}); err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		return endWith(out, errSaid)
-	}
-	return endWith(out, nil)
-}
-
-func putResult(s client.Stored) string {
-	if s.Created {
-		return "created"
-	}
-	return "applied"
-}
-
 func nextRun(j wire.Job) string {
 	switch {
 	case j.Paused:
@@ -110,7 +32,7 @@ func nextRun(j wire.Job) string {
 
 func (c *cli) jobList() *cobra.Command {
 	var f client.JobFilter
-	var labels []string
+	var chosen labels
 	var paused, active bool
 	var most int
 	cmd := &cobra.Command{
@@ -119,14 +41,10 @@ func (c *cli) jobList() *cobra.Command {
 		Example: "  belfry job list --prefix report- --label team=billing",
 		Args:    cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
-			f.Labels = map[string]string{}
-			for _, label := range labels {
-				name, value, ok := strings.Cut(label, "=")
-				if !ok {
-					return misused("--label %q: want NAME=VALUE", label)
-				}
-				f.Labels[name] = value
+			if err := chosen.read(); err != nil {
+				return err
 			}
+			f.Labels = chosen.values
 			if paused && active {
 				return misused("--paused and --active exclude each other")
 			}
@@ -139,7 +57,7 @@ func (c *cli) jobList() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "beginning of the names")
-	cmd.Flags().StringArrayVar(&labels, "label", nil, "NAME=VALUE; all that are given must hold")
+	chosen.flag(cmd, "NAME=VALUE; all that are given must hold")
 	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
 	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
 	cmd.Flags().IntVarP(&most, "limit", "n", 0, "how many at most; 0 for all")

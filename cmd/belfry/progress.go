@@ -82,6 +82,13 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
+// clear makes room for what the command prints itself.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+}
+
 // end stops telling, and leaves a terminal as it was. It may be called twice.
 func (p *progress) end() {
 	p.mu.Lock()

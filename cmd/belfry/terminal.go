@@ -61,7 +61,7 @@ var colours = map[string]string{
 	"succeeded": green, "ok": green, "created": green, "ready": green, "active": green,
 	"failed": red, "dead": red, "FAILED": red, "lost": red, "refused": red, "expired": red, "revoked": red, "deleted": red,
 	"unknown": purple,
-	"running": blue, "queued": blue, "changed": blue, "applied": blue,
+	"running": blue, "queued": blue, "changed": blue, "applied": blue, "updated": blue,
 	"retrying": yellow, "attention": yellow, "paused": yellow,
 	"scheduled": faint, "skipped": faint, "cancelled": faint, "unchanged": faint,
 }
