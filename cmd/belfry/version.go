@@ -31,9 +31,10 @@ func thisBuild() build {
 
 func (c *cli) version() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Tell the versions of this binary and of its time zones",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Tell the versions of this binary and of its time zones",
+		Example: "  belfry version",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return show(c, thisBuild(), func(b build) [][2]string {
 				return [][2]string{{"belfry", b.Version}, {"go", b.Go}, {"platform", b.Platform}, {"tzdata", b.TZData}}
