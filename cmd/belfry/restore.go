@@ -203,8 +203,11 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	}
 	rows = append(rows, [2]string{"jobs", jobs})
 	missed := fmt.Sprintf("%d fires of %d jobs since the backup are recorded as skipped", done.Skipped, done.SkippedJobs)
-	if r.missed == missedCatchUp {
+	switch {
+	case r.missed == missedCatchUp:
 		missed = "fires since the backup are left to each job's catch_up, as asked: those that the original ran run once more"
+	case done.Skipped == 0:
+		missed = "no fire lies between the backup and now"
 	}
 	rows = append(rows, [2]string{"missed", missed})
 	switch {
@@ -221,6 +224,8 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	for _, fault := range done.Faults {
 		rows = append(rows, [2]string{"fault", fault})
 	}
-	return append(rows, [2]string{"start", "belfry serve --data " + done.Data},
-		[2]string{"first", "stop the original: two copies that live both fire. Revoke again the tokens that were revoked since the backup"})
+	return append(rows,
+		[2]string{"before", "stop the original: two copies that live both fire, and neither can tell"},
+		[2]string{"start", "belfry serve --data " + done.Data},
+		[2]string{"after", "revoke again the tokens that were revoked since the backup"})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"io"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -61,6 +63,8 @@ func documentText(t *testing.T) []byte {
 		Ready:   func(context.Context) []wire.Check { return nil },
 		Queues:  func(context.Context) ([]wire.Queue, error) { return nil, nil },
 		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
+		Backup:  func(context.Context, io.Writer) error { return nil },
+		Secrets: &secret.Vault{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +91,9 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	want := `PUT /v1/jobs/{job}, GET /v1/jobs/{job}, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, GET /v1/runs/{run},
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/dead-letters, POST /v1/dead-letters/redrive,
-		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /healthz, GET /readyz,
-		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}`
+		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
+		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token},
+		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate`
 	docs, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
