@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	Workers func(context.Context) ([]wire.Worker, error) // of this process
 	Metrics http.Handler                                 // default: no /metrics
 	Backup  func(context.Context, io.Writer) error       // writes one of all tenants; default: no /v1/backup
+	Secrets *secret.Vault                                // default: no /v1/secrets
 
 	// Local refuses requests whose Host is neither a loopback name or address nor one of Hosts: for a server that only this
 	// machine is to reach. Requests of web pages from elsewhere are refused in any case.
@@ -66,6 +68,9 @@ func New(cfg Config) (http.Handler, error) {
 	a.tokens()
 	if cfg.Backup != nil {
 		a.backups()
+	}
+	if cfg.Secrets != nil {
+		a.secrets()
 	}
 
 	text, err := a.finish()

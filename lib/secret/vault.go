@@ -45,7 +45,7 @@ func (v *Vault) readKeys() error {
 	}
 	ring, err := v.Keys()
 	if err != nil {
-		return fmt.Errorf("keys for secrets: %w", err)
+		return fmt.Errorf("read the keys for secrets: %w", err)
 	}
 	v.ring.Store(ring)
 	return nil
@@ -264,7 +264,7 @@ func (v *Vault) Delete(ctx context.Context, tenant, name string) error {
 // After an error it can be called again, and goes on where it was.
 func (v *Vault) Rotate(ctx context.Context, tenant string) (int, error) {
 	if err := v.readKeys(); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w that can be read: %w", ErrNoKey, err)
 	}
 	current, ok := v.ring.Load().current()
 	if !ok {
