@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -61,7 +62,8 @@ func Restore(ctx context.Context, in io.Reader, into Target, o Options) (Report,
 		return Report{}, err
 	}
 	defer r.Close()
-	c := &copier{Options: o, now: o.Now.UnixMilli(), to: sink{Target: into}, reached: map[int]int64{}}
+	c := &copier{Options: o, now: o.Now.UnixMilli(), to: sink{Target: into}, reached: map[int]int64{}, listed: math.MaxInt64,
+		books: job.NewBook(into.Store, job.Compile), unnamed: map[string][]run.Listing{}}
 	c.report.About = r.About
 	c.reason = "restored from a backup of " + r.About.Taken.Format(time.RFC3339)
 	err = r.each(ctx, o.Told, func(e Entry) error {
@@ -86,7 +88,7 @@ func Restore(ctx context.Context, in io.Reader, into Target, o Options) (Report,
 	if err != nil {
 		return c.report, err
 	}
-	return c.report, c.jobs(ctx)
+	return c.report, c.settle(ctx)
 }
 
 // copier turns the items of a backup into those of the copy.
@@ -96,6 +98,9 @@ type copier struct {
 	reason  string
 	to      sink
 	reached map[int]int64 // by shard: its watermark in the backup
+	listed  int64         // up to here runs are listed by time: the lowest cursor of a sweep
+	books   *job.Book
+	unnamed map[string][]run.Listing // by tenant: runs that are to be listed
 	report  Report
 }
 
@@ -131,6 +136,7 @@ func (c *copier) shard(item store.Item) ([]store.Item, error) {
 		return nil, err
 	}
 	c.reached[n] = s.Watermark
+	c.listed = min(c.listed, s.Oldest())
 	s.Owner, s.Lease = "", 0
 	if !c.CatchUp {
 		s.Horizon, s.Watermark = max(s.Horizon, c.now), c.now
@@ -155,26 +161,14 @@ func (c *copier) timer(item store.Item) []store.Item {
 func (c *copier) run(item store.Item) ([]store.Item, error) {
 	raised := item
 	raised.Version += Step
-	parts := strings.Split(item.Partition, "#")
-	if len(parts) != 4 {
-		return nil, fmt.Errorf("%w: want run#TENANT#JOB#N", ErrDamaged)
-	}
-	tenant := parts[1]
-	id, err := run.IDFromSort(parts[2], item.Sort)
+	r, ok, err := runOf(item)
 	if err != nil {
 		return nil, err
 	}
-	r, _, err := run.FromItem(tenant, id, item)
-	if errors.Is(err, record.ErrBroken) {
-		return []store.Item{raised}, nil // it could not be read before, and can be no more now
-	}
-	if err != nil {
-		return nil, err
-	}
-	if r.State == run.Fenced || r.State.Ended() {
+	if !ok || r.State == run.Fenced || r.State.Ended() {
 		return []store.Item{raised}, nil
 	}
-	if id.Nominal > c.now {
+	if r.ID.Nominal > c.now {
 		c.report.Ahead++
 		return c.watched(raised, r)
 	}
@@ -185,10 +179,27 @@ func (c *copier) run(item store.Item) ([]store.Item, error) {
 	r, _ = r.Restored(c.now, c.reason, job.DefaultRetention)
 	c.report.Ended++
 	if len(c.report.Runs) < listed {
-		c.report.Runs = append(c.report.Runs, id.String())
+		c.report.Runs = append(c.report.Runs, r.ID.String())
 	}
 	op, err := r.Item(c.NewID())
 	return []store.Item{itemOf(raised.Version, op)}, err
+}
+
+// runOf reads a run by its item alone; false for one that cannot be read, and could not be before.
+func runOf(item store.Item) (run.Run, bool, error) {
+	parts := strings.Split(item.Partition, "#")
+	if len(parts) != 4 {
+		return run.Run{}, false, fmt.Errorf("%w: want run#TENANT#JOB#N", ErrDamaged)
+	}
+	id, err := run.IDFromSort(parts[2], item.Sort)
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	r, ok, err := run.FromItem(parts[1], id, item)
+	if errors.Is(err, record.ErrBroken) {
+		return run.Run{}, false, nil
+	}
+	return r, ok, err
 }
 
 // watched gives an unended run a wake-up beyond all cursors, since those behind them are gone.

@@ -242,6 +242,25 @@ func TestNothingOfThePastRunsAgain(t *testing.T) {
 				t.Errorf("between %s and %s there is no run", all[i].ID, all[i-1].ID)
 			}
 		}
+		// All runs of all jobs are listed by time, those of before the backup included.
+		of := map[string]int{}
+		for cursor := ""; ; {
+			runs, next, err := l.Control.Runs(t.Context(), "default", control.RunFilter{}, cursor, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				of[r.ID.Job]++
+			}
+			if cursor = next; cursor == "" {
+				break
+			}
+		}
+		for _, name := range []string{"each", "paused", "slow", "soon", "fails", "ahead"} {
+			if alone := len(l.runsOf(t, name)); of[name] != alone {
+				t.Errorf("%d runs of %s are listed among all, %d alone", of[name], name, alone)
+			}
+		}
 		// An explicit retry is new consent, and its fence is above all that the target saw of the original.
 		if _, err := l.Control.Retry(t.Context(), "default", p.slow, false); err == nil {
 			t.Error("an unknown run was retried without force")

@@ -17,38 +17,82 @@ import (
 // maxCounted is up to where skipped fires are counted, as ticks do: a record that holds it means "at least".
 const maxCounted = 100_000
 
-// jobs goes through the jobs of the copy: the fires between the backup and now become one skipped run, and the next one gets
-// its timer.
-func (c *copier) jobs(ctx context.Context) error {
+// settle goes through the copy. Of each job the fires between the backup and now become one skipped run, and the next one gets
+// its timer. The runs that no sweep has listed yet are listed by time: none will come by any more.
+func (c *copier) settle(ctx context.Context) error {
 	layout, err := c.layout(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.eachJob(ctx, layout); err != nil {
+	err = c.to.Store.Export(ctx, func(item store.Item) error {
+		var err error
+		parts := strings.Split(item.Partition, "#")
+		switch {
+		case parts[0] == "job" && len(parts) == 3:
+			var j job.Job
+			j, err = job.FromItem(parts[1], item.Sort, item)
+			if errors.Is(err, record.ErrBroken) {
+				c.fault(item.Sort, err.Error())
+				return nil
+			}
+			if err == nil {
+				err = c.job(ctx, layout, j)
+			}
+		case parts[0] == "run" && !c.CatchUp:
+			var r run.Run
+			var ok bool
+			if r, ok, err = runOf(item); ok && r.State != run.Fenced {
+				err = c.list(ctx, r)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("item %s: %w", item.Key, err)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
+	}
+	for tenant := range c.unnamed {
+		if err := c.flushList(ctx, tenant); err != nil {
+			return err
+		}
 	}
 	return c.to.flush(ctx)
 }
 
-func (c *copier) eachJob(ctx context.Context, layout timer.Layout) error {
-	return c.to.Store.Export(ctx, func(item store.Item) error {
-		parts := strings.Split(item.Partition, "#")
-		if parts[0] != "job" || len(parts) != 3 {
-			return nil
-		}
-		j, err := job.FromItem(parts[1], item.Sort, item)
-		if errors.Is(err, record.ErrBroken) {
-			c.fault(item.Sort, err.Error())
-			return nil
-		}
-		if err == nil {
-			err = c.job(ctx, layout, j)
-		}
-		if err != nil {
-			return fmt.Errorf("job %s: %w", item.Sort, err)
-		}
+// listedAtOnce bounds the runs that are held before they are listed.
+const listedAtOnce = 4096
+
+// list has a run listed by time that no sweep has come to.
+func (c *copier) list(ctx context.Context, r run.Run) error {
+	if r.ID.Nominal < c.listed || r.ID.Nominal > c.now {
+		return nil // listed, or to be listed when it is due
+	}
+	retention := job.DefaultRetention
+	if e, err := c.books.Edition(ctx, r.Tenant, r.ID.Job, r.Generation); err == nil {
+		retention = e.Def.Retention.Std()
+	}
+	expires := time.UnixMilli(max(r.Expires, c.now+retention.Milliseconds()))
+	c.unnamed[r.Tenant] = append(c.unnamed[r.Tenant], run.Listing{ID: r.ID, Expires: expires})
+	if len(c.unnamed[r.Tenant]) < listedAtOnce {
 		return nil
-	})
+	}
+	return c.flushList(ctx, r.Tenant)
+}
+
+func (c *copier) flushList(ctx context.Context, tenant string) error {
+	ops, err := run.Index(tenant, c.unnamed[tenant], c.NewID())
+	if err != nil {
+		return err
+	}
+	c.unnamed[tenant] = c.unnamed[tenant][:0]
+	for _, op := range ops {
+		if err := c.to.put(ctx, Entry{Item: itemOf(1, op)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *copier) layout(ctx context.Context) (timer.Layout, error) {
@@ -146,6 +190,9 @@ func (c *copier) skip(ctx context.Context, j job.Job, fires job.Fires, after int
 		}
 		c.report.Skipped += count
 		c.report.SkippedJobs++
+		if err := c.list(ctx, skipped); err != nil {
+			return err
+		}
 		return c.to.put(ctx, Entry{Item: itemOf(items[0].Version+1, op)})
 	}
 }
