@@ -90,6 +90,12 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		"fail": func(context.Context, target.Call) (target.Result, error) {
 			return target.Result{}, target.Permanent(fmt.Errorf("no such account"))
 		},
+		"tell": func(ctx context.Context, call target.Call) (target.Result, error) {
+			fmt.Fprintln(call.Log, "working")
+			<-ctx.Done()
+			fmt.Fprintln(call.Log, "stopped")
+			return target.Result{}, ctx.Err()
+		},
 		"wait": func(ctx context.Context, _ target.Call) (target.Result, error) {
 			<-ctx.Done()
 			return target.Result{}, ctx.Err()
@@ -125,7 +131,9 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	}
 	cfg := api.Config{
 		Control: s.node.Control, Gate: gate, Now: time.Now, Version: "test",
-		Ready: func(context.Context) []wire.Check { return []wire.Check{{Name: "store", State: wire.CheckOK, Detail: "answers"}} },
+		Ready: func(context.Context) []wire.Check {
+			return []wire.Check{{Name: "store", State: wire.CheckOK, Detail: "answers"}}
+		},
 		Queues: func(context.Context) ([]wire.Queue, error) {
 			return []wire.Queue{{Name: "default", Priorities: map[string]wire.Depth{"high": {}}}}, nil
 		},

@@ -78,8 +78,15 @@ type runAccepted struct {
 	Body     wire.Run
 }
 
+type logPath struct {
+	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
+	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
+	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
+}
+
 type logText struct {
 	ContentType string `header:"Content-Type"`
+	Attempt     int    `header:"Belfry-Attempt" doc:"which attempt wrote it; none where no attempt has written yet"`
 	Body        []byte
 }
 
@@ -117,7 +124,7 @@ func (a *api) runs() {
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, text: true,
-		summary: "Show what the newest attempt wrote",
+		summary: "Show what the newest attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
 }
 
@@ -216,17 +223,17 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 	return &answer[wire.Run]{a.runForm(ctx, r)}, nil
 }
 
-func (a *api) getRunLogs(ctx context.Context, p *runPath, in input[noBody]) (*logText, error) {
-	r, err := a.findRun(ctx, in.tenant, *p)
+func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*logText, error) {
+	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
 	if err != nil {
 		return nil, err
 	}
-	text, err := a.Control.Logs(ctx, r)
+	log, err := a.Control.LogOf(ctx, r, p.Attempt)
 	if errors.Is(err, blob.ErrNotFound) {
-		return nil, newProblem(codeLogExpired, "The log of this run was cleaned up.")
+		return nil, newProblem(codeLogExpired, "This log is not kept, or was cleaned up. Of a run the log of the newest attempt is.")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &logText{ContentType: "text/plain; charset=utf-8", Body: text}, nil
+	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Body: log.Text[min(p.Offset, len(log.Text)):]}, nil
 }

@@ -253,3 +253,29 @@ func TestTriggersThatMeanNothing(t *testing.T) {
 	payload, _ := json.Marshal(strings.Repeat("x", 1<<20))
 	s.send("POST", "/v1/jobs/a/runs", `{"payload": `+string(payload)+`}`).refused(413, "too_large")
 }
+
+func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/slow", `{"target": {"handler": {"name": "tell"}}, "retry": {"max_attempts": 2, "initial": "10s"}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID
+		path := "/v1/runs/" + id + "/logs"
+		settle()
+		part := func(query, attempt, want string) {
+			t.Helper()
+			got := s.send("GET", path+query, "").is(200)
+			if got.header.Get("Belfry-Attempt") != attempt || string(got.body) != want {
+				t.Errorf("%s: attempt %q wrote %q, want attempt %q and %q", query, got.header.Get("Belfry-Attempt"), got.body, attempt, want)
+			}
+		}
+		part("", "1", "working\n")
+		part("?attempt=1&offset=3", "1", "king\n")
+		part("?offset=9999", "1", "")
+		s.send("GET", path+"?attempt=2", "").refused(410, "log_expired")
+		s.send("GET", path+"?offset=-1", "").refused(400, "malformed")
+
+		s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).is(200)
+		settle()
+		part("", "1", "working\nstopped\n")
+		part("?attempt=1&offset=8", "1", "stopped\n")
+	})
+}

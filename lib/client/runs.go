@@ -71,6 +71,27 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	return text, err
 }
 
+// LogPart is a part of what an attempt wrote.
+type LogPart struct {
+	Attempt int // which one; 0 where none has written yet
+	Text    []byte
+}
+
+// LogFrom gives what an attempt has written so far, from a byte on. attempt 0 is the newest of which there is a log. It is what
+// following a log is made of.
+func (c *Client) LogFrom(ctx context.Context, id string, attempt, offset int) (LogPart, error) {
+	query := url.Values{"offset": {strconv.Itoa(offset)}}
+	if attempt > 0 {
+		query.Set("attempt", strconv.Itoa(attempt))
+	}
+	var part LogPart
+	header, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), query: query, repeatable: true}, &part.Text)
+	if err == nil {
+		part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
+	}
+	return part, err
+}
+
 // RunFilter chooses runs. Zero fields choose all.
 type RunFilter struct {
 	Job    string

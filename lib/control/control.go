@@ -21,14 +21,18 @@ type Config struct {
 	Now      func() time.Time
 	NewID    func() uint64 // random, never 0: run IDs and attempt IDs
 
-	// Can tells whether there are workers that call such targets: nil, or why not. A definition that nobody could run is refused.
-	Can func(target.Spec) error
+	// Can tells whether a pool may have workers that call such targets: nil, or why not. A definition that nobody could run is
+	// refused.
+	Can func(queue string, spec target.Spec) error
 
 	Log *slog.Logger // default: discards
 
 	// Cancelled, where given, is told of every cancel of a running run, so that a worker in the same process need not wait
 	// for its next heartbeat. A hint: it may be lost.
 	Cancelled func(tenant string, id run.ID)
+
+	// LiveLog, where given, is what the attempt of a run under way in this process has written so far, and its number.
+	LiveLog func(tenant string, id run.ID) (attempt int, text []byte, ok bool)
 }
 
 // Service is the control plane: what users and operators ask for, over one store. Its methods may be called concurrently,

@@ -27,7 +27,7 @@ import (
 // Config is what a Node stands on. Fields without a default are required.
 type Config struct {
 	Store   store.Store
-	Queues  map[string]queue.Queue // the pools, each with workers here
+	Queues  map[string]queue.Queue // the pools, each with workers here or elsewhere
 	Blobs   *blob.Bucket
 	Targets *target.Set
 	Metrics *metrics.Registry
@@ -46,6 +46,10 @@ type Config struct {
 
 	// Hurry, when it is closed, ends the grace: its owner has no more time. Default: never.
 	Hurry <-chan struct{}
+
+	Elsewhere map[string]string // the pools that only workers in other processes serve: by name, whose runs they have
+	RemoteKey []byte            // 32 random bytes of this start, for such workers. Default: there are none
+	Secrets   target.Secrets    // what targets name, for workers that cannot look it up. Default target.NoSecrets
 }
 
 // owner is every node's name in the leases of shards: alone on its store, a node goes on at once where an earlier start has
@@ -57,6 +61,7 @@ type Node struct {
 	Config
 	Control  *control.Service
 	Dispatch *dispatch.Dispatcher
+	Remote   *lease.Remote // serves workers in other processes; nil without a RemoteKey
 
 	ticker  *tick.Ticker
 	workers map[string]*worker.Worker
@@ -93,7 +98,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}}
 	n.lastOK.Store(cfg.Now().UnixMilli())
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
-		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Layout: layout,
+		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
 	}); err != nil {
 		return nil, err
@@ -101,7 +106,18 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if n.ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
+	if cfg.RemoteKey != nil {
+		if n.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: n.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
+			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: cfg.RemoteKey, Log: cfg.Log}); err != nil {
+			return nil, err
+		}
+	} else if len(cfg.Elsewhere) > 0 {
+		return nil, errors.New("node: Elsewhere without RemoteKey")
+	}
 	for name := range cfg.Queues {
+		if cfg.Elsewhere[name] != "" {
+			continue
+		}
 		desk, err := lease.New(lease.Config{Dispatch: n.Dispatch, Queue: name, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: cfg.Name, Log: cfg.Log})
 		if err != nil {
 			return nil, err
@@ -114,11 +130,24 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.Control, err = control.New(control.Config{
 		Store: cfg.Store, Blobs: cfg.Blobs, Dispatch: n.Dispatch, Now: cfg.Now, NewID: cfg.NewID, Log: cfg.Log,
-		Can: cfg.Targets.Can,
+		Can: func(queue string, spec target.Spec) error {
+			if cfg.Elsewhere[queue] != "" {
+				return nil // who serves it comes and goes, and what nobody can run waits for who can
+			}
+			return cfg.Targets.Can(spec)
+		},
 		Cancelled: func(tenant string, id run.ID) {
 			for _, w := range n.workers {
 				w.Cancelled(tenant, id)
 			}
+		},
+		LiveLog: func(tenant string, id run.ID) (attempt int, text []byte, ok bool) {
+			for _, w := range n.workers {
+				if attempt, text, ok = w.LiveLog(tenant, id); ok {
+					return attempt, text, true
+				}
+			}
+			return 0, nil, false
 		},
 	})
 	return n, err
@@ -126,6 +155,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 
 // Run schedules and works until ctx ends, then drains. It returns when all its parts have.
 func (n *Node) Run(ctx context.Context) error {
+	if n.Remote != nil {
+		// Workers elsewhere live on while this process is away, and could not renew their leases.
+		n.Dispatch.Unsettle()
+		defer context.AfterFunc(ctx, n.Remote.Close)()
+	}
 	var parts sync.WaitGroup
 	parts.Go(func() { n.tickLoop(ctx) })
 	parts.Go(func() { n.recover(ctx) })
@@ -176,10 +210,11 @@ func (n *Node) tickLoop(ctx context.Context) {
 	}
 }
 
-// recover fills the queue, which is in memory, from the store. The leases of an earlier start are void: its workers are gone.
+// recover fills the queue, which is in memory, from the store. The leases of an earlier start's own workers are void: they are
+// gone with it. Those of workers elsewhere run on.
 func (n *Node) recover(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		repairs, err := n.ticker.Recover(ctx, func(worker string) bool { return worker != n.Name })
+		repairs, err := n.ticker.Recover(ctx, func(worker string) bool { return worker != n.Name && !lease.IsRemote(worker) })
 		if err == nil {
 			if repairs.Resent+repairs.Expired+repairs.Claimed > 0 {
 				n.Log.Info("runs of an earlier start go on", "queued", repairs.Resent, "were_running", repairs.Expired)
@@ -199,16 +234,20 @@ func (n *Node) recover(ctx context.Context) {
 // housekeeping measures the queues, and deletes expired blobs.
 func (n *Node) housekeeping(ctx context.Context) {
 	for beat := 0; sleep(ctx, 5*time.Second); beat++ {
+		waiting := map[queue.Priority]queue.Depth{}
 		for name, q := range n.Queues {
 			depth, err := q.Depth(ctx)
 			if err != nil {
 				n.Log.Warn("the depth of a queue is unknown", "queue", name, "error", err)
 				continue
 			}
-			if name == job.DefaultQueue {
-				n.Metrics.SetQueue(depth)
+			for priority, d := range depth {
+				all := waiting[priority]
+				all.Ready, all.Delayed, all.Taken = all.Ready+d.Ready, all.Delayed+d.Delayed, all.Taken+d.Taken
+				waiting[priority] = all
 			}
 		}
+		n.Metrics.SetQueue(waiting)
 		if beat%720 != 1 { // once an hour, soon after the start
 			continue
 		}
@@ -243,8 +282,9 @@ func (n *Node) Swept() time.Time { return time.UnixMilli(n.swept.Load()) }
 // Pool is a queue and its workers, for people.
 type Pool struct {
 	Name        string
+	Owner       string // whose it is, "" for everybody's
 	Depth       map[queue.Priority]queue.Depth
-	Concurrency int
+	Concurrency int // of the worker here, 0 where the pool is served elsewhere
 	Running     int
 }
 
@@ -256,8 +296,11 @@ func (n *Node) Pools(ctx context.Context) ([]Pool, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := n.workers[name]
-		pools = append(pools, Pool{Name: name, Depth: depth, Concurrency: w.Concurrency, Running: w.Running()})
+		pool := Pool{Name: name, Owner: n.Elsewhere[name], Depth: depth}
+		if w := n.workers[name]; w != nil {
+			pool.Concurrency, pool.Running = w.Concurrency, w.Running()
+		}
+		pools = append(pools, pool)
 	}
 	return pools, nil
 }

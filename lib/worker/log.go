@@ -35,3 +35,10 @@ func (l *cappedLog) bytes() []byte {
 	}
 	return l.text.Bytes()
 }
+
+// soFar is a copy of what was kept until now. It is the beginning of what bytes will give.
+func (l *cappedLog) soFar() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.text.Bytes())
+}

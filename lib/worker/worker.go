@@ -245,6 +245,17 @@ func (w *Worker) Cancelled(tenant string, id run.ID) {
 	}
 }
 
+// LiveLog is what the attempt of a run under way here has written so far, and its number; false where there is none here.
+func (w *Worker) LiveLog(tenant string, id run.ID) (attempt int, text []byte, ok bool) {
+	w.mu.Lock()
+	a := w.running[tenant+"#"+id.String()]
+	w.mu.Unlock()
+	if a == nil {
+		return 0, nil, false
+	}
+	return a.task.Attempt, a.log.soFar(), true
+}
+
 // Running counts the attempts under way.
 func (w *Worker) Running() int {
 	w.mu.Lock()
