@@ -19,7 +19,7 @@ const module = "github.com/belfry-scheduler/belfry/"
 var ports = []string{"lib/store", "lib/queue", "lib/blob", "lib/metrics", "lib/trace"}
 
 // wirers are the packages of lib that build a whole scheduler out of adapters, as mains do, for programs that embed one.
-var wirers = []string{"lib/belfry", "lib/belfry/belfrytest"}
+var wirers = []string{"lib/embed", "lib/belfrytest"}
 
 // drawers are names that tell nothing of what is inside, so that everything ends up there.
 var drawers = []string{"util", "utils", "common", "types", "helper", "helpers", "model", "models", "misc", "shared", "base"}
