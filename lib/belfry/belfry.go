@@ -1,0 +1,195 @@
+package belfry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Belfry is a scheduler that is open. Its methods may be called by many goroutines at once.
+type Belfry struct {
+	engine   engine
+	handlers *target.Registry
+	log      *slog.Logger
+	now      func() time.Time
+
+	mu    sync.Mutex
+	kinds map[string]*kind // by name of the handler
+	phase phase
+
+	stop   context.CancelFunc // of the work; nil before Start
+	worked chan error         // gives the end of the work
+	over   chan struct{}      // closed when Stop is done
+	ended  error              // what Stop found; read once over is closed
+}
+
+type phase uint8
+
+const (
+	opened phase = iota
+	started
+	stopped
+)
+
+// engine is what a Belfry stands on: a node in this process, or what belfrytest has of one.
+type engine interface {
+	local() bool
+
+	// job gives a job, and the condition under which what was read still stands. One that is not there is no error.
+	job(ctx context.Context, name string) (job.Definition, control.Match, error)
+	put(ctx context.Context, name string, def job.Definition, only control.Match) error
+	remove(ctx context.Context, name string) error
+	pause(ctx context.Context, name, reason string) error
+	resume(ctx context.Context, name string) error
+
+	trigger(ctx context.Context, job string, r control.Request) (Run, error)
+	run(ctx context.Context, id string) (Run, error)
+	runs(ctx context.Context, job string, states []State) iter.Seq2[Run, error]
+	cancel(ctx context.Context, id, reason string) error
+	retry(ctx context.Context, id string) error
+	log(ctx context.Context, id string) ([]byte, error)
+
+	ready(ctx context.Context) error
+
+	// work runs what the handlers are for until ctx ends, then drains; hurry ends the drain.
+	work(ctx context.Context) error
+	hurry()
+	close() error
+}
+
+// Open opens a scheduler. Nothing runs before [Belfry.Start].
+//
+//   - "memory:" is in this process, and gone with it: for tests and trials.
+//   - "pebble:///var/lib/app" is in this process, its data in that folder, made when it is not there; "pebble:data" is a folder
+//     below the working one. What was accepted survives a kill and a power cut. One process at a time has a folder
+//     ([CodeInUse]); `belfry dev --data` opens the same one when the program is stopped.
+//
+// Whatever Open gives must be closed by [Belfry.Stop]. ctx bounds the opening alone.
+func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
+	cfg := config{concurrency: 50, log: slog.New(quiet{slog.Default().Handler()})}
+	for _, o := range opts {
+		o.apply(&cfg)
+	}
+	if cfg.concurrency < 1 || cfg.concurrency > 10_000 {
+		return nil, refused(invalid.Field("concurrency", fmt.Sprint(cfg.concurrency), "1 to 10000"))
+	}
+	if cfg.log == nil {
+		return nil, refused(invalid.Missing("logger", "a logger, or no such option"))
+	}
+	scheme, rest, _ := strings.Cut(at, ":")
+	wrong := refused(invalid.Field("url", at, `"memory:", "pebble:///a/folder" or "pebble:folder"`))
+	handlers := new(target.Registry)
+	var e engine
+	var err error
+	switch scheme {
+	case "memory":
+		if rest != "" {
+			return nil, wrong
+		}
+		e, err = openEmbedded(ctx, "", handlers, cfg)
+	case "pebble":
+		folder, bad := url.PathUnescape(strings.TrimPrefix(rest, "//"))
+		if bad != nil || folder == "" || strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///") {
+			return nil, wrong
+		}
+		e, err = openEmbedded(ctx, folder, handlers, cfg)
+	default:
+		return nil, wrong
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	return over(e, handlers, clock, cfg.log), nil
+}
+
+func over(e engine, handlers *target.Registry, now func() time.Time, log *slog.Logger) *Belfry {
+	return &Belfry{engine: e, handlers: handlers, now: now, log: log, kinds: map[string]*kind{}, worked: make(chan error, 1), over: make(chan struct{})}
+}
+
+// Start stores the jobs of all handlers, and begins to run what is due. It does not wait for the work: [Belfry.Stop] ends it. ctx bounds
+// the storing alone.
+//
+// What the code says of a job holds from here on: its options replace those of an earlier version of the program. Its schedule is
+// [Belfry.Schedule]'s to say.
+func (b *Belfry) Start(ctx context.Context) error {
+	b.mu.Lock()
+	if b.phase != opened {
+		defer b.mu.Unlock()
+		return &Error{Code: CodeInvalid, Message: "Start was called twice, or after Stop"}
+	}
+	b.phase = started
+	names := make([]string, 0, len(b.kinds))
+	for name := range b.kinds {
+		names = append(names, name)
+	}
+	// The work outlives ctx, and carries what it carries.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b.stop = stop
+	b.mu.Unlock()
+
+	slices.Sort(names)
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, b.define(ctx, name))
+	}
+	if err := errors.Join(errs...); err != nil {
+		b.worked <- nil // nothing works; Stop still closes
+		return err
+	}
+	go func() { b.worked <- b.engine.work(working) }()
+	return nil
+}
+
+// Stop takes nothing more, waits for the handlers that run, and closes. When ctx ends before they have, their contexts end, and what
+// they have not done is handed back: it goes on at the next start, without having used up an attempt. A run that is [AtMostOnce] is
+// then [Unknown].
+//
+// Nothing that was accepted is lost by stopping early, or not at all; only "memory:" forgets. Stop may be called without Start, and
+// more than once.
+func (b *Belfry) Stop(ctx context.Context) error {
+	b.mu.Lock()
+	was := b.phase
+	b.phase = stopped
+	stop := b.stop
+	b.mu.Unlock()
+	if was == stopped {
+		<-b.over
+		return b.ended
+	}
+	defer close(b.over)
+	if was == started {
+		stop()
+		select {
+		case b.ended = <-b.worked:
+		case <-ctx.Done():
+			b.engine.hurry()
+			b.ended = <-b.worked // soon: what does not heed its context is left behind
+		}
+	}
+	b.ended = errors.Join(b.ended, b.engine.close())
+	return b.ended
+}
+
+// Ready tells whether the scheduler does its work: nil, or what is wrong. It suits a health check.
+func (b *Belfry) Ready(ctx context.Context) error { return refused(b.engine.ready(ctx)) }
+
+// quiet lets warnings and errors pass.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+}
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

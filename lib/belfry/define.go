@@ -1,0 +1,134 @@
+package belfry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Schedule has the job of a handler fire by a cron expression: five fields, six with leading seconds, a macro such as "@daily",
+// or "@every 90s". Each fire makes one run, whatever restarts in between. It may be called before and after [Belfry.Start].
+//
+// The schedule is stored. The same call at the next start of the program changes nothing; another expression replaces the old one
+// from then on. It stays when the call goes from the code: put [Belfry.Unschedule] in its place. What an operator has paused
+// stays paused.
+func (b *Belfry) Schedule(ctx context.Context, handler, cron string, opts ...ScheduleOption) error {
+	spec, err := specOf(cron)
+	if err != nil {
+		return refused(err)
+	}
+	t := timetable{job: handler, spec: spec}
+	for _, o := range opts {
+		o.apply(&t)
+	}
+	var payload []byte
+	if t.payload != nil {
+		if err := b.fits(handler, t.payload); err != nil {
+			return err
+		}
+		if payload, err = encode(t.payload); err != nil {
+			return err
+		}
+	}
+	k := b.kind(handler)
+	if k == nil && b.engine.local() {
+		return &Error{Code: CodeInvalid, Message: "schedule " + handler + ": there is no handler of that name; call Handle first"}
+	}
+	err = b.put(ctx, t.job, func(standing job.Definition) job.Definition {
+		def := k.over(handler, standing)
+		def.Schedule, def.Payload, def.CatchUp = &t.spec, payload, job.CatchUp{Mode: t.catchUp}
+		return def
+	})
+	if err != nil {
+		return err
+	}
+	b.standsAs(t.job, handler)
+	return nil
+}
+
+// Unschedule ends the schedule of a job; one that has none is no error. Its runs that have started go on. A job named by [As], or
+// whose handler is not here, is deleted.
+func (b *Belfry) Unschedule(ctx context.Context, name string) error {
+	if k := b.kind(name); k != nil {
+		return b.put(ctx, name, func(standing job.Definition) job.Definition {
+			def := k.over(name, standing)
+			def.Schedule, def.Payload, def.CatchUp = nil, nil, job.CatchUp{}
+			return def
+		})
+	}
+	err := refused(b.engine.remove(ctx, name))
+	if HasCode(err, CodeJobNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (b *Belfry) kind(name string) *kind {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kinds[name]
+}
+
+// over is what the code says of a job, over what stands. When it fires and with what is left as it is, and so is what only
+// operators say. A process that has not the handler (nil) leaves all to the one that has.
+func (k *kind) over(handler string, standing job.Definition) job.Definition {
+	if k == nil {
+		standing.Target = target.Spec{Handler: &target.Handler{Name: handler}}
+		return standing
+	}
+	def := k.policy
+	def.Schedule, def.Payload, def.CatchUp = standing.Schedule, standing.Payload, standing.CatchUp
+	def.Description, def.Labels, def.Paused, def.Queue = standing.Description, standing.Labels, standing.Paused, standing.Queue
+	return def
+}
+
+// define stores the job of a handler that is here, unless this process has done so.
+func (b *Belfry) define(ctx context.Context, name string) error {
+	b.mu.Lock()
+	k := b.kinds[name]
+	done := k == nil || k.stored
+	b.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := b.put(ctx, name, func(standing job.Definition) job.Definition { return k.over(name, standing) }); err != nil {
+		return err
+	}
+	b.standsAs(name, name)
+	return nil
+}
+
+// standsAs notes that the job of a handler was stored.
+func (b *Belfry) standsAs(name, handler string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.kinds[name]; k != nil && name == handler {
+		k.stored = true
+	}
+}
+
+// maxRounds bounds how often somebody else's edit may come in between.
+const maxRounds = 8
+
+// put brings a job to what change makes of it, over edits of others.
+func (b *Belfry) put(ctx context.Context, name string, change func(job.Definition) job.Definition) error {
+	var err error
+	for range maxRounds {
+		var standing job.Definition
+		var only control.Match
+		if standing, only, err = b.engine.job(ctx, name); err == nil {
+			err = b.engine.put(ctx, name, change(standing), only)
+		}
+		err = refused(err)
+		if !HasCode(err, Code(control.CodeStale)) && !HasCode(err, Code(control.CodeJobExists)) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("job %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package belfry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/embed"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// tenant owns the jobs of programs that embed Belfry: they are alone on their store.
+const tenant = "default"
+
+// embedded is a node in this process.
+type embedded struct {
+	desk
+	process *embed.Process
+	logger  *slog.Logger
+	rush    chan struct{}
+	rushed  sync.Once
+}
+
+func openEmbedded(ctx context.Context, folder string, handlers *target.Registry, cfg config) (engine, error) {
+	targets, err := target.New(target.Config{Now: clock, Handlers: handlers})
+	if err != nil {
+		return nil, err
+	}
+	e := &embedded{logger: cfg.log, rush: make(chan struct{})}
+	e.process, err = embed.Open(ctx, embed.Config{
+		Data: folder, Targets: targets, Now: clock, Elapsed: stopwatch(), NewID: newID, Log: cfg.log,
+		Concurrency: cfg.concurrency, Hurry: e.rush,
+		Grace: job.MaxTimeout, // Stop's context is the bound
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.desk = desk{e.process.Node.Control}
+	return e, nil
+}
+
+func (e *embedded) work(ctx context.Context) error {
+	e.strays(ctx)
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-e.process.Failed():
+			e.logger.Error("the disk failed, and Belfry stopped: nothing that was acknowledged is lost; end the process")
+		case <-done:
+		}
+	})
+	err := e.process.Node.Run(ctx)
+	close(done)
+	watching.Wait()
+	return err
+}
+
+// strays tells of schedules that fire for handlers which this program has not: an earlier version of it had them.
+func (e *embedded) strays(ctx context.Context) {
+	for cursor := ""; ; {
+		jobs, next, err := e.control.Jobs(ctx, tenant, control.JobFilter{}, cursor, control.MaxLimit)
+		if err != nil {
+			return // whatever it is, the node tells of it
+		}
+		for _, j := range jobs {
+			if j.Active() && e.control.Can(j.Def.Target) != nil {
+				e.logger.Warn("a job fires, and nothing here handles it: its runs wait. Handle it again, or Unschedule it",
+					"job", j.Name, "target", j.Def.Target.String())
+			}
+		}
+		if cursor = next; cursor == "" {
+			return
+		}
+	}
+}
+
+func (e *embedded) hurry()       { e.rushed.Do(func() { close(e.rush) }) }
+func (e *embedded) close() error { return e.process.Close() }
+
+func (e *embedded) ready(ctx context.Context) error { return e.process.Node.Ready(ctx) }
+
+// desk is the part of an engine that a control plane in this process answers.
+type desk struct{ control *control.Service }
+
+func (desk) local() bool { return true }
+
+func (d desk) job(ctx context.Context, name string) (job.Definition, control.Match, error) {
+	j, err := d.control.Job(ctx, tenant, name)
+	if HasCode(refused(err), CodeJobNotFound) {
+		return job.Definition{}, control.Match{Absent: true}, nil
+	}
+	return j.Def, control.Match{ETag: j.ETag()}, err
+}
+
+func (d desk) put(ctx context.Context, name string, def job.Definition, only control.Match) error {
+	_, _, err := d.control.Put(ctx, tenant, name, def, only)
+	return err
+}
+
+func (d desk) remove(ctx context.Context, name string) error {
+	return d.control.Delete(ctx, tenant, name, control.Match{})
+}
+
+func (d desk) pause(ctx context.Context, name, reason string) error {
+	_, err := d.control.Pause(ctx, tenant, name, reason)
+	return err
+}
+
+func (d desk) resume(ctx context.Context, name string) error {
+	_, err := d.control.Resume(ctx, tenant, name)
+	return err
+}
+
+func (d desk) trigger(ctx context.Context, name string, request control.Request) (Run, error) {
+	r, _, err := d.control.Trigger(ctx, tenant, name, request)
+	return shown(r), err
+}
+
+func (d desk) run(ctx context.Context, id string) (Run, error) {
+	r, err := d.read(ctx, id)
+	if err != nil {
+		return Run{}, err
+	}
+	text := shown(r)
+	text.Result, _, err = d.control.Result(ctx, r)
+	return text, err
+}
+
+func (d desk) read(ctx context.Context, id string) (run.Run, error) {
+	parsed, err := parse(id)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return d.control.Run(ctx, tenant, parsed)
+}
+
+func parse(id string) (run.ID, error) {
+	parsed, err := run.ParseID(id)
+	if err != nil {
+		return run.ID{}, invalid.Field("run", id, "the ID of a run, as Belfry gave it")
+	}
+	return parsed, nil
+}
+
+func (d desk) runs(ctx context.Context, name string, states []State) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		filter := control.RunFilter{Job: name}
+		for _, s := range states {
+			state, ok := run.ParseState(string(s))
+			if !ok {
+				yield(Run{}, invalid.Field("state", string(s), "a state of a run"))
+				return
+			}
+			filter.States = append(filter.States, state)
+		}
+		for cursor := ""; ; {
+			page, next, err := d.control.Runs(ctx, tenant, filter, cursor, 200)
+			if err != nil {
+				yield(Run{}, err)
+				return
+			}
+			for _, r := range page {
+				if !yield(shown(r), nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+func (d desk) cancel(ctx context.Context, id, reason string) error {
+	parsed, err := parse(id)
+	if err == nil {
+		_, err = d.control.Cancel(ctx, tenant, parsed, reason)
+	}
+	return err
+}
+
+func (d desk) retry(ctx context.Context, id string) error {
+	parsed, err := parse(id)
+	if err == nil {
+		_, err = d.control.Retry(ctx, tenant, parsed, true)
+	}
+	return err
+}
+
+func (d desk) log(ctx context.Context, id string) ([]byte, error) {
+	r, err := d.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	text, err := d.control.Logs(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("log of run %s: %w", id, err)
+	}
+	return text, nil
+}
+
+// shown is a run without its result.
+func shown(r run.Run) Run {
+	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(r.State.String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
+		Started: instant(r.Started), Ended: instant(r.Ended)}
+	for _, a := range r.Attempts {
+		if a.Error != "" {
+			s.Error = a.Error
+		}
+	}
+	return s
+}
+
+// instant shows Unix ms, 0 as no time.
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,147 @@
+package belfry
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Option changes how [Open] opens.
+type Option struct{ apply func(*config) }
+
+type config struct {
+	concurrency int
+	log         *slog.Logger
+}
+
+// Concurrency is how many handlers run at once in this process. Default 50: most of them wait for others.
+func Concurrency(n int) Option { return Option{func(c *config) { c.concurrency = n }} }
+
+// Logger takes what Belfry itself has to say, the end of each attempt included. Default: warnings and errors go to
+// [slog.Default]. What handlers log is kept with their runs instead; see [Job].
+func Logger(log *slog.Logger) Option { return Option{func(c *config) { c.log = log }} }
+
+// JobOption changes how [Handle] has a job run.
+type JobOption struct{ apply func(*job.Definition) }
+
+// Timeout is how long one attempt may take, from 1s to 24h: then the handler's context ends, and the attempt has failed. Default
+// 30s.
+func Timeout(d time.Duration) JobOption {
+	return JobOption{func(def *job.Definition) { def.Timeout = schedule.Duration(d) }}
+}
+
+// MaxAttempts is how many attempts a run has before it is [Dead], 1 to 100. Default 5.
+func MaxAttempts(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.Retry.MaxAttempts = n }}
+}
+
+// Backoff is the longest wait before the second attempt, and before any. It doubles from attempt to attempt; each wait is drawn
+// evenly from zero to that, so that what failed together is not tried together. Default 1s and 5m.
+func Backoff(initial, most time.Duration) JobOption {
+	return JobOption{func(def *job.Definition) {
+		def.Retry.Initial, def.Retry.Max = schedule.Duration(initial), schedule.Duration(most)
+	}}
+}
+
+// AtMostOnce has a run started once and never again: for effects that are worse twice than not at all. A run whose process died
+// in it, or that ran into its timeout, ends as [Unknown].
+func AtMostOnce() JobOption {
+	return JobOption{func(def *job.Definition) { def.Guarantee = job.AtMostOnce }}
+}
+
+// HighPriority has a job's runs go before others that wait.
+func HighPriority() JobOption {
+	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}
+}
+
+// LowPriority has a job's runs go after others that wait. They keep a share of the workers, so they never starve.
+func LowPriority() JobOption {
+	return JobOption{func(def *job.Definition) { def.Priority = queue.Low }}
+}
+
+// Retention is how long ended runs are kept with their results and logs, from 24h to five years. Default 30 days.
+func Retention(d time.Duration) JobOption {
+	return JobOption{func(def *job.Definition) { def.Retention = schedule.Duration(d) }}
+}
+
+// ScheduleOption changes how [Belfry.Schedule] has a job fire.
+type ScheduleOption struct{ apply func(*timetable) }
+
+// timetable is what Schedule is told, as far as a definition holds it.
+type timetable struct {
+	job     string // "": the handler's
+	spec    schedule.Spec
+	catchUp job.CatchUpMode
+	payload any
+}
+
+// In is the time zone whose wall clock the cron expression reads, by its IANA name: In("Europe/Berlin"). Default UTC.
+func In(zone string) ScheduleOption {
+	return ScheduleOption{func(t *timetable) { t.spec.Timezone = zone }}
+}
+
+// Payload is what each fire hands to the handler: a value of its payload's type, up to 8 KB of JSON. Default: the zero value.
+func Payload(v any) ScheduleOption { return ScheduleOption{func(t *timetable) { t.payload = v }} }
+
+// As names the job, where one handler has several schedules. Default: the name of the handler.
+func As(job string) ScheduleOption { return ScheduleOption{func(t *timetable) { t.job = job }} }
+
+// Jitter spreads the starts over up to d after each fire, at most 10m, so that jobs of the same minute do not all start in its
+// first second.
+func Jitter(d time.Duration) ScheduleOption {
+	return ScheduleOption{func(t *timetable) { t.spec.Jitter = schedule.Duration(d) }}
+}
+
+// CatchUpAll runs every fire that a downtime of more than five minutes missed, oldest first. By default the latest one runs, and
+// the others are recorded as [Skipped].
+func CatchUpAll() ScheduleOption {
+	return ScheduleOption{func(t *timetable) { t.catchUp = job.CatchUpAll }}
+}
+
+// CatchUpNone runs none of the fires that a downtime of more than five minutes missed; they are recorded as [Skipped].
+func CatchUpNone() ScheduleOption {
+	return ScheduleOption{func(t *timetable) { t.catchUp = job.CatchUpNone }}
+}
+
+// EnqueueOption changes when and how often [Enqueue] makes a run.
+type EnqueueOption struct{ apply func(*control.Request) }
+
+// At is when the run is to start; a time that is over means now. At most five years ahead.
+func At(t time.Time) EnqueueOption { return EnqueueOption{func(r *control.Request) { r.At = &t }} }
+
+// Delay is how long from now the run is to start. At most five years.
+func Delay(d time.Duration) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Delay = d }}
+}
+
+// Key makes the request idempotent: for a week after the run was due, the same request under the same key gives the same run, however
+// often it is sent. Another request under the key is refused with [CodeKeyReused]. Up to 255 bytes.
+func Key(key string) EnqueueOption { return EnqueueOption{func(r *control.Request) { r.Key = key }} }
+
+// specOf reads a cron expression, or "@every 90s".
+func specOf(cron string) (schedule.Spec, error) {
+	every, found := strings.CutPrefix(cron, "@every ")
+	if !found {
+		return schedule.Spec{Cron: cron}, nil
+	}
+	d, err := schedule.ParseDuration(strings.TrimSpace(every))
+	if err != nil {
+		return schedule.Spec{}, fmt.Errorf("schedule.every: %w", err)
+	}
+	return schedule.Spec{Every: d}, nil
+}
+
+func encode(payload any) (json.RawMessage, error) {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return nil, &Error{Code: CodeInvalid, Message: fmt.Sprintf("payload: %T has no JSON form: %v", payload, err), cause: err}
+	}
+	return text, nil
+}

@@ -1,0 +1,121 @@
+package belfry
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+)
+
+// State is where a run stands.
+type State string
+
+// The states. A run goes from Scheduled or Queued to Running, to Retrying and back as often as it has attempts, and ends in one of
+// the others.
+const (
+	Scheduled State = "scheduled" // waits for its time, or for its job to be resumed
+	Queued    State = "queued"    // waits for a worker
+	Running   State = "running"
+	Retrying  State = "retrying" // waits for its next attempt
+	Succeeded State = "succeeded"
+	Failed    State = "failed" // for good: see Permanent
+	Cancelled State = "cancelled"
+	Skipped   State = "skipped" // missed in a downtime: see CatchUpAll
+	Dead      State = "dead"    // all attempts are spent, or it killed its process again and again
+	Unknown   State = "unknown" // of AtMostOnce: whether it was done cannot be known
+)
+
+// Ended tells whether the state is one that only [Belfry.Retry] leaves.
+func (s State) Ended() bool {
+	switch s {
+	case Scheduled, Queued, Running, Retrying:
+		return false
+	}
+	return true
+}
+
+// Run is one execution of a job, as it stood when it was read.
+type Run struct {
+	ID      string
+	Job     string
+	State   State
+	Nominal time.Time // when it was asked for
+	Attempt int       // attempts started so far
+	Started time.Time // of the newest attempt; zero before the first
+	Ended   time.Time // zero before
+	Error   string    // of the newest attempt that failed; "" for none
+
+	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
+	Result json.RawMessage
+}
+
+// Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run
+// whatever happens to this process. Where the handler of the job is in this process, the payload must be of its type.
+//
+// It may be called before and after [Belfry.Start], in handlers too. A run that would be the only one needs a [Key].
+func Enqueue[T any](ctx context.Context, b *Belfry, job string, payload T, opts ...EnqueueOption) (Run, error) {
+	if err := b.fits(job, payload); err != nil {
+		return Run{}, err
+	}
+	text, err := encode(payload)
+	if err != nil {
+		return Run{}, err
+	}
+	request := control.Request{Payload: text}
+	for _, o := range opts {
+		o.apply(&request)
+	}
+	if err := b.define(ctx, job); err != nil {
+		return Run{}, err
+	}
+	r, err := b.engine.trigger(ctx, job, request)
+	return r, refused(err)
+}
+
+// Run reads a run.
+func (b *Belfry) Run(ctx context.Context, id string) (Run, error) {
+	r, err := b.engine.run(ctx, id)
+	return r, refused(err)
+}
+
+// Runs gives the runs of a job, the newest nominal time first, up to the first error; of all jobs for "". With states, those that
+// are in one of them: Runs(ctx, "email", Dead, Failed) gives the dead letters.
+func (b *Belfry) Runs(ctx context.Context, job string, states ...State) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		for r, err := range b.engine.runs(ctx, job, states) {
+			if !yield(r, refused(err)) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Cancel ends a run that has not started, and asks the handler of a running one to stop by ending its context.
+func (b *Belfry) Cancel(ctx context.Context, id, reason string) error {
+	return refused(b.engine.cancel(ctx, id, reason))
+}
+
+// Retry runs an ended run again, with all its attempts. Of one that has succeeded, or is [Unknown], the effect may then happen
+// twice.
+func (b *Belfry) Retry(ctx context.Context, id string) error {
+	return refused(b.engine.retry(ctx, id))
+}
+
+// Log gives what the newest attempt of a run has logged through Job.Log, nil for nothing.
+func (b *Belfry) Log(ctx context.Context, id string) ([]byte, error) {
+	text, err := b.engine.log(ctx, id)
+	return text, refused(err)
+}
+
+// Pause stops a job from making runs until [Belfry.Resume], over restarts too; what has started goes on. Fires of the time in
+// between are not made up; runs that were enqueued wait.
+func (b *Belfry) Pause(ctx context.Context, job, reason string) error {
+	return refused(b.engine.pause(ctx, job, reason))
+}
+
+// Resume ends a pause; of a job that is not paused it is no error.
+func (b *Belfry) Resume(ctx context.Context, job string) error {
+	return refused(b.engine.resume(ctx, job))
+}

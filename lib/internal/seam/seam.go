@@ -1,0 +1,24 @@
+// Package seam lets belfrytest put a *belfry.Belfry on parts of its own, without a word of it in what programs see.
+package seam
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Parts are what a Belfry of tests stands on.
+type Parts struct {
+	Control  *control.Service
+	Handlers *target.Registry
+	Now      func() time.Time
+	Log      *slog.Logger
+	Ready    func(context.Context) error
+	Close    func() error
+}
+
+// Over gives a *belfry.Belfry over the parts, which runs nothing by itself. Package belfry sets it.
+var Over func(Parts) any
