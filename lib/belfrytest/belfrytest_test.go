@@ -1,0 +1,269 @@
+package belfrytest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/belfry"
+	"github.com/belfry-scheduler/belfry/lib/belfrytest"
+)
+
+type mail struct{ To string }
+
+func schedule(t testing.TB, h *belfrytest.Harness, name, cron string, opts ...belfry.ScheduleOption) {
+	t.Helper()
+	if err := h.Belfry.Schedule(t.Context(), name, cron, opts...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func enqueue[T any](t testing.TB, h *belfrytest.Harness, name string, payload T, opts ...belfry.EnqueueOption) belfry.Run {
+	t.Helper()
+	r, err := belfry.Enqueue(t.Context(), h.Belfry, name, payload, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Everything runs at its own instant and in the order of the instants, whatever it is.
+func TestEverythingRunsAtItsInstant(t *testing.T) {
+	h := belfrytest.New(t)
+	began := h.Now()
+	var seen []string
+	belfry.Handle(h.Belfry, "note", func(_ context.Context, job *belfry.Job[string]) error {
+		seen = append(seen, fmt.Sprintf("%s %s", h.Now().Sub(began), job.Payload))
+		switch {
+		case job.Payload == "fails" && job.Attempt < 3:
+			return belfry.RetryAfter(time.Duration(job.Attempt)*10*time.Minute, errors.New("not yet"))
+		case job.Payload == "chain":
+			_, err := belfry.Enqueue(context.Background(), h.Belfry, "note", "link")
+			return err
+		}
+		return nil
+	})
+	schedule(t, h, "note", "*/40 * * * *", belfry.As("cron"), belfry.Payload("cron"))
+	enqueue(t, h, "note", "late", belfry.Delay(2*time.Hour))
+	enqueue(t, h, "note", "fails")
+	enqueue(t, h, "note", "soon", belfry.Delay(90*time.Second))
+	enqueue(t, h, "note", "chain", belfry.At(began.Add(35*time.Minute)))
+	h.Advance(0)
+	if want := []string{"0s fails"}; !slices.Equal(seen, want) {
+		t.Fatalf("before the clock has moved: %q, want %q", seen, want)
+	}
+	h.Advance(125 * time.Minute)
+	want := []string{"0s fails", "1m30s soon", "10m0s fails", "30m0s fails", "35m0s chain", "35m0s link", "40m0s cron", "1h0m0s cron", "1h40m0s cron",
+		"2h0m0s cron", "2h0m0s late"}
+	slices.Sort(seen[9:])
+	if !slices.Equal(seen, want) {
+		t.Errorf("ran\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+	if !h.Now().Equal(began.Add(125 * time.Minute)) {
+		t.Errorf("the clock is at %s", h.Now())
+	}
+	h.RequireSucceeded("cron", 4)
+	h.RequireSucceeded("note", 5)
+}
+
+func TestAMonthOfADailyCron(t *testing.T) {
+	h := belfrytest.New(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	var nominal []string
+	belfry.Handle(h.Belfry, "report", func(_ context.Context, job *belfry.Job[struct{}]) error {
+		nominal = append(nominal, job.Nominal.Format("02 15:04"))
+		return nil
+	})
+	schedule(t, h, "report", "30 2 * * *", belfry.In("Europe/Berlin"))
+	h.Advance(31 * 24 * time.Hour)
+	h.RequireSucceeded("report", 31)
+	// On 29 March the clocks of Berlin go from 02:00 to 03:00: it fires once, at the end of the gap.
+	if got := strings.Join(nominal[26:29], ", "); got != "28 01:30, 29 01:00, 30 00:30" {
+		t.Errorf("around the change of the clocks it fired at %s", got)
+	}
+}
+
+func TestWhatWasEnqueued(t *testing.T) {
+	h := belfrytest.New(t)
+	belfry.Handle(h.Belfry, "email", func(_ context.Context, job *belfry.Job[mail]) error { job.Result = job.Payload.To; return nil })
+	schedule(t, h, "email", "@daily", belfry.Payload(mail{To: "all"}))
+	long := strings.Repeat("x", 10_000)
+	enqueue(t, h, "email", mail{To: "bob"}, belfry.Delay(time.Hour))
+	enqueue(t, h, "email", mail{To: "ann"}, belfry.Key("1"))
+	enqueue(t, h, "email", mail{To: "ann"}, belfry.Key("1"))
+	enqueue(t, h, "email", mail{To: long}, belfry.Delay(30*time.Hour))
+	h.Advance(25 * time.Hour)
+	got := belfrytest.Enqueued[mail](h, "email")
+	if len(got) != 3 || got[0].Payload.To != "ann" || got[0].Run.State != belfry.Succeeded || got[1].Payload.To != "bob" ||
+		got[2].Payload.To != long || got[2].Run.State != belfry.Scheduled || !got[1].Run.Nominal.Equal(h.Now().Add(-24*time.Hour)) {
+		t.Errorf("enqueued %.300v", got)
+	}
+	runs := h.Runs("email")
+	if len(runs) != 4 || string(runs[0].Result) != `"ann"` || string(runs[2].Result) != `"all"` {
+		t.Errorf("runs %+v", runs)
+	}
+	if got := belfrytest.Enqueued[mail](h, "other"); len(got) != 0 {
+		t.Errorf("of a job that is not there: %v", got)
+	}
+}
+
+func TestDeadLettersAndRetries(t *testing.T) {
+	h := belfrytest.New(t)
+	down := true
+	belfry.Handle(h.Belfry, "email", func(context.Context, *belfry.Job[mail]) error {
+		if down {
+			return errors.New("the server is down")
+		}
+		return nil
+	}, belfry.MaxAttempts(4), belfry.Backoff(time.Hour, 3*time.Hour)) // longer than a message waits: the store wakes it
+	r := enqueue(t, h, "email", mail{To: "ann"})
+	h.Advance(24 * time.Hour)
+	h.RequireDeadLetters("email", 1)
+	h.RequireSucceeded("other", 0)
+	down = false
+	if err := h.Belfry.Retry(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(0)
+	h.RequireSucceeded("email", 1)
+	h.RequireDeadLetters("email", 0)
+}
+
+// A run that is tried for longer than a message may live goes on under the checks that a sweep has armed.
+func TestRetriesForDays(t *testing.T) {
+	h := belfrytest.New(t)
+	attempts := 0
+	belfry.Handle(h.Belfry, "poll", func(_ context.Context, job *belfry.Job[string]) error {
+		attempts++
+		return belfry.RetryAfter(10*time.Minute, errors.New("not yet"))
+	}, belfry.MaxAttempts(100))
+	enqueue(t, h, "poll", "")
+	h.Advance(3 * 24 * time.Hour)
+	h.RequireDeadLetters("poll", 1)
+	if attempts != 100 {
+		t.Errorf("%d attempts, want 100", attempts)
+	}
+}
+
+func TestPausedJobsWait(t *testing.T) {
+	h := belfrytest.New(t)
+	ran := 0
+	belfry.Handle(h.Belfry, "email", func(context.Context, *belfry.Job[mail]) error { ran++; return nil })
+	schedule(t, h, "email", "@hourly")
+	h.Advance(150 * time.Minute)
+	if err := h.Belfry.Pause(t.Context(), "email", "maintenance"); err != nil {
+		t.Fatal(err)
+	}
+	r := enqueue(t, h, "email", mail{})
+	h.Advance(24 * time.Hour)
+	if ran != 2 {
+		t.Errorf("%d runs of a job that was paused after two", ran)
+	}
+	if err := h.Belfry.Resume(t.Context(), "email"); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(20 * time.Minute)
+	if got, err := h.Belfry.Run(t.Context(), r.ID); err != nil || got.State != belfry.Succeeded || ran != 3 {
+		t.Errorf("after the pause: %+v, %v, %d runs", got, err, ran)
+	}
+}
+
+// The code under test may start and stop its scheduler as it does in a program.
+func TestStartAndStopOfTheProgram(t *testing.T) {
+	h := belfrytest.New(t)
+	ran := 0
+	belfry.Handle(h.Belfry, "a", func(context.Context, *belfry.Job[string]) error { ran++; return nil })
+	if err := h.Belfry.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Belfry.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	enqueue(t, h, "a", "")
+	h.Advance(time.Second)
+	if err := h.Belfry.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := belfry.Enqueue(t.Context(), h.Belfry, "a", ""); !belfry.HasCode(err, belfry.CodeClosed) || ran != 1 {
+		t.Errorf("after Stop: %v, %d runs", err, ran)
+	}
+}
+
+// failing is a test that is told to fail, and notes it.
+type failing struct {
+	testing.TB
+	said string
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.said = fmt.Sprintf(format, args...)
+	panic(f)
+}
+
+func TestWhatTheRequirementsSay(t *testing.T) {
+	f := &failing{TB: t}
+	h := belfrytest.New(f)
+	belfry.Handle(h.Belfry, "email", func(_ context.Context, job *belfry.Job[mail]) error {
+		if job.Payload.To == "" {
+			return belfry.Permanent(errors.New("nobody to write to"))
+		}
+		return nil
+	})
+	enqueue(t, h, "email", mail{})
+	enqueue(t, h, "email", mail{To: "ann"})
+	h.Advance(0)
+	for name, row := range map[string]struct {
+		do   func()
+		want string
+	}{
+		"Succeeded":   {func() { h.RequireSucceeded("email", 1) }, "failed, attempt 1: handler: nobody to write to"},
+		"DeadLetters": {func() { h.RequireDeadLetters("email", 2) }, "want 2 runs of email that have failed for good"},
+		"None":        {func() { h.RequireSucceeded("other", 1) }, "its runs: none"},
+		"Back":        {func() { h.Advance(-time.Second) }, "not negative"},
+		"BackTo":      {func() { h.AdvanceTo(h.Now().Add(-time.Second)) }, "goes forward alone"},
+		"Type":        {func() { belfrytest.Enqueued[int](h, "email") }, "no int"},
+	} {
+		f.said = ""
+		func() {
+			defer func() { _ = recover() }()
+			row.do()
+		}()
+		if !strings.Contains(f.said, row.want) {
+			t.Errorf("%s: %q, want %q in it", name, f.said, row.want)
+		}
+	}
+}
+
+func TestAHandlerMayNotMoveTheClock(t *testing.T) {
+	f := &failing{TB: t}
+	h := belfrytest.New(f)
+	belfry.Handle(h.Belfry, "a", func(context.Context, *belfry.Job[string]) error { h.Advance(0); return nil }, belfry.MaxAttempts(1))
+	enqueue(t, h, "a", "")
+	h.Advance(0)
+	if !strings.Contains(f.said, "called by a handler") {
+		t.Errorf("it was told %q", f.said)
+	}
+}
+
+// BenchmarkAMonthOfADailyCron is what a user's test pays for each month that it skips.
+func BenchmarkAMonthOfADailyCron(b *testing.B) {
+	h := belfrytest.New(b)
+	belfry.Handle(h.Belfry, "report", func(context.Context, *belfry.Job[struct{}]) error { return nil })
+	schedule(b, h, "report", "0 3 * * *")
+	for b.Loop() {
+		h.Advance(30 * 24 * time.Hour)
+	}
+}
+
+// BenchmarkAnHourOfASecondlyCron is the densest schedule that there is.
+func BenchmarkAnHourOfASecondlyCron(b *testing.B) {
+	h := belfrytest.New(b)
+	belfry.Handle(h.Belfry, "report", func(context.Context, *belfry.Job[struct{}]) error { return nil })
+	schedule(b, h, "report", "* * * * * *")
+	for b.Loop() {
+		h.Advance(time.Hour)
+	}
+}

@@ -1,0 +1,87 @@
+package belfrytest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// turns is the source of a worker that takes one run after the other, and only when it is told to.
+type turns struct {
+	desk  *lease.Desk
+	queue queue.Queue
+	begin chan struct{} // there may be something to take
+	rest  chan error    // there is nothing more, and nothing runs
+	busy  bool          // the worker's own: it was told to, and has not said that it rests
+}
+
+func newTurns(desk *lease.Desk, q queue.Queue) *turns {
+	return &turns{desk: desk, queue: q, begin: make(chan struct{}), rest: make(chan error)}
+}
+
+// all has the worker run whatever can be received, until nothing is left.
+func (s *turns) all(ctx context.Context) error {
+	select {
+	case s.begin <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-s.rest:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Take is called again when what it gave has ended, since the worker has one place.
+func (s *turns) Take(ctx context.Context, most int, _ time.Duration) ([]worker.Offer, error) {
+	for {
+		if !s.busy {
+			select {
+			case <-s.begin:
+				s.busy = true
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		offers, err := s.take(ctx, most)
+		if len(offers) > 0 {
+			return offers, nil
+		}
+		s.busy = false
+		if errors.Is(err, queue.ErrClosed) {
+			err = nil
+		}
+		select {
+		case s.rest <- err:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take gives what can be received, or nothing; messages that give no run are settled on the way.
+func (s *turns) take(ctx context.Context, most int) ([]worker.Offer, error) {
+	for {
+		offers, err := s.desk.Take(ctx, most, 0)
+		if err != nil || len(offers) > 0 {
+			return offers, err
+		}
+		depth, err := s.queue.Depth(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ready := int64(0)
+		for _, d := range depth {
+			ready += d.Ready
+		}
+		if ready == 0 {
+			return nil, nil
+		}
+	}
+}
