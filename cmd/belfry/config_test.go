@@ -10,12 +10,14 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // configured makes a config.toml of a text the one in force, and gives its path.
@@ -270,6 +272,7 @@ func TestCredentials(t *testing.T) {
 		return path
 	}
 	ca := write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	strange, _ := selfSigned(t)
 	file, empty := write("token", "from-file\n"), write("empty", "\n")
 	configured(t, "[profiles.default]\naddress = '"+server.URL+"'\nca_file = '"+ca+"'\ntoken = 'from-profile'\n")
 	list := func(code int, says string, args ...string) {
@@ -297,7 +300,7 @@ func TestCredentials(t *testing.T) {
 	status = http.StatusForbidden
 	list(exitRefused, "is not enough for this")
 	status = http.StatusUnauthorized
-	list(exitNoAnswer, "with --ca-file", "--ca-file", write("other.pem", strangeAuthority(t)))
+	list(exitNoAnswer, "with --ca-file", "--ca-file", write("other.pem", strange))
 	// The same server by another name, which might be another server's.
 	list(exitRefused, "was not sent to another address", "--address", strings.Replace(server.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1))
 	if sent != "" {
@@ -322,17 +325,22 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// strangeAuthority is a certificate that has signed nothing here.
-func strangeAuthority(t *testing.T) string {
+// selfSigned is a certificate of 127.0.0.1 that nobody has signed but itself, and its key, as PEM.
+func selfSigned(t *testing.T) (cert, key string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-	made, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
+	template := x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	made, err := x509.CreateCertificate(rand.Reader, &template, &template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}))
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }

@@ -215,13 +215,13 @@ func (c *cli) chooseToken() error {
 	return nil
 }
 
-// configureCommand settles the flags of one of roles. Of other commands' own flags only --data can come from the environment: it
-// names the folder that BELFRY_DATA names to the server.
+// configureCommand settles the flags of one of roles. Of other commands' own flags only --data can come from the environment, and
+// only where a folder is wanted in any case: elsewhere it chooses what the command does.
 func (c *cli) configureCommand(cmd *cobra.Command) error {
 	role := isRole(cmd)
 	var failed error
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if failed != nil || !configurable(flag) || !role && flag.Name != "data" {
+		if failed != nil || !configurable(flag) || !role && (flag.Name != "data" || flag.DefValue == "") {
 			return
 		}
 		found := value{flagText(flag), source{kind: fromDefault}}

@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,10 +24,11 @@ import (
 )
 
 // Every example of every command's help is run as it stands, by a shell on a terminal, in a folder that has the files it names,
-// against a server that has the job it names. Only what cannot be the same on two machines is exchanged: the IDs of runs, the
-// address to listen on, and the root of absolute paths.
+// against a server that has the job it names. Only what cannot be the same on two machines is exchanged: the IDs of runs and
+// tokens, the address to listen on, and the root of absolute paths.
 func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 	ran := 0
+	installed := install(t)
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
@@ -36,15 +37,18 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 		if cmd.HasSubCommands() && cmd.HasParent() && cmd.Example == firstExamples(cmd) {
 			return // they are run with the commands that they are of
 		}
-		lines := exampleLines(cmd.Example)
-		ran += len(lines)
+		examples := exampleLines(cmd.Example)
+		ran += len(examples)
 		t.Run(cmd.CommandPath(), func(t *testing.T) {
 			t.Parallel()
-			if len(lines) == 0 {
+			if len(examples) == 0 {
 				t.Fatalf("the help of %q has no example", cmd.CommandPath())
 			}
-			s := newStage(t, cmd.CommandPath())
-			for _, line := range lines {
+			s := &stage{t: t, command: cmd.CommandPath(), installed: installed}
+			if !strings.Contains(s.command, "config") {
+				s.address = dev(t, "--data", t.TempDir(), "--allow-exec")
+			}
+			for _, line := range examples {
 				s.run(line)
 			}
 		})
@@ -66,18 +70,55 @@ func exampleLines(example string) []string {
 	return lines
 }
 
-// stage is where the examples of one command are run.
-type stage struct {
-	t       *testing.T
-	command string
-	root    string // stands for / of a machine that Belfry is installed on
-	address string
-	env     []string
-	kept    string // a run that was made before, which examples mean
+// installation is what a machine has on which Belfry was used for a while: the data folder of a stopped server, a backup of it,
+// a certificate.
+type installation struct {
+	folder     string // with data, belfry.backup, cert.pem, key.pem
+	run, token string // IDs that are in the data
 }
 
-func newStage(t *testing.T, command string) *stage {
-	s := &stage{t: t, command: command, root: t.TempDir()}
+func install(t *testing.T) installation {
+	t.Helper()
+	in := installation{folder: t.TempDir()}
+	data := filepath.Join(in.folder, "data")
+	t.Run("install", func(t *testing.T) {
+		s := &stage{t: t, address: dev(t, "--data", data, "--allow-exec")}
+		in.run = s.aRun()
+	})
+	for _, args := range [][]string{
+		{"token", "create", "--scope", "admin", "--name", "operator", "--data", data, "-o", "json"},
+		{"backup", filepath.Join(in.folder, "belfry.backup"), "--data", data},
+	} {
+		got := belfry(t, "", args...)
+		if got.code != 0 {
+			t.Fatalf("%v: %s", args, got.errors)
+		}
+		if args[0] == "token" {
+			in.token = decode[wire.NewToken](t, got.out).ID
+		}
+	}
+	cert, key := selfSigned(t)
+	for name, text := range map[string]string{"cert.pem": cert, "key.pem": key} {
+		if err := os.WriteFile(filepath.Join(in.folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return in
+}
+
+// stage is where the examples of one command are run, each in a folder of its own.
+type stage struct {
+	t         *testing.T
+	command   string
+	installed installation
+	address   string // of a server; "" where the examples are not about one
+	root      string // stands for / of the machine, and is where the shell stands
+}
+
+// place makes the folder for one example, with what is there before it.
+func (s *stage) place(line string) {
+	s.t.Helper()
+	s.root = s.t.TempDir()
 	s.script("belfry", fmt.Sprintf("BELFRY_TEST_PROCESS=1 exec %q \"$@\"", os.Args[0]))
 	for name, text := range exampleScripts {
 		s.script(name, text)
@@ -85,16 +126,38 @@ func newStage(t *testing.T, command string) *stage {
 	for name, text := range exampleFiles {
 		s.file(name, text)
 	}
-	s.env = append(os.Environ(), "PATH="+filepath.Join(s.root, "bin")+":"+os.Getenv("PATH"), "TERM=xterm", "TZ=UTC",
+	if err := os.MkdirAll(filepath.Join(s.root, "var", "backups"), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	copies := map[string]string{"cert.pem": "cert.pem", "key.pem": "key.pem"}
+	if !strings.HasPrefix(line, "belfry backup") { // which makes it
+		copies["belfry.backup"] = "belfry.backup"
+	}
+	if !strings.HasPrefix(line, "belfry restore") { // which makes a new one
+		copies[".belfry"], copies["var/lib/belfry"] = "data", "data"
+	}
+	for to, from := range copies {
+		to, from = filepath.Join(s.root, to), filepath.Join(s.installed.folder, from)
+		err := os.MkdirAll(filepath.Dir(to), 0o700)
+		if err == nil {
+			err = exec.Command("cp", "-R", from, to).Run()
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if s.command != "belfry config path" && s.command != "belfry config set" {
+		s.file("config.toml", "[profiles.default]\ncolor = \"auto\"\n\n[profiles.prod]\naddress = \"https://belfry.example.org\"\n")
+	}
+}
+
+func (s *stage) env() []string {
+	env := append(os.Environ(), "PATH="+filepath.Join(s.root, "bin")+":"+os.Getenv("PATH"), "TERM=xterm", "TZ=UTC",
 		"BELFRY_CONFIG="+filepath.Join(s.root, "config.toml"), "BELFRY_LISTEN=127.0.0.1:0", "TOKEN=blf_example")
-	if !strings.Contains(command, "config") {
-		s.address = dev(t, "--data", t.TempDir(), "--allow-exec")
-		s.env = append(s.env, "BELFRY_ADDRESS="+s.address)
+	if s.address != "" {
+		env = append(env, "BELFRY_ADDRESS="+s.address)
 	}
-	if before := exampleStages[command]; before != nil {
-		before(s)
-	}
-	return s
+	return env
 }
 
 func (s *stage) file(name, text string) string {
@@ -118,19 +181,34 @@ func (s *stage) script(name, text string) {
 
 var (
 	exampleRun    = regexp.MustCompile(`\b[a-z][a-z0-9-]*~[0-9a-z~]+`)
+	exampleToken  = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
 	exampleListen = regexp.MustCompile(`(--listen[ =])\S+`)
-	examplePath   = regexp.MustCompile(`(^|[\s='"@:])(/(?:var|etc|srv|tmp|usr|run)/)`)
+	examplePath   = regexp.MustCompile(`(^|[\s='"@])(/(?:var|etc|srv|tmp|usr|run)/)`)
 )
 
 // run runs one example, and wants it to end well.
 func (s *stage) run(line string) {
 	s.t.Helper()
-	runs := map[string]string{}
-	exchanged := exampleRun.ReplaceAllStringFunc(line, func(id string) string {
-		if runs[id] == "" {
-			runs[id] = s.aRun()
+	s.place(line)
+	offline := strings.Contains(line, "--data") || strings.HasPrefix(line, "belfry store")
+	same := map[string]string{}
+	as := func(id string, made func() string) string {
+		if same[id] == "" {
+			same[id] = made()
 		}
-		return runs[id]
+		return same[id]
+	}
+	exchanged := exampleRun.ReplaceAllStringFunc(line, func(id string) string {
+		if offline {
+			return s.installed.run
+		}
+		return as(id, s.aRun)
+	})
+	exchanged = exampleToken.ReplaceAllStringFunc(exchanged, func(id string) string {
+		if offline {
+			return s.installed.token
+		}
+		return as(id, s.aToken)
 	})
 	exchanged = exampleListen.ReplaceAllString(exchanged, "${1}127.0.0.1:0")
 	exchanged = examplePath.ReplaceAllString(exchanged, "${1}"+s.root+"${2}")
@@ -138,7 +216,7 @@ func (s *stage) run(line string) {
 		s.jobs()
 	}
 	first := strings.Fields(exchanged)
-	stays := len(first) > 1 && first[0] == "belfry" && strings.Contains(" dev serve worker ", " "+first[1]+" ")
+	stays := len(first) > 1 && first[0] == "belfry" && slices.Contains(roles, first[1])
 	if out, err := s.shell(exchanged, stays); err != nil {
 		s.t.Errorf("$ %s\n%v\n%s", line, err, out)
 	}
@@ -156,7 +234,7 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 		line = "exec " + line
 	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
-	cmd.Dir, cmd.Env = s.root, s.env
+	cmd.Dir, cmd.Env = s.root, s.env()
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 25, Cols: 80})
 	if err != nil {
 		return "", err
@@ -166,9 +244,9 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 		_, _ = terminal.WriteString("y\n")
 	}
 	var said lines
-	spoke := make(chan struct{}, 1)
-	var reading sync.WaitGroup
-	reading.Go(func() {
+	spoke, gone := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
 		block := make([]byte, 4096)
 		for {
 			n, err := terminal.Read(block)
@@ -180,20 +258,22 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 				}
 			}
 			if err != nil {
-				return // the terminal has no user any more: the process is gone
+				return // nobody has the terminal any more
 			}
 		}
-	})
+	}()
 	if stays {
 		select {
 		case <-spoke:
 			err = cmd.Process.Signal(syscall.SIGTERM)
+		case <-gone:
+			err = errors.New("it ended before it was ready")
 		case <-ctx.Done():
 			err = errors.New("it does not say that it is ready")
 		}
 	}
 	err = errors.Join(err, cmd.Wait())
-	reading.Wait()
+	<-gone
 	return said.String(), err
 }
 
@@ -205,14 +285,14 @@ func (s *stage) jobs() {
 			s.t.Fatalf("%s: %s", name, got.errors)
 		}
 	}
+	if got := belfry(s.t, "Bearer 0123456789", "secret", "set", "hook-token", "--address", s.address); got.code != 0 {
+		s.t.Fatal(got.errors)
+	}
 }
 
 // aRun gives a run in the state that the command is for.
 func (s *stage) aRun() string {
 	s.t.Helper()
-	if s.kept != "" {
-		return s.kept
-	}
 	s.jobs()
 	job, until, more := "report", "succeeded", []string{}
 	switch s.command {
@@ -240,6 +320,15 @@ func (s *stage) trigger(job string, more ...string) string {
 	return decode[wire.Run](s.t, got.out).ID
 }
 
+func (s *stage) aToken() string {
+	s.t.Helper()
+	got := belfry(s.t, "", "token", "create", "--scope", "read", "-o", "json", "--address", s.address)
+	if got.code != 0 {
+		s.t.Fatal(got.errors)
+	}
+	return decode[wire.NewToken](s.t, got.out).ID
+}
+
 // exampleJobs are those that stand on the server before each example.
 var exampleJobs = map[string]string{
 	"report": `{"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}}`,
@@ -250,7 +339,10 @@ var exampleJobs = map[string]string{
 // exampleFiles are those that examples name.
 var exampleFiles = map[string]string{
 	"job.json":           `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
+	"password.txt":       "correct horse\n",
+	"secrets.key":        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
 	"body.json":          `{"day": "2026-11-21"}`,
+	"jobs/report.yaml":   "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
 	"etc/cron.d/sysstat": "5-55/10 * * * * root true\n",
 }
 
@@ -259,31 +351,5 @@ var exampleScripts = map[string]string{
 	"crontab": `printf '0 9 * * * true\n'`,
 	"sudo":    `exec "$@"`,
 	"man":     `test -s "$1"`,
-}
-
-// exampleStages prepare what is more than files and jobs, by command.
-var exampleStages = map[string]func(*stage){
-	"belfry store show":         stoppedData,
-	"belfry config":             aProfile,
-	"belfry config show":        aProfile,
-	"belfry config unset":       aProfile,
-	"belfry config profiles":    aProfile,
-	"belfry config use-profile": aProfile,
-}
-
-// aProfile leaves a config.toml with the profiles that examples name.
-func aProfile(s *stage) {
-	s.file("config.toml", "[profiles.default]\ncolor = \"auto\"\n\n[profiles.prod]\naddress = \"https://belfry.example.org\"\n")
-}
-
-// stoppedData leaves the data folder of a server that is stopped, with a run in it.
-func stoppedData(s *stage) {
-	running := s.address
-	s.t.Run("prepare", func(t *testing.T) {
-		inner := &stage{t: t, command: s.command, root: s.root}
-		inner.address = dev(t, "--data", filepath.Join(s.root, devData), "--allow-exec")
-		inner.jobs()
-		s.kept = inner.aRun()
-	})
-	s.address = running
+	"age":     `cat`,
 }

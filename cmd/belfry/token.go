@@ -61,7 +61,7 @@ func (p *tokenPlace) using(c *cli, do func(ctx context.Context, tokens tokenKeep
 		}
 		opened, err := openStore(p.data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // cleans nothing up
 		if err != nil {
-			return fmt.Errorf("%w. To ask the server that runs there, leave --data and BELFRY_DATA out", err)
+			return fmt.Errorf("%w. To ask the server that runs there, leave --data out", err)
 		}
 		defer func() { err = errors.Join(err, opened.Close()) }()
 		tokens, err := openTokens(opened, discardLog())
