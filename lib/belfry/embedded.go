@@ -71,7 +71,7 @@ func (e *embedded) strays(ctx context.Context) {
 			return // whatever it is, the node tells of it
 		}
 		for _, j := range jobs {
-			if j.Active() && e.control.Can(j.Def.Target) != nil {
+			if j.Active() && e.control.Can(j.Def.Queue, j.Def.Target) != nil {
 				e.logger.Warn("a job fires, and nothing here handles it: its runs wait. Handle it again, or Unschedule it",
 					"job", j.Name, "target", j.Def.Target.String())
 			}

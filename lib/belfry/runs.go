@@ -80,6 +80,24 @@ func (b *Belfry) Run(ctx context.Context, id string) (Run, error) {
 	return r, refused(err)
 }
 
+// Wait waits until a run has ended, in whatever state, and gives it with its result; or ctx's error, with the run as it stands. It
+// looks again and again, at most a second apart.
+func (b *Belfry) Wait(ctx context.Context, id string) (Run, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		r, err := b.Run(ctx, id)
+		if err != nil || r.State.Ended() {
+			return r, err
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return r, ctx.Err()
+		}
+	}
+}
+
 // Runs gives the runs of a job, the newest nominal time first, up to the first error; of all jobs for "". With states, those that
 // are in one of them: Runs(ctx, "email", Dead, Failed) gives the dead letters.
 func (b *Belfry) Runs(ctx context.Context, job string, states ...State) iter.Seq2[Run, error] {

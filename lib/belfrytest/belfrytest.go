@@ -101,7 +101,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		return nil, err
 	}
 	service, err := control.New(control.Config{Store: stored, Blobs: blobs, Dispatch: dispatcher, Now: c.Now, NewID: newID, Log: log,
-		Can: targets.Can, Cancelled: hand.Cancelled})
+		Can: func(_ string, spec target.Spec) error { return targets.Can(spec) }, Cancelled: hand.Cancelled})
 	if err != nil {
 		return nil, err
 	}
