@@ -75,7 +75,11 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if p.blobs, err = openBlobs(ctx, s.data); err != nil {
 		return nil, err
 	}
-	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
+	vault, secrets, err := s.secrets.open(p.store)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
 		UserAgent: "Belfry/" + thisBuild().Version})
 	if err != nil {
 		return nil, err
@@ -108,7 +112,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault,
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err

@@ -95,11 +95,12 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		},
 	}
 	c.flags(root.PersistentFlags())
-	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.configCommand(), c.tokenCommand(), c.store(), c.backup(), c.restore(), c.doctor(),
+	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.secret(), c.cron(), c.importing(), c.configCommand(), c.tokenCommand(), c.store(), c.backup(), c.restore(), c.doctor(),
 		c.completion(), c.man(), c.version())
 	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
 	root.InitDefaultHelpCmd()
 	group(root)
+	c.help(root)
 	c.complete(root)
 	return root
 }

@@ -35,6 +35,7 @@ type settings struct {
 	hosts       []string
 	allowExec   bool
 	addresses   target.AddressPolicy
+	secrets     secretFlags
 	concurrency int
 	lease       time.Duration
 	grace       time.Duration
@@ -54,6 +55,9 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped")
 	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	addressFlags(cmd, &s.addresses)
+	s.secrets.sources(cmd)
+	s.secrets.keys(cmd)
 }
 
 func (s *settings) check() error {
@@ -78,6 +82,9 @@ func (s *settings) check() error {
 		return misused("--listen %s: dev listens on loopback alone, as in %s; belfry serve listens elsewhere", s.listen, devListen)
 	}
 	s.local = loopback
+	if err := s.secrets.check(); err != nil {
+		return err
+	}
 	return s.door.check(s.listen, loopback)
 }
 
@@ -100,6 +107,7 @@ this machine. Only this machine may call the API, and no web page may.`,
 			if s.data == "" {
 				return misused("--data is empty: want a folder, as in --data %s", devData)
 			}
+			s.secrets.makeKey = filepath.Join(s.data, "secrets.key")
 			return c.serveWith(cmd.Context(), s)
 		},
 	}
@@ -131,9 +139,6 @@ starts there must be a token, which "belfry token create --scope admin --data DI
 	cmd.Flags().StringVar(&s.data, "data", "", "data folder, made when it is not there")
 	s.flags(cmd)
 	s.door.flags(cmd)
-	cmd.Flags().BoolVar(&s.addresses.AllowLoopback, "allow-loopback", false, "let http jobs call servers of this machine")
-	cmd.Flags().BoolVar(&s.addresses.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
-	cmd.Flags().BoolVar(&s.addresses.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
 	return cmd
 }
 

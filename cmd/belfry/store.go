@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -123,7 +124,7 @@ func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err er
 // records are the structs of all that is stored, by what partitions begin with up to a "#".
 func records() map[string]any {
 	all := map[string]any{}
-	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records(), access.Records()} {
+	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records()} {
 		maps.Copy(all, of)
 	}
 	return all
