@@ -112,8 +112,10 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	began := time.Now()
 	s := &server{t: t, tenants: map[string]string{}, store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
 	s.node, err = node.New(t.Context(), node.Config{
-		Store:   s.store,
-		Queues:  map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity})},
+		Store: s.store,
+		Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity}),
+			"far": queuelocal.New(queuelocal.Config{Now: time.Now})},
+		Elsewhere: map[string]string{"far": access.DefaultTenant}, RemoteKey: make([]byte, 32),
 		Blobs:   blob.New(memblob.OpenBucket(nil)),
 		Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test",
 		Elapsed: func() time.Duration { return time.Since(began) },
@@ -130,14 +132,14 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		t.Fatal(err)
 	}
 	cfg := api.Config{
-		Control: s.node.Control, Gate: gate, Now: time.Now, Version: "test",
+		Control: s.node.Control, Remote: s.node.Remote, Gate: gate, Now: time.Now, Version: "test",
 		Ready: func(context.Context) []wire.Check {
 			return []wire.Check{{Name: "store", State: wire.CheckOK, Detail: "answers"}}
 		},
-		Queues: func(context.Context) ([]wire.Queue, error) {
+		Queues: func(context.Context, string) ([]wire.Queue, error) {
 			return []wire.Queue{{Name: "default", Priorities: map[string]wire.Depth{"high": {}}}}, nil
 		},
-		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
+		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
 		Local:   true,
 	}
 	if change != nil {
@@ -152,7 +154,7 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 // running is a test in virtual time in which the scheduler works.
 func running(t *testing.T, test func(t *testing.T, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, 0, nil)
+		s := start(t, 0, everything(t))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.node.Run(ctx) }()
