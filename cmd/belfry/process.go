@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,16 +20,13 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/prometheus"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
-	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
-	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // process is the parts of a server, wired.
@@ -49,7 +44,16 @@ type process struct {
 }
 
 func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
-	p := &process{began: time.Now(), disk: disk{folder: s.data}, queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{})}}
+	p := &process{began: time.Now(), disk: disk{folder: s.data}}
+	queues, elsewhere, err := s.pools.open()
+	if err != nil {
+		return nil, err
+	}
+	p.queues = queues
+	remoteKey := make([]byte, 32)
+	if _, err := crand.Read(remoteKey); err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
@@ -88,7 +92,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if p.node, err = node.New(ctx, node.Config{
 		Store: p.store, Queues: p.queues, Blobs: p.blobs, Targets: targets, Metrics: registry, Log: log, Name: p.name,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
-		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace,
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets,
 	}); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
 	}
@@ -112,7 +116,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote,
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err
@@ -132,40 +136,6 @@ func (p *process) close() error {
 		errs = append(errs, p.blobs.Close())
 	}
 	return errors.Join(append(errs, p.store.Close())...)
-}
-
-func (p *process) pools(ctx context.Context) ([]node.Pool, error) {
-	pools, err := p.node.Pools(ctx)
-	slices.SortFunc(pools, func(a, b node.Pool) int { return strings.Compare(a.Name, b.Name) })
-	return pools, err
-}
-
-// waiting is what waits for workers, by pool.
-func (p *process) waiting(ctx context.Context) ([]wire.Queue, error) {
-	pools, err := p.pools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shown := make([]wire.Queue, len(pools))
-	for i, pool := range pools {
-		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}}
-		for priority, d := range pool.Depth {
-			shown[i].Priorities[string(priority)] = wire.Depth{Ready: d.Ready, Delayed: d.Delayed, Taken: d.Taken}
-		}
-	}
-	return shown, nil
-}
-
-func (p *process) workers(ctx context.Context) ([]wire.Worker, error) {
-	pools, err := p.pools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shown := make([]wire.Worker, len(pools))
-	for i, pool := range pools {
-		shown[i] = wire.Worker{ID: p.name, Queue: pool.Name, Running: pool.Running, Concurrency: pool.Concurrency, StartedAt: p.began.UTC()}
-	}
-	return shown, nil
 }
 
 func storeFolder(data string) string { return filepath.Join(data, "store") }

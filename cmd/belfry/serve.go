@@ -36,6 +36,7 @@ type settings struct {
 	allowExec   bool
 	addresses   target.AddressPolicy
 	secrets     secretFlags
+	pools       poolFlags
 	concurrency int
 	lease       time.Duration
 	grace       time.Duration
@@ -50,7 +51,8 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.listen, "listen", devListen, "address and port to listen on; port 0 takes a free one")
 	f.StringArrayVar(&s.hosts, "host", nil, "name that requests may call this server by, beside loopback ones; may be given more than once")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
-	f.IntVar(&s.concurrency, "concurrency", 50, "attempts at once")
+	f.IntVar(&s.concurrency, "concurrency", 50, "attempts at once, for each queue")
+	s.pools.flags(cmd)
 	f.DurationVar(&s.lease, "lease", 30*time.Second, "how long a worker holds a run without renewing")
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped")
 	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")

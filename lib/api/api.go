@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -29,12 +30,13 @@ type Config struct {
 	Version string
 	Log     *slog.Logger // default: discards
 
-	Ready   func(context.Context) []wire.Check           // what the process needs to do its work
-	Queues  func(context.Context) ([]wire.Queue, error)  // what waits, by pool
-	Workers func(context.Context) ([]wire.Worker, error) // of this process
-	Metrics http.Handler                                 // default: no /metrics
-	Backup  func(context.Context, io.Writer) error       // writes one of all tenants; default: no /v1/backup
-	Secrets *secret.Vault                                // default: no /v1/secrets
+	Ready   func(context.Context) []wire.Check                              // what the process needs to do its work
+	Queues  func(ctx context.Context, tenant string) ([]wire.Queue, error)  // what waits, by pool that the tenant may use
+	Workers func(ctx context.Context, tenant string) ([]wire.Worker, error) // of this process, and of the tenant elsewhere
+	Metrics http.Handler                                                    // default: no /metrics
+	Backup  func(context.Context, io.Writer) error                          // writes one of all tenants; default: no /v1/backup
+	Secrets *secret.Vault                                                   // default: no /v1/secrets
+	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
 	// Local refuses requests whose Host is neither a loopback name or address nor one of Hosts: for a server that only this
 	// machine is to reach. Requests of web pages from elsewhere are refused in any case.
@@ -71,6 +73,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Secrets != nil {
 		a.secrets()
+	}
+	if cfg.Remote != nil {
+		a.work()
 	}
 
 	text, err := a.finish()

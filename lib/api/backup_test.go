@@ -19,8 +19,8 @@ func backupServer(t *testing.T, write func(context.Context, io.Writer) error) st
 	handler, err := New(Config{
 		Control: &control.Service{}, Gate: openGate(t), Now: time.Now, Version: "1", Backup: write,
 		Ready:   func(context.Context) []wire.Check { return nil },
-		Queues:  func(context.Context) ([]wire.Queue, error) { return nil, nil },
-		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
+		Queues:  func(context.Context, string) ([]wire.Queue, error) { return nil, nil },
+		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -61,10 +62,11 @@ func documentText(t *testing.T) []byte {
 	handler, err := New(Config{
 		Control: &control.Service{}, Gate: openGate(t), Now: time.Now, Version: "1",
 		Ready:   func(context.Context) []wire.Check { return nil },
-		Queues:  func(context.Context) ([]wire.Queue, error) { return nil, nil },
-		Workers: func(context.Context) ([]wire.Worker, error) { return nil, nil },
+		Queues:  func(context.Context, string) ([]wire.Queue, error) { return nil, nil },
+		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
 		Backup:  func(context.Context, io.Writer) error { return nil },
 		Secrets: &secret.Vault{},
+		Remote:  &lease.Remote{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +95,8 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/dead-letters, POST /v1/dead-letters/redrive,
 		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token},
-		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate`
+		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
+		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/finish`
 	docs, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

@@ -211,6 +211,9 @@ var meaning = map[string]string{
 	urlPattern:      "an absolute http or https URL",
 	keyPattern:      "1 to 255 visible ASCII characters",
 	tokenPattern:    "the ID of a token, 16 hex digits",
+	workerPattern:   "1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
+	startPattern:    "1 to 20 digits and small letters",
+	base64Pattern:   "base64",
 	labelPattern:    "name=value",
 }
 

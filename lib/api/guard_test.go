@@ -162,7 +162,7 @@ func TestHealthAndReadiness(t *testing.T) {
 
 func TestAPanicIsAProblemAndNoMore(t *testing.T) {
 	s := start(t, 0, func(cfg *api.Config) {
-		cfg.Queues = func(context.Context) ([]wire.Queue, error) { panic("broken") }
+		cfg.Queues = func(context.Context, string) ([]wire.Queue, error) { panic("broken") }
 	})
 	s.send("GET", "/v1/queues", "").refused(500, "internal")
 	s.send("GET", "/v1/jobs", "").is(200)

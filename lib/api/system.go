@@ -26,7 +26,7 @@ func (a *api) system() {
 	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read, host: true,
 		summary: "List the pools of workers and what waits for them"}, a.listQueues)
 	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read, host: true,
-		summary: "List the workers of this process"}, a.listWorkers)
+		summary: "List the workers of this process, and those elsewhere"}, a.listWorkers)
 	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
 	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system", scope: access.Open,
@@ -68,16 +68,16 @@ func renamed(err error, from, to string) error {
 	return err
 }
 
-func (a *api) listQueues(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.QueueList], error) {
-	queues, err := a.Queues(ctx)
+func (a *api) listQueues(ctx context.Context, _ *struct{}, in input[noBody]) (*answer[wire.QueueList], error) {
+	queues, err := a.Queues(ctx, in.tenant)
 	if err != nil {
 		return nil, err
 	}
 	return &answer[wire.QueueList]{wire.QueueList{Items: append([]wire.Queue{}, queues...)}}, nil
 }
 
-func (a *api) listWorkers(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.WorkerList], error) {
-	workers, err := a.Workers(ctx)
+func (a *api) listWorkers(ctx context.Context, _ *struct{}, in input[noBody]) (*answer[wire.WorkerList], error) {
+	workers, err := a.Workers(ctx, in.tenant)
 	if err != nil {
 		return nil, err
 	}

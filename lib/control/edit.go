@@ -28,7 +28,7 @@ const maxRounds = 16
 // Put creates or replaces a job. The same definition again changes nothing, and finishes what an earlier try left unfinished,
 // so that a Put whose answer was lost can be repeated, with its old Match too. Errors: joined *invalid.Error, *Refusal.
 func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
-	p, err := s.draft(name, def, match)
+	p, err := s.draft(tenant, name, def, match)
 	if err != nil {
 		return job.Job{}, 0, err
 	}
@@ -39,7 +39,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definiti
 // Preview tells what Put would do, and stores nothing: the job as it stands, of Generation 0 where there is none, and as Put
 // would leave it, of Generation 0 where that would be a new one. Its errors are those of Put.
 func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match) (before, after job.Job, change Change, err error) {
-	p, err := s.draft(name, def, match)
+	p, err := s.draft(tenant, name, def, match)
 	if err != nil {
 		return before, after, 0, err
 	}
@@ -70,16 +70,16 @@ type put struct {
 }
 
 // draft checks all that can be told of a definition without looking at the job.
-func (s *Service) draft(name string, def job.Definition, match Match) (*put, error) {
+func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*put, error) {
 	if err := job.ValidName(name); err != nil {
 		return nil, err
 	}
 	def = def.WithDefaults()
-	compiled, err := def.Validate(s.Dispatch.KnowsQueue)
+	compiled, err := def.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) })
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Can(def.Target); err != nil {
+	if err := s.Can(def.Queue, def.Target); err != nil {
 		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
 	}
 	return &put{service: s, def: def, compiled: compiled, match: match}, nil

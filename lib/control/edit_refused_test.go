@@ -12,7 +12,7 @@ import (
 
 func TestFault31_ATargetThatNoWorkerCanRunIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
-		g.Service.Can = func(target.Spec) error { return errors.New("it was not started with --allow-exec") }
+		g.Service.Can = func(string, target.Spec) error { return errors.New("it was not started with --allow-exec") }
 		_, _, err := g.Put(t.Context(), "acme", "j", job.Definition{Target: target.Spec{Exec: &target.Exec{Argv: []string{"true"}}}}, control.Match{})
 		if wrong := invalid.All(err); len(wrong) != 1 || wrong[0].Field != "target" {
 			t.Fatalf("got %v, want a refusal that names the target", err)

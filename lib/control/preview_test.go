@@ -49,7 +49,7 @@ func TestAPreviewTellsWhatPutWouldDoAndStoresNothing(t *testing.T) {
 		if before, _, change, err = g.Preview(t.Context(), "acme", "j", definition(), control.Match{}); err != nil || change != control.Created || before.Generation != 0 {
 			t.Errorf("over a deleted job: %v, %v, %+v", change, err, before)
 		}
-		g.Service.Can = func(target.Spec) error { return errors.New("nobody can") }
+		g.Service.Can = func(string, target.Spec) error { return errors.New("nobody can") }
 		if _, _, _, err = g.Preview(t.Context(), "acme", "j", definition(), control.Match{}); len(invalid.All(err)) != 1 {
 			t.Errorf("got %v, want what Put would refuse", err)
 		}

@@ -136,6 +136,9 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				case run.Unknown:
 					repairs.Unknown++
 				}
+			} else if dead != nil {
+				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.
+				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: max(r.Lease, now+d.Lease.Milliseconds()) + 1000})
 			}
 		case run.Queued, run.Retrying:
 			due := max(edition.Due(r.Tenant, r.ID.Job, r.ID.Nominal), r.NextAt)

@@ -19,6 +19,7 @@ type Config struct {
 	Store  store.Store
 	Book   *job.Book
 	Queues map[string]queue.Queue // the pools of workers, by name
+	Owners map[string]string      // of pools that are one tenant's: by name, whose. All others are everybody's
 	Layout timer.Layout
 	Now    func() time.Time
 	NewID  func() uint64 // random, never 0
@@ -69,8 +70,11 @@ func New(cfg Config) (*Dispatcher, error) {
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.
 const Lateness = 10 * time.Minute
 
-// KnowsQueue tells whether there are workers of that name.
-func (d *Dispatcher) KnowsQueue(name string) bool { return d.Queues[name] != nil }
+// KnowsQueue tells whether there is a pool of that name for a tenant's jobs.
+func (d *Dispatcher) KnowsQueue(tenant, name string) bool {
+	owner := d.Owners[name]
+	return d.Queues[name] != nil && (owner == "" || owner == tenant)
+}
 
 // tries is how often a write or send that was throttled, or whose outcome is unknown, is tried in one pass.
 const tries = 4

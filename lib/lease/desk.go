@@ -46,8 +46,8 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.Dispatch == nil || cfg.Blobs == nil || cfg.Metrics == nil || cfg.Name == "" {
 		return nil, errors.New("lease: Dispatch, Blobs, Metrics and Name are required")
 	}
-	if len(cfg.Name) > LongestName || Far(cfg.Name) {
-		return nil, fmt.Errorf("lease: the name %q, want at most %d bytes without %q: it stands in every running run", cfg.Name, LongestName, farMark)
+	if len(cfg.Name) > LongestName || IsRemote(cfg.Name) {
+		return nil, fmt.Errorf("lease: the name %q, want at most %d bytes without %q: it stands in every running run", cfg.Name, LongestName, remoteMark)
 	}
 	q := cfg.Dispatch.Queues[cfg.Queue]
 	if q == nil {

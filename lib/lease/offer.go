@@ -101,7 +101,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			if err != nil {
 				return gone(o.desk.unwell(o.run, "read", err))
 			}
-			if Far(holder) && standing.State == run.Running && standing.Worker == holder {
+			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
 				return &Held{desk: o.desk, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
@@ -115,11 +115,11 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			continue
 		}
 		if err != nil {
-			if !Far(holder) {
+			if !IsRemote(holder) {
 				o.desk.notBegun(o.run) // it may have happened all the same
 			}
 			v := o.desk.unwell(o.run, "start", err)
-			if Far(holder) {
+			if IsRemote(holder) {
 				return nil, fmt.Errorf("start run %s: %w", o.run.ID, err) // it asks again, and the message waits as long as it is reserved
 			}
 			return gone(v)

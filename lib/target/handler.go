@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +48,12 @@ func (r *Registry) find(name string) (Func, bool) {
 	defer r.mu.RUnlock()
 	f, ok := r.funcs[name]
 	return f, ok
+}
+
+func (r *Registry) names() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.funcs))
 }
 
 func (s *Set) canHandle(name string) error {

@@ -20,8 +20,8 @@ func NoSecrets(context.Context, string, string) (string, error) {
 // secretsTimeout bounds the look-up of all secrets of an attempt: the attempt's own timeout may be hours.
 const secretsTimeout = 10 * time.Second
 
-// secretNames lists the secrets that a call needs, each once.
-func (s Spec) secretNames() []string {
+// SecretNames lists the secrets that a call needs, each once.
+func (s Spec) SecretNames() []string {
 	names := map[string]bool{}
 	add := func(values map[string]Value) {
 		for _, value := range values {
@@ -49,7 +49,7 @@ type revealed struct {
 
 // reveal looks up every secret that the call needs, before any of it is done.
 func (s *Set) reveal(ctx context.Context, spec Spec, tenant string) (revealed, error) {
-	names := spec.secretNames()
+	names := spec.SecretNames()
 	if len(names) == 0 {
 		return revealed{}, nil
 	}

@@ -102,6 +102,9 @@ func (s *Set) Can(spec Spec) error {
 	}
 }
 
+// Able says what Can asks of a worker beside http: the handlers that it has, by name, and whether it starts processes.
+func (s *Set) Able() (handlers []string, exec bool) { return s.cfg.Handlers.names(), s.cfg.AllowExec }
+
 // Call makes one attempt and waits for its end, at the latest Config.Grace twice over after ctx has ended. The error is
 //   - nil: the target did its work,
 //   - a *Failure (by errors.As): it did not, or nobody can tell; a deadline of ctx is one of these, of KindTimeout,

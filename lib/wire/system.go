@@ -12,6 +12,9 @@ type Cron struct {
 type Queue struct {
 	Name       string           `json:"name"`
 	Priorities map[string]Depth `json:"priorities" doc:"by high, normal and low"`
+	Remote     bool             `json:"remote,omitempty" doc:"only workers in other processes serve it"`
+	Workers    int              `json:"workers" doc:"how many serve it; of those elsewhere, that were heard of lately"`
+	Lacking    []string         `json:"lacking,omitempty" doc:"what runs wait for that no worker offers, such as handler resize"`
 }
 
 // Depth is how many messages a queue holds, about.
@@ -32,10 +35,15 @@ type Worker struct {
 	Queue       string    `json:"queue"`
 	Running     int       `json:"running" doc:"attempts under way"`
 	Concurrency int       `json:"concurrency" doc:"attempts at most"`
-	StartedAt   time.Time `json:"started_at,omitzero"`
+	StartedAt   time.Time `json:"started_at,omitzero" doc:"of one elsewhere: when it was first heard of"`
+
+	Remote   bool              `json:"remote,omitempty" doc:"it is another process, and told the rest of itself"`
+	SeenAt   time.Time         `json:"seen_at,omitzero" doc:"when it was last heard of"`
+	Handlers []string          `json:"handlers,omitempty" doc:"the Go functions that it has"`
+	Labels   map[string]string `json:"labels,omitempty"`
 }
 
-// WorkerList is the workers of the process that answers.
+// WorkerList is the workers of the process that answers, and those elsewhere that take runs from it.
 type WorkerList struct {
 	Items []Worker `json:"items"`
 }

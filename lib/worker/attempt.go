@@ -57,12 +57,27 @@ func (a *attempt) call(ctx context.Context) (target.Result, error) {
 	if t.Failure != nil {
 		return target.Result{}, t.Failure
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, taskKey{}, t), t.Timeout)
 	defer cancel()
 	return a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
 		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log,
 	})
+}
+
+type taskKey struct{}
+
+// Secrets is the target.Secrets of a worker whose source is elsewhere: a secret comes with the task that needs it, and is known
+// while that is called.
+func Secrets(ctx context.Context, _, name string) (string, error) {
+	t, _ := ctx.Value(taskKey{}).(Task)
+	if text, ok := t.Secrets[name]; ok {
+		return text, nil
+	}
+	if why := t.Withheld[name]; why != "" {
+		return "", errors.New(why)
+	}
+	return "", errors.New("it did not come with the run")
 }
 
 // renewAgain is how soon a renewal is tried again that failed: a store that comes back shall find the lease renewed before

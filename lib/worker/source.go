@@ -77,6 +77,8 @@ type Task struct {
 	Nominal    time.Time
 	Target     target.Spec
 	Payload    []byte
+	Secrets    map[string]string // what the target's secrets hold, from a source that is elsewhere: see Secrets
+	Withheld   map[string]string // of the others, by name, why the source has them not
 	Timeout    time.Duration
 	AtMostOnce bool
 	Lease      time.Duration   // how long it is held without renewing

@@ -103,7 +103,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := control.New(control.Config{Store: r.store, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: newID, Can: func(target.Spec) error { return nil }})
+	service, err := control.New(control.Config{Store: r.store, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: newID, Can: func(string, target.Spec) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

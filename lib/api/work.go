@@ -1,0 +1,193 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// What workers elsewhere are told. The HTTP statuses stand in statusOf.
+const (
+	codeNoSuchPool control.Code = "no_such_queue" // for workers elsewhere of this tenant
+	codeOfferGone  control.Code = "offer_gone"
+	codeFenced     control.Code = "fenced"
+	codeStopping   control.Code = "stopping"
+)
+
+// The patterns of what workers name themselves and their starts, and of bytes; a test compares them with the tags.
+const (
+	workerPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`
+	startPattern  = `^[0-9a-z]{1,20}$`
+	base64Pattern = `^[A-Za-z0-9+/]*={0,2}$`
+)
+
+func (a *api) work() {
+	register(a, operation{id: "take-work", method: http.MethodPost, path: "/v1/work/take", tag: "work", scope: access.Work, waits: true,
+		summary: "Wait for runs to work on, as a worker in another process",
+		example: map[string]any{"queue": "gpu", "worker": "gpu-1-7f3a", "max": 1, "wait": "20s", "http": true},
+		codes:   []control.Code{codeNoSuchPool, codeStopping}}, a.takeWork)
+	register(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
+		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
+		codes:   []control.Code{codeOfferGone}}, a.startWork)
+	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
+		summary: "Give back a run that was offered"}, a.leaveWork)
+	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
+		summary: "Keep the lease of an attempt, and hear of a cancel",
+		codes:   []control.Code{codeFenced}}, a.renewWork)
+	register(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
+		summary: "Say how an attempt ended; repeating it finds it said",
+		codes:   []control.Code{codeFenced}}, a.finishWork)
+}
+
+// ofWork tells what a worker decides on; every other error is as anywhere.
+func ofWork(err error) error {
+	switch {
+	case errors.Is(err, lease.ErrNoPool):
+		return newProblem(codeNoSuchPool, "There is no queue of this name for workers in other processes. belfry serve --remote-queue NAME makes one, "+
+			"and NAME=TENANT one for another tenant than default.")
+	case errors.Is(err, lease.ErrClosing):
+		p := newProblem(codeStopping, "The server is being stopped. Ask again when it is back.")
+		p.retryAfter = time.Second
+		return p
+	case errors.Is(err, worker.ErrGone):
+		return newProblem(codeOfferGone, "The run is not to be started any more: it has ended, somebody else has it, or it was reserved for too long.")
+	case errors.Is(err, worker.ErrFenced):
+		return newProblem(codeFenced, "The run is held by another attempt, or has ended: nothing of this attempt is accepted any more.")
+	}
+	return err
+}
+
+func runOf(id string) (run.ID, error) {
+	parsed, err := run.ParseID(id)
+	if err != nil {
+		return run.ID{}, noSuchRun(id)
+	}
+	return parsed, nil
+}
+
+func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkRequest]) (*answer[wire.OfferList], error) {
+	b := in.body
+	if b.Wait < 0 || b.Wait.Std() > queue.MaxWait {
+		return nil, invalid.Field("wait", b.Wait.String(), "0s to 20s")
+	}
+	if len(b.Labels) > 16 {
+		return nil, invalid.Field("labels", "more", "at most 16")
+	}
+	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec,
+		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, b.Max, b.Wait.Std())
+	if err != nil {
+		return nil, ofWork(err)
+	}
+	list := wire.OfferList{Items: make([]wire.Offer, len(offers))}
+	for i, o := range offers {
+		shown := wire.Offer{Run: o.Run, Suspect: o.Suspect, First: o.First, Ticket: o.Ticket, Lease: schedule.Duration(o.Lease)}
+		switch {
+		case o.Target.HTTP != nil:
+			shown.Kind = "http"
+		case o.Target.Exec != nil:
+			shown.Kind = "exec"
+		case o.Target.Handler != nil:
+			shown.Kind, shown.Handler = "handler", o.Target.Handler.Name
+		}
+		list.Items[i] = shown
+	}
+	return &answer[wire.OfferList]{list}, nil
+}
+
+func (a *api) startWork(ctx context.Context, _ *struct{}, in input[wire.WorkStart]) (*answer[wire.WorkTask], error) {
+	id, err := runOf(in.body.Run)
+	if err != nil {
+		return nil, err
+	}
+	t, ticket, err := a.Remote.Start(ctx, in.tenant, id, in.body.Ticket, lease.Holder(in.body.Holder))
+	if err != nil {
+		return nil, ofWork(err)
+	}
+	shown := wire.WorkTask{Run: t.Run, Tenant: t.Tenant, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, NominalTime: t.Nominal,
+		Target: t.Target, Secrets: t.Secrets, Withheld: t.Withheld, Payload: base64.StdEncoding.EncodeToString(t.Payload), Timeout: schedule.Duration(t.Timeout),
+		AtMostOnce: t.AtMostOnce, Lease: schedule.Duration(t.Lease), Ticket: ticket}
+	if f := t.Failure; f != nil {
+		shown.Failure = &wire.WorkFailure{Kind: f.Kind, Message: f.Message, Permanent: f.Permanent}
+	}
+	return &answer[wire.WorkTask]{shown}, nil
+}
+
+func (a *api) leaveWork(ctx context.Context, _ *struct{}, in input[wire.WorkLeave]) (*struct{}, error) {
+	id, err := runOf(in.body.Run)
+	if err != nil {
+		return nil, err
+	}
+	why := map[string]worker.Leaving{"stopping": worker.Stopping, "busy": worker.Busy, "incapable": worker.Incapable}[in.body.Reason]
+	holder := lease.Holder{Worker: in.body.Worker, Start: in.body.Start}
+	return nil, ofWork(a.Remote.Leave(ctx, in.tenant, id, in.body.Ticket, holder, why))
+}
+
+func claimOf(c wire.WorkClaim) (lease.Claim, error) {
+	id, err := runOf(c.Run)
+	return lease.Claim{Run: id, Fence: c.Fence, Holder: lease.Holder(c.Holder), Ticket: c.Ticket}, err
+}
+
+func (a *api) renewWork(ctx context.Context, _ *struct{}, in input[wire.WorkClaim]) (*answer[wire.WorkLease], error) {
+	claim, err := claimOf(in.body)
+	if err != nil {
+		return nil, err
+	}
+	cancel, err := a.Remote.Renew(ctx, in.tenant, claim)
+	if err != nil {
+		return nil, ofWork(err)
+	}
+	return &answer[wire.WorkLease]{wire.WorkLease{Cancel: cancel}}, nil
+}
+
+func (a *api) finishWork(ctx context.Context, _ *struct{}, in input[wire.WorkEnd]) (*answer[wire.WorkEnded], error) {
+	claim, err := claimOf(in.body.WorkClaim)
+	if err != nil {
+		return nil, err
+	}
+	end, err := endOf(in.body)
+	if err != nil {
+		return nil, err
+	}
+	state, err := a.Remote.Finish(ctx, in.tenant, claim, end)
+	if err != nil {
+		return nil, ofWork(err)
+	}
+	return &answer[wire.WorkEnded]{wire.WorkEnded{State: state.String()}}, nil
+}
+
+func endOf(b wire.WorkEnd) (e worker.End, err error) {
+	for _, outcome := range []run.Outcome{run.OutcomeSucceeded, run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled, run.OutcomeHandedBack} {
+		if outcome.String() == b.Outcome {
+			e.Outcome = outcome
+		}
+	}
+	e.Cause = b.Cause
+	if e.Log, err = base64.StdEncoding.DecodeString(b.Log); err != nil {
+		return e, invalid.Field("log", "other text", "base64")
+	}
+	e.Result = target.Result{ContentType: b.ContentType, Truncated: b.Truncated}
+	if e.Result.Body, err = base64.StdEncoding.DecodeString(b.Result); err != nil {
+		return e, invalid.Field("result", "other text", "base64")
+	}
+	switch {
+	case e.Outcome == run.OutcomeFailed && b.Failure == nil:
+		return e, invalid.Field("failure", "none", "why it failed, with outcome failed")
+	case b.Failure != nil:
+		wait := min(max(b.Failure.RetryAfter.Std(), 0), target.MaxRetryAfter)
+		e.Failure = &target.Failure{Kind: b.Failure.Kind, Message: b.Failure.Message, Permanent: b.Failure.Permanent, RetryAfter: wait}
+	}
+	return e, nil
+}

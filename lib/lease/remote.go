@@ -1,0 +1,349 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// RemoteConfig is what a Remote stands on. Fields without a default are required.
+type RemoteConfig struct {
+	Dispatch *dispatch.Dispatcher
+	Blobs    *blob.Bucket
+	Metrics  *metrics.Registry
+	Pools    map[string]string // by name, the tenant whose runs a pool has; none is right too
+	Secrets  target.Secrets    // what targets name, resolved for workers that cannot. Default target.NoSecrets
+	Key      []byte            // 32 random bytes that nobody else has. A new key voids every reservation
+	Log      *slog.Logger      // default: discards
+}
+
+// Remote serves workers in other processes. It keeps nothing of their attempts: a reservation or an attempt is named by its run,
+// its holder and a ticket, which is sealed and travels with the worker. So a restart voids reservations, and no attempt.
+type Remote struct {
+	RemoteConfig
+	desks  map[string]*Desk // by pool
+	base   *Desk            // of no pool, for attempts whose pool is gone
+	roster roster
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// What a caller of Remote decides on, beside the errors of package worker.
+var (
+	// ErrNoPool says that there is no such pool for workers of this tenant.
+	ErrNoPool = errors.New("no such pool for workers elsewhere")
+	// ErrClosing says that this process hands out nothing more; the next one will.
+	ErrClosing = errors.New("the server is being stopped")
+)
+
+// NewRemote checks the configuration.
+func NewRemote(cfg RemoteConfig) (*Remote, error) {
+	if cfg.Dispatch == nil || cfg.Blobs == nil || cfg.Metrics == nil {
+		return nil, errors.New("lease: Dispatch, Blobs and Metrics are required")
+	}
+	if len(cfg.Key) != sealKeyBytes {
+		return nil, fmt.Errorf("lease: a key of %d bytes, want %d", len(cfg.Key), sealKeyBytes)
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = target.NoSecrets
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Remote{RemoteConfig: cfg, desks: map[string]*Desk{}, closed: make(chan struct{})}
+	desk := Config{Dispatch: cfg.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: "elsewhere", Log: cfg.Log}
+	r.base = &Desk{Config: desk}
+	for name, tenant := range cfg.Pools {
+		if tenant == "" {
+			return nil, fmt.Errorf("lease: the pool %s belongs to no tenant", name)
+		}
+		desk.Queue = name
+		var err error
+		if r.desks[name], err = New(desk); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Close ends every waiting Take, and refuses new ones. Attempts may still be started, renewed and finished.
+func (r *Remote) Close() { r.closing.Do(func() { close(r.closed) }) }
+
+// remoteMark stands between the name of a worker elsewhere and its own number of a start.
+const remoteMark = "/"
+
+// IsRemote tells whether a lease is held by a worker in another process, which outlives the end of this one.
+func IsRemote(holder string) bool { return strings.Contains(holder, remoteMark) }
+
+// Holder is who holds an attempt: a worker elsewhere, and its own name for one start. A repeated start is known by it.
+type Holder struct {
+	Worker string
+	Start  string
+}
+
+func (h Holder) String() string { return h.Worker + remoteMark + h.Start }
+
+// Offered is an offer to a worker elsewhere.
+type Offered struct {
+	worker.About
+	Ticket string
+	Lease  time.Duration
+}
+
+// reservedFor is how long an offer waits for its start: as short as a slow network allows, since whatever becomes of the worker
+// nobody else gets the run meanwhile.
+const reservedFor = 10 * time.Second
+
+// Take waits for runs of the worker's pool that it can run, as Desk.Take does.
+func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int, wait time.Duration) ([]Offered, error) {
+	desk := r.desks[w.Queue]
+	if desk == nil || r.Pools[w.Queue] != tenant {
+		return nil, ErrNoPool
+	}
+	r.roster.saw(tenant, w, desk.Dispatch.Now(), desk.Dispatch.Lease)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-r.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	began := desk.Dispatch.Elapsed()
+	for {
+		left := wait - (desk.Dispatch.Elapsed() - began)
+		offers, err := desk.take(ctx, most, max(0, left), min(reservedFor, desk.Dispatch.Lease))
+		select {
+		case <-r.closed:
+			for _, o := range offers {
+				o.Leave(ctx, worker.Stopping)
+			}
+			return nil, ErrClosing
+		default:
+		}
+		if err != nil {
+			return nil, err
+		}
+		var fit []Offered
+		for _, o := range offers {
+			if r.fits(ctx, tenant, w, o) {
+				fit = append(fit, Offered{About: o.About(), Lease: desk.Dispatch.Lease, Ticket: r.seal(ticket{Queue: w.Queue, Tenant: tenant,
+					Receipt: o.delivery.message.Receipt, Receives: o.delivery.message.Receives, Body: o.delivery.message.Body})})
+			}
+		}
+		if len(fit) > 0 || left <= 0 {
+			return fit, nil
+		}
+	}
+}
+
+// soon is when a run is offered again that another worker of the pool can run.
+const soon = 500 * time.Millisecond
+
+// fits tells whether an offer is for this worker. What is not is left to others.
+func (r *Remote) fits(ctx context.Context, tenant string, w Announced, o *Offer) bool {
+	if o.run.Tenant != tenant {
+		// The pool has changed hands since the run was sent. It belongs to nobody here.
+		r.Log.Error("a run of another tenant waits in a pool", "queue", w.Queue, "tenant", o.run.Tenant, "run", o.run.ID.String())
+		o.Leave(ctx, worker.Incapable)
+		return false
+	}
+	def := o.edition.Def.Target
+	if w.can(def) {
+		return true
+	}
+	if r.roster.lacks(tenant, w.Queue, def, o.desk.Dispatch.Now()) {
+		o.Leave(ctx, worker.Incapable)
+	} else {
+		o.delivery.settle(ctx, verdict{again: soon})
+	}
+	return false
+}
+
+// Start begins an attempt of what was offered. The same start again gives the same attempt, also to a process that was started
+// since; what was offered by an earlier process and not started is gone.
+func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed string, h Holder) (worker.Task, string, error) {
+	held, t, err := r.start(ctx, tenant, id, sealed, h)
+	if err != nil {
+		return worker.Task{}, "", err
+	}
+	r.roster.touch(tenant, h.Worker, held.desk.Dispatch.Now())
+	if held.delivery != nil { // it was reserved for a moment
+		errs, err := held.desk.queue.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			r.Log.Debug("a message was not kept back", "run", id.String(), "error", err)
+		}
+	}
+	task := held.Task()
+	if task.Failure == nil {
+		task.Secrets, task.Withheld = r.secrets(ctx, task)
+	}
+	t.Body = nil
+	return task, r.seal(t), nil
+}
+
+func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed string, h Holder) (*Held, ticket, error) {
+	t, known := r.open(sealed, tenant)
+	desk := r.desks[t.Queue]
+	standing := run.Run{ID: id, Tenant: tenant}
+	known = known && desk != nil
+	if known {
+		message, err := run.DecodeMessage(t.Body)
+		if err != nil || message.Run.ID != id || message.Run.Tenant != tenant {
+			return nil, t, worker.ErrGone
+		}
+		standing = message.Run
+	}
+	if !known || t.Receives > 1 {
+		read, err := r.read(ctx, standing)
+		if err != nil {
+			return nil, t, err
+		}
+		standing = read
+	}
+	if standing.Holds(standing.Fence) && standing.Worker == h.String() {
+		held, err := r.resume(ctx, standing, standing.Fence, t, known)
+		if err == nil {
+			held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
+			var lost *target.Failure
+			if errors.As(err, &lost) {
+				held.lost, err = lost, nil
+			}
+		}
+		return held, t, err
+	}
+	if !known {
+		return nil, t, worker.ErrGone // the process that offered it is gone, and whoever came after it offers it anew
+	}
+	m := delivery{message: t.message(), queue: desk.queue, log: desk.Log}
+	o, v := desk.decide(ctx, standing, m)
+	if o == nil {
+		m.settle(ctx, v)
+		return nil, t, worker.ErrGone
+	}
+	held, err := o.start(ctx, ctx, h.String())
+	return held, t, err
+}
+
+func (r *Remote) read(ctx context.Context, one run.Run) (run.Run, error) {
+	standing, err := r.Dispatch.ReadRuns(ctx, []run.Run{one})
+	if err != nil {
+		return run.Run{}, err
+	}
+	return standing[0], nil
+}
+
+// secrets looks up what a target names, since a worker elsewhere may have no other source, and tells why of what there is none.
+func (r *Remote) secrets(ctx context.Context, t worker.Task) (found, withheld map[string]string) {
+	found, withheld = map[string]string{}, map[string]string{}
+	for _, name := range t.Target.SecretNames() {
+		text, err := r.Secrets(ctx, t.Tenant, name)
+		if err != nil {
+			withheld[name] = err.Error()
+			continue
+		}
+		found[name] = text
+	}
+	return found, withheld
+}
+
+// Leave gives back what was offered. A start of it whose answer never came is undone: its worker says that it called nothing.
+func (r *Remote) Leave(ctx context.Context, tenant string, id run.ID, sealed string, h Holder, why worker.Leaving) error {
+	t, known := r.open(sealed, tenant)
+	desk := r.desks[t.Queue]
+	known = known && desk != nil
+	if h.Start != "" {
+		standing, err := r.read(ctx, run.Run{ID: id, Tenant: tenant})
+		if err != nil {
+			return err
+		}
+		if standing.Holds(standing.Fence) && standing.Worker == h.String() {
+			held, err := r.resume(ctx, standing, standing.Fence, t, known)
+			if err == nil {
+				_, err = held.Finish(ctx, worker.End{Outcome: run.OutcomeHandedBack})
+			}
+			return err
+		}
+	}
+	if !known {
+		return nil // it comes again by itself
+	}
+	(&Offer{desk: desk, delivery: delivery{message: t.message(), queue: desk.queue, log: desk.Log}}).Leave(ctx, why)
+	return nil
+}
+
+// Claim names an attempt of a worker elsewhere.
+type Claim struct {
+	Run    run.ID
+	Fence  uint64
+	Holder Holder
+	Ticket string // of the start
+}
+
+// Renew keeps an attempt's lease, as worker.Attempt's does.
+func (r *Remote) Renew(ctx context.Context, tenant string, c Claim) (cancel bool, err error) {
+	held, err := r.claimed(ctx, tenant, c)
+	if err != nil {
+		return false, err
+	}
+	return held.Renew(ctx)
+}
+
+// Finish writes the end of an attempt, as worker.Attempt's does.
+func (r *Remote) Finish(ctx context.Context, tenant string, c Claim, e worker.End) (run.State, error) {
+	held, err := r.claimed(ctx, tenant, c)
+	if err != nil {
+		return 0, err
+	}
+	return held.Finish(ctx, e)
+}
+
+// claimed finds an attempt by its fence. Only its holder may speak for it.
+func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, error) {
+	r.roster.touch(tenant, c.Holder.Worker, r.Dispatch.Now())
+	standing, err := r.read(ctx, run.Run{ID: c.Run, Tenant: tenant})
+	if err != nil {
+		return nil, err
+	}
+	if standing.Version == 0 || standing.Fence != c.Fence || standing.Holds(c.Fence) && standing.Worker != c.Holder.String() {
+		return nil, worker.ErrFenced
+	}
+	t, known := r.open(c.Ticket, tenant)
+	return r.resume(ctx, standing, c.Fence, t, known && r.desks[t.Queue] != nil)
+}
+
+// resume makes an attempt of a run as it stands, with the message that it was started by, where that is still known.
+func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t ticket, known bool) (*Held, error) {
+	edition, err := r.Dispatch.Book.Edition(ctx, standing.Tenant, standing.ID.Job, standing.Generation)
+	if err != nil {
+		return nil, fmt.Errorf("the definition of run %s: %w", standing.ID, err)
+	}
+	h := &Held{desk: r.base, started: standing, held: standing, edition: edition, resumed: true}
+	h.started.Fence = fence
+	if known {
+		h.desk = r.desks[t.Queue]
+		h.delivery = &delivery{message: t.message(), queue: h.desk.queue, log: h.desk.Log}
+	}
+	return h, nil
+}
+
+func (t ticket) message() queue.Message {
+	return queue.Message{Receipt: t.Receipt, Receives: t.Receives, Body: t.Body}
+}

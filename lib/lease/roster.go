@@ -1,0 +1,168 @@
+package lease
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Announced is what a worker elsewhere says of itself whenever it asks for runs.
+type Announced struct {
+	Worker      string
+	Queue       string
+	Handlers    []string
+	HTTP        bool // it calls http targets
+	Exec        bool // it starts processes
+	Labels      map[string]string
+	Concurrency int
+	Running     int
+}
+
+func (a Announced) can(spec target.Spec) bool {
+	switch {
+	case spec.HTTP != nil:
+		return a.HTTP
+	case spec.Exec != nil:
+		return a.Exec
+	case spec.Handler != nil:
+		return slices.Contains(a.Handlers, spec.Handler.Name)
+	}
+	return false
+}
+
+// Seen is a worker elsewhere that has been heard of lately.
+type Seen struct {
+	Announced
+	First time.Time
+	Last  time.Time
+}
+
+// Bounds of what is remembered of workers elsewhere. It is for people and for choosing; nothing depends on it.
+const (
+	maxSeen   = 10_000
+	maxLacked = 1000
+	forgotten = 90 * time.Second // longer than a worker waits between two signs of life, unless its lease is longer still
+	lackedFor = 2 * time.Minute  // longer than a message stays away that nobody could take
+)
+
+type seenKey struct{ tenant, queue, worker string }
+
+type lackedKey struct{ tenant, queue, target string }
+
+// roster remembers which workers elsewhere are there, and what none of them could run. Its zero value is empty.
+type roster struct {
+	mu      sync.Mutex
+	workers map[seenKey]Seen
+	lacked  map[lackedKey]time.Time
+	longest time.Duration // between two signs of life
+}
+
+// saw notes a worker's sign of life.
+func (r *roster) saw(tenant string, a Announced, now time.Time, lease time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.workers == nil {
+		r.workers, r.lacked = map[seenKey]Seen{}, map[lackedKey]time.Time{}
+	}
+	r.longest = max(forgotten, lease)
+	key := seenKey{tenant, a.Queue, a.Worker}
+	known, ok := r.workers[key]
+	if !ok {
+		if len(r.workers) >= maxSeen {
+			r.prune(now)
+		}
+		if len(r.workers) >= maxSeen {
+			return
+		}
+		known.First = now
+	}
+	known.Announced, known.Last = a, now
+	r.workers[key] = known
+}
+
+// touch notes that a worker was heard of in all the pools that it serves.
+func (r *roster) touch(tenant, worker string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, seen := range r.workers {
+		if key.tenant == tenant && key.worker == worker {
+			seen.Last = now
+			r.workers[key] = seen
+		}
+	}
+}
+
+func (r *roster) prune(now time.Time) {
+	for key, seen := range r.workers {
+		if now.Sub(seen.Last) > r.longest {
+			delete(r.workers, key)
+		}
+	}
+	for key, last := range r.lacked {
+		if now.Sub(last) > lackedFor {
+			delete(r.lacked, key)
+		}
+	}
+}
+
+// lacks tells whether no worker that serves the pool can run such a target, and notes it.
+func (r *roster) lacks(tenant, queue string, spec target.Spec, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.prune(now)
+	for key, seen := range r.workers {
+		if key.tenant == tenant && key.queue == queue && seen.can(spec) {
+			return false
+		}
+	}
+	if len(r.lacked) < maxLacked {
+		r.lacked[lackedKey{tenant, queue, kindOf(spec)}] = now
+	}
+	return true
+}
+
+// kindOf names what a worker must be able to do.
+func kindOf(spec target.Spec) string {
+	switch {
+	case spec.HTTP != nil:
+		return "http"
+	case spec.Exec != nil:
+		return "exec"
+	case spec.Handler != nil:
+		return "handler " + spec.Handler.Name
+	}
+	return "a newer kind of target"
+}
+
+// Workers lists the workers elsewhere that serve a tenant's pools, by queue and name.
+func (r *Remote) Workers(tenant string) []Seen {
+	r.roster.mu.Lock()
+	defer r.roster.mu.Unlock()
+	r.roster.prune(r.Dispatch.Now())
+	var found []Seen
+	for key, seen := range r.roster.workers {
+		if key.tenant == tenant {
+			found = append(found, seen)
+		}
+	}
+	slices.SortFunc(found, func(a, b Seen) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Worker, b.Worker)) })
+	return found
+}
+
+// Lacking lists what runs of a pool wait for and no worker of it offers.
+func (r *Remote) Lacking(tenant, queue string) []string {
+	r.roster.mu.Lock()
+	defer r.roster.mu.Unlock()
+	r.roster.prune(r.Dispatch.Now())
+	var found []string
+	for key := range r.roster.lacked {
+		if key.tenant == tenant && key.queue == queue {
+			found = append(found, key.target)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
