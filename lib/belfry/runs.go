@@ -38,17 +38,17 @@ func (s State) Ended() bool {
 
 // Run is one execution of a job, as it stood when it was read.
 type Run struct {
-	ID      string
-	Job     string
-	State   State
-	Nominal time.Time // when it was asked for
-	Attempt int       // attempts started so far
-	Started time.Time // of the newest attempt; zero before the first
-	Ended   time.Time // zero before
-	Error   string    // of the newest attempt that failed; "" for none
+	ID      string    `json:"id"`
+	Job     string    `json:"job"`
+	State   State     `json:"state"`
+	Nominal time.Time `json:"nominal_time"`        // when it was asked for
+	Attempt int       `json:"attempt"`             // attempts started so far
+	Started time.Time `json:"started_at,omitzero"` // of the newest attempt
+	Ended   time.Time `json:"ended_at,omitzero"`
+	Error   string    `json:"error,omitempty"` // of the newest attempt that failed
 
 	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
-	Result json.RawMessage
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run
