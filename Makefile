@@ -6,13 +6,14 @@ FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 KILLS     ?= 1000
 RUN_FLAGS ?=
+RELEASE   ?= $(VERSION)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api lint lint-rules promises bench bench-lateness fuzz chaos tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release lint lint-rules promises bench bench-lateness fuzz chaos man docs-reference release tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +28,7 @@ build: ## build bin/belfry, one static binary with its version in it
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
 test: ## everything: linters, promises, API conformance, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises test-api test-race test-go
+	@MAKE="$(MAKE)" .ci/steps lint promises test-api test-release test-race test-go
 
 test-go: ## every Go test; needs nothing but Go
 	$(GO) test -timeout 10m ./...
@@ -40,6 +41,12 @@ test-race: ## the domain packages under the race detector
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
+
+# Linux only: systemd judges the unit, and an empty root stands in for the container image.
+test-release: ## what people download: archives, systemd unit, container image
+	@if [ "$$(uname)" = Linux ] && { command -v systemd-analyze >/dev/null || .ci/system systemd; }; \
+	then set -x; cd .ci/release && $(GO) test -count=1 ./...; \
+	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
 
 lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
 	$(LINTER) run ./...
@@ -62,6 +69,18 @@ fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
 chaos: ## kill the real binary at random moments under load; KILLS=1000 times
 	BELFRY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 4h -v ./tests/chaos/...
 
+release: ## build what people download, for Linux and macOS, into dist; VERSION=v1.2.3
+	cd .ci/release && $(GO) run . -version "$(VERSION)" -out "$(CURDIR)/dist"
+
+man: build ## manual pages of all commands, into bin/man
+	bin/belfry man --dir bin/man
+
+docs-reference: ## write the pages that are made from the code: commands, settings
+	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode' -count=1 -args -update
+
+release-store: ## keep a store and a backup of this release for the tests of later ones; RELEASE=v0.1.0
+	$(GO) test ./tests/upgrade -count=1 -run '^TestMake$$' -args -release "$(RELEASE)"
+
 tools: $(LINTER) venv ## build and install what make test needs beyond Go
 
 venv: ## the Python tools of make test, in .ci/venv
@@ -71,4 +90,4 @@ $(LINTER): .ci/tools/go.mod .ci/tools/go.sum
 	@.ci/linter $@
 
 clean: ## remove what building and testing left; data under .belfry stays
-	rm -rf bin .ci/cache .ci/venv .ci/tools/bin
+	rm -rf bin dist .ci/cache .ci/venv .ci/tools/bin
