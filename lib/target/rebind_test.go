@@ -114,9 +114,11 @@ func TestANameThatChangesBetweenLookUpAndConnectGainsNothing(t *testing.T) {
 		if !strings.Contains(f.Message, "127.0.0.1 is a loopback address") {
 			t.Errorf("it says %q", f.Message)
 		}
+		n.mu.Lock()
 		if n.asked != 2 {
 			t.Errorf("the name was asked for %d times, want once by the test and once by the call", n.asked)
 		}
+		n.mu.Unlock()
 	}
 	if hits.Load() != 0 {
 		t.Fatalf("%d calls arrived", hits.Load())
