@@ -13,7 +13,7 @@ LINTER  := .ci/tools/bin/golangci-lint
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release lint lint-rules promises bench bench-lateness fuzz chaos man docs-reference release tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release lint lint-rules promises bench bench-lateness fuzz chaos man docs-reference release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -38,8 +38,8 @@ and results are in it.
 With --data it is taken from the data folder of a stopped server. docs/backup.md has more.`,
 		Example: `  belfry backup belfry.backup
   belfry backup /var/backups
-  belfry backup - | age -r age1… > belfry.backup.age
-  belfry backup belfry.backup --data /var/lib/belfry`,
+  belfry backup - | age -r age1example > belfry.backup.age
+  belfry backup stopped.backup --data /var/lib/belfry`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.takeBackup(cmd.Context(), args[0], data)

@@ -48,7 +48,7 @@ ended what the backup holds as waiting or running. Nothing in the file tells. So
 Stop the original first. Two copies that live both fire, and neither can tell.`,
 		Example: `  belfry restore belfry.backup --data /var/lib/belfry
   belfry restore belfry.backup --check
-  belfry restore belfry.backup --data /var/lib/belfry --missed catch-up --resume-runs`,
+  belfry restore belfry.backup --data /srv/belfry --missed catch-up --resume-runs`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

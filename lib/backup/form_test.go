@@ -159,3 +159,15 @@ func TestAStoreMovesBetweenEngines(t *testing.T) {
 		text = write(t, to)
 	}
 }
+
+// A store in which only tokens were made, before its first server, owes nothing.
+func TestAStoreThatNoServerHasUsedIsRestored(t *testing.T) {
+	from, to := emptyTarget(t), emptyTarget(t)
+	if err := from.Store.Import(t.Context(), store.Item{Key: store.Key{Partition: "token#1", Sort: "-"}, Version: 1, Value: []byte{1, 0xa0}}); err != nil {
+		t.Fatal(err)
+	}
+	report, err := backup.Restore(t.Context(), bytes.NewReader(write(t, from)), to, backup.Options{Now: taken, NewID: func() uint64 { return 1 }})
+	if err != nil || report.Count.Items != 1 || len(storetest.Items(t, to.Store)) != 1 {
+		t.Errorf("restored: %+v, %v", report, err)
+	}
+}

@@ -20,8 +20,8 @@ const maxCounted = 100_000
 // settle goes through the copy. Of each job the fires between the backup and now become one skipped run, and the next one gets
 // its timer. The runs that no sweep has listed yet are listed by time: none will come by any more.
 func (c *copier) settle(ctx context.Context) error {
-	layout, err := c.layout(ctx)
-	if err != nil {
+	layout, begun, err := c.layout(ctx)
+	if err != nil || !begun {
 		return err
 	}
 	err = c.to.Store.Export(ctx, func(item store.Item) error {
@@ -95,22 +95,19 @@ func (c *copier) flushList(ctx context.Context, tenant string) error {
 	return nil
 }
 
-func (c *copier) layout(ctx context.Context) (timer.Layout, error) {
+// layout is how the store is cut into shards; false for one in which no server has ever run, which owes nothing.
+func (c *copier) layout(ctx context.Context) (layout timer.Layout, begun bool, err error) {
 	items, err := c.to.Store.Get(ctx, timer.LayoutKey)
-	if err != nil {
-		return timer.Layout{}, err
-	}
-	var layout timer.Layout
-	if !items[0].Exists() {
-		return layout, fmt.Errorf("%w: it holds no layout, as every store has one", ErrDamaged)
+	if err != nil || !items[0].Exists() {
+		return layout, false, err
 	}
 	if err := record.Decode(items[0].Value, &layout); err != nil {
-		return layout, fmt.Errorf("the layout: %w", err)
+		return layout, false, fmt.Errorf("the layout: %w", err)
 	}
 	if !layout.Valid() {
-		return layout, fmt.Errorf("%w: a layout of %d shards", ErrDamaged, layout.Shards)
+		return layout, false, fmt.Errorf("%w: a layout of %d shards", ErrDamaged, layout.Shards)
 	}
-	return layout, nil
+	return layout, true, nil
 }
 
 func (c *copier) job(ctx context.Context, layout timer.Layout, j job.Job) error {

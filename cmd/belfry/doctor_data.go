@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/pebble"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// dataFindings looks at a data folder, and gives the jobs in it.
+func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.Job) {
+	if _, err := os.Stat(storeFolder(data)); err != nil {
+		f := finding{Check: "data folder", Status: findProblem, Found: "there is no store in " + data, Why: "A server would begin with nothing there.",
+			Help: "Name the folder that the server is started with."}
+		if _, err := os.Stat(filepath.Join(data, unfinished)); err == nil {
+			f.Found, f.Help = data+" holds a restore that was cut short", "Remove the folder, and restore again."
+		}
+		return []finding{f}, nil
+	}
+	found := []finding{privateFinding("data folder", data), syncFinding(data), roomFinding(data)}
+	opened, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: discardLog(), Now: longAgo})
+	if err != nil {
+		return append(found, storeFinding(err)), nil
+	}
+	s := scan{now: c.now()}
+	err = errors.Join(s.all(ctx, opened), opened.Close())
+	if err != nil {
+		return append(found, storeFinding(err)), nil
+	}
+	return append(found, s.findings()...), s.jobs
+}
+
+// storeFinding explains why a store could not be looked at.
+func storeFinding(err error) finding {
+	f := finding{Check: "store", Status: findProblem, Found: err.Error()}
+	switch {
+	case errors.Is(err, pebble.ErrLocked):
+		f.Status, f.Found = findAttention, "a server has it open, so what is stored was not looked at"
+		f.Help = "Ask the server: belfry doctor without --data."
+	case errors.Is(err, pebble.ErrFormat):
+		f.Why, f.Help = "A store that a newer Belfry wrote would be damaged by an older one.", "Use the version that wrote it; docs/upgrade.md says how versions fit."
+	case errors.Is(err, pebble.ErrDamaged):
+		f.Why, f.Help = "What stands behind the damage would be lost.", "Restore a backup (docs/backup.md), or the disk."
+	default:
+		f.Why, f.Help = "A server would not start on it.", "Look at the rights of the files, and at the kernel's log for errors of the disk. Else restore a backup."
+	}
+	return f
+}
+
+// scan reads all that is stored, once, and keeps only what it finds worth telling.
+type scan struct {
+	now       time.Time
+	items     int
+	newer     int
+	broken    []string // the first keys
+	letters   int
+	unended   int
+	faults    []string
+	count     int        // of jobs
+	jobs      []wire.Job // the first of them
+	shards    int
+	behind    time.Duration // of the sweep that is furthest behind its watermark
+	watermark time.Time     // the lowest
+}
+
+func (s *scan) all(ctx context.Context, from store.Portable) error {
+	return from.Export(ctx, func(item store.Item) error {
+		s.items++
+		err := s.item(item)
+		if errors.Is(err, record.ErrNewer) {
+			s.newer++
+		} else if err != nil && len(s.broken) < 5 {
+			s.broken = append(s.broken, item.Key.String())
+		}
+		return nil
+	})
+}
+
+func (s *scan) item(item store.Item) error {
+	if len(item.Value) > 0 && item.Value[0] > record.Format {
+		return record.ErrNewer
+	}
+	parts := strings.Split(item.Partition, "#")
+	switch {
+	case parts[0] == "job" && len(parts) == 3:
+		j, err := job.FromItem(parts[1], item.Sort, item)
+		if err != nil || j.Deleted {
+			return err
+		}
+		s.count++
+		if j.Fault != "" {
+			s.faults = append(s.faults, j.Name)
+		}
+		if len(s.jobs) < lookedAt {
+			s.jobs = append(s.jobs, wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name}})
+		}
+	case parts[0] == "dead":
+		s.letters++
+	case parts[0] == "due":
+		_, err := timer.FromItem(item)
+		return err
+	case parts[0] == "shard":
+		shard, err := timer.ShardFromItem(0, item)
+		if err != nil {
+			return err
+		}
+		s.shards++
+		if at := time.UnixMilli(shard.Watermark); s.watermark.IsZero() || at.Before(s.watermark) {
+			s.watermark = at
+		}
+		s.behind = max(s.behind, time.Duration(shard.Watermark-shard.Oldest())*time.Millisecond)
+	case parts[0] == "run" && len(parts) == 4:
+		id, err := runs.IDFromSort(parts[2], item.Sort)
+		if err != nil {
+			return err
+		}
+		r, _, err := runs.FromItem(parts[1], id, item)
+		if err == nil && r.State != runs.Fenced && !r.State.Ended() {
+			s.unended++
+		}
+		return err
+	}
+	return nil
+}
+
+// stuckAfter is how far sweeps may be behind: the last one waits for an hour, and goes by whole minutes.
+const stuckAfter = time.Hour + 10*time.Minute
+
+func (s *scan) findings() []finding {
+	found := []finding{fine("store", "%d items, all readable", s.items)}
+	switch {
+	case s.newer > 0:
+		found[0] = finding{Check: "store", Status: findProblem, Found: fmt.Sprintf("%d of %d items were written by a newer Belfry", s.newer, s.items),
+			Why: "This version leaves them as they are: jobs and runs among them stand still.", Help: "Use the newer version; docs/upgrade.md says how versions fit."}
+	case len(s.broken) > 0:
+		found[0] = finding{Check: "store", Status: findProblem, Found: "unreadable items: " + strings.Join(s.broken, ", "),
+			Why: "What they are of stands still.", Help: "belfry store show KEY shows one. Restore a backup where they are jobs that you need."}
+	}
+	ticks := fine("ticks", "%d shards stand at %s; what was due since is missed, and caught up at the start", s.shards, clock(s.watermark))
+	if s.behind > stuckAfter {
+		ticks.Status = findAttention
+		ticks.Found = fmt.Sprintf("a sweep is %s behind the ticks", s.behind.Round(time.Minute))
+		ticks.Why = "Sweeps prove that each promise was kept. One that does not move has met something that it cannot read."
+		ticks.Help = "Start the server and look in its log for \"sweep\"."
+	}
+	if s.watermark.After(s.now.Add(time.Minute)) {
+		ticks.Status = findProblem
+		ticks.Found = fmt.Sprintf("the ticks have come to %s, which is in the future", clock(s.watermark))
+		ticks.Why, ticks.Help = "This host's clock is off, or was while the server ran.", "Set it by NTP before you start the server."
+	}
+	return append(found, ticks, fine("runs", "%d have not ended", s.unended), lettersFinding(s.letters), faultsFinding(s.count, s.faults))
+}
