@@ -130,9 +130,9 @@ var importHeadings = []string{"LINE", "RESULT", "JOB", "WHEN", "WHAT"}
 func (l importLine) row() []string {
 	when1, what := "", l.Note
 	if l.Job != nil {
-		when1, what = when(*l.Job), short(l.Job.Description, 60)
+		when1, what = when(*l.Job), l.Job.Description
 	} else if l.Text != "" {
-		what = short(l.Text, 40) + " — " + l.Note
+		what = l.Text + " — " + l.Note
 	}
 	return []string{fmt.Sprint(l.Line), l.Result, l.Name, when1, what}
 }
