@@ -13,7 +13,7 @@ var arguments = map[string]string{
 	"EXPR":      "one EXPR; put it in quotes: 'minute hour day month weekday'",
 	"RUN":       "RUN, a run's ID as \"belfry run list\" shows it",
 	"NAME":      "NAME, a job's name as \"belfry job list\" shows it",
-	"NAME...":   "NAME, one or more jobs' names as \"belfry job list\" shows them",
+	"[NAME...]": "jobs' names as \"belfry job list\" shows them",
 	"[NAME]":    "no more than NAME, a job's name",
 	"FILE":      "FILE, or - for standard input",
 	"SECRET":    "SECRET, a name of letters, digits, dots, underscores and hyphens",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +28,8 @@ func (f *deadFilter) flags(cmd *cobra.Command) {
 	f.window.flags(cmd, "ended")
 }
 
-func (f *deadFilter) filter() (wire.DeadFilter, error) {
-	from, to, err := f.times()
+func (f *deadFilter) filter(c *cli) (wire.DeadFilter, error) {
+	from, to, err := f.times(c.now())
 	for _, t := range []struct {
 		at   time.Time
 		into **time.Time
@@ -48,14 +47,16 @@ func (c *cli) deadLetterList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs that ended dead or failed and were not redriven since",
-		Args:  cobra.NoArgs,
+		Example: `  belfry dead-letter list --job report
+  belfry dead-letter list --error "connection refused" --since 2h`,
+		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(c)
 			if err != nil {
 				return err
 			}
 			return list(c, server.DeadLetters(ctx, filter), most, []string{"RUN", "STATE", "ENDED", "ERROR"}, func(l wire.DeadLetter) []string {
-				return []string{l.Run, l.State, clock(l.EndedAt), short(l.Error, 80)}
+				return []string{l.Run, l.State, clock(l.EndedAt), l.Error}
 			})
 		}),
 	}
@@ -66,56 +67,35 @@ func (c *cli) deadLetterList() *cobra.Command {
 
 func (c *cli) deadLetterRedrive() *cobra.Command {
 	var f deadFilter
-	var r wire.Redrive
-	var all bool
+	b := &bulk{cli: c, verb: "redrive", past: "queued again", what: "dead letter"}
 	cmd := &cobra.Command{
 		Use:   "redrive [RUN...]",
 		Short: "Queue dead letters again: those named, or those that match",
+		Long: `Queue dead letters again: those named, or those that match. Over a filter they are counted first, and you are asked. They start
+slowly, ten a second unless told otherwise: what failed together may fail together again.`,
 		Example: `  belfry dead-letter redrive report~0mi4lf3k0
   belfry dead-letter redrive --job report --error "connection refused" --per-second 2
-  belfry dead-letter redrive --all`,
+  belfry dead-letter redrive --all --yes`,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(c)
 			if err != nil {
 				return err
 			}
-			chosen := filter != wire.DeadFilter{}
-			switch {
-			case len(args) > 0 && (chosen || all), chosen && all:
-				return misused("runs, --all and a filter exclude each other")
-			case len(args) > 0:
-				r.Runs = args
-			case chosen || all:
-				r.Matching = &filter
-			default:
-				return misused("want runs, or a filter such as --job, or --all")
-			}
-			done, err := server.Redrive(ctx, r)
-			if err != nil {
+			if err := b.chosen(args, filter != wire.DeadFilter{}); err != nil {
 				return err
 			}
-			verdicts := done.Items
-			out := newRows(c, []string{"RUN", "RESULT"})
-			refused := 0
-			for _, v := range verdicts {
-				result := "queued"
-				if v.Problem != nil {
-					refused++
-					result = v.Problem.Detail
+			b.send = func(ctx context.Context, runs []string, cursor string, most int, dry bool) (wire.BulkVerdicts, error) {
+				asked := wire.Redrive{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, PerSecond: b.perSecond}
+				if runs == nil {
+					asked.Matching = &filter
 				}
-				if err := out.add(v, []string{v.ID, result}); err != nil {
-					return err
-				}
+				return server.Redrive(ctx, asked)
 			}
-			if refused > 0 {
-				return endWith(out, fmt.Errorf("%d of %d were not queued", refused, len(verdicts)))
-			}
-			return out.end()
+			return b.run(ctx, args)
 		}),
 	}
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all dead letters")
-	cmd.Flags().IntVar(&r.Max, "max", 0, "with --all or a filter: how many at most")
-	cmd.Flags().Float64Var(&r.PerSecond, "per-second", 0, "how fast the runs start; 10 by default")
+	b.flags(cmd)
+	b.paced(cmd)
 	return cmd
 }

@@ -19,6 +19,9 @@ const (
 	exitOutcome  = 6 // the run that was waited for ended, and not as succeeded
 	exitConflict = 7 // what stands does not allow it: it exists already, has ended, was changed meanwhile
 	exitDiffers  = 8 // a dry run found that something would change, and was asked to tell by its exit code
+	exitTimeout  = 9 // what was waited for did not come in the time that was given; it may still come
+
+	exitInterrupted = 130 // an interrupt ended the waiting; what was waited for goes on
 )
 
 // exit is an error with an exit code of its own.

@@ -52,7 +52,7 @@ func (c *cli) jobList() *cobra.Command {
 				f.Paused = &paused
 			}
 			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "TARGET", "NEXT RUN"}, func(j wire.Job) []string {
-				return []string{j.Status.Name, when(j), short(j.Target.String(), 50), nextRun(j)}
+				return []string{j.Status.Name, when(j), j.Target.String(), nextRun(j)}
 			})
 		}),
 	}
@@ -123,64 +123,21 @@ func (c *cli) jobGet() *cobra.Command {
 	}
 }
 
-func (c *cli) jobDelete() *cobra.Command {
-	return &cobra.Command{
-		Use:   "delete NAME...",
-		Short: "Delete jobs; their runs stay until they expire",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			for _, name := range args {
-				if err := server.DeleteJob(ctx, name, client.Condition{}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
-	}
-}
-
-func (c *cli) jobPause() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:     "pause NAME",
-		Short:   "Stop a job from making runs",
-		Example: `  belfry job pause report --reason "billing is down"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			s, err := server.PauseJob(ctx, args[0], reason)
-			if err != nil {
-				return err
-			}
-			return c.showJob(s)
-		}),
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "for people")
-	return cmd
-}
-
-func (c *cli) jobResume() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume NAME",
-		Short: "Let a paused job make runs again",
-		Args:  cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			s, err := server.ResumeJob(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return c.showJob(s)
-		}),
-	}
-}
-
 func (c *cli) jobTrigger() *cobra.Command {
 	var at, delay, payload, key string
+	var wait bool
+	w := &waiter{cli: c}
 	cmd := &cobra.Command{
 		Use:   "trigger NAME",
 		Short: "Run a job now, at a time or after a delay",
+		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
+has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
+is broken off.`,
 		Example: `  belfry job trigger report
   belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
-  belfry job trigger report --payload @body.json --key order-4711`,
+  belfry job trigger report --payload @body.json --key order-4711
+  belfry job trigger report --wait --timeout 10m
+  belfry job trigger report --follow`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if at != "" && delay != "" {
@@ -214,13 +171,28 @@ func (c *cli) jobTrigger() *cobra.Command {
 				}
 				t.Payload = text
 			}
+			wait = wait || w.follow
+			if w.timeout != "" && !wait {
+				return misused("--timeout is for --wait and --follow")
+			}
+			if w.follow && c.structured() {
+				return misused("--follow prints a log, and --output %s the run: they exclude each other", c.output)
+			}
 			r, err := server.Trigger(ctx, args[0], t, key)
 			if err != nil {
 				return err
 			}
-			return c.showRun(r)
+			if !wait {
+				return c.showRun(r)
+			}
+			w.server = server
+			fmt.Fprintln(c.stderr, r.ID)
+			return w.waitAndShow(ctx, r.ID)
 		}),
 	}
+	w.flags(cmd)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended; its outcome is the exit code")
+	cmd.Flags().BoolVar(&w.follow, "follow", false, "wait, and print the run's log as it is written")
 	cmd.Flags().StringVar(&at, "at", "", "when, as 2026-11-21T09:00:00Z")
 	cmd.Flags().StringVar(&delay, "delay", "", "how long from now, as 90s or 1h30m")
 	cmd.Flags().StringVar(&payload, "payload", "", "JSON instead of the job's own payload, or @FILE, @- for standard input")

@@ -103,7 +103,7 @@ func TestExitCodes(t *testing.T) {
 		{"no such verb", []string{"job", "frobnicate"}, 2, `"belfry job frobnicate"`, ""},
 		{"no such flag", []string{"job", "list", "--frobnicate"}, 2, "--frobnicate", ""},
 		{"no name", []string{"job", "get"}, 2, "belfry job get: got no argument, want NAME, a job's name", ""},
-		{"no names", []string{"job", "delete"}, 2, "want NAME, one or more", ""},
+		{"no names", []string{"job", "delete"}, 2, "want names of jobs, or a filter such as --label, or --all", ""},
 		{"two names", []string{"job", "apply", "a", "b"}, 2, "got 2 arguments, want no more than NAME", ""},
 		{"no run", []string{"run", "get"}, 2, "want RUN, a run's ID as \"belfry run list\" shows it", ""},
 		{"an expression without quotes", []string{"cron", "next", "*", "*", "*", "*", "*"}, 2, "got 5 arguments, want one EXPR; put it in quotes: '", ""},
@@ -221,11 +221,18 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+// command is belfry as a process of its own, killed with the test.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1")
+	return cmd
+}
+
 // startProcess starts belfry as a process of its own and waits until it is ready.
 func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1")
+	cmd := command(t, append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0"}, args...)...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

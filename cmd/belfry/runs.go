@@ -9,26 +9,38 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runWait())
 	return cmd
 }
 
-// window reads --from and --to.
-type window struct{ from, to string }
+// window reads --from, --to and --since.
+type window struct{ from, to, since string }
 
 func (w *window) flags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringVar(&w.from, "from", "", of+" at this time or later, as 2026-11-21T09:00:00Z")
 	cmd.Flags().StringVar(&w.to, "to", "", of+" before this time")
+	cmd.Flags().StringVar(&w.since, "since", "", of+" no longer ago than this, as 90s, 2h or 7d; instead of --from")
 }
 
-func (w *window) times() (from, to time.Time, err error) {
+func (w *window) times(now time.Time) (from, to time.Time, err error) {
 	if from, err = instant("--from", w.from); err != nil {
 		return
+	}
+	if w.since != "" {
+		if w.from != "" {
+			return from, to, misused("--since and --from exclude each other")
+		}
+		d, err := schedule.ParseDuration(w.since)
+		if err != nil {
+			return from, to, misused("--since: %w", err)
+		}
+		from = now.Add(-d.Std()).Truncate(time.Second)
 	}
 	to, err = instant("--to", w.to)
 	return
@@ -47,30 +59,41 @@ func instant(flag, text string) (time.Time, error) {
 }
 
 func (c *cli) runList() *cobra.Command {
-	var f client.RunFilter
-	var w window
+	var f runFilter
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List runs, newest first",
+		Short: "List runs of one job or of all, newest first",
 		Example: `  belfry run list --job report -n 10
-  belfry run list --state failed,dead --from 2026-11-20T00:00:00Z`,
+  belfry run list --state failed,dead --since 2h
+  belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
-			var err error
-			if f.From, f.To, err = w.times(); err != nil {
+			filter, err := f.forList(c)
+			if err != nil {
 				return err
 			}
-			return list(c, server.Runs(ctx, f), most, []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}, func(r wire.Run) []string {
-				return []string{r.ID, r.State, clock(r.NominalTime), clock(r.StartedAt), took(r), fmt.Sprint(r.Attempt), short(why(r), 60)}
-			})
+			return list(c, server.Runs(ctx, filter), most, runHeadings, runRow)
 		}),
 	}
-	cmd.Flags().StringVar(&f.Job, "job", "", "only of this job")
-	cmd.Flags().StringSliceVar(&f.States, "state", nil, "any of these states, with commas")
-	w.flags(cmd, "nominal")
+	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "how many at most; 0 for all")
 	return cmd
+}
+
+// forList reads the flags for a listing.
+func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
+	if err := f.labels.read(); err != nil {
+		return client.RunFilter{}, err
+	}
+	from, to, err := f.times(c.now())
+	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, From: from, To: to}, err
+}
+
+var runHeadings = []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}
+
+func runRow(r wire.Run) []string {
+	return []string{r.ID, r.State, clock(r.NominalTime), clock(r.StartedAt), took(r), fmt.Sprint(r.Attempt), why(r)}
 }
 
 func took(r wire.Run) string {
@@ -111,7 +134,9 @@ func (c *cli) runGet() *cobra.Command {
 	return &cobra.Command{
 		Use:   "get RUN",
 		Short: "Show a run with its attempts and its result",
-		Args:  cobra.ExactArgs(1),
+		Example: `  belfry run get report~0mi4lf3k0
+  belfry run get report~0mi4lf3k0 -o json`,
+		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			r, err := server.Run(ctx, args[0])
 			if err != nil {
@@ -122,48 +147,26 @@ func (c *cli) runGet() *cobra.Command {
 	}
 }
 
-func (c *cli) runCancel() *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:   "cancel RUN",
-		Short: "Cancel a run that has not ended; one that is running is told to stop",
-		Args:  cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			r, err := server.Cancel(ctx, args[0], reason)
-			if err != nil {
-				return err
-			}
-			return c.showRun(r)
-		}),
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "for people")
-	return cmd
-}
-
-func (c *cli) runRetry() *cobra.Command {
-	var force bool
-	cmd := &cobra.Command{
-		Use:   "retry RUN",
-		Short: "Run an ended run again, with a new attempt budget",
-		Args:  cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			r, err := server.Retry(ctx, args[0], force)
-			if err != nil {
-				return err
-			}
-			return c.showRun(r)
-		}),
-	}
-	cmd.Flags().BoolVar(&force, "force", false, "also a run that succeeded or whose outcome is unknown: its effect may then happen twice")
-	return cmd
-}
-
 func (c *cli) runLogs() *cobra.Command {
-	return &cobra.Command{
+	w := &waiter{cli: c, follow: true}
+	var follow bool
+	cmd := &cobra.Command{
 		Use:   "logs RUN",
-		Short: "Print what the newest attempt wrote",
-		Args:  cobra.ExactArgs(1),
+		Short: "Print what the newest attempt wrote, or has written so far",
+		Long: `Print what the newest attempt wrote, or has written so far. With --follow it goes on until the run has ended, over all further
+attempts. What an attempt in a worker of another process writes comes when the attempt has ended.`,
+		Example: `  belfry run logs report~0mi4lf3k0
+  belfry run logs report~0mi4lf3k0 --follow`,
+		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if follow {
+				if c.structured() {
+					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
+				}
+				w.server = server
+				_, err := w.wait(ctx, args[0])
+				return err
+			}
 			text, err := server.Logs(ctx, args[0])
 			if err != nil {
 				return err
@@ -175,4 +178,7 @@ func (c *cli) runLogs() *cobra.Command {
 			return err
 		}),
 	}
+	w.flags(cmd)
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
+	return cmd
 }

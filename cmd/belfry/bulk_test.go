@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func TestRunsInBulk(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	const idle = `"target": {"exec": {"argv": ["true"]}}`
+	call(0, `[{"name": "a", "labels": {"team": "x"}, `+idle+`}, {"name": "b", `+idle+`}, {"name": "bad", "target": {"exec": {"argv": ["false"]}}, "retry": {"max_attempts": 1}}]`, "job", "apply", "-f", "-")
+	var ids []string
+	for range 12 {
+		ids = append(ids, decode[wire.Run](t, call(0, "", "job", "trigger", "a", "--delay", "1h", "-o", "json").out).ID)
+	}
+	call(0, "", "job", "trigger", "b", "--delay", "1h")
+
+	if got := call(2, "", "run", "cancel"); !strings.Contains(got.errors, "want runs, or a filter such as --job, or --all") {
+		t.Errorf("of nothing: %s", got.errors)
+	}
+	if got := call(2, "", "run", "cancel", "--job", "a"); !strings.Contains(got.errors, "--yes") {
+		t.Errorf("with nobody to ask: %s", got.errors)
+	}
+	call(2, "", "run", "cancel", ids[0], "--job", "a")
+	got := call(0, "", "run", "cancel", "--job", "a", "--dry-run")
+	if !strings.HasPrefix(got.errors, "12 runs match.\n  a~") || !strings.HasSuffix(got.errors, "  and 2 more\n") || got.out != "" {
+		t.Errorf("counted: %s%s", got.out, got.errors)
+	}
+	if got := call(0, "", "run", "cancel", "--label", "team=x", "--max", "3", "--yes"); got.out != "3 runs cancelled\n" || !strings.Contains(got.errors, "3 runs match.") {
+		t.Errorf("three of them: %s%s", got.out, got.errors)
+	}
+	if got := call(0, "", "run", "cancel", "--job", "a", "--yes"); got.out != "9 runs cancelled\n" {
+		t.Errorf("the rest: %s%s", got.out, got.errors)
+	}
+	if got := call(0, "", "run", "cancel", "--job", "a", "--yes"); got.out != "" || got.errors != "No run matches.\n" {
+		t.Errorf("once more: %s%s", got.out, got.errors)
+	}
+	// Named ones, of which one has ended and one is nowhere.
+	got = call(1, "", "run", "cancel", ids[0], ids[1], "a~0mi4lf3k0")
+	if got.out != "0 runs cancelled\n" || !strings.Contains(got.errors, "belfry: "+ids[0]+": ") || !strings.Contains(got.errors, "3 of 3 were not cancelled") {
+		t.Errorf("by name: %s%s", got.out, got.errors)
+	}
+	if got := decode[[]wire.RunVerdict](t, call(0, "", "run", "retry", "--job", "a", "--state", "cancelled", "--per-second", "1000", "--yes", "-o", "json").out); len(got) != 12 || got[0].Problem != nil {
+		t.Errorf("retried: %+v", got)
+	}
+	if got := decode[[]wire.Run](t, call(0, "", "run", "list", "--job", "a", "--state", "scheduled,queued", "-o", "json").out); len(got) != 12 {
+		t.Errorf("%d runs wait again for their time, want 12", len(got))
+	}
+	for range 3 {
+		call(6, "", "job", "trigger", "bad", "--wait")
+	}
+	if got := call(0, "", "run", "list", "--state", "dead", "--since", "1h", "-o", "json").out; strings.Count(got, `"id"`) != 3 {
+		t.Errorf("listed: %s", got)
+	}
+	if got := call(0, "", "dead-letter", "redrive", "--job", "bad", "--per-second", "1000", "--yes"); got.out != "3 dead letters queued again\n" {
+		t.Errorf("redriven: %s%s", got.out, got.errors)
+	}
+}
+
+func TestJobsInBulk(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	var text strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&text, "---\n%s", demand(fmt.Sprintf("try-%02d", i), "labels: {half: '"+fmt.Sprint(i%2)+"'}"))
+	}
+	call(0, text.String()+"---\n"+demand("other"), "job", "apply", "-f", "-")
+	paused := func() int { return len(decode[[]wire.Job](t, call(0, "", "job", "list", "--paused", "-o", "json").out)) }
+
+	call(2, "", "job", "pause", "--label", "half=1")
+	if got := call(0, "", "job", "pause", "--prefix", "try-", "--dry-run").errors; !strings.HasPrefix(got, "12 jobs match.\n  try-00\n") || !strings.HasSuffix(got, "  and 2 more\n") || paused() != 0 {
+		t.Errorf("counted: %s", got)
+	}
+	if got := call(0, "", "job", "pause", "--label", "half=1", "--yes", "--reason", "r"); got.out != "6 jobs paused\n" || paused() != 6 {
+		t.Errorf("paused: %s, %d", got.out, paused())
+	}
+	if got := call(1, "", "job", "resume", "try-01", "none", "try-03"); got.out != "2 jobs resumed\n" || !strings.Contains(got.errors, "belfry: none: ") || !strings.Contains(got.errors, "1 of 3") || paused() != 4 {
+		t.Errorf("resumed: %s%s", got.out, got.errors)
+	}
+	call(3, "", "job", "delete", "none")
+	call(2, "", "job", "delete", "other", "--all")
+	if got := call(0, "", "job", "delete", "--prefix", "try-", "--yes").out; got != "12 jobs deleted\n" {
+		t.Errorf("deleted: %s", got)
+	}
+	if got := call(0, "", "job", "delete", "--prefix", "try-", "--yes").errors; got != "No job matches.\n" {
+		t.Errorf("once more: %s", got)
+	}
+	if got := decode[[]wire.Job](t, call(0, "", "job", "list", "-o", "json").out); len(got) != 1 {
+		t.Errorf("left: %+v", got)
+	}
+}
+
+// A person is asked, and anything but yes is no.
+func TestTheQuestionBeforeManyAreChanged(t *testing.T) {
+	address := dev(t, "--data", t.TempDir())
+	call := to(t, address)
+	call(0, demand("a")+"---\n"+demand("b"), "job", "apply", "-f", "-")
+	for _, c := range []struct {
+		answer string
+		left   int
+	}{{"\n", 2}, {"no\n", 2}, {"\x04", 2}, {"y\n", 0}} {
+		cmd := command(t, "job", "delete", "--all", "--address", address)
+		cmd.Env = append(cmd.Env, "TERM=xterm")
+		terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 25, Cols: 80})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		block := make([]byte, 1024)
+		for !strings.Contains(said.String(), "[y/N]") {
+			n, err := terminal.Read(block)
+			if said.Write(block[:n]); err != nil {
+				t.Fatalf("it said %q, and %v", said.String(), err)
+			}
+		}
+		if _, err := terminal.WriteString(c.answer); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			n, err := terminal.Read(block)
+			if said.Write(block[:n]); err != nil {
+				break // the process has gone
+			}
+		}
+		code := 0
+		if err := cmd.Wait(); err != nil {
+			code = cmd.ProcessState.ExitCode()
+		}
+		_ = terminal.Close()
+		left := len(decode[[]wire.Job](t, call(0, "", "job", "list", "-o", "json").out))
+		if left != c.left || (code == 0) != (c.left == 0) || !strings.Contains(said.String(), "2 jobs match.") {
+			t.Errorf("after %q: %d jobs left, code %d, it said\n%s", c.answer, left, code, said.String())
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// How a run is waited for.
+const (
+	waitEvery   = 500 * time.Millisecond
+	waitWithout = time.Minute // how long a server that does not answer is put up with
+)
+
+// waiter waits for the end of a run, tells on stderr what becomes of it, and prints its log as it is written.
+type waiter struct {
+	*cli
+	server  *client.Client
+	follow  bool
+	timeout string
+
+	seen    wire.Run // as last told
+	attempt int      // whose log is being printed
+	offset  int      // how much of it was
+	midLine bool     // the log's last line has not ended
+}
+
+func (w *waiter) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&w.timeout, "timeout", "", "how long to wait, as 90s or 1h30m; without it, until the run has ended")
+}
+
+// wait gives the run when it has ended. An interrupt and the timeout leave the run going on, and say so.
+func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var late <-chan time.Time
+	if w.timeout != "" {
+		d, err := schedule.ParseDuration(w.timeout)
+		if err != nil {
+			return wire.Run{}, misused("--timeout: %w", err)
+		}
+		if d <= 0 {
+			return wire.Run{}, misused("--timeout %s: want more than 0", w.timeout)
+		}
+		timer := time.NewTimer(d.Std())
+		defer timer.Stop()
+		late = timer.C
+	}
+	poll := time.NewTicker(waitEvery)
+	defer poll.Stop()
+	answered := w.now()
+	for {
+		r, err := w.look(ctx, id)
+		var lost *client.Unreachable
+		switch {
+		case err == nil && ended(r.State):
+			return r, w.endLine()
+		case err == nil:
+			answered = w.now()
+		case ctx.Err() != nil:
+		case errors.As(err, &lost) && w.seen.ID != "" && w.now().Sub(answered) < waitWithout:
+		default:
+			return wire.Run{}, err
+		}
+		select {
+		case <-poll.C:
+		case <-late:
+			return wire.Run{}, exiting(exitTimeout, fmt.Errorf("%s has not ended within %s and goes on; \"belfry run wait %s\" waits again", id, w.timeout, id))
+		case <-ctx.Done():
+			return wire.Run{}, exiting(exitInterrupted, fmt.Errorf("interrupted; %s goes on. \"belfry run wait %s\" waits again, \"belfry run cancel %s\" stops it", id, id, id))
+		}
+	}
+}
+
+// look reads the run and tells what is new. The state is read before the log: of a run that has ended the log is whole.
+func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
+	r, err := w.server.Run(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	before, after := changes(w.seen, r)
+	if err := w.tell(before); err != nil {
+		return r, err
+	}
+	if w.follow {
+		if err := w.printLog(ctx, r); err != nil {
+			return r, err
+		}
+	}
+	w.seen = r
+	return r, w.tell(after)
+}
+
+func (w *waiter) tell(said []string) error {
+	for _, line := range said {
+		if err := w.endLine(); err != nil {
+			return err
+		}
+		fmt.Fprintf(w.stderr, "%s  %s\n", w.now().In(w.zone).Format(time.TimeOnly), line)
+	}
+	return nil
+}
+
+// printLog prints what the log has more than was printed. Where another attempt writes by now, the rest of the one before comes
+// first, as long as it is kept.
+func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
+	if r.Attempt == 0 {
+		return nil
+	}
+	for range 2 {
+		part, err := w.server.LogFrom(ctx, r.ID, w.attempt, w.offset)
+		if client.HasCode(err, "log_expired") {
+			if w.attempt == 0 {
+				return nil
+			}
+			w.attempt, w.offset = 0, 0 // another attempt's is kept by now
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if part.Attempt == 0 {
+			return nil
+		}
+		if err := w.write(part.Text); err != nil {
+			return err
+		}
+		w.attempt, w.offset = part.Attempt, w.offset+len(part.Text)
+		if r.Attempt <= w.attempt {
+			return nil
+		}
+		// What it wrote is printed, as far as it is there: an attempt that has ended writes no more.
+		w.attempt, w.offset = r.Attempt, 0
+	}
+	return nil
+}
+
+func (w *waiter) write(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	w.midLine = text[len(text)-1] != '\n'
+	_, err := w.stdout.Write(text)
+	return err
+}
+
+// endLine lets the next thing that is said begin a line of its own, on a terminal that shows both.
+func (w *waiter) endLine() error {
+	if !w.midLine || !isTerminal(w.stdout) {
+		return nil
+	}
+	w.midLine = false
+	_, err := io.WriteString(w.stdout, "\n")
+	return err
+}
+
+func ended(state string) bool {
+	switch state {
+	case "scheduled", "queued", "running", "retrying":
+		return false
+	}
+	return true
+}
+
+// changes says in a line each what has become of a run since it was last looked at: before what its newest attempt has written,
+// and after it.
+func changes(was, is wire.Run) (before, after []string) {
+	known := map[int]wire.Attempt{}
+	for _, a := range was.Attempts {
+		known[a.Attempt] = a
+	}
+	for _, a := range is.Attempts {
+		old, seen := known[a.Attempt]
+		switch {
+		case seen && old.Outcome == a.Outcome, !seen && a.Attempt <= was.Attempt: // told
+		case a.Outcome == "running":
+			before = append(before, fmt.Sprintf("attempt %d runs%s", a.Attempt, on(is.Worker)))
+		case a.Attempt < is.Attempt:
+			before = append(before, endOf(a))
+		default:
+			after = append(after, endOf(a))
+		}
+	}
+	if is.State == "running" || is.State == was.State && is.NextAttemptAt.Equal(was.NextAttemptAt) {
+		return before, after // a running one's attempt has said so
+	}
+	line := is.State
+	switch {
+	case is.State == "scheduled":
+		line += " for " + is.NominalTime.UTC().Format(time.RFC3339)
+	case is.State == "retrying" && !is.NextAttemptAt.IsZero():
+		line += ", not before " + is.NextAttemptAt.UTC().Format(time.RFC3339)
+	case ended(is.State) && took(is) != "":
+		line += " after " + took(is)
+	}
+	if is.Reason != "" {
+		line += ": " + printable(is.Reason)
+	}
+	return before, append(after, line)
+}
+
+func on(worker string) string {
+	if worker == "" {
+		return ""
+	}
+	return " on " + worker
+}
+
+func endOf(a wire.Attempt) string {
+	text := fmt.Sprintf("attempt %d %s", a.Attempt, strings.ReplaceAll(a.Outcome, "_", " "))
+	if a.Error != "" {
+		text += ": " + printable(a.Error)
+	}
+	return text
+}
+
+// outcomeOf is the exit code of a run that was waited for.
+func outcomeOf(r wire.Run) error {
+	if r.State == "succeeded" {
+		return nil
+	}
+	text := r.ID + " ended as " + r.State
+	if reason := why(r); reason != "" {
+		text += ": " + printable(reason)
+	}
+	return exiting(exitOutcome, errors.New(text))
+}
+
+func (c *cli) runWait() *cobra.Command {
+	w := &waiter{cli: c}
+	cmd := &cobra.Command{
+		Use:   "wait RUN",
+		Short: "Wait until a run has ended; its outcome is the exit code",
+		Long: `Wait until a run has ended, and tell on standard error what becomes of it. The exit code is 0 if it succeeded, 6 if it ended
+otherwise, and 9 if --timeout was over before. The run goes on when the waiting is broken off.`,
+		Example: `  belfry run wait report~0mi4lf3k0
+  belfry run wait report~0mi4lf3k0 --follow --timeout 10m`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			w.server = server
+			return w.waitAndShow(ctx, args[0])
+		}),
+	}
+	w.flags(cmd)
+	cmd.Flags().BoolVar(&w.follow, "follow", false, "print the run's log as it is written")
+	return cmd
+}
+
+// waitAndShow waits, shows the run unless its log was, and ends with its outcome.
+func (w *waiter) waitAndShow(ctx context.Context, id string) error {
+	if w.follow && w.structured() {
+		return misused("--follow prints a log, and --output %s the run: they exclude each other", w.output)
+	}
+	r, err := w.wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !w.follow {
+		if err := w.showRun(r); err != nil {
+			return err
+		}
+	}
+	return outcomeOf(r)
+}
