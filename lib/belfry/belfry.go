@@ -18,16 +18,18 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
-// Belfry is a scheduler that is open. Its methods may be called by many goroutines at once.
+// Belfry is a scheduler that is open: in this process, or elsewhere. Its methods may be called by many goroutines at once.
 type Belfry struct {
 	engine   engine
 	handlers *target.Registry
 	log      *slog.Logger
 	now      func() time.Time
+	queue    string // of the jobs that are handled here
 
 	mu    sync.Mutex
 	kinds map[string]*kind // by name of the handler
 	phase phase
+	fault error // why the work has ended unasked
 
 	stop   context.CancelFunc // of the work; nil before Start
 	worked chan error         // gives the end of the work
@@ -43,7 +45,7 @@ const (
 	stopped
 )
 
-// engine is what a Belfry stands on: a node in this process, or what belfrytest has of one.
+// engine is what a Belfry stands on: a node in this process, a client of a remote one, or what belfrytest has.
 type engine interface {
 	local() bool
 
@@ -75,10 +77,12 @@ type engine interface {
 //   - "pebble:///var/lib/app" is in this process, its data in that folder, made when it is not there; "pebble:data" is a folder
 //     below the working one. What was accepted survives a kill and a power cut. One process at a time has a folder
 //     ([CodeInUse]); `belfry dev --data` opens the same one when the program is stopped.
+//   - "http://host:7340" and "https://host" are a Belfry elsewhere. Handlers still run in this process, and in as many others as have
+//     them: see [RemoteQueue] and [Token]. Opening calls nobody.
 //
 // Whatever Open gives must be closed by [Belfry.Stop]. ctx bounds the opening alone.
 func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
-	cfg := config{concurrency: 50, log: slog.New(quiet{slog.Default().Handler()})}
+	cfg := config{concurrency: 50, queue: job.DefaultQueue, log: slog.New(quiet{slog.Default().Handler()})}
 	for _, o := range opts {
 		o.apply(&cfg)
 	}
@@ -89,7 +93,7 @@ func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
 		return nil, refused(invalid.Missing("logger", "a logger, or no such option"))
 	}
 	scheme, rest, _ := strings.Cut(at, ":")
-	wrong := refused(invalid.Field("url", at, `"memory:", "pebble:///a/folder" or "pebble:folder"`))
+	wrong := refused(invalid.Field("url", at, `"memory:", "pebble:///a/folder", "pebble:folder", or "http://host:7340"`))
 	handlers := new(target.Registry)
 	var e engine
 	var err error
@@ -105,17 +109,19 @@ func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
 			return nil, wrong
 		}
 		e, err = openEmbedded(ctx, folder, handlers, cfg)
+	case "http", "https":
+		e, err = openRemote(at, handlers, cfg)
 	default:
 		return nil, wrong
 	}
 	if err != nil {
 		return nil, refused(err)
 	}
-	return over(e, handlers, clock, cfg.log), nil
+	return over(e, handlers, clock, cfg), nil
 }
 
-func over(e engine, handlers *target.Registry, now func() time.Time, log *slog.Logger) *Belfry {
-	return &Belfry{engine: e, handlers: handlers, now: now, log: log, kinds: map[string]*kind{}, worked: make(chan error, 1), over: make(chan struct{})}
+func over(e engine, handlers *target.Registry, now func() time.Time, cfg config) *Belfry {
+	return &Belfry{engine: e, handlers: handlers, log: cfg.log, now: now, queue: cfg.queue, kinds: map[string]*kind{}, worked: make(chan error, 1), over: make(chan struct{})}
 }
 
 // Start stores the jobs of all handlers, and begins to run what is due. It does not wait for the work: [Belfry.Stop] ends it. ctx bounds
@@ -148,7 +154,16 @@ func (b *Belfry) Start(ctx context.Context) error {
 		b.worked <- nil // nothing works; Stop still closes
 		return err
 	}
-	go func() { b.worked <- b.engine.work(working) }()
+	go func() {
+		err := b.engine.work(working)
+		if err != nil && working.Err() == nil {
+			b.log.Error("nothing is run any more", "error", err)
+			b.mu.Lock()
+			b.fault = fmt.Errorf("nothing is run any more: %w", err)
+			b.mu.Unlock()
+		}
+		b.worked <- err
+	}()
 	return nil
 }
 
@@ -183,7 +198,15 @@ func (b *Belfry) Stop(ctx context.Context) error {
 }
 
 // Ready tells whether the scheduler does its work: nil, or what is wrong. It suits a health check.
-func (b *Belfry) Ready(ctx context.Context) error { return refused(b.engine.ready(ctx)) }
+func (b *Belfry) Ready(ctx context.Context) error {
+	b.mu.Lock()
+	fault := b.fault
+	b.mu.Unlock()
+	if fault != nil {
+		return refused(fault)
+	}
+	return refused(b.engine.ready(ctx))
+}
 
 // quiet lets warnings and errors pass.
 type quiet struct{ slog.Handler }

@@ -1,6 +1,7 @@
 package belfry
 
 import (
+	crand "crypto/rand"
 	"math/rand/v2"
 	"time"
 )
@@ -23,3 +24,6 @@ func newID() uint64 {
 		}
 	}
 }
+
+// newKey draws an idempotency key.
+func newKey() string { return crand.Text() }

@@ -38,7 +38,7 @@ func (b *Belfry) Schedule(ctx context.Context, handler, cron string, opts ...Sch
 		return &Error{Code: CodeInvalid, Message: "schedule " + handler + ": there is no handler of that name; call Handle first"}
 	}
 	err = b.put(ctx, t.job, func(standing job.Definition) job.Definition {
-		def := k.over(handler, standing)
+		def := b.defined(k, handler, standing)
 		def.Schedule, def.Payload, def.CatchUp = &t.spec, payload, job.CatchUp{Mode: t.catchUp}
 		return def
 	})
@@ -54,7 +54,7 @@ func (b *Belfry) Schedule(ctx context.Context, handler, cron string, opts ...Sch
 func (b *Belfry) Unschedule(ctx context.Context, name string) error {
 	if k := b.kind(name); k != nil {
 		return b.put(ctx, name, func(standing job.Definition) job.Definition {
-			def := k.over(name, standing)
+			def := b.defined(k, name, standing)
 			def.Schedule, def.Payload, def.CatchUp = nil, nil, job.CatchUp{}
 			return def
 		})
@@ -72,16 +72,17 @@ func (b *Belfry) kind(name string) *kind {
 	return b.kinds[name]
 }
 
-// over is what the code says of a job, over what stands. When it fires and with what is left as it is, and so is what only
+// defined is what the code says of a job, over what stands. When it fires and with what is left as it is, and so is what only
 // operators say. A process that has not the handler (nil) leaves all to the one that has.
-func (k *kind) over(handler string, standing job.Definition) job.Definition {
+func (b *Belfry) defined(k *kind, handler string, standing job.Definition) job.Definition {
 	if k == nil {
-		standing.Target = target.Spec{Handler: &target.Handler{Name: handler}}
+		standing.Target, standing.Queue = target.Spec{Handler: &target.Handler{Name: handler}}, b.queue
 		return standing
 	}
 	def := k.policy
+	def.Queue = b.queue
 	def.Schedule, def.Payload, def.CatchUp = standing.Schedule, standing.Payload, standing.CatchUp
-	def.Description, def.Labels, def.Paused, def.Queue = standing.Description, standing.Labels, standing.Paused, standing.Queue
+	def.Description, def.Labels, def.Paused = standing.Description, standing.Labels, standing.Paused
 	return def
 }
 
@@ -94,7 +95,7 @@ func (b *Belfry) define(ctx context.Context, name string) error {
 	if done {
 		return nil
 	}
-	if err := b.put(ctx, name, func(standing job.Definition) job.Definition { return k.over(name, standing) }); err != nil {
+	if err := b.put(ctx, name, func(standing job.Definition) job.Definition { return b.defined(k, name, standing) }); err != nil {
 		return err
 	}
 	b.standsAs(name, name)

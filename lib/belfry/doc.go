@@ -32,6 +32,11 @@
 // An order among runs, or that only one run of a job goes at a time. That a run starts on the second while all places are taken: see
 // [Concurrency]. That a handler which ignores its context stops.
 //
+// # A Belfry elsewhere
+//
+// Opened at an address instead of a folder, the same program works for a server that many programs share: jobs and requests go
+// there, and the runs come back to whatever process has their handlers. See [RemoteQueue] and [Token].
+//
 // # Testing
 //
 // Package belfrytest has the same scheduler in memory, under a clock that the test moves: a month of a cron job takes milliseconds.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -15,7 +16,7 @@ import (
 // Code names why something was refused. Codes are stable, and the same as in the HTTP API; test for them with [HasCode].
 type Code string
 
-// The codes that programs decide on.
+// The codes that programs decide on. A remote Belfry may give others, which its API documents.
 const (
 	CodeInvalid     Code = "invalid"                // what was asked for means nothing: the message names each field
 	CodeJobNotFound Code = "job_not_found"          // no program has handled or scheduled a job of that name
@@ -26,6 +27,9 @@ const (
 	CodeBusy        Code = "busy"                   // nothing was done: try again after Error.RetryAfter
 	CodeInUse       Code = "in_use"                 // another process has the folder
 	CodeClosed      Code = "closed"                 // after Stop
+	CodeNoToken     Code = "unauthenticated"        // the remote Belfry wants a Token, or another one
+	CodeForbidden   Code = "forbidden"              // the Token has not the scope that this asks for
+	CodeUnreachable Code = "unreachable"            // the remote Belfry gave no answer: whether it was done is not known
 	CodeUnknown     Code = "outcome_unknown"        // whether it was done is not known; under a Key it is safe to ask again
 )
 
@@ -63,11 +67,17 @@ func refused(err error) error {
 	}
 	var ours *Error
 	var refusal *control.Refusal
+	var remote *client.Error
+	var away *client.Unreachable
 	switch {
 	case errors.As(err, &ours):
 		return err
 	case errors.As(err, &refusal):
-		return &Error{Code: Code(refusal.Code), Message: refusal.Message, RetryAfter: refusal.RetryAfter, cause: err}
+		return &Error{Code: Code(refusal.Code), Message: err.Error(), RetryAfter: refusal.RetryAfter, cause: err}
+	case errors.As(err, &remote):
+		return &Error{Code: Code(remote.Code), Message: err.Error(), RetryAfter: remote.RetryAfter, cause: err}
+	case errors.As(err, &away):
+		return &Error{Code: CodeUnreachable, Message: err.Error(), cause: err}
 	case errors.Is(err, embed.ErrInUse):
 		return &Error{Code: CodeInUse, Message: err.Error(), cause: err}
 	case errors.Is(err, store.ErrClosed), errors.Is(err, queue.ErrClosed):

@@ -19,6 +19,8 @@ type Option struct{ apply func(*config) }
 type config struct {
 	concurrency int
 	log         *slog.Logger
+	token       string
+	queue       string
 }
 
 // Concurrency is how many handlers run at once in this process. Default 50: most of them wait for others.
@@ -27,6 +29,14 @@ func Concurrency(n int) Option { return Option{func(c *config) { c.concurrency =
 // Logger takes what Belfry itself has to say, the end of each attempt included. Default: warnings and errors go to
 // [slog.Default]. What handlers log is kept with their runs instead; see [Job].
 func Logger(log *slog.Logger) Option { return Option{func(c *config) { c.log = log }} }
+
+// Token is the credential for a remote Belfry, as `belfry token create` prints it. To handle and schedule jobs it needs the scopes read, write,
+// run and work; to enqueue and look, read and run.
+func Token(token string) Option { return Option{func(c *config) { c.token = token }} }
+
+// RemoteQueue is the queue of a remote Belfry whose runs programs like this one work on, as `belfry serve --remote-queue` was told.
+// Default "default".
+func RemoteQueue(name string) Option { return Option{func(c *config) { c.queue = name }} }
 
 // JobOption changes how [Handle] has a job run.
 type JobOption struct{ apply func(*job.Definition) }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/belfry-scheduler/belfry/lib/internal/seam"
+	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
 // tested is an engine whose work somebody else does: belfrytest, in its own time.
@@ -22,5 +23,7 @@ func (e tested) close() error                    { return e.parts.Close() }
 func (e tested) ready(ctx context.Context) error { return e.parts.Ready(ctx) }
 
 func init() {
-	seam.Over = func(p seam.Parts) any { return over(tested{desk{p.Control}, p}, p.Handlers, p.Now, p.Log) }
+	seam.Over = func(p seam.Parts) any {
+		return over(tested{desk{p.Control}, p}, p.Handlers, p.Now, config{queue: job.DefaultQueue, log: p.Log})
+	}
 }

@@ -1,0 +1,152 @@
+package belfry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// remote is a Belfry elsewhere. Its handlers run here, in a worker that takes their runs over the API.
+type remote struct {
+	client  *client.Client
+	worker  *worker.Worker
+	targets *target.Set
+	rush    chan struct{}
+	rushed  sync.Once
+}
+
+func openRemote(at string, handlers *target.Registry, cfg config) (engine, error) {
+	c, err := client.New(client.Config{Address: at, Token: cfg.token, NewKey: newKey})
+	if err != nil {
+		return nil, &Error{Code: CodeInvalid, Message: err.Error(), cause: err}
+	}
+	targets, err := target.New(target.Config{Now: clock, Handlers: handlers, Secrets: worker.Secrets})
+	if err != nil {
+		return nil, err
+	}
+	e := &remote{client: c, targets: targets, rush: make(chan struct{})}
+	e.worker, err = c.Worker(client.WorkerConfig{
+		Queue: cfg.queue, Name: workerName(), Targets: targets, HandlersOnly: true, Elapsed: stopwatch(), Log: cfg.log,
+		Concurrency: cfg.concurrency, Hurry: e.rush,
+		Grace: job.MaxTimeout, // Stop's context is the bound
+	})
+	return e, err
+}
+
+// workerName is this process among all that ever worked for the server.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, host)
+	return fmt.Sprintf("go-%.20s-%d-%x", host, os.Getpid(), newID())
+}
+
+func (e *remote) local() bool { return false }
+
+func (e *remote) work(ctx context.Context) error {
+	if handlers, _ := e.targets.Able(); len(handlers) == 0 {
+		<-ctx.Done() // it enqueues and looks, and others work
+		return nil
+	}
+	return e.worker.Run(ctx)
+}
+
+func (e *remote) hurry()       { e.rushed.Do(func() { close(e.rush) }) }
+func (e *remote) close() error { return nil }
+
+func (e *remote) ready(ctx context.Context) error {
+	_, err := e.client.Ready(ctx)
+	return err
+}
+
+func (e *remote) job(ctx context.Context, name string) (job.Definition, control.Match, error) {
+	stored, err := e.client.Job(ctx, name)
+	if client.HasCode(err, string(CodeJobNotFound)) {
+		return job.Definition{}, control.Match{Absent: true}, nil
+	}
+	return stored.Definition, control.Match{ETag: stored.ETag}, err
+}
+
+func (e *remote) put(ctx context.Context, name string, def job.Definition, only control.Match) error {
+	_, err := e.client.PutJob(ctx, name, wire.Job{Definition: def}, client.Condition{ETag: only.ETag, Absent: only.Absent})
+	return err
+}
+
+func (e *remote) remove(ctx context.Context, name string) error {
+	return e.client.DeleteJob(ctx, name, client.Condition{})
+}
+
+func (e *remote) pause(ctx context.Context, name, reason string) error {
+	_, err := e.client.PauseJob(ctx, name, reason)
+	return err
+}
+
+func (e *remote) resume(ctx context.Context, name string) error {
+	_, err := e.client.ResumeJob(ctx, name)
+	return err
+}
+
+func (e *remote) trigger(ctx context.Context, name string, r control.Request) (Run, error) {
+	asked, err := e.client.Trigger(ctx, name, wire.Trigger{At: r.At, Delay: schedule.Duration(r.Delay), Payload: r.Payload}, r.Key)
+	return received(asked), err
+}
+
+func (e *remote) run(ctx context.Context, id string) (Run, error) {
+	r, err := e.client.Run(ctx, id)
+	return received(r), err
+}
+
+func (e *remote) runs(ctx context.Context, name string, states []State) iter.Seq2[Run, error] {
+	filter := client.RunFilter{Job: name}
+	for _, s := range states {
+		filter.States = append(filter.States, string(s))
+	}
+	return func(yield func(Run, error) bool) {
+		for r, err := range e.client.Runs(ctx, filter) {
+			if !yield(received(r), err) {
+				return
+			}
+		}
+	}
+}
+
+func (e *remote) cancel(ctx context.Context, id, reason string) error {
+	_, err := e.client.Cancel(ctx, id, reason)
+	return err
+}
+
+func (e *remote) retry(ctx context.Context, id string) error {
+	_, err := e.client.Retry(ctx, id, true)
+	return err
+}
+
+func (e *remote) log(ctx context.Context, id string) ([]byte, error) { return e.client.Logs(ctx, id) }
+
+// received is a run as the server shows it.
+func received(r wire.Run) Run {
+	s := Run{ID: r.ID, Job: r.Job, State: State(r.State), Nominal: r.NominalTime, Attempt: r.Attempt, Started: r.StartedAt, Ended: r.EndedAt, Result: r.Result}
+	for _, a := range r.Attempts {
+		if a.Error != "" {
+			s.Error = a.Error
+		}
+	}
+	return s
+}
