@@ -113,3 +113,23 @@ func TestSecretsThatCannotBeKeptAreRefusedWithoutTheirValue(t *testing.T) {
 		t.Errorf("listed %+v", page)
 	}
 }
+
+// What GET shows of a job that names secrets, PUT takes, as no change.
+func TestNamesOfSecretsComeBackAsTheyWere(t *testing.T) {
+	s := start(t, 0, nil)
+	const job = `{"target": {"http": {"url": "http://a.b", "headers": {"A": "x", "B": {"secret": "b"}}, "sign": {"secret": "c", "previous": "d"}}}}`
+	first := s.send("PUT", "/v1/jobs/a", job).is(201)
+	shown := s.send("GET", "/v1/jobs/a", "").is(200)
+	for _, want := range []string{`"A":"x"`, `"B":{"secret":"b"}`, `"sign":{"secret":"c","previous":"d"}`} {
+		if !strings.Contains(string(shown.body), want) {
+			t.Errorf("it shows %s, want %s in it", shown.body, want)
+		}
+	}
+	again := s.send("PUT", "/v1/jobs/a", string(shown.body)).is(200)
+	if again.header.Get("ETag") != first.header.Get("ETag") {
+		t.Error("sent back, it is another generation")
+	}
+	if changed := s.send("PUT", "/v1/jobs/a", strings.Replace(job, `{"secret": "b"}`, `"b"`, 1)).is(200); changed.header.Get("ETag") == first.header.Get("ETag") {
+		t.Error("a text in place of a secret's name is no change")
+	}
+}
