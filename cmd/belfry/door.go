@@ -40,7 +40,7 @@ func (d *door) flags(cmd *cobra.Command) {
 	f.BoolVar(&d.behindProxy, "behind-proxy", false, "a proxy in front of this server ends TLS, and tells by X-Forwarded-For who calls")
 	f.Float64Var(&d.rate, "rate", 500, "requests a second that one token may make; 0 for no limit")
 	f.IntVar(&d.burst, "burst", 1000, "how many of them at once")
-	f.IntVar(&d.requests, "max-requests", 512, "requests under way at once, those not counted that wait for work")
+	f.IntVar(&d.requests, "max-requests", 512, "requests under way at once, a batch for 16, those not counted that wait for work")
 }
 
 // check refuses what would let in more than was asked for.
@@ -67,7 +67,7 @@ func (d *door) check(listen string, loopback bool) error {
 
 // gate is what stands in front of the API. A server that asks for tokens does not start before there is one: it would be
 // there for nobody, and look well.
-func (d door) gate(ctx context.Context, tokens *access.Tokens, data string) (*access.Gate, error) {
+func (d door) gate(ctx context.Context, tokens *access.Tokens, data string, log *slog.Logger) (*access.Gate, error) {
 	required := d.auth == authRequired
 	if required {
 		any, err := tokens.Any(ctx)
@@ -78,7 +78,7 @@ func (d door) gate(ctx context.Context, tokens *access.Tokens, data string) (*ac
 			return nil, fmt.Errorf("this server asks for tokens, and there is none: make one with \"belfry token create --scope admin --data %s\", and start again", data)
 		}
 	}
-	return access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now, Required: required, Rate: d.rate, Burst: d.burst, Requests: d.requests})
+	return access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now, Required: required, Rate: d.rate, Burst: d.burst, Requests: d.requests, Log: log})
 }
 
 // certificate is a key pair on disk, which somebody replaces before it expires.

@@ -105,7 +105,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if err != nil {
 		return nil, err
 	}
-	gate, err := s.door.gate(ctx, tokens, s.data)
+	gate, err := s.door.gate(ctx, tokens, s.data, log)
 	if err != nil {
 		return nil, err
 	}

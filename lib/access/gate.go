@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -25,6 +26,8 @@ type GateConfig struct {
 
 	Requests int // under way at once, those that wait for work not counted. Default 512
 	Waiting  int // requests that wait for work, at once. Default 4096
+
+	Log *slog.Logger // default: discards
 }
 
 // DefaultTenant owns what belongs to nobody else.
@@ -36,11 +39,18 @@ const (
 	failBurst = 20
 )
 
+// How often a wrong token is worth a line in the log, from all addresses together.
+const (
+	toldRate  = 1 // a second
+	toldBurst = 10
+)
+
 // Gate says who calls and whether there is room for the call. It is safe for concurrent use.
 type Gate struct {
 	GateConfig
 	callers  *limiter // by token
 	failures *limiter // by address
+	told     *limiter // of wrong tokens, in the log
 
 	mu      sync.Mutex
 	busy    int            // requests under way
@@ -65,7 +75,11 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 	if cfg.Waiting == 0 {
 		cfg.Waiting = 4096
 	}
-	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst), of: map[string]int{}}, nil
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst),
+		told: newLimiter(toldRate, toldBurst), of: map[string]int{}}, nil
 }
 
 // Caller is who makes a request.
@@ -117,6 +131,10 @@ func (g *Gate) Admit(ctx context.Context, text string, from netip.Addr) (Caller,
 	case err == nil:
 	case errors.As(err, &ended), errors.Is(err, ErrNoToken):
 		g.failures.take(address, now)
+		if g.told.take("", now) == 0 {
+			id, _ := parse(text) // "" for what is no token at all
+			g.Log.WarnContext(ctx, "a caller was refused for a token that is not good", "address", from.String(), "token", id, "reason", err.Error())
+		}
 		return Caller{}, &Unauthenticated{Given: true, Message: g.wrong(ended)}
 	default:
 		return Caller{}, err
@@ -149,34 +167,49 @@ func group(a netip.Addr) string {
 	return a.String()
 }
 
-// Enter takes a place for a request under way, until leave is called; *Limited where there is none. One token gets half of
-// the places at most, so that there is room for others. What waits for work does little meanwhile, and has places of its own.
-func (g *Gate) Enter(c Caller, waits bool) (leave func(), err error) {
+// BatchPlaces is how many places a request takes whose body may be sixteen times as large as that of others.
+const BatchPlaces = 16
+
+// Enter takes places for a request under way, until leave is called; *Limited where there are too few. One token gets half of
+// them at most, so that there is room for others.
+func (g *Gate) Enter(c Caller, places int) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	full := &Limited{Message: "Too many requests are under way. Nothing was done.", RetryAfter: time.Second}
-	if waits {
-		if g.waiting >= g.Waiting {
-			return nil, full
-		}
-		g.waiting++
-		return func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.waiting--
-		}, nil
+	most := g.Requests
+	if c.Token != "" {
+		most = max(1, g.Requests/2)
 	}
-	if g.busy >= g.Requests || c.Token != "" && g.of[c.Token] >= max(1, g.Requests/2) {
-		return nil, full
+	places = min(places, most)
+	if g.busy+places > g.Requests || g.of[c.Token]+places > most {
+		return nil, full()
 	}
-	g.busy++
-	g.of[c.Token]++
+	g.busy += places
+	g.of[c.Token] += places
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.busy--
-		if g.of[c.Token]--; g.of[c.Token] == 0 {
+		g.busy -= places
+		if g.of[c.Token] -= places; g.of[c.Token] == 0 {
 			delete(g.of, c.Token)
 		}
 	}, nil
+}
+
+// Wait is Enter for a request that waits for work. It does little meanwhile, and has places of its own.
+func (g *Gate) Wait() (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting >= g.Waiting {
+		return nil, full()
+	}
+	g.waiting++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.waiting--
+	}, nil
+}
+
+func full() *Limited {
+	return &Limited{Message: "Too many requests are under way. Nothing was done.", RetryAfter: time.Second}
 }

@@ -201,32 +201,43 @@ func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 	r := newRig(t)
 	g := r.gate(t, access.GateConfig{Requests: 4, Waiting: 1})
 	one, two := access.Caller{Token: "1"}, access.Caller{Token: "2"}
-	enter := func(c access.Caller, waits bool) func() {
+	enter := func(c access.Caller, places int) func() {
 		t.Helper()
-		leave, err := g.Enter(c, waits)
+		leave, err := g.Enter(c, places)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return leave
 	}
-	full := func(c access.Caller, waits bool) {
+	full := func(c access.Caller, places int) {
 		t.Helper()
-		_, err := g.Enter(c, waits)
+		_, err := g.Enter(c, places)
 		limited(t, err)
 	}
-	first := enter(one, false)
-	enter(one, false)
-	full(one, false) // half of the places
-	enter(two, false)
-	last := enter(two, false)
-	full(access.Caller{}, false)
-	wait := enter(one, true) // waiting for work is counted apart
-	full(two, true)
+	first := enter(one, 1)
+	enter(one, 1)
+	full(one, 1) // half of the places
+	both := enter(two, 2)
+	full(access.Caller{}, 1)
+
+	wait, err := g.Wait() // counted apart
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.Wait()
+	limited(t, err)
 	wait()
-	enter(two, true)
-	last()
-	full(one, false)
+	if _, err := g.Wait(); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+
+	both()
+	full(one, 1)
 	first()
-	enter(one, false)
-	enter(access.Caller{}, false)
+	enter(one, 1)
+	large := enter(two, access.BatchPlaces) // more than there are: all that one token may have
+	full(access.Caller{}, 1)
+	large()
+	enter(access.Caller{}, 1)
+	enter(access.Caller{}, 1)
 }

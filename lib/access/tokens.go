@@ -102,7 +102,7 @@ func (s *Tokens) Create(ctx context.Context, tenant string, r Request) (text str
 	if t.version, err = s.put(ctx, t, store.Absent); err != nil {
 		return "", Token{}, fmt.Errorf("store the token: %w", err)
 	}
-	s.Log.InfoContext(ctx, "a token was made", "token", t.ID, "name", t.Name, "tenant", tenant, "scopes", t.Scopes, "expires", t.Expires)
+	s.Log.InfoContext(ctx, "a token was made", "token", t.ID, "name", t.Name, "tenant", tenant, "scopes", t.Scopes)
 	return text, t, nil
 }
 

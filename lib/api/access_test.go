@@ -180,6 +180,12 @@ func TestTokensAreMadeListedAndRevoked(t *testing.T) {
 	}
 	s.send("DELETE", "/v1/tokens/"+made.ID, "", admin...).is(204)
 	s.send("PUT", "/v1/jobs/a", echo, bearing(made.Secret)...).refused(401, "unauthenticated")
+	for _, token := range into[wire.TokenPage](list).Items {
+		if token.ID != made.ID {
+			s.send("DELETE", "/v1/tokens/"+token.ID, "", admin...).refused(409, "own_token")
+		}
+	}
+	s.send("GET", "/v1/tokens", "", admin...).is(200)
 	s.send("DELETE", "/v1/tokens/0123456789abcdef", "", admin...).refused(404, "token_not_found")
 	for body, field := range map[string]string{
 		`{"scopes": ["read"], "expires_in": "40000d"}`: "expires_in",

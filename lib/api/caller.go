@@ -76,19 +76,27 @@ func (a *api) from(r *http.Request) netip.Addr {
 }
 
 // gate lets an operation begin: its caller may do it, and there is room for it. leave gives the room back.
-func (a *api) gate(ctx context.Context, scope access.Scope, host, waits bool) (leave func(), refused *problem) {
-	if scope == access.Open {
+func (a *api) gate(ctx context.Context, op operation) (leave func(), refused *problem) {
+	if op.scope == access.Open {
 		return func() {}, nil
 	}
 	caller := callerOf(ctx)
 	switch {
-	case !caller.May(scope):
-		return nil, forbidden(scope, fmt.Sprintf("The token %s has the scope %s, and this asks for %s.", named(caller), scopesOf(caller), scope))
-	case host && !caller.Host:
-		return nil, forbidden(scope, fmt.Sprintf("This concerns the server as a whole and asks for a token of the tenant %s; %s is one of %s.",
+	case !caller.May(op.scope):
+		return nil, forbidden(op.scope, fmt.Sprintf("The token %s has the scope %s, and this asks for %s.", named(caller), scopesOf(caller), op.scope))
+	case op.host && !caller.Host:
+		return nil, forbidden(op.scope, fmt.Sprintf("This concerns the server as a whole and asks for a token of the tenant %s; %s is one of %s.",
 			a.Gate.Tenant, named(caller), caller.Tenant))
 	}
-	leave, err := a.Gate.Enter(caller, waits)
+	var err error
+	switch {
+	case op.waits:
+		leave, err = a.Gate.Wait()
+	case op.batch:
+		leave, err = a.Gate.Enter(caller, access.BatchPlaces)
+	default:
+		leave, err = a.Gate.Enter(caller, 1)
+	}
 	if err != nil {
 		return nil, a.problemOf(ctx, err)
 	}
@@ -113,7 +121,7 @@ func scopesOf(c access.Caller) string {
 // gated is gate in front of an operation.
 func (a *api) gated(op operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		leave, refused := a.gate(ctx.Context(), op.scope, op.host, op.waits)
+		leave, refused := a.gate(ctx.Context(), op)
 		if refused != nil {
 			_, w := humago.Unwrap(ctx)
 			refused.write(w)
@@ -127,7 +135,7 @@ func (a *api) gated(op operation) func(huma.Context, func(huma.Context)) {
 // reading is gate in front of what is no operation of the document.
 func (a *api) reading(host bool, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leave, refused := a.gate(r.Context(), access.Read, host, false)
+		leave, refused := a.gate(r.Context(), operation{scope: access.Read, host: host})
 		if refused != nil {
 			refused.write(w)
 			return

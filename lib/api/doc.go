@@ -12,6 +12,8 @@
 // the request was sent to, and with Config.Local the Host must name this machine, which keeps out web pages that point a
 // name of theirs at it.
 //
-// The package trusts its caller about tenants: Config.Tenant says whose request it is, and nothing in a request's path or
-// body can name another.
+// Every request passes access.Gate before anything else is said: who calls, as which tenant, with which scopes, and whether
+// there is room. A tenant comes from the caller's token alone; nothing in a request's path or body can name another. What
+// the server says to callers without a good token is the same for every path. Each operation names the scope that it asks
+// for, and one that names none is refused to everybody.
 package api

@@ -35,6 +35,7 @@ const (
 	codeForbidden        control.Code = "forbidden"
 	codeRateLimited      control.Code = "rate_limited"
 	codeTokenNotFound    control.Code = "token_not_found"
+	codeOwnToken         control.Code = "own_token"
 	codeInternal         control.Code = "internal"
 )
 
@@ -56,6 +57,7 @@ var statusOf = map[control.Code]int{
 	codeForbidden:           http.StatusForbidden,
 	codeRateLimited:         http.StatusTooManyRequests,
 	codeTokenNotFound:       http.StatusNotFound,
+	codeOwnToken:            http.StatusConflict,
 	codeSecretNotFound:      http.StatusNotFound,
 	codeNoSecretsKey:        http.StatusConflict,
 	codeTooManySecrets:      http.StatusConflict,

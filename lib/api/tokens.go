@@ -25,7 +25,7 @@ func (a *api) tokens() {
 		summary: "List the tokens of the caller's tenant, those included that ended in the last 30 days"}, a.listTokens)
 	register(a, operation{id: "revoke-token", method: http.MethodDelete, path: "/v1/tokens/{token}", tag: "tokens", scope: access.Admin, status: http.StatusNoContent,
 		summary: "Revoke a token: within seconds no server lets it in",
-		codes:   []control.Code{codeTokenNotFound}}, a.revokeToken)
+		codes:   []control.Code{codeTokenNotFound, codeOwnToken}}, a.revokeToken)
 }
 
 // longestToken keeps the expiry of a token in the times that RFC 3339 can write.
@@ -71,5 +71,8 @@ func (a *api) listTokens(ctx context.Context, p *tokenList, in input[noBody]) (*
 }
 
 func (a *api) revokeToken(ctx context.Context, p *tokenPath, in input[noBody]) (*struct{}, error) {
+	if p.Token == callerOf(ctx).Token {
+		return nil, newProblem(codeOwnToken, "This is the token that asks. Revoke it by another one: so nobody locks himself out.")
+	}
 	return nil, a.Gate.Tokens.Revoke(ctx, in.tenant, p.Token)
 }

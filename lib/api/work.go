@@ -43,7 +43,8 @@ func (a *api) work() {
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
 		codes:   []control.Code{codeOfferGone}}, a.startWork)
 	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
-		summary: "Give back a run that was offered"}, a.leaveWork)
+		summary: "Give back a run that was offered",
+		codes:   []control.Code{control.CodeRunNotFound}}, a.leaveWork)
 	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
 		codes:   []control.Code{codeFenced}}, a.renewWork)

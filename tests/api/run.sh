@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh: starts bin/belfry on a free port with an empty data folder, lets schemathesis try the API against its own OpenAPI
-# document, and stops it. Seeded, so that a failure comes again. EXAMPLES is how many cases each operation gets at most.
+# run.sh: starts bin/belfry on a free port, with nothing in its data folder but a token, lets schemathesis try the API against
+# its own OpenAPI document with that token, and without it where that must be refused, and stops it. Seeded, so that a failure
+# comes again. EXAMPLES is how many cases each operation gets at most.
 set -eu
 cd "$(dirname "$0")/../.."
 root=$(pwd)
@@ -17,14 +18,16 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM
 
-# Without --allow-exec: the jobs of the cases are anything at all.
-bin/belfry dev -o json --data "$work/data" --listen 127.0.0.1:0 --log-format json >"$work/started" 2>"$work/log" &
+token=$(bin/belfry token create -o json --scope admin --name schemathesis --data "$work/data" | sed -n 's/.*"token": "\(.*\)".*/\1/p')
+
+# Without --allow-exec: the jobs of the cases are anything at all. Without a rate, which the cases would reach.
+bin/belfry serve -o json --data "$work/data" --listen 127.0.0.1:0 --auth required --rate 0 --allow-loopback --log-format json >"$work/started" 2>"$work/log" &
 server=$!
 tries=0
 while ! grep -q '^}' "$work/started"; do
 	tries=$((tries + 1))
 	if [ "$tries" -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
-		echo "belfry dev did not start:" >&2
+		echo "belfry serve did not start:" >&2
 		cat "$work/log" >&2
 		exit 1
 	fi
@@ -36,6 +39,7 @@ began=$(date +%s)
 status=0
 # One worker, in a folder of its own: what earlier runs found, or two threads do to each other, would change the cases.
 (cd "$work" && "$root/.ci/venv/bin/st" --config-file "$root/tests/api/schemathesis.toml" run "$address/openapi.json" \
+	--header "Authorization: Bearer $token" \
 	--checks all --mode all --phases examples,coverage,fuzzing,stateful \
 	--seed "${SEED:-1}" --max-examples "${EXAMPLES:-60}" --workers 1 --request-timeout 20 --no-color) >"$work/report" 2>&1 || status=$?
 
