@@ -121,7 +121,7 @@ func TestWhatIsWrongInTheFileIsNamedWithItsLine(t *testing.T) {
 		"[profiles.a]\naddress=['x']":                     ":2: profiles.a.address: want a text",
 		"[profiles.'a b']\ncolor='x'":                     "want a name of letters, digits, - and _",
 		"[servr]\n":                                       ":1: [servr]: no such table; want [profiles.NAME], [dev], [serve], [worker]",
-		"[serve]\nlistn='x'":                              ":2: serve.listn: no such setting; serve has allow_exec,",
+		"[serve]\nlistn='x'":                              ":2: serve.listn: no such setting; serve has ",
 		"[serve]\nlog-level='x'":                          ":2: serve.log-level: no such setting",
 		"[serve]\nconcurrency='many'":                     ":2: serve.concurrency: ",
 		"[serve]\nlisten=['x']":                           ":2: serve.listen: got a list, want one value",

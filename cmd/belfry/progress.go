@@ -67,13 +67,6 @@ func (p *progress) add(n int64) {
 	p.mu.Unlock()
 }
 
-// expect says how many there are, where that came out only on the way.
-func (p *progress) expect(total int64) {
-	p.mu.Lock()
-	p.total = total
-	p.mu.Unlock()
-}
-
 // say writes a line of the command's own to stderr, so that it and the progress do not run into each other.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()

@@ -214,6 +214,7 @@ func TestNoVariableMeansTwoThings(t *testing.T) {
 	for _, name := range roles {
 		role := roleNamed(root, name)
 		if role == nil {
+			t.Errorf("there is no command %s", name)
 			continue
 		}
 		for _, key := range roleKeys(role) {
