@@ -20,8 +20,10 @@ trap 'exit 1' INT TERM
 
 token=$(bin/belfry token create -o json --scope admin --name schemathesis --data "$work/data" | sed -n 's/.*"token": "\(.*\)".*/\1/p')
 
+bin/belfry secret new-key "$work/secrets.key" >/dev/null
+
 # Without --allow-exec: the jobs of the cases are anything at all. Without a rate, which the cases would reach.
-bin/belfry serve -o json --data "$work/data" --listen 127.0.0.1:0 --auth required --rate 0 --allow-loopback --log-format json >"$work/started" 2>"$work/log" &
+bin/belfry serve -o json --data "$work/data" --listen 127.0.0.1:0 --auth required --rate 0 --allow-loopback --secrets-key-file "$work/secrets.key" --log-format json >"$work/started" 2>"$work/log" &
 server=$!
 tries=0
 while ! grep -q '^}' "$work/started"; do
