@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -79,6 +82,19 @@ func (d door) gate(ctx context.Context, tokens *access.Tokens, data string, log 
 		}
 	}
 	return access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now, Required: required, Rate: d.rate, Burst: d.burst, Requests: d.requests, Log: log})
+}
+
+// mostConnections bounds what callers hold open who have not said yet who they are. More than the workers that may wait.
+const mostConnections = 10_000
+
+// serveOn serves on a listener, by TLS where there is a certificate.
+func serveOn(server *http.Server, listener net.Listener, c *certificate) error {
+	listener = netutil.LimitListener(listener, mostConnections)
+	if c == nil {
+		return server.Serve(listener)
+	}
+	server.TLSConfig = c.config()
+	return server.ServeTLS(listener, "", "")
 }
 
 // certificate is a key pair on disk, which somebody replaces before it expires.

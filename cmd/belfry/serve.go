@@ -207,14 +207,6 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	}
 }
 
-func serveOn(server *http.Server, listener net.Listener, c *certificate) error {
-	if c == nil {
-		return server.Serve(listener)
-	}
-	server.TLSConfig = c.config()
-	return server.ServeTLS(listener, "", "")
-}
-
 // drain ends the parts in the order in which they need each other: requests and attempts, then what they stand on.
 func drain(server *http.Server, stop func(), worked, served <-chan error, p *process, grace time.Duration) error {
 	stop()
