@@ -24,35 +24,39 @@ type AddressPolicy struct {
 	Deny  []netip.Prefix
 }
 
-// refusal gives the reason why a connection to the address is not allowed, "" when it is. An address that leads to others
-// inside it must be allowed as each of them.
-func (p AddressPolicy) refusal(addr netip.Addr) string {
+// refusal says why a connection to the address is not allowed, nil when it is. An address that leads to others inside it must
+// be allowed as each of them.
+func (p AddressPolicy) refusal(addr netip.Addr) *errRefused {
 	addr = addr.WithZone("").Unmap()
-	if reason := p.judge(addr); reason != "" {
-		return reason
+	if refused := p.judge(addr); refused != nil {
+		return refused
 	}
 	for _, inner := range embedded(addr) {
-		if reason := p.judge(inner); reason != "" {
-			return fmt.Sprintf("a way to %s, %s", inner, reason)
+		if refused := p.judge(inner); refused != nil {
+			refused.addr, refused.reason = addr, fmt.Sprintf("a way to %s, %s", inner, refused.reason)
+			return refused
 		}
 	}
-	return ""
+	return nil
 }
 
-func (p AddressPolicy) judge(addr netip.Addr) string {
+func (p AddressPolicy) judge(addr netip.Addr) *errRefused {
 	block := lookUp(addr)
 	allow, deny := longest(p.Allow, addr), longest(p.Deny, addr)
 	opened, refused := p.opens(block.kind), p.refuses(block.kind)
 	switch {
 	case block.kind == never:
-		return block.name
+		return &errRefused{addr: addr, reason: block.name}
 	case deny >= 0 && deny >= allow && !(opened && block.bits() > deny):
-		return "an address that --deny-address names"
+		return &errRefused{addr: addr, reason: "an address of --deny-address"}
 	case refused && block.bits() > allow:
-		return block.name
+		return &errRefused{addr: addr, reason: block.name, flag: flags[block.kind]}
 	}
-	return ""
+	return nil
 }
+
+// flags are those by which an operator decides on each kind.
+var flags = map[kind]string{loopback: "--allow-loopback", linkLocal: "--allow-link-local", metadata: "--allow-metadata", private: "--deny-private", special: "--allow-address"}
 
 // longest is the length of the most specific prefix that holds the address, -1 where none does.
 func longest(prefixes []netip.Prefix, addr netip.Addr) int {
@@ -124,10 +128,15 @@ func embedded(addr netip.Addr) []netip.Addr {
 type errRefused struct {
 	addr   netip.Addr
 	reason string
+	flag   string // that decides on it; "" where none does
 }
 
 func (e *errRefused) Error() string {
-	return fmt.Sprintf("%s is %s, which this worker's operator does not allow", e.addr, e.reason)
+	text := fmt.Sprintf("%s is %s, which this worker's operator does not allow", e.addr, e.reason)
+	if e.flag != "" {
+		text += " (" + e.flag + ")"
+	}
+	return text
 }
 
 // dialer asks the policy about the address that is about to be connected to, after every resolution: a name is only a
@@ -140,8 +149,8 @@ func (p AddressPolicy) dialer() *net.Dialer {
 			if err != nil {
 				return fmt.Errorf("connect to %s: %w", address, err)
 			}
-			if reason := p.refusal(at.Addr()); reason != "" {
-				return &errRefused{addr: at.Addr(), reason: reason}
+			if refused := p.refusal(at.Addr()); refused != nil {
+				return refused
 			}
 			return nil
 		},

@@ -69,8 +69,8 @@ func TestAddressesAreJudged(t *testing.T) {
 			rows++
 			for name, policy := range policies {
 				want := slices.Contains(strings.Split(allowed, ", "), name)
-				if reason := policy.refusal(netip.MustParseAddr(text)); (reason == "") != want {
-					t.Errorf("%s, %s: refused because %q, want allowed %t", text, name, reason, want)
+				if refused := policy.refusal(netip.MustParseAddr(text)); (refused == nil) != want {
+					t.Errorf("%s, %s: refused because %v, want allowed %t", text, name, refused, want)
 				}
 			}
 		}
@@ -113,12 +113,12 @@ func TestTheOperatorsEntriesAreMoreOrLessSpecific(t *testing.T) {
 		policy := c.policy
 		policy.Allow, policy.Deny = list(c.allow), list(c.deny)
 		for _, text := range strings.Fields(c.reaches) {
-			if reason := policy.refusal(netip.MustParseAddr(text)); reason != "" {
-				t.Errorf("allow %q, deny %q: %s is refused as %s", c.allow, c.deny, text, reason)
+			if refused := policy.refusal(netip.MustParseAddr(text)); refused != nil {
+				t.Errorf("allow %q, deny %q: %v", c.allow, c.deny, refused)
 			}
 		}
 		for _, text := range strings.Fields(c.refuses) {
-			if policy.refusal(netip.MustParseAddr(text)) == "" {
+			if policy.refusal(netip.MustParseAddr(text)) == nil {
 				t.Errorf("allow %q, deny %q: %s is reached", c.allow, c.deny, text)
 			}
 		}
@@ -140,7 +140,7 @@ func TestLoopbackIsRefusedAtConnectUnlessAllowed(t *testing.T) {
 			call.AtMostOnce = atMostOnce
 			_, err := set.Call(t.Context(), Spec{HTTP: &HTTP{URL: "http://" + host + ":" + at.Port()}}, call)
 			f := wantFailure(t, err, KindRefused, true)
-			if !strings.Contains(f.Message, "loopback") || !strings.Contains(f.Message, "operator") {
+			if !strings.Contains(f.Message, "loopback") || !strings.Contains(f.Message, "operator does not allow (--allow-loopback)") {
 				t.Errorf("%s: the message does not say why: %s", host, f.Message)
 			}
 		}

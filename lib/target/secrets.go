@@ -62,7 +62,7 @@ func (s *Set) reveal(ctx context.Context, spec Spec, tenant string) (revealed, e
 		case ctx.Err() != nil:
 			return revealed{}, ended(ctx)
 		case err != nil:
-			return revealed{}, failed(KindSecret, err, "secret %s: %v", name, err)
+			return revealed{}, failed(KindSecret, err, "%s: %v", name, err)
 		}
 		values[name] = value
 	}
@@ -77,14 +77,14 @@ func (r revealed) texts(values map[string]Value, limit int, fits func(string) bo
 		if value.Secret != "" {
 			text = r.values[value.Secret]
 			if !fits(text) {
-				return nil, failed(KindSecret, nil, "secret %s cannot be the value of %s: want %s", value.Secret, name, want)
+				return nil, failed(KindSecret, nil, "%s cannot be the value of %s: want %s", value.Secret, name, want)
 			}
 		}
 		texts[name] = text
 		size += len(name) + len(text)
 	}
 	if size > limit && len(r.values) > 0 {
-		return nil, failed(KindSecret, nil, "with their secrets the values are %d bytes: want at most %d", size, limit)
+		return nil, failed(KindSecret, nil, "the values with their secrets are %d bytes: want at most %d", size, limit)
 	}
 	return texts, nil
 }

@@ -147,10 +147,10 @@ func TestASecretThatIsNotThereFailsTheAttemptBeforeItBegins(t *testing.T) {
 		tenant string
 		says   string
 	}{
-		"no source":       {nil, "default", "secret token: this worker has no source of secrets"},
-		"unknown":         {fromErr(nil, missing), "default", "secret token: nobody knows it"},
-		"another tenant":  {fromErr(map[string]string{"token": hush}, missing), "rival", "secret token: nobody knows it"},
-		"no header value": {from(map[string]string{"token": hush + "\nX-Admin: yes"}), "default", "secret token cannot be the value of Authorization: want visible characters"},
+		"no source":       {nil, "default", "token: this worker has no source of secrets"},
+		"unknown":         {fromErr(nil, missing), "default", "token: nobody knows it"},
+		"another tenant":  {fromErr(map[string]string{"token": hush}, missing), "rival", "token: nobody knows it"},
+		"no header value": {from(map[string]string{"token": hush + "\nX-Admin: yes"}), "default", "token cannot be the value of Authorization: want visible characters"},
 		"too long":        {from(map[string]string{"token": strings.Repeat(hush, 2000)}), "default", "want at most 16384"},
 	} {
 		call := testCall()

@@ -26,7 +26,7 @@ func (s *Sign) add(headers map[string]string, call Call, now time.Time, known re
 		}
 		key, ok := signingKey(known.values[name])
 		if !ok {
-			return failed(KindSecret, nil, "secret %s is no signing key: want %s and the base64 form of %d to %d bytes", name, signingPrefix, leastSigningKey, longestSigningKey)
+			return failed(KindSecret, nil, "%s is no signing key: want %s and the base64 form of %d to %d bytes", name, signingPrefix, leastSigningKey, longestSigningKey)
 		}
 		signatures = append(signatures, "v1,"+signature(key, id, timestamp, call.Payload))
 	}

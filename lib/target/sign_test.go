@@ -71,7 +71,7 @@ func TestHTTPCallsAreSigned(t *testing.T) {
 	spec.HTTP.Sign = &Sign{Secret: "bad"}
 	_, err := s.Call(t.Context(), spec, call)
 	f := wantFailure(t, err, KindSecret, false)
-	if got != nil || strings.Contains(f.Message, "hush") || !strings.Contains(f.Message, "secret bad") {
+	if got != nil || strings.Contains(f.Message, "hush") || !strings.Contains(f.Error(), "secret: bad is no signing key") {
 		t.Errorf("with a bad key: %q, and this arrived: %v", f.Message, got)
 	}
 }
