@@ -221,7 +221,7 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 			t.Errorf("%s does not even tell a text that is no secret", where)
 		}
 	}
-	for _, word := range []string{"[secret from-store]", "[secret from-env]", "[secret from-file]", "[secret signing]", "secret not-there: no such secret"} {
+	for _, word := range []string{"[secret from-store]", "[secret from-env]", "[secret from-file]", "[secret signing]", "secret: not-there: no such secret"} {
 		if !strings.Contains(said.String(), word) {
 			t.Errorf("nobody says %s", word)
 		}
@@ -355,7 +355,7 @@ func TestKeysForSecretsAreMadeAndRotated(t *testing.T) {
 	run := decode[wire.Run](t, belfry(t, "", "job", "trigger", "j", "-o", "json", "--address", address).out).ID
 	eventually(t, "the attempt fails for want of a key", func() (bool, string) {
 		got := belfry(t, "", "run", "get", run, "--address", address)
-		return strings.Contains(got.out, "secret a: it is sealed under the key"), got.out
+		return strings.Contains(got.out, "secret: a: it is sealed under the key"), got.out
 	})
 	if got := belfry(t, "x", "secret", "set", "b", "--address", address); got.code != 0 {
 		t.Errorf("under the first key: %s", got.errors)
