@@ -46,7 +46,7 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 			}
 			s := &stage{t: t, command: cmd.CommandPath(), installed: installed}
 			if !strings.Contains(s.command, "config") {
-				s.address = dev(t, "--data", t.TempDir(), "--allow-exec")
+				s.address = dev(t, "--data", t.TempDir(), "--allow-exec", "--remote-queue", "gpu")
 			}
 			for _, line := range examples {
 				s.run(line)

@@ -121,7 +121,7 @@ func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) erro
 		case err != nil:
 			wait := min(time.Second<<min(failures, 4), 10*time.Second)
 			failures++
-			w.Log.Error("no runs are to be had", "error", err, "again_in", wait)
+			w.Log.Warn("no runs are to be had", "error", err, "again_in", wait.String())
 			w.sleep(ctx, wait)
 		case failures > 0:
 			w.Log.Info("runs are to be had again", "failures", failures)

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// workerSettings are what worker is told.
+type workerSettings struct {
+	queues      []string
+	name        string
+	labels      map[string]string
+	allowExec   bool
+	addresses   target.AddressPolicy
+	secrets     secretFlags
+	concurrency int
+	grace       time.Duration
+	logFormat   string
+	logLevel    string
+}
+
+func (c *cli) worker() *cobra.Command {
+	var s workerSettings
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Work on a server's runs, from here",
+		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, and with
+--allow-exec also commands. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
+scope work.
+
+The worker goes on through restarts of the server: what runs is renewed and finished when the server is back. On
+SIGTERM it takes nothing more, lets what runs end within the grace, and hands the rest back.`,
+		Example: `  belfry worker --queue gpu
+  belfry worker --address https://belfry.example.org --queue gpu --concurrency 4 --allow-exec --label zone=eu-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			return c.workWith(cmd.Context(), s)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&s.queues, "queue", nil, "queue to work for; may be given more than once")
+	f.StringVar(&s.name, "name", "", "beginning of the worker's name in listings; this host's by default")
+	f.StringToStringVar(&s.labels, "label", nil, "NAME=VALUE, for people who list workers; may be given more than once")
+	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
+	f.IntVar(&s.concurrency, "concurrency", 50, "attempts at once, for each queue")
+	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped")
+	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	addressFlags(cmd, &s.addresses)
+	s.secrets.sources(cmd)
+	return cmd
+}
+
+func (s *workerSettings) check() error {
+	switch {
+	case len(s.queues) == 0:
+		return misused("want --queue NAME: one that the server has by --remote-queue")
+	case s.concurrency < 1 || s.concurrency > 10_000:
+		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
+	case s.grace < 0 || s.grace > time.Hour:
+		return misused("--grace %s: want 0s to 1h", s.grace)
+	case len(s.labels) > 16:
+		return misused("%d labels: want at most 16", len(s.labels))
+	case s.name != "" && (job.ValidName(s.name) != nil || len(s.name) > longestWorker):
+		return misused("--name %q: want 1 to %d letters, digits, dots, underscores or hyphens, beginning with a letter or digit", s.name, longestWorker)
+	}
+	seen := map[string]bool{}
+	for _, queue := range s.queues {
+		if job.ValidName(queue) != nil || seen[queue] {
+			return misused("--queue %q: want the name of a queue, each once", queue)
+		}
+		seen[queue] = true
+	}
+	return s.secrets.check()
+}
+
+// longestWorker leaves room in a worker's name for what makes it unique.
+const longestWorker = 40
+
+// workerName is unique over all starts: two workers of one name could speak for each other.
+func workerName(name string) string {
+	if name == "" {
+		name, _ = os.Hostname() // "" has its own answer below
+	}
+	name = strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '-'
+	}, name)
+	name = strings.TrimLeft(name, "-._")
+	if name == "" {
+		name = "worker"
+	}
+	return fmt.Sprintf("%.*s-%d-%08x", longestWorker, name, os.Getpid(), uint32(newID()))
+}
+
+// workWith works until a signal or ctx ends it. The first signal lets what runs end within the grace; a second one ends the
+// process at once.
+func (c *cli) workWith(ctx context.Context, s workerSettings) error {
+	began := time.Now()
+	log, err := newLog(c.stderr, s.logFormat, s.logLevel)
+	if err != nil {
+		return err
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
+		Secrets: s.secretsHere(), UserAgent: "Belfry/" + thisBuild().Version})
+	if err != nil {
+		return err
+	}
+	defer targets.Close()
+	name := workerName(s.name)
+	var workers []*worker.Worker
+	for _, queue := range s.queues {
+		w, err := server.Worker(client.WorkerConfig{Queue: queue, Name: name, Targets: targets, Labels: s.labels,
+			Elapsed: func() time.Duration { return time.Since(began) }, Log: log.With("queue", queue), Concurrency: s.concurrency, Grace: s.grace})
+		if err != nil {
+			return err
+		}
+		workers = append(workers, w)
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	worked := make(chan error, 1)
+	go func() { worked <- work(running, workers) }()
+
+	if err := c.greetWorker(server, name, s); err != nil {
+		return err
+	}
+	select {
+	case got := <-signals:
+		log.Info("stopping; a second signal ends at once", "signal", got.String(), "grace", s.grace.String(), "running", underWay(workers))
+	case <-ctx.Done():
+		log.Info("stopping", "grace", s.grace.String())
+	case err := <-worked:
+		return refusedWork(err)
+	}
+	stop()
+	select {
+	case err := <-worked:
+		return refusedWork(err)
+	case <-signals:
+		return errors.New("ended at once; what ran is taken up when its lease is over")
+	}
+}
+
+// work runs all workers; where the server refuses one for good, all end.
+func work(ctx context.Context, workers []*worker.Worker) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, w := range workers {
+		all.Go(func() error { return w.Run(ctx) })
+	}
+	return all.Wait()
+}
+
+func refusedWork(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the server gives this worker no runs: %w", err)
+}
+
+func underWay(workers []*worker.Worker) (n int) {
+	for _, w := range workers {
+		n += w.Running()
+	}
+	return n
+}
+
+// secretsHere are those that come with a run, and else this host's own.
+func (s *workerSettings) secretsHere() target.Secrets {
+	local := secret.Finder(s.secrets.local()...)
+	return func(ctx context.Context, tenant, name string) (string, error) {
+		text, err := worker.Secrets(ctx, tenant, name)
+		if err == nil {
+			return text, nil
+		}
+		if here, nowhere := local(ctx, tenant, name); nowhere == nil {
+			return here, nil
+		}
+		return "", err
+	}
+}
+
+func (c *cli) greetWorker(server *client.Client, name string, s workerSettings) error {
+	if c.structured() {
+		return c.print(map[string]any{"worker": name, "address": server.Address(), "queues": s.queues, "version": thisBuild().Version})
+	}
+	fmt.Fprintf(c.stdout, "Belfry %s is ready to work.\n  worker  %s\n  server  %s\n  queues  %s\n", thisBuild().Version, name, server.Address(), strings.Join(s.queues, ", "))
+	return nil
+}
