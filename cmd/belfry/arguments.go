@@ -15,6 +15,7 @@ var arguments = map[string]string{
 	"NAME":      "NAME, a job's name as \"belfry job list\" shows it",
 	"[NAME...]": "jobs' names as \"belfry job list\" shows them",
 	"[NAME]":    "no more than NAME, a job's name",
+	"[FILE]":    "no more than one FILE",
 	"FILE":      "FILE, or - for standard input",
 	"SECRET":    "SECRET, a name of letters, digits, dots, underscores and hyphens",
 	"SECRET...": "SECRET, one or more names as \"belfry secret list\" shows them",

@@ -69,7 +69,9 @@ func TestJobsInBulk(t *testing.T) {
 		fmt.Fprintf(&text, "---\n%s", demand(fmt.Sprintf("try-%02d", i), "labels: {half: '"+fmt.Sprint(i%2)+"'}"))
 	}
 	call(0, text.String()+"---\n"+demand("other"), "job", "apply", "-f", "-")
-	paused := func() int { return len(decode[[]wire.Job](t, call(0, "", "job", "list", "--paused", "-o", "json").out)) }
+	paused := func() int {
+		return len(decode[[]wire.Job](t, call(0, "", "job", "list", "--paused", "-o", "json").out))
+	}
 
 	call(2, "", "job", "pause", "--label", "half=1")
 	if got := call(0, "", "job", "pause", "--prefix", "try-", "--dry-run").errors; !strings.HasPrefix(got, "12 jobs match.\n  try-00\n") || !strings.HasSuffix(got, "  and 2 more\n") || paused() != 0 {

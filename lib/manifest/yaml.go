@@ -244,7 +244,7 @@ func YAML(documents ...*Value) []byte {
 }
 
 // versed is what readers of other versions of YAML may take for something else than text.
-var versed = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|<<|=|[-+.]*[0-9][-+0-9_:,.xoa-f]*|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ t].*)?)$`)
+var versed = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|<<|=|[-+.]*[0-9][-+0-9_:,.e]*|0[xob][0-9a-f_]+|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ t].*)?)$`)
 
 // blocky is a text of several lines that can stand as it is, and be read by people.
 var blocky = regexp.MustCompile(`^[^\s\x00-\x1f][^\x00-\x09\x0b-\x1f]*\n[^\x00-\x09\x0b-\x1f]*$`)

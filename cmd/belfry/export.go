@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func (c *cli) export() *cobra.Command {
+	var f client.JobFilter
+	var chosen labels
+	cmd := &cobra.Command{
+		Use:   "export [FILE]",
+		Short: "Write all jobs as files have them; \"job apply\" takes them in",
+		Long: `Write the definitions of all jobs to FILE, or to standard output: one document a job, in the order of their names, as YAML, or as
+JSON with -o json or a FILE that ends with .json. "belfry job apply -f FILE" takes them in, here or on another server; exported
+from there they are the same to the byte.
+
+What a job is stands in it, whether it is paused, too. Runs, the reason of a pause and other things that only Belfry writes do
+not; "belfry backup" has all. Of secrets their names are in it, never what they hold.`,
+		Example: `  belfry export jobs.yaml
+  belfry export --label team=billing | grep cron
+  belfry export -o json | jq -r .name`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if err := chosen.read(); err != nil {
+				return err
+			}
+			f.Labels = chosen.values
+			name := "-"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			form, err := c.exportForm(name)
+			if err != nil {
+				return err
+			}
+			if name == "-" {
+				_, err := c.writeJobs(ctx, server, f, form, c.stdout)
+				return err
+			}
+			return c.exportTo(ctx, server, f, form, name)
+		}),
+	}
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with this")
+	chosen.flag(cmd, "only jobs with this label, as NAME=VALUE; all that are given must hold")
+	return cmd
+}
+
+// exportForm is what the file's name says, or else --output.
+func (c *cli) exportForm(name string) (string, error) {
+	ending := strings.ToLower(filepath.Ext(name))
+	switch {
+	case ending == ".json" && c.output == formYAML, manifest.Is(name) && ending != ".json" && c.output == formJSON:
+		return "", misused("--output %s and a file that ends with %s: \"job apply\" goes by the ending", c.output, ending)
+	case ending == ".json" || c.output == formJSON:
+		return formJSON, nil
+	}
+	return formYAML, nil
+}
+
+// exportTo writes a file that has its name only when it is whole.
+func (c *cli) exportTo(ctx context.Context, server *client.Client, f client.JobFilter, form, name string) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // for its owner's eyes only: payloads are in it
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	out := bufio.NewWriter(file)
+	count, err := c.writeJobs(ctx, server, f, form, out)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("export to %s: %w", name, err)
+	}
+	fmt.Fprintf(c.stderr, "%s written to %s\n", countOf(count, "job"), name)
+	return nil
+}
+
+func (c *cli) writeJobs(ctx context.Context, server *client.Client, f client.JobFilter, form string, out io.Writer) (count int, err error) {
+	told := c.progress("exporting jobs", 0)
+	defer told.end()
+	over := 0
+	for j, err := range server.Jobs(ctx, f) {
+		if err != nil {
+			return count, err
+		}
+		text, err := exported(j, form)
+		if err != nil {
+			return count, err
+		}
+		if count > 0 && form == formYAML {
+			text = append([]byte("---\n"), text...)
+		}
+		told.clear()
+		if _, err := out.Write(text); err != nil {
+			return count, err
+		}
+		count++
+		told.add(1)
+		if j.Schedule != nil && !j.Paused && j.Status.Fault == "" && len(j.Status.NextRuns) == 0 {
+			over++
+		}
+	}
+	if over > 0 {
+		told.say("belfry: of %s the schedule is over; a server that has not got them will refuse them", countOf(over, "job"))
+	}
+	return count, nil
+}
+
+// exported is a job as a document of its own.
+func exported(j wire.Job, form string) ([]byte, error) {
+	value, err := definitionOf(j)
+	if err != nil {
+		return nil, fmt.Errorf("export %s: %w", j.Status.Name, err)
+	}
+	value = value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Status.Name})
+	if form == formYAML {
+		return manifest.YAML(value), nil
+	}
+	return encodeJSON(json.RawMessage(value.JSON()), "", "  ")
+}
