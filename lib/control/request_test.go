@@ -197,7 +197,7 @@ func TestFault27_AFullQueueRefusesNewWork(t *testing.T) {
 				t.Fatal("nothing was refused")
 			}
 		}
-		if runs := g.all("acme", control.RunFilter{}); len(runs) != accepted {
+		if runs := g.all("acme", control.RunFilter{Job: "report"}); len(runs) != accepted {
 			t.Errorf("%d runs stand, %d were accepted", len(runs), accepted)
 		}
 	})

@@ -53,7 +53,7 @@ func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: rand.Uint64, Can: func(target.Spec) error { return nil }}); err != nil {
+		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: rand.Uint64, Can: func(string, target.Spec) error { return nil }}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, g)
@@ -136,6 +136,20 @@ func (g *rig) all(tenant string, f control.RunFilter) []run.Run {
 		all = append(all, runs...)
 		if cursor = next; cursor == "" {
 			return all
+		}
+	}
+}
+
+// list writes to the index as a sweep does.
+func (g *rig) list(tenant string, listed ...run.Listing) {
+	g.t.Helper()
+	ops, err := run.Index(tenant, listed, 1)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, op := range ops {
+		if _, err := g.Store.Write(g.t.Context(), op); err != nil {
+			g.t.Fatal(err)
 		}
 	}
 }

@@ -51,37 +51,54 @@ func (s *Service) Labels(ctx context.Context, r run.Run) (map[string]string, err
 	return edition.Def.Labels, nil
 }
 
-// maxJobsMerged bounds the jobs whose histories one listing merges.
-const maxJobsMerged = 2000
-
-// Runs lists runs, newest nominal time first. The history of a job is found by its name; without one, the histories of all the
-// tenant's jobs are merged, at one query a job and partition, which is refused for tenants of very many jobs.
+// Runs lists runs, newest nominal time first: those of a job from its history, those of all jobs from the index over them.
+// docs/listings.md says what each costs.
 func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
 	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
 	if err != nil {
 		return nil, "", err
 	}
-	limit = pageLimit(limit)
-	names := []string{f.Job}
-	if f.Job == "" {
-		if names, err = s.names(ctx, tenant); err != nil {
-			return nil, "", err
+	var behind run.ID
+	if after != "" {
+		if behind, err = run.ParseID(after); err != nil {
+			return nil, "", fmt.Errorf("cursor: %w", store.ErrBadCursor)
 		}
+	}
+	if f.Job == "" {
+		runs, next, err = s.timeline(ctx, tenant, f, behind, pageLimit(limit))
 	} else if err := job.ValidName(f.Job); err != nil {
 		return nil, "", invalid.Field("job", f.Job, "the name of a job")
+	} else {
+		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit))
 	}
-	ranges, err := historyRanges(tenant, names, f, after, limit)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("list runs: %w", err)
+	}
+	return runs, next, nil
+}
+
+// history lists the runs of one job behind a run, the zero one for none.
+func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) (runs []run.Run, next string, err error) {
+	from, to := f.bounds()
+	if behind.Job != "" {
+		end := behind.Key(tenant).Sort
+		if f.Job < behind.Job {
+			end += "\x00" // the page before came from another job of a higher name
+		}
+		to = earlier(to, end)
+	}
+	ranges := make([]store.Range, run.Partitions)
+	for n := range ranges {
+		ranges[n] = store.Range{Partition: run.Partition(tenant, f.Job, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.Partitions)}
 	}
 	seen, last := 0, ""
-	err = s.merge(ctx, ranges, func(rank int, item store.Item) (bool, error) {
+	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
 		if len(runs) == limit || seen == examined {
 			next = cursorAfter(last)
 			return false, nil
 		}
 		seen++
-		id, err := run.IDFromSort(names[rank/run.Partitions], item.Sort)
+		id, err := run.IDFromSort(f.Job, item.Sort)
 		if err != nil {
 			return false, err
 		}
@@ -97,10 +114,18 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 		}
 		return true, err
 	})
-	if err != nil {
-		return nil, "", fmt.Errorf("list runs: %w", err)
+	return runs, next, err
+}
+
+// bounds gives the times of a filter as sort keys, "" for none.
+func (f RunFilter) bounds() (from, to string) {
+	if !f.From.IsZero() {
+		from = run.SortFrom(max(0, f.From.UnixMilli()))
 	}
-	return runs, next, nil
+	if !f.To.IsZero() {
+		to = run.SortFrom(max(0, f.To.UnixMilli()))
+	}
+	return from, to
 }
 
 // matches tells whether a filter lets a run through, its job and times apart.
@@ -135,57 +160,6 @@ func lastError(r run.Run) string {
 		return r.Attempts[n-1].Error
 	}
 	return ""
-}
-
-// historyRanges are the partitions of all jobs' runs, behind the run that the page before ended with.
-func historyRanges(tenant string, names []string, f RunFilter, after string, limit int) ([]store.Range, error) {
-	from, to := "", ""
-	if !f.From.IsZero() {
-		from = run.SortFrom(max(0, f.From.UnixMilli()))
-	}
-	if !f.To.IsZero() {
-		to = run.SortFrom(max(0, f.To.UnixMilli()))
-	}
-	var behind run.ID
-	if after != "" {
-		var err error
-		if behind, err = run.ParseID(after); err != nil {
-			return nil, fmt.Errorf("cursor: %w", store.ErrBadCursor)
-		}
-	}
-	var ranges []store.Range
-	for _, name := range names {
-		end := to
-		if after != "" {
-			end = behind.Key(tenant).Sort
-			if name < behind.Job {
-				end += "\x00" // of the same instant, those of jobs with a lower name are still to come
-			}
-			end = earlier(to, end)
-		}
-		for n := range run.Partitions {
-			ranges = append(ranges, store.Range{Partition: run.Partition(tenant, name, n), From: from, To: end, Backward: true,
-				Limit: pageOf(limit, len(names)*run.Partitions)})
-		}
-	}
-	return ranges, nil
-}
-
-// names lists all jobs of a tenant, the deleted ones too, since their runs are still there.
-func (s *Service) names(ctx context.Context, tenant string) ([]string, error) {
-	ranges := make([]store.Range, job.Spread)
-	for n := range ranges {
-		ranges[n] = store.Range{Partition: job.Partition(tenant, n)}
-	}
-	var names []string
-	err := s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
-		if len(names) == maxJobsMerged {
-			return false, invalid.Missing("job", fmt.Sprintf("the name of a job: there are more than %d jobs", maxJobsMerged))
-		}
-		names = append(names, item.Sort)
-		return true, nil
-	})
-	return names, err
 }
 
 // Cancel ends a run that has not started, and asks the worker of a running one to stop: that run ends when its worker has
@@ -246,6 +220,15 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		ops := []store.Op{check}
 		if r.State.DeadLetter() {
 			ops = append(ops, store.Op{Kind: store.Delete, Key: r.DeadKey()})
+		}
+		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {
+			return r, nil, err
+		} else if again {
+			op, err := run.IndexAlone(tenant, listing, s.NewID())
+			if err != nil {
+				return r, nil, err
+			}
+			ops = append(ops, op)
 		}
 		return next, ops, nil
 	})
@@ -383,12 +366,8 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 		to = run.SortFrom(max(0, f.To.UnixMilli()))
 	}
 	to = earlier(to, after)
-	ranges := make([]store.Range, run.DeadSpread)
-	for n := range ranges {
-		ranges[n] = store.Range{Partition: run.DeadPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.DeadSpread)}
-	}
 	seen := 0
-	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
+	err = s.merge(ctx, deadRanges(tenant, from, to, limit), func(_ int, item store.Item) (bool, error) {
 		if len(letters) == limit || seen == examined {
 			next = cursorAfter(after)
 			return false, nil
@@ -409,4 +388,12 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	return letters, next, nil
+}
+
+func deadRanges(tenant, from, to string, limit int) []store.Range {
+	ranges := make([]store.Range, run.DeadSpread)
+	for n := range ranges {
+		ranges[n] = store.Range{Partition: run.DeadPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.DeadSpread)}
+	}
+	return ranges
 }

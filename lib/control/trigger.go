@@ -43,8 +43,8 @@ func Records() map[string]any { return map[string]any{"idem": promise{}} }
 // Trigger asks for a run of a job. repeated says that the idempotency key was used before, with the same request: the run is
 // that one, as it stands.
 //
-// Order of writes: key, timer, run, then the answer. A crash after the key leaves a promise that the same request keeps when
-// it is repeated; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
+// Order of writes: key, index (of what is due later), timer, run, then the answer. A crash after the key leaves a promise that
+// the same request keeps when it is repeated; after the index, an item that names no run; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
 func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request) (r run.Run, repeated bool, err error) {
 	now, err := s.Dispatch.Clock()
 	if err != nil {
@@ -187,7 +187,12 @@ func (s *Service) request(ctx context.Context, j job.Job, id run.ID, req Request
 		return run.Run{}, err
 	}
 	direct := id.Nominal < now+s.directly().Milliseconds()
-	// The timer first: whatever happens from here on, a tick or sweep comes upon the run.
+	if !direct {
+		if err := s.listLater(ctx, r); err != nil {
+			return run.Run{}, err
+		}
+	}
+	// The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
 	if err := s.Dispatch.Arm(ctx, timer.NewRequest(r, max(id.Nominal, now), direct)); err != nil {
 		return run.Run{}, err
 	}
@@ -214,6 +219,22 @@ func (s *Service) request(ctx context.Context, j job.Job, id run.ID, req Request
 		}
 	}
 	return r, nil
+}
+
+// listLater lists a run that is due later. What is due soon is found in the buckets until the first sweep lists it.
+func (s *Service) listLater(ctx context.Context, r run.Run) error {
+	listing, err := s.Dispatch.Listing(ctx, r, r.ID.Nominal)
+	if err != nil {
+		return err
+	}
+	op, err := run.IndexAlone(r.Tenant, listing, s.NewID())
+	if err != nil {
+		return err
+	}
+	if _, err = s.Dispatch.Write(ctx, op); err != nil {
+		return fmt.Errorf("list run %s: %w", r.ID, err)
+	}
+	return nil
 }
 
 // putNew puts the run where nothing stands, and gives what stands.

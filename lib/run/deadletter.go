@@ -27,7 +27,9 @@ const DeadSpread = 8
 func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" + strconv.Itoa(n) }
 
 // Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"run": Run{}, "dead": DeadLetter{}} }
+func Records() map[string]any {
+	return map[string]any{"run": Run{}, "dead": DeadLetter{}, "ran": index{}}
+}
 
 // DeadKey is where an ended run is listed.
 func (r Run) DeadKey() store.Key {

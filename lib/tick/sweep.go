@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -64,41 +63,40 @@ func printKey(shard int, minute int64) store.Key {
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any { return map[string]any{"swept": print{}} }
 
-// sweep looks at one minute again.
+// sweep looks at one minute again, and lists the runs that came due in it. A later sweep lists those of buckets that have changed.
 func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
-	var known print
+	list := &list{pass: p, end: (minute + 1) * 60_000, waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
 	if k > 0 {
 		items, err := p.store.Get(ctx, printKey(p.shard.Number, minute))
 		if err != nil {
 			return err
 		}
 		p.left--
+		list.known = new(print)
 		if items[0].Exists() {
-			if err := record.Decode(items[0].Value, &known); err != nil {
+			if err := record.Decode(items[0].Value, list.known); err != nil {
 				p.Log.Warn("what the first sweep remembered is unreadable: all is looked at", "minute", minute, "error", err)
-				known = print{}
+				list.known = new(print)
 			}
 		}
 	}
-	var mu sync.Mutex
-	var seen print
-	found := false
 	err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
-		mu.Lock()
-		found = true
-		sum := pg.hash()
-		seen.Buckets[pg.bucket] = seen.Buckets[pg.bucket]*31 + sum
-		mu.Unlock()
-		if pg.only && sum == known.Buckets[pg.bucket] {
+		if list.see(pg) {
 			return Report{}, nil
 		}
-		repairs, err := p.again(ctx, pg)
+		repairs, runs, err := p.again(ctx, pg)
+		if err == nil {
+			err = list.note(ctx, pg, runs)
+		}
 		return Report{Repairs: repairs}, err
 	})
-	if err != nil || k > 0 || !found {
+	if err == nil {
+		err = list.finish(ctx)
+	}
+	if err != nil || k > 0 || !list.found {
 		return err
 	}
-	value, err := record.Encode(seen)
+	value, err := record.Encode(list.seen)
 	if err != nil {
 		return err
 	}
@@ -120,35 +118,29 @@ func (pg page) hash() uint64 {
 }
 
 // again looks after a page of timers behind the watermark: fires and requests without their run are claimed and sent as the
-// main pass does, unended runs get a check timer ahead of the horizon.
-func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, err error) {
-	_, open, err := p.read(ctx, runsOf(pg.checks))
+// main pass does, unended runs get a check timer ahead of the horizon. seen are the runs that the page's timers stand for, which
+// are to be listed, and others that are to be listed anew.
+func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, seen []run.Run, err error) {
+	checked, err := p.readOpen(ctx, runsOf(pg.checks))
 	if err != nil {
-		return repairs, err
+		return repairs, nil, err
+	}
+	var open []run.Run
+	for i, r := range checked {
+		if ended(r) {
+			continue
+		}
+		open = append(open, r)
+		if dispatch.ListedAnew(r, pg.checks[i].Wake) {
+			seen = append(seen, r)
+		}
 	}
 	for tenant, mine := range byTenant(pg.fires) {
-		looks, err := p.looks(ctx, mine)
+		stand, unended, err := p.againFires(ctx, tenant, mine, &repairs)
 		if err != nil {
-			return repairs, err
+			return repairs, nil, err
 		}
-		if err := p.lookAll(ctx, looks); err != nil {
-			return repairs, err
-		}
-		lost, err := p.lost(ctx, tenant, looks)
-		if err != nil {
-			return repairs, err
-		}
-		for _, l := range looks {
-			open = append(open, l.open...)
-		}
-		// What is claimed here is looked after by checks from now on: its own timer is swept, and the later sweeps pass it over.
-		b := p.bounds
-		b.Watch = true
-		tally, err := p.Dispatch.Fires(ctx, p.shard.Epoch, b, lost)
-		repairs.Claimed += tally.Claimed
-		if err != nil {
-			return repairs, err
-		}
+		seen, open = append(seen, stand...), append(open, unended...)
 	}
 	var requests []run.Run
 	for _, t := range pg.requests {
@@ -156,22 +148,95 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, er
 			requests = append(requests, *t.Create)
 		}
 	}
-	absent, some, err := p.read(ctx, requests)
+	standing, err := p.readOpen(ctx, requests)
 	if err != nil {
-		return repairs, err
+		return repairs, nil, err
 	}
-	absent = slices.DeleteFunc(absent, func(r run.Run) bool { return p.tooOld(max(r.Created, r.ID.Nominal)) })
-	if err := p.watch(ctx, slices.Concat(open, some, absent), &repairs); err != nil {
-		return repairs, err
+	var absent []run.Run
+	for i, r := range standing {
+		switch {
+		case r.Version != 0:
+			seen = append(seen, r)
+			if !ended(r) {
+				open = append(open, r)
+			}
+		case !p.tooOld(max(requests[i].Created, r.ID.Nominal)):
+			absent = append(absent, requests[i])
+		}
+	}
+	seen = append(seen, absent...)
+	if err := p.watch(ctx, append(open, absent...), &repairs); err != nil {
+		return repairs, nil, err
 	}
 	for tenant, mine := range dispatch.ByTenant(absent) {
 		tally, err := p.Dispatch.Requests(ctx, tenant, p.shard.Epoch, p.bounds, mine)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
-			return repairs, err
+			return repairs, nil, err
 		}
 	}
-	return repairs, nil
+	return repairs, seen, nil
+}
+
+// ended tells whether nothing needs to be done for a run that was read.
+func ended(r run.Run) bool { return r.Version == 0 || r.State == run.Fenced || r.State.Ended() }
+
+// againFires looks after fire timers of one tenant, and gives the runs that stand for them; open are those that had not ended.
+func (p *pass) againFires(ctx context.Context, tenant string, timers []timer.Timer, repairs *dispatch.Repairs) (seen, open []run.Run, err error) {
+	looks, err := p.looks(ctx, timers)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.lookAll(ctx, looks); err != nil {
+		return nil, nil, err
+	}
+	for _, l := range looks {
+		seen, open = append(seen, l.seen...), append(open, l.open...)
+	}
+	lost, err := p.lost(ctx, tenant, looks)
+	if err != nil || len(lost) == 0 {
+		return seen, open, err
+	}
+	// What is claimed here is looked after by checks from now on: its own timer is swept, and the later sweeps pass it over.
+	b := p.bounds
+	b.Watch = true
+	tally, err := p.Dispatch.Fires(ctx, p.shard.Epoch, b, lost)
+	repairs.Claimed += tally.Claimed
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := p.made(ctx, lost)
+	return append(seen, made...), open, err
+}
+
+// made gives the runs of fire timers that were handled just now. They are read again, since they may stand for more fires by now.
+func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []run.Run, err error) {
+	for start := 0; start < len(handled); start += store.MaxKeys {
+		some := handled[start:min(start+store.MaxKeys, len(handled))]
+		keys := make([]store.Key, len(some))
+		for i, t := range some {
+			keys[i] = t.Timer.Key()
+		}
+		items, err := p.store.Get(ctx, keys...)
+		if err != nil {
+			return nil, err
+		}
+		pg, err := p.sort(slices.DeleteFunc(items, func(i store.Item) bool { return !i.Exists() }))
+		if err != nil {
+			return nil, err
+		}
+		looks, err := p.looks(ctx, pg.fires)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.lookAll(ctx, looks); err != nil {
+			return nil, err
+		}
+		for _, l := range looks {
+			seen = append(seen, l.seen...)
+		}
+	}
+	return seen, nil
 }
 
 func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
@@ -197,6 +262,7 @@ type look struct {
 	through int64     // up to here a decision has skipped
 	missing []run.Run // fires without a run
 	foreign bool      // a fire holds another generation's run: nothing shows that this one's successor was ever armed
+	seen    []run.Run // that stand
 	open    []run.Run // unended
 }
 
@@ -309,6 +375,9 @@ func (l *look) see(r run.Run, p *pass) {
 			l.open = append(l.open, r)
 		}
 	}
+	if r.Version != 0 && r.State != run.Fenced {
+		l.seen = append(l.seen, r)
+	}
 }
 
 // readOpen reads runs, the cheap way first: an ended run stays ended, so a stale read of it is as good. What is not ended by
@@ -339,23 +408,6 @@ func (p *pass) readOpen(ctx context.Context, runs []run.Run) ([]run.Run, error) 
 		}
 	}
 	return standing, nil
-}
-
-// read tells runs that do not stand from those that stand and have not ended.
-func (p *pass) read(ctx context.Context, runs []run.Run) (absent, open []run.Run, err error) {
-	standing, err := p.readOpen(ctx, runs)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, r := range standing {
-		switch {
-		case r.Version == 0:
-			absent = append(absent, runs[i])
-		case r.State != run.Fenced && !r.State.Ended():
-			open = append(open, r)
-		}
-	}
-	return absent, open, nil
 }
 
 func runsOf(timers []timer.Timer) []run.Run {

@@ -312,6 +312,7 @@ func (t *Ticker) remember(shard int, reached []int64) {
 type page struct {
 	bucket   int
 	only     bool // the bucket has no other page
+	last     bool // the bucket has none after it
 	fires    []timer.Timer
 	requests []timer.Timer
 	checks   []timer.Timer
@@ -369,7 +370,8 @@ func (p *pass) bucket(ctx context.Context, minute int64, bucket int, lo, hi int6
 		if err != nil {
 			return report, work, err
 		}
-		pg.bucket, pg.only = bucket, r.Cursor == "" && items.Cursor == ""
+		pg.bucket, pg.last = bucket, items.Cursor == ""
+		pg.only = pg.last && r.Cursor == ""
 		if len(items.Items) > 0 {
 			one, err := handle(p, ctx, pg)
 			report.Tally.Add(one.Tally)

@@ -111,6 +111,17 @@ func Partition(minute int64, bucket int) string { return fmt.Sprintf("due#%010d#
 // SortFrom is the lowest sort key of timers that wake at ms or later.
 func SortFrom(ms int64) string { return fmt.Sprintf("%015d", ms) }
 
+// FromSort reads what the sort key alone tells of a timer: id is the name of a Fire's job, else the text of a run's ID, and
+// nominal is Unix ms.
+func FromSort(sort string) (kind Kind, tenant, id string, nominal int64, ok bool) {
+	parts := strings.Split(sort, "#")
+	if len(parts) != 6 || len(parts[1]) != 1 {
+		return 0, "", "", 0, false
+	}
+	nominal, err := strconv.ParseInt(parts[5], 10, 64)
+	return Kind(parts[1][0]), parts[2], parts[3], nominal, err == nil
+}
+
 // FromItem reads a timer.
 func FromItem(item store.Item) (Timer, error) {
 	parts := strings.Split(item.Sort, "#")

@@ -86,9 +86,9 @@ func (w *world) settle() (wrong []string) {
 	upTo := w.now()
 	w.advance(6*time.Second, 2*time.Second, "calm")
 	w.advance(4*time.Minute, 20*time.Second, "calm")
-	if wrong = w.check(upTo); len(wrong) > 0 {
+	if wrong = append(w.check(upTo), w.checkListed()...); len(wrong) > 0 {
 		w.advance(17*time.Minute, time.Minute, "calm")
-		wrong = w.check(upTo)
+		wrong = append(w.check(upTo), w.checkListed()...)
 	}
 	return wrong
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
@@ -128,6 +129,10 @@ func random(t *testing.T, seed uint64) (wrong []string) {
 	edits := 0
 	for w.elapsed < 80*beat {
 		switch x := r.Float64(); {
+		case x >= 0.9995: // whatever is under way, what stands is listed
+			if wrong := append(w.checkListed(), w.checkListed(run.Scheduled, run.Queued, run.Running)...); len(wrong) > 0 {
+				return wrong
+			}
 		case x < 0.02:
 			w.elapsed += time.Duration(1+r.IntN(3)) * beat
 		case x < 0.05:

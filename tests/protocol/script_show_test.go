@@ -88,6 +88,8 @@ func (p *player) place(k store.Key) string {
 		return "swept " + clock(minute * 60_000)[:5]
 	case "idem":
 		return "key " + parts[2]
+	case "ran":
+		return "index"
 	}
 	p.t.Fatalf("no word for %s", k)
 	return ""
@@ -111,6 +113,14 @@ func (p *player) item(item store.Item) string {
 		r, _, err := run.FromItem(parts[1], id, item)
 		p.must(err)
 		return p.run(r)
+	case "ran":
+		ids, err := run.IndexFromItem(item)
+		p.must(err)
+		text := "index"
+		for _, id := range ids {
+			text += " " + p.id(id)
+		}
+		return text
 	case "job":
 		j, err := job.FromItem(parts[1], item.Sort, item)
 		p.must(err)

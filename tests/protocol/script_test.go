@@ -190,6 +190,14 @@ func (p *player) command(command, name string) bool {
 		for _, r := range runs {
 			p.say("%s", p.run(r))
 		}
+	case "list": // [state=NAME]: what a listing of all jobs shows
+		var f control.RunFilter
+		if state, ok := run.ParseState(p.args["state"]); ok {
+			f.States = []run.State{state}
+		}
+		for _, r := range p.listed(tenant, f) {
+			p.say("%s", p.run(r))
+		}
 	case "timers": // [fire|request|check]: those that no tick has come upon yet
 		for _, t := range p.world.timers() {
 			if text := p.timer(t); t.Wake > p.world.shard().Watermark && strings.HasPrefix(text, name) {

@@ -190,7 +190,7 @@ func (w *world) host(name string) *host {
 	w.must(err)
 	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease})
 	w.must(err)
-	h.control, err = control.New(control.Config{Store: h.store, Blobs: w.blobs, Dispatch: h.dispatch, Now: now, NewID: w.newID, Can: func(target.Spec) error { return nil }})
+	h.control, err = control.New(control.Config{Store: h.store, Blobs: w.blobs, Dispatch: h.dispatch, Now: now, NewID: w.newID, Can: func(string, target.Spec) error { return nil }})
 	w.must(err)
 	targets, err := target.New(target.Config{Now: now, Handlers: w.handlers})
 	w.must(err)

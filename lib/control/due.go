@@ -1,0 +1,210 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+const (
+	// timerSpan is how many minutes lie between a timer's and the nominal times of the runs that it stands for, at the most, for a
+	// listing to find them there: up to the look-ahead, and as long as the ticks were away. What was missed for longer, and is
+	// being caught up, is listed when the sweep has passed its timer.
+	timerSpan = 60
+
+	// maxUnswept bounds how many minutes of buckets one call of a listing reads: some five, mostly. There are more only while the
+	// ticks are away, and after that until the sweeps have caught up; then pages are short.
+	maxUnswept = 3 * timerSpan
+)
+
+// buckets is how far a listing has come with the timers that the first sweep has yet to pass, the newest minute first.
+type buckets struct {
+	unended bool // those of check timers too: of all runs that have not ended, but for those that wait for longer than that
+	shards  []timer.Shard
+	next    int64 // the minute that is read next
+	oldest  int64 // the last one to be read
+	left    int64 // how many this call may read
+}
+
+// open reads up to where the first sweep has come, Unix ms. No run is to be listed with a later nominal time than newest, 0 for
+// no such bound.
+func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err error) {
+	keys := make([]store.Key, t.Dispatch.Layout.Shards)
+	for n := range keys {
+		keys[n] = timer.ShardKey(n)
+	}
+	items, err := t.Store.Get(ctx, keys...)
+	if err != nil {
+		return 0, err
+	}
+	b := &t.buckets
+	b.shards = make([]timer.Shard, len(items))
+	swept = dispatch.Forever
+	last := t.Now().Add(t.Store.Skew()).UnixMilli() + t.directly().Milliseconds()
+	for n := range b.shards {
+		if b.shards[n], err = timer.ShardFromItem(n, items[n]); err != nil {
+			return 0, err
+		}
+		swept = min(swept, b.shards[n].Swept[0], b.shards[n].Watermark)
+		last = max(last, b.shards[n].Horizon)
+	}
+	last += 2 * dispatch.MaxSkew.Milliseconds()
+	if b.unended {
+		last += timer.MaxCheckGap.Milliseconds()
+	}
+	b.next, b.oldest, b.left = timer.Minute(last), timer.Minute(swept), maxUnswept
+	if newest > 0 {
+		b.next = min(b.next, timer.Minute(newest)+timerSpan)
+	}
+	if !t.filter.From.IsZero() {
+		b.oldest = max(b.oldest, timer.Minute(max(0, t.filter.From.UnixMilli()))-timerSpan)
+	}
+	return swept, nil
+}
+
+// reach reads buckets until no timer is left that may stand for a newer run than the first that is pending, or than a place.
+func (t *timeline) reach(ctx context.Context, to string) error {
+	b := &t.buckets
+	for b.next >= b.oldest && len(b.shards) > 0 {
+		floor := (b.next + 1 + timerSpan) * 60_000 // what is pending above has no newer one before it
+		if sort := run.SortFrom(floor); to >= sort || len(t.pending) > 0 && t.pending[0].sort >= sort {
+			return nil
+		}
+		if b.left == 0 {
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+			t.end(run.FireID("0", floor).String()) // before all runs of that instant: no name of a job is lower
+			return nil
+		}
+		n := min(timerSpan, b.left, b.next-b.oldest+1)
+		if err := t.minutes(ctx, b.next-n+1, b.next); err != nil {
+			return err
+		}
+		b.next -= n
+		b.left -= n
+	}
+	return nil
+}
+
+// minutes takes the runs that the timers of some minutes stand for.
+func (t *timeline) minutes(ctx context.Context, from, to int64) error {
+	var group errgroup.Group
+	group.SetLimit(fanOut)
+	look := &lookout{timeline: t}
+	for n, s := range t.buckets.shards {
+		first, end := t.Dispatch.Layout.BucketsOf(n)
+		for minute := max(from, timer.Minute(min(s.Swept[0], s.Watermark))); minute <= to; minute++ {
+			for bucket := first; bucket < end; bucket++ {
+				group.Go(func() error { return look.bucket(ctx, minute, bucket) })
+			}
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	t.add(look.found...)
+	return nil
+}
+
+// lookout collects runs from several buckets at once.
+type lookout struct {
+	*timeline
+	mu    sync.Mutex
+	found []run.ID
+}
+
+func (l *lookout) bucket(ctx context.Context, minute int64, bucket int) error {
+	var found []run.ID
+	for next := (store.Range{Partition: timer.Partition(minute, bucket)}); ; {
+		page, err := l.Store.Query(ctx, next)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			some, err := l.timer(ctx, item)
+			if err != nil {
+				return err
+			}
+			found = append(found, some...)
+		}
+		if next.Cursor = page.Cursor; next.Cursor == "" {
+			break
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.found = append(l.found, found...)
+	return nil
+}
+
+// timer names the runs of one timer. Those of other tenants lie in the same buckets, and are told apart by their keys.
+func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) {
+	kind, tenant, id, nominal, ok := timer.FromSort(item.Sort)
+	switch {
+	case !ok || tenant != l.tenant || kind == timer.Check && !l.buckets.unended:
+		return nil, nil
+	case kind != timer.Fire:
+		if l.to != "" && run.SortFrom(nominal) >= l.to {
+			return nil, nil
+		}
+		one, err := run.ParseID(id)
+		if err != nil {
+			return nil, nil // as a tick leaves it
+		}
+		return []run.ID{one}, nil
+	}
+	t, err := timer.FromItem(item)
+	if err != nil {
+		l.unreadable(l.tenant, item, err)
+		return nil, nil
+	}
+	return l.fires(ctx, t)
+}
+
+// inTime is how long a stretch of fires may be to be listed one by one. In a longer one most may have been skipped, by a
+// decision that stands at the first of them.
+const inTime = 10 * time.Minute
+
+// fires names the runs of a fire timer.
+func (l *lookout) fires(ctx context.Context, t timer.Timer) (ids []run.ID, err error) {
+	edition, err := l.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+		return nil, nil
+	case err != nil || edition.Schedule == nil:
+		return nil, err
+	}
+	short := t.To-t.Nominal <= inTime.Milliseconds()
+	for from := t.Nominal; from <= t.To; {
+		fires := dispatch.FiresBetween(edition.Schedule, from, t.To, store.MaxKeys)
+		if len(fires) == 0 {
+			return ids, nil
+		}
+		from = fires[len(fires)-1] + 1
+		runs := make([]run.Run, len(fires))
+		for i, f := range fires {
+			runs[i] = run.Run{ID: run.FireID(t.Job, f), Tenant: t.Tenant}
+		}
+		if !short {
+			if runs, err = l.Dispatch.PeekRuns(ctx, runs); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+			from = max(from, r.Through+1)
+		}
+	}
+	return ids, nil
+}
