@@ -38,8 +38,8 @@ const (
 func (d *door) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&d.auth, "auth", authAuto, "required: all callers need a token; auto: they need none where only this machine can call")
-	f.StringVar(&d.tlsCert, "tls-cert", "", "file with the certificate and its chain, as PEM; read again when it changes")
-	f.StringVar(&d.tlsKey, "tls-key", "", "file with the certificate's key, as PEM")
+	f.StringVar(&d.tlsCert, "tls-cert", "", "`FILE` with the certificate and its chain, as PEM; read again when it changes")
+	f.StringVar(&d.tlsKey, "tls-key", "", "`FILE` with the certificate's key, as PEM")
 	f.BoolVar(&d.behindProxy, "behind-proxy", false, "a proxy in front of this server ends TLS, and tells by X-Forwarded-For who calls")
 	f.Float64Var(&d.rate, "rate", 500, "requests a second that one token may make; 0 for no limit")
 	f.IntVar(&d.burst, "burst", 1000, "how many of them at once")
