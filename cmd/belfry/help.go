@@ -67,3 +67,12 @@ func reflow(text string, width int) string {
 	}
 	return strings.Join(out, "\n\n")
 }
+
+// helpFor shows the help of the command that the arguments name.
+func helpFor(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return misused("there is no command %q; want one of %s", strings.Join(append([]string{"belfry"}, args...), " "), subcommands(found))
+	}
+	return found.Help()
+}

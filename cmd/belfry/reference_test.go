@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -222,5 +223,22 @@ func TestNoVariableMeansTwoThings(t *testing.T) {
 				t.Errorf("%s would set %s and %s of %s", variableOf(key), what, key, name)
 			}
 		}
+	}
+}
+
+// Scripts go by exit codes, so each has its line in docs/cli.md, and no line is of a code that there is not.
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	codes := func(text, pattern string) []string {
+		var found []string
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	page, _, _ := strings.Cut(readText(t, filepath.Join("..", "..", "docs", "cli.md")), "\n## A first job")
+	listed := codes(page, `(?m)^\| (\d+) \|`)
+	there := codes(readText(t, "exit.go"), `(?m)^\texit\w+\s+= (\d+)`)
+	if !slices.Equal(listed, there) || len(there) < 8 {
+		t.Errorf("docs/cli.md lists %v, exit.go has %v", listed, there)
 	}
 }

@@ -81,9 +81,13 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
   belfry job apply -f job.json
   belfry run list --job hello
   belfry cron next "30 9 * * 1-5" --timezone Europe/Berlin`,
+		Version:       thisBuild().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd {
+				return nil // what it completes configures itself, and says nothing of what is wrong
+			}
 			if err := c.configure(cmd); err != nil && cmd.Annotations[anyConfig] == "" {
 				return err
 			}
@@ -95,9 +99,14 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		},
 	}
 	c.flags(root.PersistentFlags())
-	root.AddCommand(c.dev(), c.serve(), c.job(), c.runs(), c.deadLetter(), c.secret(), c.cron(), c.importing(), c.configCommand(), c.tokenCommand(), c.store(), c.backup(), c.restore(), c.doctor(),
-		c.completion(), c.man(), c.version())
+	root.AddCommand(
+		c.dev(), c.serve(), c.worker(),
+		c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.export(),
+		c.backup(), c.restore(), c.doctor(), c.tokenCommand(), c.secret(), c.store(),
+		c.configCommand(), c.completion(), c.man(), c.version(),
+	)
 	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
+	root.SetVersionTemplate("belfry {{.Version}}\n")
 	root.InitDefaultHelpCmd()
 	group(root)
 	c.help(root)
@@ -108,13 +117,13 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 // flags are those that every command has. What they begin with is Belfry's own; configure gives them what the environment and
 // config.toml say.
 func (c *cli) flags(f *pflag.FlagSet) {
-	f.String(profileKey, "", "profile of config.toml; the one in force there by default")
-	f.StringVar(&c.address, "address", client.DefaultAddress, "the server's URL")
-	f.String("token-file", "", "file with the token that the server knows you by; BELFRY_TOKEN has a token itself")
-	f.StringVar(&c.caFile, "ca-file", "", "certificates, as PEM, that may have signed the server's; those that the host trusts by default")
-	f.StringVarP(&c.output, "output", "o", formTable, "form of the result: table, json or yaml")
-	f.StringVar(&c.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
-	f.StringVar(&c.zoned, "timezone", "", "IANA name of the zone that times are shown in; this host's by default")
+	f.String(profileKey, "", "`NAME` of the profile in config.toml; the one in force there by default")
+	f.StringVar(&c.address, "address", client.DefaultAddress, "`URL` of the server")
+	f.String("token-file", "", "`FILE` with the token that the server knows you by; BELFRY_TOKEN has a token itself")
+	f.StringVar(&c.caFile, "ca-file", "", "`FILE` of certificates, as PEM, that may have signed the server's; those that the host trusts by default")
+	f.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the result: table, json or yaml")
+	f.StringVar(&c.color, "color", "auto", "`WHEN` there are colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	f.StringVar(&c.zoned, "timezone", "", "IANA name of the `ZONE` that times are shown in; this host's by default")
 }
 
 // group makes commands that only hold others refuse to run alone, and name those they hold; the others say which arguments
@@ -128,6 +137,7 @@ func group(cmd *cobra.Command) {
 	}
 	if cmd.Name() == "help" && cmd.HasParent() { // cobra's own
 		cmd.Short, cmd.Example = "Help for a command", "  belfry help job apply"
+		cmd.Run, cmd.RunE = nil, helpFor
 	}
 	if cmd.HasSubCommands() {
 		if cmd.Example == "" {
