@@ -94,12 +94,12 @@ func repeater(w http.ResponseWriter, r *http.Request) {
 	case "/binary":
 		io.WriteString(w, "\xff\xfe\x00"+all)
 	case "/401":
-		http.Error(w, r.Header.Get("X-Env")+all, 401)
+		http.Error(w, r.Header.Get("X-Env")+all, http.StatusUnauthorized)
 	case "/500":
-		http.Error(w, r.Header.Get("X-File")+all, 500)
+		http.Error(w, r.Header.Get("X-File")+all, http.StatusInternalServerError)
 	case "/redirect":
 		w.Header().Set("Location", "/"+r.Header.Get("X-Store")+"?"+r.Header.Get("X-Env"))
-		w.WriteHeader(302)
+		w.WriteHeader(http.StatusFound)
 	case "/broken":
 		w.Header().Set("Content-Length", "100000")
 		io.WriteString(w, all)

@@ -45,13 +45,13 @@ func TestSecretsReachTheTargetAndNobodyElse(t *testing.T) {
 		"result that ends in it": {func(w http.ResponseWriter, token string) {
 			w.Write([]byte(strings.Repeat("x", MaxResultBytes-5) + token[:10]))
 		}, "", "xxx"},
-		"refusal": {func(w http.ResponseWriter, token string) { http.Error(w, "unknown "+token, 401) }, KindHTTPStatus, "unknown [secret token]"},
+		"refusal": {func(w http.ResponseWriter, token string) { http.Error(w, "unknown "+token, http.StatusUnauthorized) }, KindHTTPStatus, "unknown [secret token]"},
 		"refusal cut in the midst of it": {func(w http.ResponseWriter, token string) {
-			http.Error(w, strings.Repeat("x", 290)+" "+hush, 500)
+			http.Error(w, strings.Repeat("x", 290)+" "+hush, http.StatusInternalServerError)
 		}, KindHTTPStatus, "xxx [secret"},
 		"redirect": {func(w http.ResponseWriter, token string) {
 			w.Header().Set("Location", "/login/"+hush+"?t="+hush)
-			w.WriteHeader(302)
+			w.WriteHeader(http.StatusFound)
 		}, KindRedirect, "/login/[secret%20token]"},
 		"broken": {func(w http.ResponseWriter, token string) {
 			conn, out, _ := http.NewResponseController(w).Hijack()
