@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +66,15 @@ func (c *cli) jobList() *cobra.Command {
 	return cmd
 }
 
+// labelsOf is labels in the order of their names.
+func labelsOf(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+labels[name])
+	}
+	return strings.Join(parts, ",")
+}
+
 // when says a schedule in a few words.
 func when(j wire.Job) string {
 	s := j.Schedule
@@ -102,25 +113,55 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }
 
 func (c *cli) jobGet() *cobra.Command {
 	return &cobra.Command{
-		Use:     "get NAME",
-		Short:   "Show a job",
-		Example: "  belfry job get report -o json > report.json",
-		Args:    cobra.ExactArgs(1),
+		Use:   "get NAME",
+		Short: "Show a job and its last runs",
+		Long:  `Show a job, and under it its last runs. With -o json or -o yaml it is the job alone, in the form that "belfry job apply" takes.`,
+		Example: `  belfry job get report
+  belfry job get report -o yaml > report.yaml`,
+		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			s, err := server.Job(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return c.showJob(s)
+			if err := c.showJob(s); err != nil || c.structured() {
+				return err
+			}
+			return c.showLastRuns(ctx, server, args[0])
 		}),
 	}
+}
+
+// lastRuns is how many runs are shown under their job.
+const lastRuns = 5
+
+func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name string) error {
+	out := newRows(c, []string{"LAST RUNS", "STATE", "NOMINAL", "TOOK", "WHY"})
+	for r, err := range server.Runs(ctx, client.RunFilter{Job: name}) {
+		if err != nil {
+			return err
+		}
+		if out.count == 0 {
+			fmt.Fprintln(c.stdout)
+		}
+		if err := out.add(r, []string{r.ID, r.State, clock(r.NominalTime), took(r), why(r)}); err != nil {
+			return err
+		}
+		if out.count == lastRuns {
+			break
+		}
+	}
+	if out.count == 0 {
+		return nil
+	}
+	return out.end()
 }
 
 func (c *cli) jobTrigger() *cobra.Command {

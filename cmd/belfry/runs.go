@@ -61,9 +61,14 @@ func instant(flag, text string) (time.Time, error) {
 func (c *cli) runList() *cobra.Command {
 	var f runFilter
 	var most int
+	var watching bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs of one job or of all, newest first",
+		Long: `List runs of one job or of all, newest first. With --watch the list is drawn anew every second; where it does not go to a
+terminal, a line is added for each run that is new or has another state, with -o json an object a line. An interrupt ends it:
+
+  belfry run list --state queued,running,retrying --watch`,
 		Example: `  belfry run list --job report -n 10
   belfry run list --state failed,dead --since 2h
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
@@ -73,11 +78,22 @@ func (c *cli) runList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if most < 0 {
+				return misused("-n %d: want 0 for all, or more", most)
+			}
+			if watching && c.output == formYAML {
+				return misused("--watch adds to what it has printed: want --output table or json")
+			}
+			if watching {
+				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list"}
+				return w.run(ctx)
+			}
 			return list(c, server.Runs(ctx, filter), most, runHeadings, runRow)
 		}),
 	}
 	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "how many at most; 0 for all")
+	cmd.Flags().BoolVarP(&watching, "watch", "w", false, "go on until interrupted, and show what changes")
 	return cmd
 }
 
