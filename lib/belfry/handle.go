@@ -35,9 +35,9 @@ type Job[T any] struct {
 // Handle has f run the job of this name, in this process, from [Belfry.Start] on. Payloads are decoded from JSON into a T; one that
 // does not fit it, by an unknown field too, fails its run for good.
 //
-// A nil error says that the run has succeeded; it is written down before the run counts as done, so f may be called again after a
-// crash, with the same Job.Run. Any other error is tried again, with growing waits, until the attempts are spent; [Permanent]
-// and [RetryAfter] say otherwise. A panic is an error.
+// Where f returns nil, the run has succeeded. After an error it is tried again, with growing waits, until its attempts are spent;
+// [Permanent] and [RetryAfter] say otherwise. A panic is an error. After a crash of the process f is called again, with the same
+// Job.Run, also where it had just done its work: see [AtMostOnce].
 //
 // ctx ends with the job's [Timeout], when the run is cancelled, and when [Belfry.Stop] has no more time. f must return soon after:
 // Go cannot stop a function.

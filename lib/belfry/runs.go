@@ -54,7 +54,8 @@ type Run struct {
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run
 // whatever happens to this process. Where the handler of the job is in this process, the payload must be of its type.
 //
-// It may be called before and after [Belfry.Start], in handlers too. A run that would be the only one needs a [Key].
+// It may be called before and after [Belfry.Start], and by handlers. A request that may be sent twice, as by a form or after an error,
+// makes one run if it has a [Key].
 func Enqueue[T any](ctx context.Context, b *Belfry, job string, payload T, opts ...EnqueueOption) (Run, error) {
 	if err := b.fits(job, payload); err != nil {
 		return Run{}, err

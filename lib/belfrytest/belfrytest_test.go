@@ -132,6 +132,24 @@ func TestDeadLettersAndRetries(t *testing.T) {
 	h.RequireDeadLetters("email", 0)
 }
 
+// The list over all jobs is kept by the sweeps, which go their way here too.
+func TestRunsOfAllJobs(t *testing.T) {
+	h := belfrytest.New(t)
+	for _, name := range []string{"a", "b"} {
+		belfry.Handle(h.Belfry, name, func(context.Context, *belfry.Job[string]) error { return nil })
+	}
+	schedule(t, h, "a", "0 */5 * * *")
+	enqueue(t, h, "b", "now")
+	enqueue(t, h, "b", "then", belfry.Delay(7*time.Hour))
+	enqueue(t, h, "b", "soon", belfry.Delay(20*time.Second))
+	for _, step := range []time.Duration{0, 4 * time.Minute, 11 * time.Hour, 24 * time.Hour, 90 * time.Second} {
+		h.Advance(step)
+		if all, want := len(h.Runs("")), len(h.Runs("a"))+len(h.Runs("b")); all != want {
+			t.Errorf("at %s: %d runs of all jobs, want %d", h.Now(), all, want)
+		}
+	}
+}
+
 // A run that is tried for longer than a message may live goes on under the checks that a sweep has armed.
 func TestRetriesForDays(t *testing.T) {
 	h := belfrytest.New(t)
