@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -216,8 +215,14 @@ func (s *stage) run(line string) {
 		s.jobs()
 	}
 	first := strings.Fields(exchanged)
-	stays := len(first) > 1 && first[0] == "belfry" && slices.Contains(roles, first[1])
-	if out, err := s.shell(exchanged, stays); err != nil {
+	how := endsItself
+	switch {
+	case len(first) > 1 && first[0] == "belfry" && slices.Contains(roles, first[1]):
+		how = service
+	case slices.Contains(first, "--watch"):
+		how = watched
+	}
+	if out, err := s.shell(exchanged, how); err != nil {
 		s.t.Errorf("$ %s\n%v\n%s", line, err, out)
 	}
 }
@@ -225,12 +230,20 @@ func (s *stage) run(line string) {
 // examplePatience bounds one example.
 const examplePatience = 30 * time.Second
 
-// shell runs a line on a terminal whose user says yes to every question. What stays is stopped, as a service is, when it has
-// said that it is ready.
-func (s *stage) shell(line string, stays bool) (string, error) {
+// lasting is what ends only when it is told to: by a service manager, or by Ctrl-C.
+type lasting int
+
+const (
+	endsItself lasting = iota
+	service
+	watched
+)
+
+// shell runs a line on a terminal whose user says yes to every question. What lasts is ended when it has said that it is there.
+func (s *stage) shell(line string, how lasting) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), examplePatience)
 	defer cancel()
-	if stays {
+	if how != endsItself {
 		line = "exec " + line
 	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
@@ -240,7 +253,7 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 		return "", err
 	}
 	defer terminal.Close()
-	if !stays {
+	if how == endsItself {
 		_, _ = terminal.WriteString("y\n")
 	}
 	var said lines
@@ -251,7 +264,7 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 		for {
 			n, err := terminal.Read(block)
 			said.Write(block[:n])
-			if bytes.Contains(block[:n], []byte("ready")) {
+			if text := said.String(); strings.Contains(text, "ready") || strings.Contains(text, "Ctrl-C") {
 				select {
 				case spoke <- struct{}{}:
 				default:
@@ -262,14 +275,18 @@ func (s *stage) shell(line string, stays bool) (string, error) {
 			}
 		}
 	}()
-	if stays {
+	if how != endsItself {
 		select {
 		case <-spoke:
-			err = cmd.Process.Signal(syscall.SIGTERM)
+			if how == service {
+				err = cmd.Process.Signal(syscall.SIGTERM)
+			} else {
+				_, err = terminal.WriteString("\x03")
+			}
 		case <-gone:
-			err = errors.New("it ended before it was ready")
+			err = errors.New("it ended by itself")
 		case <-ctx.Done():
-			err = errors.New("it does not say that it is ready")
+			err = errors.New("it does not say that it is there")
 		}
 	}
 	err = errors.Join(err, cmd.Wait())
