@@ -44,14 +44,29 @@ type rig struct {
 	blobs *blob.Bucket
 	base  *dispatch.Dispatcher // of nobody: to put runs
 	jobs  int
+
+	elsewhere bool // workers reach store and queue through a server's API
 }
 
-// inBubble runs a test in virtual time; every process that it started is stopped at its end.
+// inBubble runs a test in virtual time, for workers beside the store and for those elsewhere; every process that it started is
+// stopped at its end.
 func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
+	t.Helper()
+	t.Run("Beside", func(t *testing.T) { beside(t, test) })
+	t.Run("Elsewhere", func(t *testing.T) { bubble(t, true, test) })
+}
+
+// beside runs a test for workers beside the store alone: it is about what only they have.
+func beside(t *testing.T, test func(t *testing.T, g *rig)) {
+	t.Helper()
+	bubble(t, false, test)
+}
+
+func bubble(t *testing.T, elsewhere bool, test func(t *testing.T, g *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		q := queuelocal.New(queuelocal.Config{Now: time.Now})
-		g := &rig{t: t, store: memory.New(memory.Config{}), queue: q, blobs: blob.New(memblob.OpenBucket(nil))}
+		g := &rig{t: t, store: memory.New(memory.Config{}), queue: q, blobs: blob.New(memblob.OpenBucket(nil)), elsewhere: elsewhere}
 		g.base = g.dispatcher(g.store, q, time.Now)
 		test(t, g)
 	})
@@ -107,8 +122,10 @@ func (g *rig) process(name string, o options) *process {
 		return ctx.Err()
 	}
 	s := faulty.New(g.store, func(ctx context.Context, c faulty.Call) faulty.Fault {
-		if err := reach(ctx); err != nil {
-			return faulty.Fault{Refuse: err}
+		if !g.elsewhere { // else it is the server's
+			if err := reach(ctx); err != nil {
+				return faulty.Fault{Refuse: err}
+			}
 		}
 		if o.hook != nil {
 			return o.hook(ctx, c)
@@ -124,6 +141,9 @@ func (g *rig) process(name string, o options) *process {
 		inner = p.hand
 	}
 	fate := func(queue.Message) queuefaulty.Fate {
+		if g.elsewhere {
+			return queuefaulty.Fate{}
+		}
 		err := reach(context.Background())
 		return queuefaulty.Fate{Drop: err != nil, Err: err}
 	}
@@ -133,16 +153,20 @@ func (g *rig) process(name string, o options) *process {
 	if o.blobs != nil {
 		o.desk.Blobs = o.blobs
 	}
-	desk, err := lease.New(o.desk)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	o.Source, o.Elapsed = desk, d.Elapsed
+	var err error
 	if o.Targets, err = target.New(target.Config{Now: time.Now, Handlers: o.handlers}); err != nil {
 		g.t.Fatal(err)
 	}
-	if p.Worker, err = worker.New(o.Config); err != nil {
-		g.t.Fatal(err)
+	o.Elapsed = d.Elapsed
+	if g.elsewhere {
+		p.Worker = g.worker(name, o, func() error { return reach(context.Background()) })
+	} else {
+		if o.Source, err = lease.New(o.desk); err != nil {
+			g.t.Fatal(err)
+		}
+		if p.Worker, err = worker.New(o.Config); err != nil {
+			g.t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
