@@ -130,6 +130,7 @@ type veiled struct {
 	*veil
 	to   io.Writer
 	kept []byte
+	out  []byte // of the last write, to be used again
 }
 
 func (w *veiled) Write(p []byte) (int, error) {
@@ -137,10 +138,12 @@ func (w *veiled) Write(p []byte) (int, error) {
 		return w.to.Write(p)
 	}
 	w.kept = append(w.kept, p...)
-	out, rest := w.pass(w.kept, false)
-	w.kept = append([]byte(nil), rest...)
-	if _, err := w.to.Write(out); err != nil {
-		return 0, err
+	out, rest := w.pass(w.out[:0], w.kept, false)
+	w.kept, w.out = append(w.kept[:0], rest...), out // the rest moves to the front of where it stands
+	if len(out) > 0 {
+		if _, err := w.to.Write(out); err != nil {
+			return 0, err
+		}
 	}
 	return len(p), nil
 }
@@ -151,7 +154,7 @@ func (w *veiled) close(cut bool) {
 	if w.veil == nil || len(w.kept) == 0 {
 		return
 	}
-	out, rest := w.pass(w.kept, !cut)
+	out, rest := w.pass(nil, w.kept, !cut)
 	if !cut {
 		out = append(out, rest...)
 	}
@@ -159,10 +162,9 @@ func (w *veiled) close(cut bool) {
 	_, _ = w.to.Write(out) // its users' writers take everything
 }
 
-// pass gives what can be shown, and the rest, which may be the beginning of a secret. At the end of the text, the rest is what
+// pass appends what can be shown to out, and gives the rest, which may be the beginning of a secret. At the end of the text, the rest is what
 // is too short to tell anything.
-func (v *veil) pass(text []byte, end bool) (out, rest []byte) {
-	out = make([]byte, 0, len(text))
+func (v *veil) pass(out, text []byte, end bool) (shown, rest []byte) {
 	for i := 0; i < len(text); {
 		whole, part := v.find(text[i:])
 		switch {

@@ -111,3 +111,23 @@ func TestOutputIsNotHeldBack(t *testing.T) {
 		}
 	}
 }
+
+// However the output is cut, the same is shown, and a secret is nowhere in it but where its name stands.
+func FuzzVeil(f *testing.F) {
+	f.Add("s3cr3t-value", "a s3cr3t-s3cr3t-value b", uint8(3))
+	f.Add("Bearer token-1234", "Bearer Bearer token-12 token-1234", uint8(1))
+	f.Add("aaaa", "aaaaaaabaaaaa", uint8(2))
+	f.Add("line of a secret\nanother of its lines", "line of a line of a secret", uint8(5))
+	f.Fuzz(func(t *testing.T, secret, text string, size uint8) {
+		values := map[string]string{"a": secret}
+		whole := newVeil(values).hide(text)
+		if pieces := through(values, text, false, int(size)+1); pieces != whole {
+			t.Errorf("in pieces %q, as a whole %q", pieces, whole)
+		}
+		for _, part := range strings.Split(whole, "[secret a]") {
+			if len(secret) >= leastHidden && strings.Contains(part, secret) {
+				t.Errorf("%q is shown as %q", text, whole)
+			}
+		}
+	})
+}
