@@ -16,8 +16,8 @@ func addressFlags(cmd *cobra.Command, p *target.AddressPolicy) {
 	f.BoolVar(&p.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
 	f.BoolVar(&p.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
 	f.BoolVar(&p.DenyPrivate, "deny-private", false, "keep http jobs from private networks such as 10.0.0.0/8")
-	f.Var((*prefixes)(&p.Allow), "allow-address", "address or network, such as 100.64.0.0/10, that http jobs may call; may be given more than once")
-	f.Var((*prefixes)(&p.Deny), "deny-address", "address or network that http jobs may not call; the more specific of both lists counts")
+	f.Var((*prefixes)(&p.Allow), "allow-address", "`NETWORK` or address, such as 100.64.0.0/10, that http jobs may call; may be given more than once")
+	f.Var((*prefixes)(&p.Deny), "deny-address", "`NETWORK` or address that http jobs may not call; the more specific of both lists counts")
 }
 
 // prefixes is a flag with a list of networks; an address is a network of one.
@@ -81,5 +81,5 @@ func (p *prefixes) GetSlice() []string {
 
 func (p *prefixes) String() string { return strings.Join(p.GetSlice(), ",") }
 
-// Type is what help texts say.
+// Type names the flag's kind for programs.
 func (p *prefixes) Type() string { return "networks" }

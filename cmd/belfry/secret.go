@@ -68,7 +68,7 @@ receivers.`,
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&file, "from-file", "", "file with the value; - is standard input")
+	cmd.Flags().StringVar(&file, "from-file", "", "`FILE` with the value; - is standard input")
 	cmd.Flags().BoolVar(&generate, "generate", false, "make a signing key of Standard Webhooks, and print it")
 	return cmd
 }

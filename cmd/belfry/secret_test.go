@@ -133,7 +133,14 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("BELFRY_SECRET_FROM_ENV", canaries["from-env"])
-	cmd, address, log := startProcess(t, "--data", data, "--secrets-dir", secrets, "--allow-exec", "--log-level", "debug", "--log-format", "json")
+	cmd, address, log := startProcess(t, "--data", data, "--secrets-dir", secrets, "--allow-exec", "--remote-queue", "far", "--log-level", "debug", "--log-format", "json")
+	away := exec.Command(os.Args[0], "worker", "--queue", "far", "--address", address, "--allow-exec", "--allow-loopback", "--log-level", "debug")
+	var awayLog lines
+	away.Env, away.Stdout, away.Stderr = append(os.Environ(), "BELFRY_TEST_PROCESS=1"), &awayLog, &awayLog
+	if err := away.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { away.Process.Kill(); away.Wait() })
 	var said bytes.Buffer // by all commands and the API
 	command := func(stdin string, args ...string) outcome {
 		got := belfry(t, stdin, append(args, "--address", address)...)
@@ -145,9 +152,16 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 			t.Fatal(got.errors)
 		}
 	}
-	runs := map[string]string{}
+	runs, targets := map[string]string{}, map[string]string{}
 	for name, target := range canaryTargets(server.URL) {
-		job := `{"timeout": "1s", "retry": {"max_attempts": 2, "initial": "1ms"}, "target": ` + target + `}`
+		targets[name], targets["far-"+name] = target, target
+	}
+	for name, target := range targets {
+		queue := "default"
+		if strings.HasPrefix(name, "far-") {
+			queue = "far"
+		}
+		job := `{"timeout": "1s", "queue": "` + queue + `", "retry": {"max_attempts": 2, "initial": "1ms"}, "target": ` + target + `}`
 		if got := command(job, "job", "apply", name, "-f", "-"); got.code != 0 {
 			t.Fatal(got.errors)
 		}
@@ -165,7 +179,7 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 			last = decode[wire.Run](t, got.out)
 			return slices.Contains(ended, last.State), got.out
 		})
-		wantsSuccess := strings.HasSuffix(name, "-ok") || slices.Contains([]string{"http-large", "http-binary", "exec-encoded", "exec-pieces"}, name)
+		wantsSuccess := strings.HasSuffix(name, "-ok") || slices.Contains([]string{"http-large", "http-binary", "exec-encoded", "exec-pieces"}, strings.TrimPrefix(name, "far-"))
 		if wantsSuccess != (last.State == "succeeded") {
 			t.Errorf("%s: %s: %+v", name, last.State, last.Attempts)
 		}
@@ -176,12 +190,12 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 		command("", "run", "get", run)
 		command("", "run", "logs", run)
 	}
-	for name := range canaryTargets("") {
+	for name := range targets {
 		command("", "job", "get", name, "-o", "json")
 		command("", "job", "get", name)
 	}
 	for _, args := range [][]string{{"job", "list", "-o", "json"}, {"run", "list", "-o", "json"}, {"dead-letter", "list", "-o", "json"}, {"dead-letter", "list"},
-		{"secret", "list", "-o", "json"}, {"secret", "list"}, {"secret", "rotate-key"}, {"token", "list"}} {
+		{"secret", "list", "-o", "json"}, {"secret", "list"}, {"secret", "rotate-key"}, {"token", "list"}, {"export"}, {"export", "-o", "json"}} {
 		if got := command("", args...); got.code != 0 {
 			t.Errorf("%v: %s", args, got.errors)
 		}
@@ -198,6 +212,9 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 	}
 	// Killed, so that what stands in the engine's own log is looked at too; then once more after a start and an orderly end.
 	places := map[string][]byte{"a command or answer": said.Bytes()}
+	away.Process.Signal(syscall.SIGTERM)
+	away.Wait()
+	places["the log of a worker elsewhere"] = []byte(awayLog.String())
 	cmd.Process.Kill()
 	cmd.Wait()
 	files(t, data, "after a kill, ", places)

@@ -31,12 +31,12 @@ type secretFlags struct {
 
 // sources are the flags of whatever runs attempts.
 func (s *secretFlags) sources(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.dir, "secrets-dir", "", "folder with one file a secret, as Docker and Kubernetes mount them")
+	cmd.Flags().StringVar(&s.dir, "secrets-dir", "", "`DIR` with one file a secret, as Docker and Kubernetes mount them")
 }
 
 // keys are the flags of whatever keeps secrets.
 func (s *secretFlags) keys(cmd *cobra.Command) {
-	says := "file with the keys that Belfry's own secrets are encrypted under, as \"belfry secret new-key\" makes it; " + keyVariable + " may hold keys too"
+	says := "`FILE` with the keys that Belfry's own secrets are encrypted under, as \"belfry secret new-key\" makes it; " + keyVariable + " may hold keys too"
 	cmd.Flags().StringVar(&s.keyFile, "secrets-key-file", "", says)
 }
 
