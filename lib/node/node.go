@@ -37,6 +37,9 @@ type Config struct {
 	Name    string               // unique over all starts of all processes
 	Log     *slog.Logger         // default: discards
 
+	// CleansBySwept says that what has expired in the store goes by Swept and not by a clock. Then timers need not be kept.
+	CleansBySwept bool
+
 	Shards      int           // of a store that is new. Default 1
 	LookAhead   time.Duration // default 2s
 	Every       time.Duration // between two ticks. Default 1s; LookAhead must be longer
@@ -89,6 +92,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Every >= cfg.LookAhead {
 		return nil, fmt.Errorf("node: a tick every %s with a look-ahead of %s: runs would be late; want a longer look-ahead", cfg.Every, cfg.LookAhead)
+	}
+	if cfg.CleansBySwept {
+		cfg.Store = brief{cfg.Store}
 	}
 	cfg.Store = metrics.Store(cfg.Store, cfg.Metrics, cfg.Now)
 	layout, err := timer.Setup(ctx, cfg.Store, cfg.Shards, cfg.Now().UnixMilli(), cfg.NewID)
