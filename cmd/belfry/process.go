@@ -91,7 +91,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	registry := metrics.New()
 	if p.node, err = node.New(ctx, node.Config{
 		Store: p.store, Queues: p.queues, Blobs: p.blobs, Targets: targets, Metrics: registry, Log: log, Name: p.name,
-		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID, CleansBySwept: true,
 		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets,
 	}); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
