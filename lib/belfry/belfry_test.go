@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -109,14 +110,17 @@ func TestWhenAnEnqueuedRunStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "memory:")
 		began := time.Now()
+		var mu sync.Mutex
 		at := map[string]time.Duration{}
 		Handle(b, "note", func(_ context.Context, job *Job[string]) error {
+			mu.Lock()
+			defer mu.Unlock()
 			at[job.Payload] = time.Since(began)
 			return nil
 		})
 		start(t, b)
 		enqueue(t, b, "note", "now")
-		enqueue(t, b, "note", "delayed", Delay(30*time.Minute))
+		enqueue(t, b, "note", "delayed", Delay(3*time.Minute))
 		enqueue(t, b, "note", "at", At(began.Add(90*time.Second)))
 		first := enqueue(t, b, "note", "once", Key("k"))
 		if again := enqueue(t, b, "note", "once", Key("k")); again.ID != first.ID {
@@ -125,8 +129,10 @@ func TestWhenAnEnqueuedRunStarts(t *testing.T) {
 		if _, err := Enqueue(t.Context(), b, "note", "another", Key("k")); !HasCode(err, CodeKeyReused) {
 			t.Errorf("another request under the key: %v", err)
 		}
-		time.Sleep(31 * time.Minute)
-		want := map[string]time.Duration{"now": 0, "delayed": 30 * time.Minute, "at": 90 * time.Second, "once": 0}
+		time.Sleep(4 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		want := map[string]time.Duration{"now": 0, "delayed": 3 * time.Minute, "at": 90 * time.Second, "once": 0}
 		for name, due := range want {
 			if got, ok := at[name]; !ok || got != due {
 				t.Errorf("%s started after %s, want %s", name, got, due)
@@ -147,7 +153,7 @@ func TestWhatAHandlersErrorMeans(t *testing.T) {
 				return fmt.Errorf("send: %w", Permanent(errors.New("no such address")))
 			case "later":
 				if job.Attempt == 1 {
-					return RetryAfter(20*time.Minute, errors.New("come back"))
+					return RetryAfter(2*time.Minute, errors.New("come back"))
 				}
 				return nil
 			case "panic":
@@ -163,15 +169,15 @@ func TestWhatAHandlersErrorMeans(t *testing.T) {
 			ids[what] = enqueue(t, b, "fails", what).ID
 		}
 		ids["odd"] = enqueue(t, b, "odd", "").ID
-		time.Sleep(30 * time.Minute)
+		time.Sleep(4 * time.Minute)
 		for what, want := range map[string]Run{"permanent": {State: Failed, Attempt: 1}, "later": {State: Succeeded, Attempt: 2},
 			"panic": {State: Dead, Attempt: 2}, "always": {State: Dead, Attempt: 2}, "odd": {State: Failed, Attempt: 1}} {
 			if r := read(t, b, ids[what]); r.State != want.State || r.Attempt != want.Attempt {
 				t.Errorf("%s: %+v", what, r)
 			}
 		}
-		if r := read(t, b, ids["later"]); r.Started.Sub(began) < 20*time.Minute {
-			t.Errorf("tried again after %s, want 20 minutes", r.Started.Sub(began))
+		if r := read(t, b, ids["later"]); r.Started.Sub(began) < 2*time.Minute {
+			t.Errorf("tried again after %s, want two minutes", r.Started.Sub(began))
 		}
 		var dead []string
 		for r, err := range b.Runs(t.Context(), "fails", Dead, Failed) {
@@ -196,8 +202,8 @@ func TestWhatAHandlersErrorMeans(t *testing.T) {
 func TestPayloadsAreOfTheHandlersType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "memory:")
-		called := 0
-		Handle(b, "email", func(context.Context, *Job[mail]) error { called++; return nil })
+		var called atomic.Int32
+		Handle(b, "email", func(context.Context, *Job[mail]) error { called.Add(1); return nil })
 		Handle(b, "raw", func(_ context.Context, job *Job[json.RawMessage]) error { job.Result = job.Payload; return nil })
 		start(t, b)
 		if _, err := Enqueue(t.Context(), b, "email", "ann"); !HasCode(err, CodeInvalid) || !strings.Contains(err.Error(), "want a belfry.mail") {
@@ -220,8 +226,8 @@ func TestPayloadsAreOfTheHandlersType(t *testing.T) {
 				t.Errorf("%s: %+v", payload, got)
 			}
 		}
-		if called != 0 {
-			t.Errorf("the handler was called %d times with what it cannot read", called)
+		if n := called.Load(); n != 0 {
+			t.Errorf("the handler was called %d times with what it cannot read", n)
 		}
 		r := enqueue(t, b, "raw", json.RawMessage(`{"any":1}`))
 		synctest.Wait()
@@ -234,8 +240,11 @@ func TestPayloadsAreOfTheHandlersType(t *testing.T) {
 func TestASchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "memory:")
+		var mu sync.Mutex
 		fires := map[string][]string{}
 		note := func(_ context.Context, job *Job[string]) error {
+			mu.Lock()
+			defer mu.Unlock()
 			fires[job.Name+" "+job.Payload] = append(fires[job.Name+" "+job.Payload], job.Nominal.Format(time.RFC3339))
 			return nil
 		}
@@ -248,32 +257,38 @@ func TestASchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		schedule("report", "0 6 * * 6", In("Asia/Kolkata")) // the bubble's clock begins on Saturday, 2000-01-01, at 05:30 there
-		schedule("report", "0 1 * * 6", As("weekend"), Payload("short"))
-		schedule("poll", "@every 20m")
-		time.Sleep(65 * time.Minute)
+		schedule("report", "40 5 * * 6", In("Asia/Kolkata")) // the bubble's clock begins on Saturday, 2000-01-01, at 05:30 there
+		schedule("report", "12 0 * * 6", As("weekend"), Payload("short"))
+		schedule("poll", "@every 4m")
+		time.Sleep(13 * time.Minute)
 		want := map[string]string{
-			"report ":       "2000-01-01T00:30:00Z",
-			"weekend short": "2000-01-01T01:00:00Z",
-			"poll ":         "2000-01-01T00:20:00Z 2000-01-01T00:40:00Z 2000-01-01T01:00:00Z",
+			"report ":       "2000-01-01T00:10:00Z",
+			"weekend short": "2000-01-01T00:12:00Z",
+			"poll ":         "2000-01-01T00:04:00Z 2000-01-01T00:08:00Z 2000-01-01T00:12:00Z",
 		}
+		mu.Lock()
 		for name, times := range want {
 			if got := strings.Join(fires[name], " "); got != times {
 				t.Errorf("%s fired at %s, want %s", name, got, times)
 			}
 		}
+		clear(fires)
+		mu.Unlock()
 		for _, name := range []string{"report", "weekend", "poll", "never-there"} {
 			if err := b.Unschedule(t.Context(), name); err != nil {
 				t.Errorf("unschedule %s: %v", name, err)
 			}
 		}
-		clear(fires)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(5 * time.Minute)
+		mu.Lock()
 		if len(fires) > 0 {
 			t.Errorf("fired after Unschedule: %v", fires)
 		}
+		mu.Unlock()
 		enqueue(t, b, "report", "by hand") // the job itself is still there
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(fires["report by hand"]) != 1 {
 			t.Errorf("enqueued after Unschedule: %v", fires)
 		}

@@ -2,6 +2,7 @@ package belfry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -22,10 +24,11 @@ const tenant = "default"
 // embedded is a node in this process.
 type embedded struct {
 	desk
-	process *embed.Process
-	logger  *slog.Logger
-	rush    chan struct{}
-	rushed  sync.Once
+	data   *embed.Data
+	node   *node.Node
+	logger *slog.Logger
+	rush   chan struct{}
+	rushed sync.Once
 }
 
 func openEmbedded(ctx context.Context, folder string, handlers *target.Registry, cfg config) (engine, error) {
@@ -33,16 +36,19 @@ func openEmbedded(ctx context.Context, folder string, handlers *target.Registry,
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{logger: cfg.log, rush: make(chan struct{})}
-	e.process, err = embed.Open(ctx, embed.Config{
-		Data: folder, Targets: targets, Now: clock, Elapsed: stopwatch(), NewID: newID, Log: cfg.log,
-		Concurrency: cfg.concurrency, Hurry: e.rush,
-		Grace: job.MaxTimeout, // Stop's context is the bound
-	})
+	data, err := embed.Open(ctx, folder, cfg.log)
 	if err != nil {
 		return nil, err
 	}
-	e.desk = desk{e.process.Node.Control}
+	e := &embedded{data: data, logger: cfg.log, rush: make(chan struct{})}
+	e.node, err = data.Node(ctx, node.Config{
+		Targets: targets, Now: clock, Elapsed: stopwatch(), NewID: newID, Log: cfg.log, Concurrency: cfg.concurrency, Hurry: e.rush,
+		Grace: job.MaxTimeout, // Stop's context is the bound
+	})
+	if err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
+	e.desk = desk{e.node.Control}
 	return e, nil
 }
 
@@ -52,12 +58,12 @@ func (e *embedded) work(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-e.process.Failed():
+		case <-e.data.Failed():
 			e.logger.Error("the disk failed, and Belfry stopped: nothing that was acknowledged is lost; end the process")
 		case <-done:
 		}
 	})
-	err := e.process.Node.Run(ctx)
+	err := e.node.Run(ctx)
 	close(done)
 	watching.Wait()
 	return err
@@ -83,9 +89,9 @@ func (e *embedded) strays(ctx context.Context) {
 }
 
 func (e *embedded) hurry()       { e.rushed.Do(func() { close(e.rush) }) }
-func (e *embedded) close() error { return e.process.Close() }
+func (e *embedded) close() error { return e.data.Close() }
 
-func (e *embedded) ready(ctx context.Context) error { return e.process.Node.Ready(ctx) }
+func (e *embedded) ready(ctx context.Context) error { return e.node.Ready(ctx) }
 
 // desk is the part of an engine that a control plane in this process answers.
 type desk struct{ control *control.Service }
