@@ -76,7 +76,7 @@ man: build ## manual pages of all commands, into bin/man
 	bin/belfry man --dir bin/man
 
 docs-reference: ## write the pages that are made from the code: commands, settings
-	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode' -count=1 -args -update
+	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented' -count=1 -args -update
 
 release-store: ## keep a store and a backup of this release for the tests of later ones; RELEASE=v0.1.0
 	$(GO) test ./tests/upgrade -count=1 -run '^TestMake$$' -args -release "$(RELEASE)"

@@ -112,7 +112,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	}
 	for _, name := range []string{"belfry", "belfry-job-apply", "belfry-config-show"} {
 		text := readText(t, filepath.Join(dir, name+".1"))
-		if !strings.Contains(text, ".TH \"BELFRY\" \"1\"") || !strings.Contains(text, "EXAMPLE") {
+		if !strings.Contains(text, ".TH \""+strings.ToUpper(name)+"\" \"1\"") || !strings.Contains(text, "EXAMPLE") {
 			t.Errorf("%s.1:\n%s", name, text)
 		}
 	}

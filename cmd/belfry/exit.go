@@ -8,7 +8,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/client"
 )
 
-// Exit codes. docs/cli.md lists them: a script may go by them, so a number keeps its meaning.
+// Exit codes. A script may go by them, so a number keeps its meaning; exitCodes says it.
 const (
 	exitOK       = 0
 	exitFailed   = 1

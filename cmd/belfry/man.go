@@ -30,7 +30,7 @@ func (c *cli) man() *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			return doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{Path: dir, CommandSeparator: "-", Header: &doc.GenManHeader{
-				Title: "BELFRY", Section: "1", Source: "Belfry " + thisBuild().Version, Manual: "Belfry", Date: built(),
+				Section: "1", Source: "Belfry " + thisBuild().Version, Manual: "Belfry", Date: built(),
 			}})
 		},
 	}

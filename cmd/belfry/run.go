@@ -105,6 +105,7 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		c.backup(), c.restore(), c.doctor(), c.tokenCommand(), c.secret(), c.store(),
 		c.configCommand(), c.completion(), c.man(), c.version(),
 	)
+	root.AddCommand(topics()...)
 	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
 	root.SetVersionTemplate("belfry {{.Version}}\n")
 	root.InitDefaultHelpCmd()
