@@ -74,7 +74,9 @@ func (p *prefixes) Replace(texts []string) error {
 func (p *prefixes) GetSlice() []string {
 	texts := make([]string, len(*p))
 	for i, network := range *p {
-		texts[i] = network.String()
+		if texts[i] = network.String(); network.IsSingleIP() {
+			texts[i] = network.Addr().String()
+		}
 	}
 	return texts
 }
