@@ -162,7 +162,7 @@ func readyFinding(check wire.Check) finding {
 	case "store":
 		f.Why, f.Help = "All that Belfry knows is in the store; without it nothing starts and nothing is acknowledged.", "The server's log says what the store answered. After a failure of the disk, make room or mend it, and restart."
 	case "ticks":
-		f.Why, f.Help = "Ticks find what is due. While a shard is stuck, its jobs do not fire; they catch up when it moves again.", "The server's log names the bucket or record that a tick fails on; docs/operations.md has the rest."
+		f.Why, f.Help = "Ticks find what is due. While a shard is stuck, its jobs do not fire; they catch up when it moves again.", "The server's log names the bucket or record that a tick fails on."
 	case "disk":
 		f.Why, f.Help = "A full disk stops the server: it acknowledges nothing that is not on the disk.", "Make room, or shorten the retention of busy jobs."
 	case "queue":
