@@ -287,6 +287,11 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		return nil
 	}
 	if !a.yes {
+		if a.out.table != nil { // what was done comes before the question
+			if err := a.out.table.flush(); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintf(a.stderr, "No file names these jobs, which have the label:\n")
 		for _, j := range gone {
 			fmt.Fprintf(a.stderr, "  %s\n", j.Status.Name)

@@ -25,6 +25,10 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for _, example := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			line, want, _ := strings.Cut(example, "\n")
+			if strings.HasSuffix(line, "<<'END'") { // what follows is the file
+				file, after, _ := strings.Cut(want, "\nEND")
+				line, want = line+"\n"+file+"\nEND\n", strings.TrimPrefix(after, "\n")
+			}
 			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "BELFRY_ADDRESS="+address)

@@ -53,8 +53,8 @@ func (c *cli) jobList() *cobra.Command {
 			if paused || active {
 				f.Paused = &paused
 			}
-			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "TARGET", "NEXT RUN"}, func(j wire.Job) []string {
-				return []string{j.Status.Name, when(j), j.Target.String(), nextRun(j)}
+			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "NEXT RUN", "TARGET", "LABELS"}, func(j wire.Job) []string {
+				return []string{j.Status.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
 			})
 		}),
 	}

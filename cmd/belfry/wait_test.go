@@ -103,7 +103,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		{wire.Run{State: "retrying", Attempt: 1, NextAttemptAt: at, Attempts: []wire.Attempt{attempt(1, "failed", "no\nway")}}, "", "attempt 1 failed: no way; retrying, not before 2026-11-21T09:00:00Z"},
 		{wire.Run{State: "running", Attempt: 3, Attempts: []wire.Attempt{attempt(2, "crashed", "gone"), attempt(3, "running", "")}}, "attempt 2 crashed: gone; attempt 3 runs", ""},
 		{wire.Run{State: "queued", Attempt: 3, Attempts: []wire.Attempt{attempt(3, "handed_back", "")}}, "", "attempt 3 handed back; queued"},
-		{wire.Run{State: "succeeded", Attempt: 4, StartedAt: at, EndedAt: at.Add(2 * time.Second), Attempts: []wire.Attempt{attempt(4, "succeeded", "")}}, "", "attempt 4 succeeded; succeeded after 2s"},
+		{wire.Run{State: "succeeded", Attempt: 4, StartedAt: at, EndedAt: at.Add(2 * time.Second), Attempts: []wire.Attempt{attempt(4, "succeeded", "")}}, "", "succeeded after 2s"},
 	} {
 		before, after := changes(was, c.is)
 		if got := strings.Join(before, "; "); got != c.before {
