@@ -189,7 +189,7 @@ func (n *Node) tickLoop(ctx context.Context) {
 	defer every.Stop()
 	reached := n.Elapsed() // when the store was last known to answer
 	for {
-		if n.Elapsed()-reached > n.Dispatch.Lease/3 {
+		if n.Elapsed()-reached > n.Every+n.Dispatch.Lease/3 { // ticks are Every apart by themselves, which may be more than a third of a lease
 			// While no tick succeeded, no lease may have been renewed: the workers of this process live, and have not been heard.
 			n.Dispatch.Unsettle()
 		}

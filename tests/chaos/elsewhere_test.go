@@ -1,0 +1,267 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"net/http/httptest"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// farQueueName is the queue of these tests, which only `belfry worker` processes serve.
+const farQueueName = "far"
+
+// workElsewhere starts `belfry worker` and waits until it says that it is ready.
+func workElsewhere(t *testing.T, address string, log *os.File, flags ...string) *exec.Cmd {
+	t.Helper()
+	args := append([]string{"worker", "--output", "json", "--address", address, "--queue", farQueueName, "--allow-loopback", "--log-format", "json"}, flags...)
+	cmd := exec.Command(binary, args...)
+	cmd.Stderr = log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	var greeting struct{ Worker string }
+	if err := json.NewDecoder(stdout).Decode(&greeting); err != nil || greeting.Worker == "" {
+		t.Fatalf("the worker greets with %+v: %v", greeting, err)
+	}
+	return cmd
+}
+
+// startFar makes a job of each guarantee for workers elsewhere and asks for a run of both; it returns when the target has both.
+func startFar(t *testing.T, server *client.Client, h *held) (ids map[string]string, calls map[string]*heldCall) {
+	t.Helper()
+	ids, calls = map[string]string{}, map[string]*heldCall{}
+	for name, guarantee := range map[string]job.Guarantee{least: job.AtLeastOnce, most: job.AtMostOnce} {
+		def := wire.Job{Definition: job.Definition{Guarantee: guarantee, Queue: farQueueName, Target: target.Spec{HTTP: &target.HTTP{URL: h.URL}}}}
+		if _, err := server.PutJob(t.Context(), name, def, client.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := server.Trigger(t.Context(), name, wire.Trigger{}, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[name] = r.ID
+	}
+	for range ids {
+		c := h.next(t)
+		for name, id := range ids {
+			if id == c.run {
+				calls[name] = c
+			}
+		}
+	}
+	return ids, calls
+}
+
+// The server is killed (kill -9) while a worker elsewhere works, and started again: the attempts go on, and each run has one.
+func TestP1_P5_P7_Fault32_Fault36_the_server_is_killed_under_a_worker_elsewhere(t *testing.T) {
+	t.Parallel()
+	h, log, data := newHeld(t), logTo(t), t.TempDir()
+	s := serve(t, data, anyPort, log, "--remote-queue", farQueueName)
+	at := s.hostPort()
+	server, err := clientOf(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workElsewhere(t, s.address, log)
+	ids, calls := startFar(t, server, h)
+	s.kill()
+	calls[least].letGo() // it ends while there is no server
+	serve(t, data, at, log, "--remote-queue", farQueueName)
+	calls[most].letGo()
+	for name, id := range ids {
+		r := ended(t, server, id)
+		if r.State != "succeeded" || r.Attempt != 1 || fenceIn(r.Result) != calls[name].fence || len(h.of(id)) != 1 {
+			t.Errorf("%s: %s after %d attempts and %d calls, want one that succeeded: %+v", name, r.State, r.Attempt, len(h.of(id)), r)
+		}
+	}
+	// And the worker takes runs of the new start.
+	next, err := server.Trigger(t.Context(), least, wire.Trigger{}, "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.next(t).letGo()
+	if r := ended(t, server, next.ID); r.State != "succeeded" || r.Attempt != 1 {
+		t.Errorf("after the restart: %+v", r)
+	}
+}
+
+// A worker elsewhere is stopped (SIGSTOP) for longer than its leases, another takes over, and what the first says when it is
+// woken (SIGCONT) is refused.
+func TestP5_P6_P7_Fault3_Fault36_a_worker_elsewhere_stopped_past_its_lease(t *testing.T) {
+	t.Parallel()
+	h, log := newHeld(t), logTo(t)
+	s := serve(t, t.TempDir(), anyPort, log, "--remote-queue", farQueueName, "--lease", "2s")
+	server, err := clientOf(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := logTo(t)
+	stopped := workElsewhere(t, s.address, said)
+	ids, first := startFar(t, server, h)
+	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	workElsewhere(t, s.address, log)
+	second := h.next(t)
+	if second.run != ids[least] || second.attempt != 2 || second.fence <= first[least].fence {
+		t.Fatalf("after the lease: %+v, want attempt 2 of %s above fence %d", second, ids[least], first[least].fence)
+	}
+	second.letGo()
+	before := map[string]wire.Run{least: ended(t, server, ids[least]), most: ended(t, server, ids[most])}
+	if before[least].State != "succeeded" || before[most].State != "unknown" {
+		t.Fatalf("at least once %s, at most once %s, want succeeded and unknown", before[least].State, before[most].State)
+	}
+	for _, c := range first {
+		c.letGo()
+	}
+	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the woken worker's late words", func() (bool, error) {
+		text, err := os.ReadFile(said.Name())
+		if err != nil {
+			return false, err
+		}
+		refused := map[string]bool{}
+		for line := range strings.SplitSeq(string(text), "\n") {
+			for _, id := range ids {
+				if strings.Contains(line, id) && (strings.Contains(line, "late result was refused") || strings.Contains(line, "fenced off")) {
+					refused[id] = true
+				}
+			}
+		}
+		return len(refused) == len(ids), fmt.Errorf("it says\n%s", text)
+	})
+	for name, was := range before {
+		is := ended(t, server, ids[name])
+		if is.State != was.State || is.Fence != was.Fence || !is.EndedAt.Equal(was.EndedAt) || !bytes.Equal(is.Result, was.Result) {
+			t.Errorf("%s: after the late words %+v, before %+v", name, is, was)
+		}
+	}
+	if n := len(h.of(ids[most])); n != 1 {
+		t.Errorf("at most once was called %d times", n)
+	}
+}
+
+// swallower passes requests on, and swallows the answer to the first of every path it is told: they are carried out, and their
+// worker does not hear of it.
+type swallower struct {
+	*httputil.ReverseProxy
+	mu   sync.Mutex
+	swal map[string]int // paths, with how many answers are still to be swallowed
+}
+
+func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	heard := httptest.NewRecorder()
+	s.ReverseProxy.ServeHTTP(heard, r)
+	s.mu.Lock()
+	swallow := s.swal[r.URL.Path] > 0 && heard.Code < 300 && !bytes.Equal(bytes.TrimSpace(heard.Body.Bytes()), []byte(`{"items":[]}`))
+	if swallow {
+		s.swal[r.URL.Path]--
+	}
+	s.mu.Unlock()
+	if swallow {
+		panic(http.ErrAbortHandler) // the connection breaks
+	}
+	for name, values := range heard.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(heard.Code)
+	_, _ = w.Write(heard.Body.Bytes())
+}
+
+func (s *swallower) left() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, more := range s.swal {
+		n += more
+	}
+	return n
+}
+
+// The answers to taking, starting and finishing get lost, each of them once carried out: every run is called once.
+func TestP5_P7_Fault1_answers_that_a_worker_elsewhere_does_not_hear(t *testing.T) {
+	t.Parallel()
+	h, log := newHeld(t), logTo(t)
+	s := serve(t, t.TempDir(), anyPort, log, "--remote-queue", farQueueName)
+	server, err := clientOf(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind, err := url.Parse(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &swallower{ReverseProxy: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }},
+		swal: map[string]int{"/v1/work/take": 1, "/v1/work/start": 3, "/v1/work/finish": 3}}
+	door := httptest.NewServer(proxy)
+	t.Cleanup(func() {
+		door.CloseClientConnections()
+		door.Close()
+	})
+	workElsewhere(t, door.URL, log)
+	ids, calls := startFar(t, server, h)
+	for name, id := range ids {
+		calls[name].letGo()
+		r := ended(t, server, id)
+		if r.State != "succeeded" || r.Attempt != 1 || len(h.of(id)) != 1 {
+			t.Errorf("%s: %s after %d attempts and %d calls, want one that succeeded: %+v", name, r.State, r.Attempt, len(h.of(id)), r)
+		}
+	}
+	eventually(t, "the last answers", func() (bool, error) {
+		return proxy.left() == 0, fmt.Errorf("%d answers were not swallowed", proxy.left())
+	})
+	if n := counted(t, s.address, `belfry_attempts_total{outcome="succeeded"}`); n != "2" {
+		t.Errorf("%s attempts were counted, want 2", n)
+	}
+}
+
+// counted reads a series of /metrics.
+func counted(t *testing.T, address, series string) string {
+	t.Helper()
+	answer, err := http.Get(address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return value
+		}
+	}
+	t.Fatalf("no series %s in\n%s", series, text)
+	return ""
+}
