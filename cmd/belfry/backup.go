@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/embed"
 )
 
 // taken is the result of a backup.
@@ -111,7 +112,7 @@ func (c *cli) watched(what string, do func(told func(backup.Count)) (backup.Abou
 
 // backupOf takes a backup of the folder of a stopped server.
 func (c *cli) backupOf(ctx context.Context, data string, out io.Writer, told func(backup.Count)) (_ backup.About, _ backup.Count, err error) {
-	if _, err := os.Stat(storeFolder(data)); err != nil {
+	if _, err := os.Stat(embed.StoreFolder(data)); err != nil {
 		return backup.About{}, backup.Count{}, fmt.Errorf("there is no store in %s: %w", data, err)
 	}
 	opened, err := openStore(data, discardLog(), longAgo)
@@ -119,7 +120,7 @@ func (c *cli) backupOf(ctx context.Context, data string, out io.Writer, told fun
 		return backup.About{}, backup.Count{}, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	blobs, err := openBlobs(ctx, data)
+	blobs, err := embed.OpenBlobs(ctx, data)
 	if err != nil {
 		return backup.About{}, backup.Count{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -172,7 +173,7 @@ func TestBackupsOfAStoppedServerAndOtherFiles(t *testing.T) {
 	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
 		t.Errorf("a restore that failed left a folder: %v", err)
 	}
-	if err := os.MkdirAll(filepath.Join(fresh, unfinished), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(fresh, embed.Unfinished), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"restore", named[0], "--data", fresh}, {"dev", "--data", fresh, "--listen", "127.0.0.1:0"}} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
@@ -20,16 +21,16 @@ import (
 
 // dataFindings looks at a data folder, and gives the jobs in it.
 func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.Job) {
-	if _, err := os.Stat(storeFolder(data)); err != nil {
+	if _, err := os.Stat(embed.StoreFolder(data)); err != nil {
 		f := finding{Check: "data folder", Status: findProblem, Found: "there is no store in " + data, Why: "A server would begin with nothing there.",
 			Help: "Name the folder that the server is started with."}
-		if _, err := os.Stat(filepath.Join(data, unfinished)); err == nil {
+		if _, err := os.Stat(filepath.Join(data, embed.Unfinished)); err == nil {
 			f.Found, f.Help = data+" holds a restore that was cut short", "Remove the folder, and restore again."
 		}
 		return []finding{f}, nil
 	}
 	found := []finding{privateFinding("data folder", data), syncFinding(data), roomFinding(data)}
-	opened, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: discardLog(), Now: longAgo})
+	opened, err := pebble.Open(pebble.Config{Dir: embed.StoreFolder(data), Logger: discardLog(), Now: longAgo})
 	if err != nil {
 		return append(found, storeFinding(err)), nil
 	}

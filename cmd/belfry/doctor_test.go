@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
@@ -95,7 +96,7 @@ func TestTheDoctorOfADataFolder(t *testing.T) {
 	}
 	change := func(items ...store.Item) {
 		t.Helper()
-		s, err := pebble.Open(pebble.Config{Dir: storeFolder(data), Logger: discardLog(), Now: longAgo})
+		s, err := pebble.Open(pebble.Config{Dir: embed.StoreFolder(data), Logger: discardLog(), Now: longAgo})
 		if err == nil {
 			err = s.Import(t.Context(), items...)
 		}
@@ -128,7 +129,7 @@ func TestTheDoctorOfADataFolder(t *testing.T) {
 	if f := diagnosed(t, 1, "--data", data)["store"]; !strings.Contains(f.Found, "written by a newer Belfry") {
 		t.Errorf("a newer record: %+v", f)
 	}
-	if err := os.WriteFile(filepath.Join(storeFolder(data), "BELFRY-STORE"), []byte("9\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(embed.StoreFolder(data), "BELFRY-STORE"), []byte("9\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if f := diagnosed(t, 1, "--data", data)["store"]; !strings.Contains(f.Found, "format 9") || !strings.Contains(f.Help, "docs/upgrade.md") {

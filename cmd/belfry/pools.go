@@ -115,7 +115,7 @@ func (p *process) workers(ctx context.Context, tenant string) ([]wire.Worker, er
 	shown := []wire.Worker{}
 	for _, pool := range pools {
 		if pool.Owner == "" {
-			shown = append(shown, wire.Worker{ID: p.name, Queue: pool.Name, Running: pool.Running, Concurrency: pool.Concurrency, StartedAt: p.began.UTC()})
+			shown = append(shown, wire.Worker{ID: p.node.Name, Queue: pool.Name, Running: pool.Running, Concurrency: pool.Concurrency, StartedAt: p.began.UTC()})
 		}
 	}
 	for _, w := range p.node.Remote.Workers(tenant) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/embed"
 )
 
 // What --missed may be.
@@ -113,16 +114,13 @@ func (c *cli) restoreInto(ctx context.Context, folder string, in io.Reader, o ba
 		return backup.Report{}, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	blobs, err := openBlobs(ctx, folder)
+	blobs, err := embed.OpenBlobs(ctx, folder)
 	if err != nil {
 		return backup.Report{}, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
 	return backup.Restore(ctx, in, backup.Target{Store: opened, Blobs: blobs}, o)
 }
-
-// unfinished is where a restore works, below the data folder, so that a restore that is cut short is no data folder.
-const unfinished = ".restoring"
 
 // newFolder makes a data folder that is there only when it is whole. fill gets an empty folder.
 func newFolder(data string, fill func(folder string) error) (err error) {
@@ -138,14 +136,14 @@ func newFolder(data string, fill func(folder string) error) (err error) {
 		return err
 	}
 	for _, entry := range found {
-		if entry.Name() == unfinished {
-			return fmt.Errorf("%s holds a restore that was cut short: remove the folder %s, and try again", data, filepath.Join(data, unfinished))
+		if entry.Name() == embed.Unfinished {
+			return fmt.Errorf("%s holds a restore that was cut short: remove the folder %s, and try again", data, filepath.Join(data, embed.Unfinished))
 		}
 		if entry.Name() != "lost+found" { // of a file system that begins here
 			return fmt.Errorf("%s is not empty, it holds %s: want a new folder", data, entry.Name())
 		}
 	}
-	work := filepath.Join(data, unfinished)
+	work := filepath.Join(data, embed.Unfinished)
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return err
 	}
@@ -154,7 +152,7 @@ func newFolder(data string, fill func(folder string) error) (err error) {
 		return err
 	}
 	// Whole and durable now, but not in its place. A crash before the end leaves the folder that is refused above and by servers.
-	for _, part := range []string{blobFolder(work), storeFolder(work)} {
+	for _, part := range []string{embed.BlobFolder(work), embed.StoreFolder(work)} {
 		if err := os.Rename(part, filepath.Join(data, filepath.Base(part))); err != nil {
 			return err
 		}

@@ -190,7 +190,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	case cause = <-worked:
 		cause = fmt.Errorf("the scheduler stopped: %w", errors.Join(cause, errors.New("its work ended unasked")))
 		worked <- nil
-	case <-p.store.Failed():
+	case <-p.data.Failed():
 		// What is under way can be neither finished nor acknowledged; waiting for it would only delay the restart.
 		return errors.New("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
 	}
@@ -202,7 +202,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		return errors.Join(cause, err)
 	case <-signals:
 		return errors.New("ended at once; what ran is taken up at the next start")
-	case <-p.store.Failed():
+	case <-p.data.Failed():
 		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
 	}
 }
@@ -220,7 +220,7 @@ func drain(server *http.Server, stop func(), worked, served <-chan error, p *pro
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}
-	return errors.Join(err, <-worked, p.close())
+	return errors.Join(err, <-worked, p.data.Close())
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {

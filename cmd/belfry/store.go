@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
@@ -81,7 +82,7 @@ type shownItem struct {
 }
 
 func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err error) {
-	if _, err := os.Stat(storeFolder(data)); err != nil {
+	if _, err := os.Stat(embed.StoreFolder(data)); err != nil {
 		return fmt.Errorf("there is no store in %s: %w", data, err)
 	}
 	opened, err := openStore(data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // a look cleans nothing up

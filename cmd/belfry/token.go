@@ -15,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -56,7 +57,7 @@ func (p *tokenPlace) using(c *cli, do func(ctx context.Context, tokens tokenKeep
 				return do(ctx, served{server}, args)
 			})(cmd, args)
 		}
-		if _, err := os.Stat(storeFolder(p.data)); err != nil && cmd.Name() != "create" {
+		if _, err := os.Stat(embed.StoreFolder(p.data)); err != nil && cmd.Name() != "create" {
 			return fmt.Errorf("there is no store in %s: %w", p.data, err)
 		}
 		opened, err := openStore(p.data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // cleans nothing up
