@@ -63,6 +63,10 @@ func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err err
 		last += timer.MaxCheckGap.Milliseconds()
 	}
 	b.next, b.oldest, b.left = timer.Minute(last), timer.Minute(swept), maxUnswept
+	if b.unended { // a check timer may stand for a run of any age, so all of them go first
+		b.oldest = max(b.oldest, b.next-maxUnswept+1)
+		return swept, nil
+	}
 	if newest > 0 {
 		b.next = min(b.next, timer.Minute(newest)+timerSpan)
 	}
@@ -77,7 +81,7 @@ func (t *timeline) reach(ctx context.Context, to string) error {
 	b := &t.buckets
 	for b.next >= b.oldest && len(b.shards) > 0 {
 		floor := (b.next + 1 + timerSpan) * 60_000 // what is pending above has no newer one before it
-		if sort := run.SortFrom(floor); to >= sort || len(t.pending) > 0 && t.pending[0].sort >= sort {
+		if sort := run.SortFrom(floor); !b.unended && (to >= sort || len(t.pending) > 0 && t.pending[0].sort >= sort) {
 			return nil
 		}
 		if b.left == 0 {

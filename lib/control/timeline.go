@@ -53,7 +53,8 @@ type timeline struct {
 //
 // What the first sweep has passed is in the index; what it has not is found in the buckets, whose timers stand for it. The cursors
 // of the sweeps are read first, so that what is swept meanwhile is found twice and not missed. Two kinds of states need no
-// index: runs that have not ended all have a timer before the next regular check, and what was given up is listed as dead letters.
+// index: runs that have not ended all have a timer before the next regular check, or are listed as waiting, and what was given
+// up is listed as dead letters.
 func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) ([]run.Run, string, error) {
 	t := &timeline{Service: s, tenant: tenant, filter: f, limit: limit}
 	t.from, t.to = f.bounds()
@@ -76,12 +77,17 @@ func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behi
 			}
 			return t.runs, t.next, err
 		}
-	case only(f.States, run.Scheduled, run.Queued, run.Running):
+	case only(f.States, run.Scheduled, run.Queued, run.Running, run.Retrying):
 		t.buckets.unended = true
 	}
 	swept, err := t.open(ctx, newest)
 	if err != nil {
 		return nil, "", err
+	}
+	if t.buckets.unended && slices.Contains(f.States, run.Retrying) {
+		if t.buckets.unended, err = t.waiting(ctx, swept); err != nil {
+			return nil, "", err
+		}
 	}
 	if t.buckets.unended {
 		from = max(from, run.SortFrom(swept)) // of the index only what was asked for ahead of its time
@@ -213,14 +219,27 @@ func (t *timeline) flush(ctx context.Context) error {
 
 // deadLetters takes the runs that are listed as dead letters, false where there are too many to be put in order.
 func (t *timeline) deadLetters(ctx context.Context) (bool, error) {
-	var ids []run.ID
-	err := t.merge(ctx, deadRanges(t.tenant, "", "", examined), func(_ int, item store.Item) (bool, error) {
+	return t.listedIn(ctx, deadRanges(t.tenant, "", "", examined), func(item store.Item) ([]run.ID, error) {
 		_, id, err := run.ParseDeadSort(item.Sort)
+		return []run.ID{id}, err
+	})
+}
+
+// waiting takes the runs whose wait for a retry ends after an instant, false where there are too many to be put in order.
+func (t *timeline) waiting(ctx context.Context, after int64) (bool, error) {
+	all := store.Range{Partition: run.WaitingPartition(t.tenant), From: run.SortFrom(after)}
+	return t.listedIn(ctx, []store.Range{all}, run.IndexFromItem)
+}
+
+func (t *timeline) listedIn(ctx context.Context, ranges []store.Range, read func(store.Item) ([]run.ID, error)) (bool, error) {
+	var ids []run.ID
+	err := t.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
+		some, err := read(item)
 		if err != nil {
 			t.unreadable(t.tenant, item, err)
 			return true, nil
 		}
-		ids = append(ids, id)
+		ids = append(ids, some...)
 		return len(ids) <= examined, nil
 	})
 	if err != nil || len(ids) > examined {

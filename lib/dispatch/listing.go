@@ -8,15 +8,26 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// keepListed is for how long beyond its retention a run stays listed: the retention counts from its end, and it may wait and be
-// tried for long before that. One that has not ended after half of that time is listed anew by each check.
-const keepListed = 60 * 24 * time.Hour
+const (
+	// keepListed is for how long beyond its retention a run stays listed: the retention counts from its end, and it may wait and be
+	// tried for long before that. The list outlives most runs by as much, so it is not longer than it must be.
+	keepListed = 2 * listedAnew
 
-// ListedAnew tells whether a run that has not ended is so old, at an instant (Unix ms), that it must be listed anew.
-func ListedAnew(r run.Run, at int64) bool {
-	return !r.State.Ended() && at-r.ID.Nominal > keepListed.Milliseconds()/2
+	// listedAnew is how often a run that has not ended is listed again: a wait for a retry is at the most so long.
+	listedAnew = job.MaxRetryWait
+
+	// everyCheck is how far apart the regular checks of such a run are.
+	everyCheck = 15 * time.Minute
+)
+
+// ListedAnew tells whether a check, which wakes at wake (Unix ms), comes upon a run that is to be listed again: of the regular checks
+// of a run that has not ended, one a week.
+func ListedAnew(r run.Run, wake int64) bool {
+	age := wake - r.ID.Nominal
+	return !r.State.Ended() && age >= listedAnew.Milliseconds() && age%listedAnew.Milliseconds() < everyCheck.Milliseconds()
 }
 
 // Listing says until when a run is to be listed that has not ended by from (Unix ms): for the retention of the definition that it
@@ -41,7 +52,38 @@ func (d *Dispatcher) ListAgain(ctx context.Context, ended, opened run.Run, now i
 		return run.Listing{}, false, err
 	}
 	after, err := d.Listing(ctx, opened, now)
-	return after, after.Expires.Sub(before.Expires) > keepListed/2, err
+	return after, after.Expires.Sub(before.Expires) > listedAnew, err
+}
+
+// listWaiting lists a run that is to wait for a retry for so long that no check looks after it: as one that waits, and anew where it
+// will be old by then. By itself, which costs half of what it would in one write with the run, and before it: a crash in between
+// leaves an item that names a run too soon, which does no harm.
+func (d *Dispatcher) listWaiting(ctx context.Context, r run.Run) error {
+	op, err := r.WaitingOp(d.NewID())
+	if err != nil {
+		return err
+	}
+	ops := []store.Op{op}
+	if r.NextAt-r.ID.Nominal > listedAnew.Milliseconds() {
+		listing, err := d.Listing(ctx, r, r.NextAt)
+		if err != nil {
+			return err
+		}
+		if op, err = run.IndexAlone(r.Tenant, listing, d.NewID()); err != nil {
+			return err
+		}
+		ops = append(ops, op)
+	}
+	verdicts, err := d.WriteEach(ctx, ops)
+	if err != nil {
+		return err
+	}
+	for _, v := range verdicts {
+		if v.Err != nil {
+			return v.Err
+		}
+	}
+	return nil
 }
 
 func (d *Dispatcher) definition(ctx context.Context, r run.Run) (job.Definition, error) {

@@ -34,6 +34,9 @@ func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, now int64) (run.Run,
 		}
 		check.If = store.Any // another look at the same instant is as good
 		ops = append(ops, check)
+		if err := d.listWaiting(ctx, r); err != nil {
+			return run.Run{}, err
+		}
 	}
 	versions, err := d.Write(ctx, ops...)
 	if err != nil {

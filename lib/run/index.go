@@ -82,6 +82,20 @@ func IndexAlone(tenant string, l Listing, attempt uint64) (store.Op, error) {
 	return index{Runs: []string{text}}.put(IndexPartition(tenant, n), l.ID, l.Expires, attempt)
 }
 
+// WaitingPartition lists a tenant's runs that wait for a retry for so long that no timer of the next minutes stands for them, by
+// when that wait ends.
+func WaitingPartition(tenant string) string { return "ran#" + tenant + "#waiting" }
+
+// WaitingOp gives the write that lists a run there. What has waited long enough is found by its timer again.
+func (r Run) WaitingOp(attempt uint64) (store.Op, error) {
+	value, err := record.Encode(index{Runs: []string{r.ID.String()}})
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: store.Key{Partition: WaitingPartition(r.Tenant), Sort: SortFrom(r.NextAt) + r.ID.String()},
+		Value: value, Expires: time.UnixMilli(r.NextAt).Add(24 * time.Hour), Attempt: attempt}, nil
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -1,0 +1,249 @@
+package control_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+)
+
+// ticking gives what makes passes over the rig's store, until time has moved on by d.
+func (g *rig) ticking() func(d time.Duration) {
+	g.t.Helper()
+	ticker, err := tick.New(tick.Config{Dispatch: g.Dispatch, Metrics: metrics.New(), Owner: "ticks"})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return func(d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(time.Until(end), max(10*time.Second, d/500))) {
+			for behind := true; behind; {
+				report, err := ticker.Tick(g.t.Context())
+				if err != nil {
+					g.t.Fatal(err)
+				}
+				behind = report.Behind
+			}
+		}
+	}
+}
+
+// listed gives the IDs of all pages of a listing.
+func (g *rig) listed(tenant string, f control.RunFilter) []string {
+	g.t.Helper()
+	var ids []string
+	for _, r := range g.all(tenant, f) {
+		ids = append(ids, r.ID.String())
+	}
+	return ids
+}
+
+// TestARunIsListedOnceWhereverItIsFound: in the buckets, by the sweep, alone, and again after a retry.
+func TestARunIsListedOnceWhereverItIsFound(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		pass := g.ticking()
+		labels := func(team string) func(*job.Definition) {
+			return func(d *job.Definition) { d.Labels = map[string]string{"team": team, "tier": "1"} }
+		}
+		g.put("acme", "hourly", labels("billing"), func(d *job.Definition) { d.Schedule = everyHour() })
+		g.put("acme", "asked", labels("search"))
+		g.put("rival", "asked")
+		later := g.trigger("acme", "asked", control.Request{Delay: 48 * time.Hour})
+		rival := g.trigger("rival", "asked", control.Request{})
+		now := g.trigger("acme", "asked", control.Request{})
+		want := []string{later.ID.String(), now.ID.String()}
+		check := func(when string, f control.RunFilter, want ...string) {
+			t.Helper()
+			if got := g.listed("acme", f); !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", when, got, want)
+			}
+		}
+		check("right after the answer", control.RunFilter{}, want...)
+		pass(time.Hour + 10*time.Second)
+		fire := run.FireID("hourly", time.Now().Truncate(time.Hour).UnixMilli())
+		want = slices.Insert(want, 1, fire.String())
+		check("right after the fire", control.RunFilter{}, want...)
+		now = g.fail(now, "no route to host")
+		pass(10 * time.Minute)
+		check("swept", control.RunFilter{}, want...)
+		check("by label", control.RunFilter{Labels: map[string]string{"team": "search", "tier": "1"}}, want[0], want[2])
+		check("by another value", control.RunFilter{Labels: map[string]string{"team": "search", "tier": "2"}})
+		check("unended", control.RunFilter{States: []run.State{run.Scheduled, run.Queued, run.Running, run.Retrying}}, want[:2]...)
+		check("given up", control.RunFilter{States: []run.State{run.Dead}}, want[2])
+		check("by error", control.RunFilter{Error: "no route"}, want[2])
+		check("before the fire", control.RunFilter{To: fire.Time()}, want[2])
+		check("from the fire on", control.RunFilter{From: fire.Time()}, want[:2]...)
+		if _, err := g.Retry(t.Context(), "acme", now.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		check("after a retry", control.RunFilter{}, want...)
+		check("queued again", control.RunFilter{States: []run.State{run.Queued}}, want[1:]...)
+		if got := g.listed("rival", control.RunFilter{}); !slices.Equal(got, []string{rival.ID.String()}) {
+			t.Errorf("the other tenant sees %v", got)
+		}
+		pass(48 * time.Hour)
+		if got := g.listed("acme", control.RunFilter{Job: "asked"}); !slices.Equal(got, []string{want[0], want[2]}) {
+			t.Errorf("of the job: %v", got)
+		}
+		if got := g.listed("acme", control.RunFilter{}); len(got) != 2+49 || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+			t.Errorf("%d runs after two days, want 51, each once: %v", len(got), got)
+		}
+	})
+}
+
+// TestWhatHasNotEndedIsListedHoweverOldItIs: held by a pause, or between two tries that are hours apart.
+func TestWhatHasNotEndedIsListedHoweverOldItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		pass := g.ticking()
+		g.put("acme", "held")
+		g.put("acme", "slow")
+		if _, err := g.Pause(t.Context(), "acme", "held", ""); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for range 12 {
+			want = append(want, g.trigger("acme", "held", control.Request{}).ID.String())
+			time.Sleep(time.Millisecond)
+		}
+		slow := g.trigger("acme", "slow", control.Request{})
+		g.write(slow, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
+		wait := limits
+		wait.MaxFailures = 5
+		g.write(slow, func(r run.Run, now int64) run.Run {
+			return r.Fail(now, run.Failure{Error: "closed", NextAt: now + (30 * time.Hour).Milliseconds()}, wait)
+		})
+		want = append(want, slow.ID.String())
+		slices.Reverse(want)
+		pass(20 * time.Hour)
+		unended := control.RunFilter{States: []run.State{run.Scheduled, run.Queued, run.Running, run.Retrying}}
+		if got := g.listed("acme", unended); !slices.Equal(got, want) {
+			t.Errorf("unended are %v, want %v", got, want)
+		}
+		if got := g.listed("acme", control.RunFilter{States: []run.State{run.Retrying}}); !slices.Equal(got, want[:1]) {
+			t.Errorf("retrying are %v, want %v", got, want[:1])
+		}
+		out, err := g.CancelMany(t.Context(), "acme", control.RunFilter{}, control.Bulk{}, "enough")
+		if err != nil || out.Count != len(want) || out.Next != "" {
+			t.Errorf("%d cancelled, next %q, %v; want %d", out.Count, out.Next, err, len(want))
+		}
+		if got := g.listed("acme", unended); len(got) != 0 {
+			t.Errorf("unended are still %v", got)
+		}
+	})
+}
+
+// TestP11_RunsAreListedWhileTheTicksAreAway, for a day: pages are short, and all of them together hold every run.
+func TestP11_RunsAreListedWhileTheTicksAreAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a")
+		var want []string
+		for range 24 {
+			want = append(want, g.trigger("acme", "a", control.Request{}).ID.String())
+			time.Sleep(time.Hour)
+		}
+		slices.Reverse(want)
+		if got := g.listed("acme", control.RunFilter{}); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// TestARunStaysListedForAsLongAsItStands, however late it ends or is opened again.
+func TestARunStaysListedForAsLongAsItStands(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a")
+		r := g.trigger("acme", "a", control.Request{})
+		time.Sleep(40 * 24 * time.Hour)
+		r = g.fail(r, "no")
+		if _, err := g.Retry(t.Context(), "acme", r.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		var latest time.Time
+		for n := range run.IndexSpread {
+			page, err := g.Store.Query(t.Context(), store.Range{Partition: run.IndexPartition("acme", n)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range page.Items {
+				if ids, err := run.IndexFromItem(item); err == nil && slices.Contains(ids, r.ID) && item.Expires.After(latest) {
+					latest = item.Expires
+				}
+			}
+		}
+		if want := time.Now().Add(job.DefaultRetention + 7*24*time.Hour); latest.Before(want) {
+			t.Errorf("listed until %s, want %s or later", latest, want)
+		}
+	})
+}
+
+func TestBulkCountsActsAndGoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		g.put("acme", "a")
+		g.put("rival", "a")
+		foreign := g.trigger("rival", "a", control.Request{})
+		var ids []run.ID
+		for i := range 30 {
+			r := g.trigger("acme", "a", control.Request{})
+			if i%3 == 0 {
+				g.fail(r, fmt.Sprintf("code %d", i%2))
+			}
+			ids = append(ids, r.ID)
+			time.Sleep(time.Millisecond)
+		}
+		dry, err := g.CancelMany(ctx, "acme", control.RunFilter{}, control.Bulk{DryRun: true}, "")
+		if err != nil || dry.Count != 20 || len(dry.Verdicts) != control.Sampled || dry.Verdicts[0].Run.State != run.Queued || dry.Next != "" {
+			t.Errorf("a dry run: %+v, %v", dry, err)
+		}
+		if n := len(g.all("acme", control.RunFilter{States: []run.State{run.Queued}})); n != 20 {
+			t.Errorf("%d are queued after a dry run, want 20", n)
+		}
+		dry, err = g.RetryMany(ctx, "acme", control.RunFilter{Error: "code 1"}, control.Bulk{DryRun: true}, false)
+		if err != nil || dry.Count != 5 {
+			t.Errorf("a dry run of a retry: %+v, %v", dry, err)
+		}
+		dry, err = g.RetryMany(ctx, "acme", control.RunFilter{}, control.Bulk{Runs: []run.ID{ids[0], ids[1], foreign.ID}, DryRun: true}, false)
+		if err != nil || dry.Count != 1 || len(dry.Verdicts) != 3 {
+			t.Fatalf("a dry run by name: %+v, %v", dry, err)
+		}
+		refused(t, dry.Verdicts[1].Err, control.CodeRunNotEnded)
+		refused(t, dry.Verdicts[2].Err, control.CodeRunNotFound)
+
+		// Page after page, each run once.
+		done := map[run.ID]bool{}
+		for cursor := ""; ; {
+			out, err := g.CancelMany(ctx, "acme", control.RunFilter{}, control.Bulk{Max: 7, Cursor: cursor}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range out.Verdicts {
+				if v.Err != nil || v.Run.State != run.Cancelled || done[v.ID] {
+					t.Errorf("%+v", v)
+				}
+				done[v.ID] = true
+			}
+			if cursor = out.Next; cursor == "" {
+				break
+			}
+		}
+		if len(done) != 20 {
+			t.Errorf("%d were cancelled, want 20", len(done))
+		}
+
+		// What the time is too short for is told.
+		out, err := g.RetryMany(ctx, "acme", control.RunFilter{}, control.Bulk{Runs: ids, PerSecond: 1}, false)
+		if err != nil || len(out.Verdicts) != 15 || len(out.Remaining) != 15 || out.Remaining[0] != ids[15] {
+			t.Errorf("%d verdicts and %d remaining, %v; want 15 each", len(out.Verdicts), len(out.Remaining), err)
+		}
+		out, err = g.RetryMany(ctx, "acme", control.RunFilter{States: []run.State{run.Cancelled, run.Dead}}, control.Bulk{PerSecond: 0.5}, false)
+		if err != nil || out.Count != 8 || out.Next == "" {
+			t.Errorf("%d retried, next %q, %v; want 8 and a cursor", out.Count, out.Next, err)
+		}
+	})
+}
