@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -143,5 +142,5 @@ func exported(j wire.Job, form string) ([]byte, error) {
 	if form == formYAML {
 		return manifest.YAML(value), nil
 	}
-	return encodeJSON(json.RawMessage(value.JSON()), "", "  ")
+	return encodeJSON(value.JSON(), "", "  ")
 }
