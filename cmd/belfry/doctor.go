@@ -294,5 +294,15 @@ func queueFinding(q wire.Queue, workers []wire.Worker) finding {
 		f.Why = "The others were handed back, perhaps because no worker here can run their targets."
 		f.Help = "The server's log names them. Start the workers that can, or start the server with --allow-exec where commands are meant."
 	}
+	switch {
+	case len(q.Lacking) > 0:
+		f.Status = findAttention
+		f.Why = "Runs wait for what none of its workers offers: " + short(strings.Join(q.Lacking, ", "), 100) + "."
+		f.Help = "Start a worker that has it: \"belfry worker\" for http and, with --allow-exec, exec; a program of yours for a handler."
+	case q.Remote && q.Workers == 0 && sum.Ready > 0:
+		f.Status = findAttention
+		f.Why = "No worker serves it: its runs wait."
+		f.Help = "Start one with \"belfry worker --queue " + q.Name + "\"; one that runs already may not reach this server."
+	}
 	return f
 }

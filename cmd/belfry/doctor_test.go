@@ -201,4 +201,12 @@ func TestWhatTheDoctorSaysOfAQueue(t *testing.T) {
 	if got.Status != findAttention || !strings.Contains(got.Found, "8 taken, of which 2 running") || !strings.Contains(got.Why, "no worker here can run") {
 		t.Errorf("handed back: %+v", got)
 	}
+	queue.Remote = true
+	if got = queueFinding(queue, nil); got.Status != findAttention || !strings.Contains(got.Why, "No worker serves it") {
+		t.Errorf("without workers: %+v", got)
+	}
+	queue.Workers, queue.Lacking = 1, []string{"handler resize"}
+	if got = queueFinding(queue, nil); got.Status != findAttention || !strings.Contains(got.Why, "handler resize") {
+		t.Errorf("without the handler: %+v", got)
+	}
 }

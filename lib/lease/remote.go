@@ -184,7 +184,7 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 	if err != nil {
 		return worker.Task{}, "", err
 	}
-	r.roster.touch(tenant, h.Worker, held.desk.Dispatch.Now())
+	r.heard(held, h, 1)
 	if held.delivery != nil { // it was reserved for a moment
 		errs, err := held.desk.queue.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
 		if err = errors.Join(append(errs, err)...); err != nil {
@@ -303,7 +303,12 @@ func (r *Remote) Renew(ctx context.Context, tenant string, c Claim) (cancel bool
 	if err != nil {
 		return false, err
 	}
+	r.heard(held, c.Holder, 0)
 	return held.Renew(ctx)
+}
+
+func (r *Remote) heard(of *Held, h Holder, more int) {
+	r.roster.touch(of.started.Tenant, of.edition.Def.Queue, h.Worker, r.Dispatch.Now(), more)
 }
 
 // Finish writes the end of an attempt, as worker.Attempt's does.
@@ -312,12 +317,15 @@ func (r *Remote) Finish(ctx context.Context, tenant string, c Claim, e worker.En
 	if err != nil {
 		return 0, err
 	}
-	return held.Finish(ctx, e)
+	state, err := held.Finish(ctx, e)
+	if err == nil {
+		r.heard(held, c.Holder, -1)
+	}
+	return state, err
 }
 
 // claimed finds an attempt by its fence. Only its holder may speak for it.
 func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, error) {
-	r.roster.touch(tenant, c.Holder.Worker, r.Dispatch.Now())
 	standing, err := r.read(ctx, run.Run{ID: c.Run, Tenant: tenant})
 	if err != nil {
 		return nil, err

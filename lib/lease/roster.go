@@ -83,15 +83,15 @@ func (r *roster) saw(tenant string, a Announced, now time.Time, lease time.Durat
 	r.workers[key] = known
 }
 
-// touch notes that a worker was heard of in all the pools that it serves.
-func (r *roster) touch(tenant, worker string, now time.Time) {
+// touch notes that a worker was heard of, and by how many attempts more it has: what it says of itself when it asks for runs may be
+// old, since a busy worker asks for none.
+func (r *roster) touch(tenant, queue, worker string, now time.Time, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, seen := range r.workers {
-		if key.tenant == tenant && key.worker == worker {
-			seen.Last = now
-			r.workers[key] = seen
-		}
+	key := seenKey{tenant, queue, worker}
+	if seen, ok := r.workers[key]; ok {
+		seen.Last, seen.Running = now, max(0, seen.Running+more)
+		r.workers[key] = seen
 	}
 }
 
