@@ -59,6 +59,9 @@ func TestP1_Fault50_nothing_unsynced_is_told(t *testing.T) {
 			_, err := s.Query(ctx, store.Range{Partition: "p"})
 			return err
 		},
+		"an export": func(ctx context.Context) error {
+			return s.Export(ctx, func(store.Item) error { return nil })
+		},
 		"a check": func(ctx context.Context) error {
 			_, err := s.Write(ctx, store.Op{Kind: store.Check, Key: at("a"), If: store.Version(1)})
 			return err
