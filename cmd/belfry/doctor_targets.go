@@ -85,7 +85,7 @@ func tryTarget(ctx context.Context, name string, jobs []string) finding {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", name)
 	if err == nil {
-		connection.Close()
+		_ = connection.Close() // nothing was sent
 		return f
 	}
 	f.Status, f.Found = findProblem, fmt.Sprintf("%s (%s): %v", name, of, err)

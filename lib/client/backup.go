@@ -18,7 +18,7 @@ func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
 	s := &stream{address: c.Address(), cancel: cancel, quiet: time.AfterFunc(silence, func() {
 		cancel(errors.New("it sent nothing for " + silence.String()))
 	})}
-	answer, err := c.begin(ctx, "/v1/backup")
+	answer, err := c.begin(ctx, "/v1/backup") //nolint:bodyclose // the stream that is made of it closes it
 	if err != nil {
 		s.end()
 		return nil, s.lost(ctx, err)
@@ -46,7 +46,7 @@ func (c *Client) begin(ctx context.Context, path string) (*http.Response, error)
 	}
 	lasting := *c.cfg.HTTP
 	lasting.Timeout = 0
-	return lasting.Do(req) //nolint:bodyclose // the stream that is made of it closes it
+	return lasting.Do(req)
 }
 
 // stream is an answer that is read as it comes.
