@@ -117,10 +117,14 @@ func TestServeListensBeyondThisMachineOnlyGuarded(t *testing.T) {
 		{"with room for nobody", []string{"--max-requests", "0"}, 2, "--max-requests 0: want 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := belfry(t, "", append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, c.args...)...)
-			said, _, _ := strings.Cut(got.errors, "\n")
-			if got.code != c.code || !strings.Contains(said, c.says) {
-				t.Errorf("code %d, %q; want %d and one line with %q", got.code, got.errors, c.code, c.says)
+			// One that starts after all is stopped, and the test fails.
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			var errs lines
+			code := run(ctx, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, c.args...), strings.NewReader(""), io.Discard, &errs)
+			said, _, _ := strings.Cut(errs.String(), "\n")
+			if code != c.code || !strings.Contains(said, c.says) {
+				t.Errorf("code %d, %q; want %d and one line with %q", code, errs.String(), c.code, c.says)
 			}
 		})
 	}
@@ -182,11 +186,6 @@ func TestAServerWithTLSAsksForTokensAndTakesANewCertificate(t *testing.T) {
 		return answer.TLS
 	}
 	before := shown().PeerCertificates[0].SerialNumber
-	// What is replaced piece by piece is used when it fits together.
-	if err := os.WriteFile(cert, []byte("half of it"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the old certificate goes on", func() (bool, string) { return shown().PeerCertificates[0].SerialNumber.Cmp(before) == 0, "" })
 	certificateFiles(t, folder, time.Now().Add(90*24*time.Hour))
 	eventually(t, "the new certificate is shown", func() (bool, string) { return shown().PeerCertificates[0].SerialNumber.Cmp(before) != 0, "" })
 	old := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}
@@ -260,6 +259,38 @@ func TestReadinessSeesADiskThatTakesNothing(t *testing.T) {
 	gone := disk{folder: filepath.Join(d.folder, "gone")}
 	if c := gone.look(); c.State != wire.CheckFailing || strings.Contains(c.Detail, gone.folder) {
 		t.Errorf("a folder that is gone: %+v, want it failing, without its path", c)
+	}
+}
+
+func TestACertificateThatIsReplacedPieceByPieceIsUsedWhenItFitsTogether(t *testing.T) {
+	folder, other := t.TempDir(), t.TempDir()
+	cert, key := certificateFiles(t, folder, time.Now().Add(time.Hour))
+	nextCert, nextKey := certificateFiles(t, other, time.Now().Add(time.Hour))
+	var log lines
+	c, err := readCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := c.current().Leaf.SerialNumber
+	look := func() *big.Int {
+		c.looked = time.Time{}
+		return c.current().Leaf.SerialNumber
+	}
+	for _, step := range []struct {
+		from, to string
+		changed  bool
+	}{{nextCert, cert, false}, {nextKey, key, true}} {
+		if err := os.Rename(step.from, step.to); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if changed := look().Cmp(first) != 0; changed != step.changed {
+				t.Errorf("after %s was replaced: changed %t, want %t", step.to, changed, step.changed)
+			}
+		}
+	}
+	if got := strings.Count(log.String(), "cannot be used"); got != 1 {
+		t.Errorf("the log tells %d times of the half that does not fit, want once:\n%s", got, log.String())
 	}
 }
 

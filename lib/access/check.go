@@ -148,16 +148,19 @@ func (s *Tokens) Check(ctx context.Context, text string) (Token, error) {
 	case absent:
 		return Token{}, ErrNoToken
 	case unknown, stale, aging:
-		t, err = s.get(ctx, id)
-		if err != nil {
-			s.cache.giveUp(id)
+		now, err := s.get(ctx, id)
+		switch {
+		case err != nil && how == aging:
+			s.cache.giveUp(id) // what is known is good for a while yet, and the next caller asks
+		case err != nil:
 			return Token{}, fmt.Errorf("look up the token: %w", err)
-		}
-		if t.version == 0 {
+		case now.version == 0:
 			s.cache.learnAbsent(id, asOf)
 			return Token{}, ErrNoToken
+		default:
+			t = now
+			s.cache.learn(t, asOf)
 		}
-		s.cache.learn(t, asOf)
 	}
 	if !t.holds(text) {
 		return Token{}, ErrNoToken

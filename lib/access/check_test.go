@@ -68,6 +68,18 @@ func TestAStoreThatFailsIsNotAWrongToken(t *testing.T) {
 	if _, err := r.Check(t.Context(), text); err != nil {
 		t.Errorf("when the store is back: %v", err)
 	}
+	r.set(func(_ context.Context, c faulty.Call) faulty.Fault { return faulty.Fault{Refuse: store.ErrThrottled} })
+	r.clock.add(access.CacheFor - time.Second)
+	for range 2 { // each asks again
+		before := r.reads()
+		if _, err := r.Check(t.Context(), text); err != nil || r.reads() != before+1 {
+			t.Errorf("while what is known is good: %v after %d reads, want it let in, and the store asked", err, r.reads()-before)
+		}
+	}
+	r.clock.add(time.Second)
+	if _, err := r.Check(t.Context(), text); !errors.Is(err, store.ErrThrottled) {
+		t.Errorf("when it is not good any more: %v, want the store's error", err)
+	}
 	r.set(func(_ context.Context, c faulty.Call) faulty.Fault {
 		if c.Method == faulty.Write {
 			return faulty.Fault{Refuse: store.ErrUnknown}
