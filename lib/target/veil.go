@@ -61,18 +61,25 @@ func newVeil(values map[string]string) *veil {
 func disguises(value string) []string {
 	var all []string
 	for _, part := range tellingParts(value) {
-		quoted, _ := json.Marshal(part) // text always has a JSON form
-		var plain bytes.Buffer
-		unescaped := json.NewEncoder(&plain)
-		unescaped.SetEscapeHTML(false)
-		_ = unescaped.Encode(part)
-		all = append(all, part, url.QueryEscape(part), url.PathEscape(part), hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))),
-			string(quoted[1:len(quoted)-1]), strings.Trim(strings.TrimSuffix(plain.String(), "\n"), `"`))
+		all = append(all, part, url.QueryEscape(part), url.PathEscape(part), hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))))
+		all = append(all, inJSON(part)...)
 		for offset := range 3 {
 			all = append(all, inBase64(base64.RawStdEncoding, part, offset), inBase64(base64.RawURLEncoding, part, offset))
 		}
 	}
 	return all
+}
+
+// inJSON gives what encoders make of the text: as it must be, with the signs of HTML as numbers, and with slashes marked.
+func inJSON(text string) []string {
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text)         // text always has a JSON form
+	forHTML, _ := json.Marshal(text) // likewise
+	quoted := strings.TrimSuffix(plain.String(), "\n")
+	quoted = quoted[1 : len(quoted)-1]
+	return []string{quoted, string(forHTML[1 : len(forHTML)-1]), strings.ReplaceAll(quoted, "/", `\/`)}
 }
 
 // tellingParts are the secret and what of it is as good as the whole.

@@ -46,9 +46,15 @@ func TestSecretsAreHiddenHoweverTheyAreCut(t *testing.T) {
 func TestSecretsAreHiddenInTheirForms(t *testing.T) {
 	const secret = "p\"ä ss/w+rd<&>\\=word?"
 	quoted, _ := json.Marshal(map[string]string{"a": secret})
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	encoder.Encode(map[string]string{"a": secret})
 	for name, text := range map[string]string{
 		"itself":    "x" + secret + "x",
 		"JSON":      string(quoted),
+		"JSON, PHP": strings.ReplaceAll(plain.String(), "/", `\/`),
+		"JSON, raw": plain.String(),
 		"query":     "?a=" + url.QueryEscape(secret) + "&b",
 		"path":      "/" + url.PathEscape(secret) + "/b",
 		"hex":       hex.EncodeToString([]byte("x" + secret + "x")),
