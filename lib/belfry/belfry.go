@@ -117,6 +117,9 @@ func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
+	if e.local() {
+		cfg.queue = job.DefaultQueue // there is no other in this process
+	}
 	return over(e, handlers, clock, cfg), nil
 }
 

@@ -74,7 +74,7 @@ func standing(t *testing.T, b *Belfry, name string) job.Job {
 
 func TestARunFromEnqueueToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := open(t, "memory:")
+		b := open(t, "memory:", Token("bel_of_no_use"), RemoteQueue("elsewhere")) // so that the address alone decides
 		var seen []Job[mail]
 		Handle(b, "email", func(_ context.Context, job *Job[mail]) error {
 			seen = append(seen, *job)

@@ -35,7 +35,8 @@ func Logger(log *slog.Logger) Option { return Option{func(c *config) { c.log = l
 func Token(token string) Option { return Option{func(c *config) { c.token = token }} }
 
 // RemoteQueue is the queue of a remote Belfry whose runs programs like this one work on, as `belfry serve --remote-queue` was told.
-// Default "default".
+// Default "default". A scheduler in this process has no use for it, nor for a [Token]: a program may give them always, and choose by
+// its address.
 func RemoteQueue(name string) Option { return Option{func(c *config) { c.queue = name }} }
 
 // JobOption changes how [Handle] has a job run.
