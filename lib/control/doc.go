@@ -20,19 +20,25 @@
 //
 // # Requests (P1, P9)
 //
-// Key, timer, run, answer: in this order. A crash after the key leaves a name, which the same request uses again; after the
-// timer, a run that a tick or sweep makes; after the run, one that they send. The run is put before the job is read: an edit
-// that is not seen then sees the run.
+// Key, index (of what is due later), timer, run, answer: in this order. A crash after the key leaves a name, which the same
+// request uses again; after the index, an item that names no run; after the timer, a run that a tick or sweep makes; after the
+// run, one that they send. The run is put before the job is read: an edit that is not seen then sees the run.
 //
 // # Reopening
 //
 // The run as queued, its check timer, and the end of its dead letter are one Write. The send after it may fail: the check
 // sends. A run on demand that was cancelled ahead of its time is scheduled again instead, and binds when that comes.
 //
+// # Listing runs of all jobs
+//
+// What the first sweep has passed is in the index by time (run.Index); what it has not is found by the timers in the buckets. The
+// sweeps' cursors are read before both, so what is swept in between is found twice, and shown once. A run has its timer, or its
+// item of the index, before it stands, so it is listed from then on. An item only says where to look: each run is read.
+//
 // # What is bounded
 //
 // An edit, or a change of a run, that is overtaken sixteen times gives CodeBusy. A job carries at most 500 past generations.
-// A list looks at 5,000 items a call. Deleting a job goes through all its runs on demand that are to come, as long as the
+// A list looks at 5,000 items a call, and at 180 minutes of buckets. Acting on many runs takes 15 seconds a call. Deleting a job goes through all its runs on demand that are to come, as long as the
 // context lets it.
 //
 // # What it does not promise

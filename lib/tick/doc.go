@@ -26,6 +26,10 @@
 // What it finds is bounded by what is due and not by how many jobs there are; a bucket that has not changed since the first
 // sweep is not looked into again.
 //
+// Since the first sweep reads every run of a minute, it also writes the items by which runs are found by time, before its cursor
+// moves; a later one lists those of buckets that have changed. An item is named by what it holds, so sweeping twice, or by two
+// ticks at once, overwrites nothing.
+//
 // # When a step fails
 //
 //   - After 1: nothing is owed. A horizon that nobody worked up to is a promise not to look further, no more.
