@@ -55,14 +55,15 @@ host. It ends with exit code 1 where there is a problem.`,
   belfry doctor --targets -o json
   belfry doctor --data /var/lib/belfry`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.examine(cmd.Context(), e) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.examine(cmd, e) },
 	}
 	cmd.Flags().StringVar(&e.data, "data", "", "data folder to look at, instead of calling a server")
 	cmd.Flags().BoolVar(&e.targets, "targets", false, "try to connect to what the jobs call")
 	return cmd
 }
 
-func (c *cli) examine(ctx context.Context, e examination) error {
+func (c *cli) examine(cmd *cobra.Command, e examination) error {
+	ctx := cmd.Context()
 	var found []finding
 	var jobs []wire.Job
 	if e.data != "" {
@@ -74,7 +75,7 @@ func (c *cli) examine(ctx context.Context, e examination) error {
 		}
 		found, jobs = c.serverFindings(ctx, server)
 	}
-	found = append(found, c.hostFindings()...)
+	found = append(append(found, c.hostFindings()...), c.keyFindings(cmd.Root(), e.data)...)
 	if e.targets {
 		found = append(found, targetFindings(ctx, jobs)...)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // hostFindings looks at this host.
@@ -33,6 +35,23 @@ func (c *cli) hostFindings() []finding {
 
 // holdsToken finds a token in config.toml; what else is in it is nobody's secret.
 var holdsToken = regexp.MustCompile(`(?m)^\s*token\s*=`)
+
+// keyFindings looks at the files with keys that a server here would be started with.
+func (c *cli) keyFindings(root *cobra.Command, data string) (found []finding) {
+	if serve := roleNamed(root, "serve"); serve != nil && c.configureCommand(serve) == nil {
+		for _, flag := range []string{"tls-key", "secrets-key-file"} {
+			if path := c.config.role[flag].text; path != "" {
+				found = append(found, privateFinding(flag, path))
+			}
+		}
+	}
+	if path := filepath.Join(data, "secrets.key"); data != "" {
+		if _, err := os.Stat(path); err == nil {
+			found = append(found, privateFinding("secrets.key", path))
+		}
+	}
+	return found
+}
 
 // tzdataAge is how long after the end of its year a release may still be the newest one.
 const tzdataAge = 18 * 30 * 24 * time.Hour

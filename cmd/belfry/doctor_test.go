@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -85,6 +86,22 @@ func TestTheDoctorOfADataFolder(t *testing.T) {
 		t.Errorf("target: %+v", f)
 	}
 
+	key := filepath.Join(t.TempDir(), "server.key")
+	for _, path := range []string{key, filepath.Join(data, "secrets.key")} {
+		if err := errors.Join(os.WriteFile(path, []byte("key"), 0o600), os.Chmod(path, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("BELFRY_TLS_KEY", key)
+	found = diagnosed(t, 1, "--data", data)
+	for check, path := range map[string]string{"tls-key": key, "secrets.key": filepath.Join(data, "secrets.key")} {
+		if f := found[check]; f.Status != findProblem || f.Help != "chmod 600 "+path {
+			t.Errorf("%s: %+v", check, f)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Chmod(data, 0o755); err != nil {
 		t.Fatal(err)
 	}

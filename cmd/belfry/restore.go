@@ -225,5 +225,5 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	return append(rows,
 		[2]string{"before", "stop the original: two copies that live both fire, and neither can tell"},
 		[2]string{"start", "belfry serve --data " + done.Data},
-		[2]string{"after", "revoke again the tokens that were revoked since the backup"})
+		[2]string{"after", "revoke again the tokens that were revoked since; secrets need their key file, which is in no backup"})
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
-	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/store/storetest"
 )
 
@@ -129,36 +128,6 @@ func TestOtherFilesAreRefused(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// TestAStoreMovesBetweenEngines takes a store from one engine to another and back: nothing of it changes, versions included.
-func TestAStoreMovesBetweenEngines(t *testing.T) {
-	from := some(t)
-	dir := t.TempDir()
-	opened, err := pebble.Open(pebble.Config{Dir: dir, Now: func() time.Time { return taken }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer opened.Close()
-	there := backup.Target{Store: opened, Blobs: emptyTarget(t).Blobs}
-	back := emptyTarget(t)
-	text := write(t, from)
-	for _, to := range []backup.Target{there, back} {
-		if _, _, err := backup.Load(t.Context(), bytes.NewReader(text), to, nil); err != nil {
-			t.Fatal(err)
-		}
-		want, got := storetest.Items(t, from.Store), storetest.Items(t, to.Store)
-		for i := range want {
-			if i >= len(got) || got[i].Key != want[i].Key || got[i].Version != want[i].Version || string(got[i].Value) != string(want[i].Value) || got[i].Attempt != want[i].Attempt {
-				t.Fatalf("item %d is not as it was: %+v", i, want[i])
-			}
-		}
-		blobs := 0
-		if err := to.Blobs.Each(t.Context(), taken, func(string, []byte) error { blobs++; return nil }); err != nil || blobs != 20 || len(got) != len(want) {
-			t.Errorf("%d items and %d blobs arrived, %v", len(got), blobs, err)
-		}
-		text = write(t, to)
-	}
-}
 
 // A store in which only tokens were made, before its first server, owes nothing.
 func TestAStoreThatNoServerHasUsedIsRestored(t *testing.T) {

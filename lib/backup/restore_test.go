@@ -24,6 +24,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/pebble"
+	"github.com/belfry-scheduler/belfry/lib/store/storetest"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -380,4 +382,55 @@ func TestUnreadableRecordsDoNotKeepTheOthers(t *testing.T) {
 			t.Error("nothing fires beside the broken records")
 		}
 	})
+}
+
+// TestALiveStoreMovesBetweenEngines loads a busy pebble folder into memory, lets it go on there, and takes it back.
+func TestALiveStoreMovesBetweenEngines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := original(t)
+		folder := func() backup.Target {
+			s, err := pebble.Open(pebble.Config{Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return backup.Target{Store: s, Blobs: emptyTarget(t).Blobs}
+		}
+		move := func(text []byte, to backup.Target) []store.Item {
+			t.Helper()
+			if _, _, err := backup.Load(t.Context(), bytes.NewReader(text), to, nil); err != nil {
+				t.Fatal(err)
+			}
+			return storetest.Items(t, to.Store)
+		}
+		first, there, back := folder(), emptyTarget(t), folder()
+		want := move(p.text, first)
+		if got := move(write(t, first), there); !slices.EqualFunc(want, got, sameItem) || len(got) < 300 {
+			t.Fatalf("%d items were moved to memory, and %d are there, or other ones", len(want), len(got))
+		}
+		l := live(t, there, "moved")
+		time.Sleep(30 * time.Second)
+		l.stop()
+		if times, _ := l.called(p.soon); times != 1 {
+			t.Errorf("a store that moved owes what it owed, and %s was called %d times", p.soon, times)
+		}
+		want = storetest.Items(t, there.Store)
+		if got := move(write(t, there), back); !slices.EqualFunc(want, got, sameItem) {
+			t.Fatalf("%d items were moved back, and %d are there, or other ones", len(want), len(got))
+		}
+		l = live(t, back, "back")
+		time.Sleep(10 * time.Second)
+		l.stop()
+		if n := len(l.calls); n < 9 {
+			t.Errorf("%d calls in 10 seconds after the way back", n)
+		}
+	})
+}
+
+func sameItem(a, b store.Item) bool {
+	return a.Key == b.Key && a.Version == b.Version && string(a.Value) == string(b.Value) && a.Expires.Equal(b.Expires) && a.Attempt == b.Attempt
 }
