@@ -191,27 +191,3 @@ func TestBackupsOfAStoppedServerAndOtherFiles(t *testing.T) {
 		t.Errorf("a backup of the restored folder: %s", got.errors)
 	}
 }
-
-// The commands of these pages are run as they stand, as the examples of the help are.
-func TestCommandsOfPages(t *testing.T) {
-	for name, command := range map[string]string{"backup.md": "belfry backup", "doctor.md": "belfry doctor", "secrets.md": "belfry secret"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, ran := newStage(t, command, install(t)), 0
-			for _, block := range strings.Split(string(page), "```sh\n")[1:] {
-				lines, _, _ := strings.Cut(block, "```")
-				for _, line := range exampleLines(lines) {
-					s.run(line)
-					ran++
-				}
-			}
-			if ran < 3 {
-				t.Errorf("only %d commands were found", ran)
-			}
-		})
-	}
-}

@@ -58,6 +58,35 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 	}
 }
 
+// pagesRun are the pages whose commands are run like the examples of the help, with the command that they are about. The lines of a
+// block are run one after the other in one folder.
+var pagesRun = map[string]string{
+	"backup.md": "belfry backup", "doctor.md": "belfry doctor", "secrets.md": "belfry secret", "configuration.md": "belfry config set",
+	"cli.md": "belfry config set",
+}
+
+func TestCommandsOfPages(t *testing.T) {
+	installed := install(t)
+	for name, command := range pagesRun {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page := readText(t, filepath.Join("..", "..", "docs", name))
+			s, ran := newStage(t, command, installed), 0
+			for _, block := range strings.Split(page, "```sh\n")[1:] {
+				text, _, _ := strings.Cut(block, "```")
+				s.place(text)
+				for _, line := range exampleLines(text) {
+					s.do(line)
+					ran++
+				}
+			}
+			if ran == 0 {
+				t.Error("it has no commands")
+			}
+		})
+	}
+}
+
 // exampleLines are the commands of an example: its lines, put together where one ends with a backslash, without comments.
 func exampleLines(example string) []string {
 	var lines []string
@@ -383,4 +412,5 @@ var exampleScripts = map[string]string{
 	"sudo":    `exec "$@"`,
 	"man":     `test -s "$1"`,
 	"age":     `cat`,
+	"vi":      `echo 'description: edited' >> "$1"`,
 }

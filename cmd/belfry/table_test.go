@@ -133,8 +133,8 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// onTerminal runs belfry as a process on a terminal of so many columns, and gives what appears there.
-func onTerminal(t *testing.T, columns int, env []string, args ...string) string {
+// atTerminal runs belfry as a process on a terminal of so many columns, and gives what appears there.
+func atTerminal(t *testing.T, columns int, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(append(os.Environ(), "BELFRY_TEST_PROCESS=1", "TERM=xterm"), env...)
@@ -156,7 +156,7 @@ func TestTerminalsAndTheirUsersWishes(t *testing.T) {
 	call := to(t, address)
 	call(0, `{"description": "d", "schedule": {"cron": "0 9 * * *"}, "target": {"http": {"url": "https://example.org/`+strings.Repeat("long/", 40)+`"}}}`, "job", "apply", "a-job-with-a-name", "-f", "-")
 	for _, columns := range []int{80, 140} {
-		got := onTerminal(t, columns, []string{"NO_COLOR=1"}, "job", "list", "--address", address)
+		got := atTerminal(t, columns, []string{"NO_COLOR=1"}, "job", "list", "--address", address)
 		if !strings.Contains(got, "a-job-with-a-name  ") || strings.Contains(got, "\x1b") || !strings.Contains(got, "…") {
 			t.Errorf("%d columns, NO_COLOR: %q", columns, got)
 		}
@@ -179,7 +179,7 @@ func TestTerminalsAndTheirUsersWishes(t *testing.T) {
 		{"BELFRY_COLOR=never", nil, false},
 		{"X=", []string{"-o", "json"}, false},
 	} {
-		got := onTerminal(t, 100, []string{c.env}, append([]string{"job", "list", "--address", address}, c.args...)...)
+		got := atTerminal(t, 100, []string{c.env}, append([]string{"job", "list", "--address", address}, c.args...)...)
 		if strings.Contains(got, "\x1b[") != c.colour {
 			t.Errorf("%s %v: %q", c.env, c.args, got)
 		}
