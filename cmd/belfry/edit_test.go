@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAJobIsEdited(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	call(0, demand("a", "timeout: 10s"), "job", "apply", "-f", "-")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("VISUAL", "")
+	editor := func(script string) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "editor")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("EDITOR", path+" --flag")
+	}
+	kept := func() int {
+		t.Helper()
+		entries, err := os.ReadDir(temporary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	replace := func(this, that string) string {
+		return `sed 's/` + this + `/` + that + `/' "$2" > "$2.new" && mv "$2.new" "$2"`
+	}
+
+	editor(replace("timeout: 10s", "timeout: 20s"))
+	if got := call(0, "", "job", "edit", "a"); !strings.Contains(got.out, "timeout     20s") || kept() != 0 {
+		t.Errorf("edited: %s%s, %d files left", got.out, got.errors, kept())
+	}
+	editor("true")
+	if got := call(0, "", "job", "edit", "a"); got.out != "" || got.errors != "a was left as it is.\n" || kept() != 0 {
+		t.Errorf("not edited: %s%s", got.out, got.errors)
+	}
+	// The server's refusal is in the file that is opened again; there it is put right.
+	editor(`if grep -q '^#   queue: got "nowhere"' "$2"; then ` + replace("queue: nowhere", "queue: default") + `; else ` +
+		replace("queue: default", "queue: nowhere") + `; ` + replace("timeout: 20s", "timeout: 30s") + `; fi`)
+	if got := call(0, "", "job", "edit", "a"); !strings.Contains(got.out, "timeout     30s") || kept() != 0 {
+		t.Errorf("put right: %s%s", got.out, got.errors)
+	}
+	editor(`grep -q given "$2" || echo 'timeout: 1s' >> "$2"`)
+	if got := call(1, "", "job", "edit", "a"); !strings.Contains(got.errors, "timeout: given twice") || !strings.Contains(got.errors, "is in "+temporary) || kept() != 1 {
+		t.Errorf("given up: %s, %d files left", got.errors, kept())
+	}
+	editor("false")
+	if got := call(1, "", "job", "edit", "a"); !strings.Contains(got.errors, "editor ") || kept() != 1 {
+		t.Errorf("an editor that fails: %s, %d files left", got.errors, kept())
+	}
+	call(3, "", "job", "edit", "none")
+}
