@@ -14,12 +14,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -412,4 +416,56 @@ func TestServeKeepsNoSecretsWithoutAKey(t *testing.T) {
 	if got := belfry(t, "hush-hush", "secret", "set", "a", "--address", started.Address); got.code != exitConflict || !strings.Contains(got.errors, "--secrets-key-file") {
 		t.Errorf("without a key: %d, %s", got.code, got.errors)
 	}
+}
+
+func TestASecretIsTypedUnseen(t *testing.T) {
+	address := dev(t, "--data", t.TempDir(), "--allow-exec")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "secret", "set", "a", "--address", address)
+	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1")
+	terminal, user, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	shows, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = user, user, user
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	user.Close()
+	var said bytes.Buffer
+	block := make([]byte, 1024)
+	typed := false
+	for {
+		n, err := terminal.Read(block)
+		said.Write(block[:n])
+		if !typed && strings.Contains(said.String(), "Value of a: ") {
+			typed = true
+			eventually(t, "the terminal shows nothing that is typed", func() (bool, string) {
+				now, err := term.GetState(int(terminal.Fd()))
+				return err == nil && !reflect.DeepEqual(now, shows), said.String()
+			})
+			if _, err := terminal.WriteString("hush-hush\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil {
+			break // the terminal has no user any more
+		}
+	}
+	if err := cmd.Wait(); err != nil || strings.Contains(said.String(), "hush") || !strings.Contains(said.String(), "created") {
+		t.Errorf("%v, on the terminal: %q", err, said.String())
+	}
+	job := `{"target": {"exec": {"argv": ["sh", "-c", "test \"$A\" = hush-hush"], "env": {"A": {"secret": "a"}}}}}`
+	if got := belfry(t, job, "job", "apply", "j", "-f", "-", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	run := decode[wire.Run](t, belfry(t, "", "job", "trigger", "j", "-o", "json", "--address", address).out).ID
+	eventually(t, "the command got what was typed", func() (bool, string) {
+		got := belfry(t, "", "run", "get", run, "--address", address)
+		return strings.Contains(got.out, "state      succeeded"), got.out
+	})
 }
