@@ -34,17 +34,10 @@ func (n *Node) Ready(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Checks looks at all that the node needs: its clock, the store, ticks, queues and workers. It names no numbers of what is
-// queued or running: anybody may ask.
+// Checks looks at all that the node needs: its clock, the store, ticks, queues and workers. Anybody may ask, so it names no
+// queue, and no number of what is queued or running.
 func (n *Node) Checks(ctx context.Context) []Check {
-	checks := []Check{n.clockCheck(), n.storeCheck(ctx), n.tickCheck()}
-	for _, name := range slices.Sorted(maps.Keys(n.Queues)) {
-		checks = append(checks, n.queueCheck(ctx, name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.workers)) {
-		checks = append(checks, n.workerCheck(name))
-	}
-	return checks
+	return []Check{n.clockCheck(), n.storeCheck(ctx), n.tickCheck(), n.queueCheck(ctx), n.workerCheck()}
 }
 
 func (n *Node) clockCheck() Check {
@@ -77,22 +70,29 @@ func (n *Node) tickCheck() Check {
 	return Check{Name: "ticks", Detail: fmt.Sprintf("the last one wrote to the store %s ago", age)}
 }
 
-func (n *Node) queueCheck(ctx context.Context, name string) Check {
+func (n *Node) queueCheck(ctx context.Context) Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	c := Check{Name: "queue " + name, Detail: "takes messages"}
-	if _, err := n.Queues[name].Depth(ctx); err != nil {
-		c.Err = fmt.Errorf("it does not answer: %w", err)
-	} else if _, full := n.Dispatch.Full(name); full {
-		c.Attention, c.Detail = true, "full: requests for new runs are refused until some of what waits has run"
+	c := Check{Name: "queues", Detail: "take messages"}
+	for _, name := range slices.Sorted(maps.Keys(n.Queues)) {
+		if _, err := n.Queues[name].Depth(ctx); err != nil {
+			c.Err = errors.Join(c.Err, fmt.Errorf("one does not answer: %w", err))
+		} else if _, full := n.Dispatch.Full(name); full {
+			c.Attention, c.Detail = true, "one is full: requests for runs of its jobs are refused until some of what waits has run"
+		}
 	}
 	return c
 }
 
-func (n *Node) workerCheck(name string) Check {
-	c := Check{Name: "workers of " + name, Detail: "have room"}
-	if w := n.workers[name]; w.Running() >= w.Concurrency {
-		c.Detail = "all their places are taken"
+func (n *Node) workerCheck() Check {
+	c := Check{Name: "workers", Detail: "have room"}
+	for _, w := range n.workers {
+		if w.Running() >= w.Concurrency {
+			c.Detail = "all places of a queue are taken"
+		}
+	}
+	if len(n.workers) == 0 {
+		c.Detail = "are elsewhere"
 	}
 	return c
 }
