@@ -183,8 +183,12 @@ func (b *Belfry) Stop(ctx context.Context) error {
 	stop := b.stop
 	b.mu.Unlock()
 	if was == stopped {
-		<-b.over
-		return b.ended
+		select {
+		case <-b.over:
+			return b.ended
+		case <-ctx.Done(): // another Stop is at it
+			return ctx.Err()
+		}
 	}
 	defer close(b.over)
 	if was == started {

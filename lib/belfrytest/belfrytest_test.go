@@ -70,6 +70,35 @@ func TestEverythingRunsAtItsInstant(t *testing.T) {
 	h.RequireSucceeded("note", 5)
 }
 
+// What is due at one instant has an order too, and it is the same in every run of a test.
+func TestTheOrderIsTheSameEveryTime(t *testing.T) {
+	var before []string
+	for range 5 {
+		h := belfrytest.New(t)
+		var seen []string
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+			belfry.Handle(h.Belfry, name, func(_ context.Context, job *belfry.Job[int]) error {
+				seen = append(seen, fmt.Sprint(job.Name, job.Payload, job.Attempt))
+				if job.Payload == 2 && job.Attempt < 3 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			schedule(t, h, name, "*/30 * * * *")
+			enqueue(t, h, name, 1, belfry.Delay(time.Hour))
+			enqueue(t, h, name, 2)
+		}
+		h.Advance(3 * time.Hour)
+		if before != nil && !slices.Equal(seen, before) {
+			t.Fatalf("ran\n%v\nand before\n%v", seen, before)
+		}
+		before = seen
+	}
+	if len(before) != 8*(6+1+3) {
+		t.Errorf("%d attempts", len(before))
+	}
+}
+
 func TestAMonthOfADailyCron(t *testing.T) {
 	h := belfrytest.New(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	var nominal []string
