@@ -232,6 +232,9 @@ func refusalOf(answer *http.Response, text []byte) *Error {
 	if e.Code == "" {
 		e.Title = http.StatusText(answer.StatusCode)
 		e.Detail = fmt.Sprintf("the server answered %s, and not as Belfry does", answer.Status)
+		if answer.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTP request to an HTTPS server")) {
+			e.Detail = "the server speaks TLS: want https:// in its address"
+		}
 		if to, err := answer.Location(); err == nil {
 			e.Detail += fmt.Sprintf("; it sends to %s: use that address where it is the right one", to.Redacted())
 		}

@@ -40,6 +40,14 @@ func TestATokenIsSentOverTLSToTheServerThatItIsForAlone(t *testing.T) {
 		t.Errorf("redirected: %v", err)
 	}
 
+	plain, err := client.New(client.Config{Address: strings.Replace(server.URL, "https:", "http:", 1), NewKey: func() string { return "k" }, Tries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "want https://") {
+		t.Errorf("without TLS: %v", err)
+	}
+
 	stranger, err := client.New(client.Config{Address: server.URL, Token: "blf_x", NewKey: func() string { return "k" }, Tries: 1})
 	if err != nil {
 		t.Fatal(err)
