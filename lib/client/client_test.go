@@ -143,6 +143,14 @@ func TestWhatIsSentAgain(t *testing.T) {
 			_, err := c.Redrive(ctx, wire.Redrive{})
 			return err
 		}, 1, 0},
+		{"a cancel of many after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.CancelMany(ctx, wire.CancelRuns{})
+			return err
+		}, 1, 0},
+		{"a retry of many after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.RetryMany(ctx, wire.RetryRuns{})
+			return err
+		}, 1, 0},
 		{"a cancel that was not done for load", busy, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 2, time.Second},
 		{"a pause through a proxy whose server is away", answer(502, "<html>"), func(ctx context.Context, c *client.Client) error { _, err := c.PauseJob(ctx, "a", ""); return err }, 2, 100 * time.Millisecond},
 		{"what is invalid", problem(422, "invalid"), func(ctx context.Context, c *client.Client) error {
@@ -236,7 +244,7 @@ func TestListingsReadEveryPage(t *testing.T) {
 	pages := steps{answer(200, `{"items": [{"id": "1"}, {"id": "2"}], "next": "c1"}`), answer(200, `{"items": [], "next": "c2"}`), answer(200, `{"items": [{"id": "3"}]}`)}
 	with(t, pages, func(ctx context.Context, c *client.Client, s *script) {
 		var ids []string
-		for r, err := range c.Runs(ctx, client.RunFilter{Job: "a", States: []string{"dead", "failed"}, From: time.Unix(0, 0)}) {
+		for r, err := range c.Runs(ctx, client.RunFilter{Job: "a", States: []string{"dead", "failed"}, Labels: map[string]string{"team": "billing"}, From: time.Unix(0, 0)}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +253,7 @@ func TestListingsReadEveryPage(t *testing.T) {
 		if !slices.Equal(ids, []string{"1", "2", "3"}) {
 			t.Errorf("got %v", ids)
 		}
-		const filters = "&from=1970-01-01T00%3A00%3A00Z&job=a&limit=200&state=dead%2Cfailed"
+		const filters = "&from=1970-01-01T00%3A00%3A00Z&job=a&label=team%3Dbilling&limit=200&state=dead%2Cfailed"
 		for i, cursor := range []string{"", "cursor=c1", "cursor=c2"} {
 			if got, want := s.asked[i].query, strings.TrimPrefix(cursor+filters, "&"); got != want {
 				t.Errorf("page %d asked with %s, want %s", i, got, want)
