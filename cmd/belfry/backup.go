@@ -46,7 +46,7 @@ With --data it is taken from the data folder of a stopped server. docs/backup.md
 			return c.takeBackup(cmd.Context(), args[0], data)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "data folder of a stopped server, instead of calling a running one")
+	cmd.Flags().StringVar(&data, "data", "", "data folder `DIR` of a stopped server, instead of calling a running one")
 	return cmd
 }
 

@@ -57,7 +57,7 @@ host. It ends with exit code 1 where there is a problem.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.examine(cmd, e) },
 	}
-	cmd.Flags().StringVar(&e.data, "data", "", "data folder to look at, instead of calling a server")
+	cmd.Flags().StringVar(&e.data, "data", "", "data folder `DIR` to look at, instead of calling a server")
 	cmd.Flags().BoolVar(&e.targets, "targets", false, "try to connect to what the jobs call")
 	return cmd
 }

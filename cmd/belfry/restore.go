@@ -64,8 +64,8 @@ Stop the original first. Two copies that live both fire, and neither can tell.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.data, "data", "", "data folder to make; new, or empty")
-	f.StringVar(&r.missed, "missed", missedSkip, "fires between the backup and now: skip, or catch-up as after a downtime")
+	f.StringVar(&r.data, "data", "", "data folder `DIR` to make; new, or empty")
+	f.StringVar(&r.missed, "missed", missedSkip, "`POLICY` for fires between the backup and now: skip, or catch-up as after a downtime")
 	f.BoolVar(&r.resume, "resume-runs", false, "let runs that had not ended go on, though the original may have ended them")
 	f.BoolVar(&r.check, "check", false, "only read FILE, and say whether it is whole")
 	return cmd
@@ -213,7 +213,7 @@ func (c *cli) told(r restoring, done restored) [][2]string {
 	case r.resume:
 		rows = append(rows, [2]string{"runs", fmt.Sprintf("%d had not ended, and go on, as asked", done.Unended)})
 	default:
-		rows = append(rows, [2]string{"runs", fmt.Sprintf("%d had not ended, and are unknown now: belfry run list --state unknown", done.Unknown)},
+		rows = append(rows, [2]string{"runs", fmt.Sprintf("%d had not ended, and are unknown now; see them with: belfry run list --state unknown", done.Unknown)},
 			[2]string{"", strings.Join(done.Runs, " ")})
 	}
 	if done.Ahead > 0 {
