@@ -100,7 +100,7 @@ func (c *cli) explain(err error) error {
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%w\n%s", err, c.whyUnknown())
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden && c.sent().text != "":
-		return fmt.Errorf("%w\nThe token, from %s, is not enough for this. \"belfry token create\" makes one that is, by who may do everything", err, c.sent().from)
+		return fmt.Errorf("%w\nThe token, from %s, is not enough for this. Whoever has the scope admin can make another with \"belfry token create\"", err, c.sent().from)
 	}
 	return err
 }
