@@ -185,9 +185,9 @@ func changes(was, is wire.Run) (before, after []string) {
 		old, seen := known[a.Attempt]
 		switch {
 		case seen && old.Outcome == a.Outcome, !seen && a.Attempt <= was.Attempt: // told
-		case a.Outcome == is.State: // the state says it
 		case a.Outcome == "running":
 			before = append(before, fmt.Sprintf("attempt %d runs%s", a.Attempt, on(is.Worker)))
+		case a.Outcome == is.State: // which says it
 		case a.Attempt < is.Attempt:
 			before = append(before, endOf(a))
 		default:

@@ -113,7 +113,7 @@ func (w *watch) draw(listed []wire.Run) error {
 		w.seen, screen = map[string]string{}, "\x1b[H\x1b[2J"
 	}
 	for _, line := range append([]string{title, ""}, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")...) {
-		screen += line + "\x1b[K\r\n"
+		screen += line + "\x1b[K\n"
 	}
 	_, err := fmt.Fprint(w.stdout, screen+"\x1b[J")
 	return err

@@ -79,7 +79,7 @@ func TestRunsAreWatched(t *testing.T) {
 		t.Errorf("interrupted: %v, want code 0", err)
 	}
 	pages := strings.Split(shown.String(), "\x1b[J")
-	if !strings.HasPrefix(pages[1], "\x1b[H") || strings.Contains(pages[1], "\x1b[2J") || strings.Count(pages[1], "a~") != 6 || strings.Count(pages[1], "\r\n") != 9 {
+	if !strings.HasPrefix(pages[1], "\x1b[H") || strings.Contains(pages[1], "\x1b[2J") || strings.Count(pages[1], "scheduled") != 6 || strings.Count(pages[1], "\r\n") != 9 {
 		t.Errorf("the second page is %q", pages[1])
 	}
 	for _, line := range strings.Split(pages[1], "\r\n") {
