@@ -104,6 +104,9 @@ func (c *cli) restoreFrom(ctx context.Context, name string, r restoring) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w; nothing was restored", name, err)
 	}
+	if c.structured() {
+		c.warn("stop the original before this copy starts: two copies that live both fire")
+	}
 	return show(c, reportOf(r, report), func(done restored) [][2]string { return c.told(r, done) })
 }
 
