@@ -40,7 +40,7 @@ func topics() []*cobra.Command {
 	}
 	line("BELFRY_DATA", "data folder, for commands that want one in any case")
 	line("BELFRY_...", "any flag of "+strings.Join(roles, ", ")+", as in BELFRY_LISTEN; lists have commas")
-	line("NO_COLOR", "no colours, whatever it is set to")
+	line("NO_COLOR", "no colours, unless it is empty")
 	line("TERM", "dumb: neither colours nor lines that are drawn over")
 	line("TZ", "the host's zone")
 	return []*cobra.Command{
