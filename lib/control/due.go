@@ -164,7 +164,8 @@ func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) 
 		}
 		one, err := run.ParseID(id)
 		if err != nil {
-			return nil, nil // as a tick leaves it
+			l.unreadable(l.tenant, item, err)
+			return nil, nil
 		}
 		return []run.ID{one}, nil
 	}

@@ -64,11 +64,12 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 			return nil, "", fmt.Errorf("cursor: %w", store.ErrBadCursor)
 		}
 	}
-	if f.Job == "" {
+	switch {
+	case f.Job == "":
 		runs, next, err = s.timeline(ctx, tenant, f, behind, pageLimit(limit))
-	} else if err := job.ValidName(f.Job); err != nil {
+	case job.ValidName(f.Job) != nil:
 		return nil, "", invalid.Field("job", f.Job, "the name of a job")
-	} else {
+	default:
 		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit))
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -178,6 +180,21 @@ func TestARunStaysListedForAsLongAsItStands(t *testing.T) {
 		}
 		if want := time.Now().Add(job.DefaultRetention + 7*24*time.Hour); latest.Before(want) {
 			t.Errorf("listed until %s, want %s or later", latest, want)
+		}
+	})
+}
+
+// TestAListingThatFailsSaysSo, by either way.
+func TestAListingThatFailsSaysSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a")
+		g.trigger("acme", "a", control.Request{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, f := range []control.RunFilter{{}, {Job: "a"}, {States: []run.State{run.Dead}}} {
+			if runs, _, err := g.Runs(ctx, "acme", f, "", 10); !errors.Is(err, context.Canceled) {
+				t.Errorf("%+v: %d runs, %v; want the error", f, len(runs), err)
+			}
 		}
 	})
 }
