@@ -265,3 +265,34 @@ func counted(t *testing.T, address, series string) string {
 	t.Fatalf("no series %s in\n%s", series, text)
 	return ""
 }
+
+// Server and worker die together. Nobody is left who knows of the attempt but the store: the next start waits until it would
+// have heard of a worker that lives, and gives the run to another.
+func TestP4_P5_Fault32_Fault36_server_and_worker_elsewhere_die_together(t *testing.T) {
+	t.Parallel()
+	h, log, data := newHeld(t), logTo(t), t.TempDir()
+	s := serve(t, data, anyPort, log, "--remote-queue", farQueueName, "--lease", "3s")
+	server, err := clientOf(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.hostPort()
+	dies := workElsewhere(t, s.address, log)
+	ids, first := startFar(t, server, h)
+	s.kill()
+	_ = dies.Process.Kill()
+	_ = dies.Wait()
+	serve(t, data, at, log, "--remote-queue", farQueueName, "--lease", "3s")
+	workElsewhere(t, s.address, log)
+	second := h.next(t)
+	second.letGo()
+	if second.run != ids[least] || second.attempt != 2 || second.fence <= first[least].fence {
+		t.Errorf("called again: %+v, want attempt 2 of %s", second, ids[least])
+	}
+	if r := ended(t, server, ids[least]); r.State != "succeeded" || r.Attempt != 2 {
+		t.Errorf("at least once: %+v", r)
+	}
+	if r := ended(t, server, ids[most]); r.State != "unknown" || len(h.of(r.ID)) != 1 {
+		t.Errorf("at most once: %d calls, %+v", len(h.of(r.ID)), r)
+	}
+}
