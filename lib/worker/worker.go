@@ -109,8 +109,8 @@ func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) erro
 	slots := make(chan struct{}, w.Concurrency)
 	failures := 0
 	for ctx.Err() == nil {
-		free, err := w.reserve(ctx, slots)
-		if err != nil {
+		free := w.reserve(ctx, slots)
+		if free == 0 {
 			break
 		}
 		offers, err := w.Source.Take(ctx, free, longPoll)
@@ -140,21 +140,21 @@ func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) erro
 	return nil
 }
 
-// reserve takes slots: one at least, up to a batch.
-func (w *Worker) reserve(ctx context.Context, slots chan struct{}) (int, error) {
+// reserve takes slots: one at least, up to a batch; none when ctx has ended.
+func (w *Worker) reserve(ctx context.Context, slots chan struct{}) int {
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return 0
 	}
 	for n := 1; n < MaxBatch; n++ {
 		select {
 		case slots <- struct{}{}:
 		default:
-			return n, nil
+			return n
 		}
 	}
-	return MaxBatch, nil
+	return MaxBatch
 }
 
 // patience is how long a suspect waits for its turn.
