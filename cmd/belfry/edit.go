@@ -89,30 +89,35 @@ func (e *editing) edit(ctx context.Context, text []byte) (edited bool, err error
 			return false, nil
 		}
 		text, edited = left, true
-		if wrong, err = e.store(ctx, text); err != nil || wrong == "" {
+		var mistake mistaken
+		if err = e.store(ctx, text); !errors.As(err, &mistake) {
 			return err != nil, err
 		}
+		wrong = mistake.Error()
 	}
 }
 
-// store gives the job to the server. wrong is what the editor is to be opened again for.
-func (e *editing) store(ctx context.Context, text []byte) (wrong string, err error) {
+// mistaken is what the editor is opened again for.
+type mistaken struct{ error }
+
+// store gives the job to the server.
+func (e *editing) store(ctx context.Context, text []byte) error {
 	values, err := manifest.Read(e.file, text)
 	if err != nil {
-		return err.Error(), nil
+		return mistaken{err}
 	}
 	if len(values) != 1 {
-		return fmt.Sprintf("want one job, got %d documents", len(values)), nil
+		return mistaken{fmt.Errorf("want one job, got %d documents", len(values))}
 	}
 	stored, err := e.server.PutDocument(ctx, e.name, values[0].JSON(), client.Condition{ETag: e.etag})
 	var refused *client.Error
-	switch {
-	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnprocessableEntity):
-		return refused.Error(), nil
-	case err != nil:
-		return "", err
+	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusUnprocessableEntity) {
+		return mistaken{err}
 	}
-	return "", e.showJob(stored)
+	if err != nil {
+		return err
+	}
+	return e.showJob(stored)
 }
 
 // open runs the editor, which a shell finds: its name may bring flags.
