@@ -41,16 +41,16 @@ func (a *api) work() {
 		codes:   []control.Code{codeNoSuchPool, codeStopping}}, a.takeWork)
 	register(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
-		codes:   []control.Code{codeOfferGone}}, a.startWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone}}, a.startWork)
 	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.leaveWork)
 	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
-		codes:   []control.Code{codeFenced}}, a.renewWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.renewWork)
 	register(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",
-		codes:   []control.Code{codeFenced}}, a.finishWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.finishWork)
 }
 
 // ofWork tells what a worker decides on; every other error is as anywhere.

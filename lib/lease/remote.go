@@ -151,8 +151,14 @@ func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int,
 		if len(fit) > 0 || left <= 0 {
 			return fit, nil
 		}
+		if len(offers) > 0 {
+			pause(ctx, between)
+		}
 	}
 }
+
+// between keeps a worker that can run nothing of a long queue from going through it again and again.
+const between = 100 * time.Millisecond
 
 // soon is when a run is offered again that another worker of the pool can run.
 const soon = 500 * time.Millisecond
