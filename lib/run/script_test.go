@@ -1,64 +1,23 @@
 package run
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/tests/script"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what the scripts under testdata give as what is expected; read the difference")
 
 // TestScripts plays the texts under testdata against the decisions. A line is a command, the indented lines below it are what it
 // did. Each command that changes the run is written as a store would: the version grows by one.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			p := &player{}
-			for line := range strings.Lines(string(want)) {
-				switch {
-				case strings.HasPrefix(line, "\t"):
-				case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
-					got.WriteString(line)
-				default:
-					got.WriteString(line)
-					for _, out := range p.play(t, strings.Fields(line)) {
-						fmt.Fprintf(&got, "\t%s\n", out)
-					}
-				}
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			expected, actual := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
-			for i, line := range actual {
-				if i >= len(expected) || expected[i] != line {
-					t.Fatalf("line %d:\ngot  %s\nwant %s", i+1, line, strings.Join(expected[min(i, len(expected)):min(i+1, len(expected))], ""))
-				}
-			}
-			if len(expected) != len(actual) {
-				t.Fatalf("the script ends at line %d, want %d", len(actual), len(expected))
-			}
-		})
-	}
+	script.Play(t, func(t *testing.T) func([]string) []string {
+		p := &player{}
+		return func(words []string) []string { return p.play(t, words) }
+	})
 }
 
 type player struct {

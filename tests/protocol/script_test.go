@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,56 +18,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/tests/script"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write what the scripts under testdata give as what is expected; read the difference")
 
 // TestScripts plays the texts under testdata against the real code. A line is a command (see player.command), the indented lines
 // below it are what it did. Times are since the world began; a generation's number is one too; a@00:00:10/1 is the first run on
 // demand. The operations of an act are numbered, so that a crash can name where it comes: its writes and sends are shown, reads
 // too where they are asked for. "something stands" and "overtaken" are conditions that will not hold.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			p := &player{t: t}
-			for line := range strings.Lines(string(want)) {
-				if strings.HasPrefix(line, "\t") {
-					continue
-				}
-				got.WriteString(line)
-				if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-					for _, out := range p.play(words) {
-						fmt.Fprintf(&got, "\t%s\n", out)
-					}
-				}
-			}
-			if *rewrite {
-				if err := os.WriteFile(file, []byte(got.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			expected, actual := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
-			for i, line := range actual {
-				if i >= len(expected) || expected[i] != line {
-					t.Fatalf("line %d:\ngot  %s\nwant %s", i+1, line, strings.Join(expected[min(i, len(expected)):min(i+1, len(expected))], ""))
-				}
-			}
-			if len(expected) != len(actual) {
-				t.Fatalf("the script ends at line %d, want %d", len(actual), len(expected))
-			}
-		})
-	}
+	script.Play(t, func(t *testing.T) func([]string) []string { return (&player{t: t}).play })
 }
 
 // player is a script under way.
