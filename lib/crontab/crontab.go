@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -29,30 +29,15 @@ type Config struct {
 
 // File is what a crontab says.
 type File struct {
-	Jobs     []Job
+	Jobs     []takeover.Job // of a line each
 	Settings []Setting
-	Notes    []Note
-}
-
-// Job is a line that became a job.
-type Job struct {
-	Line int
-	Name string
-	Def  job.Definition
+	Notes    []takeover.Note // on a line each
 }
 
 // Setting is a line NAME=value. It holds for the jobs below it.
 type Setting struct {
 	Line        int
 	Name, Value string
-}
-
-// Note is something about a line that its owner should know.
-type Note struct {
-	Line int
-	Text string // the line, shortened
-	Why  string // what became of it, and why
-	Lost bool   // the line is a job that was not kept
 }
 
 // Labels are on every job that comes from a crontab.
@@ -97,7 +82,7 @@ type parser struct {
 }
 
 func (p *parser) note(number int, line string, lost bool, format string, args ...any) {
-	p.file.Notes = append(p.file.Notes, Note{Line: number, Text: cut(line, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
+	p.file.Notes = append(p.file.Notes, takeover.Note{Line: number, Text: takeover.Shorten(line, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
 }
 
 func (p *parser) line(number int, line string) {
@@ -158,7 +143,7 @@ func (p *parser) job(number int, line string) {
 	}
 
 	def := job.Definition{
-		Description: cut(line, job.MaxDescription),
+		Description: takeover.Shorten(line, job.MaxDescription),
 		Schedule:    &schedule.Spec{Cron: cron, Timezone: p.zone},
 		Target:      target.Spec{Exec: p.exec(command, input)},
 		Guarantee:   job.AtMostOnce,
@@ -167,16 +152,16 @@ func (p *parser) job(number int, line string) {
 		Timeout:     schedule.Duration(timeout),
 		Labels:      maps.Clone(Labels),
 	}
-	if _, err := def.WithDefaults().Validate(func(string) bool { return true }); err != nil {
-		lost("%s", reasons(err))
+	name := nameOf(p.cfg, command, input)
+	if err := takeover.Check(name, def); err != nil {
+		lost("%s", takeover.Reasons(err))
 		return
 	}
-	name := nameOf(p.cfg, command, input)
 	p.names[name]++
 	if n := p.names[name]; n > 1 {
 		name = fmt.Sprintf("%s-%d", name, n)
 	}
-	p.file.Jobs = append(p.file.Jobs, Job{Line: number, Name: name, Def: def})
+	p.file.Jobs = append(p.file.Jobs, takeover.Job{Line: number, Name: name, Def: def})
 }
 
 // timeout is the longest that Belfry gives: cron has none.
@@ -193,26 +178,4 @@ func (p *parser) exec(command, input string) *target.Exec {
 		e.Dir = home
 	}
 	return e
-}
-
-// reasons says in one line what was wrong with a definition.
-func reasons(err error) string {
-	var texts []string
-	for _, e := range invalid.All(err) {
-		texts = append(texts, e.Error())
-	}
-	return strings.Join(texts, "; ")
-}
-
-// cut shortens a text to at most size bytes, never inside a character.
-func cut(text string, size int) string {
-	const mark = "…"
-	if len(text) <= size {
-		return text
-	}
-	end := size - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
 }
