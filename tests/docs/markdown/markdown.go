@@ -14,11 +14,13 @@ type Link struct {
 	Target string // as written: "store.md#keys", "#keys"
 }
 
-// Block is a fenced block of commands that is marked for running: its fence reads "```sh run=NAME".
+// Block is a fenced block of commands: its fence reads "```sh", "```sh run=NAME" where a test asks for it by name, or
+// "```sh needs=WHAT" where it wants what the machine of a test has not.
 type Block struct {
-	Line int    // of the first command, from 1
-	Name string // "" where the fence is a plain "```sh"
-	Text string // ends with a newline
+	Line  int    // of the first command, from 1
+	Name  string // "" where the fence has none
+	Needs string // "" where a test can run it
+	Text  string // ends with a newline
 }
 
 var (
@@ -65,8 +67,15 @@ func Commands(page string) ([]Block, error) {
 			return
 		}
 		block := Block{Line: line, Text: text}
-		if len(words) > 1 {
-			block.Name = strings.TrimPrefix(words[1], "run=")
+		for _, word := range words[1:] {
+			switch key, value, _ := strings.Cut(word, "="); key {
+			case "run":
+				block.Name = value
+			case "needs":
+				block.Needs = value
+			default:
+				err = fmt.Errorf("line %d: got %q, want run=NAME or needs=WHAT", line, word)
+			}
 		}
 		if block.Name != "" && seen[block.Name] {
 			err = fmt.Errorf("line %d: a second block run=%s", line, block.Name)
@@ -75,6 +84,36 @@ func Commands(page string) ([]Block, error) {
 		blocks = append(blocks, block)
 	})
 	return blocks, err
+}
+
+// Example is a command of a session and what it shows.
+type Example struct {
+	Line    int    // from 1
+	Command string // what stands behind "$ ", and the file behind it where it ends with <<'END'
+	Shows   string // without the newline at its end
+}
+
+// Sessions lists the examples of the blocks of a page whose fence says console, in their order.
+func Sessions(page string) []Example {
+	var all []Example
+	walk(page, nil, func(line int, fence, text string) {
+		if fence != "console" {
+			return
+		}
+		line-- // of the newline that is put before it
+		for i, part := range strings.Split("\n"+text, "\n$ ") {
+			if i > 0 {
+				command, shows, _ := strings.Cut(part, "\n")
+				if strings.HasSuffix(command, "<<'END'") {
+					file, after, _ := strings.Cut(shows, "\nEND")
+					command, shows = command+"\n"+file+"\nEND\n", strings.TrimPrefix(after, "\n")
+				}
+				all = append(all, Example{line, command, strings.TrimRight(shows, "\n")})
+			}
+			line += strings.Count(part, "\n") + 1
+		}
+	})
+	return all
 }
 
 // Marked gives the text of the block that a page marks with run=name.

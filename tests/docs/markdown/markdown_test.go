@@ -11,7 +11,7 @@ const page = "# How a run lives\n" +
 	"Not `[code](gone.md)`.\n\n" +
 	"[ref]: ../README.md\n\n" +
 	"```sh run=first\necho one \\\n  two\n```\n" +
-	"```sh\nmake test\n```\n" +
+	"```sh needs=clone\nmake test\n```\n" +
 	"```go\n[no](link.md)\n# no heading\n```\n"
 
 func TestLinks(t *testing.T) {
@@ -31,7 +31,7 @@ func TestHasAnchor(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	got, err := Commands(page)
-	want := []Block{{8, "first", "echo one \\\n  two\n"}, {12, "", "make test\n"}}
+	want := []Block{{8, "first", "", "echo one \\\n  two\n"}, {12, "", "clone", "make test\n"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -43,5 +43,19 @@ func TestCommands(t *testing.T) {
 	}
 	if _, err := Commands(page + page); err == nil || !strings.Contains(err.Error(), "run=first") {
 		t.Errorf("got %v, want an error that names the doubled block", err)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	got := Sessions("Text.\n\n```console\n$ true\n$ cat <<'END'\na\nEND\na\n$ ls\nx\ny\n```\n")
+	want := []Example{{4, "true", ""}, {5, "cat <<'END'\na\nEND\n", "a"}, {9, "ls", "x\ny"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestCommandsRefuseUnknownMarks(t *testing.T) {
+	if _, err := Commands("```sh name=first\ntrue\n```\n"); err == nil || !strings.Contains(err.Error(), "name=first") {
+		t.Errorf("got %v, want an error that names the mark", err)
 	}
 }
