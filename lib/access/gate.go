@@ -56,6 +56,7 @@ type Gate struct {
 	busy    int            // requests under way
 	waiting int            // for work
 	of      map[string]int // requests under way, by token
+	idle    map[string]int // those that wait for work, by token
 }
 
 // NewGate checks the configuration.
@@ -79,7 +80,7 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst),
-		told: newLimiter(toldRate, toldBurst), of: map[string]int{}}, nil
+		told: newLimiter(toldRate, toldBurst), of: map[string]int{}, idle: map[string]int{}}, nil
 }
 
 // Caller is who makes a request.
@@ -175,10 +176,7 @@ const BatchPlaces = 16
 func (g *Gate) Enter(c Caller, places int) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	most := g.Requests
-	if c.Token != "" {
-		most = max(1, g.Requests/2)
-	}
+	most := share(g.Requests, c)
 	places = min(places, most)
 	if g.busy+places > g.Requests || g.of[c.Token]+places > most {
 		return nil, full()
@@ -196,18 +194,30 @@ func (g *Gate) Enter(c Caller, places int) (leave func(), err error) {
 }
 
 // Wait is Enter for a request that waits for work. It does little meanwhile, and has places of its own.
-func (g *Gate) Wait() (leave func(), err error) {
+func (g *Gate) Wait(c Caller) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting >= g.Waiting {
+	if g.waiting >= g.Waiting || g.idle[c.Token] >= share(g.Waiting, c) {
 		return nil, full()
 	}
 	g.waiting++
+	g.idle[c.Token]++
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.waiting--
+		if g.idle[c.Token]--; g.idle[c.Token] == 0 {
+			delete(g.idle, c.Token)
+		}
 	}, nil
+}
+
+// share is how many of all places one caller gets: half, where there are others.
+func share(all int, c Caller) int {
+	if c.Token == "" {
+		return all
+	}
+	return max(1, all/2)
 }
 
 func full() *Limited {

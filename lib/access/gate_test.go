@@ -199,7 +199,7 @@ func TestP11_AddressesAreRememberedInBoundedMemory(t *testing.T) {
 
 func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 	r := newRig(t)
-	g := r.gate(t, access.GateConfig{Requests: 4, Waiting: 1})
+	g := r.gate(t, access.GateConfig{Requests: 4, Waiting: 2})
 	one, two := access.Caller{Token: "1"}, access.Caller{Token: "2"}
 	enter := func(c access.Caller, places int) func() {
 		t.Helper()
@@ -220,16 +220,22 @@ func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 	both := enter(two, 2)
 	full(access.Caller{}, 1)
 
-	wait, err := g.Wait() // counted apart
-	if err != nil {
-		t.Fatal(err)
+	wait := func(c access.Caller) func() { // counted apart
+		t.Helper()
+		leave, err := g.Wait(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
 	}
-	_, err = g.Wait()
+	waits := wait(one)
+	_, err := g.Wait(one) // half of the places
 	limited(t, err)
-	wait()
-	if _, err := g.Wait(); err != nil {
-		t.Errorf("after one has left: %v", err)
-	}
+	wait(two)
+	_, err = g.Wait(access.Caller{})
+	limited(t, err)
+	waits()
+	wait(one)
 
 	both()
 	full(one, 1)

@@ -91,7 +91,7 @@ func (a *api) gate(ctx context.Context, op operation) (leave func(), refused *pr
 	var err error
 	switch {
 	case op.waits:
-		leave, err = a.Gate.Wait()
+		leave, err = a.Gate.Wait(caller)
 	case op.batch:
 		leave, err = a.Gate.Enter(caller, access.BatchPlaces)
 	default:
