@@ -109,8 +109,11 @@ type operation struct {
 }
 
 func (op operation) bodyLimit() int64 {
-	if op.batch {
+	switch {
+	case op.batch:
 		return maxBatchBody
+	case op.waits:
+		return maxWaitingBody
 	}
 	return maxBody
 }

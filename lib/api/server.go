@@ -8,9 +8,10 @@ import (
 
 // Bounds of one request. A request's own time ends before the server's, so that it can still be answered.
 const (
-	maxBody      = 1 << 20 // of one request
-	maxBatchBody = 16 << 20
-	maxHeader    = 64 << 10
+	maxBody        = 1 << 20 // of one request
+	maxBatchBody   = 16 << 20
+	maxWaitingBody = 160 << 10 // thousands of these are there at once; room for all handlers and labels of a worker
+	maxHeader      = 64 << 10
 
 	headerTimeout  = 10 * time.Second
 	readTimeout    = 30 * time.Second

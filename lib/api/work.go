@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -31,6 +34,7 @@ const (
 const (
 	workerPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`
 	startPattern  = `^[0-9a-z]{1,20}$`
+	kindPattern   = `^[a-z][a-z_]{0,39}$`
 	base64Pattern = `^[A-Za-z0-9+/]*={0,2}$`
 )
 
@@ -84,8 +88,8 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 	if b.Wait < 0 || b.Wait.Std() > queue.MaxWait {
 		return nil, invalid.Field("wait", b.Wait.String(), "0s to 20s")
 	}
-	if len(b.Labels) > 16 {
-		return nil, invalid.Field("labels", "more", "at most 16")
+	if err := validLabels(b.Labels); err != nil {
+		return nil, err
 	}
 	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec,
 		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, b.Max, b.Wait.Std())
@@ -106,6 +110,25 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 		list.Items[i] = shown
 	}
 	return &answer[wire.OfferList]{list}, nil
+}
+
+// mostLabels is how many labels a worker may have.
+const mostLabels = 16
+
+// validLabels holds labels of workers to the bounds of those of jobs: they are remembered for every worker.
+func validLabels(labels map[string]string) error {
+	if len(labels) > mostLabels {
+		return invalid.Field("labels", strconv.Itoa(len(labels))+" labels", "at most "+strconv.Itoa(mostLabels))
+	}
+	for key, value := range labels {
+		switch {
+		case job.ValidName(key) != nil:
+			return invalid.Field("labels", shown(key), "names of letters, digits, dots, underscores or hyphens")
+		case len(value) > job.MaxLabel:
+			return invalid.Field("labels."+key, strconv.Itoa(len(value))+" bytes", fmt.Sprintf("at most %d", job.MaxLabel))
+		}
+	}
+	return nil
 }
 
 func (a *api) startWork(ctx context.Context, _ *struct{}, in input[wire.WorkStart]) (*answer[wire.WorkTask], error) {
@@ -187,8 +210,7 @@ func endOf(b wire.WorkEnd) (e worker.End, err error) {
 	case e.Outcome == run.OutcomeFailed && b.Failure == nil:
 		return e, invalid.Field("failure", "none", "why it failed, with outcome failed")
 	case b.Failure != nil:
-		wait := min(max(b.Failure.RetryAfter.Std(), 0), target.MaxRetryAfter)
-		e.Failure = &target.Failure{Kind: b.Failure.Kind, Message: b.Failure.Message, Permanent: b.Failure.Permanent, RetryAfter: wait}
+		e.Failure = target.Reported(b.Failure.Kind, b.Failure.Message, b.Failure.Permanent, b.Failure.RetryAfter.Std())
 	}
 	return e, nil
 }

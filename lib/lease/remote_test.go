@@ -3,8 +3,10 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,6 +365,33 @@ func TestWorkersAreSeenWithWhatTheyDo(t *testing.T) {
 		}
 		if got := o.Workers(tenant); len(got) != 1 || got[0].Running != 0 {
 			t.Errorf("afterwards %+v", got)
+		}
+	})
+}
+
+// A token may be in wrong hands: whatever workers call themselves and say of themselves takes bounded memory.
+func TestP11_WhatWorkersSayOfThemselvesIsBounded(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		said := able("", strings.Repeat("h", 1<<20))
+		meet := func(workers int) {
+			t.Helper()
+			for i := range workers {
+				said.Worker = fmt.Sprintf("w-%d", i)
+				if _, err := o.Take(t.Context(), tenant, said, 1, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		meet(40)
+		meet(40) // the same again
+		if seen := len(o.Workers(tenant)); seen < 10 || seen > 16 {
+			t.Errorf("%d workers that say 1 MB each are remembered, want some of them, in 16 MB", seen)
+		}
+		time.Sleep(2 * time.Minute)
+		said.Handlers = nil
+		meet(40)
+		if seen := len(o.Workers(tenant)); seen != 40 {
+			t.Errorf("%d workers are remembered after the others were forgotten, want 40", seen)
 		}
 	})
 }

@@ -40,9 +40,11 @@ type Seen struct {
 	Last  time.Time
 }
 
-// Bounds of what is remembered of workers elsewhere. It is for people and for choosing; nothing depends on it.
+// Bounds of what is remembered of workers elsewhere, of each tenant for itself: one that has very many takes no room from others.
+// It is for people and for choosing; nothing depends on it.
 const (
 	maxSeen   = 10_000
+	maxSaid   = 16 << 20 // bytes of what they say of themselves
 	maxLacked = 1000
 	forgotten = 90 * time.Second // longer than a worker waits between two signs of life, unless its lease is longer still
 	lackedFor = 2 * time.Minute  // longer than a message stays away that nobody could take
@@ -56,8 +58,24 @@ type lackedKey struct{ tenant, queue, target string }
 type roster struct {
 	mu      sync.Mutex
 	workers map[seenKey]Seen
+	of      map[string]volume // the workers of each tenant
 	lacked  map[lackedKey]time.Time
 	longest time.Duration // between two signs of life
+}
+
+// volume is how much is remembered.
+type volume struct{ workers, bytes int }
+
+// bytes is about how many it takes to remember what a worker says of itself.
+func (a Announced) bytes() int {
+	n := 200 + len(a.Worker) + len(a.Queue)
+	for _, name := range a.Handlers {
+		n += 16 + len(name)
+	}
+	for key, value := range a.Labels {
+		n += 32 + len(key) + len(value)
+	}
+	return n
 }
 
 // saw notes a worker's sign of life.
@@ -65,22 +83,36 @@ func (r *roster) saw(tenant string, a Announced, now time.Time, lease time.Durat
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.workers == nil {
-		r.workers, r.lacked = map[seenKey]Seen{}, map[lackedKey]time.Time{}
+		r.workers, r.of, r.lacked = map[seenKey]Seen{}, map[string]volume{}, map[lackedKey]time.Time{}
 	}
 	r.longest = max(forgotten, lease)
 	key := seenKey{tenant, a.Queue, a.Worker}
-	known, ok := r.workers[key]
-	if !ok {
-		if len(r.workers) >= maxSeen {
-			r.prune(now)
-		}
-		if len(r.workers) >= maxSeen {
-			return
-		}
-		known.First = now
+	first := now
+	if known, ok := r.workers[key]; ok {
+		first = known.First
+		r.forget(key)
 	}
-	known.Announced, known.Last = a, now
-	r.workers[key] = known
+	if !r.room(tenant, a) {
+		r.prune(now)
+	}
+	if !r.room(tenant, a) {
+		return
+	}
+	r.workers[key] = Seen{Announced: a, First: first, Last: now}
+	r.of[tenant] = volume{r.of[tenant].workers + 1, r.of[tenant].bytes + a.bytes()}
+}
+
+// room tells whether one more of the tenant's workers can be remembered.
+func (r *roster) room(tenant string, a Announced) bool {
+	return r.of[tenant].workers < maxSeen && r.of[tenant].bytes+a.bytes() <= maxSaid
+}
+
+func (r *roster) forget(key seenKey) {
+	left := volume{r.of[key.tenant].workers - 1, r.of[key.tenant].bytes - r.workers[key].bytes()}
+	if r.of[key.tenant] = left; left.workers == 0 {
+		delete(r.of, key.tenant)
+	}
+	delete(r.workers, key)
 }
 
 // touch notes that a worker was heard of, and by how many attempts more it has: what it says of itself when it asks for runs may be
@@ -98,7 +130,7 @@ func (r *roster) touch(tenant, queue, worker string, now time.Time, more int) {
 func (r *roster) prune(now time.Time) {
 	for key, seen := range r.workers {
 		if now.Sub(seen.Last) > r.longest {
-			delete(r.workers, key)
+			r.forget(key)
 		}
 	}
 	for key, last := range r.lacked {

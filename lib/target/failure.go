@@ -79,6 +79,13 @@ func failed(kind string, cause error, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Message: oneLine(fmt.Sprintf(format, args...), maxMessage), cause: cause}
 }
 
+// Reported is a failure as a worker in another process tells of it. Its words are foreign, like those of a target.
+func Reported(kind, message string, permanent bool, retryAfter time.Duration) *Failure {
+	f := failed(kind, nil, "%s", message)
+	f.Permanent, f.RetryAfter = permanent, boundedWait(retryAfter)
+	return f
+}
+
 func (f *Failure) permanent() *Failure {
 	f.Permanent = true
 	return f

@@ -93,7 +93,7 @@ type WorkLease struct {
 
 // WorkFailure is why a target did not do its work.
 type WorkFailure struct {
-	Kind       string            `json:"kind" minLength:"1" maxLength:"40" doc:"as docs/targets.md lists them"`
+	Kind       string            `json:"kind" minLength:"1" maxLength:"40" pattern:"^[a-z][a-z_]{0,39}$" doc:"as docs/targets.md lists them"`
 	Message    string            `json:"message" maxLength:"2000" doc:"for people"`
 	Permanent  bool              `json:"permanent,omitempty" doc:"another attempt would fail the same way"`
 	RetryAfter schedule.Duration `json:"retry_after,omitempty" doc:"how long the target asked to be left alone"`
