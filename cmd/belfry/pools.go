@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -48,8 +49,8 @@ func (p *poolFlags) open() (queues map[string]queue.Queue, elsewhere map[string]
 		if !given {
 			tenant = access.DefaultTenant
 		}
-		if job.ValidName(tenant) != nil {
-			return nil, nil, misused("--remote-queue %q: want NAME or NAME=TENANT", text)
+		if err := access.ValidTenant(tenant); err != nil {
+			return nil, nil, misused("--remote-queue %q: want NAME or NAME=TENANT; %w", text, err)
 		}
 		if err := add("--remote-queue", name); err != nil {
 			return nil, nil, err
@@ -75,11 +76,12 @@ func (p *poolFlags) open() (queues map[string]queue.Queue, elsewhere map[string]
 	return queues, elsewhere, nil
 }
 
-// pools are those that a tenant may use, by name.
+// pools are those that a tenant may see, by name. Those on which this process works itself have runs of all tenants, and how many
+// is only for the tenant whose the server is.
 func (p *process) pools(ctx context.Context, tenant string) ([]node.Pool, error) {
 	pools, err := p.node.Pools(ctx)
 	slices.SortFunc(pools, func(a, b node.Pool) int { return strings.Compare(a.Name, b.Name) })
-	return slices.DeleteFunc(pools, func(pool node.Pool) bool { return pool.Owner != "" && pool.Owner != tenant }), err
+	return slices.DeleteFunc(pools, func(pool node.Pool) bool { return cmp.Or(pool.Owner, defaultTenant) != tenant }), err
 }
 
 // waiting is what waits for workers, by pool.

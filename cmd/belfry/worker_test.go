@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,27 @@ func TestAWorkerElsewhere(t *testing.T) {
 	}
 }
 
+// How much waits in the server's own queues would tell one tenant of the others.
+func TestP12_ATenantSeesItsOwnQueuesAndWorkersAlone(t *testing.T) {
+	data := t.TempDir()
+	token := newToken(t, data, "--scope", "read", "--tenant", "rival").Secret
+	address := serving(t, "--data", data, "--auth", "required", "--remote-queue", "gpu", "--remote-queue", "theirs=rival")
+	for path, want := range map[string][]string{"/v1/queues": {"theirs"}, "/v1/workers": {}} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		names := []string{}
+		for _, item := range answered[struct{ Items []struct{ Name, ID string } }](t, request).Items {
+			names = append(names, item.Name+item.ID)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s shows %v, want %v", path, names, want)
+		}
+	}
+}
+
 func queuesOf(t *testing.T, address string) []wire.Queue {
 	t.Helper()
 	return getJSON[wire.QueueList](t, address+"/v1/queues").Items
@@ -106,14 +128,23 @@ func queuesOf(t *testing.T, address string) []wire.Queue {
 
 func getJSON[T any](t *testing.T, url string) T {
 	t.Helper()
-	answer, err := http.Get(url)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answered[T](t, request)
+}
+
+func answered[T any](t *testing.T, request *http.Request) T {
+	t.Helper()
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s: %s, %v", url, answer.Status, text, err)
+		t.Fatalf("%s: %s: %s, %v", request.URL, answer.Status, text, err)
 	}
 	return decode[T](t, string(text))
 }
@@ -145,7 +176,7 @@ func TestAWorkerThatIsRefusedSaysWhy(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{"--queue", "a", "--remote-queue", "a"}, {"--remote-queue", "a", "--remote-queue", "a=x"}, {"--remote-queue", "a="}, {"--queue", "a b"}} {
+	for _, args := range [][]string{{"--queue", "a", "--remote-queue", "a"}, {"--remote-queue", "a", "--remote-queue", "a=x"}, {"--remote-queue", "a="}, {"--remote-queue", "a=Acme"}, {"--queue", "a b"}} {
 		if got := belfry(t, "", append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, args...)...); got.code != exitUsage || !strings.Contains(got.errors, "queue") {
 			t.Errorf("serve %v: code %d: %s", args, got.code, got.errors)
 		}

@@ -31,7 +31,7 @@ type Config struct {
 	Log     *slog.Logger // default: discards
 
 	Ready   func(context.Context) []wire.Check                              // what the process needs to do its work
-	Queues  func(ctx context.Context, tenant string) ([]wire.Queue, error)  // what waits, by pool that the tenant may use
+	Queues  func(ctx context.Context, tenant string) ([]wire.Queue, error)  // what waits, by pool that the tenant may see
 	Workers func(ctx context.Context, tenant string) ([]wire.Worker, error) // of this process, and of the tenant elsewhere
 	Metrics http.Handler                                                    // default: no /metrics
 	Backup  func(context.Context, io.Writer) error                          // writes one of all tenants; default: no /v1/backup

@@ -23,10 +23,10 @@ type cronPreview struct {
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
 		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
-	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read, host: true,
-		summary: "List the pools of workers and what waits for them"}, a.listQueues)
-	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read, host: true,
-		summary: "List the workers of this process, and those elsewhere"}, a.listWorkers)
+	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read,
+		summary: "List the pools of workers and what waits for them: the server's own, for its tenant, and the tenant's elsewhere"}, a.listQueues)
+	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read,
+		summary: "List the workers of this process, for the tenant of the server, and those of the tenant elsewhere"}, a.listWorkers)
 	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
 	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system", scope: access.Open,
