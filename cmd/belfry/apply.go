@@ -47,7 +47,7 @@ Nothing is applied before all files could be read, and a job that stands already
 With --dry-run the server checks every job and stores none; what would change is shown as a diff.
 
 With --prune, jobs that have the label and that no file names are deleted, after they were shown and you said yes. Nothing is
-pruned when a job was refused.`,
+pruned when a job was refused, nor a job that was changed since it was looked at.`,
 		Example: `  belfry job apply -f job.json
   belfry job apply -f jobs/ -R --dry-run
   belfry job apply -f jobs/ -R --prune --label team=billing --yes
@@ -305,7 +305,14 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	told := a.progress("deleting jobs", int64(len(gone)))
 	defer told.end()
 	for _, j := range gone {
-		err := a.server.DeleteJob(ctx, j.Status.Name, client.Condition{})
+		err := a.server.DeleteJob(ctx, j.Status.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
+		if refused, ok := refusal(err); ok && refused.Code == "precondition_failed" {
+			a.count["refused"]++
+			a.refused = errSaid
+			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Status.Name, refused.Detail)
+			told.add(1)
+			continue
+		}
 		if err != nil && !client.HasCode(err, "job_not_found") {
 			return fmt.Errorf("delete %s: %w", j.Status.Name, err)
 		}

@@ -2,9 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -137,6 +142,49 @@ func TestPruneDeletesWhatNoFileNames(t *testing.T) {
 	got := call(0, demand("one", team), append(prune, "--yes")...).out
 	if strings.Count(got, "deleted") != 2 || fmt.Sprint(names()) != "[four one]" {
 		t.Errorf("pruned: %s, left %v", got, names())
+	}
+}
+
+// meanwhile gives the address of a server in front of another, which at the first DELETE lets something happen before it.
+func meanwhile(t *testing.T, address string, happen func()) string {
+	t.Helper()
+	behind, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			once.Do(happen)
+		}
+		r.Host = behind.Host
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// Between the look at the jobs and the deletion somebody takes the label off one: it is no longer one of those that may go.
+func TestWhatWasChangedMeanwhileIsNotDeleted(t *testing.T) {
+	address := dev(t, "--data", t.TempDir())
+	const team, other = "labels: {team: a}", "labels: {team: b}"
+	for _, c := range []struct {
+		said string
+		args []string
+	}{
+		{"belfry: two was changed since it was listed, and is not deleted: ", []string{"job", "apply", "-f", "-", "--prune", "--label", "team=a", "--yes"}},
+		{"belfry: two: job two was changed meanwhile", []string{"job", "delete", "--label", "team=a", "--yes"}},
+	} {
+		call := to(t, address)
+		call(0, demand("one", other)+"---\n"+demand("two", team)+"---\n"+demand("three", team), "job", "apply", "-f", "-")
+		front := to(t, meanwhile(t, address, func() { call(0, demand("two", other), "job", "apply", "-f", "-") }))
+		got := front(1, demand("one", other), c.args...)
+		if !strings.Contains(got.errors, c.said) {
+			t.Errorf("%v: %s%s", c.args, got.out, got.errors)
+		}
+		call(0, "", "job", "get", "two")
+		call(3, "", "job", "get", "three") // of which nothing was changed
 	}
 }
 

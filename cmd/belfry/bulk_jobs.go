@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -21,7 +23,15 @@ type bulkJobs struct {
 	labels labels
 
 	verb, past string
-	do         func(ctx context.Context, server *client.Client, name string) (client.Stored, error)
+
+	// do does it to a job. The condition is for what cannot be taken back: that the job is still what the filter found.
+	do func(ctx context.Context, server *client.Client, name string, only client.Condition) (client.Stored, error)
+}
+
+// chosenJob is a job that a command is about: by its name, or as a filter found it.
+type chosenJob struct {
+	name string
+	only client.Condition
 }
 
 func (b *bulkJobs) flags(cmd *cobra.Command) {
@@ -43,13 +53,17 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 	case len(names) > 0 && b.dryRun:
 		return misused("--dry-run is for --all or a filter")
 	case len(names) == 1:
-		stored, err := b.do(ctx, server, names[0])
+		stored, err := b.do(ctx, server, names[0], client.Condition{})
 		if err != nil || stored.Status == nil {
 			return err
 		}
 		return b.showJob(stored)
 	case len(names) > 0:
-		return b.over(ctx, server, names)
+		var jobs []chosenJob
+		for _, name := range names {
+			jobs = append(jobs, chosenJob{name: name})
+		}
+		return b.over(ctx, server, jobs)
 	case !filtered && !b.all:
 		return misused("want names of jobs, or a filter such as --label, or --all")
 	}
@@ -58,11 +72,13 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 			return err
 		}
 	}
+	var jobs []chosenJob
 	for j, err := range server.Jobs(ctx, client.JobFilter{Prefix: b.prefix, Labels: b.labels.values}) {
 		if err != nil {
 			return err
 		}
 		names = append(names, j.Status.Name)
+		jobs = append(jobs, chosenJob{j.Status.Name, client.Unchanged(j)})
 	}
 	if b.dryRun && b.structured() {
 		if names == nil {
@@ -93,36 +109,61 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 	if err := b.confirm(b.cli, "%s %s", strings.ToUpper(b.verb[:1])+b.verb[1:], countOf(len(names), "job")); err != nil {
 		return err
 	}
-	return b.over(ctx, server, names)
+	return b.over(ctx, server, jobs)
 }
 
+// atOnce is how many requests about many jobs are under way at once: a server far away answers none of them any sooner, and one
+// that is near syncs many together.
+const atOnce = 16
+
 // over does it to each job, goes on behind a refusal, and prints the summary.
-func (b *bulkJobs) over(ctx context.Context, server *client.Client, names []string) error {
-	told := b.progress(b.verb+" jobs", int64(len(names)))
+func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chosenJob) error {
+	told := b.progress(b.verb+" jobs", int64(len(jobs)))
 	defer told.end()
-	verdicts := make([]wire.JobVerdict, 0, len(names))
+	verdicts := make([]wire.JobVerdict, len(jobs))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	var mu sync.Mutex // of what follows
+	var failed error  // what is no verdict on one job, and ends all
 	done := 0
-	for _, name := range names {
-		stored, err := b.do(ctx, server, name)
-		v := wire.JobVerdict{Name: name, Status: 200, Job: &stored.Job}
-		if stored.Status == nil {
-			v.Status, v.Job = 204, nil
-		}
-		if err != nil {
-			refused, ok := refusal(err)
-			if !ok {
-				told.end()
-				return fmt.Errorf("after %s: %s: %w", countOf(done, "job"), name, err)
+	for i, j := range jobs {
+		group.Go(func() error {
+			mu.Lock()
+			over := failed != nil
+			mu.Unlock()
+			if over {
+				return nil
 			}
-			told.say("belfry: %s: %s", name, refused.Detail)
-			v = wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}
-		} else {
-			done++
-		}
-		verdicts = append(verdicts, v)
-		told.add(1)
+			stored, err := b.do(ctx, server, j.name, j.only)
+			mu.Lock()
+			defer mu.Unlock()
+			v := wire.JobVerdict{Name: j.name, Status: 200, Job: &stored.Job}
+			if stored.Status == nil {
+				v.Status, v.Job = 204, nil
+			}
+			if err != nil {
+				refused, ok := refusal(err)
+				if !ok {
+					if failed == nil {
+						failed = fmt.Errorf("%s: %w", j.name, err)
+					}
+					return nil
+				}
+				told.say("belfry: %s: %s", j.name, refused.Detail)
+				v = wire.JobVerdict{Name: j.name, Status: refused.Status, Problem: &refused}
+			} else {
+				done++
+			}
+			verdicts[i] = v
+			told.add(1)
+			return nil
+		})
 	}
+	_ = group.Wait() // every one has told of itself
 	told.end()
+	if failed != nil {
+		return fmt.Errorf("after %s: %w", countOf(done, "job"), failed)
+	}
 	if b.structured() {
 		if err := b.print(verdicts); err != nil {
 			return err
@@ -130,21 +171,21 @@ func (b *bulkJobs) over(ctx context.Context, server *client.Client, names []stri
 	} else {
 		fmt.Fprintf(b.stdout, "%s %s\n", countOf(done, "job"), b.past)
 	}
-	if refused := len(names) - done; refused > 0 {
-		return fmt.Errorf("%d of %d were not %s", refused, len(names), b.past)
+	if refused := len(jobs) - done; refused > 0 {
+		return fmt.Errorf("%d of %d were not %s", refused, len(jobs), b.past)
 	}
 	return nil
 }
 
 func (c *cli) jobDelete() *cobra.Command {
-	b := &bulkJobs{cli: c, verb: "delete", past: "deleted", do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
-		return client.Stored{}, server.DeleteJob(ctx, name, client.Condition{})
+	b := &bulkJobs{cli: c, verb: "delete", past: "deleted", do: func(ctx context.Context, server *client.Client, name string, only client.Condition) (client.Stored, error) {
+		return client.Stored{}, server.DeleteJob(ctx, name, only)
 	}}
 	cmd := &cobra.Command{
 		Use:   "delete [NAME...]",
 		Short: "Delete jobs; their runs stay until they expire",
 		Long: `Delete jobs: those named, or those that match. Their runs stay until they expire. Over a filter the jobs are counted first, and you
-are asked.`,
+are asked; one that was changed since stays, and is named.`,
 		Example: `  belfry job delete report
   belfry job delete --label team=billing --dry-run
   belfry job delete --prefix try- --yes`,
@@ -156,7 +197,7 @@ are asked.`,
 
 func (c *cli) jobPause() *cobra.Command {
 	var reason string
-	b := &bulkJobs{cli: c, verb: "pause", past: "paused", do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
+	b := &bulkJobs{cli: c, verb: "pause", past: "paused", do: func(ctx context.Context, server *client.Client, name string, _ client.Condition) (client.Stored, error) {
 		return server.PauseJob(ctx, name, reason)
 	}}
 	cmd := &cobra.Command{
@@ -174,7 +215,7 @@ a filter the jobs are counted first, and you are asked.`,
 }
 
 func (c *cli) jobResume() *cobra.Command {
-	b := &bulkJobs{cli: c, verb: "resume", past: "resumed", do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
+	b := &bulkJobs{cli: c, verb: "resume", past: "resumed", do: func(ctx context.Context, server *client.Client, name string, _ client.Condition) (client.Stored, error) {
 		return server.ResumeJob(ctx, name)
 	}}
 	cmd := &cobra.Command{

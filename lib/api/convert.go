@@ -15,9 +15,14 @@ import (
 const shownFires = 5
 
 func (a *api) jobForm(j job.Job) wire.Job {
+	tag := ""
+	if j.Generation != 0 { // a dry run's has none yet
+		tag = j.ETag()
+	}
 	return wire.Job{Definition: j.Def, Status: &wire.JobStatus{
 		Name:         j.Name,
 		Generation:   j.Generation,
+		ETag:         tag,
 		NextRuns:     a.Control.NextRuns(j, shownFires),
 		CreatedAt:    instant(j.Created),
 		UpdatedAt:    instant(j.Updated),

@@ -25,6 +25,14 @@ type Condition struct {
 	Absent bool   // only if there is no such job
 }
 
+// Unchanged is the condition that a job is still what a listing gave.
+func Unchanged(j wire.Job) Condition {
+	if j.Status == nil {
+		return Condition{}
+	}
+	return Condition{ETag: j.Status.ETag}
+}
+
 func (c Condition) header() http.Header {
 	h := http.Header{}
 	if c.ETag != "" {

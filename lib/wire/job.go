@@ -16,6 +16,7 @@ type Job struct {
 type JobStatus struct {
 	Name         string      `json:"name,omitempty" doc:"the job's name"`
 	Generation   int64       `json:"generation,omitempty" doc:"version of the definition; it only grows"`
+	ETag         string      `json:"etag,omitempty" doc:"of the definition, for If-Match"`
 	NextRuns     []time.Time `json:"next_runs,omitempty" doc:"the next nominal times, if any"`
 	CreatedAt    time.Time   `json:"created_at,omitzero" doc:"when the job was first made"`
 	UpdatedAt    time.Time   `json:"updated_at,omitzero" doc:"when this generation was made"`
