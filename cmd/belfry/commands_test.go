@@ -198,7 +198,7 @@ func TestImportOfACrontab(t *testing.T) {
 		}
 	}
 	edited := strings.Replace(userCrontab, "*/5 * * * *", "*/6 * * * *", 1)
-	if got := call(1, edited, "import", "crontab", "-", "--timezone", "Europe/Berlin"); strings.Count(got.out, "changed") != 2 || strings.Count(got.out, "unchanged") != 1 {
+	if got := call(1, edited, "import", "crontab", "-", "--timezone", "Europe/Berlin"); strings.Count(got.out, "updated") != 1 || strings.Count(got.out, "unchanged") != 1 {
 		t.Errorf("an edited schedule: %s", got.out)
 	}
 	// One of them is run now, to see that a worker gives it what cron would.

@@ -4,119 +4,95 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
-	"path/filepath"
-	"strings"
+	"maps"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/crontab"
-	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) importing() *cobra.Command {
 	cmd := &cobra.Command{Use: "import", Short: "Take over jobs from elsewhere",
 		Long: `Take over jobs from elsewhere. What "belfry export" wrote is Belfry's own, and "belfry job apply -f FILE" takes it in.`}
-	cmd.AddCommand(c.importCrontab())
+	cmd.AddCommand(c.importCrontab(), c.importKubernetes())
 	return cmd
 }
 
-func (c *cli) importCrontab() *cobra.Command {
-	var system, dryRun bool
-	var who, zone string
-	cmd := &cobra.Command{
-		Use:   "crontab FILE",
-		Short: "Make jobs of a crontab; importing it again changes nothing",
-		Long: `Make jobs of a crontab. Lines that cannot be kept are listed with their numbers and reasons, and make
-the command end with code 1 unless it was a dry run. docs/crontab.md says what becomes of what.
-
-The server's worker must run on this host, as this user, with --allow-exec.`,
-		Example: `  crontab -l | belfry import crontab - --dry-run
-  crontab -l | belfry import crontab -
-  belfry import crontab /etc/cron.d/sysstat --system`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := c.readFile(args[0])
-			if err != nil {
-				return err
-			}
-			cfg, err := crontabConfig(args[0], system, who, zone)
-			if err != nil {
-				return err
-			}
-			file, err := crontab.Parse(text, cfg)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			if dryRun {
-				return c.planImport(file)
-			}
-			server, err := c.client()
-			if err != nil {
-				return err
-			}
-			return c.importJobs(cmd.Context(), server, file)
-		},
-	}
-	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be made of it")
-	cmd.Flags().StringVar(&who, "user", "", "whose jobs they are; you by default")
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; this host's by default")
-	return cmd
+// imported is what was found in a file of another scheduler.
+type imported struct {
+	jobs     []takeover.Job
+	settings []importLine // lines that are about the jobs around them
+	notes    []takeover.Note
 }
 
-func crontabConfig(name string, system bool, who, zone string) (crontab.Config, error) {
-	cfg := crontab.Config{System: system, User: who, Zone: zone}
-	var found *user.User
-	var err error
-	if who == "" {
-		found, err = user.Current()
-	} else {
-		found, err = user.Lookup(who)
-	}
-	if err != nil {
-		return cfg, fmt.Errorf("whose jobs they are: %w", err)
-	}
-	cfg.User, cfg.Home = found.Username, found.HomeDir
-	if system {
-		cfg.Origin = filepath.Base(name)
-	}
-	if cfg.Zone == "" {
-		cfg.Zone, err = hostZone(os.Getenv("TZ"), "/etc/timezone", "/etc/localtime")
-	} else if _, zoneErr := schedule.LoadZone(cfg.Zone); zoneErr != nil {
-		err = usageError{fmt.Errorf("--timezone: %w", zoneErr)}
-	}
-	return cfg, err
-}
-
-// hostZone finds the name of the zone that this host's cron goes by.
-func hostZone(tz, nameFile, link string) (string, error) {
-	candidates := []string{strings.TrimPrefix(tz, ":")}
-	if text, err := os.ReadFile(nameFile); err == nil {
-		candidates = append(candidates, strings.TrimSpace(string(text)))
-	}
-	if to, err := filepath.EvalSymlinks(link); err == nil {
-		if _, name, ok := strings.Cut(filepath.ToSlash(to), "/zoneinfo/"); ok {
-			candidates = append(candidates, strings.TrimPrefix(name, "posix/"))
+// importOf makes a command that takes over what read finds in a file. Whatever the file is, the flags and the report are the same,
+// and jobs go the way of "job apply".
+func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (imported, error)) *cobra.Command {
+	i := &importOf{cli: c}
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		i.choosesPaused = cmd.Flags().Changed("paused")
+		if err := i.labels.read(); err != nil {
+			return err
 		}
-	} else if errors.Is(err, os.ErrNotExist) {
-		candidates = append(candidates, "UTC") // as the C library has it
+		text, err := c.readFile(args[0])
+		if err != nil {
+			return err
+		}
+		i.file = args[0]
+		found, err := read(i.file, text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		i.adjust(&found)
+		if i.dryRun {
+			return i.plan(found)
+		}
+		server, err := c.client()
+		if err != nil {
+			return err
+		}
+		return i.apply(cmd.Context(), server, found)
 	}
-	for _, name := range candidates {
-		if name == "" {
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "only show what would be made of it; with -o yaml or json, as \"job apply\" takes it")
+	cmd.Flags().StringVar(&i.prefix, "prefix", "", "begin the names of the jobs with this")
+	i.labels.flag(cmd, "give the jobs this label, as NAME=VALUE; may be given more than once")
+	cmd.Flags().BoolVar(&i.paused, "paused", false, "pause the jobs; with --paused=false none of them, whatever the file says")
+	return cmd
+}
+
+type importOf struct {
+	*cli
+	file          string
+	dryRun        bool
+	prefix        string
+	labels        labels
+	paused        bool
+	choosesPaused bool
+}
+
+// adjust makes of the jobs what the flags ask for.
+func (i *importOf) adjust(found *imported) {
+	kept := found.jobs[:0]
+	for _, j := range found.jobs {
+		j.Name = i.prefix + j.Name
+		j.Def.Labels = maps.Clone(j.Def.Labels)
+		maps.Copy(j.Def.Labels, i.labels.values)
+		if i.choosesPaused {
+			j.Def.Paused = i.paused
+		}
+		if err := takeover.Check(j.Name, j.Def); err != nil {
+			found.notes = append(found.notes, takeover.Note{Line: j.Line, Text: j.Name, Why: "not kept: " + takeover.Reasons(err), Lost: true})
 			continue
 		}
-		if _, err := schedule.LoadZone(name); err == nil {
-			return name, nil
-		}
+		kept = append(kept, j)
 	}
-	return "", errors.New("this host's time zone has no name that Belfry knows; give it with --timezone, as in --timezone Europe/Berlin")
+	found.jobs = kept
 }
 
-// line is a row of the report: what became of one line of the crontab.
+// importLine is a row of the report: what became of something in the file.
 type importLine struct {
 	Line   int       `json:"line"`
 	Name   string    `json:"name,omitempty"`
@@ -138,28 +114,50 @@ func (l importLine) row() []string {
 	return []string{fmt.Sprint(l.Line), l.Result, l.Name, when1, what}
 }
 
-func (c *cli) planImport(file crontab.File) error {
-	out := newRows(c, importHeadings)
-	for _, j := range file.Jobs {
+// plan shows what would be made. For programs that is the jobs alone, as a file of "job apply" has them; what is to be known
+// about them is for people, on standard error.
+func (i *importOf) plan(found imported) error {
+	if i.structured() {
+		return i.definitions(found)
+	}
+	out := newRows(i.cli, importHeadings)
+	for _, j := range found.jobs {
 		l := importLine{Line: j.Line, Name: j.Name, Result: "job", Job: &wire.Job{Definition: j.Def.WithDefaults()}}
 		if err := out.add(l, l.row()); err != nil {
 			return err
 		}
 	}
-	for _, s := range file.Settings {
-		l := importLine{Line: s.Line, Result: "setting", Note: s.Name + "=" + s.Value}
-		if err := out.add(l, l.row()); err != nil {
-			return err
-		}
-	}
-	if _, err := addNotes(out, file.Notes); err != nil {
+	if _, err := found.addRest(out); err != nil {
 		return err
 	}
 	return out.end()
 }
 
-func addNotes(out *rows, notes []crontab.Note) (lost int, err error) {
-	for _, n := range notes {
+func (i *importOf) definitions(found imported) error {
+	out := newRows(i.cli, nil)
+	for _, j := range found.jobs {
+		d, err := i.document(j)
+		if err != nil {
+			return err
+		}
+		if err := out.add(d.text(), nil); err != nil {
+			return err
+		}
+	}
+	for _, n := range found.notes {
+		i.warn("line %d: %s: %s", n.Line, n.Text, n.Why)
+	}
+	return out.end()
+}
+
+// addRest adds what became of everything that is no job.
+func (found imported) addRest(out *rows) (lost int, err error) {
+	for _, l := range found.settings {
+		if err := out.add(l, l.row()); err != nil {
+			return lost, err
+		}
+	}
+	for _, n := range found.notes {
 		l := importLine{Line: n.Line, Result: "note", Note: n.Why, Text: n.Text}
 		if n.Lost {
 			l.Result = "lost"
@@ -172,53 +170,71 @@ func addNotes(out *rows, notes []crontab.Note) (lost int, err error) {
 	return lost, nil
 }
 
-// importJobs goes on behind a job that the server refuses; only a server that cannot be reached ends it.
-func (c *cli) importJobs(ctx context.Context, server *client.Client, file crontab.File) error {
-	out := newRows(c, importHeadings)
+// document is a job as "job apply" would read it.
+func (i *importOf) document(j takeover.Job) (document, error) {
+	value, err := definitionOf(wire.Job{Definition: j.Def})
+	if err != nil {
+		return document{}, fmt.Errorf("%s: %w", j.Name, err)
+	}
+	return document{name: j.Name, file: i.file, job: value}, nil
+}
+
+// apply goes on behind a job that the server refuses; only a server that cannot be reached ends it.
+func (i *importOf) apply(ctx context.Context, server *client.Client, found imported) error {
+	out := newRows(i.cli, importHeadings)
+	told := i.progress("importing jobs", int64(len(found.jobs)))
+	defer told.end()
 	refused := 0
 	var unreachable error
-	for _, j := range file.Jobs {
-		l, err := importJob(ctx, server, j)
+	for rest := found.jobs; len(rest) > 0; {
+		chunk := rest[:min(len(rest), chunkJobs)]
+		n, err := i.applyChunk(ctx, server, chunk, out, told)
+		refused += n
 		var gone *client.Unreachable
 		if errors.As(err, &gone) {
-			unreachable = fmt.Errorf("line %d, and those below it: %w", j.Line, err)
+			unreachable = fmt.Errorf("line %d, and those below it: %w", chunk[0].Line, err)
 			break
 		}
 		if err != nil {
-			refused++
-			l = importLine{Line: j.Line, Name: j.Name, Result: "lost", Note: err.Error()}
+			return endWith(out, err)
 		}
-		if err := out.add(l, l.row()); err != nil {
-			return err
-		}
+		rest = rest[len(chunk):]
 	}
-	lost, err := addNotes(out, file.Notes)
+	told.clear()
+	lost, err := found.addRest(out)
 	switch {
 	case err != nil:
 		return err
 	case unreachable != nil:
 		return endWith(out, unreachable)
 	case lost+refused > 0:
-		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost+refused, lost+len(file.Jobs)))
+		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost+refused, lost+len(found.jobs)))
 	}
 	return out.end()
 }
 
-func importJob(ctx context.Context, server *client.Client, j crontab.Job) (importLine, error) {
-	l := importLine{Line: j.Line, Name: j.Name, Result: "changed"}
-	before, err := server.Job(ctx, j.Name)
-	if err != nil && !client.HasCode(err, "job_not_found") {
-		return l, err
+func (i *importOf) applyChunk(ctx context.Context, server *client.Client, jobs []takeover.Job, out *rows, told *progress) (refused int, err error) {
+	docs := make([]document, len(jobs))
+	for k, j := range jobs {
+		if docs[k], err = i.document(j); err != nil {
+			return 0, err
+		}
 	}
-	stored, err := server.PutJob(ctx, j.Name, wire.Job{Definition: j.Def}, client.Condition{})
-	switch {
-	case err != nil:
-		return l, err
-	case stored.Created:
-		l.Result = "created"
-	case before.ETag == stored.ETag:
-		l.Result = "unchanged"
+	verdicts, err := (&apply{cli: i.cli, server: server}).putChunk(ctx, docs)
+	if err != nil {
+		return 0, err
 	}
-	l.Job = &stored.Job
-	return l, nil
+	told.clear()
+	for k, v := range verdicts {
+		l := importLine{Line: jobs[k].Line, Name: jobs[k].Name, Result: v.Change, Job: v.Job}
+		if v.Problem != nil {
+			refused++
+			l.Result, l.Job, l.Note = "lost", nil, v.Problem.Error()
+		}
+		if err := out.add(l, l.row()); err != nil {
+			return refused, err
+		}
+	}
+	told.add(int64(len(jobs)))
+	return refused, nil
 }

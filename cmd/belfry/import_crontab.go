@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/crontab"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+func (c *cli) importCrontab() *cobra.Command {
+	var system bool
+	var who, zone string
+	cmd := c.importOf(&cobra.Command{
+		Use:   "crontab FILE",
+		Short: "Make jobs of a crontab; importing it again changes nothing",
+		Long: `Make jobs of a crontab. Lines that cannot be kept are listed with their numbers and reasons, and make
+the command end with code 1 unless it was a dry run. docs/migrate-crontab.md says what becomes of what.
+
+The server's worker must run on this host, as this user, with --allow-exec.`,
+		Example: `  crontab -l | belfry import crontab - --dry-run
+  crontab -l | belfry import crontab -
+  belfry import crontab /etc/cron.d/sysstat --system --prefix web1.`,
+	}, func(name string, text []byte) (imported, error) {
+		cfg, err := crontabConfig(name, system, who, zone)
+		if err != nil {
+			return imported{}, err
+		}
+		file, err := crontab.Parse(text, cfg)
+		found := imported{jobs: file.Jobs, notes: file.Notes}
+		for _, s := range file.Settings {
+			found.settings = append(found.settings, importLine{Line: s.Line, Result: "setting", Note: s.Name + "=" + s.Value})
+		}
+		return found, err
+	})
+	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")
+	cmd.Flags().StringVar(&who, "user", "", "whose jobs they are; you by default")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; this host's by default")
+	return cmd
+}
+
+func crontabConfig(name string, system bool, who, zone string) (crontab.Config, error) {
+	cfg := crontab.Config{System: system, User: who, Zone: zone}
+	var found *user.User
+	var err error
+	if who == "" {
+		found, err = user.Current()
+	} else {
+		found, err = user.Lookup(who)
+	}
+	if err != nil {
+		return cfg, fmt.Errorf("whose jobs they are: %w", err)
+	}
+	cfg.User, cfg.Home = found.Username, found.HomeDir
+	if system {
+		cfg.Origin = filepath.Base(name)
+	}
+	if cfg.Zone == "" {
+		cfg.Zone, err = hostZone(os.Getenv("TZ"), "/etc/timezone", "/etc/localtime")
+	} else if _, zoneErr := schedule.LoadZone(cfg.Zone); zoneErr != nil {
+		err = usageError{fmt.Errorf("--timezone: %w", zoneErr)}
+	}
+	return cfg, err
+}
+
+// hostZone finds the name of the zone that this host's cron goes by.
+func hostZone(tz, nameFile, link string) (string, error) {
+	candidates := []string{strings.TrimPrefix(tz, ":")}
+	if text, err := os.ReadFile(nameFile); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(text)))
+	}
+	if to, err := filepath.EvalSymlinks(link); err == nil {
+		if _, name, ok := strings.Cut(filepath.ToSlash(to), "/zoneinfo/"); ok {
+			candidates = append(candidates, strings.TrimPrefix(name, "posix/"))
+		}
+	} else if errors.Is(err, os.ErrNotExist) {
+		candidates = append(candidates, "UTC") // as the C library has it
+	}
+	for _, name := range candidates {
+		if name == "" {
+			continue
+		}
+		if _, err := schedule.LoadZone(name); err == nil {
+			return name, nil
+		}
+	}
+	return "", errors.New("this host's time zone has no name that Belfry knows; give it with --timezone, as in --timezone Europe/Berlin")
+}

@@ -1,0 +1,250 @@
+package cronjob
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
+)
+
+// Way is what a run does.
+type Way string
+
+const (
+	// Kubectl starts a Job of the CronJob, which stays in the cluster, and follows it to its end.
+	Kubectl Way = "kubectl"
+	// Process starts the container's command on the worker's host.
+	Process Way = "exec"
+	// Call calls an address.
+	Call Way = "url"
+)
+
+// Config says how CronJobs become jobs.
+type Config struct {
+	Way       Way
+	URL       string // of a Call: an address in which {namespace} and {name} are replaced
+	Zone      string // IANA name of the zone that the cluster's controller goes by; "" where it is not known, which is taken for UTC
+	Namespace string // of objects that name none; "" is "default"
+}
+
+// File is what a text says.
+type File struct {
+	Jobs  []takeover.Job
+	Notes []takeover.Note
+}
+
+// Read reads a text whose name tells YAML from JSON as manifest.Read has it. It fails only for a text that is neither.
+func Read(name string, text []byte, cfg Config) (File, error) {
+	if cfg.Namespace == "" {
+		cfg.Namespace = "default"
+	}
+	values, err := manifest.Read(name, text)
+	if err != nil {
+		return File{}, err
+	}
+	r := reader{cfg: cfg, lines: map[string]int{}}
+	for _, v := range values {
+		r.object(v)
+	}
+	return r.file, nil
+}
+
+type reader struct {
+	cfg   Config
+	lines map[string]int // where the names stand that are taken
+	file  File
+}
+
+func (r *reader) note(line int, about string, lost bool, format string, args ...any) {
+	r.file.Notes = append(r.file.Notes, takeover.Note{Line: line, Text: takeover.Shorten(about, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
+}
+
+// object reads one object, or a list of them as kubectl gives it.
+func (r *reader) object(v *manifest.Value) {
+	if v.Kind != manifest.Object {
+		r.note(v.Line, "", false, "got %s, want an object of Kubernetes; left out", v.Kind)
+		return
+	}
+	o := takeover.Read(v)
+	kind, version := o.Text("kind"), o.Text("apiVersion")
+	items := v.Member("items")
+	switch {
+	case strings.HasSuffix(kind, "List") && items != nil && items.Kind == manifest.Array:
+		for _, item := range items.Items {
+			if item.Kind == manifest.Object && item.Member("kind") == nil { // as some lists of one kind have it
+				item = item.With("kind", &manifest.Value{Kind: manifest.Text, Line: item.Line, Scalar: strings.TrimSuffix(kind, "List")})
+			}
+			r.object(item)
+		}
+	case kind == "CronJob":
+		c := &cronJob{reader: r, o: o}
+		c.read(version)
+	case kind == "":
+		r.note(v.Line, "", false, `it has no "kind", so that it is no object of Kubernetes; left out`)
+	default:
+		r.note(v.Line, kind+" "+o.Object("metadata").Text("name"), false, "no CronJob; left out")
+	}
+}
+
+// cronJob is one CronJob that is being read.
+type cronJob struct {
+	*reader
+	o               *takeover.Object
+	namespace, name string
+	spec, job, pod  *takeover.Object
+	def             job.Definition
+}
+
+func (c *cronJob) about() string { return c.namespace + "/" + c.name }
+
+func (c *cronJob) lost(format string, args ...any) {
+	c.note(c.o.Line(), c.about(), true, "not kept: "+format, args...)
+}
+
+func (c *cronJob) say(format string, args ...any) {
+	c.note(c.o.Line(), c.about(), false, format, args...)
+}
+
+func (c *cronJob) read(version string) {
+	meta := c.o.Object("metadata")
+	if c.name, c.namespace = meta.Text("name"), meta.Text("namespace"); c.namespace == "" {
+		c.namespace = c.cfg.Namespace
+	}
+	c.spec = c.o.Object("spec")
+	template := c.spec.Object("jobTemplate")
+	template.Skip("metadata")
+	c.job = template.Object("spec")
+	c.pod = c.job.Object("template").Object("spec")
+
+	before := len(c.file.Notes) // a CronJob that is lost has that note alone
+	err := c.convert(version, meta)
+	if wrong := c.o.Wrong(); wrong != "" {
+		err = errors.New(wrong)
+	}
+	name := c.namespace + "." + c.name
+	if err == nil {
+		if failed := takeover.Check(name, c.def); failed != nil {
+			err = errors.New(takeover.Reasons(failed))
+		}
+	}
+	if first, twice := c.lines[name]; err == nil && twice {
+		err = fmt.Errorf("it stands in line %d, too", first)
+	}
+	if err != nil {
+		c.file.Notes = c.file.Notes[:before]
+		c.lost("%s", err)
+		return
+	}
+	c.lines[name] = c.o.Line()
+	c.file.Jobs = append(c.file.Jobs, takeover.Job{Line: c.o.Line(), Name: name, Def: c.def})
+}
+
+func (c *cronJob) convert(version string, meta *takeover.Object) error {
+	if version != "batch/v1" && version != "batch/v1beta1" {
+		return fmt.Errorf("apiVersion: got %q, want batch/v1", version)
+	}
+	spec, err := c.schedule(meta)
+	if err != nil {
+		return err
+	}
+	c.def.Schedule = spec
+	c.def.Description = "CronJob " + c.about() + " of Kubernetes"
+	c.def.Paused = c.spec.Bool("suspend")
+	if c.def.Paused {
+		c.say("it is suspended, and the job is paused")
+	}
+	c.catchUp()
+	c.limits()
+	switch policy := c.spec.Text("concurrencyPolicy"); policy {
+	case "", "Allow":
+	case "Forbid", "Replace":
+		c.say("concurrencyPolicy %s is not kept yet: a run may start while the one before it goes on", policy)
+	default:
+		return fmt.Errorf("spec.concurrencyPolicy: got %q, want Allow, Forbid or Replace", policy)
+	}
+	c.labels(meta)
+	c.spec.Skip("jobTemplate")
+	if err := c.work(); err != nil {
+		return err
+	}
+	c.unknown("spec", c.spec)
+	return nil
+}
+
+// unknown notes the fields that nobody asked for.
+func (c *cronJob) unknown(path string, o *takeover.Object) {
+	if left := o.Left(); len(left) > 0 {
+		c.say("%s: not kept: %s", path, strings.Join(left, ", "))
+	}
+}
+
+// catchUp gives what the controller does after a downtime: it starts the latest fire that it missed, if that is not later than
+// the deadline. A fire found up to job.MissedAfter late is none that Belfry calls missed.
+func (c *cronJob) catchUp() {
+	c.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne}
+	seconds, ok := c.spec.Whole("startingDeadlineSeconds")
+	if !ok {
+		return
+	}
+	deadline := durationOf(seconds)
+	switch {
+	case deadline <= job.MissedAfter:
+		c.def.CatchUp.Mode = job.CatchUpNone
+		if deadline < job.MissedAfter {
+			c.say("startingDeadlineSeconds %d: fires missed are skipped, but one found up to %s late still runs", seconds, schedule.Duration(job.MissedAfter))
+		}
+	default:
+		c.def.CatchUp.Window = schedule.Duration(min(deadline, job.MaxRetention))
+	}
+}
+
+// durationOf makes a duration of seconds without running over.
+func durationOf(seconds int64) time.Duration {
+	const most = int64(100 * 365 * 24 * time.Hour / time.Second)
+	return time.Duration(max(-most, min(seconds, most))) * time.Second
+}
+
+// The limits on finished Jobs that Kubernetes fills in, which say nothing about what their owner wants.
+var historyDefaults = map[string]int64{"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+
+func (c *cronJob) limits() {
+	for _, field := range []string{"successfulJobsHistoryLimit", "failedJobsHistoryLimit"} {
+		n, ok := c.spec.Whole(field)
+		if ok && n != historyDefaults[field] {
+			c.say("%s %d is not kept: Belfry keeps runs for a time, %s; set retention to change it", field, n, schedule.Duration(job.DefaultRetention))
+		}
+	}
+}
+
+// labels keeps those of the CronJob. Belfry's names have no slash, so that app.kubernetes.io/name becomes
+// app.kubernetes.io.name.
+func (c *cronJob) labels(meta *takeover.Object) {
+	c.def.Labels = map[string]string{"source": "kubernetes", "namespace": c.namespace}
+	members := slices.Clone(meta.Object("labels").Members())
+	slices.SortStableFunc(members, func(a, b manifest.Member) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range members {
+		name := strings.ReplaceAll(m.Name, "/", ".")
+		_, taken := c.def.Labels[name]
+		refuse := func(why string) { c.say("label %s is not kept: %s", m.Name, why) }
+		switch {
+		case m.Value.Kind != manifest.Text:
+			refuse(fmt.Sprintf("got %s, want text; Kubernetes would refuse it, too", m.Value.Kind))
+		case job.ValidName(name) != nil:
+			refuse("names of labels have letters, digits, dots, underscores and hyphens")
+		case taken:
+			refuse("the job has a label " + name + " already")
+		case len(m.Value.Scalar) > job.MaxLabel:
+			refuse(fmt.Sprintf("it is longer than %d bytes", job.MaxLabel))
+		case len(c.def.Labels) == job.MaxLabels:
+			refuse(fmt.Sprintf("a job has at most %d", job.MaxLabels))
+		default:
+			c.def.Labels[name] = m.Value.Scalar
+		}
+	}
+}
