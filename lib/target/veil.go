@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // What is hidden. A shorter text than leastHidden occurs by chance everywhere, so that hiding it would spoil every log and
@@ -61,8 +63,10 @@ func newVeil(values map[string]string) *veil {
 func disguises(value string) []string {
 	var all []string
 	for _, part := range tellingParts(value) {
-		all = append(all, part, url.QueryEscape(part), url.PathEscape(part), hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))))
+		all = append(all, part, hex.EncodeToString([]byte(part)), strings.ToUpper(hex.EncodeToString([]byte(part))))
 		all = append(all, inJSON(part)...)
+		all = append(all, inURL(part)...)
+		all = append(all, inHTML(part)...)
 		for offset := range 3 {
 			all = append(all, inBase64(base64.RawStdEncoding, part, offset), inBase64(base64.RawURLEncoding, part, offset))
 		}
@@ -70,7 +74,51 @@ func disguises(value string) []string {
 	return all
 }
 
-// inJSON gives what encoders make of the text: as it must be, with the signs of HTML as numbers, and with slashes marked.
+// leftInURLs are the signs that encoders leave as they are, beside letters and digits.
+var leftInURLs = []string{
+	"-_.~",                 // url.QueryEscape, and RFC 3986
+	"-_.~$&+=:@",           // url.PathEscape
+	"-_.~/",                // Python
+	"-_.*",                 // forms of browsers, Java
+	"-_.!*()",              // .NET
+	"-_.~!'()*",            // encodeURIComponent
+	"-_.~!'()*;,/?:@&=+$#", // encodeURI
+}
+
+// inURL gives what encoders make of the text, with digits of either case, and with a plus for a blank.
+func inURL(text string) []string {
+	var all []string
+	for _, left := range leftInURLs {
+		for _, digits := range []string{"0123456789ABCDEF", "0123456789abcdef"} {
+			out := make([]byte, 0, 3*len(text))
+			for i := range len(text) {
+				b := text[i]
+				if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte(left, b) >= 0 {
+					out = append(out, b)
+				} else {
+					out = append(out, '%', digits[b>>4], digits[b&15])
+				}
+			}
+			all = append(all, string(out), strings.ReplaceAll(string(out), "%20", "+"))
+		}
+	}
+	return all
+}
+
+// inHTML gives what pages make of the text, which have no one way to write quotes.
+func inHTML(text string) []string {
+	plain := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	all := []string{plain}
+	for _, double := range []string{"&quot;", "&#34;"} {
+		for _, single := range []string{"'", "&#39;", "&#039;", "&#x27;", "&apos;"} {
+			all = append(all, strings.NewReplacer(`"`, double, "'", single).Replace(plain))
+		}
+	}
+	return all
+}
+
+// inJSON gives what encoders make of the text: as it must be, with the signs of HTML as numbers, and with slashes marked; and of
+// those that write ASCII alone.
 func inJSON(text string) []string {
 	var plain bytes.Buffer
 	encoder := json.NewEncoder(&plain)
@@ -79,7 +127,26 @@ func inJSON(text string) []string {
 	forHTML, _ := json.Marshal(text) // likewise
 	quoted := strings.TrimSuffix(plain.String(), "\n")
 	quoted = quoted[1 : len(quoted)-1]
-	return []string{quoted, string(forHTML[1 : len(forHTML)-1]), strings.ReplaceAll(quoted, "/", `\/`)}
+	all := []string{quoted, string(forHTML[1 : len(forHTML)-1]), strings.ReplaceAll(quoted, "/", `\/`)}
+	for _, number := range []string{`\u%04x`, `\u%04X`} {
+		all = append(all, inASCII(quoted, number, ""), inASCII(strings.ReplaceAll(quoted, `\"`, `"`), number, "\"&'+<>`"))
+	}
+	return all
+}
+
+// inASCII writes other letters than those of ASCII, and some signs, as numbers of UTF-16.
+func inASCII(text, number, signs string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf && !strings.ContainsRune(signs, r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, number, unit)
+		}
+	}
+	return out.String()
 }
 
 // tellingParts are the secret and what of it is as good as the whole.

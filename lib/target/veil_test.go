@@ -70,6 +70,28 @@ func TestSecretsAreHiddenInTheirForms(t *testing.T) {
 	}
 }
 
+// What programs in other languages printed, a line each.
+func TestSecretsAreHiddenInTheFormsOfOtherLanguages(t *testing.T) {
+	const secret = "p\"ä ss/w+rd<&>\\=word?'!~*"
+	for name, text := range map[string]string{
+		"Python quote":                   `p%22%C3%A4%20ss/w%2Brd%3C%26%3E%5C%3Dword%3F%27%21~%2A`,
+		"Python quote_plus":              `p%22%C3%A4+ss%2Fw%2Brd%3C%26%3E%5C%3Dword%3F%27%21~%2A`,
+		"Python json":                    `p\"\u00e4 ss/w+rd<&>\\=word?'!~*`,
+		"Python html":                    `p&quot;ä ss/w+rd&lt;&amp;&gt;\=word?&#x27;!~*`,
+		"JavaScript encodeURIComponent":  `p%22%C3%A4%20ss%2Fw%2Brd%3C%26%3E%5C%3Dword%3F'!~*`,
+		"JavaScript encodeURI":           `p%22%C3%A4%20ss/w+rd%3C&%3E%5C=word?'!~*`,
+		"JavaScript URLSearchParams":     `p%22%C3%A4+ss%2Fw%2Brd%3C%26%3E%5C%3Dword%3F%27%21%7E*`,
+		"Go html":                        `p&#34;ä ss/w+rd&lt;&amp;&gt;\=word?&#39;!~*`,
+		".NET UrlEncode":                 `p%22%c3%a4+ss%2fw%2brd%3c%26%3e%5c%3dword%3f%27!%7e*`,
+		".NET System.Text.Json":          `p\u0022\u00E4 ss/w\u002Brd\u003C\u0026\u003E\\=word?\u0027!~*`,
+		"PHP htmlspecialchars, ENT_HTML": `p&quot;ä ss/w+rd&lt;&amp;&gt;\=word?&#039;!~*`,
+	} {
+		if got := through(map[string]string{"a": secret}, "x "+text+" x", false, 7); got != "x [secret a] x" {
+			t.Errorf("%s: %q is shown as %q", name, text, got)
+		}
+	}
+}
+
 func TestTheTellingPartOfASecretIsHidden(t *testing.T) {
 	key := bytes.Repeat([]byte("key!"), 8)
 	for name, c := range map[string]struct{ secret, said string }{
