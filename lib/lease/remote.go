@@ -113,6 +113,11 @@ func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int,
 	if desk == nil || r.Pools[w.Queue] != tenant {
 		return nil, ErrNoPool
 	}
+	select {
+	case <-r.closed: // before anything is taken off the queue, which would come back only after a while
+		return nil, ErrClosing
+	default:
+	}
 	r.roster.saw(tenant, w, desk.Dispatch.Now(), desk.Dispatch.Lease)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
