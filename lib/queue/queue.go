@@ -16,7 +16,7 @@ const (
 	MaxDelay      = 15 * time.Minute // of a send
 	MaxVisibility = 12 * time.Hour   // counted from the receipt
 	MaxWait       = 20 * time.Second // of one Receive
-	MaxBodyBytes  = 1 << 20          // bodies of one Send, together
+	MaxBodyBytes  = 768 << 10        // bodies of one Send, together: SQS takes 1 MiB of text, and bytes grow by a third as text
 )
 
 // Priority orders work. Within a pool high goes before normal and normal before low, but each keeps a floor, so that low
@@ -36,7 +36,7 @@ var Priorities = []Priority{High, Normal, Low}
 // Outgoing is a message to send.
 type Outgoing struct {
 	Body  []byte
-	Delay time.Duration // 0 to MaxDelay: not received before it has passed
+	Delay time.Duration // 0 to MaxDelay: not received before it has passed, in whole seconds where the engine counts in them
 	Group string        // the tenant: engines that can share fairly do it between groups
 }
 
