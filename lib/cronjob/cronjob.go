@@ -68,7 +68,7 @@ func (r *reader) note(line int, about string, lost bool, format string, args ...
 // object reads one object, or a list of them as kubectl gives it.
 func (r *reader) object(v *manifest.Value) {
 	if v.Kind != manifest.Object {
-		r.note(v.Line, "", false, "got %s, want an object of Kubernetes; left out", v.Kind)
+		r.note(v.Line, "document", false, "got %s, want an object of Kubernetes; left out", v.Kind)
 		return
 	}
 	o := takeover.Read(v)
@@ -86,7 +86,7 @@ func (r *reader) object(v *manifest.Value) {
 		c := &cronJob{reader: r, o: o}
 		c.read(version)
 	case kind == "":
-		r.note(v.Line, "", false, `it has no "kind", so that it is no object of Kubernetes; left out`)
+		r.note(v.Line, "document", false, `it has no "kind", so that it is no object of Kubernetes; left out`)
 	default:
 		r.note(v.Line, kind+" "+o.Object("metadata").Text("name"), false, "no CronJob; left out")
 	}

@@ -94,7 +94,9 @@ func (c *cronJob) once() error {
 		c.say("backoffLimit %d: tried %d times, the most there is", again, attempts)
 	}
 	c.def.Retry = job.Retry{MaxAttempts: int(attempts), Initial: schedule.Duration(firstBackoff), Factor: 2, Max: schedule.Duration(longestBackoff)}
-	c.def.Timeout = schedule.Duration(job.MaxTimeout)
+	if c.cfg.Way == Process { // pods have no bound of their own; an answer that is waited for has Belfry's
+		c.def.Timeout = schedule.Duration(job.MaxTimeout)
+	}
 	if seconds, ok := c.job.Whole("activeDeadlineSeconds"); ok {
 		c.def.Timeout = schedule.Duration(min(durationOf(seconds), job.MaxTimeout))
 		if attempts > 1 {
@@ -135,8 +137,9 @@ func (c *cronJob) process() error {
 		words[i] = text
 	}
 	c.def.Target.Exec = &target.Exec{Argv: words, Env: env, Dir: in.Text("workingDir")}
-	image := in.Text("image")
-	c.say("image %s is not used: the command runs on the worker's host as it stands, and must be there", image)
+	if image := in.Text("image"); image != "" {
+		c.say("image %s is not used: the command runs on the worker's host as it stands, and must be there", image)
+	}
 	in.Skip("imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy")
 	c.unknown("container "+name, in)
 	// What Kubernetes fills in where nothing is said, and what only tells how pods are started again or placed.
