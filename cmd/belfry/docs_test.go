@@ -126,7 +126,7 @@ func newSession(t *testing.T, examples []md.Example) *session {
 
 func (s *session) play(example md.Example) bool {
 	s.t.Helper()
-	got, patience := "", time.Now().Add(examplePatience)
+	got, patience := "", time.Now().Add(examplePatience/3)
 	if startsServer.MatchString(example.Command) {
 		s.stop()
 		got = s.serve(example.Command)
