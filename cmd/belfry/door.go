@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/net/netutil"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -84,12 +83,13 @@ func (d door) gate(ctx context.Context, tokens *access.Tokens, data string, log 
 	return access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now, Required: required, Rate: d.rate, Burst: d.burst, Requests: d.requests, Log: log})
 }
 
-// mostConnections bounds what callers hold open who have not said yet who they are. More than the workers that may wait.
-const mostConnections = 10_000
-
-// serveOn serves on a listener, by TLS where there is a certificate.
-func serveOn(server *http.Server, listener net.Listener, c *certificate) error {
-	listener = netutil.LimitListener(listener, mostConnections)
+// serveOn serves on a listener, by TLS where there is a certificate. Behind a proxy all connections come from one address.
+func serveOn(server *http.Server, listener net.Listener, c *certificate, behindProxy bool) error {
+	share := mostConnections / 2
+	if behindProxy {
+		share = mostConnections
+	}
+	listener = bounded(listener, mostConnections, share)
 	if c == nil {
 		return server.Serve(listener)
 	}
@@ -113,11 +113,11 @@ const lookEvery = time.Second
 
 func readCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	c.tried = c.files() // before they are read: what replaces them meanwhile is noticed
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
 	}
-	c.tried = c.files()
 	c.pair, c.looked = &pair, time.Now()
 	if left := time.Until(pair.Leaf.NotAfter); left < soon {
 		log.Warn("the server's certificate "+expiry(left), "file", certFile, "not_after", pair.Leaf.NotAfter)

@@ -113,7 +113,7 @@ this machine. Only this machine may call the API, and no web page may.`,
 			return c.serveWith(cmd.Context(), s)
 		},
 	}
-	cmd.Flags().StringVar(&s.data, "data", devData, "data folder, made when it is not there")
+	cmd.Flags().StringVar(&s.data, "data", devData, "data folder `DIR`, made when it is not there")
 	s.flags(cmd)
 	return cmd
 }
@@ -138,7 +138,7 @@ starts there must be a token, which "belfry token create --scope admin --data DI
 			return c.serveWith(cmd.Context(), s)
 		},
 	}
-	cmd.Flags().StringVar(&s.data, "data", "", "data folder, made when it is not there")
+	cmd.Flags().StringVar(&s.data, "data", "", "data folder `DIR`, made when it is not there")
 	s.flags(cmd)
 	s.door.flags(cmd)
 	return cmd
@@ -170,7 +170,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	}
 	server := api.Server(p.handler, log)
 	served := make(chan error, 1)
-	go func() { served <- serveOn(server, listener, p.certificate) }()
+	go func() { served <- serveOn(server, listener, p.certificate, s.door.behindProxy) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	worked := make(chan error, 1)

@@ -122,7 +122,7 @@ func (g *Gate) Admit(ctx context.Context, text string, from netip.Addr) (Caller,
 		return Caller{Tenant: g.Tenant, Scopes: []Scope{Admin}, Host: true}, nil
 	}
 	// Who guesses is slowed down, and does not take others along who share the address and have given a good token before.
-	address := group(from)
+	address := Network(from)
 	if wait := g.failures.empty(address, now); wait > 0 && !g.Tokens.proven(text) {
 		return Caller{}, &Limited{Message: "Too many wrong tokens came from this address. Try again later.", RetryAfter: wait}
 	}
@@ -157,8 +157,8 @@ func (g *Gate) wrong(ended *Ended) string {
 	return "The token is not one of this server."
 }
 
-// group is whom an address stands for: a host, or, with IPv6, the network that one subscriber has to choose addresses from.
-func group(a netip.Addr) string {
+// Network is whom an address stands for: a host, or, with IPv6, the network that one subscriber has to choose addresses from.
+func Network(a netip.Addr) string {
 	a = a.Unmap()
 	if a.Is6() {
 		if network, err := a.WithZone("").Prefix(64); err == nil {
