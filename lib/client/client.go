@@ -46,6 +46,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("address %q: want a URL such as %s", cfg.Address, DefaultAddress)
 	}
+	if base.User != nil { // which errors and logs would show, and servers do not look at
+		return nil, fmt.Errorf("address %s: want it without user and password; a token says who calls", base.Redacted())
+	}
 	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("token: want one word of ASCII, as \"belfry token create\" prints it")
 	}

@@ -48,6 +48,11 @@ func TestATokenIsSentOverTLSToTheServerThatItIsForAlone(t *testing.T) {
 		t.Errorf("without TLS: %v", err)
 	}
 
+	_, err = client.New(client.Config{Address: strings.Replace(server.URL, "https://", "https://ann:pass@", 1), NewKey: func() string { return "k" }})
+	if err == nil || !strings.Contains(err.Error(), "without user and password") || strings.Contains(err.Error(), "pass@") {
+		t.Errorf("with a password in the address: %v", err)
+	}
+
 	stranger, err := client.New(client.Config{Address: server.URL, Token: "blf_x", NewKey: func() string { return "k" }, Tries: 1})
 	if err != nil {
 		t.Fatal(err)
