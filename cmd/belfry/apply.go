@@ -59,12 +59,12 @@ pruned when a job was refused, nor a job that was changed since it was looked at
 			return a.run(ctx, args)
 		}),
 	}
-	cmd.Flags().StringArrayVarP(&a.files, "file", "f", nil, "file or folder with jobs, - for standard input; may be given more than once")
+	cmd.Flags().StringArrayVarP(&a.files, "file", "f", nil, "`FILE` or folder with jobs, - for standard input; may be given more than once")
 	cmd.Flags().BoolVarP(&a.recursive, "recursive", "R", false, "read the folders in a folder, too")
 	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and store nothing")
 	cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, "with --dry-run: end with code 8 if anything would change")
 	cmd.Flags().BoolVar(&a.prune, "prune", false, "delete the jobs with the label that no file names")
-	a.labels.flag(cmd, "with --prune: NAME=VALUE of the jobs that may be deleted; all that are given must hold")
+	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted; all that are given must hold")
 	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }

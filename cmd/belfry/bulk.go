@@ -23,9 +23,9 @@ type runFilter struct {
 }
 
 func (f *runFilter) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.job, "job", "", "only of this job")
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these states, with commas")
-	f.labels.flag(cmd, "only of definitions with this label, as NAME=VALUE; all that are given must hold")
+	cmd.Flags().StringVar(&f.job, "job", "", "only of this `JOB`")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these `STATES`, with commas")
+	f.labels.flag(cmd, "only of definitions with this label, `NAME=VALUE`; all that are given must hold")
 	f.window.flags(cmd, "due")
 }
 
@@ -34,7 +34,7 @@ func (f *runFilter) filter(c *cli) (chosen wire.RunFilter, given bool, err error
 	if err := f.labels.read(); err != nil {
 		return chosen, false, err
 	}
-	from, to, err := f.times(c.now())
+	from, to, err := f.times(c)
 	if err != nil {
 		return chosen, false, err
 	}
@@ -68,12 +68,12 @@ type bulk struct {
 func (b *bulk) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&b.all, "all", false, "every "+b.what)
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "only count, and show the first few")
-	cmd.Flags().IntVar(&b.most, "max", 0, "with --all or a filter: how many at most")
+	cmd.Flags().IntVar(&b.most, "max", 0, "with --all or a filter: this `NUMBER` at most")
 	cmd.Flags().BoolVar(&b.yes, "yes", false, "do not ask first")
 }
 
 func (b *bulk) paced(cmd *cobra.Command) {
-	cmd.Flags().Float64Var(&b.perSecond, "per-second", 10, "how fast the runs start")
+	cmd.Flags().Float64Var(&b.perSecond, "per-second", 10, "`NUMBER` of runs that start in a second")
 }
 
 // chosen sees that either runs were named, or a filter or --all was given.
@@ -152,7 +152,7 @@ func (b *bulk) count(ctx context.Context) (count int, few []wire.RunVerdict, err
 			return 0, nil, err
 		}
 		for _, v := range part.Items {
-			if len(few) < fewShown && v.Run != nil {
+			if len(few) < fewShown {
 				few = append(few, v)
 			}
 		}
@@ -166,7 +166,11 @@ func (b *bulk) count(ctx context.Context) (count int, few []wire.RunVerdict, err
 
 func (b *bulk) show(few []wire.RunVerdict, count int) {
 	for _, v := range few[:min(len(few), count)] {
-		fmt.Fprintf(b.stderr, "  %s  %s  %s\n", v.ID, v.Run.State, clock(v.Run.NominalTime))
+		if v.Problem != nil {
+			fmt.Fprintf(b.stderr, "  %s  would be refused: %s\n", v.ID, v.Problem.Detail)
+			continue
+		}
+		fmt.Fprintf(b.stderr, "  %s  %s  %s\n", v.ID, v.Run.State, b.moment(v.Run.NominalTime))
 	}
 	if more := count - len(few); more > 0 {
 		fmt.Fprintf(b.stderr, "  and %d more\n", more)
@@ -320,8 +324,8 @@ are counted first, and you are asked.`,
 	}
 	f.flags(cmd)
 	b.flags(cmd)
-	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this text")
-	cmd.Flags().StringVar(&reason, "reason", "", "for people")
+	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people")
 	return cmd
 }
 
@@ -365,7 +369,7 @@ unless it names states. The runs are counted first, and you are asked.`,
 	f.flags(cmd)
 	b.flags(cmd)
 	b.paced(cmd)
-	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this text")
+	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`")
 	cmd.Flags().BoolVar(&force, "force", false, "also runs that succeeded or whose outcome is unknown: their effect may then happen twice")
 	return cmd
 }

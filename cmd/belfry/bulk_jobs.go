@@ -35,8 +35,8 @@ type chosenJob struct {
 }
 
 func (b *bulkJobs) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&b.prefix, "prefix", "", "all jobs whose names begin with this")
-	b.labels.flag(cmd, "all jobs with this label, as NAME=VALUE; all that are given must hold")
+	cmd.Flags().StringVar(&b.prefix, "prefix", "", "all jobs whose names begin with `PREFIX`")
+	b.labels.flag(cmd, "all jobs with this label, `NAME=VALUE`; all that are given must hold")
 	cmd.Flags().BoolVar(&b.all, "all", false, "every job")
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "with a filter or --all: only show which they are")
 	cmd.Flags().BoolVar(&b.yes, "yes", false, "do not ask first")
@@ -210,7 +210,7 @@ a filter the jobs are counted first, and you are asked.`,
 		RunE: c.calling(b.run),
 	}
 	b.flags(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "for people")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people")
 	return cmd
 }
 

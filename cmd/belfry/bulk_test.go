@@ -45,6 +45,14 @@ func TestRunsInBulk(t *testing.T) {
 	if got.out != "0 runs cancelled\n" || !strings.Contains(got.errors, "belfry: "+ids[0]+": ") || !strings.Contains(got.errors, "3 of 3 were not cancelled") {
 		t.Errorf("by name: %s%s", got.out, got.errors)
 	}
+	call(0, "", "job", "trigger", "b", "--key", "done")
+	eventually(t, "a run has succeeded", func() (bool, string) {
+		got := call(0, "", "run", "list", "--job", "b", "--state", "succeeded", "-o", "json").out
+		return strings.Contains(got, `"id"`), got
+	})
+	if got := call(0, "", "run", "retry", "--state", "succeeded", "--dry-run").errors; !strings.HasPrefix(got, "1 run matches.\n  b~") || !strings.Contains(got, "  would be refused: ") {
+		t.Errorf("of what would be refused: %s", got)
+	}
 	if got := decode[[]wire.RunVerdict](t, call(0, "", "run", "retry", "--job", "a", "--state", "cancelled", "--per-second", "1000", "--yes", "-o", "json").out); len(got) != 12 || got[0].Problem != nil {
 		t.Errorf("retried: %+v", got)
 	}

@@ -48,7 +48,11 @@ func (c *cli) cronNext() *cobra.Command {
 			if count < 1 || count > mostFires {
 				return misused("-n %d: want 1 to %d", count, mostFires)
 			}
-			at, err := instant("--from", from)
+			where, err := schedule.LoadZone(zoneName(zone))
+			if err != nil {
+				return misused("--timezone: %w", err)
+			}
+			at, err := instant("--from", from, where)
 			if err != nil {
 				return err
 			}
@@ -56,10 +60,6 @@ func (c *cli) cronNext() *cobra.Command {
 				at = time.Now()
 			}
 			compiled, err := compileCron(args[0], zone)
-			if err != nil {
-				return err
-			}
-			where, err := schedule.LoadZone(zoneName(zone))
 			if err != nil {
 				return err
 			}
@@ -81,9 +81,9 @@ func (c *cli) cronNext() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; UTC by default")
-	cmd.Flags().StringVar(&from, "from", "", "fires after this time, as 2026-11-21T09:00:00Z; now by default")
-	cmd.Flags().IntVarP(&count, "count", "n", 5, "how many")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; UTC by default")
+	cmd.Flags().StringVar(&from, "from", "", "fires after this `TIME`, as 2026-11-21T09:00:00Z, or \"2026-11-21 10:00\" in its zone; now by default")
+	cmd.Flags().IntVarP(&count, "count", "n", 5, "`NUMBER` of fires")
 	return cmd
 }
 
@@ -113,6 +113,6 @@ func (c *cli) cronDescribe() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; UTC by default")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; UTC by default")
 	return cmd
 }

@@ -23,13 +23,13 @@ type deadFilter struct {
 }
 
 func (f *deadFilter) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Job, "job", "", "only of this job")
-	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this text")
+	cmd.Flags().StringVar(&f.Job, "job", "", "only of this `JOB`")
+	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`")
 	f.window.flags(cmd, "ended")
 }
 
 func (f *deadFilter) filter(c *cli) (wire.DeadFilter, error) {
-	from, to, err := f.times(c.now())
+	from, to, err := f.times(c)
 	for _, t := range []struct {
 		at   time.Time
 		into **time.Time
@@ -61,7 +61,7 @@ func (c *cli) deadLetterList() *cobra.Command {
 		}),
 	}
 	f.flags(cmd)
-	cmd.Flags().IntVarP(&most, "limit", "n", 50, "how many at most; 0 for all")
+	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
 	return cmd
 }
 

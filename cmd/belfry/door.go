@@ -36,13 +36,13 @@ const (
 
 func (d *door) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&d.auth, "auth", authAuto, "required: all callers need a token; auto: they need none where only this machine can call")
+	f.StringVar(&d.auth, "auth", authAuto, "`WHOM` to ask for a token: required, all callers; auto, none where only this machine can call")
 	f.StringVar(&d.tlsCert, "tls-cert", "", "`FILE` with the certificate and its chain, as PEM; read again when it changes")
 	f.StringVar(&d.tlsKey, "tls-key", "", "`FILE` with the certificate's key, as PEM")
 	f.BoolVar(&d.behindProxy, "behind-proxy", false, "a proxy in front of this server ends TLS, and tells by X-Forwarded-For who calls")
-	f.Float64Var(&d.rate, "rate", 500, "requests a second that one token may make; 0 for no limit")
-	f.IntVar(&d.burst, "burst", 1000, "how many of them at once")
-	f.IntVar(&d.requests, "max-requests", 512, "requests under way at once, a batch for 16, those not counted that wait for work")
+	f.Float64Var(&d.rate, "rate", 500, "`NUMBER` of requests a second that one token may make; 0 for no limit")
+	f.IntVar(&d.burst, "burst", 1000, "`NUMBER` of requests that one token may make at once, before --rate counts")
+	f.IntVar(&d.requests, "max-requests", 512, "`NUMBER` of requests under way at once, a batch for 16, those not counted that wait for work")
 }
 
 // check refuses what would let in more than was asked for.

@@ -52,8 +52,8 @@ not; "belfry backup" has all. Of secrets their names are in it, never what they 
 			return c.exportTo(ctx, server, f, form, name)
 		}),
 	}
-	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with this")
-	chosen.flag(cmd, "only jobs with this label, as NAME=VALUE; all that are given must hold")
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
 	return cmd
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,11 +57,11 @@ func (c *cli) jobList() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "beginning of the names")
-	chosen.flag(cmd, "NAME=VALUE; all that are given must hold")
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
 	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
 	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
-	cmd.Flags().IntVarP(&most, "limit", "n", 0, "how many at most; 0 for all")
+	cmd.Flags().IntVarP(&most, "limit", "n", 0, "`NUMBER` of them at most; 0 for all")
 	return cmd
 }
 
@@ -186,11 +185,11 @@ is broken off.`,
 			}
 			var t wire.Trigger
 			if at != "" {
-				instant, err := time.Parse(time.RFC3339, at)
+				when, err := instant("--at", at, c.zone)
 				if err != nil {
-					return misused("--at %q: want a time such as 2026-11-21T09:00:00Z", at)
+					return err
 				}
-				t.At = &instant
+				t.At = &when
 			}
 			if delay != "" {
 				d, err := schedule.ParseDuration(delay)
@@ -234,9 +233,9 @@ is broken off.`,
 	w.flags(cmd)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended; its outcome is the exit code")
 	cmd.Flags().BoolVar(&w.follow, "follow", false, "wait, and print the run's log as it is written")
-	cmd.Flags().StringVar(&at, "at", "", "when, as 2026-11-21T09:00:00Z")
-	cmd.Flags().StringVar(&delay, "delay", "", "how long from now, as 90s or 1h30m")
-	cmd.Flags().StringVar(&payload, "payload", "", "JSON instead of the job's own payload, or @FILE, @- for standard input")
-	cmd.Flags().StringVar(&key, "key", "", "idempotency key: the same key and request give the same run")
+	cmd.Flags().StringVar(&at, "at", "", "`TIME` to run, as 2026-11-21T09:00:00Z or \"2026-11-21 10:00\"")
+	cmd.Flags().StringVar(&delay, "delay", "", "how long from now: a `DURATION`, as 90s or 1h30m")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` instead of the job's own payload, or @FILE, @- for standard input")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run")
 	return cmd
 }

@@ -34,7 +34,7 @@ func (c *cli) man() *cobra.Command {
 			}})
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder for the pages, made when it is not there")
+	cmd.Flags().StringVar(&dir, "dir", "", "folder `DIR` for the pages, made when it is not there")
 	return cmd
 }
 

@@ -24,8 +24,8 @@ type poolFlags struct {
 
 func (p *poolFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&p.here, "queue", nil, "queue whose runs this process works on, beside default; may be given more than once")
-	f.StringArrayVar(&p.elsewhere, "remote-queue", nil, "queue whose runs only \"belfry worker\" processes work on; NAME, or NAME=TENANT where it is not the tenant default's; may be given more than once")
+	f.StringArrayVar(&p.here, "queue", nil, "`QUEUE` whose runs this process works on, beside default; may be given more than once")
+	f.StringArrayVar(&p.elsewhere, "remote-queue", nil, "`QUEUE` whose runs only \"belfry worker\" processes work on, or QUEUE=TENANT where it is not the tenant default's; may be given more than once")
 }
 
 // mostPools bounds the queues of a process: each may hold a great many messages.

@@ -247,3 +247,22 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 		return between(t, page, "exit codes", table)
 	})
 }
+
+// A flag is shown with what it takes, --job JOB, and not with the type that a program has for it.
+func TestEveryFlagSaysWhatItTakes(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if kind, _ := pflag.UnquoteUsage(f); kind != strings.ToUpper(kind) {
+				t.Errorf("%s --%s %s: want a word such as FILE, in `` in its text", cmd.CommandPath(), f.Name, kind)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			if sub.Name() == "import" {
+				continue
+			}
+			visit(sub)
+		}
+	}
+	visit(wholeTree())
+}

@@ -23,13 +23,13 @@ func (c *cli) runs() *cobra.Command {
 type window struct{ from, to, since string }
 
 func (w *window) flags(cmd *cobra.Command, of string) {
-	cmd.Flags().StringVar(&w.from, "from", "", of+" at this time or later, as 2026-11-21T09:00:00Z")
-	cmd.Flags().StringVar(&w.to, "to", "", of+" before this time")
-	cmd.Flags().StringVar(&w.since, "since", "", of+" no longer ago than this, as 90s, 2h or 7d; instead of --from")
+	cmd.Flags().StringVar(&w.from, "from", "", of+" at this `TIME` or later, as 2026-11-21T09:00:00Z, \"2026-11-21 10:00\" or 2026-11-21")
+	cmd.Flags().StringVar(&w.to, "to", "", of+" before this `TIME`")
+	cmd.Flags().StringVar(&w.since, "since", "", of+" no longer ago than this `DURATION`, as 90s, 2h or 7d; instead of --from")
 }
 
-func (w *window) times(now time.Time) (from, to time.Time, err error) {
-	if from, err = instant("--from", w.from); err != nil {
+func (w *window) times(c *cli) (from, to time.Time, err error) {
+	if from, err = instant("--from", w.from, c.zone); err != nil {
 		return
 	}
 	if w.since != "" {
@@ -40,22 +40,26 @@ func (w *window) times(now time.Time) (from, to time.Time, err error) {
 		if err != nil {
 			return from, to, misused("--since: %w", err)
 		}
-		from = now.Add(-d.Std()).Truncate(time.Second)
+		from = c.now().Add(-d.Std()).Truncate(time.Second)
 	}
-	to, err = instant("--to", w.to)
+	to, err = instant("--to", w.to, c.zone)
 	return
 }
 
-// instant reads a flag that holds a time, "" as none.
-func instant(flag, text string) (time.Time, error) {
+// instant reads a flag that holds a time, "" as none: with its offset, or as tables show it, in a zone.
+func instant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, misused("%s %q: want a time such as 2026-11-21T09:00:00Z", flag, text)
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
 	}
-	return t, nil
+	for _, form := range []string{time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(form, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, misused("%s %q: want a time such as 2026-11-21T09:00:00Z, or in the zone %s \"2026-11-21 09:00\" or 2026-11-21", flag, text, zone)
 }
 
 func (c *cli) runList() *cobra.Command {
@@ -92,7 +96,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 		}),
 	}
 	f.flags(cmd)
-	cmd.Flags().IntVarP(&most, "limit", "n", 50, "how many at most; 0 for all")
+	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
 	cmd.Flags().BoolVarP(&watching, "watch", "w", false, "go on until interrupted, and show what changes")
 	return cmd
 }
@@ -102,7 +106,7 @@ func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
 	if err := f.labels.read(); err != nil {
 		return client.RunFilter{}, err
 	}
-	from, to, err := f.times(c.now())
+	from, to, err := f.times(c)
 	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, From: from, To: to}, err
 }
 
@@ -125,10 +129,22 @@ func why(r wire.Run) string {
 	if r.Reason != "" {
 		parts = append(parts, r.Reason)
 	}
-	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" {
+	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" && r.Attempts[n-1].Error != r.Reason {
 		parts = append(parts, r.Attempts[n-1].Error)
 	}
 	return strings.Join(parts, ": ")
+}
+
+// howItWent is "failed after 5s: exit: exit code 3".
+func howItWent(a wire.Attempt) string {
+	text := strings.ReplaceAll(a.Outcome, "_", " ")
+	if !a.EndedAt.IsZero() && a.EndedAt.After(a.StartedAt) {
+		text += " after " + a.EndedAt.Sub(a.StartedAt).Round(time.Millisecond).String()
+	}
+	if a.Error != "" {
+		text += ": " + a.Error
+	}
+	return text
 }
 
 func (c *cli) showRun(r wire.Run) error {
@@ -137,10 +153,10 @@ func (c *cli) showRun(r wire.Run) error {
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}}
 		for _, a := range r.Attempts {
-			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), strings.TrimSpace(clock(a.StartedAt) + " " + a.Outcome + " " + a.Error)})
+			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
 		if r.Skipped != nil {
-			rows = append(rows, [2]string{"skipped", fmt.Sprintf("%d fires, up to %s", r.Skipped.Count, clock(r.Skipped.Through))})
+			rows = append(rows, [2]string{"skipped", fmt.Sprintf("%d fires, up to %s", r.Skipped.Count, c.moment(r.Skipped.Through))})
 		}
 		return append(rows, [2]string{"result", short(string(r.Result), 200)})
 	})

@@ -125,7 +125,7 @@ func (c *cli) secretList() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().IntVarP(&most, "limit", "n", 0, "how many at most; 0 for all")
+	cmd.Flags().IntVarP(&most, "limit", "n", 0, "`NUMBER` of them at most; 0 for all")
 	return cmd
 }
 

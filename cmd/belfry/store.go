@@ -64,10 +64,10 @@ a record in the format of a newer version is said to be one. docs/protocol.md li
 			return c.showItems(cmd.Context(), data, key)
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", devData, "data folder")
-	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "of --job and --run")
-	cmd.Flags().StringVar(&jobName, "job", "", "show the job of this name")
-	cmd.Flags().StringVar(&runID, "run", "", "show the run of this ID")
+	cmd.Flags().StringVar(&data, "data", devData, "data folder `DIR`")
+	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "`TENANT` of --job and --run")
+	cmd.Flags().StringVar(&jobName, "job", "", "show this `JOB`")
+	cmd.Flags().StringVar(&runID, "run", "", "show this `RUN`")
 	return cmd
 }
 

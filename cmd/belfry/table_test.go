@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 var testNow = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -280,5 +282,41 @@ func TestProgressLeavesATerminalAsItWas(t *testing.T) {
 	const line = "\r\x1b[Kimporting a great many jobs:…"
 	if got, want := out.String(), line+"\r\x1b[Kjob 3 was refused\r\n"+line+"\r\x1b[K"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// A time that a table showed can be given back as it stands there.
+func TestTimesAreReadAsTheyAreShown(t *testing.T) {
+	berlin := time.FixedZone("CET", 3600)
+	for _, c := range []struct{ text, want string }{
+		{"2026-11-21T09:00:00Z", "2026-11-21T09:00:00Z"},
+		{"2026-11-21 10:00:00", "2026-11-21T09:00:00Z"},
+		{"2026-11-21 10:00", "2026-11-21T09:00:00Z"},
+		{"2026-11-21", "2026-11-20T23:00:00Z"},
+	} {
+		got, err := instant("--from", c.text, berlin)
+		if err != nil || clock(got) != c.want {
+			t.Errorf("%q is %s, %v; want %s", c.text, clock(got), err, c.want)
+		}
+	}
+	if _, err := instant("--from", "yesterday", berlin); err == nil || !strings.Contains(err.Error(), "in the zone CET") {
+		t.Errorf("yesterday: %v", err)
+	}
+}
+
+func TestARunIsShownInTheUsersZone(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	var out strings.Builder
+	c := &cli{stdout: &out, output: formTable, zone: time.FixedZone("CET", 3600), now: func() time.Time { return at.Add(time.Minute) }}
+	r := wire.Run{ID: "a~1", State: "unknown", Reason: "restored", StartedAt: at, EndedAt: at.Add(time.Second), Attempts: []wire.Attempt{
+		{Attempt: 1, Outcome: "handed_back", StartedAt: at, EndedAt: at.Add(5 * time.Second), Error: "restored"}}}
+	if err := c.showRun(r); err != nil {
+		t.Fatal(err)
+	}
+	if want := "attempt 1  2026-11-21 10:00:00 CET (1m ago), handed back after 5s: restored\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("it lacks %q:\n%s", want, out.String())
+	}
+	if got := why(r); got != "restored" {
+		t.Errorf("why is %q, want what reason and error say said once", got)
 	}
 }

@@ -36,7 +36,7 @@ need no token: so the first one is made, and so are those of other tenants.`,
 type tokenPlace struct{ data string }
 
 func (p *tokenPlace) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.data, "data", "", "data folder of a stopped server, instead of asking one that runs")
+	cmd.Flags().StringVar(&p.data, "data", "", "data folder `DIR` of a stopped server, instead of asking one that runs")
 }
 
 // tokenKeeper is what both places can do.
@@ -184,10 +184,10 @@ and run; work is for workers; admin makes tokens, keeps secrets, takes backups, 
 		}),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Scopes, "scope", nil, "what it allows: "+access.ScopeNames()+"; with commas, or given more than once")
-	f.StringVar(&r.Name, "name", "", "what it is for, to know it by in the list")
-	f.StringVar(&expires, "expires", "", "how long it is good for, such as 90d; until it is revoked by default")
-	f.StringVar(&tenant, "tenant", "", "whose it is; with --data. "+access.DefaultTenant+" by default")
+	f.StringSliceVar(&r.Scopes, "scope", nil, "`SCOPES`, what it allows: "+access.ScopeNames()+"; with commas, or given more than once")
+	f.StringVar(&r.Name, "name", "", "`NAME` that says what it is for")
+	f.StringVar(&expires, "expires", "", "how long it is good for: a `DURATION`, such as 90d; until it is revoked by default")
+	f.StringVar(&tenant, "tenant", "", "`TENANT` whose it is; with --data. "+access.DefaultTenant+" by default")
 	p.flags(cmd)
 	return cmd
 }
@@ -210,7 +210,7 @@ the hour. With --data the tokens of all tenants are listed.`,
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "only of this tenant; with --data")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "only of this `TENANT`; with --data")
 	p.flags(cmd)
 	return cmd
 }

@@ -38,7 +38,7 @@ type waiter struct {
 }
 
 func (w *waiter) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&w.timeout, "timeout", "", "how long to wait, as 90s or 1h30m; without it, until the run has ended")
+	cmd.Flags().StringVar(&w.timeout, "timeout", "", "how long to wait: a `DURATION`, as 90s or 1h30m; without it, until the run has ended")
 }
 
 // wait gives the run when it has ended. An interrupt and the timeout leave the run going on, and say so.
@@ -90,7 +90,7 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 	if err != nil {
 		return r, err
 	}
-	before, after := changes(w.seen, r)
+	before, after := changes(w.seen, r, w.moment)
 	if err := w.tell(before); err != nil {
 		return r, err
 	}
@@ -176,7 +176,7 @@ func ended(state string) bool {
 
 // changes says in a line each what has become of a run since it was last looked at: before what its newest attempt has written,
 // and after it.
-func changes(was, is wire.Run) (before, after []string) {
+func changes(was, is wire.Run, moment func(time.Time) string) (before, after []string) {
 	known := map[int]wire.Attempt{}
 	for _, a := range was.Attempts {
 		known[a.Attempt] = a
@@ -200,16 +200,25 @@ func changes(was, is wire.Run) (before, after []string) {
 	line := is.State
 	switch {
 	case is.State == "scheduled":
-		line += " for " + is.NominalTime.UTC().Format(time.RFC3339)
+		line += " for " + moment(is.NominalTime)
 	case is.State == "retrying" && !is.NextAttemptAt.IsZero():
-		line += ", not before " + is.NextAttemptAt.UTC().Format(time.RFC3339)
+		line += ", not before " + moment(is.NextAttemptAt)
 	case ended(is.State) && took(is) != "":
-		line += " after " + took(is)
+		line += " after " + tookInAll(is)
 	}
 	if is.Reason != "" {
 		line += ": " + printable(is.Reason)
 	}
 	return before, append(after, line)
+}
+
+// tookInAll is the time from the start of a run's first attempt to its end, with the waits between attempts.
+func tookInAll(r wire.Run) string {
+	if len(r.Attempts) > 1 {
+		r.StartedAt = r.Attempts[0].StartedAt
+		return fmt.Sprintf("%d attempts in %s", r.Attempt, took(r))
+	}
+	return took(r)
 }
 
 func on(worker string) string {

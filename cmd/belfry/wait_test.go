@@ -91,21 +91,24 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 	attempt := func(n int, outcome, wrong string) wire.Attempt {
 		return wire.Attempt{Attempt: n, Outcome: outcome, Error: wrong}
 	}
+	shown := &cli{zone: time.FixedZone("CET", 3600), now: func() time.Time { return at.Add(-time.Hour) }}
 	var was wire.Run
 	for _, c := range []struct {
 		is            wire.Run
 		before, after string
 	}{
-		{wire.Run{State: "scheduled", NominalTime: at}, "", "scheduled for 2026-11-21T09:00:00Z"},
+		{wire.Run{State: "scheduled", NominalTime: at}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h)"},
 		{wire.Run{State: "queued"}, "", "queued"},
 		{wire.Run{State: "queued"}, "", ""},
 		{wire.Run{State: "running", Attempt: 1, Worker: "w", Attempts: []wire.Attempt{attempt(1, "running", "")}}, "attempt 1 runs on w", ""},
-		{wire.Run{State: "retrying", Attempt: 1, NextAttemptAt: at, Attempts: []wire.Attempt{attempt(1, "failed", "no\nway")}}, "", "attempt 1 failed: no way; retrying, not before 2026-11-21T09:00:00Z"},
+		{wire.Run{State: "retrying", Attempt: 1, NextAttemptAt: at, Attempts: []wire.Attempt{attempt(1, "failed", "no\nway")}}, "", "attempt 1 failed: no way; retrying, not before 2026-11-21 10:00:00 CET (in 1h)"},
 		{wire.Run{State: "running", Attempt: 3, Attempts: []wire.Attempt{attempt(2, "crashed", "gone"), attempt(3, "running", "")}}, "attempt 2 crashed: gone; attempt 3 runs", ""},
 		{wire.Run{State: "queued", Attempt: 3, Attempts: []wire.Attempt{attempt(3, "handed_back", "")}}, "", "attempt 3 handed back; queued"},
 		{wire.Run{State: "succeeded", Attempt: 4, StartedAt: at, EndedAt: at.Add(2 * time.Second), Attempts: []wire.Attempt{attempt(4, "succeeded", "")}}, "", "succeeded after 2s"},
+		{wire.Run{State: "dead", Attempt: 2, StartedAt: at.Add(time.Minute), EndedAt: at.Add(61 * time.Second), Reason: "attempts spent", Attempts: []wire.Attempt{
+			{Attempt: 1, Outcome: "failed", StartedAt: at}, {Attempt: 2, Outcome: "failed", StartedAt: at.Add(time.Minute)}}}, "", "dead after 2 attempts in 1m1s: attempts spent"},
 	} {
-		before, after := changes(was, c.is)
+		before, after := changes(was, c.is, shown.moment)
 		if got := strings.Join(before, "; "); got != c.before {
 			t.Errorf("%s: before the log it says %q, want %q", c.is.State, got, c.before)
 		}

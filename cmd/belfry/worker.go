@@ -56,14 +56,14 @@ SIGTERM it takes nothing more, lets what runs end within the grace, and hands th
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.queues, "queue", nil, "queue to work for; may be given more than once")
-	f.StringVar(&s.name, "name", "", "beginning of the worker's name in listings; this host's by default")
-	f.StringToStringVar(&s.labels, "label", nil, "NAME=VALUE, for people who list workers; may be given more than once")
+	f.StringArrayVar(&s.queues, "queue", nil, "`QUEUE` to work for; may be given more than once")
+	f.StringVar(&s.name, "name", "", "beginning of the worker's `NAME` in listings; this host's by default")
+	f.StringToStringVar(&s.labels, "label", nil, "`NAME=VALUE`, for people who list workers; may be given more than once")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
-	f.IntVar(&s.concurrency, "concurrency", 50, "attempts at once, for each queue")
-	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped")
-	f.StringVar(&s.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
-	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
+	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped: a `DURATION`")
+	f.StringVar(&s.logFormat, "log-format", "auto", "`FORM` of the log: text, json, or auto: text on a terminal")
+	f.StringVar(&s.logLevel, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	addressFlags(cmd, &s.addresses)
 	s.secrets.sources(cmd)
 	return cmd
