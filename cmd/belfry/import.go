@@ -16,7 +16,7 @@ import (
 func (c *cli) importing() *cobra.Command {
 	cmd := &cobra.Command{Use: "import", Short: "Take over jobs from elsewhere",
 		Long: `Take over jobs from elsewhere. What "belfry export" wrote is Belfry's own, and "belfry job apply -f FILE" takes it in.`}
-	cmd.AddCommand(c.importCrontab(), c.importKubernetes())
+	cmd.AddCommand(c.importCrontab(), c.importKubernetes(), c.importEventBridge())
 	return cmd
 }
 

@@ -1,0 +1,153 @@
+package eventbridge
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
+)
+
+// Each file of testdata is a line of how schedules become jobs, the text as the AWS command line prints it, and what is to become
+// of it.
+func TestSchedules(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	if len(files) == 0 {
+		t.Fatal("no testdata")
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := strings.Split(string(text), "\n----\n")
+			if len(parts) != 3 {
+				t.Fatalf("%d parts, want 3", len(parts))
+			}
+			if got := trace(t, parts[1], configOf(t, parts[0])); got != parts[2] {
+				t.Errorf("got\n%s\nwant\n%s", got, parts[2])
+			}
+		})
+	}
+}
+
+func configOf(t *testing.T, line string) Config {
+	t.Helper()
+	var cfg Config
+	for _, part := range strings.Fields(line) {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "way":
+			cfg.Way = Way(value)
+		case "url":
+			cfg.URL = value
+		case "now":
+			now, err := time.Parse(time.RFC3339, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Now = now
+		default:
+			t.Fatalf("config %q", part)
+		}
+	}
+	return cfg
+}
+
+func trace(t *testing.T, text string, cfg Config) string {
+	t.Helper()
+	file, err := Read("-", []byte(text), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, j := range file.Jobs {
+		d, s := j.Def, j.Def.Schedule
+		fmt.Fprintf(&b, "%d job %s: %s\n", j.Line, j.Name, d.Description)
+		switch {
+		case s.Cron != "":
+			fmt.Fprintf(&b, "  when %s (%s)\n", s.Cron, s.Timezone)
+		case s.Every != 0:
+			fmt.Fprintf(&b, "  when every %s, phase %s\n", s.Every, s.Phase)
+		default:
+			fmt.Fprintf(&b, "  when %s\n", s.At.Format(time.RFC3339))
+		}
+		if s.Start != nil {
+			fmt.Fprintf(&b, "  start %s\n", s.Start.Format(time.RFC3339Nano))
+		}
+		if s.End != nil {
+			fmt.Fprintf(&b, "  end %s\n", s.End.Format(time.RFC3339Nano))
+		}
+		if h := d.Target.HTTP; h != nil {
+			fmt.Fprintf(&b, "  call %s with %s\n", h.URL, d.Payload)
+		} else {
+			fmt.Fprintf(&b, "  argv %q\n", d.Target.Exec.Argv)
+		}
+		fmt.Fprintf(&b, "  jitter %s, timeout %s, attempts %d up to %s apart, catch-up %s %s, paused %v\n", s.Jitter, d.Timeout, d.Retry.MaxAttempts,
+			d.Retry.Max, d.CatchUp.Mode, d.CatchUp.Window, d.Paused)
+		for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
+			fmt.Fprintf(&b, "  label %s=%s\n", name, d.Labels[name])
+		}
+	}
+	for _, n := range file.Notes {
+		word := "note"
+		if n.Lost {
+			word = "lost"
+		}
+		fmt.Fprintf(&b, "%d %s %s: %s\n", n.Line, word, n.Text, n.Why)
+	}
+	return b.String()
+}
+
+func TestTextThatIsNoJSON(t *testing.T) {
+	if _, err := Read("x.json", []byte("{\"a\": "), Config{}); err == nil {
+		t.Error("taken")
+	}
+}
+
+// Whatever a text holds, jobs are such that the API takes them, and names are unique.
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		f.Add(strings.Split(string(text), "\n----\n")[1], true)
+	}
+	for _, e := range []string{"cron(0/15 8-17 ? * 2#1 2026-2027)", "rate(999999999 days)", "at(2026-02-30T00:00:00)", "cron(/5 * 15W * ? *)", "cron(0 0 ? * FRIL *)"} {
+		f.Add(fmt.Sprintf(`{"Name": "x", "ScheduleExpression": %q, "Target": {"Arn": "arn:aws:sns:x:y:z", "Input": "x"}, "StartDate": 1e300}`, e), false)
+	}
+	f.Fuzz(func(t *testing.T, text string, call bool) {
+		cfg := Config{Way: CommandLine, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+		if call {
+			cfg.Way, cfg.URL = Call, "https://example.org/{group}/{name}"
+		}
+		values, err := manifest.Read("-", []byte(text))
+		file, failed := Read("-", []byte(text), cfg)
+		if (err == nil) != (failed == nil) {
+			t.Fatalf("%v, but %v", err, failed)
+		}
+		names := map[string]bool{}
+		for _, j := range file.Jobs {
+			if names[j.Name] {
+				t.Errorf("name %q twice", j.Name)
+			}
+			names[j.Name] = true
+			if err := takeover.Check(j.Name, j.Def); err != nil {
+				t.Errorf("line %d: %v", j.Line, err)
+			}
+		}
+		for _, v := range values {
+			if v.Kind == manifest.Object && !slices.ContainsFunc(file.Jobs, func(j takeover.Job) bool { return j.Line == v.Line }) &&
+				!slices.ContainsFunc(file.Notes, func(n takeover.Note) bool { return n.Line >= v.Line }) &&
+				v.Member("Schedules") == nil && v.Member("Rules") == nil {
+				t.Errorf("line %d is dropped in silence", v.Line)
+			}
+		}
+	})
+}
