@@ -88,12 +88,11 @@ func throttled(err error) bool { return busy.IsErrorThrottle(err) == aws.TrueTer
 func passing(err error) bool {
 	var timeout net.Error
 	var name *net.DNSError
-	var answer *smithyhttp.ResponseError
 	switch {
 	case throttled(err), retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary:
 		return true
-	case errors.As(err, &answer):
-		return answer.HTTPStatusCode() >= 500
+	case status(err) != 0:
+		return status(err) >= 500
 	case errors.As(err, &name) && name.IsNotFound:
 		return false
 	default:
@@ -165,8 +164,17 @@ var errSilent = errors.New("the answer does not say what became of the message")
 
 // untried tells of an error that SQS refused the request as a whole, and not for load.
 func untried(err error) bool {
-	var refused *smithyhttp.ResponseError
-	return errors.As(err, &refused) && refused.HTTPStatusCode() < 500 && !errors.Is(err, queue.ErrFull)
+	code := status(err)
+	return code >= 400 && code < 500 && !errors.Is(err, queue.ErrFull)
+}
+
+// status is that of the answer, 0 where there is none.
+func status(err error) int {
+	var answered *smithyhttp.ResponseError
+	if !errors.As(err, &answered) || answered.Response == nil {
+		return 0
+	}
+	return answered.HTTPStatusCode()
 }
 
 // lookUp gives the URL of the lane's queue. It is asked for once; two who ask at the same time both do.

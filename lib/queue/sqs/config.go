@@ -67,7 +67,6 @@ type Queue struct {
 	mu      sync.Mutex
 	closed  bool
 	changed chan struct{} // closed, and made anew, when there is something new for those who wait in Receive
-	waiting int           // calls of Receive that wait
 	turn    int           // position in the pattern of floors
 	lanes   [3]*lane      // by rank of priority
 

@@ -1,5 +1,3 @@
-//go:build emulators
-
 package sqs_test
 
 import (

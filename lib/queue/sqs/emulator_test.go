@@ -3,7 +3,6 @@
 package sqs_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -41,10 +40,4 @@ func open(t *testing.T, through func(http.RoundTripper) http.RoundTripper) *sqs.
 	}
 	t.Cleanup(func() { q.Close() })
 	return q
-}
-
-func awsConfig() aws.Config {
-	return aws.Config{Region: "eu-west-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-	})}
 }

@@ -20,8 +20,10 @@ const (
 	// grace is how long a priority may take to answer before it counts as empty. Beyond it a lower one is asked, which then
 	// may go first once.
 	grace = 200 * time.Millisecond
-	// hold is how long messages that came while nobody waited are kept for the next call.
-	hold = 2 * time.Second
+	// hold is how long messages that came while nobody waited are kept for the next call, and fresh how long they may be given away
+	// with what is left of their visibility.
+	hold  = 2 * time.Second
+	fresh = 250 * time.Millisecond
 	// rest is how long a priority that cannot be asked is left alone.
 	rest = 5 * time.Second
 )
@@ -55,7 +57,7 @@ type poll struct {
 type held struct {
 	messages []queue.Message
 	seconds  int32         // the visibility that they were asked for with
-	fresh    bool          // somebody waited for them as they came, and still does
+	stale    bool          // too much of it is over
 	gone     chan struct{} // closed when all are taken
 }
 
@@ -92,10 +94,8 @@ func (q *Queue) Receive(ctx context.Context, max int, wait, visibility time.Dura
 		case <-timeout.C:
 			over = true
 		case <-ctx.Done():
-			q.leave(true)
 			return nil, ctx.Err()
 		}
-		q.leave(false)
 	}
 }
 
@@ -106,8 +106,8 @@ type portion struct {
 	stale    bool // their visibility is not what was asked for
 }
 
-// look takes what has arrived; or else sees to it that something is under way and gives what announces news, having counted
-// the caller among those who wait; or gives neither where there is nothing to wait for.
+// look takes what has arrived; or else sees to it that something is under way and gives what announces news; or gives neither where
+// there is nothing to wait for.
 func (q *Queue) look(ctx context.Context, max int, seconds int32, over bool) ([]portion, <-chan struct{}, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,27 +129,7 @@ func (q *Queue) look(ctx context.Context, max int, seconds int32, over bool) ([]
 	if over && empty || failing == len(q.lanes) {
 		return nil, nil, err
 	}
-	q.waiting++
 	return nil, q.changed, nil
-}
-
-// leave ends a wait. What has arrived is fresh only as long as somebody is there to take it.
-func (q *Queue) leave(forGood bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting--
-	if forGood && q.waiting == 0 {
-		q.age()
-	}
-}
-
-// age marks what has arrived and was not taken. The caller holds mu.
-func (q *Queue) age() {
-	for _, l := range q.lanes {
-		if l.held != nil {
-			l.held.fresh = false
-		}
-	}
 }
 
 // take takes what has arrived, the one whose turn it is first. The caller holds mu.
@@ -161,7 +141,7 @@ func (q *Queue) take(max int, seconds int32) []portion {
 			return
 		}
 		n := min(max, len(h.messages))
-		taken = append(taken, portion{lane: l, messages: h.messages[:n], stale: !h.fresh || h.seconds != seconds})
+		taken = append(taken, portion{lane: l, messages: h.messages[:n], stale: h.stale || h.seconds != seconds})
 		h.messages = h.messages[n:]
 		max -= n
 		if len(h.messages) == 0 {
@@ -173,7 +153,6 @@ func (q *Queue) take(max int, seconds int32) []portion {
 	for _, l := range q.lanes {
 		from(l)
 	}
-	q.age() // whoever takes the others comes later
 	return taken
 }
 
@@ -226,7 +205,6 @@ func (l *lane) run(ctx context.Context, p *poll, max int, seconds int32) {
 	h := &held{messages: messages, seconds: seconds, gone: make(chan struct{})}
 	q.mu.Lock()
 	l.poll = nil
-	h.fresh = q.waiting > 0
 	if len(messages) > 0 {
 		l.held = h
 	}
@@ -248,14 +226,20 @@ func (l *lane) run(ctx context.Context, p *poll, max int, seconds int32) {
 
 // keep waits until messages are taken, and hands back what is not.
 func (l *lane) keep(ctx context.Context, h *held) {
-	timer := time.NewTimer(hold)
-	defer timer.Stop()
-	select {
-	case <-h.gone:
-		return
-	case <-timer.C:
-	case <-l.q.closing:
+	wait := func(d time.Duration) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-h.gone:
+		case <-timer.C:
+		case <-l.q.closing:
+		}
 	}
+	wait(fresh)
+	l.q.mu.Lock()
+	h.stale = true
+	l.q.mu.Unlock()
+	wait(hold - fresh)
 	l.q.mu.Lock()
 	left := h.messages
 	h.messages = nil
