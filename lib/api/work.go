@@ -48,7 +48,7 @@ func (a *api) work() {
 		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone}}, a.startWork)
 	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
-		codes:   []control.Code{control.CodeRunNotFound}}, a.leaveWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.leaveWork)
 	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.renewWork)
