@@ -16,6 +16,14 @@ func (c *cli) asks() bool {
 	return ok && term.IsTerminal(int(in.Fd())) && isTerminal(c.stderr)
 }
 
+// unseen asks for something that nobody is to read over a shoulder.
+func (c *cli) unseen(question string) ([]byte, error) {
+	fmt.Fprint(c.stderr, question)
+	text, err := term.ReadPassword(int(c.stdin.(*os.File).Fd()))
+	fmt.Fprintln(c.stderr)
+	return text, err
+}
+
 // confirmation is the flag --yes, and the question that it answers.
 type confirmation struct{ yes bool }
 

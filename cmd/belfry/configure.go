@@ -37,6 +37,9 @@ var roles = []string{"dev", "serve", "worker"}
 
 func checkAddress(text string) error {
 	at, err := url.Parse(text)
+	if err == nil && at.User != nil {
+		return misused("address: want it without user and password; a token says who calls")
+	}
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
 		return misused("address %q: want a URL such as %s", text, client.DefaultAddress)
 	}

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/secret"
@@ -88,9 +86,7 @@ func (c *cli) secretValue(name, file string, generate bool) (string, error) {
 	case file != "" && file != "-":
 		text, err = readUpTo(file, secret.MaxValue+2)
 	case c.asks():
-		fmt.Fprintf(c.stderr, "Value of %s: ", name)
-		text, err = term.ReadPassword(int(c.stdin.(*os.File).Fd()))
-		fmt.Fprintln(c.stderr)
+		text, err = c.unseen("Value of " + name + ": ")
 	default:
 		text, err = io.ReadAll(io.LimitReader(c.stdin, secret.MaxValue+3))
 	}
