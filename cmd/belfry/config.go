@@ -118,7 +118,7 @@ func (c *cli) configSet() *cobra.Command {
 		Short: "Set something in config.toml",
 		Long: `Set something in config.toml: SETTING of the profile in force, or of the one that --profile names, which is made when
 it is not there; or COMMAND.SETTING of a command that runs for long, as in serve.listen. VALUE - is read from standard input,
-so that a token gets into no history of a shell. The rest of the file stays as it was written.`,
+and a token from nowhere else: others on this host see command lines. The rest of the file stays as it was written.`,
 		Example: `  belfry config set address https://belfry.example.org --profile prod
   echo "$TOKEN" | belfry config set token - --profile prod
   belfry config set timezone Europe/Berlin
@@ -128,11 +128,21 @@ so that a token gets into no history of a shell. The rest of the file stays as i
 		Annotations: map[string]string{makesProfiles: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			values := args[1:]
-			if slices.Equal(values, []string{"-"}) {
-				text, err := c.readFile("-")
-				if err != nil {
-					return err
-				}
+			read := slices.Equal(values, []string{"-"})
+			var text []byte
+			var err error
+			switch {
+			case read && args[0] == "token" && c.asks():
+				text, err = c.unseen("Token: ")
+			case read:
+				text, err = c.readFile("-")
+			case args[0] == "token":
+				return misused("want - as the value of token, and the token on standard input: others on this host see command lines, and shells keep them")
+			}
+			if err != nil {
+				return err
+			}
+			if read {
 				values = []string{strings.TrimSpace(string(text))}
 			}
 			return c.change(cmd, args[0], values)

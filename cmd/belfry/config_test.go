@@ -241,7 +241,10 @@ func TestANewFileIsForItsOwnerAlone(t *testing.T) {
 	if got := belfry(t, "", "version"); got.errors != "" || !strings.HasPrefix(got.out, "{") {
 		t.Errorf("a file without a secret: %q, %q", got.errors, got.out)
 	}
-	belfry(t, "", "config", "set", "token", "x")
+	if got := belfry(t, "", "config", "set", "token", "x"); got.code != exitUsage || !strings.Contains(got.errors, "want -") {
+		t.Errorf("a token on the command line: %d %q", got.code, got.errors)
+	}
+	belfry(t, "x\n", "config", "set", "token", "-")
 	if mode() != 0o600 {
 		t.Errorf("a file that got a token has mode %o", mode())
 	}
