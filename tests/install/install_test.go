@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -22,8 +23,8 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// version is one that nobody will ever release.
-const version = "v0.0.0-0.test-install"
+// version is one that nobody will ever release, and that no test running beside this one puts into the host's cache.
+var version = fmt.Sprintf("v0.0.0-0.test%d", os.Getpid())
 
 var root = filepath.Join("..", "..")
 
