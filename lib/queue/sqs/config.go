@@ -55,7 +55,7 @@ func ParseURL(text string) (Address, error) {
 type Config struct {
 	Address
 	AWS  aws.Config     // credentials, and perhaps the region
-	Rand func() float64 // 0 to 1, for the pauses before another try
+	Rand func() float64 // 0 to 1, for the pauses before another try; called concurrently
 }
 
 // Queue is a queue.Queue over SQS. It is safe for concurrent use.

@@ -24,8 +24,9 @@ const (
 	// with what is left of their visibility.
 	hold  = 2 * time.Second
 	fresh = 250 * time.Millisecond
-	// rest is how long a priority that cannot be asked is left alone.
-	rest = 5 * time.Second
+	// A priority that cannot be asked is left alone for about a second, and twice as long each time, up to longestRest.
+	firstRest   = time.Second
+	longestRest = 30 * time.Second
 )
 
 // pattern is which priority, by rank, a call asks for beside the highest. Its 1s and its 2 are the floors of normal and low.
@@ -44,6 +45,7 @@ type lane struct {
 	poll *poll       // under way, nil for none
 	held *held       // what the last one brought and nobody took yet, nil for nothing
 	err  error       // why it can't be asked
+	fell int         // how often in a row it couldn't
 	rest *time.Timer // until it is asked again
 }
 
@@ -208,20 +210,29 @@ func (l *lane) run(ctx context.Context, p *poll, max int, seconds int32) {
 	if len(messages) > 0 {
 		l.held = h
 	}
-	if err != nil && !q.closed {
-		l.err = err
-		l.rest = time.AfterFunc(rest, func() {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			l.err = nil
-			q.announce()
-		})
+	if err == nil {
+		l.fell = 0
+	} else if !q.closed {
+		l.fail(err)
 	}
 	q.announce()
 	q.mu.Unlock()
 	if len(messages) > 0 {
 		l.keep(context.WithoutCancel(ctx), h)
 	}
+}
+
+// fail leaves the lane alone for a while, somewhat different for each process. The caller holds mu.
+func (l *lane) fail(err error) {
+	long := min(firstRest<<min(l.fell, 10), longestRest)
+	l.fell++
+	l.err = err
+	l.rest = time.AfterFunc(long/2+time.Duration(l.q.rand()*float64(long/2)), func() {
+		l.q.mu.Lock()
+		defer l.q.mu.Unlock()
+		l.err = nil
+		l.q.announce()
+	})
 }
 
 // keep waits until messages are taken, and hands back what is not.
