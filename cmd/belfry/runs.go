@@ -92,6 +92,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list"}
 				return w.run(ctx)
 			}
+			filter.Most = most
 			return list(c, server.Runs(ctx, filter), most, runHeadings, runRow)
 		}),
 	}
@@ -103,7 +104,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 
 // forList reads the flags for a listing.
 func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
-	if err := f.labels.read(); err != nil {
+	if err := f.check(); err != nil {
 		return client.RunFilter{}, err
 	}
 	from, to, err := f.times(c)
@@ -206,8 +207,7 @@ attempts. What an attempt in a worker of another process writes comes when the a
 			if c.structured() {
 				return c.print(map[string]string{"run": args[0], "log": string(text)})
 			}
-			_, err = c.stdout.Write(text)
-			return err
+			return c.writeLog(text)
 		}),
 	}
 	w.flags(cmd)

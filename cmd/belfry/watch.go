@@ -79,13 +79,13 @@ func (w *watch) list(ctx context.Context, draws bool) (listed []wire.Run, err er
 			most = max(1, min(most, height-4)) // the title, an empty line, the headings, and where the cursor stands
 		}
 	}
-	for r, err := range w.server.Runs(ctx, w.filter) {
+	filter := w.filter
+	filter.Most = most
+	for r, err := range w.server.Runs(ctx, filter) {
 		if err != nil {
 			return nil, err
 		}
-		if listed = append(listed, r); len(listed) == most {
-			break
-		}
+		listed = append(listed, r)
 	}
 	return listed, nil
 }

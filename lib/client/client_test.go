@@ -268,6 +268,18 @@ func TestListingsReadEveryPage(t *testing.T) {
 			t.Errorf("%d pages read for one item", len(s.asked))
 		}
 	})
+	with(t, pages, func(ctx context.Context, c *client.Client, s *script) {
+		var ids []string
+		for r, err := range c.Runs(ctx, client.RunFilter{Most: 3}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, r.ID)
+		}
+		if !slices.Equal(ids, []string{"1", "2", "3"}) || s.asked[0].query != "limit=3" || s.asked[2].query != "cursor=c2&limit=1" {
+			t.Errorf("three wanted: got %v, asked with %+v", ids, s.asked)
+		}
+	})
 	with(t, steps{pages[0], problem(422, "invalid")}, func(ctx context.Context, c *client.Client, s *script) {
 		seen, failed := 0, false
 		for _, err := range c.Runs(ctx, client.RunFilter{}) {

@@ -129,20 +129,26 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 	if f.Paused != nil {
 		query.Set("paused", strconv.FormatBool(*f.Paused))
 	}
-	return pages(ctx, c, "/v1/jobs", query, func(p wire.JobPage) ([]wire.Job, string) { return p.Items, p.Next })
+	return pages(ctx, c, "/v1/jobs", query, 0, func(p wire.JobPage) ([]wire.Job, string) { return p.Items, p.Next })
 }
 
 // pageSize is how many items one request of a listing asks for.
 const pageSize = 200
 
-// pages walks over a listing.
-func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, open func(P) (items []T, next string)) iter.Seq2[T, error] {
+// pages walks over a listing, up to most items, 0 for all.
+func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, most int, open func(P) (items []T, next string)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		asked := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		asked := url.Values{}
 		for name, values := range query {
 			asked[name] = values
 		}
+		left := most
 		for {
+			size := pageSize
+			if most > 0 {
+				size = min(left, pageSize)
+			}
+			asked.Set("limit", strconv.Itoa(size))
 			var page P
 			if _, _, err := c.do(ctx, call{method: http.MethodGet, path: path, query: asked, repeatable: true}, &page); err != nil {
 				var none T
@@ -152,6 +158,9 @@ func pages[P, T any](ctx context.Context, c *Client, path string, query url.Valu
 			items, next := open(page)
 			for _, item := range items {
 				if !yield(item, nil) {
+					return
+				}
+				if left--; left == 0 {
 					return
 				}
 			}

@@ -99,6 +99,7 @@ type RunFilter struct {
 	Labels map[string]string // all of them, by the definition that the run has
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
+	Most   int               // how many are given, and read; 0 for all
 }
 
 // Runs gives runs, newest nominal time first, page after page, up to the first error.
@@ -115,7 +116,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
-	return pages(ctx, c, "/v1/runs", query, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+	return pages(ctx, c, "/v1/runs", query, f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
 }
 
 // DeadLetters gives the dead letters that match, page after page, up to the first error.
@@ -133,7 +134,7 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[w
 	if f.To != nil {
 		setTime(query, "to", *f.To)
 	}
-	return pages(ctx, c, "/v1/dead-letters", query, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+	return pages(ctx, c, "/v1/dead-letters", query, 0, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
 }
 
 // Redrive queues dead letters again, with a verdict for each.

@@ -19,7 +19,7 @@ func (c *Client) PutSecret(ctx context.Context, name, value string) (s wire.Secr
 
 // Secrets lists the secrets that the server keeps, by name, without their values.
 func (c *Client) Secrets(ctx context.Context) iter.Seq2[wire.Secret, error] {
-	return pages(ctx, c, "/v1/secrets", nil, func(p wire.SecretPage) ([]wire.Secret, string) { return p.Items, p.Next })
+	return pages(ctx, c, "/v1/secrets", nil, 0, func(p wire.SecretPage) ([]wire.Secret, string) { return p.Items, p.Next })
 }
 
 // DeleteSecret deletes a secret.

@@ -18,7 +18,7 @@ func (c *Client) CreateToken(ctx context.Context, r wire.TokenRequest) (wire.New
 
 // Tokens gives the tokens of the caller's tenant, page after page, up to the first error.
 func (c *Client) Tokens(ctx context.Context) iter.Seq2[wire.Token, error] {
-	return pages(ctx, c, "/v1/tokens", url.Values{}, func(p wire.TokenPage) ([]wire.Token, string) { return p.Items, p.Next })
+	return pages(ctx, c, "/v1/tokens", url.Values{}, 0, func(p wire.TokenPage) ([]wire.Token, string) { return p.Items, p.Next })
 }
 
 // RevokeToken ends a token for good.
