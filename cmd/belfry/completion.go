@@ -10,9 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // Bounds of what a shell is offered: a person waits with a finger on the key.
@@ -73,9 +75,17 @@ func (c *cli) complete(cmd *cobra.Command) {
 		}
 	}
 	cmd.NonInheritedFlags().VisitAll(func(flag *pflag.Flag) {
-		if by := c.flagWords(flag.Name); by != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, by) // the flag is there, and has none yet
+		by := c.flagWords(flag.Name)
+		switch kind, _ := pflag.UnquoteUsage(flag); {
+		case by != nil:
+		case kind == "DIR":
+			by = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+		case kind != "FILE":
+			by = cobra.NoFileCompletions
+		default:
+			return // files, which shells know themselves
 		}
+		_ = cmd.RegisterFlagCompletionFunc(flag.Name, by) // the flag is there, and has none yet
 	})
 }
 
@@ -88,7 +98,22 @@ func (c *cli) flagWords(name string) cobra.CompletionFunc {
 	case profileKey:
 		return c.profileNames
 	case "state":
-		return cobra.FixedCompletions(stateNames(), noFiles)
+		return listed(stateNames())
+	case "scope":
+		return listed(strings.Split(access.ScopeNames(), ", "))
+	case "label":
+		return c.offered(jobLabels)
+	case "queue":
+		return c.offered(queueNames)
+	case "timezone":
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names, _ := schedule.ZoneNames() // they are built in
+			return names, noFiles
+		}
+	case "auth":
+		return cobra.FixedCompletions([]string{authAuto, authRequired}, noFiles)
+	case "missed":
+		return cobra.FixedCompletions([]string{missedSkip, missedCatchUp}, noFiles)
 	case "output":
 		return cobra.FixedCompletions([]string{formTable, formJSON, formYAML}, noFiles)
 	case "color":
@@ -111,6 +136,21 @@ func stateNames() []string {
 	return names
 }
 
+// listed offers words that may stand in a list with commas, each once.
+func listed(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		before := begun[:strings.LastIndex(begun, ",")+1]
+		named := strings.Split(before, ",")
+		var offered []string
+		for _, word := range words {
+			if !slices.Contains(named, word) {
+				offered = append(offered, before+word)
+			}
+		}
+		return offered, noFiles
+	}
+}
+
 // asking asks the server for words that begin like the one that is typed, until offer has enough.
 type asking func(ctx context.Context, server *client.Client, begun string, offer func(word, says string) bool) error
 
@@ -123,19 +163,45 @@ func jobNames(ctx context.Context, server *client.Client, begun string, offer fu
 	return nil
 }
 
+// jobLabels gives the labels that jobs have, as a filter takes them.
+func jobLabels(ctx context.Context, server *client.Client, _ string, offer func(word, says string) bool) error {
+	seen := map[string]bool{}
+	for j, err := range server.Jobs(ctx, client.JobFilter{}) {
+		if err != nil {
+			return err
+		}
+		for name, value := range j.Labels {
+			if label := name + "=" + value; !seen[label] {
+				seen[label] = true
+				if !offer(label, "") {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// queueNames gives those that workers elsewhere serve.
+func queueNames(ctx context.Context, server *client.Client, _ string, offer func(word, says string) bool) error {
+	queues, err := server.Queues(ctx)
+	for _, q := range queues {
+		if q.Remote && !offer(q.Name, "") {
+			break
+		}
+	}
+	return err
+}
+
 // runIDs gives the newest, of the job that the word names already, where it does.
 func runIDs(ctx context.Context, server *client.Client, begun string, offer func(word, says string) bool) error {
-	var f client.RunFilter
+	f := client.RunFilter{Most: completionMost} // older ones that begin alike are no better guess
 	if name, _, named := strings.Cut(begun, "~"); named {
 		f.Job = name
 	}
-	seen := 0
 	for r, err := range server.Runs(ctx, f) {
 		if err != nil || !offer(r.ID, r.State+" "+age(r.NominalTime, time.Now())) {
 			return err
-		}
-		if seen++; seen == completionMost {
-			break // older ones that begin alike are no better guess
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 	address := dev(t, "--data", t.TempDir(), "--allow-exec")
 	call := to(t, address)
 	for _, name := range []string{"report-daily", "report-weekly", "hello"} {
-		call(0, `{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", name, "-f", "-")
+		call(0, `{"target": {"exec": {"argv": ["true"]}}, "labels": {"team": "x"}}`, "job", "apply", name, "-f", "-")
 	}
 	id := strings.Fields(call(0, "", "job", "trigger", "hello", "--delay", "1h").out)[1]
 	t.Setenv("BELFRY_ADDRESS", address)
@@ -45,6 +45,11 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 		{[]string{"run", "cancel", ""}, []string{id}},
 		{[]string{"run", "get", "report-daily~"}, nil},
 		{[]string{"run", "list", "--state", "su"}, []string{"succeeded"}},
+		{[]string{"run", "list", "--state", "dead,failed,s"}, []string{"dead,failed,scheduled", "dead,failed,succeeded", "dead,failed,skipped"}},
+		{[]string{"run", "list", "--state", "dead,d"}, nil},
+		{[]string{"token", "create", "--scope", "read,"}, []string{"read,run", "read,write", "read,work", "read,admin"}},
+		{[]string{"job", "list", "--label", ""}, []string{"team=x"}},
+		{[]string{"job", "list", "--timezone", "Europe/Ber"}, []string{"Europe/Berlin"}},
 		{[]string{"job", "list", "-o", ""}, []string{"table", "json", "yaml"}},
 		{[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
 		{[]string{"config", "set", "tim"}, []string{"timezone"}},
@@ -60,6 +65,25 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 	}
 	if got := offers(t, "config", "use-profile", "p"); !slices.Equal(got, []string{"prod"}) {
 		t.Errorf("offered profiles %q", got)
+	}
+}
+
+// Where a flag takes no file, names of files would be a wrong offer.
+func TestFilesAreOfferedOnlyWhereTheyAreTaken(t *testing.T) {
+	for _, c := range []struct {
+		line []string
+		want string
+	}{
+		{[]string{"job", "apply", "--file", ""}, ":0"},
+		{[]string{"export", ""}, ":0"},
+		{[]string{"serve", "--data", ""}, ":16"}, // folders
+		{[]string{"run", "cancel", "--reason", ""}, ":4"},
+		{[]string{"run", "list", "--since", ""}, ":4"},
+		{[]string{"job", "list", "-n", ""}, ":4"},
+	} {
+		if got := belfry(t, "", append([]string{"__complete"}, c.line...)...).out; strings.TrimSpace(got) != c.want {
+			t.Errorf("%q: offered %q, want %s", c.line, got, c.want)
+		}
 	}
 }
 

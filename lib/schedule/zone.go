@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -60,6 +61,12 @@ var zoneFiles = sync.OnceValues(func() (map[string]*zip.File, error) {
 	}
 	return files, nil
 })
+
+// ZoneNames gives the names that LoadZone knows, sorted.
+func ZoneNames() ([]string, error) {
+	files, err := zoneFiles()
+	return slices.Sorted(maps.Keys(files)), err
+}
 
 func zoneData(name string) ([]byte, error) {
 	if name == "" || len(name) > longestZoneName {
