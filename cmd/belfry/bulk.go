@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,9 +30,19 @@ func (f *runFilter) flags(cmd *cobra.Command) {
 	f.window.flags(cmd, "due")
 }
 
+// check finds what is wrong in the flags before a server is asked.
+func (f *runFilter) check() error {
+	for _, name := range f.states {
+		if !slices.Contains(stateNames(), name) {
+			return misused("--state %q: want one of %s", name, strings.Join(stateNames(), ", "))
+		}
+	}
+	return f.labels.read()
+}
+
 // filter reads the flags, and tells whether any was given.
 func (f *runFilter) filter(c *cli) (chosen wire.RunFilter, given bool, err error) {
-	if err := f.labels.read(); err != nil {
+	if err := f.check(); err != nil {
 		return chosen, false, err
 	}
 	from, to, err := f.times(c)

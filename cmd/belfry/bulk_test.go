@@ -27,6 +27,9 @@ func TestRunsInBulk(t *testing.T) {
 		t.Errorf("with nobody to ask: %s", got.errors)
 	}
 	call(2, "", "run", "cancel", ids[0], "--job", "a")
+	if got := call(2, "", "run", "list", "--state", "succeded"); !strings.Contains(got.errors, `--state "succeded": want one of scheduled, `) || !strings.Contains(got.errors, "See belfry run list --help.") {
+		t.Errorf("a state that is none: %s", got.errors)
+	}
 	got := call(0, "", "run", "cancel", "--job", "a", "--dry-run")
 	if !strings.HasPrefix(got.errors, "12 runs match.\n  a~") || !strings.HasSuffix(got.errors, "  and 2 more\n") || got.out != "" {
 		t.Errorf("counted: %s%s", got.out, got.errors)

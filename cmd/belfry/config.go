@@ -23,12 +23,16 @@ func (c *cli) configCommand() *cobra.Command {
 		Short: "See and change the configuration",
 		Long: `See and change the configuration. A setting comes from a flag, else from the environment (BELFRY_ADDRESS for
 --address and so on), else from the profile in force in config.toml. A profile that --profile names goes before the
-environment. docs/configuration.md lists all settings.`,
-		Example: `  belfry config show
+environment. docs/configuration.md lists all settings.
+
+Without a command it shows what is in force, as "belfry config show" does.`,
+		Example: `  belfry config
   belfry config set address https://belfry.example.org --profile prod
   belfry config use-profile prod`,
 	}
-	cmd.AddCommand(c.configShow(), c.configPath(), c.configSet(), c.configUnset(), c.configProfiles(), c.configUse())
+	show := c.configShow()
+	cmd.RunE = show.RunE
+	cmd.AddCommand(show, c.configPath(), c.configSet(), c.configUnset(), c.configProfiles(), c.configUse())
 	return cmd
 }
 

@@ -347,3 +347,14 @@ func selfSigned(t *testing.T) (cert, key string) {
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
+
+func TestConfigAloneShowsWhatIsInForce(t *testing.T) {
+	configured(t, twoProfiles)
+	alone, shown := belfry(t, "", "config"), belfry(t, "", "config", "show")
+	if alone.code != 0 || alone.out == "" || alone.out != shown.out {
+		t.Errorf("code %d, it shows\n%s%swant\n%s", alone.code, alone.out, alone.errors, shown.out)
+	}
+	if got := belfry(t, "", "config", "list"); got.code != exitUsage || !strings.Contains(got.errors, `"belfry config list"; want one of path`) {
+		t.Errorf("what is no command: %d %s", got.code, got.errors)
+	}
+}

@@ -50,7 +50,7 @@ func (c *cli) cronNext() *cobra.Command {
 			}
 			where, err := schedule.LoadZone(zoneName(zone))
 			if err != nil {
-				return misused("--timezone: %w", err)
+				return err
 			}
 			at, err := instant("--from", from, where)
 			if err != nil {

@@ -166,7 +166,7 @@ func readyFinding(check wire.Check) finding {
 		f.Why, f.Help = "Ticks find what is due. While a shard is stuck, its jobs do not fire; they catch up when it moves again.", "The server's log names the bucket or record that a tick fails on."
 	case "disk":
 		f.Why, f.Help = "A full disk stops the server: it acknowledges nothing that is not on the disk.", "Make room, or shorten the retention of busy jobs."
-	case "queue":
+	case "queues":
 		f.Why, f.Help = "More runs wait than workers get done; new requests are refused until some have run.", "Raise --concurrency, add workers, or find the job that takes all places: belfry run list --state running."
 	case "certificate", "tls":
 		f.Why, f.Help = "Callers refuse a certificate that has expired.", "Renew it; the server reads the file again by itself."
@@ -215,9 +215,9 @@ func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []
 	for _, w := range workers {
 		room, busy = room+w.Concurrency, busy+w.Running
 	}
-	found = append(found, fine("workers", "%d of %d places are taken", busy, room))
+	found = append(found, fine("places", "%d of %d are taken", busy, room))
 	if room == 0 {
-		found[len(found)-1] = finding{Check: "workers", Status: findProblem, Found: "there are none", Why: "Runs are queued, and nobody starts them.", Help: "Start workers."}
+		found[len(found)-1] = finding{Check: "places", Status: findProblem, Found: "there are none: no worker is there", Why: "Runs are queued, and nobody starts them.", Help: "Start workers."}
 	}
 	queues, err := server.Queues(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func lettersFinding(n int) finding {
 	if n >= lookedAt {
 		atLeast = "at least "
 	}
-	return finding{Check: "dead letters", Status: findAttention, Found: fmt.Sprintf("%s%d runs failed for good", atLeast, n),
+	return finding{Check: "dead letters", Status: findAttention, Found: atLeast + countOf(n, "run") + " failed or dead",
 		Why:  "Their work was not done, and nobody tries again unless told.",
 		Help: `"belfry dead-letter list" shows why; mend the cause, then "belfry dead-letter redrive".`}
 }
@@ -289,7 +289,7 @@ func queueFinding(q wire.Queue, workers []wire.Worker) finding {
 			running += w.Running
 		}
 	}
-	f := fine("queue "+q.Name, "%d runs ready, %d delayed, %d taken, of which %d running", sum.Ready, sum.Delayed, sum.Taken, running)
+	f := fine("queue "+q.Name, "%d ready, %d delayed, %d taken, of which %d running", sum.Ready, sum.Delayed, sum.Taken, running)
 	if sum.Taken > int64(running)+aFew {
 		f.Status = findAttention
 		f.Why = "The others were handed back, perhaps because no worker here can run their targets."

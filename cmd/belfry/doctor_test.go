@@ -46,7 +46,7 @@ func TestTheDoctorOfARunningServer(t *testing.T) {
 	call(0, `[{"name": "near", "target": {"http": {"url": "http://`+listener.Addr().String()+`/x"}}},
 		{"name": "command", "target": {"exec": {"argv": ["true"]}}}]`, "job", "apply", "-f", "-")
 	found := diagnosed(t, 0, "--address", address, "--targets")
-	for _, check := range []string{"server", "store", "ticks", "clocks", "versions", "workers", "queue default", "dead letters", "jobs", "time zones", "target"} {
+	for _, check := range []string{"server", "store", "ticks", "clocks", "versions", "workers", "places", "queue default", "dead letters", "jobs", "time zones", "target"} {
 		if f := found[check]; f.Status != findOK {
 			t.Errorf("%s: %+v, want ok", check, f)
 		}
@@ -187,6 +187,7 @@ func TestHowTheDoctorJudges(t *testing.T) {
 		{"a token that all can read", privateFinding("token file", token), findProblem, "-rw-r--r--"},
 		{"a token file that is not there", privateFinding("token file", token+"s"), findProblem, "no such file"},
 		{"not ready", readyFinding(wire.Check{Name: "ticks", State: wire.CheckFailing, Detail: "none has succeeded for 9m"}), findProblem, "none has succeeded"},
+		{"a queue that is full", readyFinding(wire.Check{Name: "queues", State: wire.CheckAttention, Detail: "one is full"}), findAttention, "one is full"},
 		{"a disk that fills", readyFinding(wire.Check{Name: "disk", State: wire.CheckAttention, Detail: "9 MB"}), findAttention, "9 MB"},
 	} {
 		if c.got.Status != c.status || !strings.Contains(c.got.Found, c.says) || c.status != findOK && c.got.Help == "" {
@@ -211,7 +212,7 @@ func TestTheHostsTimeZoneRelease(t *testing.T) {
 func TestWhatTheDoctorSaysOfAQueue(t *testing.T) {
 	queue := wire.Queue{Name: "default", Priorities: map[string]wire.Depth{"high": {Ready: 1, Taken: 4}, "low": {Ready: 2, Delayed: 3, Taken: 4}}}
 	got := queueFinding(queue, []wire.Worker{{Queue: "default", Running: 6}, {Queue: "other", Running: 9}})
-	if got.Status != findOK || got.Found != "3 runs ready, 3 delayed, 8 taken, of which 6 running" {
+	if got.Status != findOK || got.Found != "3 ready, 3 delayed, 8 taken, of which 6 running" {
 		t.Errorf("busy: %+v", got)
 	}
 	got = queueFinding(queue, []wire.Worker{{Queue: "default", Running: 2}, {Queue: "other", Running: 9}})

@@ -36,7 +36,10 @@ func (c *cli) help(root *cobra.Command) {
 		}
 	}
 	width := widthOf(c.stdout)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width)))
+	root.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width),
+		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", // "belfry job [flags]" does nothing
+	).Replace(root.UsageTemplate()))
 	shown := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Long = reflow(cmd.Long, width)

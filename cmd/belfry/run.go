@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	err = c.explain(err)
 	code := exitCode(err)
 	var usage usageError
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil || errors.Is(err, errSaid):
 	case !errors.As(err, &chosen) && (errors.As(err, &usage) || !c.begun):
 		code = exitUsage
-		fmt.Fprintf(stderr, "belfry: %v\nSee belfry --help, or --help after any command.\n", err)
+		fmt.Fprintf(stderr, "belfry: %v\nSee %s --help.\n", err, cmd.CommandPath())
 	default:
 		fmt.Fprintf(stderr, "belfry: %v\n", err)
 	}
@@ -127,8 +127,8 @@ func (c *cli) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.zoned, "timezone", "", "IANA name of the `ZONE` that times are shown in; this host's by default")
 }
 
-// group makes commands that only hold others refuse to run alone, and name those they hold; the others say which arguments
-// they want.
+// group makes commands that only hold others refuse to run alone, unless they do something by themselves, and name those they
+// hold; the others say which arguments they want.
 func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)
@@ -149,6 +149,9 @@ func group(cmd *cobra.Command) {
 				return misused("there is no command %q; want one of %s", cmd.CommandPath()+" "+args[0], subcommands(cmd))
 			}
 			return nil
+		}
+		if cmd.RunE != nil {
+			return
 		}
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			return misused("want a command after %q: one of %s", cmd.CommandPath(), subcommands(cmd))
