@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
@@ -82,6 +84,35 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// writeLog prints what a target wrote: on a terminal what can be read of it, else as it is.
+func (c *cli) writeLog(text []byte) error {
+	if isTerminal(c.stdout) {
+		text = harmless(text)
+	}
+	_, err := c.stdout.Write(text)
+	return err
+}
+
+// sgr is a change of colour.
+var sgr = regexp.MustCompile(`^\x1b\[[0-9;:]*m`)
+
+// harmless leaves lines and colours of a log, and shows what else would do something to a terminal: set its title, answer for
+// the user, write over what stands there. What is no UTF-8 stays: it may be half of a letter.
+func harmless(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if colour := sgr.Find(text); colour != nil {
+			size = len(colour)
+		} else if (unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)) || unicode.Is(unicode.Bidi_Control, r) {
+			out, text = utf8.AppendRune(out, unicode.ReplacementChar), text[size:]
+			continue
+		}
+		out, text = append(out, text[:size]...), text[size:]
+	}
+	return out
 }
 
 // columnsOf is how many columns a text takes on a terminal.

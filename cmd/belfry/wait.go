@@ -152,8 +152,7 @@ func (w *waiter) write(text []byte) error {
 		return nil
 	}
 	w.midLine = text[len(text)-1] != '\n'
-	_, err := w.stdout.Write(text)
-	return err
+	return w.writeLog(text)
 }
 
 // endLine lets the next thing that is said begin a line of its own, on a terminal that shows both.
