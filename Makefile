@@ -11,9 +11,12 @@ RELEASE   ?= $(VERSION)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
+# Folders whose tests have the build tag "emulators".
+EMULATED := lib/store/dynamo
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release lint lint-rules promises bench bench-lateness fuzz chaos man docs-reference release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz chaos man docs docs-reference docs-screens release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,10 +30,10 @@ build: ## build bin/belfry, one static binary with its version in it
 	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
-test: ## everything: linters, promises, API conformance, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises test-api test-release test-race test-go
+test: ## everything: linters, promises, pages, API conformance, race detector, all Go tests
+	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-race test-go
 
-test-go: ## every Go test; needs nothing but Go
+test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
 
 # -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times.
@@ -47,6 +50,12 @@ test-release: ## what people download: archives, systemd unit, container image
 	@if [ "$$(uname)" = Linux ] && { command -v systemd-analyze >/dev/null || .ci/system systemd; }; \
 	then set -x; cd .ci/release && $(GO) test -count=1 ./...; \
 	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
+
+# Linux only: the emulators listen on all interfaces, so they run in a network namespace, which has but a loopback.
+test-emulators: ## the adapters of AWS against DynamoDB Local, without Docker
+	@if [ "$$(uname)" = Linux ] && localstack/dynamodb install; \
+	then set -x; GO="$(GO)" localstack/test $(EMULATED); \
+	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
 lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
 	$(LINTER) run ./...
@@ -75,8 +84,18 @@ release: ## build what people download, for Linux and macOS, into dist; VERSION=
 man: build ## manual pages of all commands, into bin/man
 	bin/belfry man --dir bin/man
 
-docs-reference: ## write the pages that are made from the code: commands, settings
+# Strict: a link or an anchor that leads nowhere, a page that no menu has, or a screen that is not what belfry shows, ends it.
+docs: build ## the pages of docs/ as a site, into bin/docs; it loads nothing from elsewhere
+	@if .ci/python; then set -ex; .ci/venv/bin/python .ci/site/screens.py --check; \
+	NO_MKDOCS_2_WARNING=1 .ci/venv/bin/mkdocs build --strict --quiet -f .ci/site/mkdocs.yml; \
+	else .ci/absent "mkdocs (make docs)"; fi
+
+docs-screens: build ## draw the screens of docs/screens again, by running belfry
+	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py; else .ci/absent "Rich (make docs-screens)"; fi
+
+docs-reference: ## write the pages that are made from the code: commands, settings, requests
 	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented' -count=1 -args -update
+	$(GO) test ./lib/api -run TestTheReferenceIsTheDocument -count=1 -args -update
 
 release-store: ## keep a store and a backup of this release for the tests of later ones; RELEASE=v0.1.0
 	$(GO) test ./tests/upgrade -count=1 -run '^TestMake$$' -args -release "$(RELEASE)"

@@ -148,6 +148,9 @@ func (s *session) play(example md.Example) bool {
 func (s *session) typed(command string) string {
 	ctx, cancel := context.WithTimeout(s.t.Context(), examplePatience)
 	defer cancel()
+	if s.address != "" {
+		command = strings.ReplaceAll(command, "http://127.0.0.1:7340", s.address)
+	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = s.root, s.env()
 	out, _ := cmd.CombinedOutput()

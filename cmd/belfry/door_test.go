@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -304,5 +305,31 @@ func TestACertificateThatEndsSoonIsToldOf(t *testing.T) {
 		if got := c.check(); got.State != want {
 			t.Errorf("%s before its end: %+v, want %s", left, got, want)
 		}
+	}
+}
+
+// What /readyz checks, alerts are about: each check has a series.
+func TestEachCheckIsAMetric(t *testing.T) {
+	address := dev(t, "--data", t.TempDir())
+	get := func(path string) string {
+		answer, err := http.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	ready, shown := decode[wire.Readiness](t, get("/readyz")), get("/metrics")
+	for _, c := range ready.Checks {
+		if want := fmt.Sprintf("belfry_check_state{check=%q} %d\n", c.Name, slices.Index(checkStates, c.State)); !strings.Contains(shown, want) {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+	if len(ready.Checks) < 6 {
+		t.Errorf("only %d checks", len(ready.Checks))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
@@ -70,7 +71,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
 	}
-	shown, err := prometheus.Handler(registry, time.Now)
+	scraped, err := prometheus.Handler(registry, time.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +88,12 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 			return nil, err
 		}
 	}
+	shown := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, c := range p.ready(r.Context()) {
+			registry.Check.Set(float64(slices.Index(checkStates, c.State)), c.Name)
+		}
+		scraped.ServeHTTP(w, r)
+	})
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote,

@@ -32,6 +32,9 @@ func (p *process) ready(ctx context.Context) []wire.Check {
 	return shown
 }
 
+// checkStates are the states of a check by the numbers that metrics have for them.
+var checkStates = []string{wire.CheckOK, wire.CheckAttention, wire.CheckFailing}
+
 // disk is where the data lies.
 type disk struct {
 	folder string

@@ -286,7 +286,7 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 func TestNamesSayWhatAndInWhichUnit(t *testing.T) {
 	metrics.New().Each(noon, func(f metrics.Family, _ []metrics.Sample) {
 		suffix := map[metrics.Kind]string{
-			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages)`, metrics.KindHistogram: `_seconds`,
+			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages|state)`, metrics.KindHistogram: `_seconds`,
 		}[f.Kind]
 		if !regexp.MustCompile(`^belfry(_[a-z]+)+` + suffix + `$`).MatchString(f.Name) {
 			t.Errorf("%s: want belfry_…%s", f.Name, suffix)

@@ -27,6 +27,7 @@ type Registry struct {
 	Store       *Histogram // operation, result; see Store
 	Throttled   *Counter   // by
 	Unreadable  *Counter
+	Check       *Gauge // check
 
 	all []instrument
 }
@@ -82,6 +83,8 @@ func New() *Registry {
 		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
 		Label{"by", []string{throttledStore, "queue", "api"}})
 	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
+	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
+		Label{"check", []string{"clock", "store", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r
 }
 
