@@ -21,7 +21,8 @@ type clock struct {
 	mu        sync.Mutex
 	at        time.Time // of the last answer; zero before the first
 	low, high time.Duration
-	asking    bool
+	asking    bool      // a question is under way
+	last      time.Time // of the last question's begin
 }
 
 const (
@@ -33,7 +34,7 @@ const (
 	// fresh is how long an answer counts as new, and sharp how wide an interval may be that is not worth a question.
 	fresh = 30 * time.Second
 	sharp = 200 * time.Millisecond
-	// again is how long to wait before a further question for a sharper answer.
+	// again is the least time between two questions.
 	again = time.Second
 )
 
@@ -64,9 +65,9 @@ func (c *clock) skew() (skew time.Duration, vague bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := max(now.Sub(c.at), 0)
-	if c.at.IsZero() || age > fresh || age > again && c.high-c.low > sharp {
-		vague = !c.asking
-		c.asking = true
+	old := c.at.IsZero() || age > fresh || c.high-c.low > sharp
+	if old && !c.asking && age > again && now.Sub(c.last) > again {
+		vague, c.asking, c.last = true, true, now
 	}
 	if c.at.IsZero() {
 		return 0, vague
