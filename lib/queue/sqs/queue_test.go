@@ -290,17 +290,58 @@ func TestFault26_TooManyInFlight(t *testing.T) {
 	})
 }
 
-func TestAnExtensionOverTwelveHoursIsALimit(t *testing.T) {
-	virtual(t, func(operation string, body []byte, forward func([]byte) (*http.Response, error)) (*http.Response, error) {
-		if operation == "ChangeMessageVisibilityBatch" {
-			return partly(body, forward, func(int) bool { return false }, failure{Code: "InvalidParameterValue", SenderFault: true,
-				Message: "Value 43200 for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]."})
+// What SQS and its emulators say of receipts.
+func TestFault22_OldReceiptsAreHarmless(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		want          error
+	}{
+		{"ReceiptHandleIsInvalid", "The receipt handle has expired", nil},
+		{"AWS.SimpleQueueService.MessageNotInflight", "", nil},
+		{"InvalidParameterValue", "Value r for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", nil},
+		{"InvalidParameterValue", "Value 43200 for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds].", queue.ErrLimit},
+		{"InvalidAddress", "something else", errAny},
+	} {
+		t.Run(c.code+" "+c.message, func(t *testing.T) {
+			virtual(t, func(operation string, body []byte, forward func([]byte) (*http.Response, error)) (*http.Response, error) {
+				if strings.HasSuffix(operation, "Batch") {
+					return partly(body, forward, func(int) bool { return false }, failure{Code: c.code, Message: c.message, SenderFault: true})
+				}
+				return forward(body)
+			}, func(t *testing.T, s *service, q *sqs.Queue) {
+				m := queue.Message{Priority: queue.Normal, Receipt: "r"}
+				extended, err := q.Extend(t.Context(), 12*time.Hour, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				deleted, err := q.Delete(t.Context(), m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, err := range []error{extended[0], deleted[0]} {
+					if ok := errors.Is(err, c.want) || c.want == errAny && err != nil; !ok {
+						t.Errorf("got %v, want %v", err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+var errAny = errors.New("any error")
+
+// Whoever began a poll may give up, or be a request that is over: what the poll brings is for the next.
+func TestAPollOutlivesWhoBeganIt(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, s *service, q *sqs.Queue) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := q.Receive(ctx, 1, queue.MaxWait, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the context's error", err)
 		}
-		return forward(body)
-	}, func(t *testing.T, s *service, q *sqs.Queue) {
-		errs, err := q.Extend(t.Context(), 12*time.Hour, queue.Message{Priority: queue.Normal, Receipt: "r"})
-		if err != nil || !errors.Is(errs[0], queue.ErrLimit) {
-			t.Errorf("got %v, %v, want ErrLimit", errs, err)
+		time.Sleep(time.Second)
+		send(t, q, queue.Low, "later")
+		if got := receive(t, q, queue.MaxWait, time.Minute); len(got) != 1 || s.requests("ReceiveMessage") != 3 {
+			t.Errorf("received %v by %d polls, want the message by the 3 of the first call", got, s.requests("ReceiveMessage"))
 		}
 	})
 }

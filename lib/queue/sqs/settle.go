@@ -55,7 +55,7 @@ func (g *gathering) put(ctx context.Context, q *Queue, c change) error {
 		// The batch is of several callers: it outlives the context of the one who began it.
 		ctx := context.WithoutCancel(ctx)
 		q.mu.Lock()
-		joined := q.spawn(func() { g.run(ctx, q, b) })
+		joined := q.spawn(func() { g.run(ctx, b) })
 		q.mu.Unlock()
 		if !joined {
 			return queue.ErrClosed
@@ -70,14 +70,13 @@ func (g *gathering) put(ctx context.Context, q *Queue, c change) error {
 	return nil
 }
 
-// run sends a batch when it is full, or after the linger, or as the queue closes.
-func (g *gathering) run(ctx context.Context, q *Queue, b *batch) {
+// run sends a batch when it is full, or after the linger.
+func (g *gathering) run(ctx context.Context, b *batch) {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
 	select {
 	case <-b.full:
 	case <-timer.C:
-	case <-q.closing:
 	}
 	g.mu.Lock()
 	if g.now == b {
