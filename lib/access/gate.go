@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -53,10 +54,8 @@ type Gate struct {
 	told     *limiter // of wrong tokens, in the log
 
 	mu      sync.Mutex
-	busy    int            // requests under way
-	waiting int            // for work
-	of      map[string]int // requests under way, by token
-	idle    map[string]int // those that wait for work, by token
+	busy    taken // by requests under way
+	waiting taken // by those that wait for work
 }
 
 // NewGate checks the configuration.
@@ -80,7 +79,7 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst),
-		told: newLimiter(toldRate, toldBurst), of: map[string]int{}, idle: map[string]int{}}, nil
+		told: newLimiter(toldRate, toldBurst), busy: taken{by: map[string]int{}}, waiting: taken{by: map[string]int{}}}, nil
 }
 
 // Caller is who makes a request.
@@ -172,52 +171,51 @@ func Network(a netip.Addr) string {
 const BatchPlaces = 16
 
 // Enter takes places for a request under way, until leave is called; *Limited where there are too few. One token gets half of
-// them at most, so that there is room for others.
+// them at most, as does one tenant beside that of the server, so that there is room for others.
 func (g *Gate) Enter(c Caller, places int) (leave func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	most := share(g.Requests, c)
-	places = min(places, most)
-	if g.busy+places > g.Requests || g.of[c.Token]+places > most {
-		return nil, full()
-	}
-	g.busy += places
-	g.of[c.Token] += places
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.busy -= places
-		if g.of[c.Token] -= places; g.of[c.Token] == 0 {
-			delete(g.of, c.Token)
-		}
-	}, nil
+	return g.take(&g.busy, g.Requests, c, places)
 }
 
 // Wait is Enter for a request that waits for work. It does little meanwhile, and has places of its own.
 func (g *Gate) Wait(c Caller) (leave func(), err error) {
+	return g.take(&g.waiting, g.Waiting, c, 1)
+}
+
+// taken counts places, in all and by who has a share of them.
+type taken struct {
+	all int
+	by  map[string]int
+}
+
+func (t *taken) add(shares []string, places int) {
+	t.all += places
+	for _, of := range shares {
+		if t.by[of] += places; t.by[of] == 0 {
+			delete(t.by, of)
+		}
+	}
+}
+
+func (g *Gate) take(t *taken, most int, c Caller, places int) (leave func(), err error) {
+	share, shares := most, []string(nil)
+	if c.Token != "" {
+		share, shares = max(1, most/2), []string{"token " + c.Token}
+		if !c.Host {
+			shares = append(shares, "tenant "+c.Tenant)
+		}
+	}
+	places = min(places, share)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting >= g.Waiting || g.idle[c.Token] >= share(g.Waiting, c) {
+	if t.all+places > most || slices.ContainsFunc(shares, func(of string) bool { return t.by[of]+places > share }) {
 		return nil, full()
 	}
-	g.waiting++
-	g.idle[c.Token]++
+	t.add(shares, places)
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.waiting--
-		if g.idle[c.Token]--; g.idle[c.Token] == 0 {
-			delete(g.idle, c.Token)
-		}
+		t.add(shares, -places)
 	}, nil
-}
-
-// share is how many of all places one caller gets: half, where there are others.
-func share(all int, c Caller) int {
-	if c.Token == "" {
-		return all
-	}
-	return max(1, all/2)
 }
 
 func full() *Limited {

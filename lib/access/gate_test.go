@@ -200,7 +200,8 @@ func TestP11_AddressesAreRememberedInBoundedMemory(t *testing.T) {
 func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 	r := newRig(t)
 	g := r.gate(t, access.GateConfig{Requests: 4, Waiting: 2})
-	one, two := access.Caller{Token: "1"}, access.Caller{Token: "2"}
+	one, two := access.Caller{Token: "1", Tenant: "a"}, access.Caller{Token: "2", Tenant: "b"}
+	another := access.Caller{Token: "3", Tenant: "a"}
 	enter := func(c access.Caller, places int) func() {
 		t.Helper()
 		leave, err := g.Enter(c, places)
@@ -216,7 +217,9 @@ func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 	}
 	first := enter(one, 1)
 	enter(one, 1)
-	full(one, 1) // half of the places
+	full(one, 1)     // half of the places
+	full(another, 1) // of the same tenant
+	enter(access.Caller{Token: "3", Tenant: "a", Host: true}, 1)()
 	both := enter(two, 2)
 	full(access.Caller{}, 1)
 
@@ -229,10 +232,12 @@ func TestP11_RequestsUnderWayAreBounded(t *testing.T) {
 		return leave
 	}
 	waits := wait(one)
-	_, err := g.Wait(one) // half of the places
-	limited(t, err)
+	for _, c := range []access.Caller{one, another} { // half of the places
+		_, err := g.Wait(c)
+		limited(t, err)
+	}
 	wait(two)
-	_, err = g.Wait(access.Caller{})
+	_, err := g.Wait(access.Caller{})
 	limited(t, err)
 	waits()
 	wait(one)
