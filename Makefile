@@ -12,7 +12,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo
+EMULATED := lib/store/dynamo lib/queue/sqs
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -51,9 +51,9 @@ test-release: ## what people download: archives, systemd unit, container image
 	then set -x; cd .ci/release && $(GO) test -count=1 ./...; \
 	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
 
-# Linux only: the emulators listen on all interfaces, so they run in a network namespace, which has but a loopback.
-test-emulators: ## the adapters of AWS against DynamoDB Local, without Docker
-	@if [ "$$(uname)" = Linux ] && localstack/dynamodb install; \
+# Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.
+test-emulators: ## the adapters of AWS against DynamoDB Local and ElasticMQ, without Docker
+	@if [ "$$(uname)" = Linux ] && localstack/dynamodb install && localstack/elasticmq install; \
 	then set -x; GO="$(GO)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
