@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -66,9 +67,11 @@ type Queue struct {
 
 	mu      sync.Mutex
 	closed  bool
-	changed chan struct{} // closed, and made anew, when there is something new for those who wait in Receive
-	turn    int           // position in the pattern of floors
-	lanes   [3]*lane      // by rank of priority
+	changed chan struct{}                  // closed, and made anew, when there is something new for those who wait in Receive
+	turn    int                            // position in the pattern of floors
+	lanes   [3]*lane                       // by rank of priority
+	depths  map[queue.Priority]queue.Depth // as last counted, nil when that is long ago
+	forget  *time.Timer                    // ends depths
 
 	closing chan struct{}  // closed with the queue
 	work    sync.WaitGroup // goroutines of this queue; joined under mu while the queue is open
@@ -139,6 +142,9 @@ func (q *Queue) Close() error {
 	q.closed = true
 	close(q.closing)
 	q.announce()
+	if q.forget != nil {
+		q.forget.Stop()
+	}
 	for _, l := range q.lanes {
 		if l.poll != nil {
 			l.poll.cancel()

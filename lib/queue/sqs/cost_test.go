@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
 )
 
 // The figures of docs/queue.md: go test ./lib/queue/sqs -run Cost -v
@@ -27,6 +28,29 @@ func TestCostOfAnIdlePool(t *testing.T) {
 			t.Errorf("%d requests in an hour, want about 540", asked)
 		}
 		q.Close()
+	})
+}
+
+// A server looks at its queues each few seconds.
+func TestCostOfLooking(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, s *service, q *sqs.Queue) {
+		for start := time.Now(); time.Since(start) < time.Hour; time.Sleep(5 * time.Second) {
+			depth, err := q.Depth(t.Context())
+			if err != nil || len(depth) != 3 {
+				t.Fatal(depth, err)
+			}
+			clear(depth) // the caller's own
+		}
+		asked := s.requests("GetQueueAttributes")
+		t.Logf("to tell the depth of a pool costs %d requests an hour, %d in 30 days", asked, asked*24*30)
+		if asked > 3*181 {
+			t.Errorf("%d requests in an hour, want about 540", asked)
+		}
+		send(t, q, queue.High, "new")
+		time.Sleep(30 * time.Second)
+		if depth, err := q.Depth(t.Context()); err != nil || depth[queue.High].Ready != 1 {
+			t.Errorf("half a minute later the depth is %v, %v", depth, err)
+		}
 	})
 }
 

@@ -3,7 +3,9 @@ package sqs
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -18,11 +20,23 @@ var counted = []types.QueueAttributeName{
 	types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 }
 
-// Depth counts messages; see queue.Queue. It costs three requests. SQS counts roughly, and is right again a minute after the last
-// change.
+// remembered is how long a count is told again. SQS counts roughly, and is right a minute after the last change; whoever asks each
+// few seconds would pay more for that than for all polls.
+const remembered = 20 * time.Second
+
+// Depth counts messages; see queue.Queue. It costs three requests in 20 s, however often it is called.
 func (q *Queue) Depth(ctx context.Context) (map[queue.Priority]queue.Depth, error) {
-	if err := q.open(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	q.mu.Lock()
+	known, closed := q.depths, q.closed
+	q.mu.Unlock()
+	switch {
+	case closed:
+		return nil, queue.ErrClosed
+	case known != nil:
+		return maps.Clone(known), nil
 	}
 	var depths [3]queue.Depth
 	group, ctx := errgroup.WithContext(ctx)
@@ -36,7 +50,17 @@ func (q *Queue) Depth(ctx context.Context) (map[queue.Priority]queue.Depth, erro
 	for rank, d := range depths {
 		out[queue.Priorities[rank]] = d
 	}
-	return out, nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.depths == nil && !q.closed {
+		q.depths = out
+		q.forget = time.AfterFunc(remembered, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.depths = nil
+		})
+	}
+	return maps.Clone(out), nil
 }
 
 func (l *lane) depth(ctx context.Context) (queue.Depth, error) {
