@@ -126,16 +126,16 @@ func newSession(t *testing.T, examples []md.Example) *session {
 
 func (s *session) play(example md.Example) bool {
 	s.t.Helper()
-	got, patience := "", time.Now().Add(examplePatience/3)
+	look, again := func() string { return s.typed(example.Command) }, onlyLooks.MatchString(example.Command)
 	if startsServer.MatchString(example.Command) {
 		s.stop()
-		got = s.serve(example.Command)
-	} else {
-		got = s.typed(example.Command)
-		for onlyLooks.MatchString(example.Command) && !alike(got, example.Shows) && time.Now().Before(patience) {
-			time.Sleep(100 * time.Millisecond)
-			got = s.typed(example.Command)
-		}
+		look, again = s.serve(example.Command), true
+	}
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	got := look()
+	for patience := time.Now().Add(examplePatience / 3); again && !alike(got, example.Shows) && time.Now().Before(patience); got = look() {
+		<-poll.C
 	}
 	if !alike(got, example.Shows) {
 		s.t.Errorf("line %d: $ %s\ngives\n%s\nthe page says\n%s", example.Line, example.Command, got, example.Shows)
@@ -165,8 +165,8 @@ func (s *session) same(text string) string {
 	return strings.TrimRight(strings.ReplaceAll(text, s.root, "/home/ann"), "\n")
 }
 
-// serve starts a server, which stays until the next one starts or the page ends, and gives what it says at its start.
-func (s *session) serve(command string) string {
+// serve starts a server, which stays until the next one starts or the page ends; what it gives tells what the server has said.
+func (s *session) serve(command string) func() string {
 	s.t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "exec "+command)
 	cmd.Dir, cmd.Env = s.root, s.env()
@@ -184,21 +184,22 @@ func (s *session) serve(command string) string {
 	}
 	eventually(s.t, command+" says that it is ready", func() (bool, string) {
 		s.address = regexp.MustCompile(`http://127\.0\.0\.1:[1-9]\d*`).FindString(said.String())
-		return s.address != "" && strings.HasSuffix(said.String(), "\n"), said.String() + logged.String()
+		return s.address != "", said.String() + logged.String()
 	})
-	return s.same(said.String())
+	return func() string { return s.same(said.String()) }
 }
 
 // alike compares line by line; an ellipsis stands for anything in its line, and alone on a line for any lines.
 func alike(got, want string) bool {
-	lines := strings.Split(regexp.QuoteMeta(want), "\n")
-	for i, line := range lines {
+	pattern := ""
+	for _, line := range strings.Split(want, "\n") {
 		if line == "…" {
-			lines[i] = "(?s:.*)"
+			pattern += `(?:\n[^\n]*)*`
+		} else {
+			pattern += `\n` + strings.ReplaceAll(regexp.QuoteMeta(line), "…", `[^\n]*`)
 		}
 	}
-	pattern := strings.ReplaceAll(strings.Join(lines, "\n"), "…", "[^\n]*")
-	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
+	return regexp.MustCompile("^" + pattern + "$").MatchString("\n" + got)
 }
 
 // pages are README.md and what is below docs, by their paths in the repository.
