@@ -6,6 +6,7 @@ FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 KILLS     ?= 1000
 RUN_FLAGS ?=
+TESTFLAGS ?=
 RELEASE   ?= $(VERSION)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -30,8 +31,8 @@ build: ## build bin/belfry, one static binary with its version in it
 	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
-test: ## everything: linters, promises, pages, API conformance, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-race test-go
+test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
+	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-race test-go
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
@@ -53,8 +54,8 @@ test-release: ## what people download: archives, systemd unit, container image
 
 # Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.
 test-emulators: ## the adapters of AWS against DynamoDB Local and ElasticMQ, without Docker
-	@if [ "$$(uname)" = Linux ] && localstack/dynamodb install && localstack/elasticmq install; \
-	then set -x; GO="$(GO)" localstack/test $(EMULATED); \
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/dynamodb install && localstack/elasticmq install; \
+	then set -x; GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
 lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
