@@ -173,10 +173,10 @@ of the file, apart from the backups of the data: without its key, a secret is lo
 func (c *cli) secretRotate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate-key",
-		Short: "Encrypt all secrets under the newest key",
-		Long: `Make the server read its keys anew and encrypt all secrets under the newest, which stands first in its file. Attempts
-go on meanwhile. When it has ended well, the older keys can be taken out of the file: no secret needs them any more, though
-older backups do.`,
+		Short: "Encrypt all secrets of a tenant under the newest key",
+		Long: `Make the server read its keys anew and encrypt all secrets of the token's tenant under the newest, which stands first in its
+file. Attempts go on meanwhile. When it has ended well for each tenant that keeps secrets, the older keys can be taken out of
+the file: no secret needs them any more, though older backups do.`,
 		Example: `  belfry secret new-key secrets.key
   belfry secret rotate-key`,
 		Args: cobra.NoArgs,

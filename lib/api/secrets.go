@@ -41,7 +41,7 @@ func (a *api) secrets() {
 		summary: "Delete a secret: attempts that need it fail from now on",
 		codes:   []control.Code{codeSecretNotFound}}, a.deleteSecret)
 	register(a, operation{id: "rotate-secret-keys", method: http.MethodPost, path: "/v1/secret-keys/rotate", tag: "secrets", scope: access.Admin,
-		summary: "Read the keys anew, and encrypt all secrets under the newest",
+		summary: "Read the keys anew, and encrypt all secrets of the caller's tenant under the newest",
 		codes:   []control.Code{codeNoSecretsKey}}, a.rotateSecretKeys)
 }
 
@@ -99,7 +99,7 @@ func secretProblem(err error) error {
 	case errors.Is(err, secret.ErrTooMany):
 		return newProblem(codeTooManySecrets, "Not kept: "+err.Error()+".")
 	case errors.Is(err, secret.ErrNoKey):
-		return newProblem(codeNoSecretsKey, "Belfry keeps secrets only under a key. "+err.Error()+
+		return newProblem(codeNoSecretsKey, "Belfry keeps secrets only under a key: "+err.Error()+
 			". Start the server with --secrets-key-file, or give the secret to its workers by environment or --secrets-dir.")
 	}
 	return err
