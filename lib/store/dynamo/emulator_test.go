@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
@@ -59,4 +62,38 @@ func open(t *testing.T, cfg dynamo.Config) *dynamo.Store {
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return open(t, emulated(t, nil)) })
+}
+
+// TestOpenFindsItsTable holds that a table that is missing, or of another's making, is told when the store is opened and not by the
+// first job; and that making a table that stands changes nothing.
+func TestOpenFindsItsTable(t *testing.T) {
+	cfg := emulated(t, nil)
+	s := open(t, cfg)
+	if _, err := s.Write(t.Context(), putAt(store.Absent)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamo.CreateTable(t.Context(), cfg); err != nil {
+		t.Errorf("making a table that stands: %v", err)
+	}
+	if items, err := open(t, cfg).Get(t.Context(), at); err != nil || items[0].Version != 1 {
+		t.Errorf("a store opened again holds %v, %v", items, err)
+	}
+	foreign := dynamodb.NewFromConfig(cfg.AWS, func(o *dynamodb.Options) { o.BaseEndpoint = &cfg.Endpoint })
+	_, err := foreign.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("foreign"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range map[string]string{
+		"missing": `there is no table "missing" in eu-central-1`,
+		"foreign": `Belfry's tables have the keys p and s, both binary`,
+	} {
+		cfg.Table = table
+		if _, err := dynamo.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("opening the %s table gave %v, want %q", table, err, want)
+		}
+	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -22,6 +25,25 @@ const (
 	throttled                // refused for load or for another's transaction: nothing was written, try again
 	refused                  // nothing was written, and trying again would not help
 )
+
+// unsigned says that a request could not be signed, and so was never sent.
+type unsigned struct{ cause error }
+
+func (u *unsigned) Unwrap() error { return u.cause }
+func (u *unsigned) Error() string {
+	return fmt.Sprintf("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role (%v)", u.cause)
+}
+
+// credentials name the error of those that they are made of.
+type credentials struct{ aws.CredentialsProvider }
+
+func (c credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	given, err := c.CredentialsProvider.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		return given, &unsigned{err}
+	}
+	return given, err
+}
 
 // busy are the codes of errors, and of reasons of a cancelled transaction, that mean "not now".
 var busy = map[string]bool{
@@ -42,6 +64,10 @@ var busy = map[string]bool{
 // judge tells what happened. Only a 4xx with a code that can be read is a refusal; whatever else comes back from the network
 // proves nothing.
 func judge(err error) failure {
+	var never *unsigned
+	if errors.As(err, &never) {
+		return refused
+	}
 	if reasons, ok := cancelled(err); ok {
 		for _, r := range reasons {
 			if busy[codeOf(r)] {
@@ -73,11 +99,14 @@ func judge(err error) failure {
 func (s *Store) explain(err error) error {
 	var said smithy.APIError
 	var missing *types.ResourceNotFoundException
+	var never *unsigned
 	switch {
+	case errors.As(err, &never):
+		return never
 	case errors.As(err, &missing):
 		return fmt.Errorf("there is no %s: create it, or name another table or region", s.place)
 	case !errors.As(err, &said):
-		return fmt.Errorf("%s does not answer: %w", s.place, err)
+		return s.silent(err)
 	}
 	switch said.ErrorCode() {
 	case "AccessDeniedException":
@@ -88,8 +117,30 @@ func (s *Store) explain(err error) error {
 	case "ValidationException":
 		return fmt.Errorf("%s: %s (Belfry's tables have the keys %s and %s, both binary)", s.place, said.ErrorMessage(), attrPartition, attrSort)
 	default:
-		return fmt.Errorf("%s: %w", s.place, err)
+		return fmt.Errorf("%s: %w", s.place, plain(err))
 	}
+}
+
+// silent says that nobody answers.
+func (s *Store) silent(err error) error {
+	var name *net.DNSError
+	if errors.As(err, &name) && name.IsNotFound {
+		return fmt.Errorf("%s: there is no host %s: is the region right?", s.place, name.Name)
+	}
+	return fmt.Errorf("%s does not answer: %w", s.place, plain(err))
+}
+
+// plain is an error without what the SDK says around it. What AWS said keeps the request's ID, by which AWS's support finds it.
+func plain(err error) error {
+	var send *smithyhttp.RequestSendError
+	if errors.As(err, &send) {
+		return send.Err
+	}
+	var operation *smithy.OperationError
+	if errors.As(err, &operation) {
+		return operation.Err
+	}
+	return err
 }
 
 const (
@@ -122,9 +173,9 @@ func (s *Store) reading(ctx context.Context, request func(context.Context) error
 		case why == refused:
 			return s.explain(err)
 		case try+1 == tries && why == throttled:
-			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, err)
+			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, plain(err))
 		case try+1 == tries:
-			return fmt.Errorf("%s does not answer: %w", s.place, err)
+			return s.silent(err)
 		}
 		if err := s.pause(ctx, try); err != nil {
 			return err
@@ -150,9 +201,9 @@ func (s *Store) writing(ctx context.Context, request func(context.Context) error
 		case why == unknown && ctx.Err() != nil:
 			return ctx.Err()
 		case why == unknown:
-			return fmt.Errorf("%w: %s: %w", store.ErrUnknown, s.place, err)
+			return fmt.Errorf("%w: %s: %w", store.ErrUnknown, s.place, plain(err))
 		case try+1 == tries:
-			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, err)
+			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, plain(err))
 		}
 		if err := s.pause(ctx, try); err != nil {
 			return fmt.Errorf("%w, and then: %w", store.ErrThrottled, err)

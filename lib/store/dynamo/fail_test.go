@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
 )
@@ -276,9 +278,15 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		})
 	}
 	for want, change := range map[string]func(*dynamo.Config){
-		"no table was named": func(c *dynamo.Config) { c.Table = "" },
-		"no region":          func(c *dynamo.Config) { c.AWS.Region = "" },
-		"no AWS credentials": func(c *dynamo.Config) { c.AWS.Credentials = nil },
+		"no table was named":      func(c *dynamo.Config) { c.Table = "" },
+		"no region":               func(c *dynamo.Config) { c.AWS.Region = "" },
+		"no AWS credentials were": func(c *dynamo.Config) { c.AWS.Credentials = nil },
+		"no AWS credentials: set AWS_PROFILE": func(c *dynamo.Config) {
+			c.AWS.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{}, errors.New("by the test")
+			})
+		},
+		`the endpoint "127.0.0.1:8000" is no address`: func(c *dynamo.Config) { c.Endpoint = "127.0.0.1:8000" },
 	} {
 		cfg := config(&wire{})
 		change(&cfg)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -79,6 +80,9 @@ func newStore(cfg Config) (*Store, error) {
 	case cfg.Random == nil:
 		return nil, errors.New("dynamodb: Config.Random is required")
 	}
+	if at, err := url.Parse(cfg.Endpoint); cfg.Endpoint != "" && (err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https") {
+		return nil, fmt.Errorf("dynamodb: the endpoint %q is no address, want one such as http://127.0.0.1:8000", cfg.Endpoint)
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -103,6 +107,7 @@ func newStore(cfg Config) (*Store, error) {
 	}
 	s.db = dynamodb.NewFromConfig(cfg.AWS, func(o *dynamodb.Options) {
 		o.HTTPClient = timed{client, s.clock}
+		o.Credentials = credentials{cfg.AWS.Credentials}
 		o.Retryer = aws.NopRetryer{}
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
