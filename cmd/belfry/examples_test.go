@@ -380,6 +380,8 @@ var exampleFiles = map[string]string{
 	"body.json":          `{"day": "2026-11-21"}`,
 	"jobs/report.yaml":   "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
 	"etc/cron.d/sysstat": "5-55/10 * * * * root true\n",
+	"cronjobs.yaml":      exampleCronJob,
+	"schedules.json":     exampleSchedule,
 }
 
 // exampleScripts stand in for programs of the host.
@@ -390,4 +392,25 @@ var exampleScripts = map[string]string{
 	"age":       `cat`,
 	"systemctl": `:`,
 	"vi":        `echo 'description: edited' >> "$1"`,
+	"kubectl": `case "$1 $2" in
+"get cronjobs") printf '%s\n' '` + exampleCronJob + `' ;;
+"create job") echo "job.batch/$3 created" ;;
+"get job") echo "is:SuccessCriteriaMet Complete" ;;
+"logs "*) echo "1742 invoices" ;;
+"patch cronjob") echo "cronjob.batch/$3 patched" ;;
+esac`,
+	"aws": `case "$*" in
+*"list-schedules"*) printf 'billing\tnightly\n' ;;
+*"get-schedule"*) printf '%s\n' '` + exampleSchedule + `' ;;
+*"update-schedule"*) echo '{"ScheduleArn": "arn:aws:scheduler:eu-central-1:123456789012:schedule/billing/nightly"}' ;;
+*"lambda invoke"*) echo '{"StatusCode": 202}' ;;
+esac`,
 }
+
+// What a cluster and a cloud answer when they are asked for what they fire.
+const (
+	exampleCronJob = `{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "invoices", "namespace": "billing"}, "spec": {"schedule": "30 6 1 * *",
+"timeZone": "Europe/Berlin", "jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "invoices", "image": "registry.example.org/invoices:1.8.2"}]}}}}}}`
+	exampleSchedule = `{"GroupName": "billing", "Name": "nightly", "ScheduleExpression": "cron(30 22 ? * MON-FRI *)", "State": "ENABLED",
+"Target": {"Arn": "arn:aws:lambda:eu-central-1:123456789012:function:totals", "Input": "{}"}}`
+)

@@ -1,4 +1,4 @@
-// Package crontab reads crontabs, of users and of the system (/etc/crontab, /etc/cron.d), as jobs. docs/crontab.md says
+// Package crontab reads crontabs, of users and of the system (/etc/crontab, /etc/cron.d), as jobs. docs/migrate-crontab.md says
 // for people what becomes of what.
 //
 // Nothing is dropped in silence: each line that is neither empty nor a comment gives a job, a setting or a note, and a
