@@ -274,15 +274,13 @@ func faultsFinding(jobs int, faults []string) finding {
 		Why: "A job whose next fire cannot be computed is parked: it does not fire.", Help: `"belfry job get NAME" shows the fault. Apply a definition with another schedule.`}
 }
 
-// aFew is how many runs may be on their way between queue and worker at a moment.
+// aFew is how many runs may be on their way between queue and worker at a moment, beside as many as are running: where short
+// ones follow each other, that is a good part of them.
 const aFew = 5
 
 // queueFinding adds up the priorities. What is taken and does not run was handed back: no worker could run it.
 func queueFinding(q wire.Queue, workers []wire.Worker) finding {
-	var sum wire.Depth
-	for _, depth := range q.Priorities {
-		sum.Ready, sum.Delayed, sum.Taken = sum.Ready+depth.Ready, sum.Delayed+depth.Delayed, sum.Taken+depth.Taken
-	}
+	sum := inAll(q)
 	running := 0
 	for _, w := range workers {
 		if w.Queue == q.Name {
@@ -290,7 +288,7 @@ func queueFinding(q wire.Queue, workers []wire.Worker) finding {
 		}
 	}
 	f := fine("queue "+q.Name, "%d ready, %d delayed, %d taken, of which %d running", sum.Ready, sum.Delayed, sum.Taken, running)
-	if sum.Taken > int64(running)+aFew {
+	if sum.Taken > 2*int64(running)+aFew {
 		f.Status = findAttention
 		f.Why = "The others were handed back, perhaps because no worker here can run their targets."
 		f.Help = "The server's log names them. Start the workers that can, or start the server with --allow-exec where commands are meant."

@@ -148,7 +148,7 @@ func (s *scan) findings() []finding {
 		found[0] = finding{Check: "store", Status: findProblem, Found: "unreadable items: " + strings.Join(s.broken, ", "),
 			Why: "What they are of stands still.", Help: "belfry store show KEY shows one. Restore a backup where they are jobs that you need."}
 	}
-	ticks := fine("ticks", "%d shards stand at %s; what was due since is missed, and caught up at the start", s.shards, clock(s.watermark))
+	ticks := fine("ticks", "they have come to %s (%s); what was due since is missed, and caught up at the start", clock(s.watermark), countOf(s.shards, "shard"))
 	if s.behind > stuckAfter {
 		ticks.Status = findAttention
 		ticks.Found = fmt.Sprintf("a sweep is %s behind the ticks", s.behind.Round(time.Minute))

@@ -137,7 +137,7 @@ func TestTheDoctorOfADataFolder(t *testing.T) {
 		store.Item{Key: store.Key{Partition: "dead#default#0", Sort: "x"}, Version: 1, Value: []byte{1, 0xa0}},
 		store.Item{Key: job.Key("default", "torn"), Version: 1, Value: []byte{1, 0xff}})
 	found = diagnosed(t, 1, "--data", data)
-	for check, says := range map[string]string{"jobs": "bad", "ticks": "in the future", "dead letters": "1 runs", "store": "unreadable items: job#default"} {
+	for check, says := range map[string]string{"jobs": "bad", "ticks": "in the future", "dead letters": "1 run failed or dead", "store": "unreadable items: job#default"} {
 		if f := found[check]; f.Status == findOK || !strings.Contains(f.Found, says) || f.Why == "" {
 			t.Errorf("%s: %+v, want %q", check, f, says)
 		}
@@ -215,9 +215,12 @@ func TestWhatTheDoctorSaysOfAQueue(t *testing.T) {
 	if got.Status != findOK || got.Found != "3 ready, 3 delayed, 8 taken, of which 6 running" {
 		t.Errorf("busy: %+v", got)
 	}
-	got = queueFinding(queue, []wire.Worker{{Queue: "default", Running: 2}, {Queue: "other", Running: 9}})
-	if got.Status != findAttention || !strings.Contains(got.Found, "8 taken, of which 2 running") || !strings.Contains(got.Why, "no worker here can run") {
+	got = queueFinding(queue, []wire.Worker{{Queue: "default", Running: 1}, {Queue: "other", Running: 9}})
+	if got.Status != findAttention || !strings.Contains(got.Found, "8 taken, of which 1 running") || !strings.Contains(got.Why, "no worker here can run") {
 		t.Errorf("handed back: %+v", got)
+	}
+	if got := queueFinding(wire.Queue{Name: "default", Priorities: map[string]wire.Depth{"normal": {Ready: 4000, Taken: 33}}}, []wire.Worker{{Queue: "default", Running: 25}}); got.Status != findOK {
+		t.Errorf("many short runs: %+v", got)
 	}
 	queue.Remote = true
 	if got = queueFinding(queue, nil); got.Status != findAttention || !strings.Contains(got.Why, "No worker serves it") {

@@ -14,7 +14,7 @@ var groups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"work", "Jobs and runs:", []string{"job", "run", "dead-letter", "cron", "import", "export"}},
+	{"work", "Jobs and runs:", []string{"job", "run", "dead-letter", "queue", "cron", "import", "export"}},
 	{"server", "Servers and workers:", []string{"dev", "serve", "worker", "tick"}},
 	{"care", "Taking care of a server:", []string{"backup", "restore", "doctor", "token", "secret", "store", "move"}},
 	{"tool", "This command:", []string{"config", "completion", "man", "version", "help"}},

@@ -101,7 +101,7 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 	c.flags(root.PersistentFlags())
 	root.AddCommand(
 		c.dev(), c.serve(), c.worker(),
-		c.job(), c.runs(), c.deadLetter(), c.cron(), c.importing(), c.export(),
+		c.job(), c.runs(), c.deadLetter(), c.queue(), c.cron(), c.importing(), c.export(),
 		c.backup(), c.restore(), c.doctor(), c.tokenCommand(), c.secret(), c.store(),
 		c.configCommand(), c.completion(), c.man(), c.version(),
 	)

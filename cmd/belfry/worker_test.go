@@ -92,6 +92,12 @@ func TestAWorkerElsewhere(t *testing.T) {
 	if !found {
 		t.Errorf("workers %+v, want %s", workers.Items, name)
 	}
+	if got := call(0, "", "queue", "workers").out; !strings.Contains(got, name+"  gpu ") || !strings.Contains(got, "zone=eu\n") {
+		t.Errorf("shown as\n%s", got)
+	}
+	if got := call(0, "", "queue", "list").out; !strings.HasPrefix(got, "QUEUE    WORKERS  READY  DELAYED  TAKEN  NOTE\ndefault  1 ") || !strings.Contains(got, "\ngpu ") || !strings.Contains(got, "  workers elsewhere") {
+		t.Errorf("queues shown as\n%s", got)
+	}
 	if code, log := stop(); code != 0 || !strings.Contains(log, "attempt ended") || strings.Contains(log, "from the server") {
 		t.Errorf("it ended with %d\n%s", code, log)
 	}

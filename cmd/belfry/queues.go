@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+func (c *cli) queue() *cobra.Command {
+	cmd := &cobra.Command{Use: "queue", Short: "See what waits, and who works on it"}
+	cmd.AddCommand(c.queueList(), c.queueWorkers())
+	return cmd
+}
+
+func (c *cli) queueList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List queues, with what waits in each",
+		Long: `List queues, with what waits in each: runs that could start now (ready), that wait for their time or for a retry (delayed), and that
+workers have (taken). NOTE says where only workers elsewhere serve a queue, and what runs wait for that no worker offers.`,
+		Example: "  belfry queue list",
+		Args:    cobra.NoArgs,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
+			queues, err := server.Queues(ctx)
+			if err != nil {
+				return err
+			}
+			return list(c, each(queues), 0, []string{"QUEUE", "WORKERS", "READY", "DELAYED", "TAKEN", "NOTE"}, func(q wire.Queue) []string {
+				sum := inAll(q)
+				return []string{q.Name, fmt.Sprint(q.Workers), fmt.Sprint(sum.Ready), fmt.Sprint(sum.Delayed), fmt.Sprint(sum.Taken), queueNote(q)}
+			})
+		}),
+	}
+}
+
+func queueNote(q wire.Queue) string {
+	var notes []string
+	if q.Remote {
+		notes = append(notes, "workers elsewhere")
+	}
+	if len(q.Lacking) > 0 {
+		notes = append(notes, "no worker has "+strings.Join(q.Lacking, ", "))
+	}
+	return strings.Join(notes, "; ")
+}
+
+// inAll adds up a queue's priorities.
+func inAll(q wire.Queue) (sum wire.Depth) {
+	for _, depth := range q.Priorities {
+		sum.Ready, sum.Delayed, sum.Taken = sum.Ready+depth.Ready, sum.Delayed+depth.Delayed, sum.Taken+depth.Taken
+	}
+	return sum
+}
+
+func (c *cli) queueWorkers() *cobra.Command {
+	return &cobra.Command{
+		Use:   "workers",
+		Short: "List workers, with what each has under way",
+		Long: `List the workers of the server's own process and those elsewhere that take runs from it, with how many attempts each has under
+way and how many it takes at most. Of one elsewhere it is told when it was last heard of.`,
+		Example: "  belfry queue workers",
+		Args:    cobra.NoArgs,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
+			workers, err := server.Workers(ctx)
+			if err != nil {
+				return err
+			}
+			return list(c, each(workers), 0, []string{"WORKER", "QUEUE", "RUNNING", "PLACES", "SINCE", "HEARD OF", "LABELS"}, func(w wire.Worker) []string {
+				return []string{w.ID, w.Queue, fmt.Sprint(w.Running), fmt.Sprint(w.Concurrency), clock(w.StartedAt), clock(w.SeenAt), labelsOf(w.Labels)}
+			})
+		}),
+	}
+}
+
+// each is a listing that is there as a whole.
+func each[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range all {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
