@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,40 @@ func TestOpenFindsItsTable(t *testing.T) {
 		cfg.Table = table
 		if _, err := dynamo.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("opening the %s table gave %v, want %q", table, err, want)
+		}
+	}
+}
+
+// TestPagesEndAtTheLongestKeys reads on behind keys after which no longer one can be named, in both directions.
+func TestPagesEndAtTheLongestKeys(t *testing.T) {
+	s := open(t, emulated(t, nil))
+	long := strings.Repeat("\xff", store.MaxSort-1)
+	want := []string{long + "a", long + "b", long + "c"}
+	for _, sort := range want {
+		if _, err := s.Write(t.Context(), store.Op{Kind: store.Put, Key: store.Key{Partition: "p", Sort: sort}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []store.Range{{}, {Backward: true}, {From: want[0]}, {From: want[0], To: long + "d"}, {From: want[0], To: long + "d", Backward: true}} {
+		r.Partition, r.Limit = "p", 1
+		var got []string
+		for range 10 {
+			page, err := s.Query(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range page.Items {
+				got = append(got, item.Sort)
+			}
+			if r.Cursor = page.Cursor; r.Cursor == "" {
+				break
+			}
+		}
+		if r.Backward {
+			slices.Reverse(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("from %d bytes, to %d, backward %v: read %d items of 3", len(r.From), len(r.To), r.Backward, len(got))
 		}
 	}
 }
