@@ -313,11 +313,16 @@ func TestTheFirstJobThatIsSuggested(t *testing.T) {
 	for _, allow := range []bool{true, false} {
 		address := dev(t, "--data", t.TempDir(), "--allow-exec="+map[bool]string{true: "true", false: "false"}[allow])
 		call := to(t, address)
-		quoted := regexp.MustCompile(`-d '([^']*)'`).FindStringSubmatch(firstJob(address, allow))
-		if quoted == nil {
-			t.Fatal(firstJob(address, allow))
+		line := firstJob("belfry", address, allow)
+		parts := regexp.MustCompile(`^echo '([^']*)' \| belfry (job apply .*); sleep 5; belfry (run list.*)$`).FindStringSubmatch(line)
+		if parts == nil {
+			t.Fatal(line)
 		}
-		call(0, quoted[1], "job", "apply", "hello", "-f", "-")
+		for _, command := range parts[2:] {
+			if got := belfry(t, parts[1], strings.Fields(command)...); got.code != 0 {
+				t.Fatalf("%s: %s", command, got.errors)
+			}
+		}
 		eventually(t, "a run succeeds", func() (bool, string) {
 			got := call(0, "", "run", "list", "--job", "hello", "--state", "succeeded", "-o", "json").out
 			return len(decode[[]wire.Run](t, got)) > 0, call(0, "", "run", "list").out

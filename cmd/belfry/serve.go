@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -251,7 +252,7 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 	}
 	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n  data     %s\n", thisBuild().Version, took.Round(time.Millisecond), url, data)
 	if s.addresses.AllowLoopback && s.door.auth != authRequired {
-		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(url, s.allowExec))
+		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(os.Args[0], url, s.allowExec))
 	}
 }
 
@@ -264,11 +265,15 @@ func reachable(address string) string {
 	return address
 }
 
-// firstJob is a line to paste.
-func firstJob(url string, allowExec bool) string {
+// firstJob is a line to paste; this command is called there as it was here.
+func firstJob(command, url string, allowExec bool) string {
 	job := `{"schedule":{"every":"2s"},"target":{"http":{"url":"` + url + `/healthz","method":"GET"}}}`
 	if allowExec {
 		job = `{"schedule":{"every":"2s"},"target":{"exec":{"argv":["echo","hello"]}}}`
 	}
-	return `curl -sX PUT ` + url + `/v1/jobs/hello -H 'Content-Type: application/json' -d '` + job + `'; sleep 5; curl -s '` + url + `/v1/jobs/hello/runs?limit=2'`
+	there := ""
+	if url != client.DefaultAddress {
+		there = " --address " + url
+	}
+	return `echo '` + job + `' | ` + command + ` job apply hello -f -` + there + `; sleep 5; ` + command + ` run list` + there
 }
