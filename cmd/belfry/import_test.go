@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+const twoCronJobs = `apiVersion: batch/v1
+kind: CronJob
+metadata: {name: invoices, namespace: billing}
+spec:
+  schedule: "30 6 1 * *"
+  timeZone: Europe/Berlin
+  suspend: true
+  jobTemplate: {spec: {template: {spec: {containers: [{name: main, image: busybox, command: [echo, hello]}]}}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: broken, namespace: billing}
+spec: {schedule: 61 * * * *, timeZone: UTC, jobTemplate: {spec: {template: {spec: {containers: [{name: main, command: [echo]}]}}}}}
+`
+
+func TestImportOfCronJobs(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	again := []string{"import", "kubernetes", "-", "--as", "exec", "--prefix", "prod.", "--label", "team=billing", "--paused=false"}
+	first := call(1, twoCronJobs, again...)
+	for _, want := range []string{"1     created  prod.billing.invoices", "10    lost", "want minute"} {
+		if !strings.Contains(first.out, want) {
+			t.Errorf("the report lacks %q:\n%s", want, first.out)
+		}
+	}
+	if !strings.Contains(first.errors, "1 of 2 jobs were not kept") {
+		t.Errorf("stderr %q", first.errors)
+	}
+	stands := decode[wire.Job](t, call(0, "", "job", "get", "prod.billing.invoices", "-o", "json").out)
+	if stands.Paused || stands.Labels["team"] != "billing" || stands.Labels["namespace"] != "billing" {
+		t.Errorf("got %+v", stands.Definition)
+	}
+	if second := call(1, twoCronJobs, again...); !strings.Contains(second.out, "unchanged") {
+		t.Errorf("imported again:\n%s", second.out)
+	}
+	if third := call(1, twoCronJobs, again[:len(again)-1]...); !strings.Contains(third.out, "updated") { // for it is suspended
+		t.Errorf("imported as the file has it:\n%s", third.out)
+	}
+	if got := call(0, twoCronJobs, "import", "kubernetes", "-", "--prefix", strings.Repeat("x", 128), "--dry-run"); strings.Count(got.out, "lost") != 2 {
+		t.Errorf("a prefix that is too long:\n%s", got.out)
+	}
+}
+
+// What a dry run prints for programs is what job apply makes the same jobs of.
+func TestImportedDefinitionsCanBeApplied(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	folder := t.TempDir()
+	for form, ending := range map[string]string{"yaml": ".yaml", "json": ".json"} {
+		plan := call(0, twoCronJobs, "import", "kubernetes", "-", "--dry-run", "-o", form)
+		if !strings.Contains(plan.errors, "line 10: billing/broken: not kept") {
+			t.Errorf("stderr %q", plan.errors)
+		}
+		file := filepath.Join(folder, "jobs"+ending)
+		if err := os.WriteFile(file, []byte(plan.out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		call(0, "", "job", "apply", "-f", file)
+	}
+	if got := call(1, twoCronJobs, "import", "kubernetes", "-"); !strings.Contains(got.out, "unchanged") {
+		t.Errorf("the import made something else than the file:\n%s", got.out)
+	}
+}
+
+const oneSchedule = `{"Name": "nightly", "GroupName": "billing", "ScheduleExpression": "cron(30 22 ? * MON-FRI *)",
+"Target": {"Arn": "arn:aws:lambda:eu-central-1:123456789012:function:totals", "Input": "{\"scope\": \"day\"}"}}`
+
+func TestImportOfSchedules(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	undecided := call(1, oneSchedule, "import", "eventbridge", "-")
+	if !strings.Contains(undecided.out, "arn:aws:lambda:eu-central-1:123456789012:function:totals") || !strings.Contains(undecided.out, "--target-url") {
+		t.Errorf("without a way:\n%s", undecided.out)
+	}
+	for _, result := range []string{"created", "unchanged"} {
+		got := call(0, oneSchedule, "import", "eventbridge", "-", "--target-url", "https://jobs.example.org/{group}/{name}")
+		if !strings.Contains(got.out, result) {
+			t.Errorf("want %s:\n%s", result, got.out)
+		}
+	}
+	var def job.Definition
+	stands := call(0, "", "job", "get", "billing.nightly", "-o", "json").out
+	if err := json.Unmarshal([]byte(stands), &def); err != nil || def.Target.HTTP == nil || def.Target.HTTP.URL != "https://jobs.example.org/billing/nightly" {
+		t.Errorf("%v in %s", err, stands)
+	}
+}
+
+func TestWrongFlagsOfImports(t *testing.T) {
+	for _, args := range [][]string{
+		{"kubernetes", "-", "--as", "pod"},
+		{"kubernetes", "-", "--as", "exec", "--target-url", "https://example.org"},
+		{"kubernetes", "-", "--timezone", "Mars/Base"},
+		{"kubernetes", "-", "--label", "team"},
+		{"eventbridge", "-", "--as", "kubectl"},
+		{"eventbridge", "-", "--as", "aws-cli", "--target-url", "https://example.org"},
+	} {
+		if got := belfry(t, "{}", append([]string{"import"}, append(args, "--dry-run")...)...); got.code != exitUsage {
+			t.Errorf("%v: code %d, %s", args, got.code, got.errors)
+		}
+	}
+	if got := belfry(t, "a: [", "import", "kubernetes", "-", "--dry-run"); got.code != 1 || !strings.Contains(got.errors, "line 1") {
+		t.Errorf("code %d, %s", got.code, got.errors)
+	}
+}
