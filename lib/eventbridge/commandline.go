@@ -11,12 +11,18 @@ import (
 const commandTimeout = 2 * time.Minute
 
 // commandLine gives the command that does what EventBridge does with the target. The commands:
-// https://docs.aws.amazon.com/cli/latest/reference/. EventBridge calls Lambda functions without waiting for their end, and so
+// https://docs.aws.amazon.com/cli/latest/reference/. Values that it would read from files:
+// https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-parameters-file.html. EventBridge calls Lambda functions without waiting for their end, and so
 // does this.
 func (s *scheduled) commandLine() ([]string, error) {
 	parts := strings.SplitN(s.arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {
 		return nil, fmt.Errorf("Target.Arn: got %q, want an ARN", s.arn)
+	}
+	for _, begins := range []string{"file://", "fileb://", "-"} {
+		if strings.HasPrefix(s.input, begins) {
+			return nil, fmt.Errorf("its Input begins with %s, which the AWS command line takes for a file or a flag; --target-url calls an address instead", begins)
+		}
 	}
 	partition, service, region, account, resource := parts[1], parts[2], parts[3], parts[4], parts[5]
 	var command []string

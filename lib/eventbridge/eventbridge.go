@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -196,7 +197,7 @@ func (s *scheduled) convert() error {
 		s.def.Paused = true
 		s.say("it is disabled, and the job is paused")
 	default:
-		return fmt.Errorf("State: got %q, want ENABLED or DISABLED", state)
+		return invalid.Field("State", state, "ENABLED or DISABLED")
 	}
 	if s.o.Text("ActionAfterCompletion") == "DELETE" {
 		s.say("ActionAfterCompletion DELETE is not kept: the job stays when its last fire is over")
