@@ -57,8 +57,8 @@ func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (
 		return i.apply(cmd.Context(), server, found)
 	}
 	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "only show what would be made of it; with -o yaml or json, as \"job apply\" takes it")
-	cmd.Flags().StringVar(&i.prefix, "prefix", "", "begin the names of the jobs with this")
-	i.labels.flag(cmd, "give the jobs this label, as NAME=VALUE; may be given more than once")
+	cmd.Flags().StringVar(&i.prefix, "prefix", "", "begin the names of the jobs with `PREFIX`")
+	i.labels.flag(cmd, "give the jobs this label, `NAME=VALUE`; may be given more than once")
 	cmd.Flags().BoolVar(&i.paused, "paused", false, "pause the jobs; with --paused=false none of them, whatever the file says")
 	return cmd
 }

@@ -40,8 +40,8 @@ The server's worker must run on this host, as this user, with --allow-exec.`,
 		return found, err
 	})
 	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")
-	cmd.Flags().StringVar(&who, "user", "", "whose jobs they are; you by default")
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone; this host's by default")
+	cmd.Flags().StringVar(&who, "user", "", "`USER` whose jobs they are; you by default")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; this host's by default")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ What a run does is yours to say; without either the targets are listed, and noth
 		file, err := eventbridge.Read(name, text, cfg)
 		return imported{jobs: file.Jobs, notes: file.Notes}, err
 	})
-	cmd.Flags().StringVar(&as, "as", "", "what a run does: aws-cli")
-	cmd.Flags().StringVar(&url, "target-url", "", "the address that a run calls, with {group} and {name}")
+	cmd.Flags().StringVar(&as, "as", "", "`WHAT` a run does: aws-cli")
+	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls, with {group} and {name}")
 	return cmd
 }

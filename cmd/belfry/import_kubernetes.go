@@ -47,10 +47,10 @@ With kubectl and exec the worker must run with --allow-exec.`,
 		file, err := cronjob.Read(name, text, cfg)
 		return imported{jobs: file.Jobs, notes: file.Notes}, err
 	})
-	cmd.Flags().StringVar(&as, "as", "", "what a run does: kubectl or exec")
-	cmd.Flags().StringVar(&url, "target-url", "", "the address that a run calls, with {namespace} and {name}")
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the zone of the cluster's controller, for CronJobs without timeZone; UTC by default")
-	cmd.Flags().StringVar(&namespace, "namespace", "default", "namespace of CronJobs that name none")
+	cmd.Flags().StringVar(&as, "as", "", "`WHAT` a run does: kubectl or exec")
+	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls, with {namespace} and {name}")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE` of the cluster's controller, for CronJobs without timeZone; UTC by default")
+	cmd.Flags().StringVar(&namespace, "namespace", "default", "`NAMESPACE` of CronJobs that name none")
 	return cmd
 }
 

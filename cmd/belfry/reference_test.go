@@ -258,9 +258,6 @@ func TestEveryFlagSaysWhatItTakes(t *testing.T) {
 			}
 		})
 		for _, sub := range cmd.Commands() {
-			if sub.Name() == "import" {
-				continue
-			}
 			visit(sub)
 		}
 	}
