@@ -3,9 +3,17 @@
 import posixpath
 import re
 
+from mkdocs.exceptions import PluginError
+
 REPOSITORY = "https://github.com/belfry-scheduler/belfry/blob/main/"
 
 EDGE = re.compile(r"^\s*(\S+) --> (\S+?)(?:: (.*))?$")
+
+
+def on_nav(nav, **_):
+    pages = [page.file.src_uri for page in nav.pages]
+    if twice := {page for page in pages if pages.count(page) > 1}:
+        raise PluginError(f"in the menu twice: {', '.join(sorted(twice))}")
 
 
 TITLE = re.compile(r"(?m)^# (.*)$")
@@ -26,7 +34,7 @@ def titled(link, page, files):
     """A file's name is what a reader of the repository looks for; here pages have titles."""
     other = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link[2])))
     title = other and TITLE.search(other.content_string)
-    return f"[{title[1]}]({link[2]}{link[3] or ''})" if title else link[0]
+    return f"[{title[1].split(': ')[0]}]({link[2]}{link[3] or ''})" if title else link[0]
 
 
 def outside(link, page):
