@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -53,8 +53,8 @@ test-release: ## what people download: archives, systemd unit, container image
 	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
 
 # Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.
-test-emulators: ## the adapters of AWS against DynamoDB Local and ElasticMQ, without Docker
-	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/dynamodb install && localstack/elasticmq install; \
+test-emulators: ## the adapters of AWS against DynamoDB Local, ElasticMQ and MiniStack, without Docker
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/dynamodb install && localstack/elasticmq install && localstack/ministack install; \
 	then set -x; GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
