@@ -110,6 +110,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 def compared(text):
     """What must stay: words and their order, not times and widths."""
     text = RUN.sub("~", ESCAPES.sub("", text))
+    text = re.sub(r"(?m)^\d\d:\d\d:\d\d .*\n", "", text)  # what a wait tells hangs on when it looked
     text = re.sub(r"(attempts spent: ex).*", r"\1", CLOCK.sub("", text))  # cut where the ages leave room
     return re.sub(r"[\s()]+", " ", text)
 
