@@ -33,20 +33,14 @@ type Config struct {
 	Namespace string // of objects that name none; "" is "default"
 }
 
-// File is what a text says.
-type File struct {
-	Jobs  []takeover.Job
-	Notes []takeover.Note
-}
-
 // Read reads a text whose name tells YAML from JSON as manifest.Read has it. It fails only for a text that is neither.
-func Read(name string, text []byte, cfg Config) (File, error) {
+func Read(name string, text []byte, cfg Config) (takeover.File, error) {
 	if cfg.Namespace == "" {
 		cfg.Namespace = "default"
 	}
 	values, err := manifest.Read(name, text)
 	if err != nil {
-		return File{}, err
+		return takeover.File{}, err
 	}
 	r := reader{cfg: cfg, lines: map[string]int{}}
 	for _, v := range values {
@@ -58,17 +52,13 @@ func Read(name string, text []byte, cfg Config) (File, error) {
 type reader struct {
 	cfg   Config
 	lines map[string]int // where the names stand that are taken
-	file  File
-}
-
-func (r *reader) note(line int, about string, lost bool, format string, args ...any) {
-	r.file.Notes = append(r.file.Notes, takeover.Note{Line: line, Text: takeover.Shorten(about, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
+	file  takeover.File
 }
 
 // object reads one object, or a list of them as kubectl gives it.
 func (r *reader) object(v *manifest.Value) {
 	if v.Kind != manifest.Object {
-		r.note(v.Line, "document", false, "got %s, want an object of Kubernetes; left out", v.Kind)
+		r.file.Note(v.Line, "document", false, "got %s, want an object of Kubernetes; left out", v.Kind)
 		return
 	}
 	o := takeover.Read(v)
@@ -86,9 +76,9 @@ func (r *reader) object(v *manifest.Value) {
 		c := &cronJob{reader: r, o: o}
 		c.read(version)
 	case kind == "":
-		r.note(v.Line, "document", false, `it has no "kind", so that it is no object of Kubernetes; left out`)
+		r.file.Note(v.Line, "document", false, `it has no "kind", so that it is no object of Kubernetes; left out`)
 	default:
-		r.note(v.Line, kind+" "+o.Object("metadata").Text("name"), false, "no CronJob; left out")
+		r.file.Note(v.Line, kind+" "+o.Object("metadata").Text("name"), false, "no CronJob; left out")
 	}
 }
 
@@ -104,11 +94,11 @@ type cronJob struct {
 func (c *cronJob) about() string { return c.namespace + "/" + c.name }
 
 func (c *cronJob) lost(format string, args ...any) {
-	c.note(c.o.Line(), c.about(), true, "not kept: "+format, args...)
+	c.file.Note(c.o.Line(), c.about(), true, "not kept: "+format, args...)
 }
 
 func (c *cronJob) say(format string, args ...any) {
-	c.note(c.o.Line(), c.about(), false, format, args...)
+	c.file.Note(c.o.Line(), c.about(), false, format, args...)
 }
 
 func (c *cronJob) read(version string) {

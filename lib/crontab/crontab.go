@@ -29,9 +29,8 @@ type Config struct {
 
 // File is what a crontab says.
 type File struct {
-	Jobs     []takeover.Job // of a line each
-	Settings []Setting
-	Notes    []takeover.Note // on a line each
+	takeover.File // jobs and notes are of a line each
+	Settings      []Setting
 }
 
 // Setting is a line NAME=value. It holds for the jobs below it.
@@ -81,16 +80,12 @@ type parser struct {
 	file  File
 }
 
-func (p *parser) note(number int, line string, lost bool, format string, args ...any) {
-	p.file.Notes = append(p.file.Notes, takeover.Note{Line: number, Text: takeover.Shorten(line, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
-}
-
 func (p *parser) line(number int, line string) {
 	trimmed := strings.TrimLeft(line, blanks)
 	switch {
 	case strings.TrimRight(trimmed, blanks) == "" || trimmed[0] == '#':
 	case !utf8.ValidString(line):
-		p.note(number, strings.ToValidUTF8(line, "?"), true, "not kept: it is not UTF-8")
+		p.file.Note(number, strings.ToValidUTF8(line, "?"), true, "not kept: it is not UTF-8")
 	default:
 		if name, value, ok := setting(trimmed); ok {
 			p.set(number, trimmed, name, value)
@@ -102,7 +97,7 @@ func (p *parser) line(number int, line string) {
 
 // job reads a line of schedule, user where the crontab is the system's, and command.
 func (p *parser) job(number int, line string) {
-	lost := func(format string, args ...any) { p.note(number, line, true, "not kept: "+format, args...) }
+	lost := func(format string, args ...any) { p.file.Note(number, line, true, "not kept: "+format, args...) }
 
 	// A minus before the minute tells some crons not to log the start.
 	fields, rest := 5, strings.TrimPrefix(line, "-")

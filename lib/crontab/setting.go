@@ -36,7 +36,7 @@ const ownEnv = "BELFRY_"
 
 // set keeps a setting for the lines below, and notes what it cannot mean here.
 func (p *parser) set(number int, line, name, value string) {
-	note := func(why string) { p.note(number, line, false, "%s", why) }
+	note := func(why string) { p.file.Note(number, line, false, "%s", why) }
 	switch {
 	case !envName.MatchString(name):
 		note("not kept: names of settings have letters, digits and _, and do not begin with a digit")

@@ -34,17 +34,11 @@ type Config struct {
 	Now time.Time
 }
 
-// File is what a text says.
-type File struct {
-	Jobs  []takeover.Job
-	Notes []takeover.Note
-}
-
 // Read reads a text of JSON, or the YAML that "aws --output yaml" gives. It fails only for a text that is neither.
-func Read(name string, text []byte, cfg Config) (File, error) {
+func Read(name string, text []byte, cfg Config) (takeover.File, error) {
 	values, err := manifest.Read(name, text)
 	if err != nil {
-		return File{}, err
+		return takeover.File{}, err
 	}
 	r := reader{cfg: cfg, lines: map[string]int{}}
 	for _, v := range values {
@@ -56,11 +50,7 @@ func Read(name string, text []byte, cfg Config) (File, error) {
 type reader struct {
 	cfg   Config
 	lines map[string]int // where the names stand that are taken
-	file  File
-}
-
-func (r *reader) note(line int, about string, lost bool, format string, args ...any) {
-	r.file.Notes = append(r.file.Notes, takeover.Note{Line: line, Text: takeover.Shorten(about, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
+	file  takeover.File
 }
 
 // value reads whatever stands where an answer of the AWS command line may stand.
@@ -81,7 +71,7 @@ func (r *reader) value(v *manifest.Value) {
 			r.value(item)
 		}
 	case v.Kind != manifest.Object:
-		r.note(v.Line, "document", false, "got %s, want what \"aws scheduler get-schedule\" prints; left out", v.Kind)
+		r.file.Note(v.Line, "document", false, "got %s, want what \"aws scheduler get-schedule\" prints; left out", v.Kind)
 	case v.Member("Schedules") != nil:
 		for _, item := range listing("Schedules") {
 			r.value(item)
@@ -93,7 +83,7 @@ func (r *reader) value(v *manifest.Value) {
 		}
 		r.more(v)
 	case v.Member("Targets") != nil:
-		r.note(v.Line, "Targets", false, "targets of a rule of EventBridge, whose name is not with them; left out")
+		r.file.Note(v.Line, "Targets", false, "targets of a rule of EventBridge, whose name is not with them; left out")
 	case strings.Contains(arn, ":rule/"):
 		r.rule(v)
 	default:
@@ -105,7 +95,7 @@ func (r *reader) value(v *manifest.Value) {
 // more says that a listing goes on where it was cut off.
 func (r *reader) more(v *manifest.Value) {
 	if v.Member("NextToken") != nil {
-		r.note(v.Line, "NextToken", false, "there is more than is listed here")
+		r.file.Note(v.Line, "NextToken", false, "there is more than is listed here")
 	}
 }
 
@@ -113,16 +103,16 @@ func (r *reader) more(v *manifest.Value) {
 // not name the rule.
 func (r *reader) rule(v *manifest.Value) {
 	if v.Kind != manifest.Object {
-		r.note(v.Line, "rule", false, "got %s, want an object; left out", v.Kind)
+		r.file.Note(v.Line, "rule", false, "got %s, want an object; left out", v.Kind)
 		return
 	}
 	o := takeover.Read(v)
 	name := "rule " + o.Text("Name")
 	if o.Has("ScheduleExpression") {
-		r.note(v.Line, name, true, "not kept: rules of EventBridge are not read, only schedules of EventBridge Scheduler; make it one, or write the job by hand")
+		r.file.Note(v.Line, name, true, "not kept: rules of EventBridge are not read, only schedules of EventBridge Scheduler; make it one, or write the job by hand")
 		return
 	}
-	r.note(v.Line, name, false, "it waits for events, and fires by no schedule; left out")
+	r.file.Note(v.Line, name, false, "it waits for events, and fires by no schedule; left out")
 }
 
 // scheduled is one schedule that is being read.
@@ -138,7 +128,7 @@ type scheduled struct {
 func (s *scheduled) about() string { return s.group + "/" + s.name }
 
 func (s *scheduled) say(format string, args ...any) {
-	s.note(s.o.Line(), s.about(), false, format, args...)
+	s.file.Note(s.o.Line(), s.about(), false, format, args...)
 }
 
 // errOver says that a schedule will never fire again, so that nothing is lost with it.
@@ -173,7 +163,7 @@ func (s *scheduled) read() {
 			s.say("%s", err)
 			return
 		}
-		s.note(s.o.Line(), s.about(), true, "not kept: %s", err)
+		s.file.Note(s.o.Line(), s.about(), true, "not kept: %s", err)
 		return
 	}
 	s.lines[name] = s.o.Line()

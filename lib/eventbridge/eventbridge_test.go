@@ -12,37 +12,22 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
+	"github.com/belfry-scheduler/belfry/tests/script"
 )
 
 // Each file of testdata is a line of how schedules become jobs, the text as the AWS command line prints it, and what is to become
 // of it.
 func TestSchedules(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*.txt")
-	if len(files) == 0 {
-		t.Fatal("no testdata")
-	}
-	for _, name := range files {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts := strings.Split(string(text), "\n----\n")
-			if len(parts) != 3 {
-				t.Fatalf("%d parts, want 3", len(parts))
-			}
-			if got := trace(t, parts[1], configOf(t, parts[0])); got != parts[2] {
-				t.Errorf("got\n%s\nwant\n%s", got, parts[2])
-			}
-		})
-	}
+	script.Cases(t, func(t *testing.T, settings [][2]string, text string) string {
+		return trace(t, text, configOf(t, settings))
+	})
 }
 
-func configOf(t *testing.T, line string) Config {
+func configOf(t *testing.T, settings [][2]string) Config {
 	t.Helper()
 	var cfg Config
-	for _, part := range strings.Fields(line) {
-		key, value, _ := strings.Cut(part, "=")
+	for _, setting := range settings {
+		key, value := setting[0], setting[1]
 		switch key {
 		case "way":
 			cfg.Way = Way(value)
@@ -55,7 +40,7 @@ func configOf(t *testing.T, line string) Config {
 			}
 			cfg.Now = now
 		default:
-			t.Fatalf("config %q", part)
+			t.Fatalf("config %q", key)
 		}
 	}
 	return cfg

@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +23,17 @@ type Note struct {
 	Text string // what it is about: a line, shortened, or a name
 	Why  string // what became of it, and why
 	Lost bool   // it is a job that was not kept
+}
+
+// File is what a text says.
+type File struct {
+	Jobs  []Job
+	Notes []Note
+}
+
+// Note adds a note about a text, which is shortened.
+func (f *File) Note(line int, about string, lost bool, format string, args ...any) {
+	f.Notes = append(f.Notes, Note{Line: line, Text: Shorten(about, 200), Why: fmt.Sprintf(format, args...), Lost: lost})
 }
 
 // Check tells whether the API would take the job, whatever queues the server has. The error joins one *invalid.Error for each
