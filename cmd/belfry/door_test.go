@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -57,32 +56,10 @@ func certificateFiles(t *testing.T, folder string, until time.Time) (cert, key s
 	return write("cert.pem", "CERTIFICATE", raw), write("key.pem", "PRIVATE KEY", secret)
 }
 
-// serving starts a server in this process and gives its address; it ends with the test.
+// serving starts belfry serve in this process and gives its address; it ends with the test.
 func serving(t *testing.T, args ...string) (address string) {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	reader, writer := io.Pipe()
-	var log lines
-	done := make(chan int, 1)
-	args = append([]string{"serve", "-o", "json", "--listen", "127.0.0.1:0", "--grace", "5s"}, args...)
-	go func() {
-		done <- run(ctx, args, strings.NewReader(""), writer, &log)
-		writer.Close()
-	}()
-	var started struct{ Address, Data string }
-	if err := json.NewDecoder(reader).Decode(&started); err != nil {
-		stop()
-		<-done
-		t.Fatalf("serve did not start: %v\n%s", err, log.String())
-	}
-	go io.Copy(io.Discard, reader)
-	t.Cleanup(func() {
-		stop()
-		if code := <-done; code != 0 {
-			t.Errorf("serve ended with %d\n%s", code, log.String())
-		}
-	})
-	return started.Address
+	return started(t, "serve", args)
 }
 
 // newToken makes a token in a folder, and gives all of it.

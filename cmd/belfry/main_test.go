@@ -43,14 +43,20 @@ func belfry(t *testing.T, stdin string, args ...string) outcome {
 	return outcome{code, out.String(), errs.String()}
 }
 
-// dev starts a server in this process and gives its address; it ends with the test.
+// dev starts belfry dev in this process and gives its address; it ends with the test.
 func dev(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	return started(t, "dev", args)
+}
+
+// started runs a server in this process until the test ends, and gives its address.
+func started(t *testing.T, command string, args []string) (address string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
-	var log bytes.Buffer
+	var log lines
 	done := make(chan int, 1)
-	args = append([]string{"dev", "-o", "json", "--listen", "127.0.0.1:0", "--grace", "5s"}, args...)
+	args = append([]string{command, "-o", "json", "--listen", "127.0.0.1:0", "--grace", "5s"}, args...)
 	go func() {
 		done <- run(ctx, args, strings.NewReader(""), writer, &log)
 		writer.Close()
@@ -59,13 +65,13 @@ func dev(t *testing.T, args ...string) (address string) {
 	if err := json.NewDecoder(reader).Decode(&started); err != nil {
 		stop()
 		<-done
-		t.Fatalf("dev did not start: %v\n%s", err, log.String())
+		t.Fatalf("%s did not start: %v\n%s", command, err, log.String())
 	}
 	go io.Copy(io.Discard, reader)
 	t.Cleanup(func() {
 		stop()
 		if code := <-done; code != 0 {
-			t.Errorf("dev ended with %d\n%s", code, log.String())
+			t.Errorf("%s ended with %d\n%s", command, code, log.String())
 		}
 	})
 	return started.Address
