@@ -72,7 +72,8 @@ func TestP3_TheStoresTimeIsNeverGuessedAhead(t *testing.T) {
 					late := w.truth() - s.Skew()
 					bound := time.Second + 20*time.Millisecond
 					if n == 199 {
-						bound = 40 * time.Millisecond
+						// What 200 answers at chance moments leave: one came within these of the turn of a second, but for once in 10^8 times.
+						bound = 120 * time.Millisecond
 					}
 					if late < 0 || late > bound {
 						t.Fatalf("after %d answers the skew is %s below the truth, want 0 to %s", n+1, late, bound)
