@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -78,6 +79,10 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 	compiled, err := def.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) })
 	if err != nil {
 		return nil, err
+	}
+	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
+		return nil, invalid.Field("timeout", def.Timeout.String(),
+			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
 	}
 	if err := s.Can(def.Queue, def.Target); err != nil {
 		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}

@@ -20,6 +20,10 @@ type Config struct {
 	Book   *job.Book
 	Queues map[string]queue.Queue // the pools of workers, by name
 	Owners map[string]string      // of pools that are one tenant's: by name, whose. All others are everybody's
+
+	// Longest is the longest timeout that the workers of a pool can run, by name. Default: any that a job may have.
+	Longest map[string]time.Duration
+
 	Layout timer.Layout
 	Now    func() time.Time
 	NewID  func() uint64 // random, never 0
@@ -74,6 +78,12 @@ const Lateness = 10 * time.Minute
 func (d *Dispatcher) KnowsQueue(tenant, name string) bool {
 	owner := d.Owners[name]
 	return d.Queues[name] != nil && (owner == "" || owner == tenant)
+}
+
+// Overlong tells that the workers of a pool cannot run a timeout, and the longest that they can.
+func (d *Dispatcher) Overlong(queue string, timeout time.Duration) (longest time.Duration, over bool) {
+	longest = d.Longest[queue]
+	return longest, longest > 0 && timeout > longest
 }
 
 // tries is how often a write or send that was throttled, or whose outcome is unknown, is tried in one pass.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,9 +42,9 @@ type Config struct {
 	// CleansBySwept says that what has expired in the store goes by Swept and not by a clock. Then timers need not be kept.
 	CleansBySwept bool
 
-	Shards      int           // of a store that is new. Default 1
-	LookAhead   time.Duration // default 2s
-	Every       time.Duration // between two ticks. Default 1s; LookAhead must be longer
+	Shards      int           // of a store that is new. Default 1, with Shared SharedShards
+	LookAhead   time.Duration // default 2s, with Shared SharedLookAhead, and the same in all processes
+	Every       time.Duration // between two ticks. Default 1s, with Shared SharedEvery; LookAhead must be longer
 	Lease       time.Duration // of a run. Default 30s
 	Concurrency int           // attempts at once, per queue. Default 50
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
@@ -50,23 +52,39 @@ type Config struct {
 	// Hurry, when it is closed, ends the grace: its owner has no more time. Default: never.
 	Hurry <-chan struct{}
 
-	Elsewhere map[string]string // the pools that only workers in other processes serve: by name, whose runs they have
-	RemoteKey []byte            // 32 random bytes of this start, for such workers. Default: there are none
-	Secrets   target.Secrets    // what targets name, for workers that cannot look it up. Default target.NoSecrets
+	// Shared says that other processes have this store and these queues too: no lease of theirs is void, the queues keep what they
+	// held, and ticks take turns. Default: the node is alone, and does whatever is to be done.
+	Shared  bool
+	Serves  []string // with Shared: the pools whose runs this process works on. None: it has no workers
+	NoTicks bool     // with Shared: others tick
+
+	Longest   map[string]time.Duration // the longest timeout that a pool's workers can run, by name. Left out: any that a job may have
+	Elsewhere map[string]string        // the pools that only workers in other processes serve: by name, whose runs they have
+	RemoteKey []byte                   // 32 random bytes of this start, for such workers. Default: there are none
+	Secrets   target.Secrets           // what targets name, for workers that cannot look it up. Default target.NoSecrets
 }
 
-// owner is every node's name in the leases of shards: alone on its store, a node goes on at once where an earlier start has
-// stopped, and waits out no lease of its own.
-const owner = "node"
+// Defaults where others are on the store too. The look-ahead is that of ticks which come once a minute, as a schedule's do: all
+// ticks of a store claim equally far, or one would set back what another has done. A message waits in its queue for its time, so how
+// often ticks come makes no run later, and each pass over a shard costs.
+const (
+	SharedShards    = 16
+	SharedLookAhead = 150 * time.Second
+	SharedEvery     = 20 * time.Second
+)
 
-// Node is a whole scheduler in one process, alone on its store: control plane, ticks and workers.
+// alone is the name in the leases of shards of every node that is alone on its store: it goes on at once where an earlier start has
+// stopped, and waits out no lease of its own.
+const alone = "node"
+
+// Node is a scheduler in one process: control plane, ticks and workers. Control, Dispatch and Ticker may be used without Run.
 type Node struct {
 	Config
 	Control  *control.Service
 	Dispatch *dispatch.Dispatcher
+	Ticker   *tick.Ticker
 	Remote   *lease.Remote // serves workers in other processes; nil without a RemoteKey
 
-	ticker  *tick.Ticker
 	workers map[string]*worker.Worker
 	lastOK  atomic.Int64 // Unix ms of the last tick without an error, or of the start
 	swept   atomic.Int64 // Unix ms: up to where every sweep has come
@@ -81,17 +99,8 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Shards == 0 {
-		cfg.Shards = 1
-	}
-	if cfg.LookAhead == 0 {
-		cfg.LookAhead = 2 * time.Second
-	}
-	if cfg.Every == 0 {
-		cfg.Every = time.Second
-	}
-	if cfg.Every >= cfg.LookAhead {
-		return nil, fmt.Errorf("node: a tick every %s with a look-ahead of %s: runs would be late; want a longer look-ahead", cfg.Every, cfg.LookAhead)
+	if err := cfg.settle(); err != nil {
+		return nil, err
 	}
 	if cfg.CleansBySwept {
 		cfg.Store = brief{cfg.Store}
@@ -104,12 +113,16 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}}
 	n.lastOK.Store(cfg.Now().UnixMilli())
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
-		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Layout: layout,
+		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
 	}); err != nil {
 		return nil, err
 	}
-	if n.ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log}); err != nil {
+	owner := alone
+	if cfg.Shared {
+		owner = cfg.Name
+	}
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {
@@ -120,10 +133,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	} else if len(cfg.Elsewhere) > 0 {
 		return nil, errors.New("node: Elsewhere without RemoteKey")
 	}
-	for name := range cfg.Queues {
-		if cfg.Elsewhere[name] != "" {
-			continue
-		}
+	for _, name := range cfg.serves() {
 		desk, err := lease.New(lease.Config{Dispatch: n.Dispatch, Queue: name, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: cfg.Name, Log: cfg.Log})
 		if err != nil {
 			return nil, err
@@ -137,7 +147,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.Control, err = control.New(control.Config{
 		Store: cfg.Store, Blobs: cfg.Blobs, Dispatch: n.Dispatch, Now: cfg.Now, NewID: cfg.NewID, Log: cfg.Log,
 		Can: func(queue string, spec target.Spec) error {
-			if cfg.Elsewhere[queue] != "" {
+			if n.workers[queue] == nil {
 				return nil // who serves it comes and goes, and what nobody can run waits for who can
 			}
 			return cfg.Targets.Can(spec)
@@ -159,6 +169,44 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	return n, err
 }
 
+// settle gives what was left out its default, and refuses what cannot work.
+func (cfg *Config) settle() error {
+	def := func(d *time.Duration, alone, shared time.Duration) {
+		if *d == 0 && cfg.Shared {
+			*d = shared
+		} else if *d == 0 {
+			*d = alone
+		}
+	}
+	def(&cfg.LookAhead, 2*time.Second, SharedLookAhead)
+	def(&cfg.Every, time.Second, SharedEvery)
+	if cfg.Shards == 0 && cfg.Shared {
+		cfg.Shards = SharedShards
+	} else if cfg.Shards == 0 {
+		cfg.Shards = 1
+	}
+	if !cfg.Shared && (len(cfg.Serves) > 0 || cfg.NoTicks) {
+		return errors.New("node: Serves or NoTicks without Shared: who is alone on a store does whatever is to be done")
+	}
+	for _, name := range cfg.Serves {
+		if cfg.Queues[name] == nil || cfg.Elsewhere[name] != "" {
+			return fmt.Errorf("node: Serves names %q, want one of Queues that is not in Elsewhere", name)
+		}
+	}
+	if cfg.Every >= cfg.LookAhead {
+		return fmt.Errorf("node: a tick every %s with a look-ahead of %s: runs would be late; want a longer look-ahead", cfg.Every, cfg.LookAhead)
+	}
+	return nil
+}
+
+// serves are the pools whose runs this process works on.
+func (cfg *Config) serves() []string {
+	if cfg.Shared {
+		return cfg.Serves
+	}
+	return slices.DeleteFunc(slices.Collect(maps.Keys(cfg.Queues)), func(name string) bool { return cfg.Elsewhere[name] != "" })
+}
+
 // Run schedules and works until ctx ends, then drains. It returns when all its parts have.
 func (n *Node) Run(ctx context.Context) error {
 	if n.Remote != nil {
@@ -167,9 +215,13 @@ func (n *Node) Run(ctx context.Context) error {
 		defer context.AfterFunc(ctx, n.Remote.Close)()
 	}
 	var parts sync.WaitGroup
-	parts.Go(func() { n.tickLoop(ctx) })
-	parts.Go(func() { n.recover(ctx) })
-	parts.Go(func() { n.housekeeping(ctx) })
+	if !n.NoTicks {
+		parts.Go(func() { n.tickLoop(ctx) })
+		parts.Go(func() { n.housekeeping(ctx) })
+	}
+	if !n.Shared {
+		parts.Go(func() { n.recover(ctx) })
+	}
 	errs := make([]error, 0, len(n.workers))
 	var mu sync.Mutex
 	for _, w := range n.workers {
@@ -193,7 +245,7 @@ func (n *Node) tickLoop(ctx context.Context) {
 			// While no tick succeeded, no lease may have been renewed: the workers of this process live, and have not been heard.
 			n.Dispatch.Unsettle()
 		}
-		report, err := n.ticker.Tick(ctx)
+		report, err := n.Ticker.Tick(ctx)
 		switch {
 		case err == nil:
 			reached = n.Elapsed()
@@ -220,7 +272,7 @@ func (n *Node) tickLoop(ctx context.Context) {
 // gone with it. Those of workers elsewhere run on.
 func (n *Node) recover(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		repairs, err := n.ticker.Recover(ctx, func(worker string) bool { return worker != n.Name && !lease.IsRemote(worker) })
+		repairs, err := n.Ticker.Recover(ctx, func(worker string) bool { return worker != n.Name && !lease.IsRemote(worker) })
 		if err == nil {
 			if repairs.Resent+repairs.Expired+repairs.Claimed > 0 {
 				n.Log.Info("runs of an earlier start go on", "queued", repairs.Resent, "were_running", repairs.Expired)

@@ -37,7 +37,11 @@ func (n *Node) Ready(ctx context.Context) error {
 // Checks looks at all that the node needs: its clock, the store, ticks, queues and workers. Anybody may ask, so it names no
 // queue, and no number of what is queued or running.
 func (n *Node) Checks(ctx context.Context) []Check {
-	return []Check{n.clockCheck(), n.storeCheck(ctx), n.tickCheck(), n.queueCheck(ctx), n.workerCheck()}
+	checks := []Check{n.clockCheck(), n.storeCheck(ctx)}
+	if !n.NoTicks {
+		checks = append(checks, n.tickCheck())
+	}
+	return append(checks, n.queueCheck(ctx), n.workerCheck())
 }
 
 func (n *Node) clockCheck() Check {
