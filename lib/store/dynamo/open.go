@@ -28,6 +28,9 @@ type Config struct {
 	// Timeout is how long one request may take, its answer included; 5 s by default. A transaction of 4 MB takes a second on a
 	// slow line; a lease must be long enough for several of them.
 	Timeout time.Duration
+
+	// Observe is told what each request has consumed, concurrently, and must not block. Default: nobody asks.
+	Observe func(Use)
 }
 
 const (
@@ -114,6 +117,9 @@ func newStore(cfg Config) (*Store, error) {
 			// DynamoDB Local sends wrong checksums with its errors.
 			o.DisableValidateResponseChecksum = true
 			s.place += " at " + cfg.Endpoint
+		}
+		if cfg.Observe != nil {
+			o.APIOptions = append(o.APIOptions, metered(cfg.Observe))
 		}
 	})
 	return s, nil
