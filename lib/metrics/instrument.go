@@ -34,6 +34,10 @@ type Family struct {
 	Help   string // one sentence
 	Labels []Label
 	Bounds []time.Duration // of a histogram: upper bounds of its buckets, ascending
+
+	// Detail says that the family has many series, which are worth looking into and not worth watching. Where each series is paid
+	// for, as in CloudWatch, it is written and not made a metric.
+	Detail bool
 }
 
 // series is how many combinations of label values there are.
@@ -83,11 +87,12 @@ type Sample struct {
 	Histogram Histo    // of a histogram
 }
 
-// Histo is a histogram at a moment.
+// Histo is a histogram at a moment. Its buckets are those up to each of Bounds, and one beyond.
 type Histo struct {
 	Count   uint64
 	Sum     time.Duration
-	Buckets []uint64 // how many were at most Bounds[i], as Prometheus counts; those beyond the last are only in Count
+	Buckets []uint64        // how many were at most Bounds[i], as Prometheus counts; those beyond the last are only in Count
+	Sums    []time.Duration // of what fell into each bucket and into no lower one; one more than Buckets
 }
 
 // Counter only grows.
@@ -114,6 +119,36 @@ func (c *Counter) samples(time.Time) (all []Sample) {
 		values, declared := c.family.values(i)
 		if n := c.counts[i].Load(); n > 0 || declared {
 			all = append(all, Sample{Values: values, Value: float64(n)})
+		}
+	}
+	return all
+}
+
+// Sum is a Counter of what does not come in whole numbers.
+type Sum struct {
+	family Family
+	bits   []atomic.Uint64 // math.Float64bits
+}
+
+// Add adds v, which nothing below zero changes.
+func (s *Sum) Add(v float64, values ...string) {
+	if v <= 0 {
+		return
+	}
+	bits := &s.bits[s.family.index(values)]
+	for {
+		old := bits.Load()
+		if bits.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+v)) {
+			return
+		}
+	}
+}
+
+func (s *Sum) samples(time.Time) (all []Sample) {
+	for i := range s.bits {
+		if v := math.Float64frombits(s.bits[i].Load()); v != 0 {
+			values, _ := s.family.values(i)
+			all = append(all, Sample{Values: values, Value: v})
 		}
 	}
 	return all
@@ -164,9 +199,10 @@ type Histogram struct {
 	series []cells
 }
 
+// cells have one bucket more than there are bounds; each counts its own only.
 type cells struct {
-	sum     atomic.Int64
-	buckets []atomic.Uint64 // one more than bounds; each counts its own only
+	buckets []atomic.Uint64
+	sums    []atomic.Int64
 }
 
 // Observe counts a duration in the series of the label values; below zero counts as zero.
@@ -175,15 +211,17 @@ func (h *Histogram) Observe(d time.Duration, values ...string) {
 	s := &h.series[h.family.index(values)]
 	at, _ := slices.BinarySearch(h.family.Bounds, d)
 	s.buckets[at].Add(1)
-	s.sum.Add(int64(d))
+	s.sums[at].Add(int64(d))
 }
 
 func (h *Histogram) samples(time.Time) (all []Sample) {
 	for i := range h.series {
 		s := &h.series[i]
-		histo := Histo{Sum: time.Duration(s.sum.Load()), Buckets: make([]uint64, len(h.family.Bounds))}
+		histo := Histo{Buckets: make([]uint64, len(h.family.Bounds)), Sums: make([]time.Duration, len(s.sums))}
 		for b := range s.buckets {
 			histo.Count += s.buckets[b].Load()
+			histo.Sums[b] = time.Duration(s.sums[b].Load())
+			histo.Sum += histo.Sums[b]
 			if b < len(histo.Buckets) {
 				histo.Buckets[b] = histo.Count
 			}

@@ -65,6 +65,28 @@ func TestP11_WildLabelsMakeOneSeries(t *testing.T) {
 	}
 }
 
+func TestUnitsAreSummedUpByOperation(t *testing.T) {
+	r := metrics.New()
+	if got := at(r, noon, "belfry_store_units_total"); len(got) != 0 {
+		t.Errorf("before any request: %v", got)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				r.Consumed("Query", 0.5, 0)
+				r.Consumed("TransactWriteItems", 0, 4)
+			}
+		})
+	}
+	all.Wait()
+	r.Consumed("Scan", 1, -1)
+	got := at(r, noon, "belfry_store_units_total")
+	if len(got) != 3 || got["Query read"].Value != 1000 || got["TransactWriteItems write"].Value != 8000 || got["other read"].Value != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestHistogramsCountUpToEachBound(t *testing.T) {
 	r := metrics.New()
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, time.Millisecond + 1, time.Hour, time.Hour + 1} {
@@ -74,6 +96,9 @@ func TestHistogramsCountUpToEachBound(t *testing.T) {
 	n := len(got.Buckets)
 	if got.Count != 6 || got.Sum != 2*time.Hour+2*time.Millisecond+2 {
 		t.Errorf("count %d, sum %v, want 6 and 2h0m0.002000002s", got.Count, got.Sum)
+	}
+	if got.Sums[0] != time.Millisecond || got.Sums[1] != time.Millisecond+1 || got.Sums[n] != time.Hour+1 {
+		t.Errorf("sums %v, want each bucket's own", got.Sums)
 	}
 	if got.Buckets[0] != 3 || got.Buckets[1] != 4 || got.Buckets[n-2] != 4 || got.Buckets[n-1] != 5 {
 		t.Errorf("buckets %v, want 3 up to 1ms, 4 up to 30m, 5 up to 1h", got.Buckets)
@@ -142,6 +167,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		"counter":   func() { r.Runs.Inc("dead") },
 		"gauge":     func() { r.Queue.Set(7, "low", "taken") },
 		"age":       func() { r.OldestDue.Since(noon) },
+		"sum":       func() { r.Consumed("GetItem", 0.5, 0) },
 		"histogram": func() { r.Store.Observe(time.Second, "write", "conflict") },
 		"store":     func() { _, _ = s.Get(context.Background()) },
 	} {
@@ -276,7 +302,11 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 		for _, l := range f.Labels {
 			labels = append(labels, fmt.Sprintf("`%s`: %s", l.Name, strings.Join(l.Values, ", ")))
 		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.Name, f.Kind, strings.Join(labels, "; "), f.Help))
+		there := "metric"
+		if f.Detail {
+			there = "in the log"
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s |", f.Name, f.Kind, strings.Join(labels, "; "), there, f.Help))
 	})
 	if !slices.Equal(documented, want) {
 		t.Errorf("docs/metrics.md lists\n%s\nwant\n%s", strings.Join(documented, "\n"), strings.Join(want, "\n"))
@@ -286,7 +316,7 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 func TestNamesSayWhatAndInWhichUnit(t *testing.T) {
 	metrics.New().Each(noon, func(f metrics.Family, _ []metrics.Sample) {
 		suffix := map[metrics.Kind]string{
-			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages|state)`, metrics.KindHistogram: `_seconds`,
+			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages|shards|state)`, metrics.KindHistogram: `_seconds`,
 		}[f.Kind]
 		if !regexp.MustCompile(`^belfry(_[a-z]+)+` + suffix + `$`).MatchString(f.Name) {
 			t.Errorf("%s: want belfry_…%s", f.Name, suffix)

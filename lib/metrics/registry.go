@@ -21,10 +21,12 @@ type Registry struct {
 	DeadLetters *Counter // kind
 	Queue       *Gauge   // priority, state
 	OldestDue   *Age     // Since(the shard's watermark, the oldest of all): before it nothing due is waiting
+	Unowned     *Gauge
 	Repairs     *Counter // kind
 	Tick        *Histogram
 	TickItems   *Counter   // kind
 	Store       *Histogram // operation, result; see Store
+	StoreUnits  *Sum       // operation, kind; see Consumed
 	Throttled   *Counter   // by
 	Unreadable  *Counter
 	Check       *Gauge // check
@@ -59,6 +61,8 @@ func New() *Registry {
 		Label{"priority", []string{"high", "normal", "low"}}, Label{"state", []string{"ready", "delayed", "taken"}})
 	r.OldestDue = r.age("belfry_oldest_due_seconds",
 		"How long ago the oldest due timer was due that no tick has handled yet, at most; it grows while no tick runs.")
+	r.Unowned = r.gauge("belfry_unowned_shards",
+		"Shards that the last tick could neither pass over nor find in the hands of another tick.")
 	r.Repairs = r.counter("belfry_sweep_repairs_total",
 		"What sweeps and check timers mended: runs claimed that had none, messages sent again, leases expired, check timers set.",
 		Label{"kind", []string{"claimed", "resent", "expired", "watched"}})
@@ -70,6 +74,7 @@ func New() *Registry {
 	r.TickItems = r.counter("belfry_tick_items_total",
 		"What ticks did: timers handled, runs claimed, claims sent again, fires skipped, messages sent, sends left to a check timer, jobs parked.",
 		Label{"kind", []string{"timers", "claimed", "resent", "skipped", "sent", "unsent", "parked"}})
+	r.TickItems.family.Detail = true
 	r.Store = r.histogram("belfry_store_seconds", "Duration of the calls of the store, by what came of them.",
 		[]time.Duration{
 			50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
@@ -79,6 +84,11 @@ func New() *Registry {
 		},
 		Label{"operation", []string{opGet, opPeek, opQuery, opWrite, opWriteEach}},
 		Label{"result", []string{resultOK, resultConflict, resultThrottled, resultUnknown, resultError}})
+	r.Store.family.Detail = true
+	r.StoreUnits = r.sum("belfry_store_units_total", "Capacity units that the store consumed, where it counts them.",
+		Label{"operation", []string{"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}},
+		Label{"kind", []string{unitsRead, unitsWrite}})
+	r.StoreUnits.family.Detail = true
 	r.Throttled = r.counter("belfry_throttled_total",
 		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
 		Label{"by", []string{throttledStore, "queue", "api"}})
@@ -89,7 +99,7 @@ func New() *Registry {
 }
 
 // Each gives every family with its series at a moment, in the order of the documentation. A series whose labels are all
-// declared is given from the start, so that an alarm sees its first change; histograms split by labels are given when used.
+// declared is given from the start, so that an alarm sees its first change; sums, and histograms split by labels, are given when used.
 func (r *Registry) Each(now time.Time, visit func(Family, []Sample)) {
 	for _, i := range r.all {
 		visit(*i.family, i.samples(now))
@@ -105,11 +115,36 @@ func (r *Registry) SetQueue(depth map[queue.Priority]queue.Depth) {
 	}
 }
 
+// Consumed counts what a request of the store has consumed.
+func (r *Registry) Consumed(operation string, read, write float64) {
+	r.StoreUnits.Add(read, operation, unitsRead)
+	r.StoreUnits.Add(write, operation, unitsWrite)
+}
+
+const (
+	unitsRead  = "read"
+	unitsWrite = "write"
+)
+
+// Families lists what a registry holds, in the order of the documentation.
+func Families() []Family {
+	var all []Family
+	New().Each(time.Time{}, func(f Family, _ []Sample) { all = append(all, f) })
+	return all
+}
+
 func (r *Registry) counter(name, help string, labels ...Label) *Counter {
 	c := &Counter{family: Family{Name: name, Kind: KindCounter, Help: help, Labels: labels}}
 	c.counts = make([]atomic.Uint64, c.family.series())
 	r.all = append(r.all, instrument{&c.family, c.samples})
 	return c
+}
+
+func (r *Registry) sum(name, help string, labels ...Label) *Sum {
+	s := &Sum{family: Family{Name: name, Kind: KindCounter, Help: help, Labels: labels}}
+	s.bits = make([]atomic.Uint64, s.family.series())
+	r.all = append(r.all, instrument{&s.family, s.samples})
+	return s
 }
 
 func (r *Registry) gauge(name, help string, labels ...Label) *Gauge {
@@ -130,6 +165,7 @@ func (r *Registry) histogram(name, help string, bounds []time.Duration, labels .
 	h.series = make([]cells, h.family.series())
 	for i := range h.series {
 		h.series[i].buckets = make([]atomic.Uint64, len(bounds)+1)
+		h.series[i].sums = make([]atomic.Int64, len(bounds)+1)
 	}
 	r.all = append(r.all, instrument{&h.family, h.samples})
 	return h

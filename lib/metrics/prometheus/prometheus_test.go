@@ -66,6 +66,7 @@ func TestEveryFamilyIsShownAndKeepsPrometheusHabits(t *testing.T) {
 	r := metrics.New()
 	r.OldestDue.Since(time.Unix(1, 0))
 	r.Store.Observe(time.Second, "get", "ok")
+	r.Consumed("GetItem", 0.5, 0)
 	r.Runs.Inc("of no declared name")
 	got := scrape(t, r, time.Unix(2, 0))
 	r.Each(time.Unix(2, 0), func(f metrics.Family, _ []metrics.Sample) {
