@@ -17,7 +17,7 @@ const creation = 2 * time.Minute
 // CreateTable makes the table that a configuration names, paid for by request, and waits until it can be used. A table of that
 // name that stands already is left as it is.
 func CreateTable(ctx context.Context, cfg Config) error {
-	s, err := newStore(cfg)
+	s, err := New(cfg)
 	if err != nil {
 		return err
 	}

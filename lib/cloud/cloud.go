@@ -1,0 +1,228 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/blob/s3"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Config says which engines, and what a process brings. Fields without a default are required.
+type Config struct {
+	Store  string // dynamodb://TABLE[?region=…&endpoint=…]
+	Queue  string // sqs://PREFIX[?region=…&endpoint=…]
+	Blob   string // s3://BUCKET[?region=…&endpoint=…], or what OpenBlob opens
+	Queues []Pool // the pools. Default: "default" alone. ParsePools reads them
+
+	// OpenBlob opens what is not s3://, for a process that links more than S3. Default: nothing else can be opened.
+	OpenBlob func(ctx context.Context, where string) (*blob.Bucket, error)
+
+	Now     func() time.Time
+	NewID   func() uint64     // random, never 0
+	Metrics *metrics.Registry // default: new
+	Log     *slog.Logger      // default: discards
+}
+
+// Data is what a scheduler keeps, open. AWS is the configuration that it was opened with: region and credentials by the SDK's
+// default chain.
+type Data struct {
+	Store  store.Store
+	Queues map[string]queue.Queue
+	Blobs  *blob.Bucket
+	AWS    aws.Config
+
+	cfg     Config
+	checked []func(ctx context.Context) error
+}
+
+// Open checks the addresses and makes no request.
+func Open(ctx context.Context, cfg Config) (*Data, error) {
+	if cfg.Now == nil || cfg.NewID == nil {
+		return nil, errors.New("cloud: Now and NewID are required")
+	}
+	if len(cfg.Queues) == 0 {
+		cfg.Queues = []Pool{defaultPool}
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.New()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Data{cfg: cfg, Queues: map[string]queue.Queue{}}
+	var err error
+	if d.AWS, err = config.LoadDefaultConfig(ctx); err != nil {
+		return nil, fmt.Errorf("the AWS configuration of this host: %w", err)
+	}
+	if err := d.openStore(ctx); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.openQueues(ctx), d.openBlobs(ctx)); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// endpoint is where a service is, as the environment or the SDK's files have it: the engines must know, since emulators differ from
+// AWS in more than their address. "" for AWS itself.
+func (d *Data) endpoint(ctx context.Context, given, service string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	for _, source := range d.AWS.ConfigSources {
+		if s, ok := source.(interface {
+			GetServiceBaseEndpoint(ctx context.Context, sdkID string) (string, bool, error)
+		}); ok {
+			if at, found, err := s.GetServiceBaseEndpoint(ctx, service); err != nil || found {
+				return at, err
+			}
+		}
+	}
+	return aws.ToString(d.AWS.BaseEndpoint), nil
+}
+
+func (d *Data) openStore(ctx context.Context) error {
+	at, err := dynamo.ParseURL(d.cfg.Store)
+	if err != nil {
+		return err
+	}
+	cfg := dynamo.Config{AWS: d.AWS.Copy(), Table: at.Table, Random: d.cfg.NewID, Now: d.cfg.Now}
+	if at.Region != "" {
+		cfg.AWS.Region = at.Region
+	}
+	if cfg.Endpoint, err = d.endpoint(ctx, at.Endpoint, "DynamoDB"); err != nil {
+		return err
+	}
+	if d.Store, err = dynamo.New(cfg); err != nil {
+		return err
+	}
+	d.checked = append(d.checked, func(ctx context.Context) error { _, err := d.Store.Get(ctx, timer.LayoutKey); return err })
+	return nil
+}
+
+func (d *Data) openQueues(ctx context.Context) error {
+	at, err := sqs.ParseURL(d.cfg.Queue)
+	if err != nil {
+		return err
+	}
+	if at.Endpoint, err = d.endpoint(ctx, at.Endpoint, "SQS"); err != nil {
+		return err
+	}
+	for _, pool := range d.cfg.Queues {
+		of, err := pool.address(at)
+		if err != nil {
+			return err
+		}
+		opened, err := sqs.New(sqs.Config{Address: of, AWS: d.AWS, Rand: fraction(d.cfg.NewID)})
+		if err != nil {
+			return err
+		}
+		d.Queues[pool.Name] = opened
+		d.checked = append(d.checked, opened.Check)
+	}
+	return nil
+}
+
+// fraction makes a number from 0 to 1 out of random bits.
+func fraction(random func() uint64) func() float64 {
+	return func() float64 { return float64(random()>>11) / (1 << 53) }
+}
+
+func (d *Data) openBlobs(ctx context.Context) error {
+	if d.cfg.OpenBlob != nil && !strings.HasPrefix(d.cfg.Blob, "s3:") {
+		var err error
+		if d.Blobs, err = d.cfg.OpenBlob(ctx, d.cfg.Blob); err == nil {
+			d.checked = append(d.checked, d.Blobs.Check)
+		}
+		return err
+	}
+	at, err := s3.ParseURL(d.cfg.Blob)
+	if err != nil {
+		return err
+	}
+	if at.Endpoint, err = d.endpoint(ctx, at.Endpoint, "S3"); err != nil {
+		return err
+	}
+	if d.Blobs, err = s3.Open(ctx, d.AWS, at); err != nil {
+		return err
+	}
+	d.checked = append(d.checked, func(ctx context.Context) error { return s3.Explain(at, d.AWS.Region, d.Blobs.Check(ctx)) })
+	return nil
+}
+
+// checkTime bounds a Check. Each engine tries a request again that was not answered in time.
+const checkTime = 30 * time.Second
+
+// Check asks the table, each queue and the bucket whether they can be used, all at once, and gives a line for each that cannot.
+func (d *Data) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	errs := make(chan error)
+	for _, check := range d.checked {
+		go func() { errs <- check(ctx) }()
+	}
+	var all []error
+	for range d.checked {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}
+
+// Node wires a node over the data that shares it with others. It fills in the engines, the pools with what they can run, Metrics,
+// Log, Now and NewID, and where it is left out a Name for this start.
+func (d *Data) Node(ctx context.Context, cfg node.Config) (*node.Node, error) {
+	cfg.Shared = true
+	cfg.Store, cfg.Queues, cfg.Blobs = d.Store, maps.Clone(d.Queues), d.Blobs
+	cfg.Metrics, cfg.Log, cfg.Now, cfg.NewID = d.cfg.Metrics, d.cfg.Log, d.cfg.Now, d.cfg.NewID
+	cfg.Longest = map[string]time.Duration{}
+	for _, pool := range d.cfg.Queues {
+		cfg.Longest[pool.Name] = pool.Longest
+	}
+	if cfg.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "host"
+		}
+		cfg.Name = fmt.Sprintf("%.60s-%d-%x", host, os.Getpid(), uint32(cfg.NewID()))
+	}
+	return node.New(ctx, cfg)
+}
+
+// PoolNames are the pools, in the order in which they were given.
+func (d *Data) PoolNames() []string {
+	names := make([]string, len(d.cfg.Queues))
+	for i, pool := range d.cfg.Queues {
+		names[i] = pool.Name
+	}
+	return slices.Clip(names)
+}
+
+// Close ends queues, bucket and store, when nothing uses them any more.
+func (d *Data) Close() error {
+	var errs []error
+	for _, q := range d.Queues {
+		errs = append(errs, q.Close())
+	}
+	if d.Blobs != nil {
+		errs = append(errs, d.Blobs.Close())
+	}
+	return errors.Join(append(errs, d.Store.Close())...)
+}
