@@ -21,6 +21,9 @@ func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
 	answer, err := c.begin(ctx, "/v1/backup") //nolint:bodyclose // the stream that is made of it closes it
 	if err != nil {
 		s.end()
+		if errors.As(err, new(unsent)) {
+			return nil, err
+		}
 		return nil, s.lost(ctx, err)
 	}
 	s.ctx, s.ReadCloser = ctx, answer.Body
@@ -41,8 +44,8 @@ func (c *Client) begin(ctx context.Context, path string) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if c.cfg.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	if err := c.authorize(req, nil); err != nil {
+		return nil, err
 	}
 	lasting := *c.cfg.HTTP
 	lasting.Timeout = 0

@@ -23,8 +23,13 @@ const DefaultAddress = "http://127.0.0.1:7340"
 
 // Config says which server is called, and how. Fields without a default are required.
 type Config struct {
-	Address string         // default: DefaultAddress
-	Token   string         // sent as "Authorization: Bearer"; default: none. Use https beyond this machine: it is readable on http
+	Address string // default: DefaultAddress
+	Token   string // sent as "Authorization: Bearer"; default: none. Use https beyond this machine: it is readable on http
+
+	// Authorize adds to each try, before it is sent, what shows who calls where that is no token: a signature, the key of a gateway.
+	// body is the request's, and stays as it is. Its error ends the call: nothing was sent. Excludes Token; default: none.
+	Authorize func(req *http.Request, body []byte) error
+
 	RootCAs *x509.CertPool // whose certificates a server may show; default: those the host trusts. Excludes HTTP
 	HTTP    *http.Client   // default: one with a timeout of a minute for each try, which follows no redirection
 	Tries   int            // of a call that may be repeated; default 4, 1 for no repetition
@@ -51,6 +56,9 @@ func New(cfg Config) (*Client, error) {
 	}
 	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("token: want one word of ASCII, as \"belfry token create\" prints it")
+	}
+	if cfg.Token != "" && cfg.Authorize != nil {
+		return nil, errors.New("client: Token and Authorize exclude each other")
 	}
 	switch {
 	case cfg.HTTP == nil:
@@ -82,6 +90,10 @@ func (c *Client) Address() string { return c.base.String() }
 type Error struct {
 	wire.Problem
 	RetryAfter time.Duration // when to try again, 0 where the server named no time
+
+	// Gateway is what Amazon API Gateway calls its refusal, such as "AccessDeniedException", where it answered in the server's
+	// place; else "". Message is what it says then.
+	Gateway, Message string
 }
 
 func (e *Error) Error() string { return e.Problem.Error() }
@@ -162,9 +174,11 @@ func (c *Client) do(ctx context.Context, r call, into any) (http.Header, int, er
 func (c *Client) again(r call, err error) (time.Duration, bool) {
 	var refused *Error
 	if !errors.As(err, &refused) {
-		return 0, r.repeatable
+		return 0, r.repeatable && !errors.As(err, new(unsent))
 	}
 	switch {
+	case refused.Gateway == gatewayBusy:
+		return refused.RetryAfter, true // it passed nothing on
 	case refused.Code == "busy" || refused.Code == "throttled" || refused.Code == "rate_limited":
 		return refused.RetryAfter, true // nothing was done
 	case refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusBadGateway || refused.Status == http.StatusGatewayTimeout:
@@ -188,8 +202,8 @@ func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.cfg.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.Token)
+	if err := c.authorize(req, body); err != nil {
+		return nil, 0, err
 	}
 	answer, err := c.cfg.HTTP.Do(req)
 	if err != nil {
@@ -234,6 +248,11 @@ func refusalOf(answer *http.Response, text []byte) *Error {
 	}
 	if e.Code == "" {
 		e.Title = http.StatusText(answer.StatusCode)
+		if e.Gateway, e.Message = gatewayRefusal(answer.Header, text); e.Gateway != "" {
+			e.Detail = fmt.Sprintf("API Gateway answered %s in the server's place: %s", answer.Status, e.Message)
+			e.Status = answer.StatusCode
+			return e
+		}
 		e.Detail = fmt.Sprintf("the server answered %s, and not as Belfry does", answer.Status)
 		if answer.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTP request to an HTTPS server")) {
 			e.Detail = "the server speaks TLS: want https:// in its address"

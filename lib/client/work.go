@@ -112,10 +112,10 @@ func judged(err error) error {
 }
 
 func (s *source) Take(ctx context.Context, most int, wait time.Duration) ([]worker.Offer, error) {
-	handlers, exec := s.cfg.Targets.Able()
+	handlers, exec, aws := s.cfg.Targets.Able()
 	var list wire.OfferList
 	err := s.ask(ctx, wait+workTimeout, "take", wire.WorkRequest{Queue: s.cfg.Queue, Worker: s.cfg.Name, Max: most, Wait: schedule.Duration(wait),
-		Handlers: handlers, HTTP: !s.cfg.HandlersOnly, Exec: exec && !s.cfg.HandlersOnly, Labels: s.cfg.Labels,
+		Handlers: handlers, HTTP: !s.cfg.HandlersOnly, Exec: exec && !s.cfg.HandlersOnly, AWS: aws && !s.cfg.HandlersOnly, Labels: s.cfg.Labels,
 		Concurrency: s.cfg.Concurrency, Running: s.running()}, &list)
 	if err != nil {
 		return nil, judged(err)
@@ -143,6 +143,8 @@ func (o *offer) About() worker.About {
 		about.Target.Exec = &target.Exec{}
 	case "handler":
 		about.Target.Handler = &target.Handler{Name: o.Handler}
+	case "aws":
+		about.Target.AWS = &target.AWS{}
 	}
 	return about
 }

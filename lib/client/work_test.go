@@ -42,7 +42,7 @@ func TestP5_a_start_that_is_never_answered_is_given_up(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if err := w.Pass(ctx); err != nil {
+		if err := w.Pass(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 30*time.Second {
