@@ -25,6 +25,7 @@ const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-
 const (
 	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
 	urlPattern   = `^https?://[^ #]+$`
+	arnPattern   = `^arn:[!-~]{1,1020}$`
 	keyPattern   = `^[!-~]+$`
 	tokenPattern = `^[0-9a-f]{16}$`
 	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
@@ -46,6 +47,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.HTTP]():    "HTTPTarget",
 	reflect.TypeFor[target.Exec]():    "ExecTarget",
 	reflect.TypeFor[target.Handler](): "HandlerTarget",
+	reflect.TypeFor[target.AWS]():     "AWSTarget",
 	reflect.TypeFor[target.Sign]():    "Signing",
 	reflect.TypeFor[job.CatchUp]():    "CatchUp",
 	reflect.TypeFor[queue.Priority](): "Priority",
@@ -216,7 +218,7 @@ func describe(schemas map[string]*huma.Schema) {
 			schemas[schema].OneOf = append(schemas[schema].OneOf, &huma.Schema{Required: []string{field}})
 		}
 	}
-	choose("Target", "http", "exec", "handler")
+	choose("Target", "http", "exec", "handler", "aws")
 	choose("Schedule", "cron", "every", "at")
 	for _, name := range []string{"Redrive", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
@@ -229,6 +231,9 @@ func describe(schemas map[string]*huma.Schema) {
 	}
 	one := 1
 	schemas["ExecTarget"].Properties["argv"].MinItems = &one
+	shape("AWSTarget", "arn", arnPattern)
+	shape("AWSTarget", "role_arn", arnPattern)
+	schemas["AWSTarget"].Properties["invoke"].Enum = []any{target.InvokeSync, target.InvokeAsync}
 	for _, field := range []string{"permanent_status", "retry_status"} {
 		bound(schemas["HTTPTarget"].Properties[field].Items, 300, 599)
 	}
@@ -260,6 +265,13 @@ func describe(schemas map[string]*huma.Schema) {
 	say("ExecTarget", "dir", "absolute; the worker's own folder by default")
 	say("ExecTarget", "permanent_exit_codes", "codes from 1 to 255 that are never retried")
 	say("HandlerTarget", "name", "of the function")
+	say("Target", "aws", "calls a resource of AWS: a function, queue, topic, event bus or state machine")
+	say("AWSTarget", "arn", "of a Lambda function, an SQS queue, an SNS topic, an EventBridge bus or a Step Functions state machine")
+	say("AWSTarget", "role_arn", "the role to do it as, which trusts the worker; the worker's own by default")
+	say("AWSTarget", "invoke", "of a function: whether its end is waited for, which is the default")
+	say("AWSTarget", "message_group", "of a queue or topic: which messages stay in order; the job's name by default where it is FIFO")
+	say("AWSTarget", "source", "of an event on a bus; belfry by default")
+	say("AWSTarget", "detail_type", "of an event on a bus; the job's name by default")
 }
 
 func bound(schema *huma.Schema, least, most float64) {

@@ -209,6 +209,7 @@ var meaning = map[string]string{
 	job.NamePattern: "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
 	urlPattern:      "an absolute http or https URL",
+	arnPattern:      "an ARN such as \"arn:aws:lambda:eu-west-1:123456789012:function:report\"",
 	keyPattern:      "1 to 255 visible ASCII characters",
 	tokenPattern:    "the ID of a token, 16 hex digits",
 	workerPattern:   "1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",

@@ -91,7 +91,7 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 	if err := validLabels(b.Labels); err != nil {
 		return nil, err
 	}
-	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec,
+	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS,
 		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, b.Max, b.Wait.Std())
 	if err != nil {
 		return nil, ofWork(err)
@@ -106,6 +106,8 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 			shown.Kind = "exec"
 		case o.Target.Handler != nil:
 			shown.Kind, shown.Handler = "handler", o.Target.Handler.Name
+		case o.Target.AWS != nil:
+			shown.Kind = "aws"
 		}
 		list.Items[i] = shown
 	}

@@ -62,7 +62,7 @@ func workerName() string {
 func (e *remote) local() bool { return false }
 
 func (e *remote) work(ctx context.Context) error {
-	if handlers, _ := e.targets.Able(); len(handlers) == 0 {
+	if handlers, _, _ := e.targets.Able(); len(handlers) == 0 {
 		<-ctx.Done() // it enqueues and looks, and others work
 		return nil
 	}

@@ -27,7 +27,7 @@ var _ worker.Offer = (*Offer)(nil)
 
 // About is what a worker decides by.
 func (o *Offer) About() worker.About {
-	return worker.About{Run: o.run.ID.String(), Target: o.edition.Def.Target, Suspect: o.suspect(), First: o.delivery.message.Receives == 1}
+	return worker.About{Run: o.run.ID.String(), Target: o.edition.Def.Target, Timeout: o.edition.Def.Timeout.Std(), Suspect: o.suspect(), First: o.delivery.message.Receives == 1}
 }
 
 func (o *Offer) suspect() bool { return o.run.Crashes >= dispatch.MaxCrashes-1 }
@@ -49,7 +49,7 @@ func (o *Offer) Leave(ctx context.Context, why worker.Leaving) {
 	case worker.Stopping:
 		o.delivery.settle(ctx, handBack)
 	case worker.Incapable:
-		o.delivery.settle(ctx, incapable(o.delivery.message.Receives))
+		o.delivery.settle(ctx, o.delivery.incapable())
 	default:
 		o.delivery.settle(ctx, elsewhere)
 	}
@@ -152,7 +152,7 @@ func (d *Desk) payload(ctx context.Context, r run.Run, def job.Definition) ([]by
 		defer cancel()
 		data, err := d.Blobs.Get(ctx, r.Tenant, r.Payload.Blob)
 		if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-			return nil, &target.Failure{Kind: "payload", Permanent: true, Message: "read the payload: " + err.Error()}
+			return nil, &target.Failure{Kind: target.KindPayload, Permanent: true, Message: "read the payload: " + err.Error()}
 		}
 		return data, err
 	case len(r.Payload.Inline) > 0:

@@ -16,6 +16,7 @@ type Announced struct {
 	Handlers    []string
 	HTTP        bool // it calls http targets
 	Exec        bool // it starts processes
+	AWS         bool // it calls aws targets
 	Labels      map[string]string
 	Concurrency int
 	Running     int
@@ -29,6 +30,8 @@ func (a Announced) can(spec target.Spec) bool {
 		return a.Exec
 	case spec.Handler != nil:
 		return slices.Contains(a.Handlers, spec.Handler.Name)
+	case spec.AWS != nil:
+		return a.AWS
 	}
 	return false
 }
@@ -165,6 +168,8 @@ func kindOf(spec target.Spec) string {
 		return "exec"
 	case spec.Handler != nil:
 		return "handler " + spec.Handler.Name
+	case spec.AWS != nil:
+		return "aws"
 	}
 	return "a newer kind of target"
 }

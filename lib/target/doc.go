@@ -1,4 +1,5 @@
-// Package target calls what a run is for: an HTTP address, a process on this host, or a Go function.
+// Package target calls what a run is for: an HTTP address, a process on this host, a Go function, or a resource of AWS, for which
+// package awstarget speaks to AWS.
 //
 // It makes one attempt and says how it ended. It knows nothing of leases, stores and retries: the caller has recorded the
 // attempt before it calls, and decides afterwards. What the caller can rely on:
@@ -8,10 +9,11 @@
 //   - A call ends. The context bounds it, and Config.Grace, twice over, what comes after. Memory is bounded by the calls in
 //     flight: answers are cut at MaxResultBytes, and a handler that cannot be stopped is counted and, from a number on,
 //     costs this worker its handlers.
-//   - A *Failure is a verdict on the job; any other error is none. KindConnect, KindRefused, KindSecret and KindStart mean that
-//     the target has seen nothing of this attempt; with KindTimeout, KindLost and a cancellation nobody knows.
+//   - A *Failure is a verdict on the job; any other error is none. KindConnect, KindRefused, KindPayload, KindSecret and KindStart
+//     mean that the target has seen nothing of this attempt; with KindTimeout, KindLost and a cancellation nobody knows.
 //   - A worker that lacks what a target needs says ErrNotHere and has done nothing: the run is another worker's.
-//   - What a job may reach is the operator's decision, taken on the address that is connected to and not on its name.
+//   - What a job may reach is the operator's decision, taken on the address that is connected to and not on its name, and on
+//     ARNs as they are named, those of roles too.
 //   - Secrets are looked up at each attempt and forgotten after it. Result, failure and log are without them, in the forms that
 //     the veil knows; docs/secrets.md says which, and what it cannot find.
 //   - No panic of a handler, and no process that ignores its standard input, its signals or its output, harms the worker.

@@ -114,8 +114,8 @@ func (s *Set) environment(own map[string]string, call Call) []string {
 	for name, value := range own {
 		env = append(env, name+"="+value)
 	}
-	for _, fact := range call.facts() {
-		env = append(env, fact.env+"="+fact.value)
+	for _, fact := range call.Facts() {
+		env = append(env, fact.env+"="+fact.Value)
 	}
 	return env
 }

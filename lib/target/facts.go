@@ -8,20 +8,24 @@ import (
 // ownEnv begins the names of every variable that Belfry sets, and of those that configure Belfry itself.
 const ownEnv = "BELFRY_"
 
-// fact is one thing that every target is told about the attempt.
-type fact struct{ header, env, value string }
+// Fact is one thing that every target is told about the attempt.
+type Fact struct {
+	Header string // its name where the target takes headers or attributes
+	Value  string
+	env    string
+}
 
-// facts is the one list of what http and exec targets are told, so that the two never differ.
-func (c Call) facts() []fact {
-	all := []fact{
-		{"Belfry-Run", ownEnv + "RUN", c.Run},
-		{"Belfry-Job", ownEnv + "JOB", c.Job},
-		{"Belfry-Attempt", ownEnv + "ATTEMPT", strconv.Itoa(c.Attempt)},
-		{"Belfry-Fence", ownEnv + "FENCE", strconv.FormatUint(c.Fence, 10)},
-		{"Belfry-Nominal-Time", ownEnv + "NOMINAL_TIME", c.Nominal.UTC().Format(time.RFC3339Nano)},
+// Facts is the one list of what targets are told beside the payload, so that they never differ.
+func (c Call) Facts() []Fact {
+	all := []Fact{
+		{"Belfry-Run", c.Run, ownEnv + "RUN"},
+		{"Belfry-Job", c.Job, ownEnv + "JOB"},
+		{"Belfry-Attempt", strconv.Itoa(c.Attempt), ownEnv + "ATTEMPT"},
+		{"Belfry-Fence", strconv.FormatUint(c.Fence, 10), ownEnv + "FENCE"},
+		{"Belfry-Nominal-Time", c.Nominal.UTC().Format(time.RFC3339Nano), ownEnv + "NOMINAL_TIME"},
 	}
 	if !c.AtMostOnce {
-		all = append(all, fact{"Idempotency-Key", ownEnv + "IDEMPOTENCY_KEY", c.Run})
+		all = append(all, Fact{"Idempotency-Key", c.Run, ownEnv + "IDEMPOTENCY_KEY"})
 	}
 	return all
 }

@@ -16,7 +16,8 @@ const (
 	KindRedirect   = "redirect"    // the target answered 3xx; Belfry follows none
 	KindConnect    = "connect"     // no connection came about: not a byte of the request was sent
 	KindLost       = "lost"        // the connection broke after the request may have been sent: the effect is unknown
-	KindRefused    = "refused"     // the address is one that the operator does not allow: not a byte was sent
+	KindRefused    = "refused"     // the address or ARN is one that the operator does not allow: not a byte was sent
+	KindPayload    = "payload"     // the payload cannot be read, or not be given to this target: nothing was sent
 	KindSecret     = "secret"      // a secret that the target needs could not be had: nothing was sent, nothing ran
 	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
 	KindStart      = "start"       // the process could not be started: nothing ran
@@ -24,6 +25,8 @@ const (
 	KindSignal     = "signal"      // the process was killed by a signal that Belfry did not send
 	KindPanic      = "panic"       // the handler panicked
 	KindHandler    = "handler"     // the handler returned an error
+	KindAWS        = "aws"         // AWS answered that it did not do it
+	KindFunction   = "function"    // the Lambda function ran, and failed
 )
 
 // Failure is the error of a call that reached its end and did not succeed. Every other error of Set.Call is no verdict on
@@ -79,7 +82,8 @@ func failed(kind string, cause error, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Message: oneLine(fmt.Sprintf(format, args...), maxMessage), cause: cause}
 }
 
-// Reported is a failure as a worker in another process tells of it. Its words are foreign, like those of a target.
+// Reported is a failure as somebody else tells of it: a worker in another process, or who calls AWS. Its words are foreign, like
+// those of a target.
 func Reported(kind, message string, permanent bool, retryAfter time.Duration) *Failure {
 	f := failed(kind, nil, "%s", message)
 	f.Permanent, f.RetryAfter = permanent, boundedWait(retryAfter)

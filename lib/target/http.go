@@ -105,8 +105,8 @@ func (s *Set) headers(h HTTP, call Call, known revealed) (map[string]string, err
 	if err != nil {
 		return nil, err
 	}
-	for _, fact := range call.facts() {
-		headers[fact.header] = fact.value
+	for _, fact := range call.Facts() {
+		headers[fact.Header] = fact.Value
 	}
 	if h.Sign != nil {
 		return headers, h.Sign.add(headers, call, s.cfg.Now(), known)

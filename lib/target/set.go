@@ -39,6 +39,12 @@ type Config struct {
 	// Handlers are the Go functions that jobs may name; nil is none.
 	Handlers *Registry
 
+	// AWS makes the calls of aws targets; nil: this worker makes none.
+	AWS CallAWS
+
+	// ARNs are what jobs may name as aws targets, and as their roles. None: no job may.
+	ARNs []ARNPattern
+
 	// Grace is how long a process or handler has to end after it was told to, before it is killed or left behind, and how
 	// long a process's output is awaited after its end. Default 5s.
 	Grace time.Duration
@@ -97,13 +103,18 @@ func (s *Set) Can(spec Spec) error {
 		return nil
 	case spec.Handler != nil:
 		return s.canHandle(spec.Handler.Name)
+	case spec.AWS != nil:
+		return s.canAWS()
 	default:
 		return fmt.Errorf("%w: its kind is not known to this version", ErrNotHere)
 	}
 }
 
-// Able says what Can asks of a worker beside http: the handlers that it has, by name, and whether it starts processes.
-func (s *Set) Able() (handlers []string, exec bool) { return s.cfg.Handlers.names(), s.cfg.AllowExec }
+// Able says what Can asks of a worker beside http: the handlers that it has, by name, whether it starts processes, and whether it
+// calls AWS.
+func (s *Set) Able() (handlers []string, exec, aws bool) {
+	return s.cfg.Handlers.names(), s.cfg.AllowExec, s.canAWS() == nil
+}
 
 // Call makes one attempt and waits for its end, at the latest Config.Grace twice over after ctx has ended. The error is
 //   - nil: the target did its work,
@@ -132,6 +143,8 @@ func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
 		return s.callHTTP(ctx, *spec.HTTP, call, known)
 	case spec.Exec != nil:
 		return s.callExec(ctx, *spec.Exec, call, known)
+	case spec.AWS != nil:
+		return s.callAWS(ctx, *spec.AWS, call)
 	default:
 		return s.callHandler(ctx, spec.Handler.Name, call)
 	}

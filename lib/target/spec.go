@@ -13,6 +13,7 @@ type Spec struct {
 	HTTP    *HTTP    `json:"http,omitempty" cbor:"1,keyasint,omitempty"`
 	Exec    *Exec    `json:"exec,omitempty" cbor:"2,keyasint,omitempty"`
 	Handler *Handler `json:"handler,omitempty" cbor:"3,keyasint,omitempty"`
+	AWS     *AWS     `json:"aws,omitempty" cbor:"4,keyasint,omitempty"`
 }
 
 // HTTP calls an address. An answer of 2xx is success; 3xx is refused, 408, 409, 425,
@@ -62,6 +63,8 @@ func (s Spec) String() string {
 		return "exec " + s.Exec.Argv[0]
 	case s.Handler != nil:
 		return "handler " + s.Handler.Name
+	case s.AWS != nil:
+		return "aws " + s.AWS.ARN
 	default:
 		return "no target"
 	}
@@ -84,12 +87,17 @@ func (s Spec) Validate() error {
 		set = append(set, "handler")
 		errs = append(errs, invalid.Under("handler", s.Handler.validate()))
 	}
+	if s.AWS != nil {
+		set = append(set, "aws")
+		errs = append(errs, invalid.Under("aws", s.AWS.validate()))
+	}
+	const want = "exactly one of http, exec, handler and aws"
 	switch len(set) {
 	case 1:
 	case 0:
-		errs = append(errs, invalid.Field("", "none of them", "exactly one of http, exec and handler"))
+		errs = append(errs, invalid.Field("", "none of them", want))
 	default:
-		errs = append(errs, invalid.Field("", strings.Join(set, " and "), "exactly one of http, exec and handler"))
+		errs = append(errs, invalid.Field("", strings.Join(set, " and "), want))
 	}
 	return errors.Join(errs...)
 }

@@ -16,7 +16,7 @@ import (
 const module = "github.com/belfry-scheduler/belfry/"
 
 // ports have their adapters in the folders below them.
-var ports = []string{"lib/store", "lib/queue", "lib/blob", "lib/metrics", "lib/trace"}
+var ports = []string{"lib/store", "lib/queue", "lib/blob", "lib/metrics", "lib/trace", "lib/target"}
 
 // wirers are the packages of lib that build a whole scheduler out of adapters, as mains do: for programs that embed one, and for the
 // functions, which wire the shared engines as the binary does.
