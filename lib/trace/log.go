@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// Tell says what the work under way in ctx is about: its lines in the log have it. Names that the log uses are request, tenant, job, run,
+// attempt and queue.
+func Tell(ctx context.Context, about ...slog.Attr) context.Context {
+	known := toldBy(ctx)
+	return context.WithValue(ctx, told{}, append(slices.Clip(known), about...))
+}
+
+type told struct{}
+
+func toldBy(ctx context.Context) []slog.Attr {
+	known, _ := ctx.Value(told{}).([]slog.Attr)
+	return known
+}
+
+// Log gives a handler that adds to each line what was told of its context, and the trace that it is part of. What the line says by
+// itself is not said twice.
+func Log(to slog.Handler) slog.Handler { return handler{to} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, line slog.Record) error {
+	about := toldBy(ctx)
+	id := From(ctx).ID()
+	if len(about) == 0 && id == "" {
+		return h.Handler.Handle(ctx, line)
+	}
+	line = line.Clone()
+	says := make(map[string]bool, line.NumAttrs())
+	line.Attrs(func(a slog.Attr) bool {
+		says[a.Key] = true
+		return true
+	})
+	for _, a := range about {
+		if !says[a.Key] {
+			line.AddAttrs(a)
+		}
+	}
+	if id != "" && !says["trace"] {
+		line.AddAttrs(slog.String("trace", id))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
