@@ -104,7 +104,8 @@ func (d *Data) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := dynamo.Config{AWS: d.AWS.Copy(), Table: at.Table, Random: d.cfg.NewID, Now: d.cfg.Now}
+	cfg := dynamo.Config{AWS: d.AWS.Copy(), Table: at.Table, Random: d.cfg.NewID, Now: d.cfg.Now,
+		Observe: func(u dynamo.Use) { d.cfg.Metrics.Consumed(u.Operation, u.Read, u.Write) }}
 	if at.Region != "" {
 		cfg.AWS.Region = at.Region
 	}
