@@ -24,12 +24,17 @@ type Config struct {
 	Metrics  *metrics.Registry
 	Name     string       // of the worker of this process, in its leases, up to LongestName bytes; unique over all starts of all workers
 	Log      *slog.Logger // default: discards
+
+	// From is where the pool's messages come from, and where what becomes of them is told. Default: the pool's own queue.
+	From queue.Queue
+
+	// MaxReceives is how often the queue hands out a message before it takes it away to its dead letters. Default: it never does.
+	MaxReceives int
 }
 
 // Desk hands out the runs of a pool under leases, and takes back what came of them.
 type Desk struct {
 	Config
-	queue queue.Queue
 
 	mu     sync.Mutex
 	under  map[string]*Held  // by tenant and run: the attempts of this process
@@ -49,14 +54,16 @@ func New(cfg Config) (*Desk, error) {
 	if len(cfg.Name) > LongestName || IsRemote(cfg.Name) {
 		return nil, fmt.Errorf("lease: the name %q, want at most %d bytes without %q: it stands in every running run", cfg.Name, LongestName, remoteMark)
 	}
-	q := cfg.Dispatch.Queues[cfg.Queue]
-	if q == nil {
+	if cfg.Dispatch.Queues[cfg.Queue] == nil {
 		return nil, fmt.Errorf("lease: there is no queue %q", cfg.Queue)
+	}
+	if cfg.From == nil {
+		cfg.From = cfg.Dispatch.Queues[cfg.Queue]
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{Config: cfg, queue: q, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
+	return &Desk{Config: cfg, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
 }
 
 // Take receives messages and gives the runs among them that may be started now, or within a moment. What becomes of the others
@@ -71,14 +78,14 @@ func (d *Desk) Take(ctx context.Context, max int, wait time.Duration) ([]worker.
 }
 
 func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) ([]*Offer, error) {
-	messages, err := d.queue.Receive(ctx, max, wait, reserved)
+	messages, err := d.From.Receive(ctx, max, wait, reserved)
 	if err != nil {
 		return nil, fmt.Errorf("queue %s gives nothing: %w", d.Queue, err)
 	}
 	looked := make([]*Offer, len(messages))
 	var looks sync.WaitGroup
 	for i, m := range messages {
-		looks.Go(func() { looked[i] = d.look(ctx, delivery{message: m, queue: d.queue, log: d.Log}) })
+		looks.Go(func() { looked[i] = d.look(ctx, d.delivery(m)) })
 	}
 	looks.Wait()
 	var offers []*Offer
@@ -106,37 +113,14 @@ var (
 // incapable is the verdict of a worker that cannot call the target: another is to try, soon at first, and then so that the message
 // is still there when one comes that can, until the run's check sends the next. After that many deliveries it goes, so that
 // messages do not add up.
-func incapable(receives int) verdict {
+func (m delivery) incapable() verdict {
 	switch {
-	case receives >= offered:
+	case m.message.Receives >= offered, m.worn():
 		return drop
-	case receives > 4:
+	case m.message.Receives > 4:
 		return verdict{again: 75 * time.Second}
 	}
 	return elsewhere
-}
-
-// delivery is one delivery of a message, to be settled once.
-type delivery struct {
-	message queue.Message
-	queue   queue.Queue
-	log     *slog.Logger
-}
-
-// settle carries a verdict out. What cannot be carried out is harmless: the message comes again, and finds the run further on.
-func (m delivery) settle(ctx context.Context, v verdict) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	var errs []error
-	var err error
-	if v.done {
-		errs, err = m.queue.Delete(ctx, m.message)
-	} else {
-		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
-	}
-	if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrClosed) {
-		m.log.Warn("a message was not settled", "error", err)
-	}
 }
 
 func nameOf(r run.Run) string { return r.Tenant + "#" + r.ID.String() }

@@ -83,7 +83,7 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 	h.messages.Lock()
 	defer h.messages.Unlock()
 	if h.delivery != nil {
-		if errs, err := h.desk.queue.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
+		if errs, err := h.desk.From.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
 			h.desk.Log.Debug("a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
 		}
 	}
@@ -163,11 +163,24 @@ func (h *Held) follow(ctx context.Context, r run.Run) {
 	case r.State == run.Retrying && !dispatch.WaitsInStore(r, now):
 		v = verdict{again: time.Duration(max(0, r.NextAt-now)) * time.Millisecond}
 	}
+	h.freshen(r, now)
 	if h.settle(ctx, v) || v.done {
 		return
 	}
 	if unsent, err := h.desk.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: h.edition.Def.Queue, Due: r.NextAt}}); err != nil || len(unsent) > 0 {
 		h.desk.Log.Warn("a run waits for its check", "run", r.ID.String(), "error", err) // which sends it
+	}
+}
+
+// freshen has the message say how the run stands now: should another be sent in its place, whoever gets that need not look.
+func (h *Held) freshen(r run.Run, now int64) {
+	h.messages.Lock()
+	defer h.messages.Unlock()
+	if h.delivery == nil || !h.delivery.worn() {
+		return
+	}
+	if body, err := (run.Message{Run: r, Sent: now}).Encode(); err == nil { // else it says how the run stood
+		h.delivery.message.Body = body
 	}
 }
 

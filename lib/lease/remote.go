@@ -26,7 +26,10 @@ type RemoteConfig struct {
 	Pools    map[string]string // by name, the tenant whose runs a pool has; none is right too
 	Secrets  target.Secrets    // what targets name, resolved for workers that cannot. Default target.NoSecrets
 	Key      []byte            // 32 random bytes that nobody else has. A new key voids every reservation
-	Log      *slog.Logger      // default: discards
+
+	MaxReceives int // as Config's
+
+	Log *slog.Logger // default: discards
 }
 
 // Remote serves workers in other processes. It keeps nothing of their attempts: a reservation or an attempt is named by its run,
@@ -64,7 +67,7 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Remote{RemoteConfig: cfg, desks: map[string]*Desk{}, closed: make(chan struct{})}
-	desk := Config{Dispatch: cfg.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: "elsewhere", Log: cfg.Log}
+	desk := Config{Dispatch: cfg.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: "elsewhere", Log: cfg.Log, MaxReceives: cfg.MaxReceives}
 	r.base = &Desk{Config: desk}
 	for name, tenant := range cfg.Pools {
 		if tenant == "" {
@@ -150,7 +153,7 @@ func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int,
 		for _, o := range offers {
 			if r.fits(ctx, tenant, w, o) {
 				fit = append(fit, Offered{About: o.About(), Lease: desk.Dispatch.Lease, Ticket: r.seal(ticket{Queue: w.Queue, Tenant: tenant,
-					Receipt: o.delivery.message.Receipt, Receives: o.delivery.message.Receives, Body: o.delivery.message.Body})})
+					Receipt: o.delivery.message.Receipt, Receives: o.delivery.message.Receives, Body: o.delivery.message.Body, Priority: o.delivery.message.Priority})})
 			}
 		}
 		if len(fit) > 0 || left <= 0 {
@@ -197,7 +200,7 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 	}
 	r.heard(held, h, 1)
 	if held.delivery != nil { // it was reserved for a moment
-		errs, err := held.desk.queue.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
+		errs, err := held.desk.From.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
 		if err = errors.Join(append(errs, err)...); err != nil {
 			r.Log.Debug("a message was not kept back", "run", id.String(), "error", err)
 		}
@@ -243,7 +246,7 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 	if !known {
 		return nil, t, worker.ErrGone // the process that offered it is gone, and whoever came after it offers it anew
 	}
-	m := delivery{message: t.message(), queue: desk.queue, log: desk.Log}
+	m := desk.delivery(t.message())
 	o, v := desk.decide(ctx, standing, m)
 	if o == nil {
 		m.settle(ctx, v)
@@ -296,7 +299,7 @@ func (r *Remote) Leave(ctx context.Context, tenant string, id run.ID, sealed str
 	if !known {
 		return nil // it comes again by itself
 	}
-	(&Offer{desk: desk, delivery: delivery{message: t.message(), queue: desk.queue, log: desk.Log}}).Leave(ctx, why)
+	(&Offer{desk: desk, delivery: desk.delivery(t.message())}).Leave(ctx, why)
 	return nil
 }
 
@@ -358,11 +361,12 @@ func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t t
 	h.started.Fence = fence
 	if known {
 		h.desk = r.desks[t.Queue]
-		h.delivery = &delivery{message: t.message(), queue: h.desk.queue, log: h.desk.Log}
+		m := h.desk.delivery(t.message())
+		h.delivery = &m
 	}
 	return h, nil
 }
 
 func (t ticket) message() queue.Message {
-	return queue.Message{Receipt: t.Receipt, Receives: t.Receives, Body: t.Body}
+	return queue.Message{Receipt: t.Receipt, Receives: t.Receives, Body: t.Body, Priority: t.Priority}
 }

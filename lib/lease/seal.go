@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 )
 
@@ -15,6 +16,8 @@ type ticket struct {
 	Receipt  string `cbor:"3,keyasint"`
 	Receives int    `cbor:"4,keyasint"`
 	Body     []byte `cbor:"5,keyasint,omitempty"` // until the start
+
+	Priority queue.Priority `cbor:"6,keyasint,omitempty"` // by which an engine finds the message
 }
 
 const (

@@ -36,9 +36,10 @@ type Offer interface {
 // About is what a worker decides by whether it starts a run.
 type About struct {
 	Run     string
-	Target  target.Spec // what it calls; from afar only the kind, and the name of a handler
-	Suspect bool        // it has killed workers, and its next crash would be its last: it goes alone
-	First   bool        // it was not offered before
+	Target  target.Spec   // what it calls; from afar only the kind, and the name of a handler
+	Timeout time.Duration // of an attempt; 0 where it is not known before the start
+	Suspect bool          // it has killed workers, and its next crash would be its last: it goes alone
+	First   bool          // it was not offered before
 }
 
 // Leaving is why a worker does not start what it was offered.

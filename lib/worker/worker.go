@@ -90,15 +90,31 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 // Pass takes the runs that may be started now, up to a batch and no more than Concurrency, and returns when they have ended. It is
-// one turn of Run, for whoever is called with a batch or decides himself when there is something to do.
-func (w *Worker) Pass(ctx context.Context) error {
+// one turn of Run, for whoever is called with a batch or decides himself when there is something to do. left is how long it may go
+// on, 0 for any time: what has not ended by then, or when ctx does, is stopped and handed back. What may take longer than that is not
+// started, and left to others.
+func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 	offers, err := w.Source.Take(ctx, min(w.Concurrency, MaxBatch), 0)
 	if err != nil {
 		return err
 	}
+	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(errStopped) })()
+	if left > 0 {
+		defer time.AfterFunc(left, func() { stop(errStopped) }).Stop()
+	}
 	var under sync.WaitGroup
 	for _, o := range offers {
-		under.Go(func() { w.handle(ctx, ctx, o) })
+		under.Go(func() {
+			if timeout := o.About().Timeout; left > 0 && timeout > left-patience {
+				w.Log.WarnContext(ctx, "a run may take longer than this worker lives: give its job a shorter timeout, or a queue whose workers live longer",
+					"run", o.About().Run, "timeout", timeout.String(), "left", left.String())
+				o.Leave(context.WithoutCancel(ctx), Incapable)
+				return
+			}
+			w.handle(ctx, attempts, o)
+		})
 	}
 	under.Wait()
 	return nil
@@ -157,7 +173,7 @@ func (w *Worker) reserve(ctx context.Context, slots chan struct{}) int {
 	return MaxBatch
 }
 
-// patience is how long a suspect waits for its turn.
+// patience is how long a suspect waits for its turn. A run whose time is near waits no longer either.
 const patience = time.Second
 
 // handle starts what was offered, if this worker can, and sees it to its end. Nothing starts once taking has ended; what has

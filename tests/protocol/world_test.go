@@ -311,6 +311,6 @@ func (w *world) work() {
 		if ready == 0 {
 			return
 		}
-		w.must(h.worker.Pass(ctx))
+		w.must(h.worker.Pass(ctx, 0))
 	}
 }
