@@ -110,7 +110,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		}
 		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 		if errors.Is(err, job.ErrNotFound) {
-			d.Log.Error("a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
+			d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 			continue
 		}
 		if err != nil {

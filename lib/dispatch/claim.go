@@ -3,9 +3,11 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // wish is one conditional change of a run, decided anew over whatever stands there until it is written or moot.
@@ -13,7 +15,28 @@ type wish struct {
 	run     run.Run                                   // what is believed to stand; when done, what stands
 	decide  func(run.Run) (run.Run, run.ClaimVerdict) // pure
 	verdict run.ClaimVerdict
-	err     error // the store refused for good
+	err     error       // the store refused for good
+	span    *trace.Span // of the claim, nil where it is not recorded
+}
+
+// traced ends the claim's span, or leaves it to whoever sends the run: nil where nothing was claimed.
+func (w *wish) traced(ctx context.Context) *trace.Span {
+	if w.span == nil {
+		return nil
+	}
+	if w.err != nil || w.verdict != run.Claimed || w.run.Trace.Trace != w.span.Context().Trace { // claimed over another's claim, whose trace it keeps
+		w.span.Drop()
+		return nil
+	}
+	span, r := w.span, w.run
+	span.Set("belfry.tenant", r.Tenant)
+	span.Set("belfry.job", r.ID.Job)
+	span.Set("belfry.run", r.ID.String())
+	span.Set("belfry.nominal_time", r.ID.Time().Format(time.RFC3339Nano))
+	if by := trace.From(ctx); by.Trace != span.Context().Trace {
+		span.Link(by) // the tick that did it, whose trace is its own
+	}
+	return span
 }
 
 // maxRounds bounds how often one run may be overtaken while it is being claimed.
@@ -84,7 +107,7 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 				}
 				if err != nil {
 					// One record that cannot be read must not hold up the others: its run is left to whoever can.
-					d.Log.Error("a run is unreadable", "tenant", w.run.Tenant, "run", w.run.ID.String(), "error", err)
+					d.Log.ErrorContext(ctx, "a run is unreadable", "tenant", w.run.Tenant, "run", w.run.ID.String(), "error", err)
 					w.verdict = run.Taken
 					continue
 				}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Config is what a Dispatcher stands on. Fields without a default are required.
@@ -31,7 +33,9 @@ type Config struct {
 	// Elapsed is the time since some start, by a clock that is never stepped and goes on while the process is frozen.
 	Elapsed func() time.Duration
 
-	Log *slog.Logger // default: discards
+	Log     *slog.Logger      // default: discards
+	Metrics *metrics.Registry // default: new
+	Tracer  *trace.Tracer     // default: traces nothing
 
 	// LookAhead is how far beyond its clock a tick claims: more than the longest time between two ticks, so that a run is sent
 	// before it is due. Default 2s.
@@ -64,6 +68,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	if cfg.Lease == 0 {
 		cfg.Lease = 30 * time.Second
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.New()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // FireTimer is a fire timer with what was read after it: the job, and the definition of the timer's generation.
@@ -46,6 +47,7 @@ func (t *Tally) Add(o Tally) {
 // firing is one timer on its way through the steps.
 type firing struct {
 	FireTimer
+	tracer      *trace.Tracer
 	from, known int64
 	plan        plan
 	head        *wish
@@ -64,7 +66,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	var late []timer.Timer
 	open := make([]*firing, 0, len(timers))
 	for _, t := range timers {
-		open = append(open, &firing{FireTimer: t, from: t.Timer.Nominal})
+		open = append(open, &firing{FireTimer: t, tracer: d.Tracer, from: t.Timer.Nominal})
 	}
 	for len(open) > 0 {
 		planned := open[:0]
@@ -101,7 +103,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			return tally, err
 		}
 		for _, f := range planned {
-			out, failed := f.collect(b, &tally)
+			out, failed := f.collect(ctx, b, &tally)
 			send, late = append(send, out...), append(late, failed...)
 		}
 	}
@@ -112,6 +114,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	}
 	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.
 	unsent, err := d.Send(ctx, send)
+	endClaims(send)
 	if err != nil {
 		return tally, fmt.Errorf("send: %w", err)
 	}
@@ -242,9 +245,11 @@ func (f *firing) blank(nominal int64) run.Run {
 }
 
 func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
+	// The run's trace begins here. What stands already has its own.
+	span := f.tracer.Apart(trace.Producer, "claim")
 	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
-		Run: run.Run{Priority: f.Edition.Def.Priority}}
-	return &wish{run: f.blank(nominal), decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Claim(c) }}
+		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
+	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Claim(c) }}
 }
 
 // adopt looks at what stands at the head, gives the rest of this round's claims, and tells whether another round is needed.
@@ -285,12 +290,13 @@ func (f *firing) adopt(b Bounds, epoch uint64, lookAhead int64) (again bool) {
 }
 
 // collect gives what is to be sent, and timers for what the store refused.
-func (f *firing) collect(b Bounds, tally *Tally) (send []Outgoing, late []timer.Timer) {
+func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Outgoing, late []timer.Timer) {
 	wishes := f.rest
 	if f.plan.Skip == nil || f.head.err != nil || f.head.verdict == run.Claimed {
 		wishes = append([]*wish{f.head}, f.rest...)
 	}
 	for _, w := range wishes {
+		claim := w.traced(ctx)
 		switch {
 		case w.err != nil:
 			// The same fires again in a later pass, by a timer of their own: the cursor need not wait for one partition.
@@ -307,7 +313,7 @@ func (f *firing) collect(b Bounds, tally *Tally) (send []Outgoing, late []timer.
 		default:
 			continue
 		}
-		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal)})
+		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal), claim: claim})
 	}
 	return send, late
 }
@@ -324,7 +330,7 @@ func (d *Dispatcher) Park(ctx context.Context, t timer.Timer, cause error) error
 			return nil
 		}
 		j.Fault = "parked: " + cause.Error()
-		d.Log.Error("a job is parked", "tenant", t.Tenant, "job", t.Job, "error", cause)
+		d.Log.ErrorContext(ctx, "a job is parked", "tenant", t.Tenant, "job", t.Job, "error", cause)
 		op, err := j.Put(d.NewID())
 		if err != nil {
 			return err

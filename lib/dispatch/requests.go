@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Requests claims and sends on-demand runs of one tenant, under the newest generation of their jobs: such a run binds when it
@@ -67,7 +68,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		}
 		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
 		gone := j.Generation == 0 || j.Deleted
-		wishes = append(wishes, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+		wishes = append(wishes, &wish{run: r, span: d.Tracer.Of(ctx, r.Trace, trace.Producer, "claim"), decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 			switch {
 			case r.Version == 0:
 				return r, run.Taken
@@ -90,6 +91,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		}
 	}
 	for _, w := range wishes {
+		claim := w.traced(ctx)
 		switch {
 		case w.err != nil:
 			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
@@ -102,10 +104,11 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			} else {
 				tally.Resent++
 			}
-			send = append(send, Outgoing{Run: w.run, Queue: jobs[w.run.ID.Job].Def.Queue, Due: w.run.ID.Nominal})
+			send = append(send, Outgoing{Run: w.run, Queue: jobs[w.run.ID.Job].Def.Queue, Due: w.run.ID.Nominal, claim: claim})
 		}
 	}
 	unsent, err := d.Send(ctx, send)
+	endClaims(send)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,7 +172,7 @@ func (d *Dispatcher) readRuns(ctx context.Context, runs []run.Run, read func(con
 	standing := make([]run.Run, len(runs))
 	for i, item := range items {
 		if standing[i], _, err = run.FromItem(runs[i].Tenant, runs[i].ID, item); err != nil {
-			d.Log.Error("a run is unreadable", "tenant", runs[i].Tenant, "run", runs[i].ID.String(), "error", err)
+			d.Log.ErrorContext(ctx, "a run is unreadable", "tenant", runs[i].Tenant, "run", runs[i].ID.String(), "error", err)
 			standing[i] = run.Run{ID: runs[i].ID, Tenant: runs[i].Tenant, Version: item.Version}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Outgoing is a claimed run on its way to a worker.
@@ -15,6 +16,8 @@ type Outgoing struct {
 	Run   run.Run
 	Queue string
 	Due   int64 // Unix ms: the queue holds it back until then
+
+	claim *trace.Span // that it has just been claimed under, nil for none
 }
 
 type lane struct {
@@ -47,7 +50,7 @@ func (d *Dispatcher) Send(ctx context.Context, runs []Outgoing) (unsent []Outgoi
 func (d *Dispatcher) sendLane(ctx context.Context, l lane, runs []Outgoing) (unsent []Outgoing, err error) {
 	q := d.Queues[l.queue]
 	if q == nil {
-		d.Log.Error("no workers of that name here", "queue", l.queue, "runs", len(runs))
+		d.Log.ErrorContext(ctx, "no workers of that name here", "queue", l.queue, "runs", len(runs))
 		return runs, nil
 	}
 	for try := 0; len(runs) > 0; try++ {
@@ -104,14 +107,20 @@ func (d *Dispatcher) sendBatch(ctx context.Context, q queue.Queue, p queue.Prior
 			return nil, fmt.Errorf("send run %s: %w", o.Run.ID, err)
 		}
 		delay := time.Duration(max(0, o.Due-now)) * time.Millisecond
-		out[i] = queue.Outgoing{Body: body, Delay: min(delay, queue.MaxDelay), Group: o.Run.Tenant}
+		out[i] = queue.Outgoing{Body: body, Delay: min(delay, queue.MaxDelay), Group: o.Run.Tenant, Trace: o.Run.Trace, Fence: o.Run.Version + 1}
 	}
-	errs, err := q.Send(ctx, p, out...)
+	sending, span := trace.Child(ctx, trace.Producer, "queue send")
+	errs, err := q.Send(sending, p, out...)
+	span.SetInt("messaging.batch.message_count", int64(len(batch)))
+	if err != nil {
+		span.Fail(err.Error())
+	}
+	span.End()
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return nil, err
 		}
-		d.Log.Warn("a batch was not sent", "error", err)
+		d.Log.WarnContext(ctx, "a batch was not sent", "error", err)
 		return batch, nil
 	}
 	var failed []Outgoing
@@ -119,9 +128,17 @@ func (d *Dispatcher) sendBatch(ctx context.Context, q queue.Queue, p queue.Prior
 		if err != nil {
 			failed = append(failed, batch[i])
 			if errors.Is(err, queue.ErrFull) {
+				d.Metrics.Throttled.Inc("queue")
 				d.sawFull(batch[i].Queue)
 			}
 		}
 	}
 	return failed, nil
+}
+
+// endClaims ends what was recorded of claims, when their runs have been sent or not.
+func endClaims(sent []Outgoing) {
+	for _, o := range sent {
+		o.claim.End()
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Limits are those of SQS (Amazon SQS message quotas in its Developer Guide); they bind every engine.
@@ -16,7 +18,7 @@ const (
 	MaxDelay      = 15 * time.Minute // of a send
 	MaxVisibility = 12 * time.Hour   // counted from the receipt
 	MaxWait       = 20 * time.Second // of one Receive
-	MaxBodyBytes  = 768 << 10        // bodies of one Send, together: SQS takes 1 MiB of text, and bytes grow by a third as text
+	MaxBodyBytes  = 766 << 10        // bodies of one Send, together: SQS takes 1 MiB of text with attributes, and bytes grow by a third as text
 )
 
 // Priority orders work. Within a pool high goes before normal and normal before low, but each keeps a floor, so that low
@@ -38,6 +40,10 @@ type Outgoing struct {
 	Body  []byte
 	Delay time.Duration // 0 to MaxDelay: not received before it has passed, in whole seconds where the engine counts in them
 	Group string        // the tenant: engines that can share fairly do it between groups
+
+	// What the queue's own tools may show of the message. Belfry reads its body alone.
+	Trace trace.Context // the span that it is part of; zero for none
+	Fence uint64        // the fencing version that an attempt would start under; 0 for none
 }
 
 // Message is one delivery of a message.

@@ -7,6 +7,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // State is where a run stands. docs/run.md draws the graph; the methods in decide.go are its only edges.
@@ -110,6 +111,8 @@ type Run struct {
 	// Of a Skipped run that stands for a whole stretch of missed fires, and is the decision that all ticks adopt:
 	Through int64 `cbor:"22,keyasint,omitempty"` // the last skipped fire
 	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted
+
+	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up

@@ -3,6 +3,8 @@ package target
 import (
 	"io"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Call is one attempt: what the target is told beside its own definition.
@@ -14,6 +16,8 @@ type Call struct {
 	Fence   uint64    // the fencing version: grows with every attempt; a target that remembers the highest can refuse a stale call
 	Nominal time.Time // the instant that the schedule asked for; told in UTC
 	Payload []byte    // body, standard input, or as it is; may be empty
+
+	Trace trace.Context // the call's span, which what the target does goes below; zero where nobody looks
 
 	// AtMostOnce says that a second delivery would do harm: no Idempotency-Key is sent, and nothing below may send twice.
 	AtMostOnce bool

@@ -27,5 +27,8 @@ func (c Call) Facts() []Fact {
 	if !c.AtMostOnce {
 		all = append(all, Fact{"Idempotency-Key", c.Run, ownEnv + "IDEMPOTENCY_KEY"})
 	}
+	if parent := c.Trace.Traceparent(); parent != "" {
+		all = append(all, Fact{"Traceparent", parent, "TRACEPARENT"}) // as W3C and OpenTelemetry name it
+	}
 	return all
 }

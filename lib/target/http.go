@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -106,6 +107,8 @@ func (s *Set) headers(h HTTP, call Call, known revealed) (map[string]string, err
 		return nil, err
 	}
 	for _, fact := range call.Facts() {
+		// Only a trace of the job's own can stand there: what the target does belongs to the run's, where there is one.
+		maps.DeleteFunc(headers, func(name, _ string) bool { return http.CanonicalHeaderKey(name) == fact.Header })
 		headers[fact.Header] = fact.Value
 	}
 	if h.Sign != nil {

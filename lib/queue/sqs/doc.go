@@ -5,7 +5,8 @@
 // Bodies are base64, since SQS takes text. A call makes one request, or several where 256 KiB are exceeded; SQS bills each 64 KiB,
 // so that splitting costs nothing, and older emulators take no more. Entries that SQS refuses for a moment are sent again, alone.
 // A request that was not answered is sent again whole: its messages may come twice, which the port allows. The group of a message
-// is its MessageGroupId, by which SQS shares fairly between tenants.
+// is its MessageGroupId, by which SQS shares fairly between tenants. The trace and the fencing version are attributes, for X-Ray and
+// for people; nothing here reads them.
 //
 // # Receiving
 //

@@ -39,6 +39,7 @@ func (q *Queue) Send(ctx context.Context, priority queue.Priority, batch ...queu
 		if m.Group != "" {
 			all[i].MessageGroupId = aws.String(m.Group)
 		}
+		all[i].MessageSystemAttributes, all[i].MessageAttributes = attributesOf(m)
 	}
 	errs := make([]error, 0, len(batch))
 	for len(all) > 0 {
@@ -61,6 +62,21 @@ func (q *Queue) Send(ctx context.Context, priority queue.Priority, batch ...queu
 		all = all[n:]
 	}
 	return errs, nil
+}
+
+// attributesOf is what tools see of a message: X-Ray its own header, others the trace as W3C has it, and the fencing version.
+func attributesOf(m queue.Outgoing) (system map[string]types.MessageSystemAttributeValue, own map[string]types.MessageAttributeValue) {
+	own = map[string]types.MessageAttributeValue{}
+	if header := m.Trace.XRay(); header != "" {
+		system = map[string]types.MessageSystemAttributeValue{
+			string(types.MessageSystemAttributeNameForSendsAWSTraceHeader): {DataType: aws.String("String"), StringValue: aws.String(header)},
+		}
+		own["traceparent"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(m.Trace.Traceparent())}
+	}
+	if m.Fence != 0 {
+		own["fence"] = types.MessageAttributeValue{DataType: aws.String("Number"), StringValue: aws.String(strconv.FormatUint(m.Fence, 10))}
+	}
+	return system, own
 }
 
 // sendNow sends what fits into one request.

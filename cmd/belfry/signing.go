@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+)
+
+// signer signs requests to an API Gateway with AWS credentials, by Signature Version 4.
+type signer struct {
+	v4          *v4.Signer
+	credentials aws.CredentialsProvider
+	region      string
+	whose       string // for people: where the credentials are from
+	now         func() time.Time
+}
+
+// findCredentials bounds how long it may take to get credentials. Those of a role come from a service of the host, or by STS or
+// the single sign-on, within a second or two; a host that has none would ask for them for long.
+const findCredentials = 15 * time.Second
+
+// signer finds out who signs, and for which region. Credentials are asked for with the first request.
+func (c *cli) signer() (*signer, error) {
+	profile, region := c.config.settings["aws_profile"].text, c.config.settings["aws_region"].text
+	var options []func(*config.LoadOptions) error
+	whose := "as AWS's tools find them"
+	if profile != "" {
+		options = append(options, config.WithSharedConfigProfile(profile))
+		whose = fmt.Sprintf("of the AWS profile %s", profile)
+	}
+	found, err := config.LoadDefaultConfig(context.Background(), options...)
+	var missing config.SharedConfigProfileNotExistError
+	switch {
+	case errors.As(err, &missing):
+		return nil, fmt.Errorf("there is no AWS profile %q in ~/.aws/config or ~/.aws/credentials: name another with aws_profile, or make it with \"aws configure --profile %s\"", missing.Profile, missing.Profile)
+	case err != nil:
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if region == "" {
+		if at, err := url.Parse(c.address); err == nil {
+			region = regionOfAPI(at.Hostname())
+		}
+	}
+	if region == "" {
+		region = found.Region
+	}
+	if region == "" {
+		return nil, errors.New("the AWS region of the API is not known, since it is not in the address: name it with --aws-region, \"belfry config set aws_region REGION\" or AWS_REGION")
+	}
+	return &signer{v4: v4.NewSigner(), credentials: found.Credentials, region: region, whose: whose, now: c.now}, nil
+}
+
+var apiHost = regexp.MustCompile(`\.execute-api\.([a-z]{2}[a-z0-9-]*)\.`)
+
+// regionOfAPI is the region that the host name of an API Gateway has in it, "" for another host.
+func regionOfAPI(host string) string {
+	if found := apiHost.FindStringSubmatch(strings.ToLower(host)); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// sign is a client.Config.Authorize. Each try is signed anew: a signature is good for five minutes.
+func (s *signer) sign(req *http.Request, body []byte) error {
+	ctx, cancel := context.WithTimeout(req.Context(), findCredentials)
+	defer cancel()
+	credentials, err := s.credentials.Retrieve(ctx)
+	if err != nil {
+		if stopped := req.Context().Err(); stopped != nil {
+			return stopped
+		}
+		return exiting(exitRefused, fmt.Errorf("there are no AWS credentials to sign with, %s: sign in with \"aws sso login\", name a profile with aws_profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%s)", s.whose, inOneLine(err)))
+	}
+	sum := sha256.Sum256(body)
+	if err := s.v4.SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "execute-api", s.region, s.now()); err != nil {
+		return fmt.Errorf("sign the request: %w", err)
+	}
+	return nil
+}
+
+// inOneLine is an error of the SDK without its line breaks.
+func inOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// gatewayError is a refusal by API Gateway, in words that say what to do about it.
+type gatewayError struct {
+	said  string
+	cause error
+}
+
+func (g *gatewayError) Error() string { return g.said }
+func (g *gatewayError) Unwrap() error { return g.cause }
+
+// stageHint is for what API Gateway answers alike: a path that it has not, and a caller that it does not let in.
+const stageHint = "does the address end with the API's stage, as in https://ID.execute-api.REGION.amazonaws.com/Prod?"
+
+// explainGateway says in one line why API Gateway passed a request not on. Its own words are kept where they name what is missing.
+func (c *cli) explainGateway(err error, refused *client.Error) error {
+	said := func(format string, args ...any) error { return &gatewayError{fmt.Sprintf(format, args...), err} }
+	at := c.address
+	if c.config.auth == authIAM && c.signing != nil {
+		if why := c.signing.refused(refused); why != "" {
+			return said("%s: %s", at, why)
+		}
+	}
+	switch refused.Gateway {
+	case "MissingAuthenticationTokenException":
+		if c.config.auth == authIAM {
+			return said("%s: the API has nothing there: %s", at, stageHint)
+		}
+		return said("%s: the API wants requests signed with AWS credentials (\"belfry config set auth iam\"), or has nothing there: %s", at, stageHint)
+	case "IncompleteSignatureException":
+		return said("%s: the API wants requests signed with AWS credentials: \"belfry config set auth iam\"", at)
+	case "ForbiddenException":
+		switch {
+		case c.config.auth != authAPIKey:
+			return said("%s: the API wants a key (\"belfry config set api_key -\"), or has no such stage: %s", at, stageHint)
+		case c.sent().text == "":
+			return said("%s: no API key was sent%s: give one by BELFRY_API_KEY, --api-key-file or \"belfry config set api_key -\"", at, because(c.config.unsent))
+		}
+		return said("%s: the API key, from %s, is of none of the API's usage plans, or the API has no such stage: %s", at, c.sent().from, stageHint)
+	case "UnauthorizedException":
+		if c.config.auth != authToken || c.sent().text == "" {
+			return said("%s: the API wants a JWT as token, and got none%s: give one by BELFRY_TOKEN, --token-file or \"belfry config set token -\"", at, because(c.config.unsent))
+		}
+		return said("%s: the API refuses the token, from %s: it has expired, or is of another issuer or for another audience than the API wants", at, c.sent().from)
+	case "AccessDeniedException":
+		return said("%s: the API's rules do not let this caller in: %s", at, refused.Message)
+	case "LimitExceededException":
+		return said("%s: the quota of the API key's usage plan is used up: wait for its next period, or have the plan changed", at)
+	}
+	return err
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ", since " + why
+}
+
+// refused says why a signed request was refused, "" where that had nothing to do with the signature.
+func (s *signer) refused(by *client.Error) string {
+	switch by.Gateway {
+	case "InvalidSignatureException":
+		switch {
+		case strings.HasPrefix(by.Message, "Signature expired"), strings.HasPrefix(by.Message, "Signature not yet current"):
+			return fmt.Sprintf("this host's clock is off, set it by NTP: AWS takes signatures that are five minutes old at the most (%s)", strings.TrimSpace(by.Message))
+		case strings.Contains(by.Message, "valid region"):
+			return fmt.Sprintf("the API is not in the region %s that the request was signed for: name its region with --aws-region or \"belfry config set aws_region REGION\"", s.region)
+		}
+		return fmt.Sprintf("AWS refuses the signature: the secret key of the credentials, %s, is wrong, or something on the way changed the request", s.whose)
+	case "UnrecognizedClientException", "InvalidClientTokenId":
+		return fmt.Sprintf("AWS does not know the credentials, %s: is the access key deleted, or of another partition?", s.whose)
+	case "ExpiredTokenException":
+		return fmt.Sprintf("the AWS credentials, %s, have expired: sign in again, for instance with \"aws sso login\"", s.whose)
+	case "AccessDeniedException", "AccessDenied":
+		return fmt.Sprintf("the AWS credentials, %s, lack the right execute-api:Invoke on this API: %s", s.whose, strings.TrimSpace(by.Message))
+	}
+	return ""
+}
