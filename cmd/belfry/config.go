@@ -122,9 +122,10 @@ func (c *cli) configSet() *cobra.Command {
 		Short: "Set something in config.toml",
 		Long: `Set something in config.toml: SETTING of the profile in force, or of the one that --profile names, which is made when
 it is not there; or COMMAND.SETTING of a command that runs for long, as in serve.listen. VALUE - is read from standard input,
-and a token from nowhere else: others on this host see command lines. The rest of the file stays as it was written.`,
+and a token or API key from nowhere else: others on this host see command lines. The rest of the file stays as it was written.`,
 		Example: `  belfry config set address https://belfry.example.org --profile prod
   echo "$TOKEN" | belfry config set token - --profile prod
+  belfry config set auth iam --profile aws
   belfry config set timezone Europe/Berlin
   belfry config set serve.data /var/lib/belfry
   belfry config set serve.host belfry.example.org belfry.internal`,
@@ -136,12 +137,12 @@ and a token from nowhere else: others on this host see command lines. The rest o
 			var text []byte
 			var err error
 			switch {
-			case read && args[0] == "token" && c.asks():
-				text, err = c.unseen("Token: ")
+			case read && isSecret(args[0]) && c.asks():
+				text, err = c.unseen(args[0] + ": ")
 			case read:
 				text, err = c.readFile("-")
-			case args[0] == "token":
-				return misused("want - as the value of token, and the token on standard input: others on this host see command lines, and shells keep them")
+			case isSecret(args[0]):
+				return misused("want - as the value of %[1]s, and the %[1]s on standard input: others on this host see command lines, and shells keep them", args[0])
 			}
 			if err != nil {
 				return err
@@ -260,7 +261,7 @@ type shownProfile struct {
 	Profile string `json:"profile"`
 	InForce bool   `json:"in_force"`
 	Address string `json:"address,omitempty"`
-	Token   bool   `json:"token"`
+	Auth    string `json:"auth,omitempty"` // "" where the profile has nothing to show
 }
 
 func (c *cli) configProfiles() *cobra.Command {
@@ -271,19 +272,33 @@ func (c *cli) configProfiles() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			f := &c.config.file
-			out := newRows(c, []string{"PROFILE", "IN FORCE", "ADDRESS", "TOKEN"})
+			out := newRows(c, []string{"PROFILE", "IN FORCE", "ADDRESS", "AUTH"})
 			word := map[bool]string{true: "yes"}
 			for _, name := range f.profiles() {
 				p := shownProfile{Profile: name, InForce: name == c.config.profile.text}
 				if e := f.find(profilesPart+name, "address"); e != nil {
 					p.Address = e.values[0]
 				}
-				p.Token = f.find(profilesPart+name, "token") != nil || f.find(profilesPart+name, "token_file") != nil
-				if err := out.add(p, []string{p.Profile, word[p.InForce], p.Address, word[p.Token]}); err != nil {
+				p.Auth = f.authOf(name)
+				if err := out.add(p, []string{p.Profile, word[p.InForce], p.Address, p.Auth}); err != nil {
 					return err
 				}
 			}
 			return out.end()
 		},
 	}
+}
+
+// authOf is how a profile shows who calls, "" where it does not.
+func (f *configFile) authOf(profile string) string {
+	table := profilesPart + profile
+	switch {
+	case f.find(table, "auth") != nil:
+		return f.find(table, "auth").values[0]
+	case f.find(table, "token") != nil || f.find(table, "token_file") != nil:
+		return authToken
+	case f.find(table, "api_key") != nil || f.find(table, "api_key_file") != nil:
+		return authAPIKey
+	}
+	return ""
 }

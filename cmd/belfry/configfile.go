@@ -280,7 +280,7 @@ func literal(values []string, as form) string {
 	return strings.Join(quoted, "")
 }
 
-// write puts the file in place of the one that stands: all of it, or nothing. It is for its owner alone when it holds a token.
+// write puts the file in place of the one that stands: all of it, or nothing. It is for its owner alone when it holds a secret.
 func (f *configFile) write() error {
 	if f.path == "" {
 		return errors.New("there is no place for config.toml: set BELFRY_CONFIG to its path, or HOME")
@@ -293,7 +293,7 @@ func (f *configFile) write() error {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	mode := f.mode.Perm()
-	if mode == 0 || f.holdsToken() {
+	if mode == 0 || f.holdsSecret() {
 		mode = 0o600
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".config-*.toml") // 0600
@@ -312,9 +312,16 @@ func (f *configFile) write() error {
 	return nil
 }
 
-func (f *configFile) holdsToken() bool {
-	return slices.ContainsFunc(f.entries, func(e entry) bool { return e.key == "token" && strings.HasPrefix(e.table, profilesPart) })
+// holdsSecret tells whether a token or an API key stands in the file; what else is in it is nobody's secret.
+func (f *configFile) holdsSecret() bool {
+	return slices.ContainsFunc(f.entries, func(e entry) bool {
+		return strings.HasPrefix(e.table, profilesPart) && isSecret(e.key)
+	})
 }
 
-// readable tells whether others than the owner may read a file with a token in it.
-func (f *configFile) readable() bool { return f.holdsToken() && f.mode.Perm()&0o077 != 0 }
+func isSecret(name string) bool {
+	return slices.ContainsFunc(profileSettings, func(s setting) bool { return s.secret && s.name == name })
+}
+
+// readable tells whether others than the owner may read a file with a secret in it.
+func (f *configFile) readable() bool { return f.holdsSecret() && f.mode.Perm()&0o077 != 0 }

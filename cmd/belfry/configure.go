@@ -18,14 +18,21 @@ type setting struct {
 	name   string // in config.toml; the flag has dashes, the environment BELFRY_ and capitals
 	says   string
 	secret bool               // never shown, and without a flag: others on the host see command lines
+	env    string             // the variable, where it is not called as the rule above has it
 	check  func(string) error // what is wrong with a value; nil: nothing can be
 }
 
 // profileSettings in the order in which they are shown. Those that are not secret have a flag of the same name.
 var profileSettings = []setting{
 	{name: "address", says: "the server's URL", check: checkAddress},
-	{name: "token", says: "the token that the server knows you by", secret: true},
+	// BELFRY_AUTH is whom a server asks, and may stand in the same environment.
+	{name: "auth", says: "how the server is shown who calls: token, api-key or iam; by default the one of which there is something to show", check: checkAuth, env: "BELFRY_CLIENT_AUTH"},
+	{name: "token", says: "the token, Belfry's or a JWT, that the server knows you by", secret: true},
 	{name: "token_file", says: "a file with the token, read anew by every command"},
+	{name: "api_key", says: "the key of an API Gateway", secret: true},
+	{name: "api_key_file", says: "a file with the key, read anew by every command"},
+	{name: "aws_profile", says: "whose AWS credentials sign requests, with auth iam; by default those that AWS's own tools would take"},
+	{name: "aws_region", says: "the AWS region that requests are signed for; by default the one in the server's address, else that of the AWS profile"},
 	{name: "ca_file", says: "certificates, as PEM, that may have signed the server's; those that the host trusts by default"},
 	{name: "output", says: "form of results: table, json or yaml", check: checkOutput},
 	{name: "color", says: "colours: auto (on a terminal, unless NO_COLOR is set), always or never", check: func(v string) error { _, err := coloured(v, nil); return err }},
@@ -33,7 +40,7 @@ var profileSettings = []setting{
 }
 
 // roles are the commands that run for long. Each of their flags can stand in the table of config.toml that is called as they are.
-var roles = []string{"dev", "serve", "worker"}
+var roles = []string{"dev", "serve", "worker", "tick"}
 
 func checkAddress(text string) error {
 	at, err := url.Parse(text)
@@ -46,11 +53,33 @@ func checkAddress(text string) error {
 	return nil
 }
 
+// Ways to show who calls.
+const (
+	authToken  = "token"
+	authAPIKey = "api-key"
+	authIAM    = "iam"
+)
+
+func checkAuth(text string) error {
+	if text != "" && text != authToken && text != authAPIKey && text != authIAM {
+		return misused("auth %q: want token, api-key, or iam for requests signed with AWS credentials", text)
+	}
+	return nil
+}
+
 func checkOutput(text string) error {
 	if text != formTable && text != formJSON && text != formYAML {
 		return misused("--output %q: want table, json or yaml", text)
 	}
 	return nil
+}
+
+// variable is the one of the environment.
+func (s setting) variable() string {
+	if s.env != "" {
+		return s.env
+	}
+	return variableOf(s.name)
 }
 
 func flagOf(name string) string     { return strings.ReplaceAll(name, "_", "-") }
@@ -86,7 +115,8 @@ type configuration struct {
 	profile  value
 	settings map[string]value // by setting
 	role     map[string]value // by flag, of a command that is one of roles
-	unsent   string           // why the profile's token stays here, "" where it does not
+	auth     string           // how the server is shown who calls: authToken, authAPIKey or authIAM
+	unsent   string           // why the profile's token or key stays here, "" where it does not
 }
 
 // configure gives the flags that the command line left open their values: from the environment, else from config.toml. It may be
@@ -102,7 +132,7 @@ func (c *cli) configure(cmd *cobra.Command) error {
 	}
 	c.config.file = file
 	if file.readable() {
-		c.warn("%s holds a token, and others on this host may read it (mode %04o): chmod 600 it", file.path, file.mode.Perm())
+		c.warn("%s holds a token or a key, and others on this host may read it (mode %04o): chmod 600 it", file.path, file.mode.Perm())
 	}
 	flags := cmd.Root().PersistentFlags() // not the command's own, where one may mean something else by the same name
 	if err := c.chooseProfile(cmd, flags.Lookup(profileKey)); err != nil {
@@ -113,7 +143,7 @@ func (c *cli) configure(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if err := c.chooseToken(); err != nil {
+	if err := c.chooseAuth(); err != nil {
 		return err
 	}
 	return c.configureCommand(cmd)
@@ -156,17 +186,17 @@ func (c *cli) settle(s setting, flag *pflag.Flag) error {
 		found.text = flag.DefValue
 	}
 	entry := f.find(profilesPart+c.config.profile.text, s.name)
-	env := os.Getenv(variableOf(s.name))
+	env := os.Getenv(s.variable())
 	switch {
 	case flag != nil && flag.Changed:
 		found = value{flag.Value.String(), source{fromFlag, "--" + flag.Name}}
 	case entry != nil && (env == "" || c.config.profile.from.kind == fromFlag):
 		found = value{entry.values[0], f.source(entry)}
 	case env != "":
-		found = value{env, source{fromEnv, variableOf(s.name)}}
+		found = value{env, source{fromEnv, s.variable()}}
 		if s.check != nil {
 			if err := s.check(env); err != nil {
-				return exiting(exitUsage, fmt.Errorf("%s: %w", variableOf(s.name), err))
+				return exiting(exitUsage, fmt.Errorf("%s: %w", s.variable(), err))
 			}
 		}
 	}
@@ -177,66 +207,126 @@ func (c *cli) settle(s setting, flag *pflag.Flag) error {
 	return nil
 }
 
-// chooseToken decides between token and token_file, and keeps a profile's token from servers that it was not given for.
-func (c *cli) chooseToken() error {
-	set := c.config.settings
-	token, file := set["token"], set["token_file"]
-	rank := func(v value) int {
-		if v.text == "" {
-			return 0
-		}
-		switch {
-		case v.from.kind == fromFlag:
-			return 4
-		case v.from.kind == fromFile && c.config.profile.from.kind == fromFlag:
-			return 3
-		case v.from.kind == fromEnv:
-			return 2
-		}
-		return 1
+// chooseAuth decides how the server is shown who calls, and with what.
+func (c *cli) chooseAuth() error {
+	if err := c.chooseBetween("token", "token_file"); err != nil {
+		return err
 	}
-	none := value{from: source{kind: fromDefault}}
-	switch a, b := rank(token), rank(file); {
-	case a > 0 && a == b:
-		return exiting(exitUsage, fmt.Errorf("token (%s) and token_file (%s) are both set: want one of them", token.from, file.from))
-	case a > b:
-		file = none
-	default:
-		token = none
+	if err := c.chooseBetween("api_key", "api_key_file"); err != nil {
+		return err
 	}
-	if address := set["address"]; (token.from.kind == fromFile || file.from.kind == fromFile) && address.from.kind != fromFile {
-		own := client.DefaultAddress
-		if e := c.config.file.find(profilesPart+c.config.profile.text, "address"); e != nil {
-			own = e.values[0]
+	if c.config.auth = c.config.settings["auth"].text; c.config.auth != "" {
+		if err := checkAuth(c.config.auth); err != nil {
+			return exiting(exitUsage, err)
 		}
-		if strings.TrimSuffix(own, "/") != strings.TrimSuffix(address.text, "/") {
-			c.config.unsent = fmt.Sprintf("the token of profile %s is for %s, and was not sent to another address", c.config.profile.text, own)
-			token, file = none, none
+	} else {
+		token, key := c.shown(authToken), c.shown(authAPIKey)
+		switch a, b := c.rank(token), c.rank(key); {
+		case a > 0 && a == b:
+			return exiting(exitUsage, fmt.Errorf("a token (%s) and an API key (%s) are both set: say by auth which of them the server wants", token.from, key.from))
+		case a >= b:
+			c.config.auth = authToken
+		default:
+			c.config.auth = authAPIKey
 		}
+		c.config.settings["auth"] = value{c.config.auth, source{kind: fromDefault}}
 	}
-	set["token"], set["token_file"] = token, file
+	c.keepFromOthers()
 	return nil
 }
 
-// configureCommand settles the flags of one of roles. Of other commands' own flags only --data can come from the environment, and
-// only where a folder is wanted in any case: elsewhere it chooses what the command does.
+// shown is what the server is shown with a kind of auth: the secret, or the file that it stands in.
+func (c *cli) shown(auth string) value {
+	secret := keyOfSecret(auth)
+	if v := c.config.settings[secret]; v.text != "" {
+		return v
+	}
+	return c.config.settings[secret+"_file"]
+}
+
+// keyOfSecret is the setting that holds what is shown; with auth iam there is none in the configuration.
+func keyOfSecret(auth string) string {
+	return map[string]string{authToken: "token", authAPIKey: "api_key"}[auth]
+}
+
+// rank orders values by where they come from, 0 for one that is not set.
+func (c *cli) rank(v value) int {
+	if v.text == "" {
+		return 0
+	}
+	switch {
+	case v.from.kind == fromFlag:
+		return 4
+	case v.from.kind == fromFile && c.config.profile.from.kind == fromFlag:
+		return 3
+	case v.from.kind == fromEnv:
+		return 2
+	}
+	return 1
+}
+
+// chooseBetween leaves of a secret and the file that it may stand in the one that goes before the other.
+func (c *cli) chooseBetween(secret, file string) error {
+	set := c.config.settings
+	none := value{from: source{kind: fromDefault}}
+	switch a, b := c.rank(set[secret]), c.rank(set[file]); {
+	case a > 0 && a == b:
+		return exiting(exitUsage, fmt.Errorf("%s (%s) and %s (%s) are both set: want one of them", secret, set[secret].from, file, set[file].from))
+	case a > b:
+		set[file] = none
+	default:
+		set[secret] = none
+	}
+	return nil
+}
+
+// keepFromOthers keeps a profile's token and key from servers that they were not given for. A signature is good for one request
+// to one host, so with auth iam there is nothing to be kept.
+func (c *cli) keepFromOthers() {
+	set := c.config.settings
+	address := set["address"]
+	if address.from.kind == fromFile {
+		return
+	}
+	own := client.DefaultAddress
+	if e := c.config.file.find(profilesPart+c.config.profile.text, "address"); e != nil {
+		own = e.values[0]
+	}
+	if strings.TrimSuffix(own, "/") == strings.TrimSuffix(address.text, "/") {
+		return
+	}
+	for _, name := range []string{"token", "token_file", "api_key", "api_key_file"} {
+		if set[name].from.kind != fromFile {
+			continue
+		}
+		what := strings.TrimSuffix(name, "_file")
+		if what == "api_key" {
+			what = "API key"
+		}
+		c.config.unsent = fmt.Sprintf("the %s of profile %s is for %s, and was not sent to another address", what, c.config.profile.text, own)
+		set[name] = value{from: source{kind: fromDefault}}
+	}
+}
+
+// configureCommand settles the flags of one of roles. Of other commands' own flags only those that say where the data is can come from
+// the environment, and only where they are wanted in any case: elsewhere they choose what the command does.
 func (c *cli) configureCommand(cmd *cobra.Command) error {
 	role := isRole(cmd)
 	var failed error
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if failed != nil || !configurable(flag) || !role && (flag.Name != "data" || flag.DefValue == "") {
+		if failed != nil || !configurable(flag) || !role && !wanted(flag) {
 			return
 		}
 		found := value{flagText(flag), source{kind: fromDefault}}
-		env := os.Getenv(variableOf(flag.Name))
+		env := os.Getenv(variableOfFlag(flag))
 		entry := c.config.file.find(cmd.Name(), keyOf(flag.Name))
 		switch {
 		case flag.Changed:
 			found.from = source{fromFlag, "--" + flag.Name}
 		case env != "":
-			found.from = source{fromEnv, variableOf(flag.Name)}
+			found.from = source{fromEnv, variableOfFlag(flag)}
 			if err := setFlag(cmd.Flags(), flag, strings.Split(env, ",")); err != nil {
-				failed = exiting(exitUsage, fmt.Errorf("%s: %w", variableOf(flag.Name), err))
+				failed = exiting(exitUsage, fmt.Errorf("%s: %w", variableOfFlag(flag), err))
 			}
 		case role && entry != nil:
 			found.from = c.config.file.source(entry)
@@ -247,6 +337,9 @@ func (c *cli) configureCommand(cmd *cobra.Command) error {
 	})
 	return failed
 }
+
+// wanted tells whether a command that is none of roles cannot do without a flag's value.
+func wanted(flag *pflag.Flag) bool { return flag.Name == "data" && flag.DefValue != "" || flag.Annotations[variable] != nil }
 
 func isRole(cmd *cobra.Command) bool {
 	return cmd.HasParent() && !cmd.Parent().HasParent() && slices.Contains(roles, cmd.Name())

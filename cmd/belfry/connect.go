@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 )
@@ -23,9 +25,28 @@ const (
 // client gives the client of the server that the configuration names.
 func (c *cli) client() (*client.Client, error) {
 	cfg := client.Config{Address: c.address, NewKey: rand.Text}
-	var err error
-	if cfg.Token, err = c.token(); err != nil {
+	secret, err := c.secretShown()
+	if err != nil {
 		return nil, err
+	}
+	switch c.config.auth {
+	case authIAM:
+		s, err := c.signer()
+		if err != nil {
+			return nil, exiting(exitRefused, err)
+		}
+		c.signing = s
+		cfg.Authorize = s.sign
+	case authAPIKey:
+		cfg.Authorize = func(req *http.Request, _ []byte) error {
+			req.Header.Set("X-Api-Key", secret)
+			return nil
+		}
+		if secret == "" {
+			cfg.Authorize = nil
+		}
+	default:
+		cfg.Token = secret
 	}
 	if c.caFile != "" {
 		if cfg.RootCAs, err = certificates(c.caFile); err != nil {
@@ -36,30 +57,41 @@ func (c *cli) client() (*client.Client, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if at, err := url.Parse(c.address); err == nil && cfg.Token != "" && at.Scheme == "http" && !isLoopback(at.Hostname()) {
-		c.warn("the token goes to %s unencrypted: use https", c.address)
+	if at, err := url.Parse(c.address); err == nil && secret != "" && at.Scheme == "http" && !isLoopback(at.Hostname()) {
+		c.warn("the %s goes to %s unencrypted: use https", c.calledSecret(), c.address)
 	}
 	return made, nil
 }
 
-// token is the one that the configuration names, "" for none.
-func (c *cli) token() (string, error) {
-	if token := c.config.settings["token"]; token.text != "" {
-		return token.text, nil
+// calledSecret is what people call that which is shown.
+func (c *cli) calledSecret() string {
+	if c.config.auth == authAPIKey {
+		return "API key"
 	}
-	file := c.config.settings["token_file"]
-	if file.text == "" {
+	return "token"
+}
+
+// secretShown is the token or key that the configuration names, "" for none.
+func (c *cli) secretShown() (string, error) {
+	what := c.calledSecret()
+	from := c.sent()
+	if from.text == "" {
 		return "", nil
 	}
-	text, err := readUpTo(file.text, mostToken)
-	if err != nil {
-		return "", exiting(exitRefused, fmt.Errorf("token file, from %s: %w", file.from, err))
+	secret := from.text
+	if name := c.config.settings[keyOfSecret(c.config.auth)+"_file"]; name.text != "" {
+		text, err := readUpTo(name.text, mostToken)
+		if err != nil {
+			return "", exiting(exitRefused, fmt.Errorf("%s file, from %s: %w", what, name.from, err))
+		}
+		if secret = string(bytes.TrimSpace(text)); secret == "" {
+			return "", exiting(exitRefused, fmt.Errorf("%s file %s, from %s, is empty", what, name.text, name.from))
+		}
 	}
-	token := string(bytes.TrimSpace(text))
-	if token == "" {
-		return "", exiting(exitRefused, fmt.Errorf("token file %s, from %s, is empty", file.text, file.from))
+	if c.config.auth == authAPIKey && strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", exiting(exitUsage, fmt.Errorf("API key, from %s: want one word of ASCII", from.from))
 	}
-	return token, nil
+	return secret, nil
 }
 
 func certificates(name string) (*x509.CertPool, error) {
@@ -96,26 +128,34 @@ func (c *cli) explain(err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w\nName the file of the authority that signed the server's certificate with --ca-file, or \"belfry config set ca_file FILE\"", err)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%w\nIs it running? Start it with \"belfry dev\", or name another server with --address", err)
+		return fmt.Errorf("%w\n%s", err, c.whyLost(lost))
+	case errors.As(err, &refused) && refused.Gateway != "":
+		return c.explainGateway(err, refused)
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%w\n%s", err, c.whyUnknown())
-	case errors.As(err, &refused) && refused.Status == http.StatusForbidden && c.sent().text != "":
+	case errors.As(err, &refused) && refused.Status == http.StatusForbidden && c.config.auth == authToken && c.sent().text != "":
 		return fmt.Errorf("%w\nThe token, from %s, is not enough for this. Whoever has the scope admin can make another with \"belfry token create\"", err, c.sent().from)
 	}
 	return err
 }
 
-// sent is the token that was sent, or the file it was read from.
-func (c *cli) sent() value {
-	if token := c.config.settings["token"]; token.text != "" {
-		return token
+// whyLost says what may be the matter where no answer came.
+func (c *cli) whyLost(lost *client.Unreachable) string {
+	var name *net.DNSError
+	if at, err := url.Parse(lost.Address); err == nil && errors.As(lost.Err, &name) && regionOfAPI(at.Hostname()) != "" {
+		return "There is no such API: want the address that the stack's output ApiUrl shows, in its region"
 	}
-	return c.config.settings["token_file"]
+	return "Is it running? Start it with \"belfry dev\", or name another server with --address"
 }
+
+// sent is the token or key that was sent, or the file it was read from.
+func (c *cli) sent() value { return c.shown(c.config.auth) }
 
 func (c *cli) whyUnknown() string {
 	const give = "Give one by BELFRY_TOKEN, --token-file or \"belfry config set token -\"; \"belfry token create\" makes one"
 	switch {
+	case c.config.auth != authToken:
+		return "It wants a token, and was shown auth = " + c.config.auth + ". " + give
 	case c.config.unsent != "":
 		return "No token was sent: " + c.config.unsent + ". " + give
 	case c.sent().text == "":

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,17 +23,16 @@ func (c *cli) hostFindings() []finding {
 	} else {
 		found = append(found, fine("host's zone", "%s, for import crontab", zone))
 	}
-	if text, err := os.ReadFile(configPath()); err == nil && holdsToken.Match(text) {
-		found = append(found, privateFinding("config.toml", configPath()))
+	if c.config.file.holdsSecret() {
+		found = append(found, privateFinding("config.toml", c.config.file.path))
 	}
-	if path := c.config.settings["token-file"].text; path != "" {
-		found = append(found, privateFinding("token file", path))
+	for _, name := range []string{"token_file", "api_key_file"} {
+		if path := c.config.settings[name].text; path != "" {
+			found = append(found, privateFinding(strings.ReplaceAll(strings.ReplaceAll(name, "_", " "), "api", "API"), path))
+		}
 	}
 	return found
 }
-
-// holdsToken finds a token in config.toml; what else is in it is nobody's secret.
-var holdsToken = regexp.MustCompile(`(?m)^\s*token\s*=`)
 
 // keyFindings looks at the files with keys that a server here would be started with.
 func (c *cli) keyFindings(root *cobra.Command, data string) (found []finding) {

@@ -189,7 +189,7 @@ func profileTable(root *cobra.Command) string {
 		if f := root.PersistentFlags().Lookup(flagOf(s.name)); f != nil {
 			flag, standard = "`--"+f.Name+"`", defaultOf(f)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", s.name, flag, variableOf(s.name), standard, markdown(s.says))
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", s.name, flag, s.variable(), standard, markdown(s.says))
 	}
 	return b.String()
 }
@@ -200,7 +200,7 @@ func roleTable(role *cobra.Command) string {
 	for _, key := range roleKeys(role) {
 		f := role.LocalNonPersistentFlags().Lookup(flagOf(key))
 		_, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s |\n", key, f.Name, variableOf(f.Name), defaultOf(f), markdown(usage))
+		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s |\n", key, f.Name, variableOfFlag(f), defaultOf(f), markdown(usage))
 	}
 	return b.String()
 }
@@ -210,7 +210,7 @@ func TestNoVariableMeansTwoThings(t *testing.T) {
 	root := wholeTree()
 	of := map[string]string{variableOf(profileKey): "the profile", "BELFRY_CONFIG": "the file"}
 	for _, s := range profileSettings {
-		of[variableOf(s.name)] = "a profile's " + s.name
+		of[s.variable()] = "a profile's " + s.name
 	}
 	for _, name := range roles {
 		role := roleNamed(root, name)

@@ -20,6 +20,7 @@ type cli struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	config  configuration
+	signing *signer // nil where requests are not signed
 	address string
 	caFile  string
 	output  string // formTable, formJSON or formYAML
@@ -100,7 +101,7 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 	}
 	c.flags(root.PersistentFlags())
 	root.AddCommand(
-		c.dev(), c.serve(), c.worker(),
+		c.dev(), c.serve(), c.worker(), c.tick(),
 		c.job(), c.runs(), c.deadLetter(), c.queue(), c.cron(), c.importing(), c.export(),
 		c.backup(), c.restore(), c.doctor(), c.tokenCommand(), c.secret(), c.store(),
 		c.configCommand(), c.completion(), c.man(), c.version(),
@@ -120,7 +121,11 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 func (c *cli) flags(f *pflag.FlagSet) {
 	f.String(profileKey, "", "`NAME` of the profile in config.toml; the one in force there by default")
 	f.StringVar(&c.address, "address", client.DefaultAddress, "`URL` of the server")
+	f.String("auth", "", "`HOW` the server is shown who calls: token, api-key, or iam for requests signed with AWS credentials")
 	f.String("token-file", "", "`FILE` with the token that the server knows you by; BELFRY_TOKEN has a token itself")
+	f.String("api-key-file", "", "`FILE` with the key of an API Gateway; BELFRY_API_KEY has a key itself")
+	f.String("aws-profile", "", "`NAME` of the AWS profile whose credentials sign requests, with --auth iam")
+	f.String("aws-region", "", "AWS `REGION` that requests are signed for; the one in the server's address by default")
 	f.StringVar(&c.caFile, "ca-file", "", "`FILE` of certificates, as PEM, that may have signed the server's; those that the host trusts by default")
 	f.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the result: table, json or yaml")
 	f.StringVar(&c.color, "color", "auto", "`WHEN` there are colours: auto (on a terminal, unless NO_COLOR is set), always or never")

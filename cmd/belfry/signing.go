@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 )
@@ -35,7 +36,7 @@ const findCredentials = 15 * time.Second
 // signer finds out who signs, and for which region. Credentials are asked for with the first request.
 func (c *cli) signer() (*signer, error) {
 	profile, region := c.config.settings["aws_profile"].text, c.config.settings["aws_region"].text
-	var options []func(*config.LoadOptions) error
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // what matters comes as an error
 	whose := "as AWS's tools find them"
 	if profile != "" {
 		options = append(options, config.WithSharedConfigProfile(profile))
@@ -82,7 +83,11 @@ func (s *signer) sign(req *http.Request, body []byte) error {
 		if stopped := req.Context().Err(); stopped != nil {
 			return stopped
 		}
-		return exiting(exitRefused, fmt.Errorf("there are no AWS credentials to sign with, %s: sign in with \"aws sso login\", name a profile with aws_profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%s)", s.whose, inOneLine(err)))
+		why := " (" + strings.Join(strings.Fields(err.Error()), " ") + ")"
+		if strings.Contains(why, "no EC2 IMDS role found") {
+			why = "" // the last place that is looked at, and on most hosts not the one that was meant
+		}
+		return exiting(exitRefused, fmt.Errorf("there are no AWS credentials to sign with, %s: sign in with \"aws sso login\", name a profile with aws_profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY%s", s.whose, why))
 	}
 	sum := sha256.Sum256(body)
 	if err := s.v4.SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "execute-api", s.region, s.now()); err != nil {
@@ -90,9 +95,6 @@ func (s *signer) sign(req *http.Request, body []byte) error {
 	}
 	return nil
 }
-
-// inOneLine is an error of the SDK without its line breaks.
-func inOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // gatewayError is a refusal by API Gateway, in words that say what to do about it.
 type gatewayError struct {

@@ -36,7 +36,7 @@ func topics() []*cobra.Command {
 	line("BELFRY_CONFIG", "path of config.toml")
 	line("BELFRY_PROFILE", "the profile in force")
 	for _, s := range profileSettings {
-		line(variableOf(s.name), s.says)
+		line(s.variable(), s.says)
 	}
 	line("BELFRY_DATA", "data folder, for commands that want one in any case")
 	line("BELFRY_...", "any flag of "+strings.Join(roles, ", ")+", as in BELFRY_LISTEN; lists have commas")
