@@ -144,7 +144,7 @@ func (a *api) startWork(ctx context.Context, _ *struct{}, in input[wire.WorkStar
 	}
 	shown := wire.WorkTask{Run: t.Run, Tenant: t.Tenant, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, NominalTime: t.Nominal,
 		Target: t.Target, Secrets: t.Secrets, Withheld: t.Withheld, Payload: base64.StdEncoding.EncodeToString(t.Payload), Timeout: schedule.Duration(t.Timeout),
-		AtMostOnce: t.AtMostOnce, Lease: schedule.Duration(t.Lease), Ticket: ticket}
+		AtMostOnce: t.AtMostOnce, Lease: schedule.Duration(t.Lease), Traceparent: t.Trace.Traceparent(), Ticket: ticket}
 	if f := t.Failure; f != nil {
 		shown.Failure = &wire.WorkFailure{Kind: f.Kind, Message: f.Message, Permanent: f.Permanent}
 	}

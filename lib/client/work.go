@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
@@ -206,6 +207,9 @@ func begun(s *source, holder wire.Holder, t wire.WorkTask) (*attempt, error) {
 	a := &attempt{source: s, claim: wire.WorkClaim{Holder: holder, Run: t.Run, Fence: t.Fence, Ticket: t.Ticket},
 		task: worker.Task{Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.NominalTime, Target: t.Target,
 			Secrets: t.Secrets, Withheld: t.Withheld, Payload: payload, Timeout: t.Timeout.Std(), AtMostOnce: t.AtMostOnce, Lease: t.Lease.Std()}}
+	if from, ok := trace.Parse(t.Traceparent); ok {
+		a.task.Trace = from.Context
+	}
 	if f := t.Failure; f != nil {
 		a.task.Failure = &target.Failure{Kind: f.Kind, Message: f.Message, Permanent: f.Permanent}
 	}

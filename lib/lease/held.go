@@ -45,7 +45,7 @@ func (h *Held) Task() worker.Task {
 	def, r := h.edition.Def, h.started
 	return worker.Task{Tenant: r.Tenant, Run: r.ID.String(), Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
 		Target: def.Target, Payload: h.payload, Timeout: def.Timeout.Std(), AtMostOnce: def.Guarantee == job.AtMostOnce,
-		Lease: h.desk.Dispatch.Lease, Failure: h.lost}
+		Lease: h.desk.Dispatch.Lease, Failure: h.lost, Trace: r.Trace}
 }
 
 func (h *Held) now() int64 {
@@ -84,7 +84,7 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 	defer h.messages.Unlock()
 	if h.delivery != nil {
 		if errs, err := h.desk.From.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
-			h.desk.Log.Debug("a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
+			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
 		}
 	}
 	return h.standing().Cancel, err
@@ -146,7 +146,7 @@ func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
 	}
 	r := h.standing()
 	if wrote || !h.resumed {
-		h.counted.Do(func() { h.desk.count(r, e.Outcome) })
+		h.counted.Do(func() { count(h.desk.Metrics, r, e.Outcome) })
 	}
 	h.follow(ctx, r)
 	return r.State, nil
@@ -168,7 +168,7 @@ func (h *Held) follow(ctx context.Context, r run.Run) {
 		return
 	}
 	if unsent, err := h.desk.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: h.edition.Def.Queue, Due: r.NextAt}}); err != nil || len(unsent) > 0 {
-		h.desk.Log.Warn("a run waits for its check", "run", r.ID.String(), "error", err) // which sends it
+		h.desk.Log.WarnContext(ctx, "a run waits for its check", "run", r.ID.String(), "error", err) // which sends it
 	}
 }
 

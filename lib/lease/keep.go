@@ -47,7 +47,7 @@ func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, s
 	}
 	key, err := h.put(ctx, blob.Result, result.Body)
 	if err != nil {
-		h.desk.Log.Error("a result was lost", "run", h.started.ID.String(), "error", err)
+		h.desk.Log.ErrorContext(ctx, "a result was lost", "run", h.started.ID.String(), "error", err)
 		return run.Ref{}, "the result could not be kept"
 	}
 	ref.Blob = key
@@ -60,7 +60,7 @@ func (h *Held) keepLog(ctx context.Context, text []byte) string {
 	}
 	key, err := h.put(ctx, blob.Log, text)
 	if err != nil {
-		h.desk.Log.Error("a log was lost", "run", h.started.ID.String(), "error", err)
+		h.desk.Log.ErrorContext(ctx, "a log was lost", "run", h.started.ID.String(), "error", err)
 	}
 	return key
 }

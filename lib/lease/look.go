@@ -39,28 +39,31 @@ func (d *Desk) open(ctx context.Context, m delivery) (*Offer, verdict) {
 	message, err := run.DecodeMessage(m.message.Body)
 	switch {
 	case errors.Is(err, record.ErrNewer):
-		d.Log.Warn("a message for a newer worker", "error", err)
+		d.Log.WarnContext(ctx, "a message for a newer worker", "error", err)
 		return nil, elsewhere
 	case err != nil:
 		// It names no run that could be told; the run it was meant for has its check timer.
-		d.Log.Error("a message is unreadable and dropped", "error", err, "bytes", len(m.message.Body))
-		d.Metrics.DeadLetters.Inc("message")
+		if err := (lost{d.Dispatch, d.Blobs, d.Metrics, d.Log}).keep(ctx, m.message, err); err != nil {
+			d.Log.ErrorContext(ctx, "a message is unreadable, and waits to be kept", "error", err)
+			return nil, elsewhere
+		}
 		return nil, drop
 	}
 	now, err := d.Dispatch.Clock()
 	if err != nil {
-		d.Log.Error("nothing is started", "error", err)
+		d.Log.ErrorContext(ctx, "nothing is started", "error", err)
 		return nil, shortly
 	}
 	if time.Duration(now-message.Sent)*time.Millisecond > MessageLife {
 		return nil, drop
 	}
 	r := message.Run
+	ctx = r.Tell(ctx)
 	if m.message.Receives > 1 {
 		// Something happened under an earlier delivery: look first, instead of losing a write to find out.
 		standing, err := d.Dispatch.ReadRuns(ctx, []run.Run{r})
 		if err != nil {
-			return nil, d.unwell(r, "read", err)
+			return nil, d.unwell(ctx, r, "read", err)
 		}
 		r = standing[0]
 	}
@@ -93,11 +96,11 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	}
 	edition, err := d.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 	if errors.Is(err, job.ErrNotFound) {
-		d.Log.Error("a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
+		d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 		return nil, nil, elsewhere
 	}
 	if err != nil {
-		return nil, nil, d.unwell(r, "read the job", err)
+		return nil, nil, d.unwell(ctx, r, "read the job", err)
 	}
 	if r.State == run.Running {
 		next, v := d.takeOver(ctx, r, edition, now)
@@ -110,8 +113,8 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	return o, nil, verdict{}
 }
 
-func (d *Desk) unwell(r run.Run, doing string, err error) verdict {
-	d.Log.Warn("the store is unwell", "doing", doing, "run", r.ID.String(), "error", err)
+func (d *Desk) unwell(ctx context.Context, r run.Run, doing string, err error) verdict {
+	d.Log.WarnContext(ctx, "the store is unwell", "doing", doing, "run", r.ID.String(), "error", err)
 	return shortly
 }
 
@@ -140,13 +143,13 @@ func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, no
 	if conflict := store.AsConflict(err); conflict != nil {
 		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
 		if err != nil {
-			return nil, d.unwell(r, "read", err)
+			return nil, d.unwell(ctx, r, "read", err)
 		}
 		return &standing, verdict{}
 	}
 	if err != nil {
-		return nil, d.unwell(r, "end a lease", err)
+		return nil, d.unwell(ctx, r, "end a lease", err)
 	}
-	d.count(next, outcome)
+	count(d.Metrics, next, outcome)
 	return &next, verdict{}
 }

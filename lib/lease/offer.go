@@ -67,6 +67,7 @@ func (o *Offer) Start(taking, attempts context.Context) (worker.Attempt, error) 
 
 // start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
 func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, error) {
+	taking = o.run.Tell(taking)
 	gone := func(v verdict) (*Held, error) {
 		o.delivery.settle(attempts, v)
 		return nil, worker.ErrGone
@@ -88,7 +89,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		var lost *target.Failure
 		payload, err := o.desk.payload(taking, o.run, o.edition.Def)
 		if err != nil && !errors.As(err, &lost) {
-			return gone(o.desk.unwell(o.run, "read the payload", err)) // before the start: it costs the run nothing
+			return gone(o.desk.unwell(taking, o.run, "read the payload", err)) // before the start: it costs the run nothing
 		}
 		// Durable with this write: the attempt, under its lease and fence, before its effect. A crash here leaves a running run
 		// without a worker, which its lease ends; where the answer is lost, the same write again is a success.
@@ -99,7 +100,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if conflict := store.AsConflict(err); conflict != nil {
 			standing, _, err := run.FromItem(o.run.Tenant, o.run.ID, conflict.Standing)
 			if err != nil {
-				return gone(o.desk.unwell(o.run, "read", err))
+				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
 				return &Held{desk: o.desk, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
@@ -118,7 +119,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			if !IsRemote(holder) {
 				o.desk.notBegun(o.run) // it may have happened all the same
 			}
-			v := o.desk.unwell(o.run, "start", err)
+			v := o.desk.unwell(taking, o.run, "start", err)
 			if IsRemote(holder) {
 				return nil, fmt.Errorf("start run %s: %w", o.run.ID, err) // it asks again, and the message waits as long as it is reserved
 			}

@@ -175,7 +175,7 @@ const soon = 500 * time.Millisecond
 func (r *Remote) fits(ctx context.Context, tenant string, w Announced, o *Offer) bool {
 	if o.run.Tenant != tenant {
 		// The pool has changed hands since the run was sent. It belongs to nobody here.
-		r.Log.Error("a run of another tenant waits in a pool", "queue", w.Queue, "tenant", o.run.Tenant, "run", o.run.ID.String())
+		r.Log.ErrorContext(ctx, "a run of another tenant waits in a pool", "queue", w.Queue, "tenant", o.run.Tenant, "run", o.run.ID.String())
 		o.Leave(ctx, worker.Incapable)
 		return false
 	}
@@ -202,7 +202,7 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 	if held.delivery != nil { // it was reserved for a moment
 		errs, err := held.desk.From.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
 		if err = errors.Join(append(errs, err)...); err != nil {
-			r.Log.Debug("a message was not kept back", "run", id.String(), "error", err)
+			r.Log.DebugContext(ctx, "a message was not kept back", "run", id.String(), "error", err)
 		}
 	}
 	task := held.Task()

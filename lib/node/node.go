@@ -23,6 +23,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	NewID   func() uint64        // random, never 0
 	Name    string               // unique over all starts of all processes
 	Log     *slog.Logger         // default: discards
+	Tracer  *trace.Tracer        // default: traces nothing
 
 	// CleansBySwept says that what has expired in the store goes by Swept and not by a clock. Then timers need not be kept.
 	CleansBySwept bool
@@ -106,6 +108,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Store = brief{cfg.Store}
 	}
 	cfg.Store = metrics.Store(cfg.Store, cfg.Metrics, cfg.Now)
+	if cfg.Tracer != nil {
+		cfg.Store = trace.Store(cfg.Store)
+	}
 	layout, err := timer.Setup(ctx, cfg.Store, cfg.Shards, cfg.Now().UnixMilli(), cfg.NewID)
 	if err != nil {
 		return nil, err
@@ -115,6 +120,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
+		Metrics: cfg.Metrics, Tracer: cfg.Tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -139,7 +145,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 			return nil, err
 		}
 		if n.workers[name], err = worker.New(worker.Config{
-			Source: desk, Targets: cfg.Targets, Elapsed: cfg.Elapsed, Log: cfg.Log, Concurrency: cfg.Concurrency, Grace: cfg.Grace, Hurry: cfg.Hurry,
+			Source: desk, Targets: cfg.Targets, Elapsed: cfg.Elapsed, Log: cfg.Log, Tracer: cfg.Tracer, Concurrency: cfg.Concurrency, Grace: cfg.Grace, Hurry: cfg.Hurry,
 		}); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -116,6 +118,15 @@ type Run struct {
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
+}
+
+// Tell has the lines of the log that ctx leads to say which run they are about.
+func (r Run) Tell(ctx context.Context) context.Context {
+	ctx = trace.Tell(ctx, slog.String("tenant", r.Tenant), slog.String("job", r.ID.Job), slog.String("run", r.ID.String()))
+	if r.Trace.IsZero() {
+		return ctx
+	}
+	return trace.With(ctx, trace.Origin{Context: r.Trace})
 }
 
 // Ref is data of a run: a few bytes in place, or the key of a blob.

@@ -67,6 +67,7 @@ type WorkTask struct {
 	AtMostOnce  bool              `json:"at_most_once,omitempty"`
 	Lease       schedule.Duration `json:"lease" doc:"how long the attempt is held without renewing"`
 	Failure     *WorkFailure      `json:"failure,omitempty" doc:"why there is nothing to call: the attempt is to end with it"`
+	Traceparent string            `json:"traceparent,omitempty" doc:"the trace of the run, in the form of W3C Trace Context"`
 	Ticket      string            `json:"ticket" doc:"to be given back with every word about this attempt"`
 }
 

@@ -3,10 +3,14 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Why an attempt's context ended before its target did, beside ErrFenced.
@@ -22,6 +26,7 @@ type attempt struct {
 	task  Task
 	poke  chan struct{} // renew now
 	log   *cappedLog
+	span  *trace.Span
 }
 
 // attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended.
@@ -29,6 +34,8 @@ func (w *Worker) attempt(ctx context.Context, started Attempt) {
 	defer started.Close()
 	a := &attempt{Worker: w, lease: started, task: started.Task(), poke: make(chan struct{}, 1), log: newCappedLog(w.MaxLog)}
 	defer w.register(a)()
+	ctx = a.begin(ctx)
+	defer a.span.End()
 
 	calling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -46,10 +53,27 @@ func (w *Worker) attempt(ctx context.Context, started Attempt) {
 	result, err := a.call(calling)
 	cause := context.Cause(calling)
 	if errors.Is(cause, ErrFenced) {
-		w.Log.Warn("an attempt was fenced off", "run", a.task.Run, "attempt", a.task.Attempt, "fence", a.task.Fence)
+		a.span.Fail(ErrFenced.Error())
+		w.Log.WarnContext(ctx, "an attempt was fenced off", "run", a.task.Run, "attempt", a.task.Attempt, "fence", a.task.Fence)
 		return
 	}
 	a.finish(ctx, a.end(result, err, cause))
+}
+
+// begin has what follows say which attempt it is about, and begins its span below the one that the run began with.
+func (a *attempt) begin(ctx context.Context) context.Context {
+	t := a.task
+	ctx = trace.Tell(ctx, slog.String("tenant", t.Tenant), slog.String("job", t.Job), slog.String("run", t.Run), slog.Int("attempt", t.Attempt))
+	ctx = trace.With(ctx, trace.Origin{Context: t.Trace})
+	ctx, a.span = a.Tracer.Begin(ctx, trace.Consumer, "attempt")
+	if a.span != nil {
+		a.span.Set("belfry.tenant", t.Tenant)
+		a.span.Set("belfry.job", t.Job)
+		a.span.Set("belfry.run", t.Run)
+		a.span.SetInt("belfry.attempt", int64(t.Attempt))
+		a.span.Set("belfry.fence", strconv.FormatUint(t.Fence, 10))
+	}
+	return ctx
 }
 
 func (a *attempt) call(ctx context.Context) (target.Result, error) {
@@ -57,12 +81,24 @@ func (a *attempt) call(ctx context.Context) (target.Result, error) {
 	if t.Failure != nil {
 		return target.Result{}, t.Failure
 	}
+	ctx, span := trace.Child(ctx, trace.Client, "target")
+	defer span.End()
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, taskKey{}, t), t.Timeout)
 	defer cancel()
-	return a.Targets.Call(ctx, t.Target, target.Call{
+	result, err := a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
-		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log,
+		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log, Trace: trace.From(ctx),
 	})
+	if span != nil {
+		what := t.Target.String()
+		kind, _, _ := strings.Cut(what, " ")
+		span.Rename("target " + kind)
+		span.Set("belfry.target", what)
+		if err != nil {
+			span.Fail(err.Error())
+		}
+	}
+	return result, err
 }
 
 type taskKey struct{}
@@ -107,7 +143,7 @@ func (a *attempt) renew(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		case err != nil && ctx.Err() == nil:
 			wait = min(every, renewAgain)
-			a.Log.Warn("a lease was not renewed", "run", a.task.Run, "error", err)
+			a.Log.WarnContext(ctx, "a lease was not renewed", "run", a.task.Run, "error", err)
 		case cancelled:
 			stop(errCancelled)
 		}
@@ -142,21 +178,25 @@ const reportFor = 12 * time.Hour
 func (a *attempt) finish(ctx context.Context, e End) {
 	const first, longest = 100 * time.Millisecond, 2 * time.Second
 	t := a.task
+	a.span.Set("belfry.outcome", e.Outcome.String())
+	if e.Failure != nil {
+		a.span.Fail(e.Failure.Error())
+	}
 	began := a.Elapsed()
 	for wait := first; ; wait = min(2*wait, longest) {
 		state, err := a.lease.Finish(context.WithoutCancel(ctx), e)
 		switch {
 		case err == nil:
-			a.Log.Info("attempt ended", "tenant", t.Tenant, "run", t.Run, "attempt", t.Attempt, "outcome", e.Outcome.String(), "state", state.String())
+			a.Log.InfoContext(ctx, "attempt ended", "tenant", t.Tenant, "run", t.Run, "attempt", t.Attempt, "outcome", e.Outcome.String(), "state", state.String())
 			return
 		case errors.Is(err, ErrFenced):
-			a.Log.Warn("a late result was refused", "run", t.Run, "attempt", t.Attempt, "fence", t.Fence)
+			a.Log.WarnContext(ctx, "a late result was refused", "run", t.Run, "attempt", t.Attempt, "fence", t.Fence)
 			return
 		case errors.Is(err, ErrRefused), ctx.Err() != nil, a.Elapsed()-began > reportFor:
-			a.Log.Error("the end of an attempt was not written", "run", t.Run, "attempt", t.Attempt, "error", err)
+			a.Log.ErrorContext(ctx, "the end of an attempt was not written", "run", t.Run, "attempt", t.Attempt, "error", err)
 			return
 		case wait == first:
-			a.Log.Warn("the end of an attempt waits to be written", "run", t.Run, "error", err)
+			a.Log.WarnContext(ctx, "the end of an attempt waits to be written", "run", t.Run, "error", err)
 		}
 		a.sleep(ctx, wait)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Source is where a worker gets its runs and to whom it reports: it decides and writes, the worker calls targets. Package lease
@@ -84,6 +85,7 @@ type Task struct {
 	AtMostOnce bool
 	Lease      time.Duration   // how long it is held without renewing
 	Failure    *target.Failure // why there is nothing to call, nil in general: the attempt ends with it
+	Trace      trace.Context   // the span that the run began with, zero where nobody looks
 }
 
 // End is how an attempt ended, as its worker saw it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Config is what a Worker stands on. Fields without a default are required.
@@ -17,6 +18,7 @@ type Config struct {
 	Targets *target.Set
 	Elapsed func() time.Duration // since some start, by a clock that is never stepped
 	Log     *slog.Logger         // default: discards
+	Tracer  *trace.Tracer        // default: traces nothing
 
 	Concurrency int           // attempts at once. Default 50
 	Grace       time.Duration // how long attempts may go on after the worker was told to stop. Default 20s
@@ -83,7 +85,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	case <-w.Hurry:
 	case <-grace.C:
 	}
-	w.Log.Warn("the grace is over: attempts are stopped and handed back", "attempts", w.Running())
+	w.Log.WarnContext(ctx, "the grace is over: attempts are stopped and handed back", "attempts", w.Running())
 	stop(errStopped)
 	<-done // bounded by the targets' own grace and the time-outs of the writes
 	return refused
@@ -137,10 +139,10 @@ func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) erro
 		case err != nil:
 			wait := min(time.Second<<min(failures, 4), 10*time.Second)
 			failures++
-			w.Log.Warn("no runs are to be had", "error", err, "again_in", wait.String())
+			w.Log.WarnContext(ctx, "no runs are to be had", "error", err, "again_in", wait.String())
 			w.sleep(ctx, wait)
 		case failures > 0:
-			w.Log.Info("runs are to be had again", "failures", failures)
+			w.Log.InfoContext(ctx, "runs are to be had again", "failures", failures)
 			failures = 0
 		}
 		for range free - len(offers) {
@@ -180,6 +182,7 @@ const patience = time.Second
 // started goes on until attempts ends.
 func (w *Worker) handle(taking, attempts context.Context, o Offer) {
 	about := o.About()
+	taking, attempts = trace.Tell(taking, slog.String("run", about.Run)), trace.Tell(attempts, slog.String("run", about.Run))
 	leave := func(why Leaving) { o.Leave(context.WithoutCancel(attempts), why) }
 	if taking.Err() != nil {
 		leave(Stopping)
@@ -187,7 +190,7 @@ func (w *Worker) handle(taking, attempts context.Context, o Offer) {
 	}
 	if err := w.Targets.Can(about.Target); err != nil {
 		if about.First {
-			w.Log.Warn("this worker cannot run it", "run", about.Run, "error", err)
+			w.Log.WarnContext(taking, "this worker cannot run it", "run", about.Run, "error", err)
 		}
 		leave(Incapable)
 		return
@@ -203,7 +206,7 @@ func (w *Worker) handle(taking, attempts context.Context, o Offer) {
 	started, err := o.Start(taking, attempts)
 	if err != nil {
 		if !errors.Is(err, ErrGone) {
-			w.Log.Warn("a run was not started", "run", about.Run, "error", err)
+			w.Log.WarnContext(taking, "a run was not started", "run", about.Run, "error", err)
 		}
 		return
 	}
