@@ -25,7 +25,12 @@ import (
 // Config is what the API stands on. Fields without a default are required.
 type Config struct {
 	Control *control.Service
-	Gate    *access.Gate // who may call, and as which tenant
+	Gate    *access.Gate // who may call, and as which tenant; and how much at once
+
+	// Who tells who calls, where something in front of the handler has found it out already; an *access.Unauthenticated says that
+	// it did not. Default: the gate, by the request's token.
+	Who func(*http.Request) (access.Caller, error)
+
 	Now     func() time.Time
 	Version string
 	Log     *slog.Logger // default: discards
@@ -62,6 +67,9 @@ func New(cfg Config) (http.Handler, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{Config: cfg, mux: http.NewServeMux()}
+	if a.Who == nil {
+		a.Who = a.byToken
+	}
 	a.huma = humago.New(a.mux, a.document())
 	a.jobs()
 	a.runs()

@@ -29,15 +29,20 @@ func (a *api) admit(r *http.Request) (*http.Request, *problem) {
 	if open(r.URL.Path) {
 		return r, nil
 	}
-	text, refused := bearer(r)
-	if refused != nil {
-		return r, refused
-	}
-	caller, err := a.Gate.Admit(r.Context(), text, a.from(r))
+	caller, err := a.Who(r)
 	if err != nil {
 		return r, a.problemOf(r.Context(), err)
 	}
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), nil
+}
+
+// byToken is the caller whose token a request brings.
+func (a *api) byToken(r *http.Request) (access.Caller, error) {
+	text, refused := bearer(r)
+	if refused != nil {
+		return access.Caller{}, refused
+	}
+	return a.Gate.Admit(r.Context(), text, a.from(r))
 }
 
 // bearer is the token that a request brings, "" for none.
@@ -83,9 +88,9 @@ func (a *api) gate(ctx context.Context, op operation) (leave func(), refused *pr
 	caller := callerOf(ctx)
 	switch {
 	case !caller.May(op.scope):
-		return nil, forbidden(op.scope, fmt.Sprintf("The token %s has the scope %s, and this asks for %s.", named(caller), scopesOf(caller), op.scope))
+		return nil, forbidden(op.scope, fmt.Sprintf("The %s has %s, and this asks for %s.", named(caller), scopesOf(caller), op.scope))
 	case op.host && !caller.Host:
-		return nil, forbidden(op.scope, fmt.Sprintf("This concerns the server as a whole and asks for a token of the tenant %s; %s is one of %s.",
+		return nil, forbidden(op.scope, fmt.Sprintf("This concerns the server as a whole and is for callers of the tenant %s; the %s is one of %s.",
 			a.Gate.Tenant, named(caller), caller.Tenant))
 	}
 	var err error
@@ -104,18 +109,24 @@ func (a *api) gate(ctx context.Context, op operation) (leave func(), refused *pr
 }
 
 func named(c access.Caller) string {
-	if c.Name == "" {
-		return c.Token
+	switch {
+	case c.Token == "":
+		return "caller " + shown(c.Name)
+	case c.Name == "":
+		return "token " + c.Token
 	}
-	return c.Token + " (" + shown(c.Name) + ")"
+	return "token " + c.Token + " (" + shown(c.Name) + ")"
 }
 
 func scopesOf(c access.Caller) string {
+	if len(c.Scopes) == 0 {
+		return "no scope"
+	}
 	names := make([]string, len(c.Scopes))
 	for i, s := range c.Scopes {
 		names[i] = string(s)
 	}
-	return strings.Join(names, " and ")
+	return "the scope " + strings.Join(names, " and ")
 }
 
 // gated is gate in front of an operation.

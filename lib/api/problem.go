@@ -95,6 +95,11 @@ func newProblem(code control.Code, detail string) *problem {
 	return &problem{Problem: wire.Problem{Title: http.StatusText(status), Status: status, Code: string(code), Detail: detail}}
 }
 
+// TooLarge answers that an answer is larger than what stands in front of the handler passes on, which is limit bytes.
+func TooLarge(w http.ResponseWriter, limit int64) {
+	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter.").write(w)
+}
+
 func invalidProblem(fields []wire.FieldError) *problem {
 	p := newProblem(codeInvalid, "The request cannot be carried out as it is.")
 	p.Errors = fields

@@ -19,7 +19,11 @@ const (
 	Payload Kind = "payload"
 	Result  Kind = "result"
 	Log     Kind = "log"
+	Message Kind = "message" // of a queue, that nobody could read
 )
+
+// NoTenant owns what cannot be told whose it is. No tenant has this name.
+const NoTenant = "_"
 
 // Ref says what a blob is of, so that its key can be made.
 type Ref struct {
@@ -38,9 +42,9 @@ const (
 )
 
 var (
-	tenants = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	tenants = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,127}|` + NoTenant + `)$`)
 	ids     = regexp.MustCompile(`^[A-Za-z0-9~_-][A-Za-z0-9._~-]{0,191}$`)
-	names   = regexp.MustCompile(`^b/([0-9]{4}-[0-9]{2}-[0-9]{2}|never)/([^/]+)/(payload|result|log)/([0-9a-f]{2})/([^/]+)$`)
+	names   = regexp.MustCompile(`^b/([0-9]{4}-[0-9]{2}-[0-9]{2}|never)/([^/]+)/(payload|result|log|message)/([0-9a-f]{2})/([^/]+)$`)
 )
 
 // name is where the blob lies in the bucket:
@@ -53,8 +57,8 @@ func (r Ref) name() (string, error) {
 	switch {
 	case !tenants.MatchString(r.Tenant):
 		return "", invalid.Field("tenant", r.Tenant, "1 to 128 letters, digits and \"._-\", the first a letter or digit")
-	case r.Kind != Payload && r.Kind != Result && r.Kind != Log:
-		return "", invalid.Field("kind", string(r.Kind), `"payload", "result" or "log"`)
+	case r.Kind != Payload && r.Kind != Result && r.Kind != Log && r.Kind != Message:
+		return "", invalid.Field("kind", string(r.Kind), `"payload", "result", "log" or "message"`)
 	case !ids.MatchString(r.ID):
 		return "", invalid.Field("id", r.ID, "1 to 192 letters, digits and \"._~-\", the first none of \".\"")
 	}

@@ -178,15 +178,20 @@ func (d *Desk) own(r run.Run) ownership {
 }
 
 // count adds the end of an attempt, and of a run, to the metrics.
-func (d *Desk) count(r run.Run, outcome run.Outcome) {
-	d.Metrics.Attempts.Inc(outcome.String())
-	switch {
-	case r.State == run.Retrying:
-		d.Metrics.Retries.Inc()
-	case r.State.Ended():
-		d.Metrics.Runs.Inc(r.State.String())
-		if r.State.DeadLetter() {
-			d.Metrics.DeadLetters.Inc(r.State.String())
-		}
+func count(to *metrics.Registry, r run.Run, outcome run.Outcome) {
+	to.Attempts.Inc(outcome.String())
+	if r.State == run.Retrying {
+		to.Retries.Inc()
+	}
+	countEnd(to, r)
+}
+
+// countEnd adds the end of a run to the metrics, where it has one.
+func countEnd(to *metrics.Registry, r run.Run) {
+	if r.State.Ended() {
+		to.Runs.Inc(r.State.String())
+	}
+	if r.State.DeadLetter() {
+		to.DeadLetters.Inc(r.State.String())
 	}
 }

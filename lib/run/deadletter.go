@@ -17,7 +17,7 @@ type DeadLetter struct {
 	Run   ID     `cbor:"-"`
 	Ended int64  `cbor:"-"` // Unix ms, in the key
 	State State  `cbor:"1,keyasint"`
-	Error string `cbor:"2,keyasint,omitempty"` // of the last attempt
+	Error string `cbor:"2,keyasint,omitempty"` // of the last attempt; without one, why the run is dead
 }
 
 // DeadSpread is over how many partitions the dead letters of a tenant lie: everything may fail at once.
@@ -42,7 +42,7 @@ func (r Run) DeadKey() store.Key {
 
 // DeadLetterOp gives the write that lists an ended run; it goes into one Write with the run.
 func (r Run) DeadLetterOp(attempt uint64) (store.Op, error) {
-	letter := DeadLetter{State: r.State}
+	letter := DeadLetter{State: r.State, Error: r.Reason}
 	if n := len(r.Attempts); n > 0 {
 		letter.Error = r.Attempts[n-1].Error
 	}

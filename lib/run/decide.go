@@ -187,6 +187,9 @@ func (r Run) Crash(now int64, cause string, l Limits) Run {
 	return r
 }
 
+// GiveUp ends a run that waits for a worker, where every message of it was given up: none survives being handed it.
+func (r Run) GiveUp(now int64, cause string, l Limits) Run { return r.end(Dead, now, cause, l) }
+
 // AskCancel cancels at once what has not started; for a running attempt it leaves word that its worker finds at the next
 // heartbeat. False where the run has ended.
 func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, bool) {

@@ -11,6 +11,10 @@ import (
 type Message struct {
 	Run  Run   // as it was written, ID, tenant and version included
 	Sent int64 // Unix ms
+
+	// Returns is how often a queue has given this run's message up, for having handed it out too often, since anything happened to
+	// the run.
+	Returns int
 }
 
 type wireMessage struct {
@@ -19,11 +23,12 @@ type wireMessage struct {
 	Version uint64 `cbor:"3,keyasint"`
 	Run     Run    `cbor:"4,keyasint"`
 	Sent    int64  `cbor:"5,keyasint"`
+	Returns int    `cbor:"6,keyasint,omitempty"`
 }
 
 // Encode gives the body of the message.
 func (m Message) Encode() ([]byte, error) {
-	return record.Encode(wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent})
+	return record.Encode(wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent, Returns: m.Returns})
 }
 
 // DecodeMessage reads a body.
@@ -36,7 +41,7 @@ func DecodeMessage(body []byte) (Message, error) {
 	if err != nil {
 		return Message{}, fmt.Errorf("message: %w: %w", record.ErrBroken, err)
 	}
-	m := Message{Run: w.Run, Sent: w.Sent}
+	m := Message{Run: w.Run, Sent: w.Sent, Returns: w.Returns}
 	m.Run.ID, m.Run.Tenant, m.Run.Version = id, w.Tenant, w.Version
 	return m, nil
 }

@@ -1,0 +1,36 @@
+// Command api is the function behind API Gateway: Belfry's API, and its authorizer where callers bring tokens.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	aws "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/belfry-scheduler/belfry/lib/lambda"
+	"github.com/belfry-scheduler/belfry/lib/lambda/gateway"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		slog.New(slog.NewJSONHandler(os.Stderr, nil)).Error("the function does not start", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	host, err := lambda.Open(ctx, os.Getenv, os.Stdout)
+	if err != nil {
+		return err
+	}
+	handler, err := gateway.API(host, version)
+	if err != nil {
+		return err
+	}
+	aws.Start(handler)
+	return nil
+}

@@ -1,0 +1,87 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Host is what a function stands on: opened once a cold start, and kept for as long as Lambda keeps the process.
+type Host struct {
+	Settings
+	Data    *cloud.Data
+	Node    *node.Node // it does not run; its parts do what an invocation asks for
+	Vault   *secret.Vault
+	Metrics *metrics.Registry
+	Log     *slog.Logger
+	Now     func() time.Time
+	Elapsed func() time.Duration
+	NewID   func() uint64
+	Random  io.Reader
+
+	ends []func(context.Context) error
+}
+
+// Open opens what a function stands on, by the variables of its environment; it logs to out, a JSON object a line. It makes one
+// request, which reads the layout of the table.
+func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host, error) {
+	settings, err := Read(getenv)
+	if err != nil {
+		return nil, fmt.Errorf("the function's environment: %w", err)
+	}
+	h := &Host{Settings: settings, Metrics: metrics.New(), Now: clock, Elapsed: elapsed(), NewID: newID, Random: random,
+		Log: slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: settings.LogLevel}))}
+	if h.Data, err = cloud.Open(ctx, cloud.Config{Store: h.Store, Queue: h.Queue, Blob: h.Blob, Queues: h.Pools,
+		Now: h.Now, NewID: h.NewID, Metrics: h.Metrics, Log: h.Log}); err != nil {
+		return nil, err
+	}
+	var keys func() (*secret.Ring, error)
+	if h.Keys != "" {
+		keys = func() (*secret.Ring, error) { return secret.ParseRing(h.Keys) }
+	}
+	if h.Vault, err = secret.New(secret.Config{Store: h.Data.Store, Now: h.Now, Random: h.Random, NewID: h.NewID, Keys: keys}); err != nil {
+		return nil, err
+	}
+	nothing, err := target.New(target.Config{Now: h.Now}) // the node itself calls no target
+	if err != nil {
+		return nil, err
+	}
+	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead})
+	return h, err
+}
+
+// AtEnd has a function called at the end of every invocation, before it is answered: what is written later may be lost, since the
+// process is frozen then.
+func (h *Host) AtEnd(end func(context.Context) error) { h.ends = append(h.ends, end) }
+
+// flushFor bounds what is done at the end of an invocation.
+const flushFor = 2 * time.Second
+
+// Ending gives a handler with what is to be done at the end of each invocation. It fails none.
+func Ending[In, Out any](h *Host, handle func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		defer h.end(ctx)
+		return handle(ctx, in)
+	}
+}
+
+func (h *Host) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushFor)
+	defer cancel()
+	var errs []error
+	for _, end := range h.ends {
+		errs = append(errs, end(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		h.Log.WarnContext(ctx, "metrics or traces of an invocation were lost", "error", err)
+	}
+}
