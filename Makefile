@@ -17,7 +17,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz chaos man docs docs-reference docs-screens release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,13 @@ run: build ## run the scheduler here, its data under .belfry, commands allowed a
 # empty, and the binary tells what Go noted about the build.
 build: ## build bin/belfry, one static binary with its version in it
 	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
+
+# `sam build` calls these, one for each function of template.yaml, with the folder for the result in ARTIFACTS_DIR. GOARCH goes with
+# the template's parameter Architecture. lambda.norpc leaves out what only the runtime of old, go1.x, wanted.
+.PHONY: build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction
+build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction:
+	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -X main.version=$(VERSION)" \
+		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
@@ -97,6 +104,9 @@ docs-screens: build ## draw the screens of docs/screens again, by running belfry
 docs-reference: ## write the pages that are made from the code: commands, settings, requests
 	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented' -count=1 -args -update
 	$(GO) test ./lib/api -run TestTheReferenceIsTheDocument -count=1 -args -update
+
+template-routes: ## write infra/api.yaml, whose routes are those of the API's document
+	$(GO) test ./tests/template -run TestTheRoutesAreTheDocument -count=1 -args -update
 
 release-store: ## keep a store and a backup of this release for the tests of later ones; RELEASE=v0.1.0
 	$(GO) test ./tests/upgrade -count=1 -run '^TestMake$$' -args -release "$(RELEASE)"
