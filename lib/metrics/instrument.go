@@ -85,6 +85,7 @@ type Sample struct {
 	Values    []string // of the labels, in their order
 	Value     float64  // of a counter or gauge
 	Histogram Histo    // of a histogram
+	Measured  uint64   // of a gauge: how often it was
 }
 
 // Histo is a histogram at a moment. Its buckets are those up to each of Bounds, and one beyond.
@@ -156,20 +157,23 @@ func (s *Sum) samples(time.Time) (all []Sample) {
 
 // Gauge is a value as last measured.
 type Gauge struct {
-	family Family
-	bits   []atomic.Uint64 // math.Float64bits
+	family   Family
+	bits     []atomic.Uint64 // math.Float64bits
+	measured []atomic.Uint64
 }
 
 // Set sets the series of the label values.
 func (g *Gauge) Set(v float64, values ...string) {
-	g.bits[g.family.index(values)].Store(math.Float64bits(v))
+	at := g.family.index(values)
+	g.bits[at].Store(math.Float64bits(v))
+	g.measured[at].Add(1)
 }
 
 func (g *Gauge) samples(time.Time) (all []Sample) {
 	for i := range g.bits {
 		values, declared := g.family.values(i)
 		if v := math.Float64frombits(g.bits[i].Load()); v != 0 || declared {
-			all = append(all, Sample{Values: values, Value: v})
+			all = append(all, Sample{Values: values, Value: v, Measured: g.measured[i].Load()})
 		}
 	}
 	return all
@@ -177,12 +181,16 @@ func (g *Gauge) samples(time.Time) (all []Sample) {
 
 // Age is the time since an instant, measured when it is read: it grows also when whoever sets it is stuck.
 type Age struct {
-	family Family
-	since  atomic.Int64 // Unix ns; 0: never set
+	family   Family
+	since    atomic.Int64 // Unix ns; 0: never set
+	measured atomic.Uint64
 }
 
 // Since sets the instant.
-func (a *Age) Since(t time.Time) { a.since.Store(t.UnixNano()) }
+func (a *Age) Since(t time.Time) {
+	a.since.Store(t.UnixNano())
+	a.measured.Add(1)
+}
 
 // samples are none before the instant was first set: an age of nothing would look like health.
 func (a *Age) samples(now time.Time) []Sample {
@@ -190,7 +198,7 @@ func (a *Age) samples(now time.Time) []Sample {
 	if since == 0 {
 		return nil
 	}
-	return []Sample{{Value: max(0, now.Sub(time.Unix(0, since)).Seconds())}}
+	return []Sample{{Value: max(0, now.Sub(time.Unix(0, since)).Seconds()), Measured: a.measured.Load()}}
 }
 
 // Histogram counts durations in fixed buckets.

@@ -150,6 +150,7 @@ func (r *Registry) sum(name, help string, labels ...Label) *Sum {
 func (r *Registry) gauge(name, help string, labels ...Label) *Gauge {
 	g := &Gauge{family: Family{Name: name, Kind: KindGauge, Help: help, Labels: labels}}
 	g.bits = make([]atomic.Uint64, g.family.series())
+	g.measured = make([]atomic.Uint64, len(g.bits))
 	r.all = append(r.all, instrument{&g.family, g.samples})
 	return g
 }
