@@ -149,7 +149,7 @@ func ParseARNPattern(text string) (ARNPattern, error) {
 	}
 	callable := append(services(), "iam")
 	if !slices.ContainsFunc(callable, func(service string) bool { return glob(parts[2], service) }) {
-		return ARNPattern{}, invalid.Field("pattern", text, "one of the services "+strings.Join(callable, ", ")+" (iam for roles), or a * for all")
+		return ARNPattern{}, invalid.Field("pattern", text, "one of the services "+strings.Join(callable, ", ")+", which is for roles, or a * for all")
 	}
 	return ARNPattern{[6]string(parts)}, nil
 }

@@ -62,11 +62,15 @@ func told(err error) (code string, status int, text string) {
 	if !errors.As(err, &of) {
 		return "", status, err.Error()
 	}
-	text = of.ErrorCode()
+	code = of.ErrorCode()
+	if _, name, ok := strings.Cut(code, "#"); ok {
+		code = name // some services put their own name before it
+	}
+	text = code
 	if of.ErrorMessage() != "" {
 		text += ": " + of.ErrorMessage()
 	}
-	return of.ErrorCode(), status, text
+	return code, status, text
 }
 
 // actions are what a role must be allowed on a target.
