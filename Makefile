@@ -31,10 +31,11 @@ build: ## build bin/belfry, one static binary with its version in it
 	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
 # `sam build` calls these, one for each function of template.yaml, with the folder for the result in ARTIFACTS_DIR. GOARCH goes with
-# the template's parameter Architecture. lambda.norpc leaves out what only the runtime of old, go1.x, wanted.
+# the template's parameter Architecture. lambda.norpc leaves out what only the runtime of old, go1.x, wanted. grpcnotrace leaves out
+# pages that gRPC would show, and with them a template engine, for whose sake the linker keeps every method of every SDK: 10 MB.
 .PHONY: build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction
 build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction:
-	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -X main.version=$(VERSION)" \
+	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build -trimpath -tags lambda.norpc,grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
