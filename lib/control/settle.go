@@ -44,7 +44,7 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		}
 		reach := shard.Horizon
 		if repeated {
-			reach = min(reach, t+(dispatch.Lateness+s.Dispatch.LookAhead+dispatch.MaxSkew).Milliseconds())
+			reach = min(reach, t+(dispatch.Lateness+s.Dispatch.Ahead()+dispatch.MaxSkew).Milliseconds())
 		}
 		if err := s.fence(ctx, newest, t, reach); err != nil {
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
@@ -199,4 +199,4 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 }
 
 // directly is how soon a request must be due for its run to be sent by whoever takes the request.
-func (s *Service) directly() time.Duration { return s.Dispatch.LookAhead + time.Minute }
+func (s *Service) directly() time.Duration { return s.Dispatch.Ahead() + time.Minute }

@@ -99,6 +99,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		return repairs, err
 	}
 	var send []Outgoing
+	var soon []timer.Timer // looks again when leases are judged
 	var requests []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
@@ -119,7 +120,12 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		switch r.State {
 		case run.Running:
 			void := dead != nil && dead(r.Worker)
-			if void || d.LeaseOver(r.Lease, now) {
+			over := d.LeaseOver(r.Lease, now)
+			if over && !void && now < b.Settled {
+				soon = append(soon, timer.NewCheck(r.Tenant, r.ID, max(b.Resume, b.Settled)))
+				continue
+			}
+			if void || over {
 				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
@@ -162,6 +168,9 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				send = append(send, Outgoing{Run: r, Queue: edition.Def.Queue, Due: due})
 			}
 		}
+	}
+	if err := d.Arm(ctx, soon...); err != nil {
+		return repairs, err
 	}
 	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check
 		return repairs, err

@@ -61,3 +61,24 @@ func (d *Dispatcher) LeaseOver(lease, now int64) bool {
 	}
 	return lease <= now || lease > now+(d.Lease+MaxSkew).Milliseconds()
 }
+
+// whole is from which look-ahead on horizons end with a minute. Buckets hold a minute: a pass that ends within one reads each of its
+// buckets twice, once in this pass and once in the next.
+const whole = time.Minute
+
+// Ahead is how far beyond its clock a tick's horizon is at the most.
+func (d *Dispatcher) Ahead() time.Duration {
+	if d.LookAhead < whole {
+		return d.LookAhead
+	}
+	return d.LookAhead + whole
+}
+
+// HorizonAt is up to where a tick claims that reads its clock at now: a look-ahead, and where that is long, the rest of its minute.
+func (d *Dispatcher) HorizonAt(now int64) int64 {
+	horizon := now + d.LookAhead.Milliseconds()
+	if d.LookAhead >= whole {
+		horizon += whole.Milliseconds() - 1 - horizon%whole.Milliseconds()
+	}
+	return horizon
+}

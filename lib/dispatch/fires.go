@@ -94,7 +94,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		open = nil
 		var rest []*wish
 		for _, f := range planned {
-			if again := f.adopt(b, epoch, d.LookAhead.Milliseconds()); again {
+			if again := f.adopt(b, epoch, d.Ahead().Milliseconds()); again {
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
@@ -249,7 +249,13 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 	span := f.tracer.Apart(trace.Producer, "claim")
 	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
-	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Claim(c) }}
+	doubtful := b.doubts(f.Timer, nominal)
+	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+		if doubtful && r.Version == 0 {
+			return r, run.Taken
+		}
+		return r.Claim(c)
+	}}
 }
 
 // adopt looks at what stands at the head, gives the rest of this round's claims, and tells whether another round is needed.

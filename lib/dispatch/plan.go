@@ -48,7 +48,16 @@ type Bounds struct {
 	Horizon int64 // fires up to it are claimed
 	Resume  int64 // wake-up for what must wait for a later pass, beyond the horizon
 	Watch   bool  // arm a check for each claim: the timer that led to it lies behind the first sweep
+	Settled int64 // until then no lease is judged: living workers may have been unable to renew theirs
+	Doubt   int64 // fires up to it that have no run may have had one that has expired since: they are not made again
 }
+
+// Forgotten is after how long it says nothing any more that a run is not there: it may have ended and been cleaned up. Less than
+// the shortest retention.
+const Forgotten = job.MinRetention - time.Hour
+
+// doubts tells of a fire whether an earlier pass may have claimed it so long ago that its run is gone. It had to have read the timer.
+func (b Bounds) doubts(t timer.Timer, fire int64) bool { return t.Wake <= b.Doubt && fire <= b.Doubt }
 
 // planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,
 // or never for the current one. Fires up to known are claimed however late: another tick may have claimed some of them in
@@ -63,7 +72,7 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 	f, decided := from, from > known && from < missed
 	if decided {
 		var err error
-		if f, err = p.catchUp(from, min(missed-1, limit), e, b); err != nil {
+		if f, err = p.catchUp(t, from, min(missed-1, limit), e, b); err != nil {
 			return plan{}, err
 		}
 	}
@@ -100,7 +109,7 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 const never = int64(1<<63 - 1)
 
 // catchUp decides over the missed fires in [from, last] and gives the first fire that is to be claimed.
-func (p *plan) catchUp(from, last int64, e *job.Edition, b Bounds) (int64, error) {
+func (p *plan) catchUp(t timer.Timer, from, last int64, e *job.Edition, b Bounds) (int64, error) {
 	newest, ok := lastFire(e.Schedule, from, last)
 	if !ok {
 		return 0, fmt.Errorf("no fire in %d-%d, where one was found: %w", from, last, ErrStuck)
@@ -119,6 +128,9 @@ func (p *plan) catchUp(from, last int64, e *job.Edition, b Bounds) (int64, error
 		skipTo, reason = newest, "missed: only the latest missed fire runs"
 	case from < window:
 		skipTo, reason = window, "missed: older than the catch-up window"
+	}
+	if doubtful := min(b.Doubt, last) + 1; b.doubts(t, from) && skipTo < doubtful {
+		skipTo, reason = doubtful, "missed: so long ago that nothing shows whether it ran"
 	}
 	if through, ok := lastFire(e.Schedule, from, skipTo-1); ok && skipTo > from {
 		count, _ := e.Schedule.Count(instant(from), instant(through), maxCounted)

@@ -21,6 +21,7 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 	if err != nil {
 		return tally, err
 	}
+	missing = slices.DeleteFunc(missing, func(r run.Run) bool { return b.forgets(r) })
 	if len(missing) > 0 {
 		// Put as Scheduled, and only then read the job again and claim: an edit that we do not see then will see the run.
 		if missing, err = d.ensure(ctx, missing); err != nil {
@@ -34,6 +35,10 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 	}
 	return tally, d.Arm(ctx, late...)
 }
+
+// forgets tells of a request whose run is not there that it is to stay so: the run has ended and been cleaned up, or was never put, and
+// then its request was never answered. A younger one can only have stopped between its timer and its run.
+func (b Bounds) forgets(r run.Run) bool { return r.ID.Nominal < b.Now-Forgotten.Milliseconds() }
 
 // bind claims and sends; late are the timers that it still owes, missing the runs that do not stand.
 func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run, tally *Tally) (late []timer.Timer, missing []run.Run, err error) {
@@ -55,6 +60,9 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		if j.Def.Paused && !j.Deleted {
 			held = append(held, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				if r.Version == 0 {
+					if b.forgets(r) {
+						return r, run.Taken
+					}
 					r.State, r.Generation, r.Trigger = run.Scheduled, j.Generation, run.ByRequest
 					return r, run.Claimed
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -12,10 +13,12 @@ import (
 // The sweep's cursor moves after that: what lies behind it is listed, and what lies before it is found in the buckets.
 type list struct {
 	*pass
-	end   int64  // of the minute, Unix ms
-	known *print // what the first sweep saw; nil in the first
+	minute int64
+	again  bool // it is a later sweep
 
 	mu      sync.Mutex
+	asked   bool
+	known   *print // what the first sweep saw; nil in the first, and where it came upon nothing
 	seen    print
 	found   bool                             // the minute has timers
 	waiting map[int]map[string][]run.Listing // of a later sweep, by bucket and tenant, until all of the bucket is read
@@ -26,28 +29,59 @@ type list struct {
 // listedAtOnce bounds how many runs are held before they are written.
 const listedAtOnce = 4096
 
+// first gives what the first sweep saw of the minute, nil for no timers. It is read once, and where nothing is there to be compared
+// with it, never.
+func (l *list) first(ctx context.Context) (*print, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked || !l.again {
+		return l.known, nil
+	}
+	items, err := l.store.Get(ctx, printKey(l.shard.Number, l.minute))
+	if err != nil {
+		return nil, err
+	}
+	l.used.Add(1)
+	l.asked = true
+	if items[0].Exists() {
+		l.known = new(print)
+		if err := record.Decode(items[0].Value, l.known); err != nil {
+			l.Log.Warn("what the first sweep remembered is unreadable: all is looked at", "minute", l.minute, "error", err)
+			*l.known = print{}
+			for i := range l.known.Buckets {
+				l.known.Buckets[i] = 1 // no hash is likely to be that
+			}
+		}
+	}
+	return l.known, nil
+}
+
 // see takes a page of a bucket, and tells whether all of it is as the first sweep saw it.
-func (l *list) see(pg page) (same bool) {
+func (l *list) see(ctx context.Context, pg page) (same bool, err error) {
+	known, err := l.first(ctx)
+	if err != nil {
+		return false, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.found = true
 	sum := pg.hash()
 	l.seen.Buckets[pg.bucket] = l.seen.Buckets[pg.bucket]*31 + sum
-	return pg.only && l.known != nil && sum == l.known.Buckets[pg.bucket]
+	return pg.only && known != nil && sum == known.Buckets[pg.bucket], nil
 }
 
 // note takes the runs of a page.
 func (l *list) note(ctx context.Context, pg page, runs []run.Run) error {
 	noted := map[string][]run.Listing{}
 	for _, r := range runs {
-		one, err := l.Dispatch.Listing(ctx, r, l.end)
+		one, err := l.Dispatch.Listing(ctx, r, (l.minute+1)*60_000)
 		if err != nil {
 			return err
 		}
 		noted[r.Tenant] = append(noted[r.Tenant], one)
 	}
 	l.mu.Lock()
-	if l.known != nil {
+	if l.again {
 		mine := l.waiting[pg.bucket]
 		if mine == nil {
 			mine = map[string][]run.Listing{}
@@ -70,7 +104,7 @@ func (l *list) note(ctx context.Context, pg page, runs []run.Run) error {
 // settle lets go of a bucket that was read to its end: in a later sweep its runs are listed only where it has changed. Those of one
 // with many pages had to be read to tell.
 func (l *list) settle(bucket int) {
-	if l.known != nil && l.seen.Buckets[bucket] != l.known.Buckets[bucket] {
+	if l.again && (l.known == nil || l.seen.Buckets[bucket] != l.known.Buckets[bucket]) {
 		l.take(l.waiting[bucket])
 	}
 	delete(l.waiting, bucket)

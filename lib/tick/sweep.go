@@ -19,32 +19,27 @@ import (
 )
 
 // sweeps takes the second looks that are due: whole minutes, each once per sweep, none skipped however late. A minute that
-// fails holds its sweep, not the others.
+// fails holds its sweep, not the others. The cursors are written when the pass ends: every run of these minutes has ended or has a
+// check timer ahead of the horizon by then, and a crash before that write sweeps them again.
 func (p *pass) sweeps(ctx context.Context) error {
 	var errs []error
 	for k := range timer.Sweeps {
+		p.mu.Lock()
 		end := min(p.bounds.Now-timer.Lags[k].Milliseconds(), p.shard.Watermark)
-		end -= end % 60_000 // the first instant of the first minute that is not over
 		swept := p.shard.Swept[k]
-		work := p.Work / 4
-		for swept < end && work > 0 {
+		p.mu.Unlock()
+		end -= end % 60_000 // the first instant of the first minute that is not over
+		for budget := p.used.Load() + int64(p.Work/4); swept < end && p.used.Load() < budget && !p.over(); {
 			minute := timer.Minute(swept)
-			left := p.left
 			if err := p.sweep(ctx, k, minute); err != nil {
 				errs = append(errs, fmt.Errorf("sweep %d of minute %d: %w", k+1, minute, err))
 				break
 			}
-			work -= left - p.left
 			swept = (minute + 1) * 60_000
-		}
-		if swept > p.shard.Swept[k] {
-			p.report.Behind = p.report.Behind || swept < end
-			// Durable before: every run of these minutes has ended or has a check timer ahead of the horizon. A crash before this
-			// write sweeps them again.
+			p.mu.Lock()
+			p.behind = p.behind || swept < end
 			p.shard.Swept[k] = swept
-			if err := p.save(ctx); err != nil {
-				return errors.Join(append(errs, err)...)
-			}
+			p.mu.Unlock()
 		}
 	}
 	return errors.Join(errs...)
@@ -65,24 +60,10 @@ func Records() map[string]any { return map[string]any{"swept": print{}} }
 
 // sweep looks at one minute again, and lists the runs that came due in it. A later sweep lists those of buckets that have changed.
 func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
-	list := &list{pass: p, end: (minute + 1) * 60_000, waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
-	if k > 0 {
-		items, err := p.store.Get(ctx, printKey(p.shard.Number, minute))
-		if err != nil {
-			return err
-		}
-		p.left--
-		list.known = new(print)
-		if items[0].Exists() {
-			if err := record.Decode(items[0].Value, list.known); err != nil {
-				p.Log.Warn("what the first sweep remembered is unreadable: all is looked at", "minute", minute, "error", err)
-				list.known = new(print)
-			}
-		}
-	}
+	list := &list{pass: p, minute: minute, again: k > 0, waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
 	err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
-		if list.see(pg) {
-			return Report{}, nil
+		if same, err := list.see(ctx, pg); same || err != nil {
+			return Report{}, err
 		}
 		repairs, runs, err := p.again(ctx, pg)
 		if err == nil {
@@ -250,9 +231,7 @@ func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repa
 
 // tooOld tells whether a run of that time may have ended and been cleaned up since, so that its absence shows nothing: after an
 // outage longer than the shortest retention a sweep must not take it for lost and run it again.
-func (p *pass) tooOld(at int64) bool {
-	return at < p.bounds.Now-(job.MinRetention-time.Hour).Milliseconds()
-}
+func (p *pass) tooOld(at int64) bool { return at < p.bounds.Now-dispatch.Forgotten.Milliseconds() }
 
 // look is a fire timer on its way through a second look at all fires that it stands for.
 type look struct {

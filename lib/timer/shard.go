@@ -2,6 +2,7 @@ package timer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,6 +32,20 @@ type Shard struct {
 	Horizon   int64         `cbor:"4,keyasint"`
 	Watermark int64         `cbor:"5,keyasint"`
 	Swept     [Sweeps]int64 `cbor:"6,keyasint"` // up to where each sweep has come
+
+	// Reached are the buckets that are ahead of the watermark: the lowest sort key that was not handled. A bucket that cannot be read
+	// holds the watermark, and a minute may be too much for one pass; what was done beside it is not to be done over.
+	Reached map[int]string `cbor:"7,keyasint,omitempty"`
+
+	// Passed is when the last pass began. Where that is long ago the store may have been away, and living workers may not have renewed
+	// their leases: until Settled no pass judges any.
+	Passed  int64 `cbor:"8,keyasint,omitempty"`
+	Settled int64 `cbor:"9,keyasint,omitempty"`
+
+	// Doubt is where the horizon stood at Since: whatever was claimed before that lies at or below it. Since is less than a day ago, so
+	// runs that were made after it are there yet. Of an older fire up to Doubt that has no run nobody can tell whether it had one.
+	Since int64 `cbor:"10,keyasint,omitempty"`
+	Doubt int64 `cbor:"11,keyasint,omitempty"`
 }
 
 // ShardKey is where a shard's progress stands.
@@ -58,6 +73,34 @@ func (s Shard) Put(attempt uint64) (store.Op, error) {
 		return store.Op{}, err
 	}
 	return store.Op{Kind: store.Put, Key: ShardKey(s.Number), If: store.At(store.Item{Version: s.Version}), Value: value, Attempt: attempt}, nil
+}
+
+// Positions are up to where each bucket in [first, end) was handled: the lowest sort key that was not.
+func (s Shard) Positions(first, end int) []string {
+	positions := make([]string, end-first)
+	for i := range positions {
+		positions[i] = max(SortFrom(s.Watermark+1), s.Reached[first+i])
+	}
+	return positions
+}
+
+// Reach moves the watermark to where all buckets from first on have come, and notes which of them are further. It gives false where
+// nothing has moved.
+func (s *Shard) Reach(first int, positions []string) (moved bool) {
+	lowest := slices.Min(positions)
+	watermark := max(s.Watermark, FromSortTime(lowest)-1)
+	var further map[int]string
+	for i, position := range positions {
+		if position > SortFrom(watermark+1) {
+			if further == nil {
+				further = map[int]string{}
+			}
+			further[first+i] = position
+		}
+	}
+	moved = watermark != s.Watermark || !maps.Equal(further, s.Reached)
+	s.Watermark, s.Reached = watermark, further
+	return moved
 }
 
 // Oldest is the cursor that is furthest behind: every run that has not ended has a timer after it.

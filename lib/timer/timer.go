@@ -111,6 +111,15 @@ func Partition(minute int64, bucket int) string { return fmt.Sprintf("due#%010d#
 // SortFrom is the lowest sort key of timers that wake at ms or later.
 func SortFrom(ms int64) string { return fmt.Sprintf("%015d", ms) }
 
+// FromSortTime is the wake-up, Unix ms, that a sort key begins with; 0 where it begins with none.
+func FromSortTime(sort string) int64 {
+	wake, err := strconv.ParseInt(sort[:min(len(sort), 15)], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return wake
+}
+
 // FromSort reads what the sort key alone tells of a timer: id is the name of a Fire's job, else the text of a run's ID, and
 // nominal is Unix ms.
 func FromSort(sort string) (kind Kind, tenant, id string, nominal int64, ok bool) {

@@ -1,0 +1,201 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// resumeAfter is how far beyond the horizon a timer goes that puts something off to a later pass.
+const resumeAfter = 2 * time.Second
+
+// pass is one pass over one shard.
+type pass struct {
+	*Ticker
+	bounds dispatch.Bounds
+	until  time.Duration // on the elapsed clock: nothing is begun after it; 0 for no end
+	used   atomic.Int64  // of Config.Work
+	behind bool          // something is left that a further pass may do at once
+
+	saving sync.Mutex // held over each write of the shard, which is under the version of the one before
+
+	mu     sync.Mutex
+	report *Report
+	shard  timer.Shard
+	at     []string      // by bucket: the lowest sort key that was not handled
+	busy   bool          // there were timers: what was done is worth a write
+	wrote  timer.Shard   // as it stands in the store
+	when   time.Duration // of that write, on the elapsed clock
+	taken  bool          // another tick has the shard
+}
+
+// pass is one pass over a shard: lease and horizon, due timers, watermark, sweeps. It tells whether something is left.
+func (t *Ticker) pass(ctx context.Context, n int, until time.Duration, help *Help, report *Report) (behind bool, err error) {
+	s, now, err := t.take(ctx, n, help)
+	t.noteTaken(n, err == nil || errors.Is(err, errHeld) || errors.Is(err, errDone))
+	if err != nil {
+		return false, err
+	}
+	report.Passes++
+	first, end := t.Dispatch.Layout.BucketsOf(n)
+	// Not to the horizon: after a step back of the clock that lies far ahead, and what is put in between must still be read.
+	to := min(s.Horizon, t.Dispatch.HorizonAt(now))
+	p := &pass{Ticker: t, until: until, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end),
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: to + resumeAfter.Milliseconds(),
+			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
+	stop := p.renewing(ctx)
+	err = p.work(ctx, to)
+	stop()
+	if errors.Is(err, errHeld) {
+		return false, err
+	}
+	err = errors.Join(err, p.leave(ctx))
+	report.Behind = report.Behind || p.behind
+	if report.Oldest == 0 || p.shard.Watermark < report.Oldest {
+		report.Oldest = p.shard.Watermark
+	}
+	if swept := p.wrote.Oldest(); report.Swept == 0 || swept < report.Swept {
+		report.Swept = swept
+	}
+	return p.behind, err
+}
+
+func (p *pass) work(ctx context.Context, to int64) error {
+	dueErr := p.due(ctx, to)
+	if errors.Is(dueErr, errHeld) {
+		return dueErr
+	}
+	p.behind = dueErr == nil && p.shard.Watermark < to
+	return errors.Join(dueErr, p.sweeps(ctx))
+}
+
+// due handles the timers that wake up to an instant, a minute at a time, oldest first, each bucket from where it was handled to. A
+// bucket that fails holds the watermark where it is, and is left alone for the rest of the pass; the others go on.
+func (p *pass) due(ctx context.Context, to int64) error {
+	failed := make([]bool, len(p.at))
+	var errs []error
+	for minute := timer.Minute(timer.FromSortTime(slices.Min(p.at))); minute <= timer.Minute(to) && !p.enough(); minute++ {
+		w := walk{minute: minute, to: timer.SortFrom(min(to+1, (minute+1)*60_000)), enough: p.enough, handle: (*pass).wake,
+			from: make([]string, len(p.at)), moved: p.reach}
+		for i, at := range p.at {
+			if !failed[i] {
+				w.from[i] = at
+			}
+		}
+		for i, err := range p.walk(ctx, &w) {
+			if err != nil {
+				errs = append(errs, err)
+				failed[i] = true
+			}
+		}
+	}
+	// All claims up to here are durable, and sent or under a check timer: the watermark may pass them.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	p.shard.Reach(first, p.at)
+	if p.taken {
+		return errHeld
+	}
+	return errors.Join(errs...)
+}
+
+// reach notes how far a bucket was handled.
+func (p *pass) reach(i int, position string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[i] = position
+}
+
+// enough tells whether the pass is to begin nothing further.
+func (p *pass) enough() bool { return p.used.Load() >= int64(p.Work) || p.over() }
+
+func (p *pass) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken || p.until > 0 && p.Dispatch.Elapsed() >= p.until
+}
+
+// save writes the cursors as far as they have come, and the lease: renewed, or given up so that another may go on at once.
+//
+// Durable before: every claim and check timer up to here; sent: every claim. So the cursors may pass them. A crash before this
+// write makes a later pass read them again.
+func (p *pass) save(ctx context.Context, release bool) error {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	p.mu.Lock()
+	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	p.shard.Reach(first, p.at)
+	s := p.shard
+	p.mu.Unlock()
+	if now, err := p.Dispatch.Clock(); err == nil {
+		s.Lease = now + p.Lease.Milliseconds()
+	}
+	if release {
+		s.Lease = 0
+	}
+	when := p.Dispatch.Elapsed()
+	err := p.write(ctx, &s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.taken = p.taken || errors.Is(err, errHeld)
+		return err
+	}
+	p.shard.Version, p.shard.Lease = s.Version, s.Lease
+	p.wrote, p.when = s, when
+	return nil
+}
+
+// renewing keeps the shard until it is stopped, however long its pages take: losing it would let another tick do all of it a second
+// time. What was reached is written with it, so that a crash of a long pass costs a part of it.
+func (p *pass) renewing(ctx context.Context) (stop func()) {
+	every := max(p.Lease/3, time.Second)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		wait := time.NewTimer(every)
+		defer wait.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-ctx.Done():
+				return
+			case <-wait.C:
+			}
+			p.mu.Lock()
+			old := p.Dispatch.Elapsed()-p.when >= every
+			p.mu.Unlock()
+			if old {
+				if err := p.save(ctx, false); err != nil && !errors.Is(err, errHeld) && ctx.Err() == nil {
+					p.Log.Warn("the lease of a shard was not renewed", "shard", p.shard.Number, "error", err)
+				}
+			}
+			wait.Reset(every)
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+	}
+}
+
+// leave ends the pass. One that came upon no timer writes nothing: where the cursors have come to, this process writes with its next
+// lease, and should it not come to that, reading so little again costs no more than the write. Where something is left, the lease is
+// given up.
+func (p *pass) leave(ctx context.Context) error {
+	if p.behind || p.busy || p.used.Load() > int64(8*len(p.at)) {
+		if err := p.save(ctx, p.behind); err != nil {
+			return err
+		}
+	}
+	p.keep(p.shard)
+	return nil
+}

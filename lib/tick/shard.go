@@ -1,0 +1,132 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// errHeld says that another tick has the shard, or took it over.
+var errHeld = errors.New("the shard is held by another tick")
+
+// errDone says that a shard has nothing left of what a helper was asked for.
+var errDone = errors.New("the shard has nothing left")
+
+// setBack is how far the watermark may be ahead of where this clock would have it. Below it the first sweep, which is further
+// behind, comes upon whatever is put behind the watermark.
+const setBack = time.Minute
+
+// take leases a shard and publishes the horizon. Durable afterwards: that this pass will claim nothing beyond it. Only then
+// is anything read. The clock is not read again: however long the pass is stopped, it stays below what it published.
+//
+// The cursors are written with it that this process has moved over nothing in its last pass, unless another tick came between.
+func (t *Ticker) take(ctx context.Context, n int, help *Help) (timer.Shard, int64, error) {
+	items, err := t.store.Get(ctx, timer.ShardKey(n))
+	if err != nil {
+		return timer.Shard{}, 0, err
+	}
+	s, err := timer.ShardFromItem(n, items[0])
+	if err != nil {
+		return timer.Shard{}, 0, err
+	}
+	if s.Version == 0 {
+		return timer.Shard{}, 0, fmt.Errorf("shard %d was never set up: %w", n, record.ErrBroken)
+	}
+	if help.done(s) {
+		return timer.Shard{}, 0, errDone
+	}
+	s = t.recall(s)
+	now, err := t.Dispatch.Clock()
+	if err != nil {
+		return timer.Shard{}, 0, err
+	}
+	if s.Watermark > now+(t.Dispatch.Ahead()+setBack).Milliseconds() {
+		// What is asked for now would lie behind all cursors. Reading again is harmless: every step finds its own traces.
+		t.Log.Warn("the clock is behind the watermark, which is set back", "shard", s.Number, "watermark", time.UnixMilli(s.Watermark))
+		s.Watermark, s.Reached = now, nil
+		for k := range s.Swept {
+			begin := now - timer.Lags[timer.Sweeps-1].Milliseconds()
+			s.Swept[k] = min(s.Swept[k], begin-begin%60_000)
+		}
+	}
+	length := t.Lease.Milliseconds()
+	// A lease further away than its length was written before the clock was stepped back: void.
+	if s.Owner != t.Owner && s.Lease > now && s.Lease <= now+length {
+		return timer.Shard{}, 0, errHeld
+	}
+	t.note(&s, now)
+	s.Epoch++
+	s.Owner, s.Lease, s.Passed = t.Owner, now+length, now
+	s.Horizon = max(s.Horizon, t.Dispatch.HorizonAt(now))
+	if err := t.write(ctx, &s); err != nil {
+		return timer.Shard{}, 0, err
+	}
+	return s, now, nil
+}
+
+// note draws what follows from how long ago the last pass was. A process that ticks once a minute, and perhaps in another place each
+// time, knows it from nowhere else.
+func (t *Ticker) note(s *timer.Shard, now int64) {
+	usual := t.Dispatch.LookAhead/2 + t.Dispatch.Lease/3
+	if t.missed(s.Number) || s.Passed != 0 && now-s.Passed > usual.Milliseconds() {
+		s.Settled = now + t.Dispatch.Lease.Milliseconds()
+	}
+	if now-s.Since >= dispatch.Forgotten.Milliseconds() {
+		s.Since, s.Doubt = now, s.Horizon
+	}
+}
+
+func (t *Ticker) write(ctx context.Context, s *timer.Shard) error {
+	op, err := s.Put(t.Dispatch.NewID())
+	if err != nil {
+		return err
+	}
+	versions, err := t.Dispatch.Write(ctx, op)
+	if store.AsConflict(err) != nil {
+		return errHeld
+	}
+	if err != nil {
+		return err
+	}
+	s.Version = versions[0]
+	return nil
+}
+
+// recall gives a shard with its cursors as this process has left them, where nobody has written it since.
+func (t *Ticker) recall(s timer.Shard) timer.Shard {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if left := t.left[s.Number]; left.Version == s.Version {
+		return left
+	}
+	return s
+}
+
+func (t *Ticker) keep(s timer.Shard) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left[s.Number] = s
+}
+
+// missed tells whether this process failed to take a shard when it last tried.
+func (t *Ticker) missed(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed[n]
+}
+
+func (t *Ticker) noteTaken(n int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ok {
+		delete(t.failed, n)
+	} else {
+		t.failed[n] = true
+	}
+}

@@ -1,0 +1,154 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// walk is a way through the buckets of a shard in one minute.
+type walk struct {
+	minute int64
+	from   []string                     // by bucket, where it begins; "" leaves the bucket out
+	to     string                       // before this sort key it ends
+	enough func() bool                  // asked before each page; nil: never
+	moved  func(i int, position string) // told behind which sort keys all of a bucket was handled; nil: nobody
+	handle handler
+}
+
+// handler does with a page what its pass is for.
+type handler func(*pass, context.Context, page) (Report, error)
+
+// page is one page of a bucket, taken apart by kind.
+type page struct {
+	bucket   int
+	only     bool // the bucket has no other page
+	last     bool // the bucket has none after it
+	fires    []timer.Timer
+	requests []timer.Timer
+	checks   []timer.Timer
+}
+
+// walk reads the timers, several buckets at once, and hands them on a page at a time. It gives one error a bucket.
+func (p *pass) walk(ctx context.Context, w *walk) []error {
+	errs := make([]error, len(w.from))
+	// A few goroutines take one bucket after the other: most are empty, and a goroutine for each would cost more than they do.
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(p.Parallel, len(w.from)) {
+		readers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(w.from); i = int(next.Add(1)) - 1 {
+				if w.from[i] != "" && w.from[i] < w.to {
+					errs[i] = p.bucket(ctx, w, i)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	return errs
+}
+
+// whole walks through all of a minute, wherever the ticks have come.
+func (p *pass) whole(ctx context.Context, minute int64, handle handler) error {
+	first, end := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	w := walk{minute: minute, from: make([]string, end-first), to: timer.SortFrom((minute + 1) * 60_000), handle: handle}
+	for i := range w.from {
+		w.from[i] = timer.SortFrom(minute * 60_000)
+	}
+	return errors.Join(p.walk(ctx, &w)...)
+}
+
+// pageSize bounds the memory of a bucket's reading, and with it that of a pass.
+const pageSize = 256
+
+func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
+	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
+	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], timer.SortFrom(w.minute*60_000)), To: w.to, Limit: pageSize}
+	for w.enough == nil || !w.enough() {
+		items, err := p.store.Query(ctx, r)
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", r.Partition, err)
+		}
+		p.used.Add(1 + int64(len(items.Items)))
+		pg, err := p.sort(items.Items)
+		if err != nil {
+			return err
+		}
+		pg.bucket, pg.last = first+i, items.Cursor == ""
+		pg.only = pg.last && r.Cursor == ""
+		position := w.to
+		if len(items.Items) > 0 {
+			if err := p.handle(ctx, w.handle, pg); err != nil {
+				return err
+			}
+			if !pg.last {
+				position = items.Items[len(items.Items)-1].Sort + "\x00"
+			}
+		}
+		if w.moved != nil && (pg.last || len(items.Items) > 0) {
+			w.moved(i, position)
+		}
+		if pg.last { // an empty page with a cursor is not the end
+			return nil
+		}
+		r.Cursor = items.Cursor
+	}
+	return nil
+}
+
+func (p *pass) handle(ctx context.Context, handle handler, pg page) error {
+	one, err := handle(p, ctx, pg)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = true
+	p.report.Tally.Add(one.Tally)
+	p.report.Repairs.Add(one.Repairs)
+	return err
+}
+
+// sort takes a page apart. A broken timer is parked where it is, and told of; one that a newer Belfry wrote stops the cursor
+// here, since passing over it would lose it.
+func (p *pass) sort(items []store.Item) (page, error) {
+	var pg page
+	for _, item := range items {
+		t, err := timer.FromItem(item)
+		switch {
+		case errors.Is(err, record.ErrNewer):
+			return page{}, err
+		case err != nil:
+			p.Log.Error("a timer is unreadable and left where it is", "key", item.Key.String(), "error", err)
+			p.Metrics.Unreadable.Inc()
+			continue
+		}
+		switch t.Kind {
+		case timer.Fire:
+			pg.fires = append(pg.fires, t)
+		case timer.Request:
+			pg.requests = append(pg.requests, t)
+		case timer.Check:
+			pg.checks = append(pg.checks, t)
+		}
+	}
+	return pg, nil
+}
+
+// wake is what the main pass does with a page.
+func (p *pass) wake(ctx context.Context, pg page) (report Report, err error) {
+	if report.Tally, err = p.fires(ctx, pg.fires); err != nil {
+		return report, err
+	}
+	tally, err := p.requests(ctx, pg.requests)
+	report.Tally.Add(tally)
+	if err != nil {
+		return report, err
+	}
+	report.Repairs, err = p.Dispatch.Check(ctx, p.shard.Epoch, p.bounds, runsOf(pg.checks), nil)
+	report.Timers += len(pg.checks)
+	return report, err
+}
