@@ -9,6 +9,7 @@ import (
 	aws "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/belfry-scheduler/belfry/lib/lambda"
+	"github.com/belfry-scheduler/belfry/lib/lambda/work"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, err := lambda.Worker(host)
+	handler, err := work.Handler(host)
 	if err != nil {
 		return err
 	}

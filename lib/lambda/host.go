@@ -8,11 +8,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/metrics/emf"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Host is what a function stands on: opened once a cold start, and kept for as long as Lambda keeps the process.
@@ -31,15 +36,15 @@ type Host struct {
 	ends []func(context.Context) error
 }
 
-// Open opens what a function stands on, by the variables of its environment; it logs to out, a JSON object a line. It makes one
-// request, which reads the layout of the table.
+// Open opens what a function stands on, by the variables of its environment; it writes its log and its metrics to out, a JSON object a
+// line. It makes one request, which reads the layout of the table.
 func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host, error) {
 	settings, err := Read(getenv)
 	if err != nil {
 		return nil, fmt.Errorf("the function's environment: %w", err)
 	}
 	h := &Host{Settings: settings, Metrics: metrics.New(), Now: clock, Elapsed: elapsed(), NewID: newID, Random: random,
-		Log: slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: settings.LogLevel}))}
+		Log: slog.New(trace.Log(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: settings.LogLevel})))}
 	if h.Data, err = cloud.Open(ctx, cloud.Config{Store: h.Store, Queue: h.Queue, Blob: h.Blob, Queues: h.Pools,
 		Now: h.Now, NewID: h.NewID, Metrics: h.Metrics, Log: h.Log}); err != nil {
 		return nil, err
@@ -55,6 +60,13 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 	if err != nil {
 		return nil, err
 	}
+	if h.Stack != "" {
+		emitter, err := emf.New(emf.Config{Registry: h.Metrics, Out: out, Stack: h.Stack, Now: h.Now})
+		if err != nil {
+			return nil, err
+		}
+		h.AtEnd(func(context.Context) error { return emitter.Flush() })
+	}
 	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead})
 	return h, err
 }
@@ -69,6 +81,9 @@ const flushFor = 2 * time.Second
 // Ending gives a handler with what is to be done at the end of each invocation. It fails none.
 func Ending[In, Out any](h *Host, handle func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
+		if about, ok := lambdacontext.FromContext(ctx); ok {
+			ctx = trace.Tell(ctx, slog.String("request_id", about.AwsRequestID))
+		}
 		defer h.end(ctx)
 		return handle(ctx, in)
 	}
@@ -85,3 +100,6 @@ func (h *Host) end(ctx context.Context) {
 		h.Log.WarnContext(ctx, "metrics or traces of an invocation were lost", "error", err)
 	}
 }
+
+// SQSHandler answers events of an event source mapping that reports batch item failures.
+type SQSHandler func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)

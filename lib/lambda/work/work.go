@@ -1,12 +1,14 @@
-package lambda
+// Package work works on runs in AWS Lambda: SQS gives a function the messages of a batch, and the function makes one pass of a worker
+// over them. It is apart from package lambda, which all functions link, for the sake of what targets of AWS bring.
+package work
 
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/belfry-scheduler/belfry/lib/lambda"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
@@ -16,11 +18,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
-// SQSHandler answers events of an event source mapping that reports batch item failures.
-type SQSHandler func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
-
-// Worker gives the handler that works on runs: one event, one pass over its messages, all at once.
-func Worker(h *Host) (SQSHandler, error) {
+// Handler gives the handler that works on runs: one event, one pass over its messages, all at once.
+func Handler(h *lambda.Host) (lambda.SQSHandler, error) {
 	targets, err := target.New(target.Config{Secrets: secret.Finder(h.Vault.Source()), Now: h.Now, AWS: awstarget.New(h.Data.AWS).Call, ARNs: h.ARNs})
 	if err != nil {
 		return nil, err
@@ -30,11 +29,11 @@ func Worker(h *Host) (SQSHandler, error) {
 		return nil, err
 	}
 	w := &working{Host: h, prefix: address.Prefix, targets: targets}
-	return Ending(h, w.handle), nil
+	return lambda.Ending(h, w.handle), nil
 }
 
 type working struct {
-	*Host
+	*lambda.Host
 	prefix  string
 	targets *target.Set
 }
@@ -59,7 +58,7 @@ func (w *working) handle(ctx context.Context, event events.SQSEvent) (events.SQS
 			return events.SQSEventResponse{}, err
 		}
 		for range (len(b.waiting) + queue.MaxBatch - 1) / queue.MaxBatch {
-			passes.Go(func() { errs <- one.Pass(ctx, w.left(ctx)) })
+			passes.Go(func() { errs <- one.Pass(ctx, w.Left(ctx)) })
 		}
 	}
 	passes.Wait()
@@ -74,26 +73,4 @@ func (w *working) handle(ctx context.Context, event events.SQSEvent) (events.SQS
 		}
 	}
 	return answer, nil
-}
-
-// margin is what an invocation keeps of its time, for attempts to stop, and their ends to be written.
-const margin = 15 * time.Second
-
-// left is how long an invocation may go on working, 0 where it has no end.
-func (h *Host) left(ctx context.Context) time.Duration {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return 0
-	}
-	left := end.Sub(h.Now())
-	return max(left-min(margin, left/4), time.Millisecond)
-}
-
-// working is the context of what begins nothing new when the invocation is about to end.
-func (h *Host) working(ctx context.Context) (context.Context, context.CancelFunc) {
-	left := h.left(ctx)
-	if left == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, left)
 }
