@@ -119,7 +119,7 @@ func traceID(c trace.Context) string {
 	return "1-" + id[:8] + "-" + id[8:]
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 func number(text string) int {
 	n, err := strconv.Atoi(text)
