@@ -69,7 +69,7 @@ func (d *door) check(listen string, loopback bool) error {
 
 // gate is what stands in front of the API. A server that asks for tokens does not start before there is one: it would be
 // there for nobody, and look well.
-func (d door) gate(ctx context.Context, tokens *access.Tokens, data string, log *slog.Logger) (*access.Gate, error) {
+func (d door) gate(ctx context.Context, tokens *access.Tokens, place string, log *slog.Logger) (*access.Gate, error) {
 	required := d.auth == authRequired
 	if required {
 		any, err := tokens.Any(ctx)
@@ -77,7 +77,7 @@ func (d door) gate(ctx context.Context, tokens *access.Tokens, data string, log 
 			return nil, err
 		}
 		if !any {
-			return nil, fmt.Errorf("this server asks for tokens, and there is none: make one with \"belfry token create --scope admin --data %s\", and start again", data)
+			return nil, fmt.Errorf("this server asks for tokens, and there is none: make one with \"belfry token create --scope admin %s\", and start again", place)
 		}
 	}
 	return access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now, Required: required, Rate: d.rate, Burst: d.burst, Requests: d.requests, Log: log})

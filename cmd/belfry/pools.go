@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/node"
-	"github.com/belfry-scheduler/belfry/lib/queue"
-	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -24,24 +24,22 @@ type poolFlags struct {
 
 func (p *poolFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&p.here, "queue", nil, "`QUEUE` whose runs this process works on, beside default; may be given more than once")
+	f.StringArrayVar(&p.here, "queue", nil, "`QUEUE` beside default, or QUEUE=LONGEST where its workers run no longer timeout, as in gpu=6h; may be given more than once")
+	called(f, "queue", "BELFRY_QUEUES")
 	f.StringArrayVar(&p.elsewhere, "remote-queue", nil, "`QUEUE` whose runs only \"belfry worker\" processes work on, or QUEUE=TENANT where it is not the tenant default's; may be given more than once")
 }
 
 // mostPools bounds the queues of a process: each may hold a great many messages.
 const mostPools = 100
 
-// open makes the queues, and tells of those served elsewhere whose runs they have.
-func (p *poolFlags) open() (queues map[string]queue.Queue, elsewhere map[string]string, err error) {
-	queues, elsewhere = map[string]queue.Queue{}, map[string]string{}
-	add := func(flag, name string) error {
-		switch {
-		case job.ValidName(name) != nil:
-			return misused("%s %q: want a name of 1 to 128 letters, digits, dots, underscores or hyphens", flag, name)
-		case queues[name] != nil:
-			return misused("%s %s: the queue was named before; want each once, and only one of --queue and --remote-queue for it", flag, name)
+// read gives the queues, and tells of those served elsewhere whose runs they have.
+func (p *poolFlags) read() (pools []cloud.Pool, elsewhere map[string]string, err error) {
+	elsewhere = map[string]string{}
+	add := func(flag string, pool cloud.Pool) error {
+		if slices.ContainsFunc(pools, func(other cloud.Pool) bool { return other.Name == pool.Name }) {
+			return misused("%s %s: the queue was named before; want each once, and only one of --queue and --remote-queue for it", flag, pool.Name)
 		}
-		queues[name] = queuelocal.New(queuelocal.Config{})
+		pools = append(pools, pool)
 		return nil
 	}
 	for _, text := range p.elsewhere {
@@ -49,31 +47,50 @@ func (p *poolFlags) open() (queues map[string]queue.Queue, elsewhere map[string]
 		if !given {
 			tenant = access.DefaultTenant
 		}
+		if job.ValidName(name) != nil {
+			return nil, nil, misused("--remote-queue %q: want a name of 1 to 128 letters, digits, dots, underscores or hyphens", name)
+		}
 		if err := access.ValidTenant(tenant); err != nil {
 			return nil, nil, misused("--remote-queue %q: want NAME or NAME=TENANT; %w", text, err)
 		}
-		if err := add("--remote-queue", name); err != nil {
+		if err := add("--remote-queue", cloud.Pool{Name: name}); err != nil {
 			return nil, nil, err
 		}
 		elsewhere[name] = tenant
 	}
-	for _, name := range p.here {
-		if name == job.DefaultQueue && elsewhere[name] == "" {
-			continue // it is there anyway
-		}
-		if err := add("--queue", name); err != nil {
+	here, err := readPools(p.here)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, pool := range here {
+		if err := add("--queue", pool); err != nil {
 			return nil, nil, err
 		}
 	}
-	if queues[job.DefaultQueue] == nil {
-		if err := add("--queue", job.DefaultQueue); err != nil {
-			return nil, nil, err
+	if !slices.ContainsFunc(pools, func(pool cloud.Pool) bool { return pool.Name == job.DefaultQueue }) {
+		pools = append(pools, cloud.Pool{Name: job.DefaultQueue})
+	}
+	if len(pools) > mostPools {
+		return nil, nil, misused("%d queues: want at most %d", len(pools), mostPools)
+	}
+	return pools, elsewhere, nil
+}
+
+// readPools reads the values of --queue.
+func readPools(texts []string) ([]cloud.Pool, error) {
+	var pools []cloud.Pool
+	for _, text := range texts {
+		name, _, _ := strings.Cut(text, "=")
+		if job.ValidName(name) != nil {
+			return nil, misused("--queue %q: want a name of 1 to 128 letters, digits, dots, underscores or hyphens", name)
 		}
+		pool, err := cloud.ParsePool(text)
+		if err != nil {
+			return nil, misused("--queue %q: want NAME, or NAME=LONGEST with a timeout from 1s to %s, as in gpu=6h", text, schedule.Duration(job.MaxTimeout))
+		}
+		pools = append(pools, pool)
 	}
-	if len(queues) > mostPools {
-		return nil, nil, misused("%d queues: want at most %d", len(queues), mostPools)
-	}
-	return queues, elsewhere, nil
+	return pools, nil
 }
 
 // pools are those that a tenant may see, by name. Those on which this process works itself have runs of all tenants, and how many

@@ -16,10 +16,13 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/prometheus"
 	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -27,18 +30,22 @@ import (
 
 // process is the parts of a server, wired.
 type process struct {
-	data    *embed.Data
+	store   store.Store
 	node    *node.Node
 	handler http.Handler
 	began   time.Time
 
-	disk        disk
+	failed <-chan struct{} // closed when the disk has failed; nil for what has none
+	close  func() error    // gives the data back, when nothing uses it any more
+	backup func(context.Context, io.Writer) error
+
+	disk        *disk        // nil without a data folder
 	certificate *certificate // nil without TLS
 }
 
 func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
-	p := &process{began: time.Now(), disk: disk{folder: s.data}}
-	queues, elsewhere, err := s.pools.open()
+	p := &process{began: time.Now()}
+	pools, elsewhere, err := s.pools.read()
 	if err != nil {
 		return nil, err
 	}
@@ -46,40 +53,45 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if _, err := crand.Read(remoteKey); err != nil {
 		return nil, err
 	}
-	if p.data, err = openData(ctx, s.data, log); err != nil {
+	registry := metrics.New()
+	wire, err := p.open(ctx, s, pools, registry, log)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.data.Close())
+			err = errors.Join(err, p.close())
 		}
 	}()
-	vault, secrets, err := s.secrets.open(p.data.Store)
+	vault, secrets, err := s.secrets.open(p.store)
 	if err != nil {
 		return nil, err
 	}
-	targets, err := target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
+	callAWS, err := s.aws.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		UserAgent: "Belfry/" + thisBuild().Version})
 	if err != nil {
 		return nil, err
 	}
-	registry := metrics.New()
-	if p.node, err = p.data.Node(ctx, node.Config{
-		Queues: queues, Targets: targets, Metrics: registry, Log: log,
+	if p.node, err = wire(node.Config{
+		Targets: targets, Metrics: registry, Log: log,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
 		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets,
 	}); err != nil {
-		return nil, fmt.Errorf("data folder %s: %w", s.data, err)
+		return nil, err
 	}
 	scraped, err := prometheus.Handler(registry, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := openTokens(p.data.Store, log)
+	tokens, err := openTokens(p.store, log)
 	if err != nil {
 		return nil, err
 	}
-	gate, err := s.door.gate(ctx, tokens, s.data, log)
+	gate, err := s.door.gate(ctx, tokens, s.place(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +118,62 @@ func openTokens(on store.Store, log *slog.Logger) (*access.Tokens, error) {
 	return access.New(access.Config{Store: on, Now: time.Now, Random: crand.Reader, NewID: newID, Log: log})
 }
 
-// backup writes a backup of the running server.
-func (p *process) backup(ctx context.Context, out io.Writer) error {
-	_, _, err := backup.Write(ctx, out, backup.Source{Store: p.data.Store, Blobs: p.data.Blobs, Now: time.Now, Version: thisBuild().Version}, nil)
-	return err
+// place is the flag that names where the tokens are.
+func (s *settings) place() string {
+	if s.engines.shared() {
+		return "--store " + s.engines.store
+	}
+	return "--data " + s.data
+}
+
+// open opens what the data is kept in, and gives what wires a node over it.
+func (p *process) open(ctx context.Context, s settings, pools []cloud.Pool, registry *metrics.Registry, log *slog.Logger) (func(node.Config) (*node.Node, error), error) {
+	if s.engines.shared() {
+		return p.openShared(ctx, s, pools, registry, log)
+	}
+	data, err := openData(ctx, s.data, log)
+	if err != nil {
+		return nil, err
+	}
+	p.store, p.failed, p.close, p.disk = data.Store, data.Failed(), data.Close, &disk{folder: s.data}
+	p.backup = func(ctx context.Context, out io.Writer) error {
+		_, _, err := backup.Write(ctx, out, backup.Source{Store: data.Store, Blobs: data.Blobs, Now: time.Now, Version: thisBuild().Version}, nil)
+		return err
+	}
+	return func(cfg node.Config) (*node.Node, error) {
+		cfg.Queues, cfg.Longest = map[string]queue.Queue{}, map[string]time.Duration{}
+		for _, pool := range pools {
+			cfg.Queues[pool.Name], cfg.Longest[pool.Name] = queuelocal.New(queuelocal.Config{}), pool.Longest
+		}
+		n, err := data.Node(ctx, cfg)
+		if err != nil {
+			err = fmt.Errorf("data folder %s: %w", s.data, err)
+		}
+		return n, err
+	}, nil
+}
+
+// openShared is open for engines that other processes have too. A backup of them is AWS's to make.
+func (p *process) openShared(ctx context.Context, s settings, pools []cloud.Pool, registry *metrics.Registry, log *slog.Logger) (func(node.Config) (*node.Node, error), error) {
+	data, err := s.engines.open(ctx, pools, registry, log)
+	if err != nil {
+		return nil, err
+	}
+	p.store, p.close = data.Store, data.Close
+	return func(cfg node.Config) (*node.Node, error) {
+		cfg.NoTicks, cfg.LookAhead, cfg.Every, cfg.Shards = s.noTicks, s.ticks.lookAhead, s.ticks.every, s.ticks.shards
+		for _, pool := range pools {
+			if _, others := cfg.Elsewhere[pool.Name]; !others && !s.noWork && (len(s.work) == 0 || slices.Contains(s.work, pool.Name)) {
+				cfg.Serves = append(cfg.Serves, pool.Name)
+			}
+		}
+		for _, name := range s.work {
+			if !slices.Contains(cfg.Serves, name) {
+				return nil, misused("--work %s: want default, or a queue that --queue names", name)
+			}
+		}
+		return data.Node(ctx, cfg)
+	}, nil
 }
 
 func openData(ctx context.Context, folder string, log *slog.Logger) (*embed.Data, error) {

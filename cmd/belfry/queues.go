@@ -14,7 +14,7 @@ import (
 
 func (c *cli) queue() *cobra.Command {
 	cmd := &cobra.Command{Use: "queue", Short: "See what waits, and who works on it"}
-	cmd.AddCommand(c.queueList(), c.queueWorkers())
+	cmd.AddCommand(c.queueList(), c.queueWorkers(), c.queueCreate(), c.queueCheck())
 	return cmd
 }
 

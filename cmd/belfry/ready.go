@@ -25,7 +25,9 @@ func (p *process) ready(ctx context.Context) []wire.Check {
 			shown = append(shown, wire.Check{Name: c.Name, State: wire.CheckOK, Detail: c.Detail})
 		}
 	}
-	shown = append(shown, p.disk.check())
+	if p.disk != nil {
+		shown = append(shown, p.disk.check())
+	}
 	if p.certificate != nil {
 		shown = append(shown, p.certificate.check())
 	}

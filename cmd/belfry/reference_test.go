@@ -219,8 +219,9 @@ func TestNoVariableMeansTwoThings(t *testing.T) {
 			continue
 		}
 		for _, key := range roleKeys(role) {
-			if what := of[variableOf(key)]; what != "" {
-				t.Errorf("%s would set %s and %s of %s", variableOf(key), what, key, name)
+			flag := role.LocalNonPersistentFlags().Lookup(flagOf(key))
+			if what := of[variableOfFlag(flag)]; what != "" {
+				t.Errorf("%s would set %s and %s of %s", variableOfFlag(flag), what, key, name)
 			}
 		}
 	}

@@ -31,18 +31,23 @@ const (
 
 // settings are what dev and serve are told.
 type settings struct {
-	data        string
+	data        string      // "" with engines
+	engines     engineFlags // serve alone has them
+	ticks       tickFlags
+	work        []string
+	noWork      bool
+	noTicks     bool
 	listen      string
 	hosts       []string
 	allowExec   bool
 	addresses   target.AddressPolicy
+	aws         awsTargets
 	secrets     secretFlags
 	pools       poolFlags
 	concurrency int
 	lease       time.Duration
 	grace       time.Duration
-	logFormat   string
-	logLevel    string
+	log         logFlags
 	local       bool // only this machine may call; dev insists on it
 	door        door
 }
@@ -54,11 +59,11 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	s.pools.flags(cmd)
-	f.DurationVar(&s.lease, "lease", 30*time.Second, "how long a worker holds a run without renewing: a `DURATION`")
+	leaseFlag(cmd, &s.lease)
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped: a `DURATION`")
-	f.StringVar(&s.logFormat, "log-format", "auto", "`FORM` of the log: text, json, or auto: text on a terminal")
-	f.StringVar(&s.logLevel, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
+	s.log.flags(cmd)
 	addressFlags(cmd, &s.addresses)
+	s.aws.flags(cmd)
 	s.secrets.sources(cmd)
 	s.secrets.keys(cmd)
 }
@@ -67,8 +72,8 @@ func (s *settings) check() error {
 	if s.concurrency < 1 || s.concurrency > 10_000 {
 		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
 	}
-	if s.lease < time.Second || s.lease > time.Hour {
-		return misused("--lease %s: want 1s to 1h", s.lease)
+	if err := errors.Join(checkLease(s.lease), s.checkRoles()); err != nil {
+		return err
 	}
 	if s.grace < 0 || s.grace > time.Hour {
 		return misused("--grace %s: want 0s to 1h", s.grace)
@@ -89,6 +94,24 @@ func (s *settings) check() error {
 		return err
 	}
 	return s.door.check(s.listen, loopback)
+}
+
+// checkRoles refuses what cannot be divided between processes.
+func (s *settings) checkRoles() error {
+	if err := s.engines.check(); err != nil {
+		return err
+	}
+	switch {
+	case s.engines.shared() && s.data != "":
+		return misused("want one of --data and --store: a folder that this process has to itself, or a store that processes share")
+	case s.engines.shared() && s.noWork && len(s.work) > 0:
+		return misused("want one of --work and --no-work")
+	case s.engines.shared():
+		return s.ticks.check()
+	case s.noWork || s.noTicks || len(s.work) > 0 || s.ticks != tickFlags{} && s.ticks != usualTicks:
+		return misused("--work, --no-work, --no-ticks, --look-ahead, --tick-every and --shards are for processes that share a store: want --store with them")
+	}
+	return nil
 }
 
 func isLoopback(host string) bool {
@@ -127,19 +150,31 @@ func (c *cli) serve() *cobra.Command {
 		Long: `Run a whole scheduler in this process, as dev does, without dev's loosening: jobs reach no address of this host
 unless that is allowed. It listens on loopback unless told otherwise, and asks nobody there for a token unless
 --auth required says so. Beyond loopback it asks everybody, and wants TLS or a proxy that ends it. Before it
-starts there must be a token, which "belfry token create --scope admin --data DIR" makes.`,
+starts there must be a token, which "belfry token create --scope admin --data DIR" makes.
+
+With --data the process has a folder to itself, and needs nothing else. With --store, --queue-url and --blob it shares a
+DynamoDB table, SQS queues and a bucket with other processes and with the functions of a deployed stack: any number of
+them may serve, tick and work at once. --no-ticks, --work and --no-work leave parts to others. AWS's own settings
+(AWS_REGION, AWS_PROFILE, a role) say who the process is there.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data /var/lib/belfry --listen :7340 --tls-cert cert.pem --tls-key key.pem
-  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --behind-proxy --concurrency 200`,
+  belfry serve --data /var/lib/belfry --listen 10.0.0.5:7340 --behind-proxy --concurrency 200
+  belfry serve --store dynamodb://belfry-table --queue-url sqs://belfry --blob s3://belfry-blobs --queue gpu=6h --work default`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.data == "" {
-				return misused("want --data DIR, or BELFRY_DATA")
+			if s.data == "" && !s.engines.shared() {
+				return misused("want --data DIR, or BELFRY_DATA; or --store, --queue-url and --blob for engines that processes share")
 			}
 			return c.serveWith(cmd.Context(), s)
 		},
 	}
-	cmd.Flags().StringVar(&s.data, "data", "", "data folder `DIR`, made when it is not there")
+	f := cmd.Flags()
+	f.StringVar(&s.data, "data", "", "data folder `DIR`, made when it is not there")
+	s.engines.flags(cmd)
+	f.StringArrayVar(&s.work, "work", nil, "`QUEUE` that this process works on, with --store: one of default and those of --queue, all of them by default; may be given more than once")
+	f.BoolVar(&s.noWork, "no-work", false, "work on no queue, with --store: other processes or functions do")
+	f.BoolVar(&s.noTicks, "no-ticks", false, "do not tick, with --store: other processes or functions do")
+	s.ticks.flags(cmd)
 	s.flags(cmd)
 	s.door.flags(cmd)
 	return cmd
@@ -152,7 +187,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	log, err := newLog(c.stderr, s.logFormat, s.logLevel)
+	log, err := newLog(c.stderr, s.log.format, s.log.level)
 	if err != nil {
 		return err
 	}
@@ -191,7 +226,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	case cause = <-worked:
 		cause = fmt.Errorf("the scheduler stopped: %w", errors.Join(cause, errors.New("its work ended unasked")))
 		worked <- nil
-	case <-p.data.Failed():
+	case <-p.failed:
 		// What is under way can be neither finished nor acknowledged; waiting for it would only delay the restart.
 		return errors.New("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
 	}
@@ -203,7 +238,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		return errors.Join(cause, err)
 	case <-signals:
 		return errors.New("ended at once; what ran is taken up at the next start")
-	case <-p.data.Failed():
+	case <-p.failed:
 		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
 	}
 }
@@ -221,7 +256,7 @@ func drain(server *http.Server, stop func(), worked, served <-chan error, p *pro
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}
-	return errors.Join(err, <-worked, p.data.Close())
+	return errors.Join(err, <-worked, p.close())
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -246,11 +281,20 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 	if err != nil {
 		data = s.data
 	}
-	if c.structured() {
+	switch {
+	case c.structured() && s.engines.shared():
+		_ = c.print(map[string]string{"address": url, "store": s.engines.store, "queue": s.engines.queues, "blob": s.engines.blob, "version": thisBuild().Version})
+		return
+	case c.structured():
 		_ = c.print(map[string]string{"address": url, "data": data, "version": thisBuild().Version})
 		return
 	}
-	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n  data     %s\n", thisBuild().Version, took.Round(time.Millisecond), url, data)
+	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n", thisBuild().Version, took.Round(time.Millisecond), url)
+	if s.engines.shared() {
+		fmt.Fprint(c.stdout, s.engines.shown())
+	} else {
+		fmt.Fprintf(c.stdout, "  data     %s\n", data)
+	}
 	if s.addresses.AllowLoopback && s.door.auth != authRequired {
 		fmt.Fprintf(c.stdout, "Give it a job that runs every two seconds, and see its runs, from another terminal:\n  %s\n", firstJob(os.Args[0], url, s.allowExec))
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,11 +25,13 @@ type workerSettings struct {
 	labels      map[string]string
 	allowExec   bool
 	addresses   target.AddressPolicy
+	aws         awsTargets
 	secrets     secretFlags
+	engines     engineFlags
+	lease       time.Duration // with engines; else the server has it
 	concurrency int
 	grace       time.Duration
-	logFormat   string
-	logLevel    string
+	log         logFlags
 }
 
 func (c *cli) worker() *cobra.Command {
@@ -44,50 +44,73 @@ func (c *cli) worker() *cobra.Command {
 scope work.
 
 The worker goes on through restarts of the server: what runs is renewed and finished when the server is back. On
-SIGTERM it takes nothing more, lets what runs end within the grace, and hands the rest back.`,
+SIGTERM it takes nothing more, lets what runs end within the grace, and hands the rest back.
+
+With --store, --queue-url and --blob it needs no server: it works on the DynamoDB table and the SQS queues that processes
+and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role), and any of their queues will do.`,
 		Example: `  belfry worker --queue gpu
-  belfry worker --address https://belfry.example.org --queue gpu --concurrency 4 --allow-exec --label zone=eu-1`,
+  belfry worker --address https://belfry.example.org --queue gpu --concurrency 4 --allow-exec --label zone=eu-1
+  belfry worker --queue gpu --store dynamodb://belfry-table --queue-url sqs://belfry --blob s3://belfry-blobs`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.check(); err != nil {
 				return err
+			}
+			if s.engines.shared() {
+				return c.workOn(cmd.Context(), s)
 			}
 			return c.workWith(cmd.Context(), s)
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&s.queues, "queue", nil, "`QUEUE` to work for; may be given more than once")
+	called(f, "queue", "BELFRY_QUEUES")
+	s.engines.flags(cmd)
+	leaseFlag(cmd, &s.lease)
 	f.StringVar(&s.name, "name", "", "beginning of the worker's `NAME` in listings; this host's by default")
 	f.StringToStringVar(&s.labels, "label", nil, "`NAME=VALUE`, for people who list workers; may be given more than once")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped: a `DURATION`")
-	f.StringVar(&s.logFormat, "log-format", "auto", "`FORM` of the log: text, json, or auto: text on a terminal")
-	f.StringVar(&s.logLevel, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
+	s.log.flags(cmd)
 	addressFlags(cmd, &s.addresses)
+	s.aws.flags(cmd)
 	s.secrets.sources(cmd)
+	s.secrets.keys(cmd)
 	return cmd
 }
 
 func (s *workerSettings) check() error {
 	switch {
 	case len(s.queues) == 0:
-		return misused("want --queue NAME: one that the server has by --remote-queue")
+		return misused("want --queue NAME: one that the server has by --remote-queue, or with --store one that is there")
 	case s.concurrency < 1 || s.concurrency > 10_000:
 		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
 	case s.grace < 0 || s.grace > time.Hour:
 		return misused("--grace %s: want 0s to 1h", s.grace)
+	case s.engines.shared() && len(s.labels) > 0:
+		return misused("--label is for workers that a server lists: want it without --store")
+	case !s.engines.shared() && (s.secrets.keyFile != "" || s.lease != usualLease):
+		return misused("--secrets-key-file and --lease are the server's, unless the worker needs none: want --store with them")
 	case len(s.labels) > 16:
 		return misused("%d labels: want at most 16", len(s.labels))
 	case s.name != "" && (job.ValidName(s.name) != nil || len(s.name) > longestWorker):
 		return misused("--name %q: want 1 to %d letters, digits, dots, underscores or hyphens, beginning with a letter or digit", s.name, longestWorker)
 	}
+	if err := errors.Join(s.engines.check(), checkLease(s.lease)); err != nil {
+		return err
+	}
+	pools, err := readPools(s.queues)
+	if err != nil {
+		return err
+	}
 	seen := map[string]bool{}
-	for _, queue := range s.queues {
-		if job.ValidName(queue) != nil || seen[queue] {
-			return misused("--queue %q: want the name of a queue, each once", queue)
+	for i, pool := range pools {
+		if seen[pool.Name] {
+			return misused("--queue %s: want the name of a queue, each once", pool.Name)
 		}
-		seen[queue] = true
+		seen[pool.Name] = true
+		s.queues[i] = pool.Name // what it can run is for those who accept jobs
 	}
 	return s.secrets.check()
 }
@@ -117,7 +140,7 @@ func workerName(name string) string {
 // process at once.
 func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	began := time.Now()
-	log, err := newLog(c.stderr, s.logFormat, s.logLevel)
+	log, err := newLog(c.stderr, s.log.format, s.log.level)
 	if err != nil {
 		return err
 	}
@@ -125,7 +148,11 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	if err != nil {
 		return err
 	}
-	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses,
+	callAWS, err := s.aws.open(ctx)
+	if err != nil {
+		return err
+	}
+	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		Secrets: s.secretsHere(), UserAgent: "Belfry/" + thisBuild().Version})
 	if err != nil {
 		return err
@@ -141,32 +168,8 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 		}
 		workers = append(workers, w)
 	}
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	worked := make(chan error, 1)
-	go func() { worked <- work(running, workers) }()
-
-	if err := c.greetWorker(server, name, s); err != nil {
-		return err
-	}
-	select {
-	case got := <-signals:
-		log.Info("stopping; a second signal ends at once", "signal", got.String(), "grace", s.grace.String(), "running", underWay(workers))
-	case <-ctx.Done():
-		log.Info("stopping", "grace", s.grace.String())
-	case err := <-worked:
-		return refusedWork(err)
-	}
-	stop()
-	select {
-	case err := <-worked:
-		return refusedWork(err)
-	case <-signals:
-		return errors.New("ended at once; what ran is taken up when its lease is over")
-	}
+	greet := func() error { return c.greetWorker(server, name, s) }
+	return untilStopped(ctx, log, s.grace, greet, func(ctx context.Context) error { return refusedWork(work(ctx, workers)) })
 }
 
 // work runs all workers; where the server refuses one for good, all end.
@@ -183,13 +186,6 @@ func refusedWork(err error) error {
 		return nil
 	}
 	return fmt.Errorf("the server gives this worker no runs: %w", err)
-}
-
-func underWay(workers []*worker.Worker) (n int) {
-	for _, w := range workers {
-		n += w.Running()
-	}
-	return n
 }
 
 // secretsHere are those that come with a run, and else this host's own.

@@ -69,8 +69,8 @@ func Open(ctx context.Context, cfg Config) (*Data, error) {
 	}
 	d := &Data{cfg: cfg, Queues: map[string]queue.Queue{}}
 	var err error
-	if d.AWS, err = config.LoadDefaultConfig(ctx); err != nil {
-		return nil, fmt.Errorf("the AWS configuration of this host: %w", err)
+	if d.AWS, err = configured(ctx); err != nil {
+		return nil, err
 	}
 	if err := d.openStore(ctx); err != nil {
 		return nil, err
@@ -83,11 +83,11 @@ func Open(ctx context.Context, cfg Config) (*Data, error) {
 
 // endpoint is where a service is, as the environment or the SDK's files have it: the engines must know, since emulators differ from
 // AWS in more than their address. "" for AWS itself.
-func (d *Data) endpoint(ctx context.Context, given, service string) (string, error) {
+func endpoint(ctx context.Context, from aws.Config, given, service string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	for _, source := range d.AWS.ConfigSources {
+	for _, source := range from.ConfigSources {
 		if s, ok := source.(interface {
 			GetServiceBaseEndpoint(ctx context.Context, sdkID string) (string, bool, error)
 		}); ok {
@@ -96,22 +96,69 @@ func (d *Data) endpoint(ctx context.Context, given, service string) (string, err
 			}
 		}
 	}
-	return aws.ToString(d.AWS.BaseEndpoint), nil
+	return aws.ToString(from.BaseEndpoint), nil
 }
 
-func (d *Data) openStore(ctx context.Context) error {
-	at, err := dynamo.ParseURL(d.cfg.Store)
+func configured(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return err
+		return cfg, fmt.Errorf("the AWS configuration of this host: %w", err)
 	}
-	cfg := dynamo.Config{AWS: d.AWS.Copy(), Table: at.Table, Random: d.cfg.NewID, Now: d.cfg.Now,
-		Observe: func(u dynamo.Use) { d.cfg.Metrics.Consumed(u.Operation, u.Read, u.Write) }}
+	return cfg, nil
+}
+
+// Table is the configuration of the table that a URL names, for who makes it or looks at it.
+func Table(ctx context.Context, where string, newID func() uint64, now func() time.Time) (dynamo.Config, error) {
+	from, err := configured(ctx)
+	if err != nil {
+		return dynamo.Config{}, err
+	}
+	return table(ctx, from, where, newID, now)
+}
+
+func table(ctx context.Context, from aws.Config, where string, newID func() uint64, now func() time.Time) (dynamo.Config, error) {
+	at, err := dynamo.ParseURL(where)
+	if err != nil {
+		return dynamo.Config{}, err
+	}
+	cfg := dynamo.Config{AWS: from.Copy(), Table: at.Table, Random: newID, Now: now}
 	if at.Region != "" {
 		cfg.AWS.Region = at.Region
 	}
-	if cfg.Endpoint, err = d.endpoint(ctx, at.Endpoint, "DynamoDB"); err != nil {
+	cfg.Endpoint, err = endpoint(ctx, from, at.Endpoint, "DynamoDB")
+	return cfg, err
+}
+
+// Queues is the configuration of the pool's queues below the prefix that a URL names, for who makes them or looks at them.
+func (p Pool) Queues(ctx context.Context, where string, newID func() uint64) (sqs.Config, error) {
+	from, err := configured(ctx)
+	if err != nil {
+		return sqs.Config{}, err
+	}
+	return p.queues(ctx, from, where, newID)
+}
+
+func (p Pool) queues(ctx context.Context, from aws.Config, where string, newID func() uint64) (sqs.Config, error) {
+	at, err := sqs.ParseURL(where)
+	if err != nil {
+		return sqs.Config{}, err
+	}
+	if at, err = p.address(at); err != nil {
+		return sqs.Config{}, err
+	}
+	if at.Endpoint, err = endpoint(ctx, from, at.Endpoint, "SQS"); err != nil {
+		return sqs.Config{}, err
+	}
+	fraction := func() float64 { return float64(newID()>>11) / (1 << 53) }
+	return sqs.Config{Address: at, AWS: from, Rand: fraction}, nil
+}
+
+func (d *Data) openStore(ctx context.Context) error {
+	cfg, err := table(ctx, d.AWS, d.cfg.Store, d.cfg.NewID, d.cfg.Now)
+	if err != nil {
 		return err
 	}
+	cfg.Observe = func(u dynamo.Use) { d.cfg.Metrics.Consumed(u.Operation, u.Read, u.Write) }
 	if d.Store, err = dynamo.New(cfg); err != nil {
 		return err
 	}
@@ -120,19 +167,12 @@ func (d *Data) openStore(ctx context.Context) error {
 }
 
 func (d *Data) openQueues(ctx context.Context) error {
-	at, err := sqs.ParseURL(d.cfg.Queue)
-	if err != nil {
-		return err
-	}
-	if at.Endpoint, err = d.endpoint(ctx, at.Endpoint, "SQS"); err != nil {
-		return err
-	}
 	for _, pool := range d.cfg.Queues {
-		of, err := pool.address(at)
+		cfg, err := pool.queues(ctx, d.AWS, d.cfg.Queue, d.cfg.NewID)
 		if err != nil {
 			return err
 		}
-		opened, err := sqs.New(sqs.Config{Address: of, AWS: d.AWS, Rand: fraction(d.cfg.NewID)})
+		opened, err := sqs.New(cfg)
 		if err != nil {
 			return err
 		}
@@ -140,11 +180,6 @@ func (d *Data) openQueues(ctx context.Context) error {
 		d.checked = append(d.checked, opened.Check)
 	}
 	return nil
-}
-
-// fraction makes a number from 0 to 1 out of random bits.
-func fraction(random func() uint64) func() float64 {
-	return func() float64 { return float64(random()>>11) / (1 << 53) }
 }
 
 func (d *Data) openBlobs(ctx context.Context) error {
@@ -159,7 +194,7 @@ func (d *Data) openBlobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if at.Endpoint, err = d.endpoint(ctx, at.Endpoint, "S3"); err != nil {
+	if at.Endpoint, err = endpoint(ctx, d.AWS, at.Endpoint, "S3"); err != nil {
 		return err
 	}
 	if d.Blobs, err = s3.Open(ctx, d.AWS, at); err != nil {

@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -77,20 +76,4 @@ func (p Pool) address(at sqs.Address) (sqs.Address, error) {
 	}
 	at.Prefix = prefix
 	return at, nil
-}
-
-// Addresses are where the queues of pools are, for who makes or describes them: by pool.
-func Addresses(queue string, pools []Pool) (map[string]sqs.Address, error) {
-	at, err := sqs.ParseURL(queue)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]sqs.Address{}
-	var errs []error
-	for _, pool := range pools {
-		of, err := pool.address(at)
-		errs = append(errs, err)
-		out[pool.Name] = of
-	}
-	return out, errors.Join(errs...)
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
+	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+)
+
+// engineFlags are the engines that processes share, by URL.
+type engineFlags struct {
+	store  string
+	queues string
+	blob   string
+}
+
+func (e *engineFlags) flags(cmd *cobra.Command) {
+	storeFlag(cmd, &e.store, "`URL` of a table that processes share: dynamodb://TABLE, with ?region=REGION where it is not the usual one")
+	queuesFlag(cmd, &e.queues)
+	cmd.Flags().StringVar(&e.blob, "blob", "", "`URL` of the bucket beside --store: s3://BUCKET, gs://BUCKET or azblob://CONTAINER, or file:///DIR of a single process")
+}
+
+func storeFlag(cmd *cobra.Command, to *string, says string) {
+	cmd.Flags().StringVar(to, "store", "", says)
+	called(cmd.Flags(), "store", "BELFRY_STORE")
+}
+
+func queuesFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "queue-url", "", "`URL` of the queues beside --store: sqs://PREFIX, with ?region=REGION where it is not the usual one")
+	called(cmd.Flags(), "queue-url", "BELFRY_QUEUE")
+}
+
+// variable marks a flag that has a variable of its own: the one by which functions know the same thing.
+const variable = "variable"
+
+func called(f *pflag.FlagSet, name, is string) {
+	flag := f.Lookup(name)
+	flag.Annotations = map[string][]string{variable: {is}}
+}
+
+// variableOfFlag is the environment's name for a flag.
+func variableOfFlag(flag *pflag.Flag) string {
+	if own := flag.Annotations[variable]; len(own) > 0 {
+		return own[0]
+	}
+	return variableOf(flag.Name)
+}
+
+// shared tells whether there are engines that processes share.
+func (e *engineFlags) shared() bool { return e.store != "" }
+
+func (e *engineFlags) check() error {
+	switch {
+	case !e.shared() && e.queues+e.blob == "":
+		return nil
+	case strings.HasPrefix(e.store, "pebble:"):
+		return misused("--store %s: want dynamodb://TABLE; a folder that one process has to itself is --data DIR", e.store)
+	case e.store == "" || e.queues == "" || e.blob == "":
+		return misused("want --store dynamodb://TABLE, --queue-url sqs://PREFIX and --blob s3://BUCKET together, or none of them")
+	}
+	return nil
+}
+
+// open opens the engines, and makes sure that they can be used: a process that cannot work is to say so at its start.
+func (e *engineFlags) open(ctx context.Context, pools []cloud.Pool, registry *metrics.Registry, log *slog.Logger) (*cloud.Data, error) {
+	data, err := cloud.Open(ctx, cloud.Config{Store: e.store, Queue: e.queues, Blob: e.blob, Queues: pools, OpenBlob: openBlob,
+		Now: time.Now, NewID: newID, Metrics: registry, Log: log})
+	if err != nil {
+		return nil, badAddress(err)
+	}
+	if err := data.Check(ctx); err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
+	return data, nil
+}
+
+// badAddress tells what is wrong with how the command was called.
+func badAddress(err error) error {
+	var wrong *invalid.Error
+	if errors.As(err, &wrong) {
+		return usageError{err}
+	}
+	return err
+}
+
+// openBlob opens the buckets that functions do not link.
+func openBlob(ctx context.Context, where string) (*blob.Bucket, error) {
+	if strings.HasPrefix(where, "file:") {
+		return bloblocal.Open(ctx, where)
+	}
+	return nil, invalid.Field("blob", where, "s3://BUCKET, gs://BUCKET, azblob://CONTAINER or file:///DIR")
+}
+
+// tickFlags are of processes that tick on a store that others tick on too.
+type tickFlags struct {
+	lookAhead time.Duration
+	every     time.Duration
+	shards    int
+}
+
+var usualTicks = tickFlags{lookAhead: node.SharedLookAhead, every: node.SharedEvery, shards: node.SharedShards}
+
+func (t *tickFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&t.lookAhead, "look-ahead", usualTicks.lookAhead, "how far ahead of their time runs go to the queues of --store: a `DURATION`, the same in all processes")
+	f.DurationVar(&t.every, "tick-every", usualTicks.every, "how often this process ticks on --store: a `DURATION`, shorter than --look-ahead")
+	f.IntVar(&t.shards, "shards", usualTicks.shards, "`NUMBER` of parts that ticks share a new --store in, a power of two up to 64; one that was set up keeps its own")
+}
+
+func (t *tickFlags) check() error {
+	switch {
+	case t.lookAhead < 2*time.Second || t.lookAhead > 14*time.Minute:
+		return misused("--look-ahead %s: want 2s to 14m, since a queue holds a message back for 15 minutes at most", t.lookAhead)
+	case t.every < time.Second || t.every >= t.lookAhead:
+		return misused("--tick-every %s: want 1s or more, and less than --look-ahead %s", t.every, t.lookAhead)
+	case t.shards < 1 || t.shards > 64 || t.shards&(t.shards-1) != 0:
+		return misused("--shards %d: want a power of two from 1 to 64", t.shards)
+	}
+	return nil
+}
+
+const usualLease = 30 * time.Second
+
+func leaseFlag(cmd *cobra.Command, to *time.Duration) {
+	cmd.Flags().DurationVar(to, "lease", usualLease, "how long a worker holds a run without renewing: a `DURATION`, the same in all processes that share a store")
+}
+
+func checkLease(lease time.Duration) error {
+	if lease < time.Second || lease > time.Hour {
+		return misused("--lease %s: want 1s to 1h", lease)
+	}
+	return nil
+}
+
+// untilStopped greets, and runs work until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
+// one ends the process at once.
+func untilStopped(ctx context.Context, log *slog.Logger, grace time.Duration, greet func() error, work func(context.Context) error) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := greet(); err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	worked := make(chan error, 1)
+	go func() { worked <- work(running) }()
+	select {
+	case got := <-signals:
+		log.Info("stopping; a second signal ends at once", "signal", got.String(), "grace", grace.String())
+	case <-ctx.Done():
+		log.Info("stopping", "grace", grace.String())
+	case err := <-worked:
+		return err
+	}
+	stop()
+	select {
+	case err := <-worked:
+		return err
+	case <-signals:
+		return errors.New("ended at once; what ran is taken up when its lease is over")
+	}
+}
+
+// logFlags are how a process that runs for long logs.
+type logFlags struct{ format, level string }
+
+func (l *logFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.format, "log-format", "auto", "`FORM` of the log: text, json, or auto: text on a terminal")
+	f.StringVar(&l.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
+}
+
+// shownEngines are the lines of a greeting that say what a process works on.
+func (e *engineFlags) shown() string {
+	return fmt.Sprintf("  store   %s\n  queues  %s\n  blobs   %s\n", e.store, e.queues, e.blob)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// workOn works on the queues of a shared store, without a server, until a signal or ctx ends it.
+func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
+	began := time.Now()
+	log, err := newLog(c.stderr, s.log.format, s.log.level)
+	if err != nil {
+		return err
+	}
+	pools, err := readPools(s.queues)
+	if err != nil {
+		return err
+	}
+	data, err := s.engines.open(ctx, pools, metrics.New(), log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	_, secrets, err := s.secrets.open(data.Store)
+	if err != nil {
+		return err
+	}
+	callAWS, err := s.aws.open(ctx)
+	if err != nil {
+		return err
+	}
+	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
+		Secrets: secrets, UserAgent: "Belfry/" + thisBuild().Version})
+	if err != nil {
+		return err
+	}
+	defer targets.Close()
+	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, Secrets: secrets})
+	if err != nil {
+		return err
+	}
+	return untilStopped(ctx, log, s.grace, func() error { return c.greetShared(n.Name, s) }, n.Run)
+}
+
+func (c *cli) greetShared(name string, s workerSettings) error {
+	if c.structured() {
+		return c.print(map[string]any{"worker": name, "store": s.engines.store, "queue": s.engines.queues, "blob": s.engines.blob, "queues": s.queues, "version": thisBuild().Version})
+	}
+	_, err := fmt.Fprintf(c.stdout, "Belfry %s is ready to work.\n  worker  %s\n%s  works   on %s\n", thisBuild().Version, name, s.engines.shown(), strings.Join(s.queues, ", "))
+	return err
+}
