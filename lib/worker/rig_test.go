@@ -149,7 +149,7 @@ func (g *rig) process(name string, o options) *process {
 	}
 	q := queuefaulty.Wrap(inner, queuefaulty.Hooks{Receive: fate, Delete: fate, Extend: fate})
 	d := g.dispatcher(s, q, func() time.Time { return time.Now().Add(time.Duration(p.offset.Load())) })
-	o.desk = lease.Config{Dispatch: d, Queue: "default", Blobs: g.blobs, Metrics: p.metrics, Name: name}
+	o.desk = lease.Config{Dispatch: d, Queue: "default", Blobs: g.blobs, Metrics: p.metrics, Name: name, MaxReceives: o.desk.MaxReceives}
 	if o.blobs != nil {
 		o.desk.Blobs = o.blobs
 	}
