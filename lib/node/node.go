@@ -128,7 +128,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Shared {
 		owner = cfg.Name
 	}
-	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log}); err != nil {
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {

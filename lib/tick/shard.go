@@ -121,6 +121,13 @@ func (t *Ticker) missed(n int) bool {
 	return t.failed[n]
 }
 
+// unowned counts the shards that this process could not take, and that no other tick had.
+func (t *Ticker) unowned() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failed)
+}
+
 func (t *Ticker) noteTaken(n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,14 +12,16 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // Config is what a Ticker stands on. Fields without a default are required.
 type Config struct {
 	Dispatch *dispatch.Dispatcher
 	Metrics  *metrics.Registry
-	Owner    string       // names this process in leases
-	Log      *slog.Logger // default: discards
+	Owner    string        // names this process in leases
+	Log      *slog.Logger  // default: discards
+	Tracer   *trace.Tracer // default: traces nothing
 
 	// Lease is for how long a pass keeps other ticks off its shard. Losing it costs double work, never a double run.
 	// Default 20s.
@@ -75,7 +77,9 @@ type Report struct {
 // Tick makes one pass over each shard that no other tick holds. An error of one shard does not keep the others from theirs.
 func (t *Ticker) Tick(ctx context.Context) (Report, error) {
 	began := t.Dispatch.Elapsed()
+	ctx, ended := t.traced(ctx)
 	report, err := t.passes(ctx)
+	ended(report, err)
 	t.count(report, t.Dispatch.Elapsed()-began)
 	return report, err
 }
@@ -98,6 +102,7 @@ func (t *Ticker) passes(ctx context.Context) (Report, error) {
 func (t *Ticker) count(r Report, took time.Duration) {
 	m := t.Metrics
 	t.countRepairs(r.Repairs)
+	m.Unowned.Set(float64(t.unowned()))
 	if r.Passes == 0 {
 		return
 	}
