@@ -60,6 +60,8 @@ type Config struct {
 	Serves  []string // with Shared: the pools whose runs this process works on. None: it has no workers
 	NoTicks bool     // with Shared: others tick
 
+	MaxReceives int // how often a queue hands out a message before it takes it away to its dead letters. Default: it never does
+
 	Longest   map[string]time.Duration // the longest timeout that a pool's workers can run, by name. Left out: any that a job may have
 	Elsewhere map[string]string        // the pools that only workers in other processes serve: by name, whose runs they have
 	RemoteKey []byte                   // 32 random bytes of this start, for such workers. Default: there are none
@@ -133,14 +135,15 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.RemoteKey != nil {
 		if n.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: n.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
-			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: cfg.RemoteKey, Log: cfg.Log}); err != nil {
+			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: cfg.RemoteKey, Log: cfg.Log, MaxReceives: cfg.MaxReceives}); err != nil {
 			return nil, err
 		}
 	} else if len(cfg.Elsewhere) > 0 {
 		return nil, errors.New("node: Elsewhere without RemoteKey")
 	}
 	for _, name := range cfg.serves() {
-		desk, err := lease.New(lease.Config{Dispatch: n.Dispatch, Queue: name, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: cfg.Name, Log: cfg.Log})
+		desk, err := lease.New(lease.Config{Dispatch: n.Dispatch, Queue: name, Blobs: cfg.Blobs, Metrics: cfg.Metrics, Name: cfg.Name, Log: cfg.Log,
+			MaxReceives: cfg.MaxReceives})
 		if err != nil {
 			return nil, err
 		}
