@@ -46,7 +46,7 @@ func (l *list) first(ctx context.Context) (*print, error) {
 	if items[0].Exists() {
 		l.known = new(print)
 		if err := record.Decode(items[0].Value, l.known); err != nil {
-			l.Log.Warn("what the first sweep remembered is unreadable: all is looked at", "minute", l.minute, "error", err)
+			l.Log.WarnContext(ctx, "what the first sweep remembered is unreadable: all is looked at", "minute", l.minute, "error", err)
 			*l.known = print{}
 			for i := range l.known.Buckets {
 				l.known.Buckets[i] = 1 // no hash is likely to be that

@@ -15,13 +15,20 @@ import (
 // resumeAfter is how far beyond the horizon a timer goes that puts something off to a later pass.
 const resumeAfter = 2 * time.Second
 
+// stint is what bounds a pass.
+type stint struct {
+	until time.Duration // on the elapsed clock: nothing is begun after it; 0 for no end
+	work  int           // queries and timers together: no page is begun beyond
+	help  *Help         // a shard that has nothing left of it is passed over; nil for none
+}
+
 // pass is one pass over one shard.
 type pass struct {
 	*Ticker
 	bounds dispatch.Bounds
-	until  time.Duration // on the elapsed clock: nothing is begun after it; 0 for no end
-	used   atomic.Int64  // of Config.Work
-	behind bool          // something is left that a further pass may do at once
+	stint
+	used   atomic.Int64 // queries and timers
+	behind bool         // something is left that a further pass may do at once
 
 	saving sync.Mutex // held over each write of the shard, which is under the version of the one before
 
@@ -36,8 +43,8 @@ type pass struct {
 }
 
 // pass is one pass over a shard: lease and horizon, due timers, watermark, sweeps. It tells whether something is left.
-func (t *Ticker) pass(ctx context.Context, n int, until time.Duration, help *Help, report *Report) (behind bool, err error) {
-	s, now, err := t.take(ctx, n, help)
+func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (behind bool, err error) {
+	s, now, err := t.take(ctx, n, stint.help)
 	t.noteTaken(n, err == nil || errors.Is(err, errHeld) || errors.Is(err, errDone))
 	if err != nil {
 		return false, err
@@ -46,16 +53,18 @@ func (t *Ticker) pass(ctx context.Context, n int, until time.Duration, help *Hel
 	first, end := t.Dispatch.Layout.BucketsOf(n)
 	// Not to the horizon: after a step back of the clock that lies far ahead, and what is put in between must still be read.
 	to := min(s.Horizon, t.Dispatch.HorizonAt(now))
-	p := &pass{Ticker: t, until: until, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end),
+	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end),
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: to + resumeAfter.Milliseconds(),
 			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	stop := p.renewing(ctx)
-	err = p.work(ctx, to)
+	err = p.through(ctx, to)
 	stop()
+	if !errors.Is(err, errHeld) {
+		err = errors.Join(err, p.leave(ctx))
+	}
 	if errors.Is(err, errHeld) {
 		return false, err
 	}
-	err = errors.Join(err, p.leave(ctx))
 	report.Behind = report.Behind || p.behind
 	if report.Oldest == 0 || p.shard.Watermark < report.Oldest {
 		report.Oldest = p.shard.Watermark
@@ -66,7 +75,8 @@ func (t *Ticker) pass(ctx context.Context, n int, until time.Duration, help *Hel
 	return p.behind, err
 }
 
-func (p *pass) work(ctx context.Context, to int64) error {
+// through does what is due, and looks again at what was.
+func (p *pass) through(ctx context.Context, to int64) error {
 	dueErr := p.due(ctx, to)
 	if errors.Is(dueErr, errHeld) {
 		return dueErr
@@ -114,7 +124,7 @@ func (p *pass) reach(i int, position string) {
 }
 
 // enough tells whether the pass is to begin nothing further.
-func (p *pass) enough() bool { return p.used.Load() >= int64(p.Work) || p.over() }
+func (p *pass) enough() bool { return p.used.Load() >= int64(p.work) || p.over() }
 
 func (p *pass) over() bool {
 	p.mu.Lock()
@@ -175,7 +185,7 @@ func (p *pass) renewing(ctx context.Context) (stop func()) {
 			p.mu.Unlock()
 			if old {
 				if err := p.save(ctx, false); err != nil && !errors.Is(err, errHeld) && ctx.Err() == nil {
-					p.Log.Warn("the lease of a shard was not renewed", "shard", p.shard.Number, "error", err)
+					p.Log.WarnContext(ctx, "the lease of a shard was not renewed", "shard", p.shard.Number, "error", err)
 				}
 			}
 			wait.Reset(every)

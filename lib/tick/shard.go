@@ -48,7 +48,7 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (timer.Shard, int6
 	}
 	if s.Watermark > now+(t.Dispatch.Ahead()+setBack).Milliseconds() {
 		// What is asked for now would lie behind all cursors. Reading again is harmless: every step finds its own traces.
-		t.Log.Warn("the clock is behind the watermark, which is set back", "shard", s.Number, "watermark", time.UnixMilli(s.Watermark))
+		t.Log.WarnContext(ctx, "the clock is behind the watermark, which is set back", "shard", s.Number, "watermark", time.UnixMilli(s.Watermark))
 		s.Watermark, s.Reached = now, nil
 		for k := range s.Swept {
 			begin := now - timer.Lags[timer.Sweeps-1].Milliseconds()

@@ -29,7 +29,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 		swept := p.shard.Swept[k]
 		p.mu.Unlock()
 		end -= end % 60_000 // the first instant of the first minute that is not over
-		for budget := p.used.Load() + int64(p.Work/4); swept < end && p.used.Load() < budget && !p.over(); {
+		for budget := p.used.Load() + int64(p.work/4); swept < end && p.used.Load() < budget && !p.over(); {
 			minute := timer.Minute(swept)
 			if err := p.sweep(ctx, k, minute); err != nil {
 				errs = append(errs, fmt.Errorf("sweep %d of minute %d: %w", k+1, minute, err))
@@ -254,7 +254,7 @@ func (p *pass) looks(ctx context.Context, timers []timer.Timer) ([]*look, error)
 		switch {
 		case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), err == nil && edition.Schedule == nil:
 		case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
-			p.Log.Error("a job is unreadable and not swept", "tenant", t.Tenant, "job", t.Job, "error", err)
+			p.Log.ErrorContext(ctx, "a job is unreadable and not swept", "tenant", t.Tenant, "job", t.Job, "error", err)
 		case err != nil:
 			return nil, err
 		default:
@@ -286,7 +286,7 @@ func (p *pass) lost(ctx context.Context, tenant string, looks []*look) (again []
 		}
 		ft, ok, err := p.inForce(ctx, l.timer, jobs[l.timer.Job])
 		if errors.Is(err, record.ErrBroken) || errors.Is(err, record.ErrNewer) {
-			p.Log.Error("a job is unreadable and not swept", "tenant", tenant, "job", l.timer.Job, "error", err)
+			p.Log.ErrorContext(ctx, "a job is unreadable and not swept", "tenant", tenant, "job", l.timer.Job, "error", err)
 			continue
 		}
 		if err != nil {

@@ -91,7 +91,7 @@ func (t *Ticker) passes(ctx context.Context) (Report, error) {
 		if ctx.Err() != nil {
 			return report, errors.Join(append(errs, ctx.Err())...)
 		}
-		if _, err := t.pass(ctx, n, 0, nil, &report); err != nil && !errors.Is(err, errHeld) {
+		if _, err := t.pass(ctx, n, stint{work: t.Work}, &report); err != nil && !errors.Is(err, errHeld) {
 			errs = append(errs, fmt.Errorf("shard %d: %w", n, err))
 		}
 	}

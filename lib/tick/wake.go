@@ -28,7 +28,7 @@ func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally,
 			ft, ok, err := p.inForce(ctx, t, jobs[t.Job])
 			switch {
 			case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
-				p.Log.Error("a job is unreadable; its fire waits", "tenant", tenant, "job", t.Job, "error", err)
+				p.Log.ErrorContext(ctx, "a job is unreadable; its fire waits", "tenant", tenant, "job", t.Job, "error", err)
 				p.Metrics.Unreadable.Inc()
 				late = append(late, timer.NewFire(tenant, t.Job, t.Generation, t.Nominal, p.bounds.Later()))
 			case err != nil:
@@ -67,7 +67,7 @@ func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.
 	}
 	switch {
 	case errors.Is(err, job.ErrNotFound):
-		p.Log.Error("the definition of a past generation is gone", "tenant", t.Tenant, "job", t.Job, "generation", t.Generation)
+		p.Log.ErrorContext(ctx, "the definition of a past generation is gone", "tenant", t.Tenant, "job", t.Job, "generation", t.Generation)
 		return dispatch.FireTimer{}, false, nil
 	case errors.Is(err, job.ErrSchedule):
 		return dispatch.FireTimer{}, false, p.Dispatch.Park(ctx, t, err)
