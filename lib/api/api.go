@@ -18,7 +18,9 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -33,7 +35,10 @@ type Config struct {
 
 	Now     func() time.Time
 	Version string
-	Log     *slog.Logger // default: discards
+	Log     *slog.Logger      // default: discards
+	NewID   func() uint64     // random, names requests in the log. Default: those alone have a name that bring one
+	Counts  *metrics.Registry // what is refused for load. Default: new
+	Tracer  *trace.Tracer     // default: traces nothing
 
 	Ready   func(context.Context) []wire.Check                              // what the process needs to do its work
 	Queues  func(ctx context.Context, tenant string) ([]wire.Queue, error)  // what waits, by pool that the tenant may see
@@ -65,6 +70,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Counts == nil {
+		cfg.Counts = metrics.New()
 	}
 	a := &api{Config: cfg, mux: http.NewServeMux()}
 	if a.Who == nil {
@@ -104,9 +112,10 @@ func New(cfg Config) (http.Handler, error) {
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	r = a.named(w, r)
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.Log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
+			a.Log.ErrorContext(r.Context(), "request panicked", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
 			newProblem(codeInternal, "Belfry made an error. Its log has the details.").write(w)
 		}
 	}()
@@ -116,11 +125,13 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
-	r, refused := a.admit(r.WithContext(ctx))
+	admitted, refused := a.admit(r.WithContext(ctx))
 	if refused != nil {
 		refused.write(w)
 		return
 	}
+	r, span := a.traced(admitted)
+	defer span.End()
 	if r.Method == http.MethodOptions {
 		a.options(w, r)
 		return

@@ -36,7 +36,7 @@ func (a *api) jobForm(j job.Job) wire.Job {
 func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	labels, err := a.Control.Labels(ctx, r)
 	if err != nil {
-		a.Log.Warn("a run is shown without its labels", "run", r.ID.String(), "error", err)
+		a.Log.WarnContext(ctx, "a run is shown without its labels", "run", r.ID.String(), "error", err)
 	}
 	shown := wire.Run{
 		Labels:      labels,
@@ -54,6 +54,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		EndedAt:     instant(r.Ended),
 		Worker:      r.Worker,
 		Reason:      r.Reason,
+		Trace:       r.Trace.ID(),
 		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
 	}
 	if r.State == run.Retrying {

@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -138,8 +139,24 @@ const (
 		"and a POST of a run does under its Idempotency-Key."
 )
 
-// problemOf turns any error of the domain into a problem. What it cannot tell apart is logged and shown without detail.
+// problemOf turns any error of the domain into a problem, and notes it where somebody looks.
 func (a *api) problemOf(ctx context.Context, err error) *problem {
+	p := a.judge(ctx, err)
+	if p.Status == http.StatusTooManyRequests {
+		a.Counts.Throttled.Inc("api")
+	}
+	if span := trace.Current(ctx); span != nil {
+		span.Set("http.response.status_code", strconv.Itoa(p.Status))
+		span.Set("error.type", p.Code)
+		if p.Status >= http.StatusInternalServerError {
+			span.Fail(p.Code)
+		}
+	}
+	return p
+}
+
+// judge tells what an error is to the caller. What it cannot tell apart is logged and shown without detail.
+func (a *api) judge(ctx context.Context, err error) *problem {
 	var ready *problem
 	var refusal *control.Refusal
 	var stranger *access.Unauthenticated

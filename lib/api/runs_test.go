@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -216,7 +218,8 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 }
 
 func TestP11_Fault27_a_full_queue_refuses_new_work_and_says_when(t *testing.T) {
-	s := start(t, 8, nil) // and nobody works
+	counts := metrics.New()
+	s := start(t, 8, func(cfg *api.Config) { cfg.Counts = counts }) // and nobody works
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
 	accepted := 0
 	for range 100 {
@@ -228,6 +231,9 @@ func TestP11_Fault27_a_full_queue_refuses_new_work_and_says_when(t *testing.T) {
 		r.refused(429, "busy")
 		if r.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
+		}
+		if n := counts.Throttled.Value("api"); n != 1 {
+			t.Errorf("%d refusals for load were counted", n)
 		}
 		if shown := len(into[wire.RunPage](s.send("GET", "/v1/runs?limit=1000", "").is(200)).Items); shown < accepted {
 			t.Errorf("%d runs were accepted, %d are there", accepted, shown)

@@ -241,7 +241,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		return r, nil
 	}
 	if _, err := s.Dispatch.Send(ctx, []dispatch.Outgoing{{Run: r, Queue: j.Def.Queue}}); err != nil {
-		s.Log.Warn("a reopened run waits for its check timer", "run", id.String(), "error", err)
+		s.Log.WarnContext(ctx, "a reopened run waits for its check timer", "run", id.String(), "error", err)
 	}
 	return r, nil
 }

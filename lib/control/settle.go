@@ -174,7 +174,7 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 		}
 		r, _, err := run.FromItem(j.Tenant, id, item)
 		if err != nil {
-			s.Log.Error("a run is unreadable", "tenant", j.Tenant, "run", id.String(), "error", err)
+			s.Log.ErrorContext(ctx, "a run is unreadable", "tenant", j.Tenant, "run", id.String(), "error", err)
 			continue
 		}
 		if _, open := r.Unbind(j.Generation); open || r.State == run.Scheduled {

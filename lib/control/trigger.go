@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // What a request may ask for.
@@ -181,7 +182,7 @@ func (s *Service) over(ctx context.Context, tenant string, id run.ID, now int64)
 
 // request arms the timer and puts the run, and sends it when it is due soon.
 func (s *Service) request(ctx context.Context, j job.Job, id run.ID, req Request, now int64) (run.Run, error) {
-	r := run.Run{ID: id, Tenant: j.Tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: j.Def.Priority, Created: now}
+	r := run.Run{ID: id, Tenant: j.Tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: j.Def.Priority, Created: now, Trace: trace.From(ctx)}
 	var err error
 	if r.Payload, err = s.keepPayload(ctx, j, r, req.Payload); err != nil {
 		return run.Run{}, err

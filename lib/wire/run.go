@@ -29,6 +29,7 @@ type Run struct {
 	ResultType    string            `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
+	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
 }
 
