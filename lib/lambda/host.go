@@ -27,6 +27,7 @@ type Host struct {
 	Node    *node.Node // it does not run; its parts do what an invocation asks for
 	Vault   *secret.Vault
 	Metrics *metrics.Registry
+	Tracer  *trace.Tracer // nil records nothing
 	Log     *slog.Logger
 	Now     func() time.Time
 	Elapsed func() time.Duration
@@ -67,7 +68,10 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 		}
 		h.AtEnd(func(context.Context) error { return emitter.Flush() })
 	}
-	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead})
+	if h.Tracer, err = h.tracer(ctx, h); err != nil {
+		return nil, fmt.Errorf("BELFRY_TRACE %s: %w", h.Trace, err)
+	}
+	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, Tracer: h.Tracer})
 	return h, err
 }
 

@@ -33,9 +33,12 @@ type Settings struct {
 
 	ARNs []target.ARNPattern // that jobs may name as aws targets, and as their roles
 
-	Stack    string // its name
-	Trace    string // none, xray or otlp
-	LogLevel slog.Level
+	Stack      string  // its name
+	Trace      string  // where traces go: none, xray or otlp
+	TraceRatio float64 // of the traces that begin here: so many are recorded, 0 to 1
+	LogLevel   slog.Level
+
+	xrayDaemon string
 }
 
 // Auth is how API Gateway finds out who calls.
@@ -67,7 +70,9 @@ func Read(getenv func(string) string) (Settings, error) {
 		Tenant:      getenv("BELFRY_TENANT"),
 		Keys:        getenv("BELFRY_SECRETS_KEY"),
 		Stack:       getenv("BELFRY_STACK"),
-		Trace:       getenv("BELFRY_TRACE"),
+		Trace:       e.oneOf("BELFRY_TRACE", traceNone, traceXRay, traceOTLP),
+		TraceRatio:  e.ratio("BELFRY_TRACE_RATIO"),
+		xrayDaemon:  getenv("AWS_XRAY_DAEMON_ADDRESS"),
 		LogLevel:    e.level("BELFRY_LOG_LEVEL"),
 		Auth: Auth{
 			Kind:        e.oneOf("BELFRY_AUTH", AuthIAM, AuthAPIKey, AuthJWT),
@@ -135,6 +140,21 @@ func (e *environment) duration(name string) time.Duration {
 		e.refuse(invalid.Field(name, text, `a duration such as "150s"`))
 	}
 	return d
+}
+
+// defaultRatio is how many of the traces that begin here are recorded: each is paid for, and one in twenty shows what is usual.
+const defaultRatio = 0.05
+
+func (e *environment) ratio(name string) float64 {
+	text := e.getenv(name)
+	if text == "" {
+		return defaultRatio
+	}
+	ratio, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		e.refuse(invalid.Field(name, text, "a number from 0 to 1"))
+	}
+	return ratio
 }
 
 func (e *environment) oneOf(name string, allowed ...string) string {

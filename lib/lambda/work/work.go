@@ -53,7 +53,7 @@ func (w *working) handle(ctx context.Context, event events.SQSEvent) (events.SQS
 		if err != nil {
 			return events.SQSEventResponse{}, err
 		}
-		one, err := worker.New(worker.Config{Source: desk, Targets: w.targets, Elapsed: w.Elapsed, Log: w.Log})
+		one, err := worker.New(worker.Config{Source: desk, Targets: w.targets, Elapsed: w.Elapsed, Log: w.Log, Tracer: w.Tracer})
 		if err != nil {
 			return events.SQSEventResponse{}, err
 		}
