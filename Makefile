@@ -13,11 +13,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ bench-lateness: build ## start, idle cost and lateness of `belfry dev`, from out
 
 fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+
+cost: ## count what runs and an idle month cost on AWS, print it, and write the tables of docs/cost.md
+	@cd tests/cost && $(GO) test -count=1 -run TestTheCostPageIsWhatIsCounted -args -update -show
 
 chaos: ## kill the real binary at random moments under load; KILLS=1000 times
 	BELFRY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 4h -v ./tests/chaos/...

@@ -1,0 +1,5 @@
+//go:build !emulators
+
+package cost
+
+const emulated = false

@@ -1,0 +1,57 @@
+package cost
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// TestTheStackIsTheTemplate holds what the bills take for granted of a stack to the template.
+func TestTheStackIsTheTemplate(t *testing.T) {
+	stack := readTariff(t).Stack
+	root := filepath.Join("..", "..")
+	nested, err := filepath.Glob(filepath.Join(root, "infra", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	top := read(filepath.Join(root, "template.yaml"))
+	all := top
+	for _, path := range nested {
+		all += read(path)
+	}
+	times := func(in, pattern string) float64 {
+		return float64(len(regexp.MustCompile(`(?m)^\s+`+pattern+`\s*$`).FindAllString(in, -1)))
+	}
+	for what, c := range map[string][2]float64{
+		"event source mappings of queues, without named pools": {times(top, `Type: SQS`), stack.Mappings},
+		"alarms":     {times(all, `Type: AWS::CloudWatch::Alarm`), stack.Alarms},
+		"dashboards": {times(all, `Type: AWS::CloudWatch::Dashboard`), stack.Dashboards},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("the template has %.0f %s, prices.json %.0f", c[0], what, c[1])
+		}
+	}
+	memory := func(function, pattern string) {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(top)
+		if found == nil {
+			t.Errorf("the template does not say the memory of %s by %s", function, pattern)
+			return
+		}
+		if mb, _ := strconv.ParseFloat(found[1], 64); mb != stack.MemoryMB[function] {
+			t.Errorf("the template gives %s %.0f MB, prices.json %.0f", function, mb, stack.MemoryMB[function])
+		}
+	}
+	memory("api", `(?s)\nGlobals:\n  Function:.*?MemorySize: (\d+)`)
+	memory("tick", `(?s)\nGlobals:\n  Function:.*?MemorySize: (\d+)`)
+	memory("worker", `(?s)\n  WorkerMemory:\n.*?Default: (\d+)`)
+}
