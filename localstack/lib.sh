@@ -48,6 +48,17 @@ jars() {
 	mv "$folder.part" "$folder"
 }
 
+# go_program PACKAGE VERSION: builds a program of a Go module into $cache/PROGRAM-VERSION, checksums verified.
+go_program() {
+	folder=$cache/${1##*/}-$2
+	[ -d "$folder" ] && return
+	echo "Will build $1 v$2 with Go, in a minute, into .ci/cache/emulators."
+	rm -rf "$folder.part"
+	mkdir -p "$folder.part"
+	(cd "$folder.part" && GOFLAGS='' GOBIN=$folder.part "${GO:-go}" install "$1@v$2")
+	mv "$folder.part" "$folder"
+}
+
 # listening tells whether somebody in this network namespace listens on $port.
 listening() {
 	grep -q ":$(printf %04X "$port") [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null

@@ -26,6 +26,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 // process is the parts of a server, wired.
@@ -63,6 +64,12 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 			err = errors.Join(err, p.close())
 		}
 	}()
+	tracer, ended, err := s.trace.open(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	leave := p.close
+	p.close = func() error { defer ended(); return leave() }
 	vault, secrets, err := s.secrets.open(p.store)
 	if err != nil {
 		return nil, err
@@ -79,7 +86,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if p.node, err = wire(node.Config{
 		Targets: targets, Metrics: registry, Log: log,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
-		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets,
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets, Tracer: tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -108,6 +115,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	})
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
+		NewID: newID, Counts: registry, Tracer: tracer,
 		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote,
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
@@ -212,9 +220,9 @@ func newLog(out io.Writer, format, level string) (*slog.Logger, error) {
 	options.Level = least
 	switch {
 	case format == "text" || format == "auto" && isTerminal(out):
-		return slog.New(slog.NewTextHandler(out, &options)), nil
+		return slog.New(trace.Log(slog.NewTextHandler(out, &options))), nil
 	case format == "json" || format == "auto":
-		return slog.New(slog.NewJSONHandler(out, &options)), nil
+		return slog.New(trace.Log(slog.NewJSONHandler(out, &options))), nil
 	}
 	return nil, misused("--log-format %q: want auto, text or json", format)
 }

@@ -48,6 +48,7 @@ type settings struct {
 	lease       time.Duration
 	grace       time.Duration
 	log         logFlags
+	trace       traceFlags
 	local       bool // only this machine may call; dev insists on it
 	door        door
 }
@@ -62,6 +63,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	leaseFlag(cmd, &s.lease)
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped: a `DURATION`")
 	s.log.flags(cmd)
+	s.trace.flags(cmd)
 	addressFlags(cmd, &s.addresses)
 	s.aws.flags(cmd)
 	s.secrets.sources(cmd)

@@ -22,6 +22,7 @@ type tickSettings struct {
 	lease   time.Duration
 	once    bool
 	log     logFlags
+	trace   traceFlags
 }
 
 func (c *cli) tick() *cobra.Command {
@@ -56,6 +57,7 @@ That one must come again well within --look-ahead.`,
 	leaseFlag(cmd, &s.lease)
 	f.BoolVar(&s.once, "once", false, "tick once and end, instead of every --tick-every")
 	s.log.flags(cmd)
+	s.trace.flags(cmd)
 	return cmd
 }
 
@@ -65,6 +67,11 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 	if err != nil {
 		return err
 	}
+	tracer, ended, err := s.trace.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer ended()
 	pools, _, err := (&poolFlags{here: s.queues}).read()
 	if err != nil {
 		return err
@@ -80,7 +87,7 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 	}
 	defer targets.Close()
 	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
-		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: s.ticks.every, Shards: s.ticks.shards})
+		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: s.ticks.every, Shards: s.ticks.shards, Tracer: tracer})
 	if err != nil {
 		return err
 	}

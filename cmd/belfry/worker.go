@@ -32,6 +32,7 @@ type workerSettings struct {
 	concurrency int
 	grace       time.Duration
 	log         logFlags
+	trace       traceFlags
 }
 
 func (c *cli) worker() *cobra.Command {
@@ -73,6 +74,7 @@ and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role),
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped: a `DURATION`")
 	s.log.flags(cmd)
+	s.trace.flags(cmd)
 	addressFlags(cmd, &s.addresses)
 	s.aws.flags(cmd)
 	s.secrets.sources(cmd)
@@ -144,6 +146,11 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	if err != nil {
 		return err
 	}
+	tracer, ended, err := s.trace.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer ended()
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -162,7 +169,7 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	var workers []*worker.Worker
 	for _, queue := range s.queues {
 		w, err := server.Worker(client.WorkerConfig{Queue: queue, Name: name, Targets: targets, Labels: s.labels,
-			Elapsed: func() time.Duration { return time.Since(began) }, Log: log.With("queue", queue), Concurrency: s.concurrency, Grace: s.grace})
+			Elapsed: func() time.Duration { return time.Since(began) }, Log: log.With("queue", queue), Tracer: tracer, Concurrency: s.concurrency, Grace: s.grace})
 		if err != nil {
 			return err
 		}

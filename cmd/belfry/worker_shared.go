@@ -20,6 +20,11 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	if err != nil {
 		return err
 	}
+	tracer, ended, err := s.trace.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer ended()
 	pools, err := readPools(s.queues)
 	if err != nil {
 		return err
@@ -44,7 +49,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	}
 	defer targets.Close()
 	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
-		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, Secrets: secrets})
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, Secrets: secrets, Tracer: tracer})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type WorkerConfig struct {
 	Labels       map[string]string    // for people, in listings
 	Elapsed      func() time.Duration // since some start, by a clock that is never stepped
 	Log          *slog.Logger         // default: discards
+	Tracer       *trace.Tracer        // default: traces nothing
 
 	Concurrency int             // attempts at once. Default 50
 	Grace       time.Duration   // how long attempts may go on after the worker was told to stop. Default 20s
@@ -57,7 +58,7 @@ func (c *Client) Worker(cfg WorkerConfig) (*worker.Worker, error) {
 		cfg.Concurrency = 50
 	}
 	s := &source{client: c, cfg: cfg}
-	w, err := worker.New(worker.Config{Source: s, Targets: cfg.Targets, Elapsed: cfg.Elapsed, Log: cfg.Log,
+	w, err := worker.New(worker.Config{Source: s, Targets: cfg.Targets, Elapsed: cfg.Elapsed, Log: cfg.Log, Tracer: cfg.Tracer,
 		Concurrency: cfg.Concurrency, Grace: cfg.Grace, Hurry: cfg.Hurry})
 	if err != nil {
 		return nil, err

@@ -18,10 +18,18 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	endpoint := os.Getenv("BELFRY_TEST_S3")
-	if endpoint == "" {
-		t.Fatal("BELFRY_TEST_S3 is not set: run these tests by localstack/test")
+	for name, variable := range map[string]string{"versitygw": "BELFRY_TEST_S3", "MiniStack": "BELFRY_TEST_AWS"} {
+		t.Run(name, func(t *testing.T) {
+			endpoint := os.Getenv(variable)
+			if endpoint == "" {
+				t.Fatalf("%s is not set: run these tests by localstack/test", variable)
+			}
+			conform(t, endpoint)
+		})
 	}
+}
+
+func conform(t *testing.T, endpoint string) {
 	cfg := aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "testtest"}, nil
 	})}

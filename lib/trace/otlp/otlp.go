@@ -8,7 +8,9 @@ package otlp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -21,12 +23,18 @@ import (
 
 // Config is for Open.
 type Config struct {
-	Service string // how this process is called, unless OTEL_SERVICE_NAME says
-	Version string // of Belfry
+	Service string       // how this process is called, unless OTEL_SERVICE_NAME says
+	Version string       // of Belfry
+	Log     *slog.Logger // default: discards
 }
 
 // Open prepares to send. It asks nobody: a collector that is away drops spans and nothing else.
 func Open(ctx context.Context, cfg Config) (trace.Exporter, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	// The SDK has one place for all of a process, and would print there.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("spans were not sent", "error", err) }))
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", cfg.Service), attribute.String("service.version", cfg.Version)),
 		resource.WithTelemetrySDK(),
