@@ -1,0 +1,157 @@
+package node_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// sharing gives nodes the same queues, and leaves to each what it serves.
+func sharing(serves ...string) func(*node.Config) {
+	queues := map[string]queue.Queue{"default": queuelocal.New(queuelocal.Config{Now: time.Now}), "gpu": queuelocal.New(queuelocal.Config{Now: time.Now})}
+	return func(c *node.Config) { c.Shared, c.Queues, c.Serves = true, queues, serves }
+}
+
+// TestP2_P10_ProcessesShareAStore has one that ticks and serves no pool, one that ticks and works on one pool, and one that only works
+// on the other. One by one they leave and come back under new names: each fire has its run, which was called once and in time.
+func TestP2_P10_ProcessesShareAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket := memory.New(memory.Config{}), memblob.OpenBucket(nil)
+		var mu sync.Mutex
+		by := map[string][]string{} // by run, who was called
+		f := func(_ context.Context, l *life, call target.Call) (target.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			by[call.Run] = append(by[call.Run], l.Name)
+			return target.Result{}, nil
+		}
+		share := sharing()
+		both := func(name string) *life { // ticks, works on default
+			return begin(t, name, s, bucket, f, share, func(c *node.Config) { c.Serves = []string{"default"} })
+		}
+		only := func(name string) *life {
+			return begin(t, name, s, bucket, f, share, func(c *node.Config) { c.Serves, c.NoTicks = []string{"gpu"}, true })
+		}
+		ticker := begin(t, "ticker", s, bucket, f, share)
+		first, worker := both("first"), only("worker")
+		ticker.put("often", 5*time.Second)
+		ticker.put("elsewhere", 4*time.Second, func(d *job.Definition) { d.Queue = "gpu" })
+		began := time.Now()
+		time.Sleep(4 * time.Minute)
+		first.stop()
+		second := both("second")
+		time.Sleep(2 * time.Minute)
+		worker.stop()
+		time.Sleep(30 * time.Second)
+		worker = only("worker-2")
+		time.Sleep(2 * time.Minute)
+		ticker.stop()
+		time.Sleep(5 * time.Minute)
+		ended := time.Now().Add(-time.Second)
+		for name, every := range map[string]time.Duration{"often": 5 * time.Second, "elsewhere": 4 * time.Second} {
+			found := map[int64]run.Run{}
+			for _, r := range second.runs(name) {
+				found[r.ID.Nominal] = r
+			}
+			fires := 0
+			for at := began.Truncate(every).Add(every); at.Before(ended); at = at.Add(every) {
+				r := found[at.UnixMilli()]
+				late := r.Started - r.ID.Nominal
+				if r.State != run.Succeeded || len(by[r.ID.String()]) != 1 || late > 1000 && (name == "often" || late > 31_000) {
+					t.Errorf("%s of %s is %s, started %d ms late, called by %v", name, at, r.State, late, by[r.ID.String()])
+				}
+				fires++
+			}
+			if fires < 150 {
+				t.Errorf("only %d fires of %s were looked at", fires, name)
+			}
+		}
+		for id, who := range by {
+			if strings.HasPrefix(id, "elsewhere") != strings.HasPrefix(who[0], "worker") {
+				t.Errorf("%s was called by %s", id, who[0])
+			}
+		}
+		if pools, err := second.Pools(t.Context()); err != nil || len(pools) != 2 {
+			t.Errorf("pools %+v, %v", pools, err)
+		}
+		for _, c := range worker.Checks(t.Context()) {
+			if c.Name == "ticks" || c.Err != nil {
+				t.Errorf("a process that does not tick checks %s: %v", c.Name, c.Err)
+			}
+		}
+		second.stop()
+		worker.stop()
+	})
+}
+
+// TestP5_AStartVoidsNobodysLease: what runs in another process goes on when one starts beside it.
+func TestP5_AStartVoidsNobodysLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing("default")
+		f := func(ctx context.Context, _ *life, _ target.Call) (target.Result, error) {
+			select {
+			case <-time.After(5 * time.Minute):
+			case <-ctx.Done():
+			}
+			return target.Result{}, ctx.Err()
+		}
+		l := begin(t, "first", s, bucket, f, share)
+		l.put("long", time.Hour, func(d *job.Definition) {
+			atMostOnce(d)
+			d.Timeout = schedule.Duration(10 * time.Minute)
+		})
+		time.Sleep(time.Hour + time.Minute - time.Duration(time.Now().UnixNano()%int64(time.Hour)))
+		if r := l.runs("long")[0]; r.State != run.Running || r.Worker != "first" {
+			t.Fatalf("it is %s with %s", r.State, r.Worker)
+		}
+		for _, name := range []string{"second", "third"} {
+			begin(t, name, s, bucket, f, share)
+			time.Sleep(time.Minute)
+		}
+		time.Sleep(5 * time.Minute)
+		for _, r := range l.runs("long") {
+			if r.ID.Time().Before(time.Now()) && (r.State != run.Succeeded || r.Attempt != 1 || r.Crashes != 0) {
+				t.Errorf("%s is %s after %d attempts and %d crashes", r.ID, r.State, r.Attempt, r.Crashes)
+			}
+		}
+	})
+}
+
+func TestNewRefusesRolesThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := begin(t, "life", memory.New(memory.Config{}), memblob.OpenBucket(nil), nil, sharing("default", "gpu"))
+		if l.LookAhead != node.SharedLookAhead || l.Every != node.SharedEvery || l.Dispatch.Layout.Shards != node.SharedShards {
+			t.Errorf("a look-ahead of %s, a tick every %s, %d shards", l.LookAhead, l.Every, l.Dispatch.Layout.Shards)
+		}
+		for name, change := range map[string]func(*node.Config){
+			"ServesAlone":   func(c *node.Config) { c.Shared = false },
+			"NoTicksAlone":  func(c *node.Config) { c.Shared, c.Serves, c.NoTicks = false, nil, true },
+			"ServesUnknown": func(c *node.Config) { c.Serves = []string{"mail"} },
+			"ServesTwice": func(c *node.Config) {
+				c.Elsewhere, c.RemoteKey = map[string]string{"gpu": "default"}, make([]byte, 32)
+			},
+		} {
+			cfg := l.Config
+			cfg.Metrics = metrics.New()
+			change(&cfg)
+			if _, err := node.New(t.Context(), cfg); err == nil {
+				t.Errorf("%s was accepted", name)
+			}
+		}
+	})
+}
