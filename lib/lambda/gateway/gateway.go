@@ -33,8 +33,8 @@ func API(h *lambda.Host, version string) (Handler, error) {
 	if h.Auth.Kind == lambda.AuthJWT {
 		g.authorizer = newAuthorizer(h.Auth, h.Tenant, h.Now)
 	}
-	if g.handler, err = api.New(api.Config{Control: h.Node.Control, Gate: gate, Who: who, Now: h.Now, Version: version, Log: h.Log,
-		Ready: g.ready, Queues: g.queues, Workers: noWorkers, Secrets: h.Vault}); err != nil {
+	if g.handler, err = api.New(api.Config{Control: h.Node.Control, Gate: gate, Who: who, Now: h.Now, Version: version, Log: h.Log, NewID: h.NewID,
+		Tracer: h.Tracer, Ready: g.ready, Queues: g.queues, Workers: noWorkers, Secrets: h.Vault}); err != nil {
 		return nil, err
 	}
 	return lambda.Ending(h, g.handle), nil
@@ -110,11 +110,7 @@ func (g *gateway) serve(ctx context.Context, event events.APIGatewayProxyRequest
 	}
 	answered := &recorder{header: http.Header{}}
 	g.handler.ServeHTTP(answered, r)
-	answered.header.Set("X-Request-Id", event.RequestContext.RequestID)
-	if c.err == nil {
-		g.Log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", answered.status, "tenant", c.Tenant, "caller", c.Name,
-			"request_id", event.RequestContext.RequestID)
-	}
+	g.Log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", answered.status, "tenant", c.Tenant, "caller", c.Name)
 	return answered.answer(), nil
 }
 

@@ -39,6 +39,9 @@ func requestOf(ctx context.Context, event events.APIGatewayProxyRequest) (*http.
 		r.Host = host
 	}
 	r.Header.Del("Host")
+	if r.Header.Get("X-Request-Id") == "" {
+		r.Header.Set("X-Request-Id", event.RequestContext.RequestID) // by which API Gateway's own log has it
+	}
 	r.RemoteAddr = event.RequestContext.Identity.SourceIP
 	return r, nil
 }
