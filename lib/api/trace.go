@@ -22,7 +22,7 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) *http.Request {
 		name = strconv.FormatUint(a.NewID(), 36)
 	}
 	w.Header().Set(requestHeader, name)
-	return r.WithContext(trace.Tell(r.Context(), slog.String("request", name)))
+	return r.WithContext(trace.Tell(r.Context(), slog.String("request_id", name)))
 }
 
 // isName tells whether a text can stand in headers and logs as a request's name.

@@ -126,7 +126,7 @@ func TestLinesOfTheLogNameTheRequest(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%v: %s", err, out.String())
 		}
-		if r.header.Get("X-Request-Id") != want || line["request"] != want || line["tenant"] != "default" {
+		if r.header.Get("X-Request-Id") != want || line["request_id"] != want || line["tenant"] != "default" {
 			t.Errorf("given %q: %q, %v", given, r.header.Get("X-Request-Id"), line)
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"slices"
 )
 
-// Tell says what the work under way in ctx is about: its lines in the log have it. Names that the log uses are request, tenant, job, run,
-// attempt and queue.
+// Tell says what the work under way in ctx is about: its lines in the log have it. What is said later of the same thing counts. Names
+// that the log uses are request_id, tenant, job, run and attempt.
 func Tell(ctx context.Context, about ...slog.Attr) context.Context {
-	known := toldBy(ctx)
-	return context.WithValue(ctx, told{}, append(slices.Clip(known), about...))
+	known := slices.DeleteFunc(slices.Clone(toldBy(ctx)), func(a slog.Attr) bool {
+		return slices.ContainsFunc(about, func(b slog.Attr) bool { return a.Key == b.Key })
+	})
+	return context.WithValue(ctx, told{}, append(known, about...))
 }
 
 type told struct{}

@@ -280,10 +280,14 @@ func TestLinesOfTheLogSayWhatTheyAreAbout(t *testing.T) {
 	log := slog.New(trace.Log(slog.NewJSONHandler(&out, nil))).With("process", "p1")
 	tr, _ := tracer(t, 1)
 	ctx := trace.Tell(t.Context(), slog.String("tenant", "acme"), slog.String("run", "report~1"))
-	other := trace.Tell(ctx, slog.Int("attempt", 2))
+	other := trace.Tell(ctx, slog.Int("attempt", 1))
+	other = trace.Tell(other, slog.Int("attempt", 2), slog.String("run", "report~1"))
 	trace.Tell(ctx, slog.Int("attempt", 9)) // another branch
 	other, s := tr.Begin(other, trace.Consumer, "attempt")
 	log.InfoContext(other, "ended", "run", "its own")
+	if n := strings.Count(out.String(), `"attempt"`); n != 1 {
+		t.Errorf("the attempt stands %d times in %s", n, out.String())
+	}
 	log.InfoContext(t.Context(), "apart")
 	var line map[string]any
 	decoder := json.NewDecoder(&out)
