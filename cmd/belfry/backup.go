@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 )
 
@@ -36,7 +37,8 @@ a folder, which gets a file named by the time, or - for standard output. The ser
 instant. It is checked as it is written, and has its name only when it is whole. Keep it as you keep the data folder: payloads
 and results are in it.
 
-With --data it is taken from the data folder of a stopped server. docs/backup.md has more.`,
+With --data it is taken from the data folder of a stopped server. docs/backup.md has more. What processes share on AWS has
+point-in-time recovery instead.`,
 		Example: `  belfry backup belfry.backup
   belfry backup /var/backups
   belfry backup - | age -r age1example > belfry.backup.age
@@ -60,6 +62,10 @@ func (c *cli) takeBackup(ctx context.Context, name, data string) error {
 			return backup.About{}, backup.Count{}, err
 		}
 		stream, err := server.Backup(ctx)
+		var refused *client.Error
+		if errors.As(err, &refused) && (refused.Code == "no_such_path" || refused.Gateway == "MissingAuthenticationTokenException") {
+			err = errors.New("this server works on a table that processes share, and its backup is AWS's: point-in-time recovery of the table, and versions of the bucket. docs/aws.md says how to restore it")
+		}
 		if err != nil {
 			return backup.About{}, backup.Count{}, err
 		}

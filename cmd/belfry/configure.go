@@ -340,7 +340,7 @@ func (c *cli) configureCommand(cmd *cobra.Command) error {
 
 // wanted tells whether a command that is none of roles cannot do without a flag's value.
 func wanted(flag *pflag.Flag) bool {
-	return flag.Name == "data" && flag.DefValue != "" || flag.Annotations[variable] != nil
+	return flag.Name == "data" && flag.DefValue != "" || flag.Annotations[wants] != nil
 }
 
 func isRole(cmd *cobra.Command) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ func fine(check, found string, args ...any) finding {
 // examination is what the doctor is asked to look at.
 type examination struct {
 	data    string
+	engines engineFlags
+	queues  []string
 	targets bool
 }
 
@@ -49,15 +52,19 @@ something waiting that nobody runs, are there dead letters or jobs with a fault.
 rights of files with credentials.
 
 With --data it looks at a data folder instead of calling a server: its rights, how fast the disk syncs and how full it is,
-and, while no server runs on it, all that is stored. With --targets it also tries to connect to what the jobs call, from this
+and, while no server runs on it, all that is stored. With --store, --queue-url and --blob it looks at what processes and functions
+share: may this host use table, queues and bucket, are they set up as they should be, and does anybody tick. With --targets it also tries to connect to what the jobs call, from this
 host. It ends with exit code 1 where there is a problem.`,
 		Example: `  belfry doctor
   belfry doctor --targets -o json
-  belfry doctor --data /var/lib/belfry`,
+  belfry doctor --data /var/lib/belfry
+  belfry doctor --store dynamodb://belfry-table --queue-url sqs://belfry --blob s3://belfry-blobs --queue gpu`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.examine(cmd, e) },
 	}
 	cmd.Flags().StringVar(&e.data, "data", "", "data folder `DIR` to look at, instead of calling a server")
+	e.engines.flags(cmd)
+	cmd.Flags().StringArrayVar(&e.queues, "queue", nil, "`QUEUE` beside default, with --store; may be given more than once")
 	cmd.Flags().BoolVar(&e.targets, "targets", false, "try to connect to what the jobs call")
 	return cmd
 }
@@ -66,9 +73,17 @@ func (c *cli) examine(cmd *cobra.Command, e examination) error {
 	ctx := cmd.Context()
 	var found []finding
 	var jobs []wire.Job
-	if e.data != "" {
+	switch {
+	case e.data != "" && e.engines.shared():
+		return misused("want one of --data and --store")
+	case e.data != "":
 		found, jobs = c.dataFindings(ctx, e.data)
-	} else {
+	case e.engines.store+e.engines.queues+e.engines.blob != "":
+		var err error
+		if found, err = c.sharedFindings(ctx, e); err != nil {
+			return err
+		}
+	default:
 		server, err := c.client()
 		if err != nil {
 			return err
@@ -216,12 +231,15 @@ func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []
 		room, busy = room+w.Concurrency, busy+w.Running
 	}
 	found = append(found, fine("places", "%d of %d are taken", busy, room))
-	if room == 0 {
-		found[len(found)-1] = finding{Check: "places", Status: findProblem, Found: "there are none: no worker is there", Why: "Runs are queued, and nobody starts them.", Help: "Start workers."}
-	}
 	queues, err := server.Queues(ctx)
 	if err != nil {
 		failed("queues", err)
+	}
+	switch shared := slices.ContainsFunc(queues, func(q wire.Queue) bool { return q.Shared }); {
+	case room == 0 && shared:
+		found[len(found)-1] = fine("places", "there are none with this server; other processes and functions may work on its store")
+	case room == 0:
+		found[len(found)-1] = finding{Check: "places", Status: findProblem, Found: "there are none: no worker is there", Why: "Runs are queued, and nobody starts them.", Help: "Start workers."}
 	}
 	for _, q := range queues {
 		found = append(found, queueFinding(q, workers))
@@ -288,7 +306,10 @@ func queueFinding(q wire.Queue, workers []wire.Worker) finding {
 		}
 	}
 	f := fine("queue "+q.Name, "%d ready, %d delayed, %d taken, of which %d running", sum.Ready, sum.Delayed, sum.Taken, running)
-	if sum.Taken > 2*int64(running)+aFew {
+	if q.Shared {
+		f = fine("queue "+q.Name, "about %d ready, %d delayed, %d taken, of which %d running with this server", sum.Ready, sum.Delayed, sum.Taken, running)
+	}
+	if sum.Taken > 2*int64(running)+aFew && !q.Shared {
 		f.Status = findAttention
 		f.Why = "The others were handed back, perhaps because no worker here can run their targets."
 		f.Help = "The server's log names them. Start the workers that can, or start the server with --allow-exec where commands are meant."

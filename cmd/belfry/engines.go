@@ -15,11 +15,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/blob/azure"
+	"github.com/belfry-scheduler/belfry/lib/blob/gs"
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
 )
 
 // engineFlags are the engines that processes share, by URL.
@@ -30,27 +33,28 @@ type engineFlags struct {
 }
 
 func (e *engineFlags) flags(cmd *cobra.Command) {
-	storeFlag(cmd, &e.store, "`URL` of a table that processes share: dynamodb://TABLE, with ?region=REGION where it is not the usual one")
-	queuesFlag(cmd, &e.queues)
+	cmd.Flags().StringVar(&e.store, "store", "", "`URL` of a table that processes share: dynamodb://TABLE, with ?region=REGION where it is not the usual one")
+	cmd.Flags().StringVar(&e.queues, "queue-url", "", queuesURL)
+	called(cmd.Flags(), "queue-url", "BELFRY_QUEUE")
 	cmd.Flags().StringVar(&e.blob, "blob", "", "`URL` of the bucket beside --store: s3://BUCKET, gs://BUCKET or azblob://CONTAINER, or file:///DIR of a single process")
 }
 
-func storeFlag(cmd *cobra.Command, to *string, says string) {
-	cmd.Flags().StringVar(to, "store", "", says)
-	called(cmd.Flags(), "store", "BELFRY_STORE")
-}
-
-func queuesFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "queue-url", "", "`URL` of the queues beside --store: sqs://PREFIX, with ?region=REGION where it is not the usual one")
-	called(cmd.Flags(), "queue-url", "BELFRY_QUEUE")
-}
+const queuesURL = "`URL` of the queues beside --store: sqs://PREFIX, with ?region=REGION where it is not the usual one"
 
 // variable marks a flag that has a variable of its own: the one by which functions know the same thing.
 const variable = "variable"
 
 func called(f *pflag.FlagSet, name, is string) {
-	flag := f.Lookup(name)
-	flag.Annotations = map[string][]string{variable: {is}}
+	_ = f.SetAnnotation(name, variable, []string{is}) // it fails for a flag that is not there
+}
+
+// wants marks flags without which a command does nothing, so that it may have them from the environment too.
+const wants = "wants"
+
+func alwaysWanted(f *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = f.SetAnnotation(name, wants, []string{"yes"})
+	}
 }
 
 // variableOfFlag is the environment's name for a flag.
@@ -89,6 +93,29 @@ func (e *engineFlags) open(ctx context.Context, pools []cloud.Pool, registry *me
 	return data, nil
 }
 
+// receives is how often the queues hand out a message before they give it up, the least of all; 0 where they never do.
+func (e *engineFlags) receives(ctx context.Context, pools []cloud.Pool) (least int, err error) {
+	for _, pool := range pools {
+		cfg, err := pool.Queues(ctx, e.queues, newID)
+		if err != nil {
+			return 0, err
+		}
+		queues, err := sqs.Describe(ctx, cfg)
+		if err != nil {
+			return 0, err
+		}
+		for _, q := range queues {
+			if q.Err != nil {
+				return 0, q.Err
+			}
+			if q.Receives > 0 && (least == 0 || q.Receives < least) {
+				least = q.Receives
+			}
+		}
+	}
+	return least, nil
+}
+
 // badAddress tells what is wrong with how the command was called.
 func badAddress(err error) error {
 	var wrong *invalid.Error
@@ -100,8 +127,21 @@ func badAddress(err error) error {
 
 // openBlob opens the buckets that functions do not link.
 func openBlob(ctx context.Context, where string) (*blob.Bucket, error) {
-	if strings.HasPrefix(where, "file:") {
+	switch scheme, _, _ := strings.Cut(where, ":"); scheme {
+	case "file":
 		return bloblocal.Open(ctx, where)
+	case "gs":
+		at, err := gs.ParseURL(where)
+		if err != nil {
+			return nil, err
+		}
+		return gs.Open(ctx, at)
+	case "azblob":
+		at, err := azure.ParseURL(where, os.Getenv("AZURE_STORAGE_ACCOUNT"))
+		if err != nil {
+			return nil, err
+		}
+		return azure.Open(ctx, at, azure.Credentials{Key: os.Getenv("AZURE_STORAGE_KEY"), SAS: os.Getenv("AZURE_STORAGE_SAS_TOKEN")})
 	}
 	return nil, invalid.Field("blob", where, "s3://BUCKET, gs://BUCKET, azblob://CONTAINER or file:///DIR")
 }
@@ -188,5 +228,5 @@ func (l *logFlags) flags(cmd *cobra.Command) {
 
 // shownEngines are the lines of a greeting that say what a process works on.
 func (e *engineFlags) shown() string {
-	return fmt.Sprintf("  store   %s\n  queues  %s\n  blobs   %s\n", e.store, e.queues, e.blob)
+	return fmt.Sprintf("  store    %s\n  queues   %s\n  blobs    %s\n", e.store, e.queues, e.blob)
 }

@@ -113,7 +113,7 @@ func (p *process) waiting(ctx context.Context, tenant string) ([]wire.Queue, err
 	}
 	shown := make([]wire.Queue, len(pools))
 	for i, pool := range pools {
-		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}, Workers: 1}
+		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}, Shared: p.node.Shared, Workers: min(1, pool.Concurrency)}
 		if pool.Owner != "" {
 			shown[i].Remote, shown[i].Workers = true, elsewhere[pool.Name]
 			shown[i].Lacking = p.node.Remote.Lacking(tenant, pool.Name)
@@ -133,7 +133,7 @@ func (p *process) workers(ctx context.Context, tenant string) ([]wire.Worker, er
 	}
 	shown := []wire.Worker{}
 	for _, pool := range pools {
-		if pool.Owner == "" {
+		if pool.Concurrency > 0 {
 			shown = append(shown, wire.Worker{ID: p.node.Name, Queue: pool.Name, Running: pool.Running, Concurrency: pool.Concurrency, StartedAt: p.began.UTC()})
 		}
 	}

@@ -167,8 +167,13 @@ func (p *process) openShared(ctx context.Context, s settings, pools []cloud.Pool
 	if err != nil {
 		return nil, err
 	}
+	receives, err := s.engines.receives(ctx, pools)
+	if err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
 	p.store, p.close = data.Store, data.Close
 	return func(cfg node.Config) (*node.Node, error) {
+		cfg.MaxReceives = receives
 		cfg.NoTicks, cfg.LookAhead, cfg.Every, cfg.Shards = s.noTicks, s.ticks.lookAhead, s.ticks.every, s.ticks.shards
 		for _, pool := range pools {
 			if _, others := cfg.Elsewhere[pool.Name]; !others && !s.noWork && (len(s.work) == 0 || slices.Contains(s.work, pool.Name)) {

@@ -18,9 +18,11 @@ type queueSetup struct {
 }
 
 func (q *queueSetup) flags(cmd *cobra.Command) {
-	queuesFlag(cmd, &q.url)
+	cmd.Flags().StringVar(&q.url, "queue-url", "", queuesURL)
+	called(cmd.Flags(), "queue-url", "BELFRY_QUEUE")
 	cmd.Flags().StringArrayVar(&q.names, "queue", nil, "`QUEUE` beside default; may be given more than once")
 	called(cmd.Flags(), "queue", "BELFRY_QUEUES")
+	alwaysWanted(cmd.Flags(), "queue-url", "queue")
 }
 
 // each does something with the three queues of each pool, default first.
@@ -112,6 +114,7 @@ message, and where one goes that is handed out too often. It ends with exit code
 				for _, q := range queues {
 					found = append(found, setupFinding(q))
 				}
+				found = together(found)
 				return err
 			})
 			if err != nil {
@@ -122,6 +125,19 @@ message, and where one goes that is handed out too often. It ends with exit code
 	}
 	s.flags(cmd)
 	return cmd
+}
+
+// together puts the findings of neighbours together that say the same, so that it is said once.
+func together(found []finding) []finding {
+	var out []finding
+	for _, f := range found {
+		if last := len(out) - 1; last >= 0 && out[last].Found == f.Found && f.Status != findOK {
+			out[last].Check += ", " + f.Check
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // setupFinding says what is as it should be of a queue, and what is not: the worst that was found.

@@ -44,6 +44,9 @@ func queueNote(q wire.Queue) string {
 	if q.Remote {
 		notes = append(notes, "workers elsewhere")
 	}
+	if q.Shared {
+		notes = append(notes, "other processes may work on it")
+	}
 	if len(q.Lacking) > 0 {
 		notes = append(notes, "no worker has "+strings.Join(q.Lacking, ", "))
 	}

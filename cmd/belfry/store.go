@@ -19,27 +19,31 @@ import (
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 func (c *cli) store() *cobra.Command {
-	cmd := &cobra.Command{Use: "store", Short: "Look into the data folder of a stopped server"}
+	cmd := &cobra.Command{Use: "store", Short: "Look into the data of a stopped server, or of a shared store"}
 	cmd.AddCommand(c.storeShow())
 	return cmd
 }
 
 func (c *cli) storeShow() *cobra.Command {
-	var data, tenant, jobName, runID string
+	var data, table, tenant, jobName, runID string
 	cmd := &cobra.Command{
 		Use:   "show [KEY]",
 		Short: "Show a stored item decoded, or all items of a partition",
 		Long: `Show a stored item decoded. KEY is PARTITION/SORT, as logs have it; with PARTITION/ all items of the partition
 are shown. Times in Unix ms are shown as TIME (MS). A field that this version does not know has its number for a name, and
-a record in the format of a newer version is said to be one. docs/protocol.md lists what is stored.`,
+a record in the format of a newer version is said to be one. docs/protocol.md lists what is stored.
+
+With --store it looks into a table that processes share, while they work.`,
 		Example: `  belfry store show --data .belfry --job report
   belfry store show --data .belfry --run report~0mi4lf3k0
-  belfry store show --data .belfry shard#00/`,
+  belfry store show --data .belfry shard#00/
+  belfry store show --store dynamodb://belfry-table shard#00/`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var key store.Key
@@ -61,10 +65,14 @@ a record in the format of a newer version is said to be one. docs/protocol.md li
 			default:
 				return misused("want one of KEY, --job and --run")
 			}
-			return c.showItems(cmd.Context(), data, key)
+			if table != "" && cmd.Flags().Changed("data") {
+				return misused("want one of --data and --store")
+			}
+			return c.showItems(cmd.Context(), data, table, key)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", devData, "data folder `DIR`")
+	cmd.Flags().StringVar(&table, "store", "", "`URL` of a table that processes share, instead of a folder: dynamodb://TABLE")
 	cmd.Flags().StringVar(&tenant, "tenant", defaultTenant, "`TENANT` of --job and --run")
 	cmd.Flags().StringVar(&jobName, "job", "", "show this `JOB`")
 	cmd.Flags().StringVar(&runID, "run", "", "show this `RUN`")
@@ -81,15 +89,40 @@ type shownItem struct {
 	Value     any        `json:"value"`
 }
 
-func (c *cli) showItems(ctx context.Context, data string, key store.Key) (err error) {
-	if _, err := os.Stat(embed.StoreFolder(data)); err != nil {
-		return fmt.Errorf("there is no store in %s: %w", data, err)
+// openTable opens a table that processes share.
+func openTable(ctx context.Context, where string) (*dynamo.Store, error) {
+	cfg, err := tableConfig(ctx, where)
+	if err != nil {
+		return nil, err
 	}
-	opened, err := openStore(data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // a look cleans nothing up
+	return dynamo.Open(ctx, cfg)
+}
+
+// openKept opens a table where one is named, else the store of a folder.
+func openKept(ctx context.Context, data, table string) (opened store.Store, shut func() error, err error) {
+	if table != "" {
+		t, err := openTable(ctx, table)
+		if err != nil {
+			return nil, nil, err
+		}
+		return t, t.Close, nil
+	}
+	if _, err := os.Stat(embed.StoreFolder(data)); err != nil {
+		return nil, nil, fmt.Errorf("there is no store in %s: %w", data, err)
+	}
+	folder, err := openStore(data, discardLog(), func() time.Time { return time.Unix(0, 0) }) // a look cleans nothing up
+	if err != nil {
+		return nil, nil, err
+	}
+	return folder, folder.Close, nil
+}
+
+func (c *cli) showItems(ctx context.Context, data, table string, key store.Key) (err error) {
+	opened, shut, err := openKept(ctx, data, table)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
+	defer func() { err = errors.Join(err, shut()) }()
 	if key.Sort != "" {
 		items, err := opened.Get(ctx, key)
 		if err != nil {

@@ -65,7 +65,8 @@ A table that stands is left as it is, and checked as "belfry table check" does.`
 			return c.tellFindings(tableFindings(table))
 		},
 	}
-	storeFlag(cmd, &where, tableURL)
+	cmd.Flags().StringVar(&where, "store", "", tableURL)
+	alwaysWanted(cmd.Flags(), "store")
 	cmd.Flags().BoolVar(&recovery, "recovery", true, "let any second of the last 35 days be recovered")
 	cmd.Flags().BoolVar(&protection, "deletion-protection", true, "let nobody delete the table before this is undone")
 	return cmd
@@ -95,7 +96,8 @@ and protected, and that no other Region has a copy that is worked on. It ends wi
 			return c.tellFindings(tableFindings(table))
 		},
 	}
-	storeFlag(cmd, &where, tableURL)
+	cmd.Flags().StringVar(&where, "store", "", tableURL)
+	alwaysWanted(cmd.Flags(), "store")
 	return cmd
 }
 

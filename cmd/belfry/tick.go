@@ -101,7 +101,7 @@ func (c *cli) greetTicker(name string, s tickSettings) error {
 	if c.structured() {
 		return c.print(map[string]any{"ticks": name, "store": s.engines.store, "queue": s.engines.queues, "blob": s.engines.blob, "version": thisBuild().Version})
 	}
-	_, err := fmt.Fprintf(c.stdout, "Belfry %s ticks every %s.\n  name    %s\n%s", thisBuild().Version, s.ticks.every, name, s.engines.shown())
+	_, err := fmt.Fprintf(c.stdout, "Belfry %s ticks every %s.\n  name     %s\n%s", thisBuild().Version, s.ticks.every, name, s.engines.shown())
 	return err
 }
 

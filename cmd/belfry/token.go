@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -25,18 +26,19 @@ func (c *cli) tokenCommand() *cobra.Command {
 		Use:   "token",
 		Short: "Make, see and revoke the tokens that let callers in",
 		Long: `Make, see and revoke the tokens that let callers in. These commands ask a server, which wants a token with the scope
-admin, and are about the tenant of that token. With --data they work on the data folder of a stopped server instead and
-need no token: so the first one is made, and so are those of other tenants.`,
+admin, and are about the tenant of that token. With --data they work on the data folder of a stopped server instead, with --store
+on the table that servers share, and need no token: so the first one is made, and so are those of other tenants.`,
 	}
 	cmd.AddCommand(c.tokenCreate(), c.tokenList(), c.tokenRevoke())
 	return cmd
 }
 
-// tokenPlace is where tokens are kept: with a server, or in the folder of one that is stopped.
-type tokenPlace struct{ data string }
+// tokenPlace is where tokens are kept: with a server, in the folder of one that is stopped, or in a table.
+type tokenPlace struct{ data, store string }
 
 func (p *tokenPlace) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.data, "data", "", "data folder `DIR` of a stopped server, instead of asking one that runs")
+	cmd.Flags().StringVar(&p.store, "store", "", "`URL` of a table that servers share, instead of asking one of them: dynamodb://TABLE")
 }
 
 // tokenKeeper is what both places can do.
@@ -49,9 +51,19 @@ type tokenKeeper interface {
 // using calls do with the tokens of the place.
 func (p *tokenPlace) using(c *cli, do func(ctx context.Context, tokens tokenKeeper, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
-		if p.data == "" {
+		switch {
+		case p.data != "" && p.store != "":
+			return misused("want one of --data and --store")
+		case p.store != "":
+			opened, err := openTable(cmd.Context(), p.store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, opened.Close()) }()
+			return onKept(cmd.Context(), opened, args, do)
+		case p.data == "":
 			if tenant := cmd.Flags().Lookup("tenant"); tenant != nil && tenant.Changed {
-				return misused("--tenant needs --data: a server tells the tenant by the token that asks, and only who has its data folder speaks for others")
+				return misused("--tenant needs --data or --store: a server tells the tenant by the token that asks, and only who has its data speaks for others")
 			}
 			return c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 				return do(ctx, served{server}, args)
@@ -65,12 +77,17 @@ func (p *tokenPlace) using(c *cli, do func(ctx context.Context, tokens tokenKeep
 			return fmt.Errorf("%w. To ask the server that runs there, leave --data out", err)
 		}
 		defer func() { err = errors.Join(err, opened.Close()) }()
-		tokens, err := openTokens(opened, discardLog())
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), kept{tokens}, args)
+		return onKept(cmd.Context(), opened, args, do)
 	}
+}
+
+// onKept does something with the tokens of a store.
+func onKept(ctx context.Context, on store.Store, args []string, do func(ctx context.Context, tokens tokenKeeper, args []string) error) error {
+	tokens, err := openTokens(on, discardLog())
+	if err != nil {
+		return err
+	}
+	return do(ctx, kept{tokens}, args)
 }
 
 // served are the tokens of a server.

@@ -34,6 +34,10 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
+	receives, err := s.engines.receives(ctx, pools)
+	if err != nil {
+		return err
+	}
 	_, secrets, err := s.secrets.open(data.Store)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	}
 	defer targets.Close()
 	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
-		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, Secrets: secrets, Tracer: tracer})
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, MaxReceives: receives, Secrets: secrets, Tracer: tracer})
 	if err != nil {
 		return err
 	}
@@ -60,6 +64,6 @@ func (c *cli) greetShared(name string, s workerSettings) error {
 	if c.structured() {
 		return c.print(map[string]any{"worker": name, "store": s.engines.store, "queue": s.engines.queues, "blob": s.engines.blob, "queues": s.queues, "version": thisBuild().Version})
 	}
-	_, err := fmt.Fprintf(c.stdout, "Belfry %s is ready to work.\n  worker  %s\n%s  works   on %s\n", thisBuild().Version, name, s.engines.shown(), strings.Join(s.queues, ", "))
+	_, err := fmt.Fprintf(c.stdout, "Belfry %s is ready to work.\n  worker   %s\n%s  works on %s\n", thisBuild().Version, name, s.engines.shown(), strings.Join(s.queues, ", "))
 	return err
 }

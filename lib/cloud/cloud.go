@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
-	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // Config says which engines, and what a process brings. Fields without a default are required.
@@ -159,10 +159,12 @@ func (d *Data) openStore(ctx context.Context) error {
 		return err
 	}
 	cfg.Observe = func(u dynamo.Use) { d.cfg.Metrics.Consumed(u.Operation, u.Read, u.Write) }
-	if d.Store, err = dynamo.New(cfg); err != nil {
+	opened, err := dynamo.New(cfg)
+	if err != nil {
 		return err
 	}
-	d.checked = append(d.checked, func(ctx context.Context) error { _, err := d.Store.Get(ctx, timer.LayoutKey); return err })
+	d.Store = opened
+	d.checked = append(d.checked, opened.Check)
 	return nil
 }
 
@@ -211,15 +213,16 @@ const checkTime = 30 * time.Second
 func (d *Data) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	errs := make(chan error)
-	for _, check := range d.checked {
-		go func() { errs <- check(ctx) }()
+	if _, err := d.AWS.Credentials.Retrieve(ctx); err != nil { // each engine would say it in its own words
+		return fmt.Errorf("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role (%w)", err)
 	}
-	var all []error
-	for range d.checked {
-		all = append(all, <-errs)
+	errs := make([]error, len(d.checked))
+	var checks sync.WaitGroup
+	for i, check := range d.checked {
+		checks.Go(func() { errs[i] = check(ctx) })
 	}
-	return errors.Join(all...)
+	checks.Wait()
+	return errors.Join(errs...)
 }
 
 // Node wires a node over the data that shares it with others. It fills in the engines, the pools with what they can run, Metrics,

@@ -46,6 +46,15 @@ func Setup(ctx context.Context, s store.Store, shards int, now int64, newID func
 	return layout, nil
 }
 
+// Layouted gives the layout of a store as it stands, one of no shards where it was never set up.
+func Layouted(ctx context.Context, s store.Store) (Layout, error) {
+	items, err := s.Get(ctx, LayoutKey)
+	if err != nil || !items[0].Exists() {
+		return Layout{}, err
+	}
+	return layoutFrom(items[0])
+}
+
 func layoutFrom(item store.Item) (Layout, error) {
 	var layout Layout
 	if err := record.Decode(item.Value, &layout); err != nil {

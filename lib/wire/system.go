@@ -13,6 +13,7 @@ type Queue struct {
 	Name       string           `json:"name"`
 	Priorities map[string]Depth `json:"priorities" doc:"by high, normal and low"`
 	Remote     bool             `json:"remote,omitempty" doc:"only workers in other processes serve it"`
+	Shared     bool             `json:"shared,omitempty" doc:"it is in front of a store that processes share: others may work on it, which this one does not see"`
 	Workers    int              `json:"workers" doc:"how many serve it; of those elsewhere, that were heard of lately"`
 	Lacking    []string         `json:"lacking,omitempty" doc:"what runs wait for that no worker offers, such as handler resize"`
 }

@@ -47,6 +47,7 @@ func (l *lane) say(action string, err error) string {
 	switch {
 	case errors.As(err, &api):
 		code := api.ErrorCode()
+		code = code[strings.LastIndex(code, "#")+1:] // emulators give the whole name of the shape
 		switch {
 		case missing[code]:
 			return fmt.Sprintf("there is no queue %s in %s: deploy the template there, or correct the prefix or the region of the queue's address", l.name, l.q.where)
