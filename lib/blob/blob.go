@@ -60,7 +60,9 @@ func (b *Bucket) put(ctx context.Context, name string, data []byte) (key string,
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		err = b.bucket.WriteAll(ctx, name, data, &blob.WriterOptions{
+		// Upload gives the driver the whole content. WriteAll would hand it over piece by piece, which lets Azure's driver panic where
+		// the service refuses the first one (gocloud.dev v0.47.0: its writer's Close and its upload share a pipe without a lock).
+		err = b.bucket.Upload(ctx, name, bytes.NewReader(data), &blob.WriterOptions{
 			ContentType: "application/octet-stream",
 			IfNotExist:  true,
 		})
