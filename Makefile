@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -61,8 +61,8 @@ test-release: ## what people download: archives, systemd unit, container image
 	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
 
 # Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.
-test-emulators: ## the adapters of AWS against DynamoDB Local, ElasticMQ and MiniStack, without Docker
-	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/dynamodb install && localstack/elasticmq install && localstack/ministack install; \
+test-emulators: ## the adapters of clouds against emulators of DynamoDB, SQS, S3 and so on, without Docker
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && GO="$(GO)" localstack/test --install $(EMULATED); \
 	then set -x; GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
