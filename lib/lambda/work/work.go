@@ -24,6 +24,10 @@ func Handler(h *lambda.Host) (lambda.SQSHandler, error) {
 	if err != nil {
 		return nil, err
 	}
+	return calling(h, targets)
+}
+
+func calling(h *lambda.Host, targets *target.Set) (lambda.SQSHandler, error) {
 	address, err := sqs.ParseURL(h.Queue)
 	if err != nil {
 		return nil, err
