@@ -1,0 +1,287 @@
+package traces
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/trace"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// scheduler is a whole one in memory, that traces everything.
+type scheduler struct {
+	t       *testing.T
+	handler http.Handler
+}
+
+// start runs a scheduler until the test ends. Its handler "note" tells handled of the traces that it is called with.
+func start(t *testing.T, to trace.Exporter, handled func(trace.Context)) *scheduler {
+	t.Helper()
+	tracer, err := trace.New(trace.Config{Export: to, Ratio: 1, Now: time.Now, NewID: rand.Uint64})
+	must(t, err)
+	handlers := new(target.Registry)
+	must(t, handlers.Register("note", func(_ context.Context, c target.Call) (target.Result, error) {
+		handled(c.Trace)
+		return target.Result{}, nil
+	}))
+	targets, err := target.New(target.Config{Now: time.Now, Handlers: handlers, Addresses: target.AddressPolicy{AllowLoopback: true}})
+	must(t, err)
+	began := time.Now()
+	over := memory.New(memory.Config{Now: time.Now})
+	n, err := node.New(t.Context(), node.Config{
+		Store: over, Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now})},
+		Blobs: blob.New(memblob.OpenBucket(nil)), Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test",
+		Elapsed: func() time.Duration { return time.Since(began) }, Tracer: tracer,
+	})
+	must(t, err)
+	s := &scheduler{t: t}
+	nobody := func(context.Context, string) ([]wire.Worker, error) { return nil, nil }
+	tokens, err := access.New(access.Config{Store: over, Now: time.Now, Random: crand.Reader, NewID: rand.Uint64})
+	must(t, err)
+	gate, err := access.NewGate(access.GateConfig{Tokens: tokens, Now: time.Now})
+	must(t, err)
+	s.handler, err = api.New(api.Config{Control: n.Control, Gate: gate, Now: time.Now, Version: "test", Tracer: tracer,
+		Who: func(*http.Request) (access.Caller, error) {
+			return access.Caller{Tenant: "acme", Scopes: []access.Scope{access.Admin}}, nil
+		},
+		Ready: func(context.Context) []wire.Check { return nil }, Workers: nobody,
+		Queues: func(context.Context, string) ([]wire.Queue, error) { return nil, nil }})
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-done)
+		targets.Close()
+		must(t, tracer.Close(context.Background()))
+	})
+	return s
+}
+
+// ask makes a request, which must succeed.
+func (s *scheduler) ask(method, path, body string, headers ...string) []byte {
+	s.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if w.Code >= 300 {
+		s.t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	return w.Body.Bytes()
+}
+
+// The caller's trace.
+const (
+	parent     = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	callers    = "0af7651916cd43dd8448eb211c80319c"
+	callerSpan = "b7ad6b7169203331"
+)
+
+// patience bounds the waits for what comes by a socket.
+const patience = 20 * time.Second
+
+// until waits for spans that satisfy, and gives them all.
+func until(t *testing.T, c *collected, satisfied func([]span) bool) []span {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		all := c.all()
+		if satisfied(all) {
+			return all
+		}
+		select {
+		case <-c.news:
+		case <-late:
+			t.Fatalf("after %s: %s", patience, shown(all))
+		}
+	}
+}
+
+func shown(all []span) string {
+	var text strings.Builder
+	for _, s := range all {
+		fmt.Fprintf(&text, "\n%s %s below %s: %s, links %v, %v", s.trace, s.id, s.parent, s.name, s.links, s.words)
+	}
+	return text.String()
+}
+
+// find gives the first span of a name in a trace, "" for any.
+func find(all []span, trace, name string) (span, bool) {
+	i := slices.IndexFunc(all, func(s span) bool { return (trace == "" || s.trace == trace) && s.name == name })
+	if i < 0 {
+		return span{}, false
+	}
+	return all[i], true
+}
+
+// joined fails the test where a span of a trace hangs below nothing that was recorded, except below the caller's.
+func joined(t *testing.T, all []span, trace string) {
+	t.Helper()
+	known := map[string]bool{"": true, callerSpan: true}
+	for _, s := range all {
+		known[s.id] = true
+	}
+	for _, s := range all {
+		if s.trace == trace && !known[s.parent] {
+			t.Errorf("%s hangs below %s, which nobody recorded:%s", s.name, s.parent, shown(all))
+		}
+	}
+}
+
+// TestARunIsOneTraceFromRequestToTarget holds it over each exporter, by what arrives at the socket of its collector.
+func TestARunIsOneTraceFromRequestToTarget(t *testing.T) {
+	for name, collect := range map[string]func(*testing.T) (*collected, trace.Exporter){"XRay": toXRay, "OTLP": toOTLP} {
+		t.Run(name, func(t *testing.T) {
+			called := make(chan http.Header, 100)
+			hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.Header }))
+			t.Cleanup(hook.Close)
+			c, to := collect(t)
+			s := start(t, to, nil)
+			s.ask("PUT", "/v1/jobs/asked", `{"target": {"http": {"url": "`+hook.URL+`"}}}`)
+			var r wire.Run
+			must(t, json.Unmarshal(s.ask("POST", "/v1/jobs/asked/runs", `{}`, "traceparent", parent), &r))
+			header := <-called
+
+			all := until(t, c, func(all []span) bool { _, ok := find(all, callers, "attempt"); return ok })
+			request, _ := find(all, callers, "POST /v1/jobs/{job}/runs")
+			wrote, _ := find(all, callers, "store write")
+			sent, _ := find(all, callers, "queue send")
+			attempt, _ := find(all, callers, "attempt")
+			call, _ := find(all, callers, "target http")
+			if request.parent != callerSpan || wrote.parent != request.id || sent.parent != request.id || attempt.parent != request.id || call.parent != attempt.id {
+				t.Errorf("do not join:%s", shown(all))
+			}
+			if want := "00-" + callers + "-" + call.id + "-01"; header.Get("Traceparent") != want {
+				t.Errorf("the target got %q, want %q", header.Get("Traceparent"), want)
+			}
+			if w := attempt.words; w["run"] != r.ID || w["job"] != "asked" || w["tenant"] != "acme" || w["attempt"] != "1" || w["fence"] != header.Get("Belfry-Fence") || w["outcome"] != "succeeded" {
+				t.Errorf("the attempt says %v", w)
+			}
+			if r.Trace != callers {
+				t.Errorf("the run shows the trace %q, want %q", r.Trace, callers)
+			}
+			joined(t, all, callers)
+		})
+	}
+}
+
+// TestAFiresTraceBeginsWithItsClaim and links to the tick's.
+func TestAFiresTraceBeginsWithItsClaim(t *testing.T) {
+	c, to := toXRay(t)
+	called := make(chan trace.Context, 100)
+	s := start(t, to, func(c trace.Context) { called <- c })
+	s.ask("PUT", "/v1/jobs/fired", `{"schedule": {"every": "1s"}, "target": {"handler": {"name": "note"}}}`)
+	first := (<-called).ID()
+	all := until(t, c, func(all []span) bool {
+		claim, _ := find(all, first, "claim")
+		_, ended := find(all, first, "attempt")
+		return ended && len(claim.links) == 1 && slices.ContainsFunc(all, func(s span) bool { return s.trace == claim.links[0] })
+	})
+	claim, _ := find(all, first, "claim")
+	attempt, _ := find(all, first, "attempt")
+	if claim.parent != "" || attempt.parent != claim.id || claim.words["run"] != attempt.words["run"] || claim.words["nominal_time"] == "" {
+		t.Errorf("do not join:%s", shown(all))
+	}
+	by, _ := find(all, claim.links[0], "tick")
+	if edit, asked := find(all, claim.links[0], "PUT /v1/jobs/{job}"); by.words["claimed"] == "" && !asked {
+		t.Errorf("the claim links to %v and %v, want the tick that did it, or the edit", by, edit)
+	}
+	joined(t, all, first)
+}
+
+// kept is an exporter that keeps what it gets.
+type kept struct {
+	mu  sync.Mutex
+	all []trace.Data
+}
+
+func (k *kept) Export(d trace.Data) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, d)
+}
+func (k *kept) Flush(context.Context) error { return nil }
+func (k *kept) Close(context.Context) error { return nil }
+
+func (k *kept) named(name string) (found []trace.Data) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range k.all {
+		if d.Name == name {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// TestTheTraceWaitsInTheStore lets a request for later wait in its timer, and a retry in the run.
+func TestTheTraceWaitsInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kept{}
+		calls := 0
+		s := start(t, k, func(trace.Context) {
+			if calls++; calls == 1 {
+				panic("the first attempt fails")
+			}
+		})
+		s.ask("PUT", "/v1/jobs/later", `{"target": {"handler": {"name": "note"}}, "retry": {"max_attempts": 3, "initial": "30m", "max": "30m"}}`)
+		s.ask("POST", "/v1/jobs/later/runs", `{"delay": "3h"}`, "traceparent", parent)
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		request, claims, attempts := k.named("POST /v1/jobs/{job}/runs"), k.named("claim"), k.named("attempt")
+		if len(request) != 1 || len(claims) != 1 || len(attempts) != 2 {
+			t.Fatalf("%d requests, %d claims, %d attempts", len(request), len(claims), len(attempts))
+		}
+		asked := request[0]
+		if claims[0].Trace != asked.Trace || claims[0].Above != asked.Span || len(claims[0].Links) != 1 || claims[0].Links[0].Trace == asked.Trace {
+			t.Errorf("the claim: %+v", claims[0])
+		}
+		if by := k.named("tick"); !slices.ContainsFunc(by, func(d trace.Data) bool { return d.Context == claims[0].Links[0] }) {
+			t.Errorf("no tick is what the claim links to: %+v", by)
+		}
+		for _, a := range attempts {
+			if a.Trace != asked.Trace || a.Above != asked.Span {
+				t.Errorf("an attempt: %+v", a)
+			}
+		}
+		if attempts[0].Error == "" || attempts[1].Error != "" {
+			t.Errorf("errors %q and %q", attempts[0].Error, attempts[1].Error)
+		}
+		if first, second := attempts[0].Start, attempts[1].Start; second.Sub(first) > time.Hour {
+			t.Errorf("attempts at %s and %s", first, second)
+		}
+		for _, tick := range k.named("tick") {
+			if !slices.ContainsFunc(tick.Attrs, func(a trace.Attr) bool { return a.Value != "0" && a.Key != "belfry.shards" }) {
+				t.Errorf("a tick that found nothing was recorded: %+v", tick)
+			}
+		}
+	})
+}
