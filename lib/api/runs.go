@@ -141,18 +141,20 @@ func (a *api) triggerJob(ctx context.Context, p *trigger, in input[wire.Trigger]
 }
 
 func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBatch]) (*answer[wire.RunVerdicts], error) {
-	verdicts := make([]wire.RunVerdict, len(in.body.Runs))
-	inParallel(len(verdicts), func(i int) {
-		entry := in.body.Runs[i]
-		r, _, err := a.Control.Trigger(ctx, in.tenant, entry.Job, request(entry.Trigger, entry.IdempotencyKey))
-		if err != nil {
-			refused := a.problemOf(ctx, err).Problem
+	asked := make([]control.Asked, len(in.body.Runs))
+	for i, entry := range in.body.Runs {
+		asked[i] = control.Asked{Job: entry.Job, Request: request(entry.Trigger, entry.IdempotencyKey)}
+	}
+	verdicts := make([]wire.RunVerdict, len(asked))
+	for i, one := range a.Control.TriggerMany(ctx, in.tenant, asked) {
+		if one.Err != nil {
+			refused := a.problemOf(ctx, one.Err).Problem
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
-			return
+			continue
 		}
-		shown := a.runForm(ctx, r)
+		shown := a.runForm(ctx, one.Run)
 		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: shown.ID, Run: &shown}
-	})
+	}
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
 }
 

@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -41,55 +44,118 @@ func keyOf(tenant, key string) store.Key {
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any { return map[string]any{"idem": promise{}} }
 
-// Trigger asks for a run of a job. repeated says that the idempotency key was used before, with the same request: the run is
-// that one, as it stands.
+// Asked is a request for a run of a job.
+type Asked struct {
+	Job string
+	Request
+}
+
+// Answer is what became of one. Repeated says that the idempotency key was used before, with the same request: the run is that one, as
+// it stands.
+type Answer struct {
+	Run      run.Run
+	Repeated bool
+	Err      error
+}
+
+// Trigger asks for a run of a job; see TriggerMany.
+func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request) (r run.Run, repeated bool, err error) {
+	answer := s.TriggerMany(ctx, tenant, []Asked{{name, req}})[0]
+	return answer.Run, answer.Repeated, answer.Err
+}
+
+// TriggerMany asks for runs, with an answer for each. What they have in common they share: the items that list them, and the requests
+// to the queue.
 //
 // Order of writes: key, index (of what is due later), timer, run, then the answer. A crash after the key leaves a promise that
 // the same request keeps when it is repeated; after the index, an item that names no run; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
-func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request) (r run.Run, repeated bool, err error) {
-	now, err := s.Dispatch.Clock()
-	if err != nil {
-		return run.Run{}, false, skewed(err)
+func (s *Service) TriggerMany(ctx context.Context, tenant string, asked []Asked) []Answer {
+	orders := make([]*order, len(asked))
+	each := func(do func(o *order)) {
+		var group errgroup.Group
+		group.SetLimit(fanOut)
+		for _, o := range orders {
+			if !o.settled() {
+				group.Go(func() error { do(o); return nil })
+			}
+		}
+		_ = group.Wait() // each has its own answer
 	}
-	due, err := req.due(now)
-	if err != nil {
-		return run.Run{}, false, err
+	for i, a := range asked {
+		orders[i] = &order{asked: a}
 	}
-	if err := job.ValidName(name); err != nil {
-		return run.Run{}, false, err
+	each(func(o *order) { o.Err = s.accept(ctx, tenant, o) })
+	s.listLater(ctx, tenant, orders)
+	each(func(o *order) { o.Err = s.place(ctx, o) })
+	s.sendDirect(ctx, tenant, orders)
+	each(func(o *order) { o.Err = s.armAgain(ctx, o) })
+	answers := make([]Answer, len(orders))
+	for i, o := range orders {
+		answers[i] = o.Answer
+	}
+	return answers
+}
+
+// order is a request on its way.
+type order struct {
+	asked  Asked
+	job    job.Job
+	now    int64 // when it was taken: its bucket is chosen by that
+	direct bool  // due so soon that whoever takes the request sends the run
+	stood  bool  // the run of a repeated request was there already
+	Answer
+}
+
+// settled tells whether nothing more is to be done for it.
+func (o *order) settled() bool { return o.Err != nil || o.stood }
+
+// accept checks a request and says which run it is to be.
+func (s *Service) accept(ctx context.Context, tenant string, o *order) (err error) {
+	req := o.asked.Request
+	if o.now, err = s.Dispatch.Clock(); err != nil {
+		return skewed(err)
+	}
+	due, err := req.due(o.now)
+	if err != nil {
+		return err
+	}
+	if err := job.ValidName(o.asked.Job); err != nil {
+		return err
 	}
 	// A remembered job will do to tell that it exists and whether its queue takes work; the run binds to it as it stands when
 	// it is claimed.
-	j, err := s.Dispatch.Book.Known(ctx, tenant, name, s.Now())
-	if err != nil {
-		return run.Run{}, false, err
+	if o.job, err = s.Dispatch.Book.Known(ctx, tenant, o.asked.Job, s.Now()); err != nil {
+		return err
 	}
-	if err := existing(&j); err != nil {
-		return run.Run{}, false, err
+	if err := existing(&o.job); err != nil {
+		return err
 	}
-	if wait, full := s.Dispatch.Full(j.Def.Queue); full {
-		return run.Run{}, false, &Refusal{Code: CodeBusy, Message: "queue " + j.Def.Queue + " is full; try again", RetryAfter: wait}
+	if wait, full := s.Dispatch.Full(o.job.Def.Queue); full {
+		return &Refusal{Code: CodeBusy, Message: "queue " + o.job.Def.Queue + " is full; try again", RetryAfter: wait}
 	}
-	id := run.RequestID(name, due, s.NewID())
+	id := run.RequestID(o.asked.Job, due, s.NewID())
 	if req.Key != "" {
-		if id, repeated, err = s.promised(ctx, tenant, id, req, now); err != nil {
-			return run.Run{}, false, err
+		if id, o.Repeated, err = s.promised(ctx, tenant, id, req, o.now); err != nil {
+			return err
 		}
 	}
-	if repeated {
+	if o.Repeated {
 		standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
 		if err != nil {
-			return run.Run{}, false, err
+			return err
 		}
-		if r = standing[0]; r.Version != 0 {
-			if !r.State.Ended() {
-				err = s.Dispatch.Arm(ctx, dispatch.Wakeup(r, now+s.directly().Milliseconds()))
+		if standing[0].Version != 0 {
+			o.Run, o.stood = standing[0], true
+			if o.Run.State.Ended() {
+				return nil
 			}
-			return r, true, err
+			return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
 		}
 	}
-	r, err = s.request(ctx, j, id, req, now)
-	return r, repeated, err
+	o.direct = id.Nominal < o.now+s.directly().Milliseconds()
+	o.Run = run.Run{ID: id, Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx)}
+	o.Run.Payload, err = s.keepPayload(ctx, o.job, o.Run, req.Payload)
+	return err
 }
 
 // due is when the run is to start, Unix ms.
@@ -180,62 +246,87 @@ func (s *Service) over(ctx context.Context, tenant string, id run.ID, now int64)
 	return err == nil && standing[0].Version == 0, err
 }
 
-// request arms the timer and puts the run, and sends it when it is due soon.
-func (s *Service) request(ctx context.Context, j job.Job, id run.ID, req Request, now int64) (run.Run, error) {
-	r := run.Run{ID: id, Tenant: j.Tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: j.Def.Priority, Created: now, Trace: trace.From(ctx)}
-	var err error
-	if r.Payload, err = s.keepPayload(ctx, j, r, req.Payload); err != nil {
-		return run.Run{}, err
-	}
-	direct := id.Nominal < now+s.directly().Milliseconds()
-	if !direct {
-		if err := s.listLater(ctx, r); err != nil {
-			return run.Run{}, err
+// listLater lists runs that are due later. What is due soon is found in the buckets until the first sweep lists it.
+func (s *Service) listLater(ctx context.Context, tenant string, orders []*order) {
+	var later []*order
+	var listings []run.Listing
+	for _, o := range orders {
+		if o.settled() || o.direct {
+			continue
+		}
+		listing, err := s.Dispatch.Listing(ctx, o.Run, o.Run.ID.Nominal)
+		if o.Err = err; err == nil {
+			later, listings = append(later, o), append(listings, listing)
 		}
 	}
-	// The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
-	if err := s.Dispatch.Arm(ctx, timer.NewRequest(r, max(id.Nominal, now), direct)); err != nil {
-		return run.Run{}, err
+	if len(later) == 0 {
+		return
 	}
-	if direct && !j.Def.Paused {
-		r.State, r.Generation = run.Queued, j.Generation
+	ops, err := run.IndexAhead(tenant, listings, s.NewID())
+	if err == nil {
+		err = s.writeAll(ctx, ops)
 	}
-	if r, err = s.putNew(ctx, r); err != nil {
-		return run.Run{}, err
-	}
-	if direct && !r.State.Ended() {
-		// The job is read after the run is there: an edit that is not seen here sees the run, and raises its generation.
-		b, err := s.bounds(now + s.directly().Milliseconds())
-		if err != nil {
-			return run.Run{}, err
-		}
-		if _, err := s.Dispatch.Requests(ctx, r.Tenant, 0, b, []run.Run{r}); err != nil {
-			return run.Run{}, err
+	if err != nil {
+		for _, o := range later {
+			o.Err = fmt.Errorf("list run %s: %w", o.Run.ID, err)
 		}
 	}
-	if late := s.age(now); late > stale {
-		// The bucket was chosen so long ago that the last sweep of it may be near: another timer, in one that is to come.
-		if err := s.Dispatch.Arm(ctx, timer.NewRequest(r, max(id.Nominal, now+late.Milliseconds()), direct)); err != nil {
-			return run.Run{}, err
-		}
-	}
-	return r, nil
 }
 
-// listLater lists a run that is due later. What is due soon is found in the buckets until the first sweep lists it.
-func (s *Service) listLater(ctx context.Context, r run.Run) error {
-	listing, err := s.Dispatch.Listing(ctx, r, r.ID.Nominal)
-	if err != nil {
+// writeAll does all ops, each by itself, or gives the first error.
+func (s *Service) writeAll(ctx context.Context, ops []store.Op) error {
+	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
+	for _, v := range verdicts {
+		if err == nil {
+			err = v.Err
+		}
+	}
+	return err
+}
+
+// place arms the timer and puts the run. The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
+func (s *Service) place(ctx context.Context, o *order) (err error) {
+	if err := s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now), o.direct)); err != nil {
 		return err
 	}
-	op, err := run.IndexAlone(r.Tenant, listing, s.NewID())
-	if err != nil {
-		return err
+	if o.direct && !o.job.Def.Paused {
+		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
 	}
-	if _, err = s.Dispatch.Write(ctx, op); err != nil {
-		return fmt.Errorf("list run %s: %w", r.ID, err)
+	o.Run, err = s.putNew(ctx, o.Run)
+	return err
+}
+
+// sendDirect claims and sends the runs that are due soon, those of several requests together. The jobs are read after the runs are
+// there: an edit that is not seen here sees the runs, and raises their generation.
+func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order) {
+	for _, o := range orders {
+		o.direct = o.direct && !o.settled() && !o.Run.State.Ended()
 	}
-	return nil
+	direct := slices.DeleteFunc(slices.Clone(orders), func(o *order) bool { return !o.direct })
+	for some := range slices.Chunk(direct, store.MaxKeys) {
+		runs := make([]run.Run, len(some))
+		for i, o := range some {
+			runs[i] = o.Run
+		}
+		b, err := s.bounds(some[len(some)-1].now + s.directly().Milliseconds())
+		if err == nil {
+			_, err = s.Dispatch.Requests(ctx, tenant, 0, b, runs)
+		}
+		if err != nil {
+			for _, o := range some {
+				o.Err = err
+			}
+		}
+	}
+}
+
+// armAgain arms another timer for a request that took so long that the last sweep of its bucket may be near, in a bucket to come.
+func (s *Service) armAgain(ctx context.Context, o *order) error {
+	late := s.age(o.now)
+	if late <= stale {
+		return nil
+	}
+	return s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+late.Milliseconds()), o.direct))
 }
 
 // putNew puts the run where nothing stands, and gives what stands.

@@ -26,7 +26,7 @@ type Listing struct {
 }
 
 // IndexSpread is over how many partitions a tenant's index lies: what the sweeps list in the first, some items a minute; what is
-// listed alone, since it was asked for ahead of its time or opened again, in the others.
+// listed ahead of them, since it was asked for ahead of its time or opened again, in the others.
 const IndexSpread = 1 + 4
 
 // IndexPartition is the n-th of them.
@@ -45,13 +45,25 @@ func IndexMinute(nominal int64) string { return SortFrom(nominal - nominal%60_00
 // Index gives the writes that list runs of a tenant, which the sweeps do for what came due in a minute. Whoever lists the same
 // runs again writes the same items; whoever lists others overwrites none, since a key names what its item holds.
 func Index(tenant string, runs []Listing, attempt uint64) ([]store.Op, error) {
+	return pack(func(ID) string { return IndexPartition(tenant, 0) }, runs, attempt)
+}
+
+// IndexAhead gives the writes that list runs ahead of the sweeps, those of a minute together.
+func IndexAhead(tenant string, runs []Listing, attempt uint64) ([]store.Op, error) {
+	return pack(func(newest ID) string {
+		return IndexPartition(tenant, 1+int(xxhash.Sum64String(newest.String())%(IndexSpread-1)))
+	}, runs, attempt)
+}
+
+// pack lists runs in as few items as hold them, each in the partition that goes by the newest in it.
+func pack(partition func(newest ID) string, runs []Listing, attempt uint64) ([]store.Op, error) {
 	runs = slices.Clone(runs)
 	slices.SortFunc(runs, func(a, b Listing) int { return strings.Compare(b.ID.Place(), a.ID.Place()) })
 	var ops []store.Op
 	for start := 0; start < len(runs); {
 		var item index
 		var expires time.Time
-		size := perItem + len(IndexPartition(tenant, 0)) + len(runs[start].ID.Place()) + 32 // and the rest of the key, and the frame
+		size := perItem + len(partition(runs[start].ID)) + len(runs[start].ID.Place()) + 32 // and the rest of the key, and the frame
 		end := start
 		for ; end < len(runs) && IndexMinute(runs[end].ID.Nominal) == IndexMinute(runs[start].ID.Nominal); end++ {
 			text := runs[end].ID.String()
@@ -65,7 +77,7 @@ func Index(tenant string, runs []Listing, attempt uint64) ([]store.Op, error) {
 			item.Runs = append(item.Runs, text)
 			expires = later(expires, runs[end].Expires)
 		}
-		op, err := item.put(IndexPartition(tenant, 0), runs[start].ID, expires, attempt)
+		op, err := item.put(partition(runs[start].ID), runs[start].ID, expires, attempt)
 		if err != nil {
 			return nil, err
 		}
@@ -75,11 +87,13 @@ func Index(tenant string, runs []Listing, attempt uint64) ([]store.Op, error) {
 	return ops, nil
 }
 
-// IndexAlone gives the write that lists one run.
+// IndexAlone gives the write that lists one run ahead of the sweeps.
 func IndexAlone(tenant string, l Listing, attempt uint64) (store.Op, error) {
-	text := l.ID.String()
-	n := 1 + int(xxhash.Sum64String(text)%(IndexSpread-1))
-	return index{Runs: []string{text}}.put(IndexPartition(tenant, n), l.ID, l.Expires, attempt)
+	ops, err := IndexAhead(tenant, []Listing{l}, attempt)
+	if err != nil {
+		return store.Op{}, err
+	}
+	return ops[0], nil
 }
 
 // WaitingPartition lists a tenant's runs that wait for a retry for so long that no timer of the next minutes stands for them, by
