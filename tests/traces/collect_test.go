@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -25,6 +26,8 @@ type span struct {
 	name              string
 	links             []string // traces
 	words             map[string]string
+	began             time.Time
+	took              time.Duration
 }
 
 // collected is what a collector has got.
@@ -68,13 +71,16 @@ func toXRay(t *testing.T) (*collected, trace.Exporter) {
 				TraceID     string         `json:"trace_id"`
 				ID          string         `json:"id"`
 				ParentID    string         `json:"parent_id"`
+				StartTime   float64        `json:"start_time"`
+				EndTime     float64        `json:"end_time"`
 				Annotations map[string]any `json:"annotations"`
 			}
 			if err := json.Unmarshal([]byte(body), &s); err != nil {
 				t.Errorf("%v: %s", err, body)
 			}
 			w3c := func(id string) string { return strings.ReplaceAll(strings.TrimPrefix(id, "1-"), "-", "") }
-			got := span{trace: w3c(s.TraceID), id: s.ID, parent: s.ParentID, words: map[string]string{}}
+			got := span{trace: w3c(s.TraceID), id: s.ID, parent: s.ParentID, words: map[string]string{},
+				began: time.UnixMicro(int64(s.StartTime * 1e6)), took: time.Duration((s.EndTime - s.StartTime) * 1e9)}
 			for key, value := range s.Annotations {
 				text, _ := value.(string)
 				switch {
@@ -109,7 +115,8 @@ func toOTLP(t *testing.T) (*collected, trace.Exporter) {
 		for _, of := range got.ResourceSpans {
 			for _, scope := range of.ScopeSpans {
 				for _, s := range scope.Spans {
-					one := span{trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId), parent: hex.EncodeToString(s.ParentSpanId), name: s.Name, words: map[string]string{}}
+					one := span{trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId), parent: hex.EncodeToString(s.ParentSpanId), name: s.Name, words: map[string]string{},
+						began: time.Unix(0, int64(s.StartTimeUnixNano)), took: time.Duration(s.EndTimeUnixNano - s.StartTimeUnixNano)}
 					for _, l := range s.Links {
 						one.links = append(one.links, hex.EncodeToString(l.TraceId))
 					}

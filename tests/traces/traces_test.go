@@ -133,6 +133,23 @@ func shown(all []span) string {
 	return text.String()
 }
 
+// tree draws what lies below a span.
+func tree(all []span, trace, above, indent string) string {
+	below := slices.DeleteFunc(slices.Clone(all), func(s span) bool { return s.trace != trace || s.parent != above })
+	slices.SortFunc(below, func(a, b span) int { return a.began.Compare(b.began) })
+	var text strings.Builder
+	for _, s := range below {
+		fmt.Fprintf(&text, "%-44s %6.1f ms", indent+s.name, float64(s.took.Microseconds())/1000)
+		for _, word := range []string{"run", "attempt", "fence", "outcome", "result"} {
+			if s.words[word] != "" {
+				text.WriteString("  " + word + "=" + s.words[word])
+			}
+		}
+		text.WriteString("\n" + tree(all, trace, s.id, indent+"  "))
+	}
+	return text.String()
+}
+
 // find gives the first span of a name in a trace, "" for any.
 func find(all []span, trace, name string) (span, bool) {
 	i := slices.IndexFunc(all, func(s span) bool { return (trace == "" || s.trace == trace) && s.name == name })
@@ -189,6 +206,7 @@ func TestARunIsOneTraceFromRequestToTarget(t *testing.T) {
 				t.Errorf("the run shows the trace %q, want %q", r.Trace, callers)
 			}
 			joined(t, all, callers)
+			t.Logf("the trace %s:\n%s", callers, tree(all, callers, callerSpan, ""))
 		})
 	}
 }
@@ -215,6 +233,7 @@ func TestAFiresTraceBeginsWithItsClaim(t *testing.T) {
 		t.Errorf("the claim links to %v and %v, want the tick that did it, or the edit", by, edit)
 	}
 	joined(t, all, first)
+	t.Logf("the trace %s:\n%s", first, tree(all, first, "", ""))
 }
 
 // kept is an exporter that keeps what it gets.
