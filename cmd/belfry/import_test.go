@@ -77,10 +77,14 @@ const oneSchedule = `{"Name": "nightly", "GroupName": "billing", "ScheduleExpres
 "Target": {"Arn": "arn:aws:lambda:eu-central-1:123456789012:function:totals", "Input": "{\"scope\": \"day\"}"}}`
 
 func TestImportOfSchedules(t *testing.T) {
-	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
-	undecided := call(1, oneSchedule, "import", "eventbridge", "-")
-	if !strings.Contains(undecided.out, "arn:aws:lambda:eu-central-1:123456789012:function:totals") || !strings.Contains(undecided.out, "--target-url") {
-		t.Errorf("without a way:\n%s", undecided.out)
+	const function = "arn:aws:lambda:eu-central-1:123456789012:function:totals"
+	call := to(t, dev(t, "--data", t.TempDir(), "--aws-target", function))
+	if got := call(0, oneSchedule, "import", "eventbridge", "-", "--prefix", "native.", "--paused"); !strings.Contains(got.out, "created") {
+		t.Errorf("as a target of AWS:\n%s", got.out)
+	}
+	var native job.Definition
+	if err := json.Unmarshal([]byte(call(0, "", "job", "get", "native.billing.nightly", "-o", "json").out), &native); err != nil || native.Target.AWS == nil || native.Target.AWS.ARN != function {
+		t.Errorf("%+v, %v", native.Target, err)
 	}
 	for _, result := range []string{"created", "unchanged"} {
 		got := call(0, oneSchedule, "import", "eventbridge", "-", "--target-url", "https://jobs.example.org/{group}/{name}")
@@ -101,8 +105,7 @@ func TestWrongFlagsOfImports(t *testing.T) {
 		{"kubernetes", "-", "--as", "exec", "--target-url", "https://example.org"},
 		{"kubernetes", "-", "--timezone", "Mars/Base"},
 		{"kubernetes", "-", "--label", "team"},
-		{"eventbridge", "-", "--as", "kubectl"},
-		{"eventbridge", "-", "--as", "aws-cli", "--target-url", "https://example.org"},
+		{"eventbridge", "-", "--target-url", "nowhere", "--label", "team"},
 	} {
 		if got := belfry(t, "{}", append([]string{"import"}, append(args, "--dry-run")...)...); got.code != exitUsage {
 			t.Errorf("%v: code %d, %s", args, got.code, got.errors)

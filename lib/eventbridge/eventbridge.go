@@ -17,20 +17,9 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
-// Way is what a run does.
-type Way string
-
-const (
-	// CommandLine calls the schedule's target with the AWS command line on the worker's host.
-	CommandLine Way = "aws-cli"
-	// Call calls an address.
-	Call Way = "url"
-)
-
 // Config says how schedules become jobs.
 type Config struct {
-	Way Way    // "" keeps none, and lists the target of each
-	URL string // of a Call: an address in which {group} and {name} are replaced
+	URL string // what runs call, an address in which {group} and {name} are replaced; "": the targets of the schedules
 	Now time.Time
 }
 
@@ -202,7 +191,6 @@ func (s *scheduled) convert() error {
 	if err := s.work(); err != nil {
 		return err
 	}
-	s.target.Skip("RoleArn")
 	s.unknown("Target", s.target)
 	s.unknown("schedule", s.o)
 	return nil
@@ -336,28 +324,23 @@ func (s *scheduled) work() error {
 	if strings.Contains(s.input, "<aws.scheduler.") {
 		s.say("Input has words such as <aws.scheduler.scheduled-time>, which only EventBridge replaces; docs/targets.md says what a run is told instead")
 	}
-	switch s.cfg.Way {
-	case CommandLine:
-		argv, err := s.commandLine()
+	payload := json.RawMessage(s.input)
+	if !json.Valid(payload) {
+		text, err := json.Marshal(s.input)
 		if err != nil {
-			return err
+			return fmt.Errorf("Target.Input: %w", err)
 		}
-		s.def.Target.Exec = &target.Exec{Argv: argv}
-		s.def.Timeout = schedule.Duration(commandTimeout)
-	case Call:
-		payload := json.RawMessage(s.input)
-		if !json.Valid(payload) {
-			text, err := json.Marshal(s.input)
-			if err != nil {
-				return fmt.Errorf("Target.Input: %w", err)
-			}
-			payload = text
-			s.say("Input is not JSON: it is sent as a JSON string")
-		}
-		s.def.Payload = payload
-		s.def.Target.HTTP = &target.HTTP{URL: strings.NewReplacer("{group}", s.group, "{name}", s.name).Replace(s.cfg.URL)}
-	default:
-		return fmt.Errorf("it calls %s, which Belfry does not; --as aws-cli calls it with the AWS command line, --target-url calls an address instead", s.arn)
+		payload = text
+		s.say("Input is not JSON: it is sent as a JSON string")
 	}
-	return nil
+	s.def.Payload = payload
+	role := s.target.Text("RoleArn")
+	if s.cfg.URL != "" {
+		s.def.Target.HTTP = &target.HTTP{URL: strings.NewReplacer("{group}", s.group, "{name}", s.name).Replace(s.cfg.URL)}
+		return nil
+	}
+	if role != "" {
+		s.say("RoleArn %s is not kept, since it trusts EventBridge: the worker's own role calls the target, or a role_arn that trusts the worker", role)
+	}
+	return s.resource()
 }

@@ -1,6 +1,7 @@
 package eventbridge
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -29,8 +30,6 @@ func configOf(t *testing.T, settings [][2]string) Config {
 	for _, setting := range settings {
 		key, value := setting[0], setting[1]
 		switch key {
-		case "way":
-			cfg.Way = Way(value)
 		case "url":
 			cfg.URL = value
 		case "now":
@@ -73,7 +72,11 @@ func trace(t *testing.T, text string, cfg Config) string {
 		if h := d.Target.HTTP; h != nil {
 			fmt.Fprintf(&b, "  call %s with %s\n", h.URL, d.Payload)
 		} else {
-			fmt.Fprintf(&b, "  argv %q\n", d.Target.Exec.Argv)
+			to, err := json.Marshal(d.Target.AWS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "  aws %s with %s\n", to, d.Payload)
 		}
 		fmt.Fprintf(&b, "  jitter %s, timeout %s, attempts %d up to %s apart, catch-up %s %s, paused %v\n", s.Jitter, d.Timeout, d.Retry.MaxAttempts,
 			d.Retry.Max, d.CatchUp.Mode, d.CatchUp.Window, d.Paused)
@@ -108,9 +111,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(fmt.Sprintf(`{"Name": "x", "ScheduleExpression": %q, "Target": {"Arn": "arn:aws:sns:x:y:z", "Input": "x"}, "StartDate": 1e300}`, e), false)
 	}
 	f.Fuzz(func(t *testing.T, text string, call bool) {
-		cfg := Config{Way: CommandLine, Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+		cfg := Config{Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 		if call {
-			cfg.Way, cfg.URL = Call, "https://example.org/{group}/{name}"
+			cfg.URL = "https://example.org/{group}/{name}"
 		}
 		values, err := manifest.Read("-", []byte(text))
 		file, failed := Read("-", []byte(text), cfg)
