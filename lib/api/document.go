@@ -25,7 +25,7 @@ const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-
 const (
 	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
 	urlPattern   = `^https?://[^ #]+$`
-	arnPattern   = `^arn:[!-~]{1,1020}$`
+	arnPattern   = `^arn:[!-~]+$`
 	keyPattern   = `^[!-~]+$`
 	tokenPattern = `^[0-9a-f]{16}$`
 	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`

@@ -33,6 +33,8 @@ func TestWrongFormsAreRefusedAndNamed(t *testing.T) {
 		"more than a secret's name":   {"PUT", "/v1/jobs/x", `{"target": {"exec": {"argv": ["a"], "env": {"A": {"secret": "a", "text": "b"}}}}}`, "target.exec.env.A.text", "secret"},
 		"no key to sign with":         {"PUT", "/v1/jobs/x", `{"target": {"http": {"url": "http://a.b", "sign": {}}}}`, "target.http.sign.secret", "missing"},
 		"no target":                   {"PUT", "/v1/jobs/x", `{}`, "target", "missing"},
+		"ARN of no form":              {"PUT", "/v1/jobs/x", `{"target": {"aws": {"arn": "report"}}}`, "target.aws.arn", "an ARN such as"},
+		"way to invoke":               {"PUT", "/v1/jobs/x", `{"target": {"aws": {"arn": "arn:aws:lambda:eu-west-1:123456789012:function:f", "invoke": "Event"}}}`, "target.aws.invoke", "sync or async"},
 		"two targets":                 {"PUT", "/v1/jobs/x", `{"target": {"handler": {"name": "a"}, "exec": {"argv": ["a"]}}}`, "target", "exactly one"},
 		"no kind of schedule":         {"PUT", "/v1/jobs/x", job(`"schedule": {"timezone": "UTC"}`), "schedule", "exactly one"},
 		"no object":                   {"PUT", "/v1/jobs/x", `[]`, "", "object"},
