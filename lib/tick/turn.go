@@ -75,7 +75,8 @@ func (t *Ticker) turn(ctx context.Context, turn Turn) (report Report, err error)
 	if err != nil {
 		return report, err
 	}
-	help := Help{At: now, Upto: t.Dispatch.HorizonAt(now)}
+	// Each minute another shard is the first, so that ticks without the time for all of them come to each.
+	help := Help{At: now, Upto: t.Dispatch.HorizonAt(now), Shard: int(timer.Minute(now)) % t.Dispatch.Layout.Shards}
 	if turn.Help != nil {
 		if help = *turn.Help; now > help.At+helpFor.Milliseconds() || help.Generation > maxGeneration {
 			t.Log.Info("help was asked for too long ago", "at", time.UnixMilli(help.At), "generation", help.Generation)
