@@ -224,6 +224,7 @@ func (n *Node) Run(ctx context.Context) error {
 		defer context.AfterFunc(ctx, n.Remote.Close)()
 	}
 	var parts sync.WaitGroup
+	parts.Go(func() { <-ctx.Done() }) // where others tick and work, there is nothing else to wait for
 	if !n.NoTicks {
 		parts.Go(func() { n.tickLoop(ctx) })
 		parts.Go(func() { n.housekeeping(ctx) })

@@ -155,3 +155,23 @@ func TestNewRefusesRolesThatCannotBe(t *testing.T) {
 		}
 	})
 }
+
+// TestAProcessThatOnlyServesLivesOn: that it has nothing to do is not its end.
+func TestAProcessThatOnlyServesLivesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := begin(t, "server", memory.New(memory.Config{}), memblob.OpenBucket(nil), nil, sharing(), func(c *node.Config) { c.NoTicks = true })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- l.Run(ctx) }()
+		time.Sleep(time.Hour)
+		select {
+		case err := <-done:
+			t.Fatalf("it ended: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
