@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,6 +36,7 @@ type Caller struct {
 func New(cfg aws.Config) *Caller {
 	cfg = cfg.Copy()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
+	cfg.APIOptions = append(slices.Clip(cfg.APIOptions), traced)
 	buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
 		buildable = awshttp.NewBuildableClient()
@@ -66,10 +68,10 @@ func (c *Caller) Call(ctx context.Context, to target.AWS, call target.Call) (tar
 	}
 	r := request{Caller: c, to: to, arn: arn, call: call, who: who}
 	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	watched := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	result, err := r.send(traced)
+	result, err := r.send(watched)
 	if err != nil {
 		return target.Result{}, r.verdict(ctx, err, connected.Load())
 	}
