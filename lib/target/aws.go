@@ -82,7 +82,7 @@ func (s *Set) canAWS() error {
 func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 	for _, arn := range []string{to.ARN, to.RoleARN} {
 		if arn != "" && !slices.ContainsFunc(s.cfg.ARNs, func(p ARNPattern) bool { return p.Allows(arn, call.Tenant) }) {
-			return Result{}, failed(KindRefused, nil, "%s is not among what this worker's operator lets jobs of %s name (--aws-target)", arn, call.Tenant).permanent()
+			return Result{}, failed(KindRefused, nil, "%s: this worker's operator does not let jobs of the tenant %s name it (--aws-target)", arn, call.Tenant).permanent()
 		}
 	}
 	got, err := s.cfg.AWS(ctx, to, call)

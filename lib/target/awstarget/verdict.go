@@ -68,7 +68,7 @@ func told(err error) (code string, status int, text string) {
 	}
 	text = code
 	if of.ErrorMessage() != "" {
-		text += ": " + of.ErrorMessage()
+		text += ": " + strings.TrimSuffix(of.ErrorMessage(), ".")
 	}
 	return code, status, text
 }
