@@ -1,0 +1,99 @@
+package functions_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// How functions are built; the Makefile's targets for sam build say the same.
+const (
+	tags     = "lambda.norpc,grpcnotrace"
+	mostMB   = 20
+	megabyte = 1_000_000
+)
+
+var all = []string{"api", "tick", "worker", "deadletter"}
+
+func TestTheMakefileBuildsThemAsTheyAreMeasured(t *testing.T) {
+	text, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `-trimpath -tags ` + tags + ` -ldflags "-s -w `; !strings.Contains(string(text), want) {
+		t.Errorf("the Makefile does not say %q", want)
+	}
+}
+
+// Lambda loads the whole binary at each cold start, and an upload without S3 takes 50 MB for all.
+func TestEachBinaryIsSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds four binaries for another processor")
+	}
+	for _, name := range all {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "bootstrap")
+			build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", tags, "-ldflags", "-s -w", "-o", out, "./"+name)
+			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
+			if text, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+			info, err := os.Stat(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: %.1f MB", name, float64(info.Size())/megabyte)
+			if info.Size() >= mostMB*megabyte {
+				t.Errorf("%d bytes, want under %d MB: go list -deps ./functions/%s tells what came in", info.Size(), mostMB, name)
+			}
+		})
+	}
+}
+
+// What one machine needs alone, and what only the API needs, is in no other function.
+func TestTheyLinkWhatTheyNeed(t *testing.T) {
+	nobody := []string{
+		"github.com/cockroachdb/pebble", "github.com/belfry-scheduler/belfry/lib/store/pebble", "github.com/belfry-scheduler/belfry/lib/queue/local",
+		"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "github.com/Azure", "cloud.google.com/go/storage",
+		"github.com/prometheus", "github.com/spf13",
+	}
+	onlyAPI := []string{"github.com/danielgtaylor/huma", "github.com/coreos/go-oidc", "github.com/belfry-scheduler/belfry/lib/api"}
+	onlyWorker := []string{"github.com/belfry-scheduler/belfry/lib/target/awstarget"}
+	for _, name := range all {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", tags, "./"+name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unwanted := slices.Clone(nobody)
+		if name != "api" {
+			unwanted = append(unwanted, onlyAPI...)
+		}
+		if name != "worker" {
+			unwanted = append(unwanted, onlyWorker...)
+		}
+		for dep := range strings.Lines(string(out)) {
+			dep = strings.TrimSpace(dep)
+			for _, prefix := range unwanted {
+				if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
+					t.Errorf("%s links %s", name, dep)
+				}
+			}
+		}
+	}
+}
+
+// A main only wires.
+func TestMainsAreShort(t *testing.T) {
+	for _, name := range all {
+		text, err := os.ReadFile(name + "/main.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines >= 40 {
+			t.Errorf("functions/%s/main.go has %d lines, want under 40", name, lines)
+		}
+	}
+}
