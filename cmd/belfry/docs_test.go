@@ -19,10 +19,10 @@ import (
 // needs are the reasons for which a block of commands on a page is not run: its fence says "```sh needs=WHAT".
 var needs = map[string]string{
 	"aws":     "it is about a stack in an account of the reader's own; make test-aws deploys one into an emulator",
-	"aws":     "it wants DynamoDB, SQS and S3; make test-emulators runs it, in tests/processes",
 	"clone":   "it is about a whole clone: make test runs the targets that it names",
 	"docker":  "no container engine is at hand; make test-release runs what the image would hold",
 	"domain":  "it calls a server by a name of the reader's own",
+	"engines": "it wants DynamoDB, SQS and S3; make test-emulators runs it, in tests/processes",
 	"network": "it fetches what is not on this machine",
 	"root":    "it changes the machine; make test-release installs the same files and judges the unit",
 	"run":     "it is a script that a run starts; TestTheFenceScriptOfThePages starts it",

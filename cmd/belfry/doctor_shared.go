@@ -51,6 +51,7 @@ func (c *cli) enginesFindings(ctx context.Context, e examination, pools []cloud.
 	} else if usable == nil {
 		found = append(found, finding{Check: "table", Status: findAttention, Found: err.Error(), Why: "How the table is set up is not known here. The work does not need to know it."})
 	}
+	var setups []finding
 	for _, pool := range pools {
 		cfg, err := pool.Queues(ctx, e.engines.queues, newID)
 		if err != nil {
@@ -62,11 +63,11 @@ func (c *cli) enginesFindings(ctx context.Context, e examination, pools []cloud.
 		}
 		for _, q := range queues {
 			if q.Err == nil || usable == nil {
-				found = append(found, setupFinding(q))
+				setups = append(setups, setupFinding(q))
 			}
 		}
 	}
-	return together(found), nil
+	return append(found, together(setups)...), nil
 }
 
 // tickless is how long nobody may have ticked: a schedule comes each minute, and may be a minute late.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,28 +115,34 @@ message, and where one goes that is handed out too often. It ends with exit code
 				for _, q := range queues {
 					found = append(found, setupFinding(q))
 				}
-				found = together(found)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return c.tellFindings(found)
+			return c.tellFindings(together(found))
 		},
 	}
 	s.flags(cmd)
 	return cmd
 }
 
-// together puts the findings of neighbours together that say the same, so that it is said once.
+// together makes one finding of what is the matter with several queues, so that it is said once. Of those that are well each has its own.
 func together(found []finding) []finding {
 	var out []finding
+	var alike [][]string // the queues of each
 	for _, f := range found {
-		if last := len(out) - 1; last >= 0 && out[last].Found == f.Found && f.Status != findOK {
-			out[last].Check += ", " + f.Check
+		at := slices.IndexFunc(out, func(other finding) bool { return other.Found == f.Found && f.Status != findOK })
+		if at < 0 {
+			out, alike = append(out, f), append(alike, []string{f.Check})
 			continue
 		}
-		out = append(out, f)
+		alike[at] = append(alike[at], f.Check)
+	}
+	for i, names := range alike {
+		if len(names) > 1 {
+			out[i].Check, out[i].Found = countOf(len(names), "queue"), out[i].Found+": "+strings.Join(names, ", ")
+		}
 	}
 	return out
 }
