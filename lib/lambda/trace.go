@@ -38,6 +38,16 @@ func (s Settings) tracer(ctx context.Context, h *Host) (*trace.Tracer, error) {
 	return t, nil
 }
 
+// Invocation is X-Ray's header for what an invocation does: below Lambda's own span, which X-Ray has. It is "" where traces go
+// elsewhere: what Lambda decides about X-Ray says nothing about them.
+func (s Settings) Invocation(ctx context.Context) string {
+	if s.Trace != traceXRay {
+		return ""
+	}
+	header, _ := ctx.Value("x-amzn-trace-id").(string) // where aws-lambda-go puts it
+	return header
+}
+
 func (s Settings) service() string {
 	if s.Stack == "" {
 		return "belfry"

@@ -108,6 +108,9 @@ func (g *gateway) serve(ctx context.Context, event events.APIGatewayProxyRequest
 	if err != nil {
 		return nil, err
 	}
+	if header := g.Invocation(ctx); header != "" {
+		r.Header.Set("X-Amzn-Trace-Id", header)
+	}
 	answered := &recorder{header: http.Header{}}
 	g.handler.ServeHTTP(answered, r)
 	g.Log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", answered.status, "tenant", c.Tenant, "caller", c.Name)
