@@ -1,0 +1,56 @@
+//go:build emulators
+
+package e2e
+
+import (
+	"testing"
+)
+
+// One deployment serves all of it, at once: most of the time is waiting. What is told in logs is looked at when all is done.
+func TestStack(t *testing.T) {
+	f := fixture{stack: opened(t, "BELFRY_"), second: opened(t, "BELFRY_SECOND_"), target: listen(t)}
+	for name, part := range map[string]func(*testing.T, fixture){
+		"the schedule ticks, of each stack for its own": theScheduleTicks,
+		"all else": func(t *testing.T, f fixture) {
+			t.Run("use", use(f))
+			// An update may break requests off in an emulator, though not in AWS, so that nobody else is at work meanwhile.
+			t.Run("runs survive an update of the stack", func(t *testing.T) { update(t, f) })
+			t.Run("metrics", func(t *testing.T) { metricsAreWritten(t, f) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part(t, f)
+		})
+	}
+}
+
+// use gives what users do, all at once.
+func use(f fixture) func(*testing.T) {
+	return func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T, fixture){
+			"nobody gets in without a key": closed,
+			"jobs are kept":                jobsAreKept,
+			"P2 P3 Fault05 fires come at their second, however many tick": firesComeAtTheirSecond,
+			"a failed attempt comes again, later":                         retries,
+			"of a batch only what failed comes again":                     partialBatch,
+			"P7 dead letters are found and redriven":                      deadLetters,
+			"a message that nobody can read is kept":                      unreadable,
+			"P5 at most once":                                             atMostOnce,
+			"P8 an edit holds":                                            editHolds,
+			"P8 a pause holds":                                            pauseHolds,
+			"P9 one key, one run":                                         oneKeyOneRun,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, f)
+			})
+		}
+	}
+}
+
+// fixture is what the tests share.
+type fixture struct {
+	stack, second stack
+	target        *target
+}
