@@ -39,6 +39,9 @@ func Tick(h *Host) (TickHandler, error) {
 		var from events.SQSEvent
 		if err := json.Unmarshal(event, &from); err != nil || len(from.Records) == 0 {
 			_, err := h.Node.Ticker.Turn(ctx, turn) // by the clock
+			if h.Now().Minute() == cleaning {
+				h.cleanUp(ctx)
+			}
 			return answer, err
 		}
 		var errs []error
