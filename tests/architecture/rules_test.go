@@ -20,7 +20,7 @@ var ports = []string{"lib/store", "lib/queue", "lib/blob", "lib/metrics", "lib/t
 
 // wirers are the packages of lib that build a whole scheduler out of adapters, as mains do: for programs that embed one, and for the
 // functions, which wire the shared engines as the binary does.
-var wirers = []string{"lib/embed", "lib/belfrytest", "lib/cloud"}
+var wirers = []string{"lib/embed", "lib/belfrytest", "lib/cloud", "lib/lambda", "lib/lambda/work"}
 
 // drawers are names that tell nothing of what is inside, so that everything ends up there.
 var drawers = []string{"util", "utils", "common", "types", "helper", "helpers", "model", "models", "misc", "shared", "base"}
