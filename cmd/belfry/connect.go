@@ -129,7 +129,7 @@ func (c *cli) explain(err error) error {
 		return fmt.Errorf("%w\nName the file of the authority that signed the server's certificate with --ca-file, or \"belfry config set ca_file FILE\"", err)
 	case errors.As(err, &lost):
 		return fmt.Errorf("%w\n%s", err, c.whyLost(lost))
-	case errors.As(err, &refused) && refused.Gateway != "":
+	case errors.As(err, &refused) && (refused.Gateway != "" || refused.Status == http.StatusUnauthorized && c.config.auth != authToken):
 		return c.explainGateway(err, refused)
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%w\n%s", err, c.whyUnknown())
@@ -154,8 +154,6 @@ func (c *cli) sent() value { return c.shown(c.config.auth) }
 func (c *cli) whyUnknown() string {
 	const give = "Give one by BELFRY_TOKEN, --token-file or \"belfry config set token -\"; \"belfry token create\" makes one"
 	switch {
-	case c.config.auth != authToken:
-		return "It wants a token, and was shown auth = " + c.config.auth + ". " + give
 	case c.config.unsent != "":
 		return "No token was sent: " + c.config.unsent + ". " + give
 	case c.sent().text == "":

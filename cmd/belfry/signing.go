@@ -106,42 +106,64 @@ func (g *gatewayError) Error() string { return g.said }
 func (g *gatewayError) Unwrap() error { return g.cause }
 
 // stageHint is for what API Gateway answers alike: a path that it has not, and a caller that it does not let in.
-const stageHint = "does the address end with the API's stage, as in https://ID.execute-api.REGION.amazonaws.com/Prod?"
+const stageHint = "does the address end with the API's stage, as in https://ID.execute-api.REGION.amazonaws.com/belfry?"
+
+const noKey = "no API key was sent%s: give one by BELFRY_API_KEY, --api-key-file or \"belfry config set api_key -\""
 
 // explainGateway says in one line why API Gateway passed a request not on. Its own words are kept where they name what is missing.
 func (c *cli) explainGateway(err error, refused *client.Error) error {
-	said := func(format string, args ...any) error { return &gatewayError{fmt.Sprintf(format, args...), err} }
-	at := c.address
-	if c.config.auth == authIAM && c.signing != nil {
-		if why := c.signing.refused(refused); why != "" {
-			return said("%s: %s", at, why)
-		}
+	said := func(format string, args ...any) error {
+		return &gatewayError{c.address + ": " + fmt.Sprintf(format, args...), err}
 	}
+	signed := c.config.auth == authIAM && c.signing != nil
 	switch refused.Gateway {
 	case "MissingAuthenticationTokenException":
-		if c.config.auth == authIAM {
-			return said("%s: the API has nothing there: %s", at, stageHint)
+		if signed {
+			return said("the API has nothing there: %s", stageHint)
 		}
-		return said("%s: the API wants requests signed with AWS credentials (\"belfry config set auth iam\"), or has nothing there: %s", at, stageHint)
+		return said("the API wants requests signed with AWS credentials (\"belfry config set auth iam\"), or has nothing there: %s", stageHint)
 	case "IncompleteSignatureException":
-		return said("%s: the API wants requests signed with AWS credentials: \"belfry config set auth iam\"", at)
+		return said("the API wants requests signed with AWS credentials: \"belfry config set auth iam\"")
+	case "InvalidSignatureException":
+		if signed {
+			return said("%s", c.signing.wrong(refused))
+		}
+	case "UnrecognizedClientException", "InvalidClientTokenId":
+		if signed {
+			return said("AWS does not know the credentials, %s: is the access key deleted, or of another partition?", c.signing.whose)
+		}
+	case "ExpiredTokenException":
+		if signed {
+			return said("the AWS credentials, %s, have expired: sign in again, for instance with \"aws sso login\"", c.signing.whose)
+		}
+	case "AccessDeniedException", "AccessDenied":
+		if signed {
+			return said("the AWS credentials, %s, lack the right execute-api:Invoke on this API: %s", c.signing.whose, strings.TrimSpace(refused.Message))
+		}
+		return said("the API's rules do not let this caller in: %s", strings.TrimSpace(refused.Message))
 	case "ForbiddenException":
 		switch {
 		case c.config.auth != authAPIKey:
-			return said("%s: the API wants a key (\"belfry config set api_key -\"), or has no such stage: %s", at, stageHint)
+			return said("the API wants a key (\"belfry config set api_key -\"), or has no such stage: %s", stageHint)
 		case c.sent().text == "":
-			return said("%s: no API key was sent%s: give one by BELFRY_API_KEY, --api-key-file or \"belfry config set api_key -\"", at, because(c.config.unsent))
+			return said(noKey, because(c.config.unsent))
 		}
-		return said("%s: the API key, from %s, is of none of the API's usage plans, or the API has no such stage: %s", at, c.sent().from, stageHint)
+		return said("the API key, from %s, is of none of the API's usage plans, or the API has no such stage: %s", c.sent().from, stageHint)
 	case "UnauthorizedException":
 		if c.config.auth != authToken || c.sent().text == "" {
-			return said("%s: the API wants a JWT as token, and got none%s: give one by BELFRY_TOKEN, --token-file or \"belfry config set token -\"", at, because(c.config.unsent))
+			return said("the API wants a JWT as token, and got none%s: give one by BELFRY_TOKEN, --token-file or \"belfry config set token -\"", because(c.config.unsent))
 		}
-		return said("%s: the API refuses the token, from %s: it has expired, or is of another issuer or for another audience than the API wants", at, c.sent().from)
-	case "AccessDeniedException":
-		return said("%s: the API's rules do not let this caller in: %s", at, refused.Message)
+		return said("the API refuses the token, from %s: it has expired, or is of another issuer or for another audience than the API wants", c.sent().from)
 	case "LimitExceededException":
-		return said("%s: the quota of the API key's usage plan is used up: wait for its next period, or have the plan changed", at)
+		return said("the quota of the API key's usage plan is used up: wait for its next period, or have the plan changed")
+	case "": // not AWS's own, which name what they mean
+		switch {
+		case c.sent().text == "" && !signed:
+			return said(noKey, because(c.config.unsent))
+		case signed:
+			return said("it refuses what AWS credentials have signed, those %s: %s", c.signing.whose, refused.Detail)
+		}
+		return said("it refuses the API key, from %s: %s", c.sent().from, refused.Detail)
 	}
 	return err
 }
@@ -153,23 +175,24 @@ func because(why string) string {
 	return ", since " + why
 }
 
-// refused says why a signed request was refused, "" where that had nothing to do with the signature.
-func (s *signer) refused(by *client.Error) string {
-	switch by.Gateway {
-	case "InvalidSignatureException":
-		switch {
-		case strings.HasPrefix(by.Message, "Signature expired"), strings.HasPrefix(by.Message, "Signature not yet current"):
-			return fmt.Sprintf("this host's clock is off, set it by NTP: AWS takes signatures that are five minutes old at the most (%s)", strings.TrimSpace(by.Message))
-		case strings.Contains(by.Message, "valid region"):
-			return fmt.Sprintf("the API is not in the region %s that the request was signed for: name its region with --aws-region or \"belfry config set aws_region REGION\"", s.region)
+// signedFor is how old a signature may be.
+const signedFor = 5 * time.Minute
+
+// wrong says why AWS takes a signature for wrong. Where a stack has put other words in place of AWS's, the clock of the answer tells
+// what can be told.
+func (s *signer) wrong(by *client.Error) string {
+	said := strings.TrimSpace(by.Message)
+	aged := strings.HasPrefix(said, "Signature expired") || strings.HasPrefix(said, "Signature not yet current")
+	off := s.now().Sub(by.At)
+	switch {
+	case aged, !by.At.IsZero() && off.Abs() > signedFor-30*time.Second:
+		if by.At.IsZero() {
+			return "this host's clock is off, set it by NTP: " + said
 		}
-		return fmt.Sprintf("AWS refuses the signature: the secret key of the credentials, %s, is wrong, or something on the way changed the request", s.whose)
-	case "UnrecognizedClientException", "InvalidClientTokenId":
-		return fmt.Sprintf("AWS does not know the credentials, %s: is the access key deleted, or of another partition?", s.whose)
-	case "ExpiredTokenException":
-		return fmt.Sprintf("the AWS credentials, %s, have expired: sign in again, for instance with \"aws sso login\"", s.whose)
-	case "AccessDeniedException", "AccessDenied":
-		return fmt.Sprintf("the AWS credentials, %s, lack the right execute-api:Invoke on this API: %s", s.whose, strings.TrimSpace(by.Message))
+		side := map[bool]string{true: "ahead of", false: "behind"}[off > 0]
+		return fmt.Sprintf("this host's clock is %s %s AWS's, set it by NTP: a signature is good for five minutes", off.Abs().Round(time.Second), side)
+	case strings.Contains(said, "valid region"):
+		return fmt.Sprintf("the API is not in the region %s that the request was signed for: name its region with --aws-region or \"belfry config set aws_region REGION\"", s.region)
 	}
-	return ""
+	return fmt.Sprintf("AWS refuses the signature: the secret key of the credentials, %s, is wrong, the API is not in %s (aws_region), or something on the way changed the request", s.whose, s.region)
 }

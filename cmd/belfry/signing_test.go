@@ -27,6 +27,7 @@ type gateway struct {
 	region, access, secret, session string // "" for access: nothing need be signed
 	key                             string // that callers must show, "" for none
 	ahead                           time.Duration
+	problems                        bool                        // it answers in the form that the template gives its refusals, without AWS's words
 	answer                          func(w http.ResponseWriter) // in place of the server, where it is set
 
 	mu     sync.Mutex
@@ -43,6 +44,14 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if g.access != "" {
 		if kind, why := g.verify(r, body); kind != "" {
+			w.Header().Set("Date", time.Now().Add(g.ahead).UTC().Format(http.TimeFormat))
+			if g.problems {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.Header().Set("x-amzn-ErrorType", kind)
+				w.WriteHeader(http.StatusUnauthorized)
+				fmt.Fprint(w, `{"title": "Unauthorized", "status": 401, "code": "unauthenticated", "detail": "The request is not right."}`)
+				return
+			}
 			refuse(w, http.StatusForbidden, kind, why)
 			return
 		}
@@ -310,9 +319,9 @@ func TestASignatureThatIsRefusedIsExplainedInOneLine(t *testing.T) {
 		"Right":       {func(*gateway) {}, nil, 0, nil},
 		"SecretKey":   {func(g *gateway) { g.secret = "other" }, nil, exitRefused, []string{"the secret key of the credentials, of the AWS profile ops, is wrong"}},
 		"AccessKey":   {func(g *gateway) { g.access = "other" }, nil, exitRefused, []string{"AWS does not know the credentials, of the AWS profile ops"}},
-		"ClockBehind": {func(g *gateway) { g.ahead = time.Hour }, nil, exitRefused, []string{"this host's clock is off, set it by NTP", "Signature expired"}},
-		"ClockAhead":  {func(g *gateway) { g.ahead = -time.Hour }, nil, exitRefused, []string{"this host's clock is off, set it by NTP", "not yet current"}},
-		"Region":      {func(*gateway) {}, []string{"--aws-region", "us-west-2"}, exitRefused, []string{"not in the region us-west-2", "aws_region"}},
+		"ClockBehind": {func(g *gateway) { g.ahead = time.Hour }, nil, exitRefused, []string{"this host's clock is", "behind AWS's, set it by NTP"}},
+		"ClockAhead":  {func(g *gateway) { g.ahead = -time.Hour }, nil, exitRefused, []string{"this host's clock is", "ahead of AWS's, set it by NTP"}},
+		"Region":      {func(*gateway) {}, []string{"--aws-region", "us-west-2"}, exitRefused, []string{"not in", "us-west-2", "aws_region"}},
 		"Expired": {func(g *gateway) {
 			g.answer = says("ExpiredTokenException", "The security token included in the request is expired")
 		}, nil, exitRefused, []string{"have expired", "aws sso login"}},
@@ -321,14 +330,14 @@ func TestASignatureThatIsRefusedIsExplainedInOneLine(t *testing.T) {
 		}, nil, exitRefused, []string{"lack the right execute-api:Invoke", "user/x"}},
 		"NoSuchPath": {func(g *gateway) {
 			g.answer = says("MissingAuthenticationTokenException", "Missing Authentication Token")
-		}, nil, exitRefused, []string{"/Prod?"}},
+		}, nil, exitRefused, []string{"/belfry?"}},
 		"NotSigned":    {func(*gateway) {}, []string{"--auth", "token"}, exitRefused, []string{"config set auth iam"}},
 		"NoProfile":    {func(*gateway) {}, []string{"--aws-profile", "gone"}, exitRefused, []string{`there is no AWS profile "gone"`}},
 		"NoCredential": {func(*gateway) {}, []string{"--aws-profile", "empty"}, exitRefused, []string{"there are no AWS credentials to sign with, of the AWS profile empty", "aws sso login"}},
 		"Trouble":      {func(g *gateway) { g.answer = says("WAFFilteredException", "filtered") }, nil, exitRefused, []string{"API Gateway answered 403 Forbidden in the server's place: filtered"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := &gateway{region: right.region, access: right.access, secret: right.secret, session: right.session}
+		check := func(t *testing.T, problems bool) {
+			g := &gateway{region: right.region, access: right.access, secret: right.secret, session: right.session, problems: problems}
 			c.change(g)
 			address := fronted(t, g, server.URL)
 			got := belfry(t, "", append([]string{"job", "list", "--address", address, "--auth", "iam", "--aws-profile", "ops"}, c.args...)...)
@@ -340,7 +349,9 @@ func TestASignatureThatIsRefusedIsExplainedInOneLine(t *testing.T) {
 					t.Errorf("says %s, want %q", got.errors, text)
 				}
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { check(t, false) })
+		t.Run(name+"InAStack", func(t *testing.T) { check(t, true) })
 	}
 	t.Setenv("AWS_PROFILE", "ops")
 	g := &gateway{region: right.region, access: right.access, secret: right.secret, session: right.session}

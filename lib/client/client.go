@@ -94,6 +94,7 @@ type Error struct {
 	// Gateway is what Amazon API Gateway calls its refusal, such as "AccessDeniedException", where it answered in the server's
 	// place; else "". Message is what it says then.
 	Gateway, Message string
+	At               time.Time // by the clock of whoever answered; zero where it does not tell
 }
 
 func (e *Error) Error() string { return e.Problem.Error() }
@@ -246,13 +247,16 @@ func refusalOf(answer *http.Response, text []byte) *Error {
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
 		_ = json.Unmarshal(text, &e.Problem) // what it does not fill in is filled in below
 	}
-	if e.Code == "" {
+	e.Gateway, e.Message = gatewayRefusal(answer.Header, text)
+	e.At, _ = http.ParseTime(answer.Header.Get("Date"))
+	switch {
+	case e.Code != "" && e.Gateway != "": // a stack has its gateway answer as the server does
+		e.Message = e.Detail
+	case e.Code == "" && e.Gateway != "":
 		e.Title = http.StatusText(answer.StatusCode)
-		if e.Gateway, e.Message = gatewayRefusal(answer.Header, text); e.Gateway != "" {
-			e.Detail = fmt.Sprintf("API Gateway answered %s in the server's place: %s", answer.Status, e.Message)
-			e.Status = answer.StatusCode
-			return e
-		}
+		e.Detail = fmt.Sprintf("API Gateway answered %s in the server's place: %s", answer.Status, e.Message)
+	case e.Code == "":
+		e.Title = http.StatusText(answer.StatusCode)
 		e.Detail = fmt.Sprintf("the server answered %s, and not as Belfry does", answer.Status)
 		if answer.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTP request to an HTTPS server")) {
 			e.Detail = "the server speaks TLS: want https:// in its address"

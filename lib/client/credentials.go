@@ -27,8 +27,7 @@ func (c *Client) authorize(req *http.Request, body []byte) error {
 // gatewayBusy is how API Gateway calls a refusal for load. A quota that is used up has a name of its own: it lasts for hours.
 const gatewayBusy = "TooManyRequestsException"
 
-// gatewayRefusal tells what API Gateway calls its own refusal, and what it says. The server behind it answers with problem
-// documents, and AWS names a type beside none of those.
+// gatewayRefusal tells what API Gateway calls its own refusal, and what it says. Answers of the server behind it name no such type.
 func gatewayRefusal(header http.Header, text []byte) (kind, message string) {
 	kind, _, _ = strings.Cut(header.Get("X-Amzn-Errortype"), ":")
 	if kind == "" {
