@@ -20,7 +20,7 @@ import (
 )
 
 // errUnauthorized is the word by which API Gateway answers 401.
-var errUnauthorized = errors.New("Unauthorized") //nolint:staticcheck // API Gateway wants it so
+var errUnauthorized = errors.New("Unauthorized")
 
 // asking is how long one request to the issuer may take. API Gateway waits 10 s for an authorizer.
 const asking = 4 * time.Second

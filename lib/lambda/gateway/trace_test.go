@@ -51,7 +51,7 @@ func TestARequestIsBelowItsInvocation(t *testing.T) {
 			}
 			ctx := context.WithValue(t.Context(), "x-amzn-trace-id", row.invocation) //nolint:staticcheck // aws-lambda-go's own key
 			event := f.encode(request("GET", "/v1/jobs", "/v1/jobs", signed, header("X-Amzn-Trace-Id", "Root=1-5759e988-bd862e3fe1be46a994272793")))
-			if _, err := f.invoke(ctx, json.RawMessage(event)); err != nil {
+			if _, err := f.invoke(ctx, event); err != nil {
 				t.Fatal(err)
 			}
 			if (len(kept.all) > 0) != row.recorded {

@@ -112,12 +112,11 @@ func TestP5_Fault38_AnInvocationEndsBeforeItsTimeout(t *testing.T) {
 	}
 	within(t, stubborn, func(t *testing.T, s *stack) {
 		s.timeout = 2 * time.Minute
-		event, _ := s.event(10)
 		short := func(d *job.Definition) { d.Timeout = schedule.Duration(100 * time.Second) } // just fits
 		again := s.run(short)
 		once := s.run(short, func(d *job.Definition) { d.Guarantee, d.Retry.MaxAttempts = job.AtMostOnce, 1 })
 		late := s.run(short)
-		event, _ = s.event(10)
+		event, _ := s.event(10)
 		// The process is told to stop while they run, as Lambda does with one that it takes away.
 		ctx, cancel := context.WithTimeout(t.Context(), s.timeout)
 		time.AfterFunc(30*time.Second, cancel)
