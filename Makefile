@@ -17,7 +17,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators lint lint-rules promises bench bench-lateness fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators test-aws test-localstack emulators lint lint-rules promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,17 +30,20 @@ run: build ## run the scheduler here, its data under .belfry, commands allowed a
 build: ## build bin/belfry, one static binary with its version in it
 	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
+# lambda.norpc leaves out what only the runtime of old, go1.x, wanted. grpcnotrace leaves out pages that gRPC would show, and with
+# them a template engine, for whose sake the linker keeps every method of every SDK: 10 MB.
+FUNCTION_FLAGS = -trimpath -tags lambda.norpc,grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)"
+
 # `sam build` calls these, one for each function of template.yaml, with the folder for the result in ARTIFACTS_DIR. GOARCH goes with
-# the template's parameter Architecture. lambda.norpc leaves out what only the runtime of old, go1.x, wanted. grpcnotrace leaves out
-# pages that gRPC would show, and with them a template engine, for whose sake the linker keeps every method of every SDK: 10 MB.
+# the template's parameter Architecture.
 .PHONY: build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction
 build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFunction:
-	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build -trimpath -tags lambda.norpc,grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
+	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build $(FUNCTION_FLAGS) \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-race test-go
+	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-aws test-race test-go
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
@@ -66,6 +69,17 @@ test-emulators: ## the adapters of clouds against emulators of DynamoDB, SQS, S3
 	then set -x; GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
+test-aws: ## the template with its functions, deployed into MiniStack and used from outside
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam; \
+	then GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/e2e ministack; \
+	else .ci/absent "MiniStack on Linux (make test-aws)"; fi
+
+test-localstack: ## the same on LocalStack, with functions as processes; needs Python 3.13, and root for its network namespace
+	GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/e2e localstack
+
+emulators: ## DynamoDB Local, ElasticMQ and MiniStack on the loopback of this machine, until Ctrl-C
+	@localstack/emulators
+
 lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
 	$(LINTER) run ./...
 
@@ -80,6 +94,14 @@ bench: ## all benchmarks; BENCHTIME=1s each
 
 bench-lateness: build ## start, idle cost and lateness of `belfry dev`, from outside; two minutes
 	$(GO) run ./tests/bench/lateness -belfry bin/belfry
+
+bench-aws: ## nominal time to target under the tick of each minute, on MiniStack: 500 runs over two minutes
+	GO="$(GO)" TESTFLAGS="-test.run ^$$ -test.bench Lateness -test.benchtime 1x" localstack/e2e ministack
+
+bench-coldstart: ## start and first event of each function, beside engines on this host; Linux
+	for f in api tick worker deadletter; do CGO_ENABLED=0 $(GO) build $(FUNCTION_FLAGS) -o bin/functions/$$f ./functions/$$f || exit; done
+	GO="$(GO)" localstack/test --install tests/bench/coldstart
+	GO="$(GO)" BELFRY_FUNCTIONS="$(CURDIR)/bin/functions" TESTFLAGS=-test.v localstack/test tests/bench/coldstart
 
 fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz

@@ -23,7 +23,7 @@ func TestTheMakefileBuildsThemAsTheyAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `-trimpath -tags ` + tags + ` -ldflags "-s -w `; !strings.Contains(string(text), want) {
+	if want := `FUNCTION_FLAGS = -trimpath -tags ` + tags + ` -ldflags "-s -w `; !strings.Contains(string(text), want) {
 		t.Errorf("the Makefile does not say %q", want)
 	}
 }
