@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhereTracesGoIsChecked(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--trace jaeger", `--trace "jaeger": want none, xray or otlp`},
+		{"--trace xray --trace-ratio 1.5", "--trace-ratio 1.5: want 0 to 1"},
+		{"--trace-ratio often", "--trace-ratio"},
+	} {
+		got := belfry(t, "", append([]string{"dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, strings.Fields(c.args)...)...)
+		if got.code != exitUsage || !strings.Contains(got.errors, c.want) {
+			t.Errorf("%s: code %d, %s, want %s", c.args, got.code, got.errors, c.want)
+		}
+	}
+	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", "nowhere")
+	if got := belfry(t, "", "dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--trace", "xray"); got.code != exitFailed || !strings.Contains(got.errors, "want HOST:PORT") {
+		t.Errorf("code %d, %s", got.code, got.errors)
+	}
+}
+
+// TestAServerSendsTraces asks one for a run, and waits for its attempt where X-Ray's daemon would be.
+func TestAServerSendsTraces(t *testing.T) {
+	daemon, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", daemon.LocalAddr().String())
+	hook := started(t, "dev", []string{"--data", t.TempDir()}) // any server that answers
+	address := started(t, "dev", []string{"--data", t.TempDir(), "--trace", "xray", "--trace-ratio", "1"})
+	for _, args := range [][]string{{"job", "apply", "asked", "-f", "-"}, {"job", "trigger", "asked"}} {
+		spec := `{"target": {"http": {"url": "` + hook + `/healthz", "method": "GET"}}}`
+		if got := belfry(t, spec, append(args, "--address", address)...); got.code != exitOK {
+			t.Fatalf("%v: %s", args, got.errors)
+		}
+	}
+	if err := daemon.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, _, err := daemon.ReadFrom(buffer)
+		if err != nil {
+			t.Fatalf("no attempt was told of: %v", err)
+		}
+		_, document, _ := strings.Cut(string(buffer[:n]), "\n")
+		var segment struct {
+			Name        string            `json:"name"`
+			Annotations map[string]string `json:"annotations"`
+		}
+		if err := json.Unmarshal([]byte(document), &segment); err != nil {
+			continue // of the API, with numbers
+		}
+		if a := segment.Annotations; a["operation"] == "attempt" {
+			if segment.Name != "belfry" || a["job"] != "asked" || a["outcome"] != "succeeded" {
+				t.Errorf("got %s", document)
+			}
+			return
+		}
+	}
+}
+
+// TestARequestHasAName, by which its lines in the log are found.
+func TestARequestHasAName(t *testing.T) {
+	address := dev(t, "--data", t.TempDir())
+	client := http.Client{Timeout: 10 * time.Second}
+	answer, err := client.Get(address + "/v1/jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.Header.Get("X-Request-Id") == "" {
+		t.Errorf("got %v", answer.Header)
+	}
+}
