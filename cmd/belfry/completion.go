@@ -76,6 +76,9 @@ func (c *cli) complete(cmd *cobra.Command) {
 	}
 	cmd.NonInheritedFlags().VisitAll(func(flag *pflag.Flag) {
 		by := c.flagWords(flag.Name)
+		if flag.Name == "auth" && !cmd.HasParent() { // of callers; a server has a flag of that name for whom it asks
+			by = cobra.FixedCompletions([]string{authToken, authAPIKey, authIAM}, noFiles)
+		}
 		switch kind, _ := pflag.UnquoteUsage(flag); {
 		case by != nil:
 		case kind == "DIR":
@@ -243,6 +246,10 @@ func (c *cli) profileNames(*cobra.Command, []string, string) ([]string, cobra.Sh
 // settingWords are what config set and unset take: settings of a profile, and those of commands that run for long.
 func settingWords(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
+		values := map[string][]string{"auth": {authToken, authAPIKey, authIAM}, "output": {formTable, formJSON, formYAML}, "color": {"auto", "always", "never"}}
+		if words := values[args[0]]; words != nil {
+			return words, noFiles
+		}
 		return nil, cobra.ShellCompDirectiveDefault // a value, perhaps a file
 	}
 	words := settingNames()

@@ -54,6 +54,9 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 		{[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
 		{[]string{"config", "set", "tim"}, []string{"timezone"}},
 		{[]string{"config", "unset", "serve.li"}, []string{"serve.listen"}},
+		{[]string{"config", "set", "auth", ""}, []string{"token", "api-key", "iam"}},
+		{[]string{"job", "list", "--auth", "i"}, []string{"iam"}},
+		{[]string{"serve", "--auth", ""}, []string{"auto", "required"}},
 	} {
 		if got := offers(t, c.line...); !slices.Equal(got, c.want) {
 			t.Errorf("%q: offered %q, want %q", c.line, got, c.want)

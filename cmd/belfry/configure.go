@@ -26,7 +26,7 @@ type setting struct {
 var profileSettings = []setting{
 	{name: "address", says: "the server's URL", check: checkAddress},
 	// BELFRY_AUTH is whom a server asks, and may stand in the same environment.
-	{name: "auth", says: "how the server is shown who calls: token, api-key or iam; by default the one of which there is something to show", check: checkAuth, env: "BELFRY_CLIENT_AUTH"},
+	{name: "auth", says: "how the server is told who calls: token, api-key, or iam for requests signed with AWS credentials; by default by the token or the key that is set", check: checkAuth, env: "BELFRY_CLIENT_AUTH"},
 	{name: "token", says: "the token, Belfry's or a JWT, that the server knows you by", secret: true},
 	{name: "token_file", says: "a file with the token, read anew by every command"},
 	{name: "api_key", says: "the key of an API Gateway", secret: true},

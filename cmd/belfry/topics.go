@@ -32,7 +32,7 @@ func topics() []*cobra.Command {
 		fmt.Fprintf(&codes, "  %3d  %s\n", e.code, e.says)
 	}
 	var settings strings.Builder
-	line := func(name, says string) { fmt.Fprintf(&settings, "  %-18s  %s\n", name, says) }
+	line := func(name, says string) { fmt.Fprintf(&settings, "  %-19s  %s\n", name, says) }
 	line("BELFRY_CONFIG", "path of config.toml")
 	line("BELFRY_PROFILE", "the profile in force")
 	for _, s := range profileSettings {
