@@ -31,15 +31,15 @@ func use(f fixture) func(*testing.T) {
 		for name, test := range map[string]func(*testing.T, fixture){
 			"nobody gets in without a key": closed,
 			"jobs are kept":                jobsAreKept,
-			"P2 P3 Fault05 fires come at their second, however many tick": firesComeAtTheirSecond,
-			"a failed attempt comes again, later":                         retries,
-			"of a batch only what failed comes again":                     partialBatch,
-			"P7 dead letters are found and redriven":                      deadLetters,
-			"a message that nobody can read is kept":                      unreadable,
-			"P5 at most once":                                             atMostOnce,
-			"P8 an edit holds":                                            editHolds,
-			"P8 a pause holds":                                            pauseHolds,
-			"P9 one key, one run":                                         oneKeyOneRun,
+			"P2_P3_Fault05_fires_come_at_their_second_however_many_tick": firesComeAtTheirSecond,
+			"a failed attempt comes again, later":                        retries,
+			"of a batch only what failed comes again":                    partialBatch,
+			"P7_dead_letters_are_found_and_redriven":                     deadLetters,
+			"a message that nobody can read is kept":                     unreadable,
+			"P5_at_most_once":                                            atMostOnce,
+			"P8_an_edit_holds":                                           editHolds,
+			"P8_a_pause_holds":                                           pauseHolds,
+			"P9_one_key_one_run":                                         oneKeyOneRun,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
