@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func Read(getenv func(string) string) (Settings, error) {
 		e.refuse(invalid.Under("BELFRY_TENANT", err))
 	}
 	if s.Auth.Kind == AuthJWT {
-		e.required("BELFRY_JWT_ISSUER", "the URL of who issues the tokens")
+		e.issuer("BELFRY_JWT_ISSUER")
 		e.required("BELFRY_JWT_AUDIENCE", "whom the tokens are for")
 	}
 	return s, errors.Join(e.errs...)
@@ -116,6 +117,17 @@ func (e *environment) required(name, want string) string {
 		e.refuse(invalid.Missing(name, want))
 	}
 	return text
+}
+
+// issuer refuses what would fetch keys over a network that others can write on.
+func (e *environment) issuer(name string) {
+	const want = "the URL of who issues the tokens, as in https://issuer.example"
+	text := e.required(name, want)
+	u, err := url.Parse(text)
+	if text == "" || err == nil && u.Host != "" && u.RawQuery+u.Fragment == "" && (u.Scheme == "https" || u.Scheme == "http" && u.Hostname() == "127.0.0.1") {
+		return
+	}
+	e.refuse(invalid.Field(name, text, want))
 }
 
 func (e *environment) number(name string, most int) int {

@@ -86,6 +86,8 @@ func (p *player) play(t *testing.T, words []string) []string {
 		p.r = p.r.Fail(p.now, Failure{Error: "exit: code 1", Permanent: permanent, Unsure: unsure, NextAt: p.now + 50}, limits)
 	case "crash":
 		p.r = p.r.Crash(p.now, "its lease ran out", limits)
+	case "give_up":
+		p.r = p.r.GiveUp(p.now, "no worker could start it", limits)
 	case "hand_back":
 		p.r = p.r.HandBack(p.now, "")
 	case "cancel":

@@ -106,6 +106,7 @@ func edges() map[string]bool {
 		}
 		if r.State == run.Queued || r.State == run.Retrying {
 			add(r, r.Start("w", 1, 1))
+			add(r, r.GiveUp(1, "", run.Limits{}))
 		}
 		if r.State.Ended() && r.State != run.Skipped {
 			add(r, r.Reopen(generation, 0, ""))
