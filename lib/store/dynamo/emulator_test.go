@@ -28,9 +28,15 @@ var tables atomic.Int64
 // emulated is a new table in the emulator.
 func emulated(t *testing.T, client aws.HTTPClient) dynamo.Config {
 	t.Helper()
-	endpoint := os.Getenv("BELFRY_TEST_DYNAMODB")
+	return emulatedBy(t, "BELFRY_TEST_DYNAMODB", client)
+}
+
+// emulatedBy is a new table in the emulator whose endpoint a variable names.
+func emulatedBy(t *testing.T, variable string, client aws.HTTPClient) dynamo.Config {
+	t.Helper()
+	endpoint := os.Getenv(variable)
 	if endpoint == "" {
-		t.Fatal("BELFRY_TEST_DYNAMODB is not set: want the endpoint of an emulator; run make test-emulators")
+		t.Fatalf("%s is not set: want the endpoint of an emulator; run make test-emulators", variable)
 	}
 	cfg := dynamo.Config{
 		AWS: aws.Config{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -95,6 +96,38 @@ func judge(err error) failure {
 	return unknown
 }
 
+// limits are what DynamoDB may be short of, by how its reasons end: TableWriteKeyRangeThroughputExceeded.
+var limits = []struct{ ends, means string }{
+	{"KeyRangeThroughputExceeded", "too much for one partition, which takes 1,000 writes or 3,000 reads a second"},
+	{"AccountLimitExceeded", "too much for the account's quota of a table"},
+	{"MaxOnDemandThroughputExceeded", "more than the table's own maximum"},
+	{"ProvisionedThroughputExceeded", "more than the table has provisioned"},
+}
+
+// refusedForLoad tells a throttle, and what was short where DynamoDB says so. What to do about it is in docs/store.md.
+func (s *Store) refusedForLoad(err error) error {
+	var reasons []types.ThrottlingReason
+	var provisioned *types.ProvisionedThroughputExceededException
+	var account *types.RequestLimitExceeded
+	var other *types.ThrottlingException
+	switch {
+	case errors.As(err, &provisioned):
+		reasons = provisioned.ThrottlingReasons
+	case errors.As(err, &account):
+		reasons = account.ThrottlingReasons
+	case errors.As(err, &other):
+		reasons = other.ThrottlingReasons
+	}
+	for _, r := range reasons {
+		for _, l := range limits {
+			if strings.HasSuffix(aws.ToString(r.Reason), l.ends) {
+				return fmt.Errorf("%w: %s: %s: %w", store.ErrThrottled, s.place, l.means, plain(err))
+			}
+		}
+	}
+	return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, plain(err))
+}
+
 // explain says a refusal in words that tell what to do about it.
 func (s *Store) explain(err error) error {
 	var said smithy.APIError
@@ -173,7 +206,7 @@ func (s *Store) reading(ctx context.Context, request func(context.Context) error
 		case why == refused:
 			return s.explain(err)
 		case try+1 == tries && why == throttled:
-			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, plain(err))
+			return s.refusedForLoad(err)
 		case try+1 == tries:
 			return s.silent(err)
 		}
@@ -203,7 +236,7 @@ func (s *Store) writing(ctx context.Context, request func(context.Context) error
 		case why == unknown:
 			return fmt.Errorf("%w: %s: %w", store.ErrUnknown, s.place, plain(err))
 		case try+1 == tries:
-			return fmt.Errorf("%w: %s: %w", store.ErrThrottled, s.place, plain(err))
+			return s.refusedForLoad(err)
 		}
 		if err := s.pause(ctx, try); err != nil {
 			return fmt.Errorf("%w, and then: %w", store.ErrThrottled, err)

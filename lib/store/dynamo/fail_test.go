@@ -87,6 +87,26 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestThrottlesSayWhatIsShort holds that a throttle tells the partition, the table and the account apart.
+func TestThrottlesSayWhatIsShort(t *testing.T) {
+	for reason, want := range map[string]string{
+		"TableWriteKeyRangeThroughputExceeded":    "too much for one partition",
+		"TableWriteAccountLimitExceeded":          "the account's quota",
+		"TableWriteMaxOnDemandThroughputExceeded": "the table's own maximum",
+		"TableWriteProvisionedThroughputExceeded": "more than the table has provisioned",
+	} {
+		for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+			synctest.Test(t, func(t *testing.T) {
+				s := opened(t, &wire{answer: always(400, code, `,"ThrottlingReasons":[{"reason":"`+reason+`"}],"throttlingReasons":[{"reason":"`+reason+`"}]`)})
+				_, err := s.Write(t.Context(), putAt(store.Version(1)))
+				if !errors.Is(err, store.ErrThrottled) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s for %s gave %q, want %q in it", code, reason, err, want)
+				}
+			})
+		}
+	}
+}
+
 // TestReadsAreTriedAgain holds that what may pass is waited for, within bounds.
 func TestReadsAreTriedAgain(t *testing.T) {
 	for name, bad := range map[string]func() (*reply, error){
