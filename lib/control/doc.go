@@ -10,7 +10,8 @@
 //   - replace: job, replaced definition and first timer in one Write. From here on, a tick that reads the job sees the edit.
 //   - settle: the horizon is read, then the job again. A tick that has not seen the edit published its horizon before that.
 //     Up to it, fires of all past generations are fenced where nothing has started, the new generation's own are claimed
-//     (the ticks have passed them), and runs on demand are unbound and bound again.
+//     (the ticks have passed them), and runs on demand are unbound and bound again. The horizon is read once more when the timer
+//     beyond it stands: a tick that moved it meanwhile has passed over that timer's place.
 //
 // Only then is there an answer. If a newer edit stands by the second read, that one is settled, so this answer holds whether
 // or not the other process lives.

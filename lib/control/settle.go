@@ -50,8 +50,12 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 		}
 		if !repeated || s.age(t) < timer.Lags[0] {
-			if err := s.claimOwn(ctx, newest, t, shard.Horizon); err != nil {
+			overtaken, err := s.claimAll(ctx, newest, t, shard.Horizon)
+			if err != nil {
 				return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
+			}
+			if overtaken {
+				continue
 			}
 		}
 		if err := s.rebind(ctx, newest, t, shard.Horizon); err != nil {
@@ -95,12 +99,39 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 	return s.Dispatch.Change(ctx, ids, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation, expires) })
 }
 
-// claimOwn claims the new generation's fires in (t, horizon]: the ticks have passed them already.
-func (s *Service) claimOwn(ctx context.Context, j job.Job, t, horizon int64) error {
-	first, ok, err := s.firstTimer(j, t)
-	if err != nil || !ok || first.Nominal > horizon {
-		return err
+// claimAll claims the new generation's fires in (t, horizon], and those up to where the horizon has moved meanwhile. The last of it
+// leaves a successor beyond the horizon. A tick that published a further one before the successor stood has passed over its place
+// without seeing it; so the horizon is read again after it stood, until it is still beyond. Without that, only the first sweep would
+// find it, minutes late.
+//
+// What is claimed lies below a horizon that was read before the job. Where the job has changed by then, overtaken says that the newer
+// edit is to be settled: that one may have been answered already, after a look at a nearer horizon.
+func (s *Service) claimAll(ctx context.Context, j job.Job, t, horizon int64) (overtaken bool, err error) {
+	for round := range maxRounds {
+		first, ok, err := s.firstTimer(j, t)
+		if err != nil || !ok || first.Nominal > horizon {
+			return false, err
+		}
+		if round > 0 {
+			newest, err := s.Dispatch.Book.Job(ctx, j.Tenant, j.Name)
+			if err != nil || newest.Generation != j.Generation {
+				return true, err
+			}
+		}
+		if err := s.claimOwn(ctx, j, first, horizon); err != nil {
+			return false, err
+		}
+		shard, err := s.shard(ctx, j)
+		if err != nil {
+			return false, err
+		}
+		t, horizon = horizon, shard.Horizon
 	}
+	return false, nil
+}
+
+// claimOwn claims the new generation's fires from the first one up to the horizon, which the ticks have passed already.
+func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, horizon int64) error {
 	edition, err := s.Dispatch.Book.Newest(j)
 	if err != nil {
 		return err

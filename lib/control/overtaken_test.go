@@ -1,0 +1,75 @@
+package control_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// TestP4_AHorizonThatMovesDuringAnEdit: a tick publishes a further horizon and passes over the place of the edit's last timer just before
+// that stands. The answer says that the job fires, so its fires have their runs, and the next timer is ahead of the ticks.
+func TestP4_AHorizonThatMovesDuringAnEdit(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		passes := 0
+		pass := func(ahead time.Duration) { // what a tick does that finds no timer
+			items, err := g.Store.Get(t.Context(), timer.ShardKey(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shard, err := timer.ShardFromItem(0, items[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			shard.Horizon = time.Now().Add(ahead).UnixMilli()
+			shard.Watermark = shard.Horizon
+			op, err := shard.Put(1)
+			if err == nil {
+				_, err = g.Store.Write(t.Context(), op)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			passes++
+		}
+		pass(20 * time.Second)
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			for _, op := range c.Ops {
+				// The first time that a timer is put by itself: the successor.
+				if len(c.Ops) == 1 && op.Kind == store.Put && op.If == store.Absent && strings.HasPrefix(op.Key.Partition, "due#") && passes < 3 {
+					pass(time.Duration(20*(passes+1)) * time.Second)
+				}
+			}
+			return faulty.Fault{}
+		}
+		began := time.Now()
+		j, _, err := g.Put(t.Context(), "acme", "often", definition(func(d *job.Definition) {
+			d.Schedule = &schedule.Spec{Every: schedule.Duration(2 * time.Second)}
+		}), control.Match{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if passes != 3 {
+			t.Errorf("the horizon moved %d times", passes)
+		}
+		horizon := began.Add(60 * time.Second)
+		for at := began.Truncate(2 * time.Second).Add(2 * time.Second); !at.After(horizon); at = at.Add(2 * time.Second) {
+			if r, err := g.Run(t.Context(), "acme", run.FireID("often", at.UnixMilli())); err != nil || r.State != run.Queued {
+				t.Errorf("the fire of %s is %s, %v", at, r.State, err)
+			}
+		}
+		next := horizon.Truncate(2 * time.Second).Add(2 * time.Second).UnixMilli()
+		items, err := g.Store.Get(t.Context(), timer.NewFire("acme", "often", j.Generation, next, next).Key())
+		if err != nil || !items[0].Exists() {
+			t.Errorf("no timer stands ahead of the ticks: %v", err)
+		}
+	})
+}
