@@ -155,9 +155,34 @@ func thousands(v float64) string {
 
 func money(v float64) string { return fmt.Sprintf("%.2f", v) }
 
+// months are examples: so many runs of a kind.
+var months = []struct {
+	what string
+	kind string // of scenarios
+	runs float64
+}{
+	{"100 jobs, each hour", "cron", 100 * 24 * 30},
+	{"1,000 jobs, each five minutes", "cron", 1000 * 12 * 24 * 30},
+	{"a million reminders, asked for ahead", "one-off, ahead", million},
+	{"10,000 jobs, each minute", "cron", 10_000 * minutesAMonth},
+}
+
+// month is the whole bill of one, with runs in batches of a size: what an idle month costs, and the metrics that runs add.
+func (a *tariff) month(got *results, kind string, batch int, runs float64) (all float64) {
+	for _, line := range a.idleMonth(got.idle, max(len(got.metrics), len(got.busy))) {
+		all += line.list
+	}
+	for i, s := range scenarios {
+		if s.name == kind && s.batch == batch {
+			all += sum(a.bill(amount{}.plus(runs, got.runs[i])))
+		}
+	}
+	return all
+}
+
 // tables are the blocks of docs/cost.md, by name.
 func tables(a *tariff, got *results) map[string]string {
-	var runs, dollars, idle, prices, assumed strings.Builder
+	var runs, dollars, idle, examples, prices, assumed strings.Builder
 	fmt.Fprintf(&runs, "| run | batches of | write units | read units | requests to SQS | worker | API | shared by the minute: writes |\n|---|---|---|---|---|---|---|---|\n")
 	fmt.Fprintf(&dollars, "| a million runs | batches of | DynamoDB | stored | SQS | Lambda | API Gateway | logs | all |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i, s := range scenarios {
@@ -179,6 +204,10 @@ func tables(a *tariff, got *results) map[string]string {
 		list, beyond = list+line.list, beyond+line.beyond
 	}
 	fmt.Fprintf(&idle, "| **all** | | **%s** | **%s** |\n", money(list), money(beyond))
+	fmt.Fprintf(&examples, "| a month of | runs | $, all in batches of 10 | $, all alone |\n|---|---|---|---|\n")
+	for _, m := range months {
+		fmt.Fprintf(&examples, "| %s | %s | %s | %s |\n", m.what, thousands(m.runs), money(a.month(got, m.kind, full, m.runs)), money(a.month(got, m.kind, lone, m.runs)))
+	}
 	fmt.Fprintf(&prices, "| price, %s, %s | $ | free each month | |\n|---|---|---|---|\n", a.Region, a.AsOf)
 	for _, p := range a.Prices {
 		free := ""
@@ -191,10 +220,10 @@ func tables(a *tariff, got *results) map[string]string {
 	for _, name := range []string{"target_ms", "worker_ms", "api_ms", "tick_ms", "log_bytes", "polls"} {
 		fmt.Fprintf(&assumed, "| `%s` %s | %s |\n", name, thousands(a.assumed(name)), a.Assumed[name].Why)
 	}
-	return map[string]string{"runs": runs.String(), "dollars": dollars.String(), "idle": idle.String(), "prices": prices.String(), "assumed": assumed.String()}
+	return map[string]string{"runs": runs.String(), "dollars": dollars.String(), "idle": idle.String(), "examples": examples.String(), "prices": prices.String(), "assumed": assumed.String()}
 }
 
-var blocks = []string{"runs", "dollars", "idle", "prices", "assumed"}
+var blocks = []string{"runs", "dollars", "idle", "examples", "prices", "assumed"}
 
 // TestTheCostPageIsWhatIsCounted holds the tables of docs/cost.md to what is counted now.
 func TestTheCostPageIsWhatIsCounted(t *testing.T) {
