@@ -120,7 +120,7 @@ func repeater(w http.ResponseWriter, r *http.Request) {
 }
 
 // After every way in which an attempt with secrets can end, no answer of the API, no result of a command, no line of the log at
-// its most talkative, and no byte of the data folder holds one.
+// its most talkative, no trace, and no byte of the data folder holds one.
 func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 	var seen sync.Map // canaries that arrived
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,6 +137,9 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("BELFRY_SECRET_FROM_ENV", canaries["from-env"])
+	traces := daemon(t)
+	t.Setenv("BELFRY_TRACE", "xray")
+	t.Setenv("BELFRY_TRACE_RATIO", "1")
 	cmd, address, log := startProcess(t, "--data", data, "--secrets-dir", secrets, "--allow-exec", "--remote-queue", "far", "--log-level", "debug", "--log-format", "json")
 	away := exec.Command(os.Args[0], "worker", "--queue", "far", "--address", address, "--allow-exec", "--allow-loopback", "--log-level", "debug")
 	var awayLog lines
@@ -228,6 +231,7 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 	again.Wait()
 	files(t, data, "after a stop, ", places)
 	places["the log"] = []byte(log.String() + log2.String())
+	places["the traces"] = []byte(traces.String())
 
 	for where, text := range places {
 		for name, canary := range canaries {
@@ -240,6 +244,11 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 	for _, where := range []string{"a command or answer", "the store's items"} {
 		if tells(places[where], plain) == "" {
 			t.Errorf("%s does not even tell a text that is no secret", where)
+		}
+	}
+	for _, word := range []string{`"operation":"target http"`, `"operation":"target exec"`, `"outcome":"failed"`, "[secret from-store]"} {
+		if !strings.Contains(traces.String(), word) {
+			t.Errorf("the traces do not say %s", word)
 		}
 	}
 	for _, word := range []string{"[secret from-store]", "[secret from-env]", "[secret from-file]", "[secret signing]", "secret: not-there: no such secret"} {

@@ -26,14 +26,37 @@ func TestWhereTracesGoIsChecked(t *testing.T) {
 	}
 }
 
-// TestAServerSendsTraces asks one for a run, and waits for its attempt where X-Ray's daemon would be.
-func TestAServerSendsTraces(t *testing.T) {
-	daemon, err := net.ListenPacket("udp", "127.0.0.1:0")
+// daemon takes what is sent to X-Ray's, and has processes send it there.
+func daemon(t *testing.T) *lines {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer daemon.Close()
-	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", daemon.LocalAddr().String())
+	got, done := new(lines), make(chan struct{})
+	go func() {
+		defer close(done)
+		buffer := make([]byte, 64<<10)
+		for {
+			n, _, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, document, _ := strings.Cut(string(buffer[:n]), "\n")
+			_, _ = got.Write([]byte(document + "\n"))
+		}
+	}()
+	t.Cleanup(func() {
+		conn.Close()
+		<-done
+	})
+	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", conn.LocalAddr().String())
+	return got
+}
+
+// TestAServerSendsTraces asks one for a run, and waits for its attempt where X-Ray's daemon would be.
+func TestAServerSendsTraces(t *testing.T) {
+	traces := daemon(t)
 	hook := started(t, "dev", []string{"--data", t.TempDir()}) // any server that answers
 	address := started(t, "dev", []string{"--data", t.TempDir(), "--trace", "xray", "--trace-ratio", "1"})
 	for _, args := range [][]string{{"job", "apply", "asked", "-f", "-"}, {"job", "trigger", "asked"}} {
@@ -42,30 +65,24 @@ func TestAServerSendsTraces(t *testing.T) {
 			t.Fatalf("%v: %s", args, got.errors)
 		}
 	}
-	if err := daemon.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	buffer := make([]byte, 64<<10)
-	for {
-		n, _, err := daemon.ReadFrom(buffer)
-		if err != nil {
-			t.Fatalf("no attempt was told of: %v", err)
-		}
-		_, document, _ := strings.Cut(string(buffer[:n]), "\n")
-		var segment struct {
-			Name        string            `json:"name"`
-			Annotations map[string]string `json:"annotations"`
-		}
-		if err := json.Unmarshal([]byte(document), &segment); err != nil {
-			continue // of the API, with numbers
-		}
-		if a := segment.Annotations; a["operation"] == "attempt" {
-			if segment.Name != "belfry" || a["job"] != "asked" || a["outcome"] != "succeeded" {
-				t.Errorf("got %s", document)
+	eventually(t, "the attempt was told of", func() (bool, string) {
+		for document := range strings.Lines(traces.String()) {
+			var segment struct {
+				Name        string         `json:"name"`
+				Annotations map[string]any `json:"annotations"`
 			}
-			return
+			if err := json.Unmarshal([]byte(document), &segment); err != nil {
+				t.Fatal(err)
+			}
+			if a := segment.Annotations; a["operation"] == "attempt" {
+				if segment.Name != "belfry" || a["job"] != "asked" || a["outcome"] != "succeeded" {
+					t.Errorf("got %s", document)
+				}
+				return true, ""
+			}
 		}
-	}
+		return false, traces.String()
+	})
 }
 
 // TestARequestHasAName, by which its lines in the log are found.
