@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/emf"
 	"github.com/belfry-scheduler/belfry/lib/node"
@@ -71,8 +73,28 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 	if h.Tracer, err = h.tracer(ctx, h); err != nil {
 		return nil, fmt.Errorf("BELFRY_TRACE %s: %w", h.Trace, err)
 	}
-	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, Tracer: h.Tracer})
+	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, Tracer: h.Tracer,
+		Can: h.Can})
 	return h, err
+}
+
+// Can tells whether functions can run a target: they work on the default queue, and others on the rest.
+func (s Settings) Can(queue string, spec target.Spec) error {
+	switch {
+	case queue != job.DefaultQueue:
+		return nil
+	case spec.Exec != nil, spec.Handler != nil:
+		return errors.New("functions call http and aws targets only; name a queue whose workers are elsewhere")
+	case spec.AWS == nil:
+		return nil
+	}
+	for _, arn := range []string{spec.AWS.ARN, spec.AWS.RoleARN} {
+		// Whose the job is, the worker looks at: a pattern may be for one tenant alone.
+		if arn != "" && !slices.ContainsFunc(s.ARNs, func(p target.ARNPattern) bool { return p.Allows(arn, "*") }) {
+			return fmt.Errorf("the stack does not let jobs name %s: add it to BELFRY_TARGET_ARNS", arn)
+		}
+	}
+	return nil
 }
 
 // AtEnd has a function called at the end of every invocation, before it is answered: what is written later may be lost, since the

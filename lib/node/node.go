@@ -60,6 +60,10 @@ type Config struct {
 	Serves  []string // with Shared: the pools whose runs this process works on. None: it has no workers
 	NoTicks bool     // with Shared: others tick
 
+	// Can tells whether the workers of a pool that this process does not work on can call a target: nil, or why not. Default: nothing is
+	// known of them.
+	Can func(queue string, spec target.Spec) error
+
 	MaxReceives int // how often a queue hands out a message before it takes it away to its dead letters. Default: it never does
 
 	Longest   map[string]time.Duration // the longest timeout that a pool's workers can run, by name. Left out: any that a job may have
@@ -156,10 +160,13 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.Control, err = control.New(control.Config{
 		Store: cfg.Store, Blobs: cfg.Blobs, Dispatch: n.Dispatch, Now: cfg.Now, NewID: cfg.NewID, Log: cfg.Log,
 		Can: func(queue string, spec target.Spec) error {
-			if n.workers[queue] == nil {
-				return nil // who serves it comes and goes, and what nobody can run waits for who can
+			switch {
+			case n.workers[queue] != nil:
+				return cfg.Targets.Can(spec)
+			case cfg.Can != nil:
+				return cfg.Can(queue, spec)
 			}
-			return cfg.Targets.Can(spec)
+			return nil // who serves it comes and goes, and what nobody can run waits for who can
 		},
 		Cancelled: func(tenant string, id run.ID) {
 			for _, w := range n.workers {

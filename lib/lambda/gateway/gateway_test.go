@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/lambda"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 var iam = lambda.Settings{Auth: lambda.Auth{Kind: lambda.AuthIAM}}
@@ -201,6 +202,28 @@ func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	f = start(t, lambda.Settings{Auth: lambda.Auth{Kind: lambda.AuthJWT, Issuer: "https://issuer.example", Audience: "belfry"}})
 	if got := f.ask(request("GET", "/v1/jobs", "/v1/jobs", reader)); got.StatusCode != http.StatusForbidden || !strings.Contains(got.problem.Detail, "has no scope") {
 		t.Errorf("a token without a scope: %d: %s", got.StatusCode, got.Body)
+	}
+}
+
+// What no function can run is refused when it is put, and does not wait in silence.
+func TestWhatFunctionsCannotRunIsRefused(t *testing.T) {
+	arns, err := target.ParseARNPatterns("arn:aws:lambda:eu-west-1:123456789012:function:report-*,arn:aws:sqs:*:123456789012:{tenant}-work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, lambda.Settings{Auth: iam.Auth, ARNs: arns})
+	for spec, want := range map[string]int{
+		`{"exec": {"argv": ["true"]}}`:                                                                                        http.StatusUnprocessableEntity,
+		`{"handler": {"name": "resize"}}`:                                                                                     http.StatusUnprocessableEntity,
+		`{"aws": {"arn": "arn:aws:lambda:eu-west-1:123456789012:function:other"}}`:                                            http.StatusUnprocessableEntity,
+		`{"aws": {"arn": "arn:aws:lambda:eu-west-1:123456789012:function:report-a"}}`:                                         http.StatusCreated,
+		`{"aws": {"arn": "arn:aws:sqs:eu-west-1:123456789012:default-work"}}`:                                                 http.StatusCreated,
+		`{"aws": {"arn": "arn:aws:sqs:eu-west-1:123456789012:default-work", "role_arn": "arn:aws:iam::123456789012:role/x"}}`: http.StatusUnprocessableEntity,
+	} {
+		got := f.ask(request("PUT", "/v1/jobs/one", "/v1/jobs/{job}", signed, body(`{"target": `+spec+`}`)))
+		if got.StatusCode != want && !(want == http.StatusCreated && got.StatusCode == http.StatusOK) || want == http.StatusUnprocessableEntity && !strings.Contains(got.Body, `"field":"target"`) {
+			t.Errorf("%s: %d: %s, want %d", spec, got.StatusCode, got.Body, want)
+		}
 	}
 }
 
