@@ -341,6 +341,23 @@ func TestARunGoesToAWorkerThatHasItsHandler(t *testing.T) {
 	})
 }
 
+func TestARunOfAWSGoesToAWorkerThatCallsIt(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		queued := o.queued(tenant, func(d *job.Definition) {
+			d.Target = target.Spec{AWS: &target.AWS{ARN: "arn:aws:sqs:eu-west-1:123456789012:orders"}}
+		})
+		if offers, err := o.Take(t.Context(), tenant, lease.Announced{Worker: "w-1", Queue: pool, HTTP: true, Exec: true}, 1, 0); err != nil || len(offers) != 0 {
+			t.Fatalf("offered to a worker that does not call AWS: %v, %v", offers, err)
+		}
+		if got := o.Lacking(tenant, pool); !slices.Equal(got, []string{"aws"}) {
+			t.Errorf("lacking %q", got)
+		}
+		if offer := o.take(lease.Announced{Worker: "w-2", Queue: pool, AWS: true}); offer.Run != queued.ID.String() {
+			t.Errorf("offered %s, want %s", offer.Run, queued.ID)
+		}
+	})
+}
+
 func TestWorkersAreSeenWithWhatTheyDo(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
 		r := o.queued(tenant, anyJob)
