@@ -221,7 +221,7 @@ func thisProgram(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer program.Close() //nolint:errcheck // only read
+	defer program.Close()
 	var packed bytes.Buffer
 	to := zip.NewWriter(&packed)
 	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
