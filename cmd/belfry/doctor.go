@@ -143,7 +143,11 @@ func (c *cli) serverFindings(ctx context.Context, server *client.Client) ([]find
 			Help: "The failing checks below say what it lacks."})
 		ready.Checks = refused.Checks
 	case err != nil:
-		return []finding{{Check: "server", Status: findProblem, Found: server.Address() + ": " + err.Error()}}, nil
+		said, help, _ := strings.Cut(c.explain(err).Error(), "\n")
+		if !strings.HasPrefix(said, server.Address()) {
+			said = server.Address() + ": " + said
+		}
+		return []finding{{Check: "server", Status: findProblem, Found: said, Help: help}}, nil
 	default:
 		found = append(found, fine("server", "%s is ready", server.Address()))
 	}

@@ -353,6 +353,10 @@ func TestASignatureThatIsRefusedIsExplainedInOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, false) })
 		t.Run(name+"InAStack", func(t *testing.T) { check(t, true) })
 	}
+	far := fronted(t, &gateway{region: right.region, access: right.access, secret: "other", session: right.session}, server.URL)
+	if got := belfry(t, "", "doctor", "--address", far, "--auth", "iam", "--aws-profile", "ops"); got.code != exitFailed || !strings.Contains(got.out, "secret key of the credentials, of the AWS profile ops, is wrong") {
+		t.Errorf("doctor says %d\n%s", got.code, got.out)
+	}
 	t.Setenv("AWS_PROFILE", "ops")
 	g := &gateway{region: right.region, access: right.access, secret: right.secret, session: right.session}
 	address := fronted(t, g, server.URL)
