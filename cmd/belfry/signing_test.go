@@ -111,19 +111,23 @@ func (g *gateway) verify(r *http.Request, body []byte) (kind, why string) {
 	if scope[1] != date[:8]+"/"+g.region+"/execute-api/aws4_request" {
 		return "InvalidSignatureException", "Credential should be scoped to correct service: 'execute-api'."
 	}
-	text := strings.Join([]string{"AWS4-HMAC-SHA256", date, scope[1], hexSum(g.canonical(r, body, part["SignedHeaders"]))}, "\n")
-	key := []byte("AWS4" + g.secret)
-	for _, step := range strings.Split(scope[1], "/") {
-		key = mac(key, step)
-	}
-	if hex.EncodeToString(mac(key, text)) != part["Signature"] {
+	if signature(g.secret, date, scope[1], canonical(r, body, part["SignedHeaders"])) != part["Signature"] {
 		return "InvalidSignatureException", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."
 	}
 	return "", ""
 }
 
+// signature is that of a request in its canonical form.
+func signature(secret, date, scope, canonical string) string {
+	key := []byte("AWS4" + secret)
+	for _, step := range strings.Split(scope, "/") {
+		key = mac(key, step)
+	}
+	return hex.EncodeToString(mac(key, strings.Join([]string{"AWS4-HMAC-SHA256", date, scope, hexSum(canonical)}, "\n")))
+}
+
 // canonical is the request in the form that is signed.
-func (g *gateway) canonical(r *http.Request, body []byte, signedHeaders string) string {
+func canonical(r *http.Request, body []byte, signedHeaders string) string {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	var pairs []string
 	for _, pair := range strings.Split(query, "&") {
@@ -178,6 +182,26 @@ func mac(key []byte, text string) []byte {
 func hexSum(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
+}
+
+// The check is itself held to the examples of AWS's own test suite for Signature Version 4.
+func TestTheCheckOfSignaturesIsAWSs(t *testing.T) {
+	const secret, date, scope = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "20150830T123600Z", "20150830/us-east-1/service/aws4_request"
+	for name, c := range map[string]struct {
+		method, uri, body, contentType, signed, want string
+	}{
+		"get-vanilla":       {"GET", "/", "", "", "host;x-amz-date", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"},
+		"get-utf8":          {"GET", "/\u1234", "", "", "host;x-amz-date", "8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85"},
+		"get-vanilla-query": {"GET", "/?Param2=value2&Param1=value1", "", "", "host;x-amz-date", "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"},
+		"post-vanilla":      {"POST", "/", "", "", "host;x-amz-date", "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"},
+		"post-x-www-form-urlencoded": {"POST", "/", "Param1=value1", "application/x-www-form-urlencoded", "content-type;host;x-amz-date",
+			"ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
+	} {
+		r := &http.Request{Method: c.method, RequestURI: c.uri, Host: "example.amazonaws.com", Header: http.Header{"X-Amz-Date": {date}, "Content-Type": {c.contentType}}}
+		if got := signature(secret, date, scope, canonical(r, []byte(c.body), c.signed)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
 }
 
 // fronted puts a gateway in front of a server, and gives the address of its stage.
