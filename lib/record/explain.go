@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -44,6 +45,9 @@ func explain(v any, t reflect.Type) any {
 		}
 		return out
 	case []byte:
+		if text, ok := explainBytes(v, t); ok {
+			return text
+		}
 		switch {
 		case json.Valid(v):
 			return json.RawMessage(v)
@@ -103,6 +107,23 @@ func nameOf(field reflect.StructField) string {
 		name.WriteRune(unicode.ToLower(letter))
 	}
 	return name.String()
+}
+
+// explainBytes is the text of a type that is stored as bytes of its own.
+func explainBytes(stored []byte, t reflect.Type) (string, bool) {
+	if t == nil {
+		return "", false
+	}
+	field := reflect.New(t)
+	from, ok := field.Interface().(encoding.BinaryUnmarshaler)
+	if !ok || from.UnmarshalBinary(stored) != nil {
+		return "", false
+	}
+	named, ok := field.Elem().Interface().(fmt.Stringer)
+	if !ok {
+		return "", false
+	}
+	return named.String(), true
 }
 
 // The numbers that are taken for Unix ms: from 1973 to the year 9999. The other int64 of records are generations, which are

@@ -64,6 +64,19 @@ type colour uint8
 
 func (c colour) String() string { return fmt.Sprintf("colour %d", c) }
 
+// place is stored as bytes.
+type place [2]byte
+
+func (p place) String() string                 { return fmt.Sprintf("place %x", p[:]) }
+func (p place) MarshalBinary() ([]byte, error) { return p[:], nil }
+func (p *place) UnmarshalBinary(stored []byte) error {
+	if len(stored) != len(p) {
+		return errors.New("no place")
+	}
+	copy(p[:], stored)
+	return nil
+}
+
 type shown struct {
 	Name    string           `json:"called,omitempty" cbor:"1,keyasint"`
 	NextAt  int64            `cbor:"2,keyasint"`
@@ -75,6 +88,7 @@ type shown struct {
 	Ends    map[string]int64 `cbor:"8,keyasint,omitempty"`
 	Data    []byte           `cbor:"9,keyasint,omitempty"`
 	Token   uint64           `cbor:"10,keyasint,omitempty"`
+	Place   place            `cbor:"11,keyasint,omitzero"`
 }
 
 func TestARecordIsExplained(t *testing.T) {
@@ -91,6 +105,8 @@ func TestARecordIsExplained(t *testing.T) {
 		"DataOfJSON":   {map[int]any{9: []byte(`{"a":1}`)}, shown{}, `{"data":{"a":1}}`},
 		"DataOfText":   {map[int]any{9: []byte(`text`)}, shown{}, `{"data":"text"}`},
 		"DataOfBytes":  {map[int]any{9: []byte{0xff}}, shown{}, `{"data":"/w=="}`},
+		"Bytes":        {shown{Place: place{0xab, 1}}, shown{}, `{"called":"","colour":"colour 0","edits":0,"next_at":0,"place":"place ab01"}`},
+		"OtherBytes":   {map[int]any{11: []byte{0xff}}, shown{}, `{"place":"/w=="}`},
 		"NoTime":       {map[int]any{10: ms, 2: int64(1) << 60}, shown{}, `{"next_at":1152921504606846976,"token":1795251600123}`},
 		"UnknownField": {map[int]any{99: map[int]any{1: ms}}, shown{}, `{"99":{"1":1795251600123}}`},
 		"Misfit":       {map[int]any{4: 256, 2: "x", 1: 3, 5: 7, 6: map[int]any{1: 2}}, shown{}, `{"called":3,"colour":256,"inner":7,"many":{"1":2},"next_at":"x"}`},

@@ -53,6 +53,9 @@ func (c Context) XRay() string {
 	return "Root=" + c.xrayID() + ";Parent=" + hex.EncodeToString(c.Span[:]) + ";Sampled=" + sampled
 }
 
+// String is the traceparent, for people.
+func (c Context) String() string { return c.Traceparent() }
+
 func (c Context) xrayID() string {
 	id := c.ID()
 	return "1-" + id[:8] + "-" + id[8:]
