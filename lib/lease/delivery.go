@@ -71,6 +71,7 @@ func resend(ctx context.Context, q queue.Queue, p queue.Priority, message run.Me
 	if err != nil {
 		return err
 	}
-	errs, err := q.Send(ctx, p, queue.Outgoing{Body: body, Delay: min(max(after, 0), queue.MaxDelay), Group: message.Run.Tenant})
+	errs, err := q.Send(ctx, p, queue.Outgoing{Body: body, Delay: min(max(after, 0), queue.MaxDelay), Group: message.Run.Tenant,
+		Trace: message.Run.Trace, Fence: message.Run.Version + 1})
 	return errors.Join(append(errs, err)...)
 }
