@@ -1,4 +1,5 @@
-// Package node is a whole scheduler in one process, alone on its store: control plane, ticks and workers.
+// Package node is a scheduler in one process: control plane, ticks and workers. It is alone on its store and does all of it, or one of
+// many that share a store (Config.Shared), each with the roles that it is given.
 //
 // It decides nothing. It assembles the parts over the ports that it is given and runs them: a tick every second, a worker
 // for each queue, the recovery after a start, and housekeeping. The parts share the store and the queues and nothing else,
@@ -13,6 +14,18 @@
 //   - A cancel reaches its worker at once.
 //   - Swept says up to when every timer has been looked at for the last time, for an owner whose engine cleans up by it and
 //     not by the clock.
+//
+// # What sharing takes away
+//
+//   - Ticks take turns over the shards under the process's own Name, which is new at each start. Where one dies, others have its shards
+//     when its leases are over: within the look-ahead, which is long for that.
+//   - A start recovers nothing and voids nothing: the queues kept what they held, and who holds a lease may live.
+//   - A cancel reaches a worker elsewhere with the next renewal of its lease.
+//   - What has expired goes by the store's clock, so timers stay for as long as ticks may be away.
+//   - Look-ahead and Lease are the same in all processes: a shorter look-ahead would set back what others have done, and a lease
+//     further away than one's own counts as void.
+//
+// Who does not tick does not measure the queues, and deletes no blobs: that is done by those who do.
 //
 // # When a part fails
 //
