@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -94,11 +96,15 @@ func New(cfg Config) (http.Handler, error) {
 		a.work()
 	}
 
-	text, err := a.finish()
-	if err != nil {
-		return nil, err
-	}
+	a.finish()
+	// Written when it is first asked for: that takes as long as all the rest of a start, and a function starts often.
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.huma.OpenAPI()) })
 	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := document()
+		if err != nil {
+			a.problemOf(r.Context(), fmt.Errorf("OpenAPI document: %w", err)).write(w)
+			return
+		}
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(text)
 	})))

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -169,8 +167,8 @@ func (op operation) complete(a *api, body *huma.Schema) {
 	}
 }
 
-// finish corrects what the framework assumes of Go types, and gives the document's text.
-func (a *api) finish() ([]byte, error) {
+// finish corrects what the framework assumes of Go types, and describes them.
+func (a *api) finish() {
 	schemas := a.huma.OpenAPI().Components.Schemas.Map()
 	delete(schemas, "ErrorModel") // the framework's own errors, which are never sent
 	delete(schemas, "ErrorDetail")
@@ -188,11 +186,6 @@ func (a *api) finish() ([]byte, error) {
 		}
 	}
 	describe(schemas)
-	text, err := json.Marshal(a.huma.OpenAPI())
-	if err != nil {
-		return nil, fmt.Errorf("OpenAPI document: %w", err)
-	}
-	return text, nil
 }
 
 // tighten takes back that any list may be null.
