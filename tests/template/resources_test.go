@@ -85,6 +85,26 @@ func TestEverythingIsEncrypted(t *testing.T) {
 	})
 }
 
+// What must not be lost stays when the stack is deleted, unless somebody says otherwise; and stays in any case when an update would
+// replace it. The emulators keep nothing of a nested template, so this is looked at here.
+func TestDataStaysWhenTheStackGoes(t *testing.T) {
+	p := named(t, "data.yaml")
+	if transform := child(p.node, "Transform"); transform == nil || transform.Value != "AWS::LanguageExtensions" {
+		t.Error("data.yaml: without AWS::LanguageExtensions a DeletionPolicy cannot be a parameter")
+	}
+	for _, name := range []string{"Table", "Bucket"} {
+		whole := child(child(p.node, "Resources"), name)
+		if onDelete, onReplace := child(whole, "DeletionPolicy"), child(whole, "UpdateReplacePolicy"); onDelete == nil || onDelete.Tag != "!Ref" ||
+			onDelete.Value != "OnDelete" || onReplace == nil || onReplace.Value != "Retain" {
+			t.Errorf("data.yaml: %s: want DeletionPolicy: !Ref OnDelete and UpdateReplacePolicy: Retain", name)
+		}
+	}
+	stack := named(t, "template.yaml")
+	if stack.Parameters["OnDelete"].Default != "Retain" || stack.Parameters["DeletionProtection"].Default != "true" {
+		t.Error("by default data goes with the stack")
+	}
+}
+
 // Queues and buckets refuse whoever does not come over TLS. Their policies must name each of them.
 func TestNothingIsReachedWithoutTLS(t *testing.T) {
 	for _, p := range parts(t) {
