@@ -74,7 +74,7 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 		return nil, fmt.Errorf("BELFRY_TRACE %s: %w", h.Trace, err)
 	}
 	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, Tracer: h.Tracer,
-		Can: h.Can})
+		NoTicks: true, Can: h.Can})
 	return h, err
 }
 

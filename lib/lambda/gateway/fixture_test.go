@@ -73,7 +73,7 @@ func start(t *testing.T, settings lambda.Settings) *function {
 	targets, err := target.New(target.Config{Now: now})
 	must(err)
 	n, err := node.New(t.Context(), node.Config{Store: data.Store, Queues: data.Queues, Blobs: data.Blobs, Targets: targets, Metrics: metrics.New(),
-		Now: now, Elapsed: elapsed, NewID: rand.Uint64, Name: "api", Shared: true, Log: log, Can: settings.Can})
+		Now: now, Elapsed: elapsed, NewID: rand.Uint64, Name: "api", Shared: true, NoTicks: true, Log: log, Can: settings.Can})
 	must(err)
 	vault, err := secret.New(secret.Config{Store: data.Store, Now: now, Random: rand.NewChaCha8([32]byte{}), NewID: rand.Uint64})
 	must(err)

@@ -117,22 +117,6 @@ func (g *gateway) serve(ctx context.Context, event events.APIGatewayProxyRequest
 	return answered.answer(), nil
 }
 
-// ready is what the function needs to do its work.
-func (g *gateway) ready(ctx context.Context) []wire.Check {
-	var shown []wire.Check
-	for _, c := range g.Node.Checks(ctx) {
-		one := wire.Check{Name: c.Name, State: wire.CheckOK, Detail: c.Detail}
-		switch {
-		case c.Err != nil:
-			one.State, one.Detail = wire.CheckFailing, c.Err.Error()
-		case c.Attention:
-			one.State = wire.CheckAttention
-		}
-		shown = append(shown, one)
-	}
-	return shown
-}
-
 // queues are the stack's, for the tenant whose it is: what waits in them is of all tenants.
 func (g *gateway) queues(ctx context.Context, tenant string) ([]wire.Queue, error) {
 	if tenant != g.Tenant {

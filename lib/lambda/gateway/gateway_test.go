@@ -205,6 +205,25 @@ func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	}
 }
 
+// The function tells of ticks by what they write, since they are another's.
+func TestReadinessTellsOfTicks(t *testing.T) {
+	f := start(t, iam)
+	ready := func() answer { return f.ask(request("GET", "/readyz", "/readyz", signed)) }
+	if got := ready(); got.StatusCode != http.StatusOK || !strings.Contains(got.Body, `"name":"ticks","state":"attention"`) {
+		t.Errorf("before the first tick: %d: %s", got.StatusCode, got.Body)
+	}
+	if _, err := f.host.Node.Ticker.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(); got.StatusCode != http.StatusOK || !strings.Contains(got.Body, `"name":"ticks","state":"ok"`) {
+		t.Errorf("after a tick: %d: %s", got.StatusCode, got.Body)
+	}
+	f.now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+	if got := ready(); got.problem.Code != "not_ready" || !strings.Contains(got.problem.Detail, "ticks: none has come") {
+		t.Errorf("ten minutes later: %d: %s", got.StatusCode, got.Body)
+	}
+}
+
 // What no function can run is refused when it is put, and does not wait in silence.
 func TestWhatFunctionsCannotRunIsRefused(t *testing.T) {
 	arns, err := target.ParseARNPatterns("arn:aws:lambda:eu-west-1:123456789012:function:report-*,arn:aws:sqs:*:123456789012:{tenant}-work")
