@@ -17,7 +17,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators test-aws test-localstack emulators lint lint-rules promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 
 # The order puts what fails fast first and Go's own results last, where a reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-aws test-race test-go
+	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-template test-aws test-race test-go
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
@@ -73,6 +73,11 @@ test-aws: ## the template with its functions, deployed into MiniStack and used f
 	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam; \
 	then GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/e2e ministack; \
 	else .ci/absent "MiniStack on Linux (make test-aws)"; fi
+
+test-template: ## the template by SAM's linters, and two stacks of it in a MiniStack that enforces rights
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam; \
+	then GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" tests/template/run; \
+	else .ci/absent "SAM and MiniStack on Linux (make test-template)"; fi
 
 test-localstack: ## the same on LocalStack, with functions as processes; needs Python 3.13, and root for its network namespace
 	GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/e2e localstack
