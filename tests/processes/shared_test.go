@@ -204,6 +204,11 @@ func TestP2_P4_TicksOfTwoProcessesShareTheShards(t *testing.T) {
 			t.Errorf("only %d fires of job-%d were looked at", fires, n)
 		}
 	}
+	if t.Failed() {
+		for n := range 16 {
+			t.Log(h.run("store", "show", "--store", "dynamodb://ticked-table", fmt.Sprintf("shard#%02d/", n)))
+		}
+	}
 	seen.mu.Lock()
 	for id, attempts := range seen.seen {
 		if len(attempts) != 1 {
