@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
