@@ -85,6 +85,22 @@ func TestTheyLinkWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// Lambda counts how often an event has led to another of the same function, and stops the seventeenth: a run with a hundred attempts has
+// more fresh messages than that.
+func TestTheTemplateLetsMessagesGoRound(t *testing.T) {
+	text, err := os.ReadFile("../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"TickFunction", "WorkerFunction", "DeadLetterFunction"} {
+		_, rest, found := strings.Cut(string(text), "\n  "+name+":\n")
+		resource, _, _ := strings.Cut(rest, "\n\n")
+		if !found || !strings.Contains(resource, "\n      RecursiveLoop: Allow\n") {
+			t.Errorf("%s does not say RecursiveLoop: Allow", name)
+		}
+	}
+}
+
 // A main only wires.
 func TestMainsAreShort(t *testing.T) {
 	for _, name := range all {
