@@ -56,6 +56,7 @@ func Create(ctx context.Context, cfg Config, dead string, maxReceives int) ([]Cr
 	for _, l := range q.lanes {
 		made, err := l.create(ctx, map[string]string{
 			string(types.QueueAttributeNameMessageRetentionPeriod): fmt.Sprint(seconds(KeepMessages)),
+			string(types.QueueAttributeNameMaximumMessageSize):     "1048576", // as much as SQS takes
 			string(types.QueueAttributeNameVisibilityTimeout):      fmt.Sprint(seconds(hidden)),
 			string(types.QueueAttributeNameSqsManagedSseEnabled):   "true",
 			string(types.QueueAttributeNameRedrivePolicy):          string(redrive),
