@@ -23,6 +23,7 @@ type tickSettings struct {
 	once    bool
 	log     logFlags
 	trace   traceFlags
+	scrape  scrapeFlags
 }
 
 func (c *cli) tick() *cobra.Command {
@@ -43,7 +44,7 @@ That one must come again well within --look-ahead.`,
 			if !s.engines.shared() {
 				return misused("want --store dynamodb://TABLE, --queue-url sqs://PREFIX and --blob s3://BUCKET; a server on a data folder ticks by itself")
 			}
-			if err := errors.Join(s.engines.check(), s.ticks.check(), checkLease(s.lease)); err != nil {
+			if err := errors.Join(s.engines.check(), s.ticks.check(), checkLease(s.lease), s.scrape.check()); err != nil {
 				return err
 			}
 			return c.tickWith(cmd.Context(), s)
@@ -58,6 +59,7 @@ That one must come again well within --look-ahead.`,
 	f.BoolVar(&s.once, "once", false, "tick once and end, instead of every --tick-every")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)
+	s.scrape.flags(cmd)
 	return cmd
 }
 
@@ -76,7 +78,13 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 	if err != nil {
 		return err
 	}
-	data, err := s.engines.open(ctx, pools, metrics.New(), log)
+	registry := metrics.New()
+	hidden, err := s.scrape.open(ctx, registry, log)
+	if err != nil {
+		return err
+	}
+	defer hidden()
+	data, err := s.engines.open(ctx, pools, registry, log)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type workerSettings struct {
 	grace       time.Duration
 	log         logFlags
 	trace       traceFlags
+	scrape      scrapeFlags
 }
 
 func (c *cli) worker() *cobra.Command {
@@ -75,6 +76,7 @@ and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role),
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped: a `DURATION`")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)
+	s.scrape.flags(cmd)
 	addressFlags(cmd, &s.addresses)
 	s.aws.flags(cmd)
 	s.secrets.sources(cmd)
@@ -94,12 +96,14 @@ func (s *workerSettings) check() error {
 		return misused("--label is for workers that a server lists: want it without --store")
 	case !s.engines.shared() && (s.secrets.keyFile != "" || s.lease != usualLease):
 		return misused("--secrets-key-file and --lease are the server's, unless the worker needs none: want --store with them")
+	case !s.engines.shared() && s.scrape.listen != "":
+		return misused("--metrics-listen is for workers with --store: the server counts what the others do")
 	case len(s.labels) > 16:
 		return misused("%d labels: want at most 16", len(s.labels))
 	case s.name != "" && (job.ValidName(s.name) != nil || len(s.name) > longestWorker):
 		return misused("--name %q: want 1 to %d letters, digits, dots, underscores or hyphens, beginning with a letter or digit", s.name, longestWorker)
 	}
-	if err := errors.Join(s.engines.check(), checkLease(s.lease)); err != nil {
+	if err := errors.Join(s.engines.check(), checkLease(s.lease), s.scrape.check()); err != nil {
 		return err
 	}
 	pools, err := readPools(s.queues)

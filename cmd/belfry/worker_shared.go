@@ -29,7 +29,13 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	if err != nil {
 		return err
 	}
-	data, err := s.engines.open(ctx, pools, metrics.New(), log)
+	registry := metrics.New()
+	hidden, err := s.scrape.open(ctx, registry, log)
+	if err != nil {
+		return err
+	}
+	defer hidden()
+	data, err := s.engines.open(ctx, pools, registry, log)
 	if err != nil {
 		return err
 	}
