@@ -52,7 +52,7 @@ func (m delivery) settle(ctx context.Context, v verdict) {
 		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
 	}
 	if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrClosed) {
-		m.log.Warn("a message was not settled", "error", err)
+		m.log.WarnContext(ctx, "a message was not settled", "error", err)
 	}
 }
 

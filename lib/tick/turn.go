@@ -79,7 +79,7 @@ func (t *Ticker) turn(ctx context.Context, turn Turn) (report Report, err error)
 	help := Help{At: now, Upto: t.Dispatch.HorizonAt(now), Shard: int(timer.Minute(now)) % t.Dispatch.Layout.Shards}
 	if turn.Help != nil {
 		if help = *turn.Help; now > help.At+helpFor.Milliseconds() || help.Generation > maxGeneration {
-			t.Log.Info("help was asked for too long ago", "at", time.UnixMilli(help.At), "generation", help.Generation)
+			t.Log.InfoContext(ctx, "help was asked for too long ago", "at", time.UnixMilli(help.At), "generation", help.Generation)
 			return report, nil
 		}
 	}
@@ -147,7 +147,7 @@ func (t *Ticker) ask(ctx context.Context, turn Turn, help Help, shards []int) er
 		wanted[i] = help
 		wanted[i].Shard, wanted[i].Generation = n, max(help.Generation, 1)
 	}
-	t.Log.Info("more is due than one tick can do: others are asked to help", "helpers", len(wanted), "generation", wanted[0].Generation)
+	t.Log.InfoContext(ctx, "more is due than one tick can do: others are asked to help", "helpers", len(wanted), "generation", wanted[0].Generation)
 	if err := turn.Ask(ctx, wanted); err != nil {
 		return fmt.Errorf("ask for help: %w", err)
 	}
