@@ -73,7 +73,6 @@ type faults struct {
 // process is a scheduler over the place: a node that ticks, works and serves, with the clock of the test.
 type process struct {
 	*node.Node
-	queue queue.Queue
 	store *faulty.Store
 }
 
@@ -120,7 +119,7 @@ func (p place) open(ctx context.Context, clock func() time.Time, f faults, worke
 	if err != nil {
 		return nil, err
 	}
-	return &process{Node: n, queue: q, store: s}, nil
+	return &process{Node: n, store: s}, nil
 }
 
 // note writes that the target was called, before anything can kill the process.
