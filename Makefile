@@ -17,7 +17,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,11 +85,14 @@ test-localstack: ## the same on LocalStack, with functions as processes; needs P
 emulators: ## DynamoDB Local, ElasticMQ and MiniStack on the loopback of this machine, until Ctrl-C
 	@localstack/emulators
 
-lint: $(LINTER) lint-rules ## architecture, mistakes and format, by the rules in .golangci.yml
+lint: $(LINTER) lint-rules lint-scripts ## architecture, mistakes and format, by the rules in .golangci.yml
 	$(LINTER) run ./...
 
 lint-rules: $(LINTER)
 	cd .ci/tools && $(GO) test -count=1 ./...
+
+lint-scripts:
+	@if .ci/python; then .ci/scripts; else .ci/absent "shellcheck (make lint-scripts)"; fi
 
 promises: ## every promise and fault with the tests that hold it
 	@$(GO) run ./tests/promises
