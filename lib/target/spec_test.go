@@ -149,6 +149,8 @@ func TestSpecsSurviveJSONAndTheStore(t *testing.T) {
 		`{"exec":{"argv":["a","b"],"env":{"C":"d"},"dir":"/e","permanent_exit_codes":[2]}}`: {Exec: &Exec{Argv: []string{"a", "b"},
 			Env: Texts(map[string]string{"C": "d"}), Dir: "/e", PermanentExitCodes: []int{2}}},
 		`{"handler":{"name":"f"}}`: {Handler: &Handler{Name: "f"}},
+		`{"aws":{"arn":"a","role_arn":"b","invoke":"async","message_group":"c","source":"d","detail_type":"e"}}`: {AWS: &AWS{ARN: "a", RoleARN: "b",
+			Invoke: InvokeAsync, MessageGroup: "c", Source: "d", DetailType: "e"}},
 	} {
 		var got Spec
 		if err := json.Unmarshal([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
@@ -173,6 +175,7 @@ func TestSpecsShowNoSecret(t *testing.T) {
 		"http POST https://example.org/hook": {HTTP: &HTTP{URL: "https://u:hush@example.org/hook?token=hush#hush"}},
 		"exec /bin/backup":                   {Exec: &Exec{Argv: []string{"/bin/backup", "--password=hush"}}},
 		"handler report":                     {Handler: &Handler{Name: "report"}},
+		"aws " + reportARN:                   {AWS: &AWS{ARN: reportARN}},
 		"no target":                          {},
 	} {
 		if got := spec.String(); got != want {

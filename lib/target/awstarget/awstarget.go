@@ -6,6 +6,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -23,6 +24,8 @@ import (
 type Caller struct {
 	own   aws.CredentialsProvider // of the worker
 	roles *roles
+
+	patience time.Duration // with requests that wait for nothing
 
 	lambda *lambda.Client
 	sqs    *sqs.Client
@@ -50,11 +53,15 @@ func New(cfg aws.Config) *Caller {
 		t.MaxIdleConnsPerHost = 64
 	})
 	return &Caller{
-		own: cfg.Credentials, roles: newRoles(sts.NewFromConfig(cfg)),
+		own: cfg.Credentials, roles: newRoles(sts.NewFromConfig(cfg)), patience: handingOver,
 		lambda: lambda.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), sns: sns.NewFromConfig(cfg),
 		events: eventbridge.NewFromConfig(cfg), states: sfn.NewFromConfig(cfg),
 	}
 }
+
+// handingOver bounds every request but one that waits for a function: services take what they are handed within tens of
+// milliseconds, and the attempt's own timeout may be hours.
+const handingOver = 30 * time.Second
 
 // Call makes the one request of an attempt.
 func (c *Caller) Call(ctx context.Context, to target.AWS, call target.Call) (target.Result, error) {
@@ -66,9 +73,15 @@ func (c *Caller) Call(ctx context.Context, to target.AWS, call target.Call) (tar
 	if err != nil {
 		return target.Result{}, err
 	}
+	asking := ctx
+	if arn.Service != target.ServiceLambda || to.Invoke == target.InvokeAsync {
+		bounded, cancel := context.WithTimeout(ctx, c.patience)
+		defer cancel()
+		asking = bounded
+	}
 	r := request{Caller: c, to: to, arn: arn, call: call, who: who}
 	var connected atomic.Bool
-	watched := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	watched := httptrace.WithClientTrace(asking, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	result, err := r.send(watched)

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,15 +196,12 @@ func TestP5_OneCallIsOneRequest(t *testing.T) {
 				}
 			},
 		} {
-			var mu sync.Mutex
-			requests, broken := 0, false
+			var requests atomic.Int32
+			var broken atomic.Bool
 			s := &services{}
 			c := callerOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				mu.Lock()
-				requests++
-				breaks := broken
-				mu.Unlock()
-				if !breaks {
+				requests.Add(1)
+				if !broken.Load() {
 					s.ServeHTTP(w, r)
 					return
 				}
@@ -214,13 +212,12 @@ func TestP5_OneCallIsOneRequest(t *testing.T) {
 			if _, err := c.Call(t.Context(), target.AWS{ARN: arn}, attempt()); err != nil {
 				t.Fatal(err)
 			}
-			mu.Lock()
-			requests, broken = 0, true
-			mu.Unlock()
+			broken.Store(true)
 			_, err := c.Call(t.Context(), target.AWS{ARN: arn}, attempt())
+			sent := requests.Load() - 1
 			var f *target.Failure
-			if decided := errors.As(err, &f); err == nil || requests != 1 || decided != (name == "429") {
-				t.Errorf("%s, %s: %d requests, %v; want one, and a verdict only where nothing was done", arn, name, requests, err)
+			if decided := errors.As(err, &f); err == nil || sent != 1 || decided != (name == "429") {
+				t.Errorf("%s, %s: %d requests, %v; want one, and a verdict only where nothing was done", arn, name, sent, err)
 			}
 		}
 	}
@@ -358,6 +355,32 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	var f *target.Failure
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &f) {
 		t.Errorf("%v, want the end of the context and no verdict", err)
+	}
+}
+
+// A service that takes what it is handed and does not answer holds no worker for the hours of an attempt; a function may.
+func TestP11_HandingOverIsBounded(t *testing.T) {
+	answer := make(chan struct{})
+	s := &services{}
+	c := callerOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-answer:
+			s.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	c.patience = 20 * time.Millisecond
+	for _, to := range []target.AWS{{ARN: functionARN, Invoke: target.InvokeAsync}, {ARN: queueARN}, {ARN: topicARN}, {ARN: busARN}, {ARN: machineARN}} {
+		_, err := c.Call(t.Context(), to, attempt())
+		var f *target.Failure
+		if err == nil || errors.As(err, &f) || !strings.Contains(err.Error(), "not known") {
+			t.Errorf("%s: %v, want that nobody knows", to.ARN, err)
+		}
+	}
+	time.AfterFunc(5*c.patience, func() { close(answer) })
+	if _, err := c.Call(t.Context(), target.AWS{ARN: functionARN}, attempt()); err != nil {
+		t.Errorf("a function that takes longer: %v", err)
 	}
 }
 
