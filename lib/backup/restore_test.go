@@ -85,7 +85,7 @@ func (l *life) handle(ctx context.Context, call target.Call) (target.Result, err
 	case "fails":
 		return target.Result{}, errors.New("not yet")
 	}
-	return target.Result{Body: []byte(strings.Repeat(call.Run, 50)), ContentType: "text/plain"}, ctx.Err()
+	return target.Result{Body: []byte(strings.Repeat(call.Run, 200)), ContentType: "text/plain"}, ctx.Err()
 }
 
 func (l *life) put(name string, every time.Duration, change ...func(*job.Definition)) {

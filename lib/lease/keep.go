@@ -34,14 +34,14 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 // longestType is how long a media type may be that is kept with a result.
 const longestType = 80
 
-// keepResult puts a result into the run while there is room, else into a blob, and notes where neither worked: the run has
+// keepResult puts a result into the run while it is small, else into a blob, and notes where neither worked: the run has
 // succeeded all the same.
 func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, string) {
 	ref := run.Ref{Type: result.ContentType, Cut: result.Truncated}
 	if len(ref.Type) > longestType {
 		ref.Type = "application/octet-stream"
 	}
-	if len(result.Body)+len(h.started.Payload.Inline) <= run.MaxInline {
+	if len(result.Body) <= run.MaxResult {
 		ref.Inline = result.Body
 		return ref, ""
 	}

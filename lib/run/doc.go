@@ -26,7 +26,8 @@
 //     both, and goes on over every Reopen.
 //   - At most once: Fail and Crash never lead to a second attempt by themselves (P5). HandBack is asked then only where the
 //     target was not called; in doubt its callers use Crash, which says unknown.
-//   - A record with short data stays under 1 KB: data over MaxInline is a blob, errors and old attempts are cut.
+//   - A record stays under 1 KB until its run ends: a payload over MaxInline is a blob, errors and old attempts are cut. A result over
+//     MaxResult is a blob, and the record under 4 KB with a smaller one.
 //
 // # When a step fails
 //

@@ -140,8 +140,13 @@ type Ref struct {
 // IsZero tells whether there is no data.
 func (r Ref) IsZero() bool { return len(r.Inline) == 0 && r.Blob == "" }
 
-// MaxInline is how much data a run holds in place, payload and result together; what is more goes to a blob.
+// MaxInline is how large a payload may be that a run holds in place; what is more goes to a blob. It is written with each change of the
+// run.
 const MaxInline = 400
+
+// MaxResult is the same of a result, which is written once, with the end: a unit for each KB, where an object costs as much as eight
+// units. With it an item is read in one unit still, of 4 KB.
+const MaxResult = 3 << 10
 
 // Outcome is how an attempt ended.
 type Outcome uint8

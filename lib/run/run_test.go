@@ -24,7 +24,8 @@ func dynamoSize(op store.Op, version uint64) int {
 	return 6 + len(op.Key.Partition) + len(op.Key.Sort) + len(op.Value) + number(version) + number(uint64(op.Expires.Unix())) + number(op.Attempt)
 }
 
-// TestARunStaysWithinOneWriteUnit follows runs with as much data in place as they may hold through every kind of write.
+// TestARunStaysWithinOneWriteUnit follows runs with as much data in place as they may hold through every kind of write, up to their
+// end, where a result comes on top.
 func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 	const now = int64(1_800_000_000_000)
 	limits := run.Limits{MaxFailures: 100, MaxCrashes: 3, Retention: 30 * 24 * time.Hour}
@@ -51,14 +52,18 @@ func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if size := dynamoSize(op, r.Version); size > 1024 {
-					t.Fatalf("%s with %d attempts: %d bytes, want at most 1024", r.State, len(r.Attempts), size)
+				most := 1024
+				if len(r.Result.Inline) > 0 {
+					most = min(4096, 1024+len(r.Result.Inline)) // a read unit
+				}
+				if size := dynamoSize(op, r.Version); size > most {
+					t.Fatalf("%s with %d attempts: %d bytes, want at most %d", r.State, len(r.Attempts), size, most)
 				}
 				read, _, err := run.FromItem(r.Tenant, r.ID, store.Item{Key: op.Key, Version: r.Version + 1, Value: op.Value})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !bytes.Equal(read.Payload.Inline, r.Payload.Inline) || read.Log != r.Log || read.Result.Blob != r.Result.Blob || read.State != r.State {
+				if !bytes.Equal(read.Payload.Inline, r.Payload.Inline) || read.Log != r.Log || read.Result.Blob != r.Result.Blob || !bytes.Equal(read.Result.Inline, r.Result.Inline) || read.State != r.State {
 					t.Fatalf("what was written was %+v, and reads %+v", r, read)
 				}
 				r = read
@@ -83,8 +88,13 @@ func TestARunStaysWithinOneWriteUnit(t *testing.T) {
 			again := r
 			r = r.Start("w", now, time.Second).Succeed(now, run.Ref{Blob: key("result"), Type: "application/vnd.example.report+json"}, key("log"), limits)
 			written()
-			r = again.Start("w", now, time.Second).Succeed(now, run.Ref{Inline: bytes.Repeat([]byte("r"), run.MaxInline-row.inline)}, key("log"), limits)
-			written()
+			for _, size := range []int{1, run.MaxInline, run.MaxResult} {
+				r = again.Start("w", now, time.Second).Succeed(now, run.Ref{Inline: bytes.Repeat([]byte("r"), size)}, key("log"), limits)
+				written()
+				if len(r.Result.Inline) != size || len(r.Attempts) < row.attempts {
+					t.Errorf("%d bytes of a result of %d, and %d attempts", len(r.Result.Inline), size, len(r.Attempts))
+				}
+			}
 		})
 	}
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// maxRecord is how large a run's item may be: what DynamoDB writes for one unit.
+// maxRecord is how large a run's item may be without its result: what DynamoDB writes for one unit.
 const maxRecord = 1024
 
 // perItem is what DynamoDB counts of an item beside its keys and its value: the names of its six attributes, a letter each,
 // and version, expiry and attempt ID as numbers.
 const perItem = 42
 
-// encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord. Only a
-// run with more data in place than MaxInline could still be larger.
+// encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord, or so much above
+// it as its data is above MaxInline.
 func (r Run) encode(key store.Key) ([]byte, error) {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
+	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
 	for {
 		value, err := record.Encode(r)
 		if err != nil {
 			return nil, err
 		}
-		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - maxRecord
+		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most
 		if over <= 0 {
 			return value, nil
 		}

@@ -614,8 +614,8 @@ func TestResultsAndLogsAreKept(t *testing.T) {
 		"Small":    {target.Result{Body: []byte(`{"n":1}`), ContentType: "application/json"}, true, "application/json"},
 		"Large":    {target.Result{Body: []byte(long), ContentType: "text/plain"}, false, "text/plain"},
 		"LongType": {target.Result{Body: []byte("x"), ContentType: strings.Repeat("t", 500)}, true, "application/octet-stream"},
-		// Together with the payload it would not leave the record small.
-		"NoRoomBesideThePayload": {target.Result{Body: []byte(strings.Repeat("x", 200)), ContentType: "text/plain"}, false, "text/plain"},
+		"Largest":  {target.Result{Body: []byte(long[:run.MaxResult]), ContentType: "text/plain"}, true, "text/plain"},
+		"Larger":   {target.Result{Body: []byte(long[:run.MaxResult+1]), ContentType: "text/plain"}, false, "text/plain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, g *rig) {

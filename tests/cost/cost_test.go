@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,13 +29,14 @@ type amount struct {
 	Tick    float64
 	API     float64
 	Objects float64 // S3 objects written
+	Fetched float64 // and read
 	Logs    float64 // bytes
 }
 
 // plus is a + n*b.
 func (a amount) plus(n float64, b amount) amount {
 	return amount{a.Writes + n*b.Writes, a.Shared + n*b.Shared, a.Reads + n*b.Reads, a.Storage + n*b.Storage, a.SQS + n*b.SQS,
-		a.Worker + n*b.Worker, a.Tick + n*b.Tick, a.API + n*b.API, a.Objects + n*b.Objects, a.Logs + n*b.Logs}
+		a.Worker + n*b.Worker, a.Tick + n*b.Tick, a.API + n*b.API, a.Objects + n*b.Objects, a.Fetched + n*b.Fetched, a.Logs + n*b.Logs}
 }
 
 // scenario is a kind of run, as it comes again and again.
@@ -47,12 +49,20 @@ type scenario struct {
 	retry   job.Retry     // of the jobs
 	delay   time.Duration // of requests
 	key     bool          // they bring an Idempotency-Key
+	payload int           // bytes of theirs beyond some forty
 
 	writes, reads, sqs float64 // a run, at the most
 }
 
 func ok() target.Func {
 	return func(context.Context, target.Call) (target.Result, error) { return target.Result{}, nil }
+}
+
+// large answers with more than a run's record holds.
+func large() target.Func {
+	return func(context.Context, target.Call) (target.Result, error) {
+		return target.Result{Body: make([]byte, 2000)}, nil
+	}
 }
 
 var errFails = errors.New("the target answered 503 Service Unavailable")
@@ -79,8 +89,8 @@ const (
 // The budget is the design's: 4 write units when the first attempt succeeds, 2 more for a further attempt and 1 for an
 // Idempotency-Key; 1.6 read units, and one more for each further delivery, which looks first; 0.4 requests to SQS in full batches.
 // Beyond it are a run that is asked for ahead of its time, with 1 more for its claim and 1 for its listing, which requests of one call
-// share (docs/cost.md says why), and a dead one, with 3 for its dead letter, which is written in one transaction with its end. A lone run
-// has nobody to share a message's three requests with, nor what sweeps read.
+// share (docs/cost.md says why); a dead one, with 3 for its dead letter, which is written in one transaction with its end; and a result
+// of 2 KB, with 2. A lone run has nobody to share a message's three requests with, nor what sweeps read.
 var scenarios = []scenario{
 	{name: "cron", batch: lone, handler: ok, cron: true, writes: 4, reads: 4, sqs: 3},
 	{name: "cron", batch: full, handler: ok, cron: true, writes: 4, reads: 1.6, sqs: 0.4},
@@ -88,6 +98,8 @@ var scenarios = []scenario{
 	{name: "immediate", batch: full, handler: ok, writes: 4, reads: 1.6, sqs: 0.4},
 	{name: "immediate, with a key", batch: lone, handler: ok, key: true, writes: 5, reads: 4.5, sqs: 3},
 	{name: "immediate, with a key", batch: full, handler: ok, key: true, writes: 5, reads: 1.6, sqs: 0.4},
+	{name: "immediate, 2 KB in and out", batch: lone, handler: large, payload: 2000, writes: 6, reads: 4.5, sqs: 3},
+	{name: "immediate, 2 KB in and out", batch: full, handler: large, payload: 2000, writes: 6, reads: 1.6, sqs: 0.4},
 	{name: "one-off, ahead", batch: lone, handler: ok, delay: time.Hour, writes: 6, reads: 4.5, sqs: 3},
 	{name: "one-off, ahead", batch: full, handler: ok, delay: time.Hour, writes: 5.1, reads: 1.6, sqs: 0.4},
 	{name: "retry, once", batch: lone, handler: failing(1), cron: true, writes: 6, reads: 5, sqs: 6},
@@ -114,7 +126,7 @@ func measure(t *testing.T, over *rig, s scenario, runs int) (amount, []string) {
 			t.Fatal(err)
 		}
 		return amount{Writes: u.Writes - u.Shared, Shared: u.Shared, Reads: u.Reads, Storage: u.GBMonths, SQS: r.till.requests,
-			Worker: float64(r.events), Tick: float64(r.ticks), API: calls, Objects: float64(objects), Logs: float64(r.logs.bytes)}
+			Worker: float64(r.events), Tick: float64(r.ticks), API: calls, Objects: float64(objects), Fetched: float64(r.fetched.Load()), Logs: float64(r.logs.bytes)}
 	}
 	// EventBridge ticks somewhere in the minute, and not at its beginning: what a tick looks at begins in one minute and ends in the next.
 	time.Sleep(17 * time.Second)
@@ -159,7 +171,8 @@ func (s *scenario) load(t *testing.T, r *rig, runs int, calls *float64) func(int
 			call := make([]control.Asked, s.batch)
 			for i := range call {
 				asked++
-				call[i] = control.Asked{Job: "on-demand", Request: control.Request{Delay: s.delay, Payload: []byte(`{"order": 4711, "customer": "c-1234"}`)}}
+				payload := fmt.Appendf(nil, `{"order": 4711, "customer": "c-1234%s"}`, strings.Repeat("x", s.payload))
+				call[i] = control.Asked{Job: "on-demand", Request: control.Request{Delay: s.delay, Payload: payload}}
 				if s.key {
 					call[i].Key = fmt.Sprint("order-", asked)
 				}

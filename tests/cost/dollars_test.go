@@ -101,7 +101,7 @@ func (a *tariff) bill(used amount) []item {
 			a.seconds("api", used.API, a.assumed("api_ms")))},
 		{"API Gateway", a.dollars("api", used.API)},
 		{"logs", a.dollars("logs", (used.Logs+calls*a.assumed("log_bytes"))/(1<<30))},
-		{"S3", a.dollars("put", used.Objects)},
+		{"S3", a.dollars("put", used.Objects) + a.dollars("get", used.Fetched)},
 	}
 }
 
@@ -184,16 +184,14 @@ func (a *tariff) month(got *results, kind string, batch int, runs float64) (all 
 func tables(a *tariff, got *results) map[string]string {
 	var runs, dollars, idle, examples, prices, assumed strings.Builder
 	fmt.Fprintf(&runs, "| run | batches of | write units | read units | requests to SQS | worker | API | shared by the minute: writes |\n|---|---|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&dollars, "| a million runs | batches of | DynamoDB | stored | SQS | Lambda | API Gateway | logs | all |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&dollars, "| a million runs | batches of | DynamoDB | stored | SQS | Lambda | API Gateway | logs | S3 | all |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for i, s := range scenarios {
 		used := got.runs[i]
 		fmt.Fprintf(&runs, "| %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", s.name, s.batch, used.Writes, used.Reads, used.SQS, used.Worker, used.API, used.Shared)
 		bill := a.bill(amount{}.plus(million, used))
 		fmt.Fprintf(&dollars, "| %s | %d ", s.name, s.batch)
 		for _, line := range bill {
-			if line.what != "S3" {
-				fmt.Fprintf(&dollars, "| %s ", money(line.dollars))
-			}
+			fmt.Fprintf(&dollars, "| %s ", money(line.dollars))
 		}
 		fmt.Fprintf(&dollars, "| **%s** |\n", money(sum(bill)))
 	}
@@ -291,9 +289,10 @@ func TestDollarsByHand(t *testing.T) {
 	a := readTariff(t)
 	// 4 writes and 1.5 reads: 2.50 + 0.1875. Three requests with a fair queue's surcharge: 1.20 + 0.30. Two invocations: 0.40; one of
 	// 140 ms and one of 30 ms with half a GB: 0.085 GB-seconds, 1.13. A request to the API: 3.50. 2 KB of logs and two times 700 bytes:
-	// 3,448 bytes, 1.61. A GB-month for each million.
-	used := amount{Writes: 3, Shared: 1, Reads: 1.5, SQS: 3, Worker: 1, API: 1, Logs: 2048, Storage: 1e-6}
-	want := map[string]string{"DynamoDB": "2.69", "stored": "0.45", "SQS": "1.50", "Lambda": "1.53", "API Gateway": "3.50", "logs": "1.61", "S3": "0.00"}
+	// 3,448 bytes, 1.61. A GB-month for each million. An object
+	// written and read, 5.00 + 0.40.
+	used := amount{Writes: 3, Shared: 1, Reads: 1.5, SQS: 3, Worker: 1, API: 1, Logs: 2048, Storage: 1e-6, Objects: 1, Fetched: 1}
+	want := map[string]string{"DynamoDB": "2.69", "stored": "0.45", "SQS": "1.50", "Lambda": "1.53", "API Gateway": "3.50", "logs": "1.61", "S3": "5.40"}
 	for _, line := range a.bill(amount{}.plus(million, used)) {
 		if got := money(line.dollars); got != want[line.what] {
 			t.Errorf("%s: $%s, want $%s", line.what, got, want[line.what])

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -42,6 +44,7 @@ type rig struct {
 	batch   int // messages of an event
 	events  int // invocations of the worker
 	ticks   int // and of the tick
+	fetched atomic.Int64
 	logs    *logs
 	flush   map[string]*emf.Emitter // of the functions, at the end of an invocation
 }
@@ -94,8 +97,14 @@ const visibility = 90 * time.Minute
 // newRig makes one in which handler is the target of every job. It belongs into a synctest bubble. over is the store, nil for one in memory.
 func newRig(t *testing.T, over store.Store, batch int, handler target.Func) *rig {
 	t.Helper()
+	r := &rig{ctx: t.Context(), batch: batch, bucket: memblob.OpenBucket(nil), began: time.Now()}
 	handlers := new(target.Registry)
-	if err := handlers.Register("h", handler); err != nil {
+	if err := handlers.Register("h", func(ctx context.Context, call target.Call) (target.Result, error) {
+		if len(call.Payload) > run.MaxInline { // it was fetched for this attempt
+			r.fetched.Add(1)
+		}
+		return handler(ctx, call)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	targets, err := target.New(target.Config{Now: time.Now, Handlers: handlers})
@@ -105,7 +114,7 @@ func newRig(t *testing.T, over store.Store, batch int, handler target.Func) *rig
 	if over == nil {
 		over = memory.New(memory.Config{})
 	}
-	r := &rig{ctx: t.Context(), targets: targets, batch: batch, bucket: memblob.OpenBucket(nil), began: time.Now()}
+	r.targets = targets
 	r.meter = newMeter(over, time.Now)
 	r.till = &till{Queue: queuelocal.New(queuelocal.Config{Now: time.Now}), now: time.Now}
 	bucket := blobs.New(r.bucket)

@@ -87,7 +87,7 @@ func (y *year) open(name string) {
 		case "fails":
 			return target.Result{}, target.Permanent(errors.New("no"))
 		case "large":
-			return target.Result{Body: []byte(strings.Repeat(call.Run, 200))}, nil
+			return target.Result{Body: []byte(strings.Repeat(call.Run, 400))}, nil
 		}
 		return target.Result{Body: []byte(call.Run)}, nil
 	}); err != nil {

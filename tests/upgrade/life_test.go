@@ -106,7 +106,7 @@ func handle(ctx context.Context, call target.Call) (target.Result, error) {
 		return target.Result{}, errors.New("not now")
 	case name == "large":
 		_, _ = call.Log.Write([]byte("a line of a log\n"))
-		return target.Result{Body: []byte(strings.Repeat("result ", 100)), ContentType: "text/plain"}, nil
+		return target.Result{Body: []byte(strings.Repeat("result ", 500)), ContentType: "text/plain"}, nil
 	}
 	return target.Result{Body: []byte(`"small"`), ContentType: "application/json"}, nil
 }
