@@ -91,16 +91,18 @@ func (c *Caller) Call(ctx context.Context, to target.AWS, call target.Call) (tar
 	return result, nil
 }
 
+const noCredentials = "this worker has no AWS credentials, as by a role of its host, AWS_PROFILE or AWS_ACCESS_KEY_ID"
+
 // credentials are those of the role that the job names, else the worker's own. Nothing of the target has been asked for yet.
 func (c *Caller) credentials(ctx context.Context, to target.AWS, arn target.ARN, call target.Call) (aws.CredentialsProvider, error) {
 	if c.own == nil {
-		return nil, target.Reported(target.KindConnect, "this worker has no AWS credentials: want the usual ones, such as a role, a profile or AWS_ACCESS_KEY_ID", false, 0)
+		return nil, target.Reported(target.KindConnect, noCredentials, false, 0)
 	}
 	if _, err := c.own.Retrieve(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, target.Reported(target.KindConnect, "this worker has no AWS credentials: "+err.Error(), false, 0)
+		return nil, target.Reported(target.KindConnect, noCredentials+": "+err.Error(), false, 0)
 	}
 	if to.RoleARN == "" {
 		return c.own, nil
