@@ -5,6 +5,7 @@
 package coldstart
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -27,10 +28,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 const starts = 7 // of each function, of which the median is told
@@ -82,8 +86,30 @@ func newRuntime(t *testing.T) *runtime {
 	return r
 }
 
-// once starts a function and invokes it twice: how long its start and its invocations took.
-func once(t *testing.T, binary string, env []string, event string) (start, first, second time.Duration) {
+// took is how long the parts of a function's beginning took: its start, the time on a CPU in it, and two invocations.
+type took struct{ start, cpu, first, second time.Duration }
+
+// onCPU is how long a process was on a CPU, which is the same on a busy host and on an idle one.
+func onCPU(t *testing.T, pid int) (all time.Duration) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("no /proc/%d: %v", pid, err)
+	}
+	for _, task := range tasks {
+		var ns time.Duration
+		if text, err := os.ReadFile(task); err == nil { // else the thread has ended
+			if _, err := fmt.Sscan(string(text), &ns); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all += ns
+	}
+	return all
+}
+
+// once starts a function and invokes it twice.
+func once(t *testing.T, binary string, env []string, event string) took {
 	t.Helper()
 	r := newRuntime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -124,8 +150,8 @@ func once(t *testing.T, binary string, env []string, event string) (start, first
 		}
 		return 0
 	}
-	start = wait().Sub(began)
-	return start, invoke(), invoke()
+	start := wait().Sub(began)
+	return took{start, onCPU(t, process.Process.Pid), invoke(), invoke()}
 }
 
 func TestColdStarts(t *testing.T) {
@@ -158,10 +184,25 @@ func TestColdStarts(t *testing.T) {
 	env := append(os.Environ(), "BELFRY_STORE=dynamodb://"+name+at(db), "BELFRY_QUEUE=sqs://"+name+at(mq), "BELFRY_BLOB=s3://"+name+at(s3),
 		"BELFRY_QUEUES=default=14m", "BELFRY_SHARDS=16", "BELFRY_STACK="+name, "BELFRY_AUTH=iam", "BELFRY_MAX_RECEIVES=10")
 
-	// The run of this message is gone: the worker finds that out by the write that would start it, the other by reading.
-	message, err := run.Message{Run: run.Run{ID: run.RequestID("gone", time.Now().UnixMilli(), 1), Tenant: "default", Version: 1, State: run.Queued,
-		Priority: queue.Normal, Generation: 1}, Sent: time.Now().UnixMilli()}.Encode()
+	// The run of this message has ended: the worker reads its job, and finds the end by the write that would start it; the other reads it.
+	ended := run.Run{ID: run.RequestID("report", time.Now().UnixMilli(), 1), Tenant: "default", State: run.Queued, Priority: queue.Normal, Generation: 1}
+	engine, err := dynamo.New(dynamo.Config{AWS: cfg, Table: name, Endpoint: db, Random: rand.Uint64})
 	must(err)
+	write := func(op store.Op, err error) uint64 {
+		t.Helper()
+		must(err)
+		versions, err := engine.Write(t.Context(), op)
+		must(err)
+		return versions[0]
+	}
+	write(job.Job{Tenant: "default", Name: "report", Generation: 1,
+		Def: job.Definition{Target: target.Spec{HTTP: &target.HTTP{URL: "https://example.org/hook"}}}.WithDefaults()}.Put(1))
+	ended.Version = write(ended.Item(2))
+	message, err := run.Message{Run: ended, Sent: time.Now().UnixMilli()}.Encode()
+	must(err)
+	ended.State = run.Succeeded
+	write(ended.Item(3))
+	must(engine.Close())
 	batch, err := json.Marshal(map[string]any{"Records": []any{map[string]any{"messageId": "m1", "receiptHandle": "r1", "body": base64.StdEncoding.EncodeToString(message),
 		"attributes": map[string]string{"ApproximateReceiveCount": "1"}, "eventSource": "aws:sqs",
 		"eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:" + name + "-default-normal"}}})
@@ -169,21 +210,20 @@ func TestColdStarts(t *testing.T) {
 	request, err := os.ReadFile("../../../lib/lambda/gateway/testdata/iam.json")
 	must(err)
 
-	t.Logf("%-12s %10s %12s %12s   (medians of %d)", "function", "start", "first event", "next event", starts)
+	t.Logf("%-12s %10s %10s %12s %12s   (medians of %d)", "function", "start", "of it CPU", "first event", "next event", starts)
 	for _, f := range []struct{ name, event string }{
 		{"api", string(request)}, {"tick", `{}`}, {"worker", string(batch)}, {"deadletter", string(batch)},
 	} {
 		binary := filepath.Join(os.Getenv("BELFRY_FUNCTIONS"), f.name)
-		var took [3][]time.Duration
-		for range starts {
-			a, b, c := once(t, binary, env, f.event)
-			took[0], took[1], took[2] = append(took[0], a), append(took[1], b), append(took[2], c)
+		all := make([]took, starts)
+		for i := range all {
+			all[i] = once(t, binary, env, f.event)
 		}
-		var median [3]time.Duration
-		for i := range took {
-			slices.Sort(took[i])
-			median[i] = took[i][starts/2].Round(time.Millisecond)
+		median := func(of func(took) time.Duration) time.Duration {
+			slices.SortFunc(all, func(a, b took) int { return cmp.Compare(of(a), of(b)) })
+			return of(all[starts/2]).Round(time.Millisecond)
 		}
-		t.Logf("%-12s %10s %12s %12s", f.name, median[0], median[1], median[2])
+		t.Logf("%-12s %10s %10s %12s %12s", f.name, median(func(t took) time.Duration { return t.start }), median(func(t took) time.Duration { return t.cpu }),
+			median(func(t took) time.Duration { return t.first }), median(func(t took) time.Duration { return t.second }))
 	}
 }
