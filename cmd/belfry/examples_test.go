@@ -122,7 +122,7 @@ type stage struct {
 func newStage(t *testing.T, command string, installed installation) *stage {
 	s := &stage{t: t, command: command, installed: installed}
 	if !strings.Contains(command, "config") {
-		s.address = dev(t, "--data", t.TempDir(), "--allow-exec", "--remote-queue", "gpu")
+		s.address = dev(t, "--data", t.TempDir(), "--allow-exec", "--remote-queue", "gpu", "--aws-target", "arn:aws:lambda:*:*:function:*")
 	}
 	return s
 }
