@@ -12,24 +12,26 @@ import (
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
 )
 
-// meter asks the emulator with each request what it costs, and adds that up.
+// meter reads in each answer what the request cost, and adds that up. Config.Observe has the emulator asked.
 type meter struct {
 	inner http.Client
 
 	mu       sync.Mutex
 	requests int
 	units    float64
+	observed float64
+}
+
+func (m *meter) observe(u dynamo.Use) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.observed += u.Read + u.Write
 }
 
 func (m *meter) Do(r *http.Request) (*http.Response, error) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	raw = append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), raw[1:]...)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	answer, err := m.inner.Do(r)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func (m *meter) Do(r *http.Request) (*http.Response, error) {
 func TestUnits(t *testing.T) {
 	m := &meter{}
 	cfg := emulated(t, nil)
-	cfg.AWS.HTTPClient = m
+	cfg.AWS.HTTPClient, cfg.Observe = m, m.observe
 	s := open(t, cfg)
 	item := func(sort string, cond store.Cond, size int) store.Op {
 		return store.Op{
@@ -113,12 +115,15 @@ func TestUnits(t *testing.T) {
 			return err
 		}, 3, 3},
 	} {
-		m.requests, m.units = 0, 0
+		m.requests, m.units, m.observed = 0, 0, 0
 		if err := c.do(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		if m.requests != c.requests || m.units != c.units {
 			t.Errorf("%s took %d requests and %v units, want %d and %v", c.what, m.requests, m.units, c.requests, c.units)
+		}
+		if m.observed != m.units {
+			t.Errorf("%s: Observe is told of %v units, want %v", c.what, m.observed, m.units)
 		}
 		t.Logf("%-50s %d requests, %v units", c.what, m.requests, m.units)
 	}
