@@ -244,11 +244,12 @@ func TestTheCostPageIsWhatIsCounted(t *testing.T) {
 		if !found || !closed {
 			t.Fatalf("%s has no block %q", path, name)
 		}
-		if *update {
+		why := differs(stands, made[name])
+		switch {
+		case why == "": // what chance does to a figure is no news
+		case *update:
 			page = before + begin + made[name] + "<!-- end -->" + after
-			continue
-		}
-		if why := differs(stands, made[name]); why != "" {
+		default:
 			t.Errorf("%s, table %q, is not what is counted: %s; make cost writes it", path, name, why)
 		}
 	}
