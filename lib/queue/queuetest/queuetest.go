@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
 const (
@@ -197,8 +198,10 @@ func bodies(b *bench) {
 		every[i] = byte(i)
 	}
 	large := bytes.Repeat([]byte{0xff, 0, 'x', '\n'}, queue.MaxBodyBytes/4)
-	b.send(queue.Normal, queue.Outgoing{Body: every})
-	b.send(queue.Normal, queue.Outgoing{Body: large})
+	// What tools are told beside the body takes nothing away from it, nor from its limit.
+	seen := trace.Context{Trace: [16]byte{1}, Span: [8]byte{2}, Sampled: true}
+	b.send(queue.Normal, queue.Outgoing{Body: every, Trace: seen, Fence: 7})
+	b.send(queue.Normal, queue.Outgoing{Body: large, Trace: seen, Fence: 1<<64 - 1, Group: "default"})
 	got := b.drain(2)
 	for _, want := range [][]byte{every, large} {
 		if _, ok := got[string(want)]; !ok {
