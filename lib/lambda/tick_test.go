@@ -16,6 +16,7 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -35,9 +36,10 @@ func tickHost(t *testing.T) (*Host, store.Store) {
 		t.Fatal(err)
 	}
 	durable := memory.New(memory.Config{})
-	h := &Host{Metrics: metrics.New(), Log: slog.New(slog.DiscardHandler), Now: time.Now, Elapsed: elapsed(), NewID: rand.Uint64}
+	data := &cloud.Data{Blobs: blob.New(memblob.OpenBucket(nil))}
+	h := &Host{Data: data, Metrics: metrics.New(), Log: slog.New(slog.DiscardHandler), Now: time.Now, Elapsed: elapsed(), NewID: rand.Uint64}
 	h.Node, err = node.New(t.Context(), node.Config{Store: durable, Queues: map[string]queue.Queue{"default": local.New(local.Config{Now: time.Now})},
-		Blobs: blob.New(memblob.OpenBucket(nil)), Targets: targets, Metrics: h.Metrics, Now: h.Now, Elapsed: h.Elapsed, NewID: h.NewID,
+		Blobs: data.Blobs, Targets: targets, Metrics: h.Metrics, Now: h.Now, Elapsed: h.Elapsed, NewID: h.NewID,
 		Name: "tick", Shared: true})
 	if err != nil {
 		t.Fatal(err)
