@@ -78,7 +78,7 @@ func (c *cli) tickFindings(ctx context.Context, from store.Store) []finding {
 	failed := func(err error) []finding {
 		return []finding{{Check: "ticks", Status: findProblem, Found: err.Error()}}
 	}
-	layout, err := timer.Layouted(ctx, from)
+	layout, err := timer.ReadLayout(ctx, from)
 	if err != nil {
 		return failed(err)
 	}

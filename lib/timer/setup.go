@@ -11,14 +11,11 @@ import (
 // Setup gives the layout of a store, and makes a new one with so many shards where there is none. A store that was set up
 // keeps the layout it has. now is Unix ms: a new store owes no fire before it.
 func Setup(ctx context.Context, s store.Store, shards int, now int64, newID func() uint64) (Layout, error) {
-	items, err := s.Get(ctx, LayoutKey)
-	if err != nil {
-		return Layout{}, fmt.Errorf("read the layout: %w", err)
+	layout, err := ReadLayout(ctx, s)
+	if err != nil || layout.Shards != 0 {
+		return layout, err
 	}
-	if items[0].Exists() {
-		return layoutFrom(items[0])
-	}
-	layout := Layout{Shards: shards}
+	layout = Layout{Shards: shards}
 	if !layout.Valid() {
 		return Layout{}, fmt.Errorf("a layout of %d shards: want a power of two from 1 to %d", shards, Buckets)
 	}
@@ -46,11 +43,14 @@ func Setup(ctx context.Context, s store.Store, shards int, now int64, newID func
 	return layout, nil
 }
 
-// Layouted gives the layout of a store as it stands, one of no shards where it was never set up.
-func Layouted(ctx context.Context, s store.Store) (Layout, error) {
+// ReadLayout gives the layout of a store as it stands, one of no shards where it was never set up.
+func ReadLayout(ctx context.Context, s store.Store) (Layout, error) {
 	items, err := s.Get(ctx, LayoutKey)
-	if err != nil || !items[0].Exists() {
-		return Layout{}, err
+	if err != nil {
+		return Layout{}, fmt.Errorf("read the layout: %w", err)
+	}
+	if !items[0].Exists() {
+		return Layout{}, nil
 	}
 	return layoutFrom(items[0])
 }
