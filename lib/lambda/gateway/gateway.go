@@ -128,7 +128,7 @@ func (g *gateway) queues(ctx context.Context, tenant string) ([]wire.Queue, erro
 	}
 	shown := make([]wire.Queue, len(pools))
 	for i, pool := range pools {
-		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}}
+		shown[i] = wire.Queue{Name: pool.Name, Priorities: map[string]wire.Depth{}, Shared: true}
 		for priority, d := range pool.Depth {
 			shown[i].Priorities[string(priority)] = wire.Depth{Ready: d.Ready, Delayed: d.Delayed, Taken: d.Taken}
 		}
