@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 )
@@ -23,7 +22,7 @@ func editHolds(t *testing.T, f fixture) {
 			t.Errorf("the old definition was called for %v, and the edit was answered at %v", h.nominal, answered)
 		}
 	}
-	inOrder(t, slices.Concat(old.seen(), young.seen()), 2*time.Second)
+	inOrder(t, 2*time.Second, old, young)
 }
 
 func pauseHolds(t *testing.T, f fixture) {
