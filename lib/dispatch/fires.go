@@ -94,7 +94,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		open = nil
 		var rest []*wish
 		for _, f := range planned {
-			if again := f.adopt(b, epoch, d.Ahead().Milliseconds()); again {
+			if again := f.adopt(b, epoch, d.HorizonAt); again {
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
@@ -259,7 +259,7 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 }
 
 // adopt looks at what stands at the head, gives the rest of this round's claims, and tells whether another round is needed.
-func (f *firing) adopt(b Bounds, epoch uint64, lookAhead int64) (again bool) {
+func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (again bool) {
 	f.rest = nil
 	fires := f.plan.Fires
 	standing := f.head.run
@@ -283,9 +283,16 @@ func (f *firing) adopt(b Bounds, epoch uint64, lookAhead int64) (again bool) {
 		f.from, f.known = next, standing.Upto
 		return true
 	default:
+		missed := standing.Created - job.MissedAfter.Milliseconds()
+		if next, err := nextAfter(f.Edition.Schedule, standing.ID.Nominal); err == nil && standing.ID.Nominal < missed && next < missed {
+			// It was claimed late, by another timer that stands for these fires too, and which decides over the next ones before it
+			// claims any of them: so do we.
+			f.from, f.known = next, 0
+			return true
+		}
 		// A run stands at the head: the tick that claimed it, at Created, found it in time, and may have been stopped among its
 		// claims. They lie below the horizon that it published; beyond that we decide.
-		f.known = max(f.from, standing.Created+lookAhead+MaxSkew.Milliseconds())
+		f.known = max(f.from, horizonAt(standing.Created+MaxSkew.Milliseconds()))
 		return true
 	}
 	for _, nominal := range fires {

@@ -173,7 +173,10 @@ func TestP2_Fault10_Fault45_what_ran_and_expired_is_not_made_again(t *testing.T)
 				t.Fatalf("%d runs started, want the 5 up to the horizon", first)
 			}
 			w.elapsed += 26 * time.Hour
-			for _, r := range w.runs() { // the runs' retention is over
+			for n, r := range w.runs() { // the runs' retention is over, but for one that somebody has looked at again
+				if n == 0 && mode == "one" {
+					continue
+				}
 				_, err := w.store.Write(context.Background(), store.Op{Kind: store.Delete, Key: r.ID.Key(r.Tenant)})
 				w.must(err)
 			}
@@ -191,9 +194,15 @@ func TestP2_Fault10_Fault45_what_ran_and_expired_is_not_made_again(t *testing.T)
 			}
 			want := map[string]int{"one": 1, "all": 14}[mode] // from 00:03:00 to 00:09:30
 			if len(again) > 0 || len(caught) != want || !slices.Contains(caught, base.Add(570*time.Second).UnixMilli()) {
-				t.Errorf("%d runs started again, and %d were caught up with, want none and %d", len(again), len(caught), want)
+				t.Errorf("%d runs started again, and %d were caught up with, want none and %d: %v", len(again), len(caught), want, caught)
 			}
 			stretch, _ := w.run(tenant, run.FireID("a", base.Add(30*time.Second).UnixMilli()))
+			if mode == "one" {
+				if stretch.State != run.Succeeded {
+					t.Errorf("what stands is %s, want it as it was", stretch.State)
+				}
+				return
+			}
 			if stretch.State != run.Skipped || !strings.Contains(stretch.Reason, "missed") {
 				t.Errorf("what nobody can tell is recorded as %s %q, want skipped, with its reason", stretch.State, stretch.Reason)
 			}
