@@ -1,8 +1,8 @@
 // Package tick makes passes over the shards: publish a horizon, claim and send what is due, move the watermark, sweep.
 //
-// Truth: the shard's item (package timer). All that a Ticker keeps between two passes is how far it has handled each bucket,
-// which spares it work that it has done and decides nothing: a function that is called once a minute and a loop that calls it
-// every second do the same.
+// Truth: the shard's item (package timer). All that a Ticker keeps between two passes is where it has moved cursors over nothing, which
+// it writes with the next lease, and which shards it could not take: a function that is called once a minute and a loop that calls
+// it every second do the same.
 //
 // # One pass
 //
@@ -10,11 +10,19 @@
 //     not read for claims after.
 //  2. due: timers in (watermark, horizon], a minute at a time, all buckets and pages; the jobs after the timers.
 //  3. Fires, requests and checks go through package dispatch: claimed and sent.
-//  4. The watermark, under the version of this pass.
-//  5. sweeps: whole minutes at their lags, each with its cursor, which moves last.
+//  4. sweeps: whole minutes at their lags, each with its cursor, which moves last.
+//  5. The watermark and the cursors, under the version of this pass. A pass that came upon nothing leaves that to the next.
 //
-// A pass is bounded by Config.Work, and says Behind where it stopped for that; memory is bounded by pages of 256 timers,
-// Parallel at a time.
+// The lease is renewed by time, and with it is written how far each bucket has come, after each page. So a pass may take long,
+// stop within one instant, and die, at the cost of some seconds' work.
+//
+// A pass is bounded by Config.Work and by the time of its Turn, and says Behind where it stopped for that; memory is bounded by pages
+// of 256 timers, Parallel at a time.
+//
+// # Turns and helpers
+//
+// Turn is for who is called: passes until nothing is left or the time is over. A tick by the clock that leaves something in a shard asks
+// for helpers, one for each further shard that is not finished; a helper only for one to go on for it. Leases keep them apart.
 //
 // # Sweeps
 //
@@ -33,10 +41,12 @@
 // # When a step fails
 //
 //   - After 1: nothing is owed. A horizon that nobody worked up to is a promise not to look further, no more.
-//   - In 2 or 3: the watermark stays where the bucket failed, and with it the sweeps; the other buckets go on. What this
-//     process has done of them it remembers, and does not do again; another process does, harmlessly.
-//   - In 4, by conflict: another tick has taken the shard. It does the same work again.
-//   - In 5: the cursor stays, and the minute is swept again.
+//   - In 2 or 3: the watermark stays where the bucket failed, and with it the sweeps; the other buckets go on, and the shard says
+//     how far they have come.
+//   - In 4: the cursor stays, and the minute is swept again.
+//   - In 5, by conflict: another tick has taken the shard. It does the same work again.
+//   - No pass for long: the store may have been away, and for the length of a run's lease none is judged.
+//   - No pass for longer than runs are kept: what a pass of before may have claimed is not made again.
 //   - A timer that cannot be read is told of and passed over. One of a newer format holds its bucket and so the watermark,
 //     since this build cannot know what it would lose. A job that cannot be read has its fire put off.
 //   - A tick that is stopped anywhere and wakes: its claims lie below its published horizon, and edits have fenced there;

@@ -23,6 +23,9 @@
 //
 // Watermark (W): every timer up to it was claimed and sent. It moves after the sends, under the version of the pass.
 //
+// Reached: the buckets beyond the watermark, where one holds the others up, or a pass has stopped within a minute. What is below is
+// done, as below the watermark.
+//
 // Swept: up to where each of the three second looks has come. Oldest is the least of all cursors: every unended run has a
 // timer after it, and no generation that ended well before it has anything left.
 //
