@@ -152,15 +152,15 @@ func setupFinding(q sqs.Setup) finding {
 	f := finding{Check: q.Name, Status: findAttention}
 	switch {
 	case errors.Is(q.Err, sqs.ErrMissing):
-		return finding{Check: q.Name, Status: findProblem, Found: "it is not there", Why: "Runs of its priority could not be sent.",
+		return finding{Check: q.Name, Status: findProblem, Found: "not there", Why: "Runs of this priority could not be sent.",
 			Help: "Make it: belfry queue create. Or correct the prefix or the region in --queue-url."}
 	case q.Err != nil:
 		return finding{Check: q.Name, Status: findProblem, Found: strings.TrimPrefix(q.Err.Error(), "sqs: ")}
 	case q.Delays > 0:
-		f.Found = fmt.Sprintf("it holds every message back for %s", q.Delays)
+		f.Found = fmt.Sprintf("every message is held back for %s", q.Delays)
 		f.Why, f.Help = "Runs are late by that.", "Set the queue's DelaySeconds to 0."
 	case q.Keeps > 0 && q.Keeps < 12*time.Hour:
-		f.Found = fmt.Sprintf("it keeps a message for %s", q.Keeps)
+		f.Found = fmt.Sprintf("a message is kept for %s only", q.Keeps)
 		f.Why, f.Help = "What waits longer for a worker is sent again, and costs that.", "Set the queue's MessageRetentionPeriod to 86400."
 	case q.Dead == "":
 		f.Found = "a message that no worker can handle is handed out for ever"
@@ -169,7 +169,7 @@ func setupFinding(q sqs.Setup) finding {
 		f.Found = fmt.Sprintf("a message is given up after it was handed out %d times", q.Receives)
 		f.Why, f.Help = "A message is also handed out again when a worker ends.", "Set the queue's maxReceiveCount to 5 or more."
 	case !q.Encrypted:
-		f.Found, f.Why, f.Help = "its messages are not encrypted", "They hold the job's name, and a short payload.", "Turn on the queue's SSE."
+		f.Found, f.Why, f.Help = "messages are not encrypted", "They hold the job's name, and a short payload.", "Turn on the queue's SSE."
 	default:
 		return fine(q.Name, "there, with %d messages ready; kept for %s, given up after %d times", q.Waiting, q.Keeps, q.Receives)
 	}

@@ -53,10 +53,10 @@ func TestWhatIsWrongWithAQueue(t *testing.T) {
 		status, found string
 	}{
 		"as it should be": {func(*sqs.Setup) {}, findOK, "kept for 24h0m0s, given up after 10 times"},
-		"missing":         {func(s *sqs.Setup) { *s = sqs.Setup{Name: s.Name, Err: fmt.Errorf("sqs: (%w)", sqs.ErrMissing)} }, findProblem, "it is not there"},
+		"missing":         {func(s *sqs.Setup) { *s = sqs.Setup{Name: s.Name, Err: fmt.Errorf("sqs: (%w)", sqs.ErrMissing)} }, findProblem, "not there"},
 		"no rights":       {func(s *sqs.Setup) { *s = sqs.Setup{Name: s.Name, Err: errors.New("sqs: no right to GetQueueUrl")} }, findProblem, "no right to GetQueueUrl"},
-		"a delay":         {func(s *sqs.Setup) { s.Delays = time.Minute }, findAttention, "holds every message back for 1m0s"},
-		"forgetful":       {func(s *sqs.Setup) { s.Keeps = time.Hour }, findAttention, "keeps a message for 1h0m0s"},
+		"a delay":         {func(s *sqs.Setup) { s.Delays = time.Minute }, findAttention, "every message is held back for 1m0s"},
+		"forgetful":       {func(s *sqs.Setup) { s.Keeps = time.Hour }, findAttention, "a message is kept for 1h0m0s only"},
 		"no dead letters": {func(s *sqs.Setup) { s.Dead, s.Receives = "", 0 }, findAttention, "handed out for ever"},
 		"few receives":    {func(s *sqs.Setup) { s.Receives = 2 }, findAttention, "handed out 2 times"},
 		"plain":           {func(s *sqs.Setup) { s.Encrypted = false }, findAttention, "not encrypted"},
@@ -68,11 +68,11 @@ func TestWhatIsWrongWithAQueue(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	same := finding{Check: "a", Status: findProblem, Found: "it is not there", Why: "because", Help: "make it"}
+	same := finding{Check: "a", Status: findProblem, Found: "not there", Why: "because", Help: "make it"}
 	other := same
 	other.Check = "b"
 	got := together([]finding{fine("x", "there"), same, fine("y", "there"), other})
-	if len(got) != 3 || got[1].Check != "2 queues" || got[1].Found != "it is not there: a, b" || got[1].Help != "make it" || got[0].Check != "x" || got[2].Check != "y" {
+	if len(got) != 3 || got[1].Check != "2 queues" || got[1].Found != "not there: a, b" || got[1].Help != "make it" || got[0].Check != "x" || got[2].Check != "y" {
 		t.Errorf("together they say %+v", got)
 	}
 }

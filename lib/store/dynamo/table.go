@@ -77,6 +77,8 @@ func Protect(ctx context.Context, cfg Config, recovery, deletion bool) error {
 		switch {
 		case err == nil:
 			return nil
+		case unheardOf(err):
+			return fmt.Errorf("%s has no point-in-time recovery: an emulator answers there, and the table can do without it", s.place)
 		case !errors.As(err, &early) || try == recoveryTries: // of a table that was made a moment ago
 			return fmt.Errorf("point-in-time recovery: %w", s.explain(err))
 		}
