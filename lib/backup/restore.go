@@ -139,7 +139,7 @@ func (c *copier) shard(item store.Item) ([]store.Item, error) {
 	c.listed = min(c.listed, s.Oldest())
 	s.Owner, s.Lease = "", 0
 	if !c.CatchUp {
-		s.Horizon, s.Watermark = max(s.Horizon, c.now), c.now
+		s.Horizon, s.Watermark, s.Reached = max(s.Horizon, c.now), c.now, nil
 		for k := range s.Swept {
 			s.Swept[k] = c.now - c.now%60_000
 		}
