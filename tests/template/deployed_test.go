@@ -360,8 +360,9 @@ func TestTwoStacksSideBySide(t *testing.T) {
 		}
 	})
 
+	two = deploy(t, built, "two", "OnDelete=Delete", "Working=off", "Auth=jwt", "JwtIssuer=https://issuer.example", "JwtAudience=belfry")
+
 	t.Run("Working=off starts nothing", func(t *testing.T) {
-		two = deploy(t, built, "two", "OnDelete=Delete", "Working=off")
 		var said struct {
 			EventSourceMappings []struct{ State, EventSourceArn string }
 		}
@@ -373,6 +374,15 @@ func TestTwoStacksSideBySide(t *testing.T) {
 		}
 		if len(said.EventSourceMappings) != 3 {
 			t.Errorf("%d queues of the worker, want 3", len(said.EventSourceMappings))
+		}
+	})
+
+	t.Run("another way to authenticate takes the place of the first", func(t *testing.T) {
+		if got, text := two.call(t, rootUser, "GET", "/v1/jobs", ""); got != 401 {
+			t.Errorf("a signature where a token is wanted: %d %s", got, text)
+		}
+		if got, text := two.call(t, sdk.Credentials{}, "GET", "/v1/jobs", ""); got != 401 {
+			t.Errorf("nothing where a token is wanted: %d %s", got, text)
 		}
 	})
 
