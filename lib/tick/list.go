@@ -16,9 +16,11 @@ type list struct {
 	minute int64
 	again  bool // it is a later sweep
 
+	asking chan struct{} // has room for the one who reads known: not a mutex, which is not to be held over a request
+	asked  bool
+	known  *print // what the first sweep saw; nil in the first, and where it came upon nothing
+
 	mu      sync.Mutex
-	asked   bool
-	known   *print // what the first sweep saw; nil in the first, and where it came upon nothing
 	seen    print
 	found   bool                             // the minute has timers
 	waiting map[int]map[string][]run.Listing // of a later sweep, by bucket and tenant, until all of the bucket is read
@@ -32,9 +34,16 @@ const listedAtOnce = 4096
 // first gives what the first sweep saw of the minute, nil for no timers. It is read once, and where nothing is there to be compared
 // with it, never.
 func (l *list) first(ctx context.Context) (*print, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.asked || !l.again {
+	if !l.again {
+		return nil, nil
+	}
+	select {
+	case l.asking <- struct{}{}:
+		defer func() { <-l.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l.asked {
 		return l.known, nil
 	}
 	items, err := l.store.Get(ctx, printKey(l.shard.Number, l.minute))

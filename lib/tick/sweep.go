@@ -60,7 +60,7 @@ func Records() map[string]any { return map[string]any{"swept": print{}} }
 
 // sweep looks at one minute again, and lists the runs that came due in it. A later sweep lists those of buckets that have changed.
 func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
-	list := &list{pass: p, minute: minute, again: k > 0, waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
+	list := &list{pass: p, minute: minute, again: k > 0, asking: make(chan struct{}, 1), waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
 	err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
 		if same, err := list.see(ctx, pg); same || err != nil {
 			return Report{}, err
