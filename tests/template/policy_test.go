@@ -14,6 +14,7 @@ var stars = map[string]string{
 	"policies.yaml Traces":            "X-Ray's actions know no resource",
 	"policies.yaml NetworkInterfaces": "EC2 knows most of these actions without a resource only, and Lambda checks that the role has them",
 	"policies.yaml Objects":           "objects of the stack's own bucket have no names before they are made",
+	"policies.yaml Expired":           "an object's name is made of its tenant, day and content: nobody knows it before",
 	"api.yaml Call":                   "every path and verb of the stack's own API is a resource of its own",
 }
 
