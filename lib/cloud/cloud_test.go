@@ -126,7 +126,7 @@ func TestWhatIsWrongIsALineEach(t *testing.T) {
 		"no rights": {400, "AccessDeniedException", "not authorized", []string{
 			"the credentials lack a right", "allow sqs:GetQueueUrl on it to the role", "belfry-gpu-low"}},
 		"no table, no queue": {400, "ResourceNotFoundException", "nothing there", []string{
-			`there is no table "belfry-table" in eu-west-1`, "create it, or name another table or region"}},
+			`there is no table "belfry-table" in eu-west-1`, `make it by "belfry table create"`, "or name another table or region"}},
 		"no queue": {400, "QueueDoesNotExist", "nothing there", []string{
 			"there is no queue belfry-default-high in eu-west-1", "there is no queue belfry-gpu-normal"}},
 		"no bucket": {404, "NoSuchBucket", "nothing there", []string{

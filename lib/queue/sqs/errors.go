@@ -50,7 +50,7 @@ func (l *lane) say(action string, err error) string {
 		code = code[strings.LastIndex(code, "#")+1:] // emulators give the whole name of the shape
 		switch {
 		case missing[code]:
-			return fmt.Sprintf("there is no queue %s in %s: deploy the template there, or correct the prefix or the region of the queue's address", l.name, l.q.where)
+			return fmt.Sprintf("there is no queue %s in %s: deploy the template there, make it by \"belfry queue create\", or correct the prefix or the region of the queue's address", l.name, l.q.where)
 		case denied[code]:
 			return fmt.Sprintf("no right to %s on %s in %s: allow sqs:%s on it to the role that this process has (aws sts get-caller-identity names it)", action, l.name, l.q.where, action)
 		case keyFault[code]:

@@ -359,7 +359,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		lost error
 		want string
 	}{
-		"missing queue":   {"com.amazonaws.sqs#QueueDoesNotExist", nil, "sqs: there is no queue test-high in eu-west-1: deploy the template there, or correct the prefix or the region of the queue's address"},
+		"missing queue":   {"com.amazonaws.sqs#QueueDoesNotExist", nil, "sqs: there is no queue test-high in eu-west-1: deploy the template there, make it by \"belfry queue create\", or correct the prefix or the region of the queue's address"},
 		"no right":        {"AccessDeniedException", nil, "sqs: no right to GetQueueUrl on test-high in eu-west-1: allow sqs:GetQueueUrl on it to the role that this process has (aws sts get-caller-identity names it)"},
 		"old credentials": {"ExpiredToken", nil, "sqs: AWS does not accept the credentials (ExpiredToken): renew them, or choose others by AWS_PROFILE"},
 		"key":             {"KmsAccessDenied", nil, "sqs: the key of test-high cannot be used (KmsAccessDenied): allow kms:GenerateDataKey and kms:Decrypt on it"},

@@ -41,7 +41,7 @@ func TestATableIsDescribed(t *testing.T) {
 	if table, err = dynamo.Describe(t.Context(), cfg); err != nil || table.KeysRight || table.Keys != "id (HASH, S)" || table.Expiry != dynamo.Off || table.OnDemand {
 		t.Errorf("another's: %+v, %v", table, err)
 	}
-	if _, err := dynamo.Describe(t.Context(), missing); !errors.Is(err, dynamo.ErrNoTable) || !strings.Contains(err.Error(), "create it, or name another table or region") {
+	if _, err := dynamo.Describe(t.Context(), missing); !errors.Is(err, dynamo.ErrNoTable) || !strings.Contains(err.Error(), "or name another table or region") {
 		t.Errorf("a missing table: %v", err)
 	}
 }

@@ -137,7 +137,7 @@ func (s *Store) explain(err error) error {
 	case errors.As(err, &never):
 		return never
 	case errors.As(err, &missing):
-		return fmt.Errorf("there is no %s: create it, or name another table or region", s.place)
+		return fmt.Errorf("there is no %s: deploy the template there, make it by \"belfry table create\", or name another table or region", s.place)
 	case !errors.As(err, &said):
 		return s.silent(err)
 	}

@@ -280,7 +280,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"no table":      {answer: refuses(400, "ResourceNotFoundException"), want: `there is no table "belfry" in eu-central-1: create it`},
+		"no table":      {answer: refuses(400, "ResourceNotFoundException"), want: `there is no table "belfry" in eu-central-1: deploy the template there, make it by "belfry table create"`},
 		"no rights":     {answer: refuses(400, "AccessDeniedException"), want: `the credentials lack a right: by the test`},
 		"wrong secret":  {answer: refuses(400, "InvalidSignatureException"), want: `AWS refuses the credentials`},
 		"another table": {answer: refuses(400, "ValidationException"), want: `Belfry's tables have the keys p and s, both binary`},
