@@ -30,7 +30,7 @@ func (c *cli) tableCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make the table, if it is not there",
-		Long: `Make the table, if it is not there: paid for by request, so that an idle scheduler costs nothing, items that have expired
+		Long: `Make the table, if it is not there: paid for by request, so that it costs what is used and no more, items that have expired
 deleted, encrypted by AWS's own key. Any second of the last 35 days can be recovered, and nobody can delete the table before
 that is allowed again; --recovery=false and --deletion-protection=false leave these out, for a table to play with.
 

@@ -40,7 +40,7 @@ func (c *cli) worker() *cobra.Command {
 	var s workerSettings
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Work on a server's runs, from here",
+		Short: "Work on runs from here, a server's or those of a shared store",
 		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, and with
 --allow-exec also commands. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
 scope work.
