@@ -145,7 +145,7 @@ func explain(a Address, err error) error {
 	case errors.As(err, &unknown) || strings.Contains(err.Error(), "DefaultAzureCredential"):
 		return fmt.Errorf("%s: this host has no credentials for Azure: set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or sign in by az login", place)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%s does not answer: %w", place, lost)
+		return fmt.Errorf("%s does not answer: see that it can be reached from here: %w", place, lost)
 	}
 	var said *azcore.ResponseError
 	if errors.As(err, &said) {

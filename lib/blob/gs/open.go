@@ -114,7 +114,7 @@ func explain(a Address, err error) error {
 	case status == http.StatusUnauthorized:
 		return fmt.Errorf("%s: Google does not accept the credentials: renew them, or name others by GOOGLE_APPLICATION_CREDENTIALS", place)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%s does not answer: %w", place, lost)
+		return fmt.Errorf("%s does not answer: see that it can be reached from here: %w", place, lost)
 	}
 	return fmt.Errorf("%s: %w", place, err)
 }

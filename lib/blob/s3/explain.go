@@ -44,7 +44,7 @@ func Explain(a Address, region string, err error) error {
 	case errors.As(err, &name) && name.IsNotFound:
 		return fmt.Errorf("%s: there is no host %s: correct the region or the endpoint", place, name.Name)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%s does not answer: %w", place, lost.Err)
+		return fmt.Errorf("%s does not answer: see that it can be reached from here: %w", place, lost.Err)
 	}
 	return fmt.Errorf("%s: %w", place, err)
 }

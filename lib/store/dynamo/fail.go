@@ -160,7 +160,7 @@ func (s *Store) silent(err error) error {
 	if errors.As(err, &name) && name.IsNotFound {
 		return fmt.Errorf("%s: there is no host %s: is the region right?", s.place, name.Name)
 	}
-	return fmt.Errorf("%s does not answer: %w", s.place, plain(err))
+	return fmt.Errorf("%s does not answer: see that it can be reached from here: %w", s.place, plain(err))
 }
 
 // plain is an error without what the SDK says around it. What AWS said keeps the request's ID, by which AWS's support finds it.

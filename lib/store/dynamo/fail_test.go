@@ -284,7 +284,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"no rights":     {answer: refuses(400, "AccessDeniedException"), want: `the credentials lack a right: by the test`},
 		"wrong secret":  {answer: refuses(400, "InvalidSignatureException"), want: `AWS refuses the credentials`},
 		"another table": {answer: refuses(400, "ValidationException"), want: `Belfry's tables have the keys p and s, both binary`},
-		"wrong address": {err: errBroken, want: `table "belfry" in eu-central-1 does not answer`},
+		"wrong address": {err: errBroken, want: `table "belfry" in eu-central-1 does not answer: see that it can be reached from here: `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
