@@ -114,6 +114,12 @@ func TestAlarmsHaveAReasonAndASectionOfTheRunbook(t *testing.T) {
 		if !strings.Contains(string(page), "\n## "+m[1]+"\n") {
 			t.Errorf("%s: docs/runbook-aws.md has no section %s", where, m[1])
 		}
+		_, section, _ := strings.Cut(string(page), "\n## "+m[1]+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		name := strings.TrimPrefix(strings.Join(texts(r.Properties["AlarmName"]), ""), "${Stack}-")
+		if name != m[1] && !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("%s: the section %s of the runbook does not name the alarm %s", where, m[1], name)
+		}
 		told[m[1]] = true
 		for _, property := range []string{"AlarmActions", "OKActions"} {
 			if r.Properties[property] == nil {
