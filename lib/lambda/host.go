@@ -87,6 +87,8 @@ func (s Settings) Can(queue string, spec target.Spec) error {
 		return errors.New("functions call http and aws targets only; name a queue whose workers are elsewhere")
 	case spec.AWS == nil:
 		return nil
+	case s.own(spec.AWS.ARN):
+		return errOwn(spec.AWS.ARN)
 	}
 	for _, arn := range []string{spec.AWS.ARN, spec.AWS.RoleARN} {
 		// Whose the job is, the worker looks at: a pattern may be for one tenant alone.

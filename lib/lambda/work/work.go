@@ -20,7 +20,7 @@ import (
 
 // Handler gives the handler that works on runs: one event, one pass over its messages, all at once.
 func Handler(h *lambda.Host) (lambda.SQSHandler, error) {
-	targets, err := target.New(target.Config{Secrets: secret.Finder(h.Vault.Source()), Now: h.Now, AWS: awstarget.New(h.Data.AWS).Call, ARNs: h.ARNs})
+	targets, err := target.New(target.Config{Secrets: secret.Finder(h.Vault.Source()), Now: h.Now, AWS: h.Outward(awstarget.New(h.Data.AWS).Call), ARNs: h.ARNs})
 	if err != nil {
 		return nil, err
 	}
