@@ -327,3 +327,39 @@ func TestHelpersEnd(t *testing.T) {
 		c.sentOnce(100, noon())
 	})
 }
+
+// TestATickIsCountedWhereOthersHaveTheShards holds that the tick of each minute tells of itself where servers on the same store tick too,
+// and have every shard when it comes. An alarm takes its silence for ticks that do not come.
+func TestATickIsCountedWhereOthersHaveTheShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t)
+		if _, err := c.ticker().Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counted := func(ticker *tick.Ticker) (n uint64) {
+			ticker.Metrics.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+				if f.Name == "belfry_tick_seconds" {
+					n = samples[0].Histogram.Count
+				}
+			})
+			return n
+		}
+		now := time.Now().UnixMilli()
+		for _, one := range []struct {
+			what string
+			turn tick.Turn
+			want uint64
+		}{
+			{"by the clock", tick.Turn{}, 1},
+			{"a helper", tick.Turn{Help: &tick.Help{At: now, Upto: now + 1_000_000, Generation: 1}}, 0},
+		} {
+			other := c.ticker()
+			if report, err := other.Turn(t.Context(), one.turn); err != nil || report.Passes != 0 {
+				t.Fatalf("%s: %d passes, %v, want none", one.what, report.Passes, err)
+			}
+			if n := counted(other); n != one.want {
+				t.Errorf("%s: counted %d ticks, want %d", one.what, n, one.want)
+			}
+		}
+	})
+}
