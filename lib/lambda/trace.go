@@ -23,7 +23,7 @@ func (s Settings) tracer(ctx context.Context, h *Host) (*trace.Tracer, error) {
 	case traceXRay:
 		to, err = xray.Open(xray.Config{Daemon: s.xrayDaemon, Service: s.service()})
 	case traceOTLP:
-		to, err = otlp.Open(ctx, otlp.Config{Service: s.service()})
+		to, err = otlp.Open(ctx, otlp.Config{Service: s.service(), Log: h.Log})
 	default:
 		return nil, nil //nolint:nilnil // a nil Tracer records nothing
 	}
