@@ -26,6 +26,8 @@ type parameter struct {
 	Default       string `yaml:"Default"`
 	Description   string `yaml:"Description"`
 	AllowedValues []any  `yaml:"AllowedValues"`
+
+	AllowedPattern string `yaml:"AllowedPattern"`
 }
 
 type resource struct {
