@@ -56,4 +56,6 @@ func (s Settings) Outward(call target.CallAWS) target.CallAWS {
 	}
 }
 
-func errOwn(arn string) error { return fmt.Errorf("%s is a part of Belfry itself, which no job may call", arn) }
+func errOwn(arn string) error {
+	return fmt.Errorf("%s is a part of Belfry itself, which no job may call", arn)
+}
