@@ -49,7 +49,7 @@ func Create(ctx context.Context, cfg Config, dead string, maxReceives int) ([]Cr
 	if err != nil {
 		return all, err
 	}
-	redrive, err := json.Marshal(redrive{Target: about[string(types.QueueAttributeNameQueueArn)], Receives: maxReceives})
+	redrive, err := json.Marshal(redrive{Target: about[string(types.QueueAttributeNameQueueArn)], Receives: json.Number(strconv.Itoa(maxReceives))})
 	if err != nil {
 		return all, err
 	}
@@ -71,8 +71,9 @@ func Create(ctx context.Context, cfg Config, dead string, maxReceives int) ([]Cr
 
 // redrive is SQS's form of what becomes of a message that is handed out too often.
 type redrive struct {
-	Target   string `json:"deadLetterTargetArn"`
-	Receives int    `json:"maxReceiveCount"`
+	Target string `json:"deadLetterTargetArn"`
+	// A number, or a text of one: SQS takes both, and templates whose parameters are texts write the latter.
+	Receives json.Number `json:"maxReceiveCount"`
 }
 
 func (l *lane) create(ctx context.Context, attributes map[string]string) (Created, error) {
@@ -160,6 +161,7 @@ func (s *Setup) read(about map[string]string) {
 	s.Encrypted = about[string(types.QueueAttributeNameSqsManagedSseEnabled)] == "true" || about[string(types.QueueAttributeNameKmsMasterKeyId)] != ""
 	var r redrive
 	if json.Unmarshal([]byte(about[string(types.QueueAttributeNameRedrivePolicy)]), &r) == nil {
-		s.Dead, s.Receives = r.Target, r.Receives
+		receives, _ := r.Receives.Int64() // of something else SQS would have made no policy
+		s.Dead, s.Receives = r.Target, int(receives)
 	}
 }
