@@ -93,7 +93,7 @@ func (s Settings) Can(queue string, spec target.Spec) error {
 	for _, arn := range []string{spec.AWS.ARN, spec.AWS.RoleARN} {
 		// Whose the job is, the worker looks at: a pattern may be for one tenant alone.
 		if arn != "" && !slices.ContainsFunc(s.ARNs, func(p target.ARNPattern) bool { return p.Allows(arn, "*") }) {
-			return fmt.Errorf("the stack does not let jobs name %s: add it to BELFRY_TARGET_ARNS", arn)
+			return fmt.Errorf("the stack does not let jobs name %s: add it to the parameter TargetArns or RoleArns (BELFRY_TARGET_ARNS)", arn)
 		}
 	}
 	return nil
