@@ -141,6 +141,9 @@ func TestEveryFunctionHasALogThatEnds(t *testing.T) {
 		if into != "/aws/lambda/"+function {
 			t.Errorf("%s: logs to %s, want /aws/lambda/%s, where people look", where, into, function)
 		}
+		if format, level := r.property("LoggingConfig", "LogFormat"), r.property("LoggingConfig", "ApplicationLogLevel"); format != "JSON" || level != "DEBUG" {
+			t.Errorf("%s: logs %v from level %v on; where Lambda filters JSON, LogLevel=debug shows nothing but with DEBUG here", where, format, level)
+		}
 	})
 }
 
