@@ -140,7 +140,7 @@ func (a *tariff) idleMonth(minute amount, metrics int) []idleLine {
 		line(fmt.Sprintf("SQS, Lambda asking %.0f queues for messages", a.Stack.Mappings), "requests", "sqs", a.Stack.Mappings*a.assumed("polls")),
 		{"CloudWatch Logs", fmt.Sprintf("%.2f GB", logs), a.dollars("logs", logs), a.beyondFree("logs", logs)},
 		line("CloudWatch, metrics", "metrics", "metric", float64(metrics)),
-		line("CloudWatch, alarms", "alarms", "alarm", a.Stack.Alarms),
+		line("CloudWatch, alarms", "metrics looked at", "alarm", a.Stack.Alarms),
 		line("CloudWatch, dashboard", "dashboard", "dashboard", a.Stack.Dashboards),
 	}
 }
@@ -312,7 +312,7 @@ func TestDollarsByHand(t *testing.T) {
 		"3,240,000 requests":   {"1.30", "0.90"},
 		"0.07 GB":              {"0.03", "0.00"},
 		"20 metrics":           {"6.00", "3.00"},
-		"19 alarms":            {"1.90", "0.90"},
+		"21 metrics looked at": {"2.10", "1.10"},
 		"1 dashboard":          {"3.00", "0.00"},
 	} {
 		if month[used] != want {
