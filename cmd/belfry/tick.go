@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/tick"
@@ -65,44 +64,29 @@ That one must come again well within --look-ahead.`,
 
 func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 	began := time.Now()
-	log, err := newLog(c.stderr, s.log.format, s.log.level)
-	if err != nil {
-		return err
-	}
-	tracer, ended, err := s.trace.open(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer ended()
 	pools, _, err := (&poolFlags{here: s.queues}).read()
 	if err != nil {
 		return err
 	}
-	registry := metrics.New()
-	hidden, err := s.scrape.open(ctx, registry, log)
+	o, err := s.engines.beside(ctx, c.stderr, pools, s.log, s.trace, s.scrape)
 	if err != nil {
 		return err
 	}
-	defer hidden()
-	data, err := s.engines.open(ctx, pools, registry, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
+	defer func() { err = errors.Join(err, o.close()) }()
 	targets, err := target.New(target.Config{Now: time.Now}) // a tick calls none
 	if err != nil {
 		return err
 	}
 	defer targets.Close()
-	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
-		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: s.ticks.every, Shards: s.ticks.shards, Tracer: tracer})
+	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
+		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: s.ticks.every, Shards: s.ticks.shards, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}
 	if s.once {
 		return c.tickOnce(ctx, n)
 	}
-	return untilStopped(ctx, log, 0, func() error { return c.greetTicker(n.Name, s) }, n.Run)
+	return untilStopped(ctx, o.log, 0, func() error { return c.greetTicker(n.Name, s) }, n.Run)
 }
 
 func (c *cli) greetTicker(name string, s tickSettings) error {

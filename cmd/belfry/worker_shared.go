@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -16,35 +15,20 @@ import (
 // workOn works on the queues of a shared store, without a server, until a signal or ctx ends it.
 func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	began := time.Now()
-	log, err := newLog(c.stderr, s.log.format, s.log.level)
-	if err != nil {
-		return err
-	}
-	tracer, ended, err := s.trace.open(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer ended()
 	pools, err := readPools(s.queues)
 	if err != nil {
 		return err
 	}
-	registry := metrics.New()
-	hidden, err := s.scrape.open(ctx, registry, log)
+	o, err := s.engines.beside(ctx, c.stderr, pools, s.log, s.trace, s.scrape)
 	if err != nil {
 		return err
 	}
-	defer hidden()
-	data, err := s.engines.open(ctx, pools, registry, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
+	defer func() { err = errors.Join(err, o.close()) }()
 	receives, err := s.engines.receives(ctx, pools)
 	if err != nil {
 		return err
 	}
-	_, secrets, err := s.secrets.open(data.Store)
+	_, secrets, err := s.secrets.open(o.data.Store)
 	if err != nil {
 		return err
 	}
@@ -58,12 +42,12 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 		return err
 	}
 	defer targets.Close()
-	n, err := data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
-		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, MaxReceives: receives, Secrets: secrets, Tracer: tracer})
+	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
+		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Serves: s.queues, NoTicks: true, MaxReceives: receives, Secrets: secrets, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}
-	return untilStopped(ctx, log, s.grace, func() error { return c.greetShared(n.Name, s) }, n.Run)
+	return untilStopped(ctx, o.log, s.grace, func() error { return c.greetShared(n.Name, s) }, n.Run)
 }
 
 func (c *cli) greetShared(name string, s workerSettings) error {
