@@ -1,0 +1,346 @@
+package linear
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// script plays a server that answers as a test says.
+type script struct {
+	t *testing.T
+	*Recorder
+	clock time.Time
+}
+
+func newScript(t *testing.T) *script {
+	s := &script{t: t, clock: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	s.Recorder = NewRecorder(func() time.Time { return s.clock })
+	return s
+}
+
+type answering func(*http.Request) (*http.Response, error)
+
+func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// ask sends "METHOD /path [Header: value]", whose answer is "STATUS [ETag: value] BODY", or lost where that is "". What meanwhile does
+// happens between the request and its answer.
+func (s *script) ask(request, body, answer string, meanwhile ...func()) {
+	s.t.Helper()
+	words := strings.SplitN(request, " ", 4)
+	r, err := http.NewRequestWithContext(s.t.Context(), words[0], "http://belfry"+words[1], strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(words) == 4 {
+		r.Header.Set(strings.TrimSuffix(words[2], ":"), words[3])
+	}
+	transport := s.Transport("default", answering(func(*http.Request) (*http.Response, error) {
+		for _, do := range meanwhile {
+			do()
+		}
+		if answer == "" {
+			return nil, errors.New("connection reset")
+		}
+		status, text, _ := strings.Cut(answer, " ")
+		var code int
+		if _, err := fmt.Sscan(status, &code); err != nil {
+			s.t.Fatal(err)
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	}))
+	response, err := transport.RoundTrip(r)
+	if err == nil {
+		if _, err := io.ReadAll(response.Body); err != nil {
+			s.t.Error(err)
+		}
+		response.Body.Close()
+	} else if answer != "" {
+		s.t.Error(err)
+	}
+}
+
+// definition n, and an answer that shows it.
+func definition(n int) string {
+	return fmt.Sprintf(`{"target":{"handler":{"name":"f%d"}}}`, n)
+}
+
+func shows(status, n int, generation int64) string {
+	return fmt.Sprintf(`%d {"target":{"handler":{"name":"f%d"}},"status":{"name":"a","generation":%d,"etag":"\"g%d\""}}`, status, n, generation, generation)
+}
+
+func pausedAt(generation int64, reason string) string {
+	return fmt.Sprintf(`200 {"target":{"handler":{"name":"f1"}},"paused":true,"status":{"name":"a","generation":%d,"etag":"\"g%d\"","paused_reason":%q}}`, generation, generation, reason)
+}
+
+func refuses(status int, code string) string {
+	return fmt.Sprintf(`%d {"status":%d,"code":%q}`, status, status, code)
+}
+
+// aRunIs is an answer that shows run r.
+func aRunIs(status int, state string, attempt, fence int, more ...string) string {
+	return fmt.Sprintf(`%d {"id":"r","job":"a","state":%q,"trigger":"request","attempt":%d,"fence":%d%s}`, status, state, attempt, fence, strings.Join(append([]string{""}, more...), ","))
+}
+
+const at9 = `"ended_at":"2026-11-21T09:00:00Z"`
+
+// TestWhatBelfryMayAnswer are histories that have an order.
+func TestWhatBelfryMayAnswer(t *testing.T) {
+	for name, play := range map[string]func(s *script){
+		"edits one after another": func(s *script) {
+			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			s.ask("POST /v1/jobs/a/pause", `{"reason":"x"}`, pausedAt(11, "x"))
+			s.ask("POST /v1/jobs/a/pause", `{"reason":"x"}`, pausedAt(11, "x"))
+			s.ask("POST /v1/jobs/a/resume", `{}`, shows(200, 1, 12))
+			s.ask("DELETE /v1/jobs/a", "", "204 ")
+			s.ask("DELETE /v1/jobs/a", "", refuses(404, "job_not_found"))
+			s.ask("PUT /v1/jobs/a If-None-Match: *", definition(1), shows(201, 1, 14))
+			s.ask("PUT /v1/jobs/a If-None-Match: *", definition(2), refuses(412, "job_exists"))
+		},
+		"a lost edit that was done, found by repeating it with its old condition": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), "")
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), shows(200, 2, 11))
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(3), refuses(412, "precondition_failed"))
+		},
+		"a lost edit that was done much later": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "")
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(3), shows(200, 3, 11))
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 12))
+		},
+		"a lost edit that was never done": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), "")
+			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+		},
+		"an answer that shows a later edit": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 2, 11), func() {
+				s.ask("PUT /v1/jobs/a", definition(2), shows(200, 2, 11))
+			})
+		},
+		"an answer that shows a later delete": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), `201 {"target":{},"status":{"generation":11}}`, func() {
+				s.ask("DELETE /v1/jobs/a", "", "204 ")
+			})
+		},
+		"a batch and a listing": func(s *script) {
+			s.ask("POST /v1/jobs/batch", `{"jobs":[{"name":"a",`+definition(1)[1:]+`]}`, `200 {"items":[{"name":"a","status":201,"job":`+shows(201, 1, 10)[4:]+`}]}`)
+			s.ask("GET /v1/jobs", "", `200 {"items":[`+shows(200, 1, 10)[4:]+`]}`)
+		},
+		"what was throttled": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), refuses(503, "throttled"))
+			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+		},
+		"one key, one run": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, "")
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{"payload":1}`, refuses(409, "idempotency_key_reused"))
+			s.clock = s.clock.Add(25 * time.Hour)
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{"payload":1}`, strings.Replace(aRunIs(202, "queued", 0, 0), `"r"`, `"s"`, 1))
+		},
+		"a run from start to end, and again": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "scheduled", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "retrying", 1, 3))
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_not_ended"))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/runs/r/cancel", `{}`, refuses(409, "run_ended"))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 3, 9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 4, 12, at9, `"result":{"a":1}`))
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "needs_force"))
+			s.ask("POST /v1/runs/r/retry", `{"force":true}`, "")
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 4, 12, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 5, 15))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 5, 15))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "cancelled", 5, 15, at9))
+			s.clock = s.clock.Add(25 * time.Hour)
+			s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
+		},
+		"a redrive of nobody knows how many": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, refuses(503, "outcome_unknown"))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			play(s)
+			if report := Hold(t, s.Recorder); report.Operations == 0 && report.Refused == 0 {
+				t.Error("nothing was recorded")
+			}
+		})
+	}
+}
+
+// TestCheckerFindsWhatIsPlanted are histories that have none.
+func TestCheckerFindsWhatIsPlanted(t *testing.T) {
+	for name, row := range map[string]struct {
+		thing string
+		play  func(s *script)
+	}{
+		"stale read": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), shows(200, 2, 11))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"stale listing": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), shows(200, 2, 11))
+			s.ask("GET /v1/jobs", "", `200 {"items":[`+shows(200, 1, 10)[4:]+`]}`)
+		}},
+		"lost update": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), shows(200, 2, 11), func() {
+				s.ask("POST /v1/jobs/a/pause", `{"reason":"x"}`, pausedAt(12, "x"))
+			})
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		}},
+		"acknowledged, then gone": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+		}},
+		"two winners of one If-Match": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), shows(200, 2, 11), func() {
+				s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(3), shows(200, 3, 12))
+			})
+		}},
+		"two creators": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a If-None-Match: *", definition(1), shows(201, 1, 10), func() {
+				s.ask("PUT /v1/jobs/a If-None-Match: *", definition(2), shows(201, 2, 11))
+			})
+		}},
+		"refused though the condition held": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), refuses(412, "precondition_failed"))
+		}},
+		"throttled, and done": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), refuses(503, "throttled"))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"a repeated PUT makes a new generation": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(1), shows(200, 1, 11))
+		}},
+		"a generation that restarts": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("DELETE /v1/jobs/a", "", "204 ")
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+		}},
+		"resurrected delete": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("DELETE /v1/jobs/a", "", "204 ")
+			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"a delete of what was not there is told as done": {"job default/a", func(s *script) {
+			s.ask("DELETE /v1/jobs/a", "", "204 ", func() {
+				s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			})
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"a lost edit that comes and goes": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "")
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"a pause that does not hold": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("POST /v1/jobs/a/pause", `{}`, pausedAt(11, ""))
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 12))
+		}},
+		"one key, two runs": {"key default/k", func(s *script) {
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, aRunIs(202, "queued", 0, 0), func() {
+				s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, strings.Replace(aRunIs(202, "queued", 0, 0), `"r"`, `"s"`, 1))
+			})
+		}},
+		"one key, two bodies": {"key default/k", func(s *script) {
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{"payload":1}`, aRunIs(202, "queued", 0, 0))
+		}},
+		"a key refused for nothing": {"key default/k", func(s *script) {
+			s.ask("POST /v1/runs/batch", `{"runs":[{"job":"a","idempotency_key":"k"}]}`, `200 {"items":[{"status":202,"id":"r","run":`+aRunIs(202, "queued", 0, 0)[4:]+`}]}`)
+			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, refuses(409, "idempotency_key_reused"))
+		}},
+		"an accepted run is gone": {"run default/r", func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
+		}},
+		"terminal state changed": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "failed", 1, 3, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9))
+		}},
+		"a terminal run runs again unasked": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+		}},
+		"another result": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9, `"result":1`))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9, `"result":2`))
+		}},
+		"a run goes back": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3))
+		}},
+		"an attempt under two fences": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 7))
+		}},
+		"cancelled, and goes on": {"run default/r", func(s *script) {
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+		}},
+		"cancelled twice": {"run default/r", func(s *script) {
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, at9))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, at9))
+		}},
+		"ended for one, not for another": {"run default/r", func(s *script) {
+			s.ask("POST /v1/runs/r/cancel", `{}`, refuses(409, "run_ended"))
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_not_ended"))
+		}},
+		"a retry opens what succeeded, without force": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9))
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","run":`+aRunIs(200, "queued", 1, 3)[4:]+`}]}`)
+		}},
+		"an answer that is none of Belfry's": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", `200 {"id":`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			row.play(s)
+			found := s.Check(time.Minute).Failures
+			if len(found) != 1 || found[0].Thing != row.thing || found[0].Verdict != porcupine.Illegal {
+				t.Fatalf("found %+v, want %s to be illegal", found, row.thing)
+			}
+			if !strings.Contains(found[0].Text, "None of these fits next:\n") || !strings.Contains(string(found[0].page), "<html") {
+				t.Errorf("explained as %q, drawn as %.100q", found[0].Text, found[0].page)
+			}
+		})
+	}
+}
+
+// TestUnknownIsAFailure: a search that does not come to its end has shown nothing.
+func TestUnknownIsAFailure(t *testing.T) {
+	s := newScript(t)
+	// Many lost edits whose orders are as good as each other, and a look that none of them leads to.
+	for n := range 30 {
+		s.ask("PUT /v1/jobs/a", definition(n), "")
+	}
+	s.ask("GET /v1/jobs/a", "", shows(200, 99, 10))
+	found := s.Check(50 * time.Millisecond).Failures
+	if len(found) != 1 || found[0].Verdict != porcupine.Unknown || !strings.Contains(found[0].Text, "in time, no order") {
+		t.Errorf("found %+v, want a verdict of unknown", found)
+	}
+}

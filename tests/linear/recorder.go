@@ -1,0 +1,176 @@
+package linear
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Recorder gathers what clients ask and are told. It is safe for concurrent use; one serves all clients of a history.
+type Recorder struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	moment   int64 // counts begins and ends: their order, whatever clocks do
+	clients  int
+	things   map[thing]*history
+	tags     map[thing]map[string]int64 // generations by ETag, of jobs
+	requests int
+	lost     int
+	refused  int
+}
+
+// thing is what a request is for.
+type thing struct{ kind, tenant, name string }
+
+// The kinds of things.
+const (
+	aJob = "job"
+	aRun = "run"
+	aKey = "key"
+)
+
+func (t thing) String() string { return t.kind + " " + t.tenant + "/" + t.name }
+
+// history is the operations on one thing.
+type history []operation
+
+type operation struct {
+	client     int
+	call, back int64 // moments; 0 back: open
+	what       any   // a jobStep, runStep or keyStep
+}
+
+// NewRecorder makes one. now tells the time by which runs expire and keys are forgotten.
+func NewRecorder(now func() time.Time) *Recorder {
+	return &Recorder{now: now, things: map[thing]*history{}, tags: map[thing]map[string]int64{}}
+}
+
+// Transport is what a client of a tenant is to send its requests with; next is what carries them.
+func (r *Recorder) Transport(tenant string, next http.RoundTripper) http.RoundTripper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clients++
+	return &transport{recorder: r, tenant: tenant, client: r.clients - 1, next: next}
+}
+
+type transport struct {
+	recorder *Recorder
+	tenant   string
+	client   int
+	next     http.RoundTripper
+}
+
+// RoundTrip sends a request, and notes it with its answer where it is for a job, a run or a key.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	route := routeOf(request)
+	if route == nil {
+		return t.next.RoundTrip(request)
+	}
+	asked := asked{route: route, tenant: t.tenant, request: request, at: t.recorder.now().UnixMilli()}
+	if request.Body != nil {
+		var err error
+		if asked.body, err = io.ReadAll(request.Body); err != nil {
+			return nil, err
+		}
+		if err := request.Body.Close(); err != nil {
+			return nil, err
+		}
+		request = request.Clone(request.Context())
+		request.Body = io.NopCloser(bytes.NewReader(asked.body))
+	}
+	call := t.recorder.tick()
+	answer, err := t.next.RoundTrip(request)
+	var told told
+	if err == nil {
+		// What a client has is what it has read to the end.
+		told.body, err = io.ReadAll(answer.Body)
+		answer.Body.Close()
+		answer.Body = &reread{Reader: bytes.NewReader(told.body), err: err}
+		if err == nil {
+			told.status, told.header = answer.StatusCode, answer.Header
+		}
+	}
+	t.recorder.note(t.client, call, asked, told)
+	return answer, err
+}
+
+// reread gives a body that was read already, and the error at its end.
+type reread struct {
+	*bytes.Reader
+	err error
+}
+
+func (r *reread) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.EOF && r.err != nil {
+		err = r.err
+	}
+	return n, err
+}
+
+func (r *reread) Close() error { return nil }
+
+func (r *Recorder) tick() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moment++
+	return r.moment
+}
+
+// note takes a request and its answer apart into operations.
+func (r *Recorder) note(client int, call int64, asked asked, told told) {
+	found := asked.operations(told)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moment++
+	r.requests++
+	switch {
+	case asked.open(told):
+		r.lost++
+	case len(found) == 0:
+		r.refused++
+	}
+	for _, f := range found {
+		if f.everywhere {
+			for on, h := range r.things {
+				if on.kind == f.on.kind && on.tenant == f.on.tenant {
+					*h = append(*h, operation{client: client, call: call, what: f.what})
+				}
+			}
+			continue
+		}
+		h := r.things[f.on]
+		if h == nil {
+			h = new(history)
+			r.things[f.on] = h
+		}
+		o := operation{client: client, call: call, back: r.moment, what: f.what}
+		if f.open {
+			o.back = 0
+		}
+		*h = append(*h, o)
+		if f.tag != "" {
+			if r.tags[f.on] == nil {
+				r.tags[f.on] = map[string]int64{}
+			}
+			r.tags[f.on][f.tag] = f.generation
+		}
+	}
+}
+
+// sorted gives all things in the order of their names.
+func (r *Recorder) sorted() []thing {
+	all := make([]thing, 0, len(r.things))
+	for on := range r.things {
+		all = append(all, on)
+	}
+	slices.SortFunc(all, func(a, b thing) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.name, b.name))
+	})
+	return all
+}

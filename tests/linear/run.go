@@ -1,0 +1,260 @@
+package linear
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// runState is what is known of a run at a moment. Belfry goes on with it by itself (reaches says how far), so of a run that has not
+// ended these are lower bounds.
+type runState struct {
+	born       bool
+	state      string
+	onDemand   bool
+	generation int64
+	attempt    int
+	fence      uint64
+	ended      int64 // Unix ms
+	reason     string
+	result     string // hash of it; "" where it was not shown
+	seen       int64  // Unix ms, when this was first known
+
+	cancelled bool // a cancel of the attempt under way was accepted
+	over      bool // it has ended, and nobody has told how
+	reopened  bool // perhaps: the answer was lost
+}
+
+type runVerb string
+
+const (
+	lookAtRun runVerb = "look"
+	cancelRun runVerb = "cancel"
+	retryRun  runVerb = "retry"
+)
+
+// runStep is a request for a run and its answer.
+type runStep struct {
+	verb  runVerb
+	force bool
+	at    int64 // Unix ms
+
+	open bool     // not known
+	code string   // of a refusal
+	seen runState // of an answer
+}
+
+// runsStay is for how long an ended run is kept at the least.
+const runsStay = int64(24 * time.Hour / time.Millisecond)
+
+var runModel = porcupine.NondeterministicModel{
+	Init:              func() []any { return []any{runState{}} },
+	Step:              func(state, in, _ any) []any { return states(in.(runStep).on(state.(runState))) },
+	Equal:             func(a, b any) bool { return a == b },
+	DescribeOperation: func(in, _ any) string { return in.(runStep).String() },
+	DescribeState:     func(state any) string { return state.(runState).String() },
+}
+
+func ended(state string) bool {
+	switch state {
+	case "succeeded", "failed", "cancelled", "skipped", "dead", "unknown":
+		return true
+	}
+	return false
+}
+
+func (in runStep) on(s runState) []runState {
+	switch {
+	case in.open && in.verb == retryRun && s.born:
+		again := s
+		again.state, again.ended, again.result, again.reason = "queued", 0, "", ""
+		again.cancelled, again.over, again.reopened = false, false, true
+		return []runState{s, again}
+	case in.open:
+		// What a lost cancel may have done, Belfry may have done by itself.
+		return []runState{s}
+	case in.code != "":
+		return in.refused(s)
+	case in.verb == cancelRun:
+		return in.cancel(s)
+	case in.verb == retryRun:
+		return in.retry(s)
+	case !s.reaches(in.seen):
+		return nil
+	}
+	return []runState{s.then(in.seen)}
+}
+
+// then is s as it is after it was seen, where it was reached by itself.
+func (s runState) then(seen runState) runState {
+	seen.cancelled = s.cancelled && !ended(seen.state)
+	seen.reopened = s.reopened && seen.state == "queued" && seen.attempt == s.attempt
+	if s.born && s.state == seen.state && s.attempt == seen.attempt && !s.over {
+		seen.seen = s.seen
+	}
+	if seen.result == "" {
+		seen.result = s.result
+	}
+	return seen
+}
+
+func (in runStep) refused(s runState) []runState {
+	over := s
+	over.born, over.over = true, s.over || !ended(s.state)
+	switch in.code {
+	case "run_not_found":
+		since := s.seen
+		if s.ended != 0 {
+			since = s.ended
+		}
+		// A claim of a fire that an edit takes back was no run, and may be one again.
+		fenced := !s.onDemand && s.state == "queued" && s.attempt == 0
+		if s.born && !fenced && in.at-since < runsStay {
+			return nil
+		}
+		return []runState{{}}
+	case "run_ended":
+		return []runState{over}
+	case "run_not_ended":
+		if ended(s.state) || s.over {
+			return nil
+		}
+		return []runState{s}
+	case "needs_force":
+		if ended(s.state) && s.state != "succeeded" && s.state != "unknown" {
+			return nil
+		}
+		return []runState{over}
+	case "run_skipped":
+		if ended(s.state) && s.state != "skipped" || s.attempt > 0 {
+			return nil
+		}
+		return []runState{over}
+	}
+	return []runState{s}
+}
+
+// cancel ends what has not started, and asks the attempt under way to stop.
+func (in runStep) cancel(s runState) []runState {
+	before := in.seen
+	before.ended, before.reason, before.result = 0, "", ""
+	switch in.seen.state {
+	case "running":
+		if !s.reaches(before) {
+			return nil
+		}
+		after := s.then(in.seen)
+		after.cancelled = true
+		return []runState{after}
+	case "cancelled":
+		for _, state := range []string{"scheduled", "queued", "retrying"} {
+			if before.state = state; s.reaches(before) {
+				return []runState{s.then(in.seen)}
+			}
+		}
+	}
+	return nil
+}
+
+// retry opens what has ended.
+func (in runStep) retry(s runState) []runState {
+	if in.seen.state != "queued" && in.seen.state != "scheduled" {
+		return nil
+	}
+	for _, state := range []string{"failed", "dead", "cancelled", "succeeded", "unknown"} {
+		if (state == "succeeded" || state == "unknown") && !in.force {
+			continue
+		}
+		before := in.seen
+		before.state = state
+		if s.born && ended(s.state) && !s.over { // how it ended is known, and not told again
+			if s.state != state {
+				continue
+			}
+			before.ended, before.reason, before.result, before.generation = s.ended, s.reason, s.result, s.generation
+			if in.seen.generation < s.generation {
+				continue
+			}
+		}
+		if s.reaches(before) {
+			return []runState{in.seen}
+		}
+	}
+	return nil
+}
+
+// reaches tells whether Belfry may bring a run from s to what was seen by itself: along the edges of docs/run.md, and out of no end.
+func (s runState) reaches(to runState) bool {
+	switch {
+	case !s.born:
+		return true
+	case ended(s.state):
+		return to.state == s.state && to.attempt == s.attempt && to.fence == s.fence && to.ended == s.ended && to.reason == s.reason &&
+			to.generation == s.generation && (s.result == "" || to.result == "" || to.result == s.result)
+	case s.over && !ended(to.state), to.attempt < s.attempt, to.fence < s.fence, (to.attempt == s.attempt) != (to.fence == s.fence), to.generation < s.generation:
+		return false
+	case to.attempt > s.attempt:
+		return !s.cancelled && to.state != "scheduled" && to.state != "skipped"
+	}
+	switch s.state {
+	case "scheduled":
+		return to.state == "scheduled" || to.state == "queued" || to.state == "cancelled" || to.state == "dead"
+	case "queued":
+		switch to.state {
+		case "queued", "cancelled", "dead":
+			return true
+		case "scheduled":
+			return s.onDemand && (s.attempt == 0 || s.reopened)
+		case "skipped":
+			return !s.onDemand && s.attempt == 0
+		}
+		return false
+	case "retrying":
+		return to.state == "retrying" || to.state == "cancelled" || to.state == "dead"
+	case "running":
+		if s.cancelled {
+			return to.state == "running" || to.state == "succeeded" || to.state == "cancelled" || to.state == "unknown"
+		}
+		return to.state != "scheduled" && to.state != "skipped"
+	}
+	return false
+}
+
+func (s runState) String() string {
+	if !s.born {
+		return "no run"
+	}
+	state := s.state
+	if s.over {
+		state = "ended since it was " + state
+	}
+	text := fmt.Sprintf("%s, generation %d, attempt %d, fence %d", state, s.generation, s.attempt, s.fence)
+	if s.ended != 0 {
+		text += fmt.Sprintf(", ended at %s", time.UnixMilli(s.ended).UTC().Format("15:04:05.000"))
+	}
+	if s.reason != "" {
+		text += fmt.Sprintf(", %q", s.reason)
+	}
+	if s.result != "" {
+		text += ", result " + s.result
+	}
+	if s.cancelled {
+		text += ", told to stop"
+	}
+	return text
+}
+
+func (in runStep) String() string {
+	text := string(in.verb)
+	if in.force {
+		text += " by force"
+	}
+	switch {
+	case in.open:
+		return text + ": not known"
+	case in.code != "":
+		return text + ": " + in.code
+	}
+	return text + ": " + in.seen.String()
+}
