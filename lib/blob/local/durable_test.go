@@ -15,6 +15,7 @@ import (
 
 // disk watches what is synced: what it has not seen, a power cut may take.
 type disk struct {
+	Host
 	t        *testing.T
 	contents []string            // of the files synced, at that moment
 	entries  map[string][]string // of the directories synced, at the latest such moment
@@ -24,7 +25,24 @@ type disk struct {
 
 var errDisk = errors.New("input/output error")
 
-func (d *disk) sync(f *os.File) error {
+func (d *disk) Open(name string) (File, error) {
+	f, err := d.Host.Open(name)
+	return watched{f, d}, err
+}
+
+func (d *disk) CreateTemp(dir string) (File, error) {
+	f, err := d.Host.CreateTemp(dir)
+	return watched{f, d}, err
+}
+
+type watched struct {
+	File
+	d *disk
+}
+
+func (w watched) Sync() error { return w.d.sync(w.File) }
+
+func (d *disk) sync(f File) error {
 	d.calls++
 	if d.calls == d.fail {
 		return errDisk
@@ -44,11 +62,14 @@ func (d *disk) sync(f *os.File) error {
 		d.contents = append(d.contents, string(data))
 		return nil
 	}
-	names, err := f.Readdirnames(-1)
+	found, err := d.ReadDir(f.Name(), 0)
 	if err != nil {
 		d.t.Error(err)
 	}
-	d.entries[f.Name()] = names
+	d.entries[f.Name()] = nil
+	for _, e := range found {
+		d.entries[f.Name()] = append(d.entries[f.Name()], e.Name())
+	}
 	return nil
 }
 
@@ -66,7 +87,7 @@ func (d *disk) survives(from, path string) bool {
 func start(t *testing.T, d *disk, dir string) *blob.Bucket {
 	t.Helper()
 	d.t, d.entries = t, map[string][]string{}
-	f, err := openFolder(dir, d.sync)
+	f, err := openFolder(d, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

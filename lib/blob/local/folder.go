@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,7 +22,7 @@ import (
 // with its first use each directory above it; only then is the write acknowledged.
 type folder struct {
 	dir  string
-	sync func(*os.File) error // (*os.File).Sync; tests watch it, and let it fail
+	disk Disk
 
 	// Held for reading while a directory is made and a file linked into it, for writing while empty ones are removed.
 	pruning sync.RWMutex
@@ -43,16 +42,16 @@ var (
 
 var _ driver.Bucket = (*folder)(nil)
 
-func openFolder(dir string, sync func(*os.File) error) (*folder, error) {
-	f := &folder{dir: dir, sync: sync, durable: map[string]bool{}}
+func openFolder(disk Disk, dir string) (*folder, error) {
+	f := &folder{dir: dir, disk: disk, durable: map[string]bool{}}
 	if err := f.makeDurable(dir); err != nil {
 		return nil, fmt.Errorf("open blob folder: %w", err)
 	}
 	tmp := filepath.Join(dir, temporary)
-	if err := os.RemoveAll(tmp); err != nil {
+	if err := disk.RemoveAll(tmp); err != nil {
 		return nil, fmt.Errorf("clear what an earlier process left: %w", err)
 	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
+	if err := disk.Mkdir(tmp); err != nil {
 		return nil, fmt.Errorf("open blob folder: %w", err)
 	}
 	return f, nil
@@ -72,13 +71,13 @@ func (f *folder) makeDurableLocked(dir string) error {
 	}
 	parent := filepath.Dir(dir)
 	// Above the bucket's own folder, only what is missing is ours to make.
-	_, err := os.Stat(parent)
+	_, err := f.disk.Stat(parent)
 	if parent != dir && (len(dir) > len(f.dir) || errors.Is(err, fs.ErrNotExist)) {
 		if err := f.makeDurableLocked(parent); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := f.disk.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := f.syncDir(parent); err != nil {
@@ -92,11 +91,11 @@ func (f *folder) makeDurableLocked(dir string) error {
 }
 
 func (f *folder) syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := f.disk.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.sync(d), d.Close())
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // NewTypedWriter starts an object. It is there, whole and durable, when Close has returned nil.
@@ -105,22 +104,22 @@ func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := os.CreateTemp(filepath.Join(f.dir, temporary), "")
+	tmp, err := f.disk.CreateTemp(filepath.Join(f.dir, temporary))
 	if err != nil {
 		return nil, err
 	}
 	if opts.BeforeWrite != nil {
 		if err := opts.BeforeWrite(func(any) bool { return false }); err != nil {
-			return nil, errors.Join(err, discard(tmp))
+			return nil, errors.Join(err, f.discard(tmp))
 		}
 	}
 	return &writer{File: tmp, ctx: ctx, folder: f, path: path, absent: opts.IfNotExist}, nil
 }
 
-func discard(tmp *os.File) error { return errors.Join(tmp.Close(), os.Remove(tmp.Name())) }
+func (f *folder) discard(tmp File) error { return errors.Join(tmp.Close(), f.disk.Remove(tmp.Name())) }
 
 type writer struct {
-	*os.File
+	File
 	ctx    context.Context //nolint:containedctx // gocloud hands the context of the write to its start and asks for it at its end
 	folder *folder
 	path   string
@@ -138,13 +137,13 @@ func (w *writer) Write(p []byte) (int, error) {
 
 func (w *writer) Close() error {
 	if err := errors.Join(w.ctx.Err(), w.failed); err != nil {
-		return errors.Join(err, discard(w.File))
+		return errors.Join(err, w.folder.discard(w.File))
 	}
-	err := errors.Join(w.folder.sync(w.File), w.File.Close())
+	err := errors.Join(w.Sync(), w.File.Close())
 	if err == nil {
 		err = w.folder.place(w.Name(), w.path, w.absent)
 	}
-	return errors.Join(err, ignoring(fs.ErrNotExist, os.Remove(w.Name())))
+	return errors.Join(err, ignoring(fs.ErrNotExist, w.folder.disk.Remove(w.Name())))
 }
 
 func ignoring(what, err error) error {
@@ -163,12 +162,12 @@ func (f *folder) place(tmp, path string, absent bool) error {
 		return err
 	}
 	if !absent {
-		if err := os.Rename(tmp, path); err != nil {
+		if err := f.disk.Rename(tmp, path); err != nil {
 			return err
 		}
 		return f.syncDir(dir)
 	}
-	err := os.Link(tmp, path)
+	err := f.disk.Link(tmp, path)
 	if errors.Is(err, fs.ErrExist) {
 		// The object's writer may not have come to its sync yet, and this answer tells that it is there.
 		if err := f.syncDir(dir); err != nil {
@@ -181,7 +180,7 @@ func (f *folder) place(tmp, path string, absent bool) error {
 	}
 	if err := f.syncDir(dir); err != nil {
 		// A failed sync may leave nothing for the next one to write: whoever tries again must link anew.
-		return errors.Join(err, os.Remove(path))
+		return errors.Join(err, f.disk.Remove(path))
 	}
 	return nil
 }
@@ -212,7 +211,7 @@ func (f *folder) Delete(_ context.Context, key string, opts *driver.DeleteOption
 			return err
 		}
 	}
-	if err := os.Remove(path); err != nil {
+	if err := f.disk.Remove(path); err != nil {
 		return err
 	}
 	f.prune(filepath.Dir(path))
@@ -221,11 +220,11 @@ func (f *folder) Delete(_ context.Context, key string, opts *driver.DeleteOption
 
 func (f *folder) prune(dir string) {
 	for dir != f.dir {
-		if !empty(dir) {
+		if inside, err := f.disk.ReadDir(dir, 1); err != nil || len(inside) > 0 {
 			return
 		}
 		f.pruning.Lock()
-		err := os.Remove(dir) // refuses what has been filled since
+		err := f.disk.Remove(dir) // refuses what has been filled since
 		if err == nil {
 			f.mu.Lock()
 			delete(f.durable, dir)
@@ -239,23 +238,13 @@ func (f *folder) prune(dir string) {
 	}
 }
 
-func empty(dir string) bool {
-	d, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer d.Close()
-	_, err = d.Readdirnames(1)
-	return errors.Is(err, io.EOF)
-}
-
 // Attributes tells size and time of an object.
 func (f *folder) Attributes(_ context.Context, key string) (*driver.Attributes, error) {
 	path, err := f.path(key)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
+	info, err := f.disk.Stat(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ package local
 import (
 	"context"
 	"net/url"
-	"os"
 	"path/filepath"
 
 	gocloud "gocloud.dev/blob"
@@ -27,7 +26,12 @@ func Open(ctx context.Context, where string) (*blob.Bucket, error) {
 	if err != nil || u.Scheme != "file" || u.Host+u.RawQuery+u.Fragment != "" || !filepath.IsAbs(u.Path) {
 		return nil, invalid.Field("blob", where, `"file:///an/absolute/folder" or "mem://"`)
 	}
-	folder, err := openFolder(filepath.Clean(u.Path), (*os.File).Sync)
+	return OpenOn(Host{}, filepath.Clean(u.Path))
+}
+
+// OpenOn opens a folder of a disk, as Open opens one of this machine's.
+func OpenOn(disk Disk, dir string) (*blob.Bucket, error) {
+	folder, err := openFolder(disk, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +21,7 @@ const (
 
 type reader struct {
 	io.Reader
-	file  *os.File
+	file  File
 	attrs driver.ReaderAttributes
 }
 
@@ -35,7 +35,7 @@ func (f *folder) NewRangeReader(_ context.Context, key string, offset, length in
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	file, err := f.disk.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (f *folder) NewRangeReader(_ context.Context, key string, offset, length in
 	return r, nil
 }
 
-func readFrom(file *os.File, offset, length int64, opts *driver.ReaderOptions) (*reader, error) {
+func readFrom(file File, offset, length int64, opts *driver.ReaderOptions) (*reader, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -59,14 +59,11 @@ func readFrom(file *os.File, offset, length int64, opts *driver.ReaderOptions) (
 			return nil, err
 		}
 	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return nil, err
+	if length < 0 {
+		length = math.MaxInt64 - offset
 	}
-	r := &reader{Reader: file, file: file,
+	r := &reader{Reader: io.NewSectionReader(file, offset, length), file: file,
 		attrs: driver.ReaderAttributes{ContentType: contentType, ModTime: info.ModTime(), Size: info.Size()}}
-	if length >= 0 {
-		r.Reader = io.LimitReader(file, length)
-	}
 	return r, nil
 }
 
@@ -77,7 +74,7 @@ func (f *folder) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 			return nil, err
 		}
 	}
-	l := &listing{ctx: ctx, opts: opts, after: string(opts.PageToken), size: opts.PageSize}
+	l := &listing{ctx: ctx, disk: f.disk, opts: opts, after: string(opts.PageToken), size: opts.PageSize}
 	if l.size == 0 {
 		l.size = pageSize
 	}
@@ -91,6 +88,7 @@ var errPageFull = errors.New("the page is full")
 
 type listing struct {
 	ctx   context.Context //nolint:containedctx // lives as long as the call that it was given to
+	disk  Disk
 	opts  *driver.ListOptions
 	after string
 	size  int
@@ -107,7 +105,7 @@ func (l *listing) directory(dir, prefix string) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
 	}
-	found, err := os.ReadDir(dir)
+	found, err := l.disk.ReadDir(dir, 0)
 	if err != nil {
 		return ignoring(fs.ErrNotExist, err) // removed since
 	}
