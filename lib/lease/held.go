@@ -28,10 +28,10 @@ type Held struct {
 	mu   sync.Mutex
 	held run.Run // as last written
 
-	messages sync.Mutex
+	messages turn
 	delivery *delivery // nil where it is settled, or was lost with an earlier start of this process
 
-	keeping sync.Mutex
+	keeping turn
 	kept    *kept
 
 	resumed bool // by a call from elsewhere: an end that stands was counted when it was written
@@ -39,6 +39,15 @@ type Held struct {
 }
 
 var _ worker.Attempt = (*Held)(nil)
+
+// turn lets one at a time make requests. It is no mutex, which is not to be held over a request: who waits for one does not count as
+// waiting, to the runtime and to tests in virtual time.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take() { t <- struct{}{} }
+func (t turn) give() { <-t }
 
 // Task is what the attempt is to do.
 func (h *Held) Task() worker.Task {
@@ -80,8 +89,8 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 		}
 		return false, err
 	}
-	h.messages.Lock()
-	defer h.messages.Unlock()
+	h.messages.take()
+	defer h.messages.give()
 	if h.delivery != nil {
 		if errs, err := h.desk.From.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
 			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
@@ -174,8 +183,8 @@ func (h *Held) follow(ctx context.Context, r run.Run) {
 
 // freshen has the message say how the run stands now: should another be sent in its place, whoever gets that need not look.
 func (h *Held) freshen(r run.Run, now int64) {
-	h.messages.Lock()
-	defer h.messages.Unlock()
+	h.messages.take()
+	defer h.messages.give()
 	if h.delivery == nil || !h.delivery.worn() {
 		return
 	}
@@ -186,8 +195,8 @@ func (h *Held) freshen(r run.Run, now int64) {
 
 // settle settles the message, if there is one still.
 func (h *Held) settle(ctx context.Context, v verdict) bool {
-	h.messages.Lock()
-	defer h.messages.Unlock()
+	h.messages.take()
+	defer h.messages.give()
 	if h.delivery == nil {
 		return false
 	}

@@ -20,8 +20,8 @@ type kept struct {
 }
 
 func (h *Held) keep(ctx context.Context, e worker.End) kept {
-	h.keeping.Lock()
-	defer h.keeping.Unlock()
+	h.keeping.take()
+	defer h.keeping.give()
 	if h.kept == nil {
 		h.kept = &kept{log: h.keepLog(ctx, e.Log), draw: h.desk.Dispatch.NewID()}
 		if e.Outcome == run.OutcomeSucceeded {

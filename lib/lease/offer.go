@@ -103,7 +103,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return &Held{desk: o.desk, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+				return &Held{desk: o.desk, messages: newTurn(), keeping: newTurn(), started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -128,7 +128,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if started.Attempt == 1 {
 			o.desk.Metrics.Lateness.Observe(time.Duration(now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return &Held{desk: o.desk, started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+		return &Held{desk: o.desk, messages: newTurn(), keeping: newTurn(), started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
 	}
 	return gone(shortly)
 }

@@ -30,7 +30,9 @@ type pass struct {
 	used   atomic.Int64 // queries and timers
 	behind bool         // something is left that a further pass may do at once
 
-	saving sync.Mutex // held over each write of the shard, which is under the version of the one before
+	// saving has room for the one who writes the shard, which is under the version of the write before. It is no mutex, which is not to be
+	// held over a request.
+	saving chan struct{}
 
 	mu     sync.Mutex
 	report *Report
@@ -53,7 +55,7 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	first, end := t.Dispatch.Layout.BucketsOf(n)
 	// Not to the horizon: after a step back of the clock that lies far ahead, and what is put in between must still be read.
 	to := min(s.Horizon, t.Dispatch.HorizonAt(now))
-	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end),
+	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end), saving: make(chan struct{}, 1),
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: to + resumeAfter.Milliseconds(),
 			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	stop := p.renewing(ctx)
@@ -137,8 +139,12 @@ func (p *pass) over() bool {
 // Durable before: every claim and check timer up to here; sent: every claim. So the cursors may pass them. A crash before this
 // write makes a later pass read them again.
 func (p *pass) save(ctx context.Context, release bool) error {
-	p.saving.Lock()
-	defer p.saving.Unlock()
+	select {
+	case p.saving <- struct{}{}:
+		defer func() { <-p.saving }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	p.mu.Lock()
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
 	p.shard.Reach(first, p.at)
