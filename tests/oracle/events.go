@@ -62,6 +62,7 @@ type Request struct {
 	Runs   []string
 	Key    string          // of Trigger: the Idempotency-Key; "" for none
 	Body   string          // of Trigger: what tells whether two requests are the same one
+	Given  []byte          // of Trigger: the payload; nil for the job's
 	Due    time.Time       // of Trigger: when, zero for now or a delay
 	Def    *job.Definition // of PutJob
 	Match  string          // If-Match
@@ -101,15 +102,7 @@ func AnswerOf(at time.Time, status int, err error) Answer {
 		Unknown: refused.Status >= http.StatusInternalServerError}
 }
 
-// Called is told of each call of a target. It tells whether the call is stale: a target that remembers the highest fence it
-// saw for a run refuses it.
-func (j *Judge) Called(c Call) (stale bool) { return false }
+var opNames = [...]string{"", "GET job", "PUT job", "DELETE job", "pause", "resume", "list of jobs", "trigger", "GET run", "cancel", "retry",
+	"list of runs", "list of dead letters", "redrive"}
 
-// Returned is told how a call was answered.
-func (j *Judge) Returned(r Return) {}
-
-// Asked is told what a client asks for, before it is sent, and gives the number that Answered wants.
-func (j *Judge) Asked(r Request) int { return 0 }
-
-// Answered is told what a client was answered, or that it gave up.
-func (j *Judge) Answered(n int, a Answer) {}
+func (o Op) String() string { return opNames[o] }

@@ -2,12 +2,15 @@ package oracle
 
 import (
 	"fmt"
-	"iter"
+	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // Config is what a Judge goes by. The zero value has the defaults.
@@ -27,29 +30,109 @@ type Config struct {
 type Judge struct {
 	cfg   Config
 	found []string
+
+	event  int // counts what it was told of: an instant in the order of things
+	layout timer.Layout
+	shards map[int]*shardState
+	jobs   map[name]*jobState
+	runs   map[store.Key]*runState
+	timers map[store.Key]*armed
+	keys   map[store.Key]*keyState
+	dead   map[store.Key]*runState // listed as dead letters
+	lasts  map[store.Key]uint64    // the versions of all else
+	asked  map[int]*asking
+	asks   int
+	told   map[name]*told // by tenant and idempotency key
+
+	redrives map[string][]*asking // by tenant: those of all that a filter chooses
 }
+
+// name names something of a tenant's.
+type name struct{ tenant, name string }
 
 // New begins with an empty store.
 func New(cfg Config) *Judge {
 	if cfg.Compile == nil {
 		cfg.Compile = job.Compile
 	}
-	return &Judge{cfg: cfg}
+	if cfg.Clocks == 0 {
+		cfg.Clocks = dispatch.MaxSkew
+	}
+	if cfg.Most == 0 {
+		cfg.Most = 20
+	}
+	return &Judge{cfg: cfg, layout: timer.Layout{Shards: 1}, shards: map[int]*shardState{}, jobs: map[name]*jobState{},
+		runs: map[store.Key]*runState{}, timers: map[store.Key]*armed{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
+		asked: map[int]*asking{}, told: map[name]*told{}, redrives: map[string][]*asking{}}
 }
 
 // Violations are what was found, in that order. Each begins with the promise that was broken, such as "P2: ".
 func (j *Judge) Violations() []string { return j.found }
 
 func (j *Judge) violate(promise, format string, args ...any) {
-	j.found = append(j.found, promise+": "+fmt.Sprintf(format, args...))
+	if len(j.found) < j.cfg.Most {
+		j.found = append(j.found, promise+": "+fmt.Sprintf(format, args...))
+	}
 }
 
 // Stored is told of each change of an item, in the order in which the store did them: those of one Write one after another. One that was
 // not there before, or is not after, has Version 0.
-func (j *Judge) Stored(at time.Time, before, after store.Item) {}
+func (j *Judge) Stored(at time.Time, before, after store.Item) {
+	j.event++
+	key := before.Key
+	if after.Exists() {
+		key = after.Key
+		if after.Version != before.Version+1 {
+			j.violate("P6", "%s went from version %d to %d", key, before.Version, after.Version)
+		}
+	} else if !before.Exists() {
+		j.violate("P6", "%s was changed and never was there", key)
+		return
+	}
+	kind, rest, _ := strings.Cut(key.Partition, "#")
+	switch kind {
+	case "run":
+		j.storedRun(at, key, rest, before, after)
+	case "due":
+		j.storedTimer(at, before, after)
+	case "job":
+		j.storedJob(at, rest, before, after)
+	case "shard":
+		j.storedShard(at, before, after)
+	case "idem":
+		j.storedKey(at, key, rest, before, after)
+	case "dead":
+		j.storedLetter(rest, before, after)
+	case "meta":
+		j.storedLayout(key, before, after)
+	default:
+		j.storedOther(key, before, after)
+	}
+}
 
-// Look goes over all that is stored, in any order.
-func (j *Judge) Look(at time.Time, items iter.Seq[store.Item]) {}
+// storedOther follows the versions of what has no rules of its own.
+func (j *Judge) storedOther(key store.Key, before, after store.Item) {
+	j.follow(key, j.lasts[key], before)
+	if after.Exists() {
+		j.lasts[key] = after.Version
+	} else {
+		delete(j.lasts, key)
+	}
+}
 
-// End is the last look, after the calm: faults are over, and nothing was asked for since upTo. What was due up to then has ended.
-func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {}
+// follow holds the version that a change began from against the one that was last seen.
+func (j *Judge) follow(key store.Key, last uint64, before store.Item) {
+	if last != before.Version {
+		j.violate("P1", "%s was at version %d, and changed from version %d", key, last, before.Version)
+	}
+}
+
+func (j *Judge) storedLayout(key store.Key, before, after store.Item) {
+	j.storedOther(key, before, after)
+	var layout timer.Layout
+	if key == timer.LayoutKey && record.Decode(after.Value, &layout) == nil && layout.Valid() {
+		j.layout = layout
+	}
+}
+
+func ms(at time.Time) int64 { return at.UnixMilli() }

@@ -1,0 +1,263 @@
+package oracle
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// fields are parts of a run's record.
+type fields uint32
+
+const (
+	generation fields = 1 << iota
+	trigger
+	priority
+	epoch
+	created
+	started
+	ended
+	attempt
+	failures
+	crashes
+	fence
+	worker
+	lease
+	nextAt
+	cancel
+	payload
+	result
+	logKey
+	stretch // Through, Upto, Count
+	traced
+	expires
+)
+
+var fieldNames = [...]string{"generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry"}
+
+func (f fields) String() (text string) {
+	for i, n := range fieldNames {
+		if f&(1<<i) != 0 {
+			text += ", " + n
+		}
+	}
+	return text[min(2, len(text)):]
+}
+
+// differ tells which parts are not the same. Reason and the list of attempts are left out: any write may shed of them what does not fit.
+func differ(b, a *run.Run) (f fields) {
+	add := func(differs bool, field fields) {
+		if differs {
+			f |= field
+		}
+	}
+	add(b.Generation != a.Generation, generation)
+	add(b.Trigger != a.Trigger, trigger)
+	add(b.Priority != a.Priority, priority)
+	add(b.Epoch != a.Epoch, epoch)
+	add(b.Created != a.Created, created)
+	add(b.Started != a.Started, started)
+	add(b.Ended != a.Ended, ended)
+	add(b.Attempt != a.Attempt, attempt)
+	add(b.Failures != a.Failures, failures)
+	add(b.Crashes != a.Crashes, crashes)
+	add(b.Fence != a.Fence, fence)
+	add(b.Worker != a.Worker, worker)
+	add(b.Lease != a.Lease, lease)
+	add(b.NextAt != a.NextAt, nextAt)
+	add(b.Cancel != a.Cancel, cancel)
+	add(!sameRef(b.Payload, a.Payload), payload)
+	add(!sameRef(b.Result, a.Result), result)
+	add(b.Log != a.Log, logKey)
+	add(b.Through != a.Through || b.Upto != a.Upto || b.Count != a.Count, stretch)
+	add(b.Trace != a.Trace, traced)
+	add(b.Expires != a.Expires, expires)
+	return f
+}
+
+func sameRef(b, a run.Ref) bool {
+	return b.Blob == a.Blob && b.Type == a.Type && b.Cut == a.Cut && bytes.Equal(b.Inline, a.Inline)
+}
+
+// edge is one way in the graph that docs/run.md draws: what may change on it, and what must be so.
+type edge struct {
+	may  fields
+	rule func(b, a *run.Run) string // what is wrong; nil: nothing can be
+}
+
+// nothing is where a run begins.
+const nothing run.State = 0
+
+const (
+	claims = generation | epoch | priority
+	ends   = ended | worker | lease | nextAt | expires
+	closes = ends | logKey
+	starts = worker | started | nextAt | lease | attempt | fence
+	opens  = generation | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload
+	births = claims | trigger | created | payload | traced
+)
+
+var edges = map[[2]run.State]edge{
+	{nothing, run.Queued}:          {births, born},
+	{nothing, run.Scheduled}:       {births, onDemand},
+	{nothing, run.Skipped}:         {births | ends | stretch, skips},
+	{nothing, run.Fenced}:          {generation | expires, fires},
+	{run.Fenced, run.Fenced}:       {generation | expires, rises},
+	{run.Fenced, run.Queued}:       {births | expires, all(born, keeps)},
+	{run.Fenced, run.Skipped}:      {births | ends | stretch, all(skips, keeps)},
+	{run.Scheduled, run.Scheduled}: {generation | epoch, all(onDemand, rises)},
+	{run.Scheduled, run.Queued}:    {claims, all(onDemand, keeps)},
+	{run.Scheduled, run.Cancelled}: {ends, over},
+	{run.Queued, run.Queued}:       {claims, all(unstarted, rises)},
+	{run.Queued, run.Running}:      {starts, begins},
+	{run.Queued, run.Cancelled}:    {ends, over},
+	{run.Queued, run.Dead}:         {ends, over},
+	{run.Queued, run.Scheduled}:    {generation | epoch, all(onDemand, unstarted, rises)},
+	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
+	{run.Queued, run.Skipped}:      {claims | ends | stretch, all(skips, unstarted, rises)},
+	{run.Running, run.Running}:     {lease | cancel, asksToStop},
+	{run.Running, run.Succeeded}:   {closes | result, all(over, closed(run.OutcomeSucceeded))},
+	{run.Running, run.Failed}:      {closes | failures, all(over, closed(run.OutcomeFailed))},
+	{run.Running, run.Dead}:        {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
+	{run.Running, run.Unknown}:     {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
+	{run.Running, run.Cancelled}:   {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled), wasCancelled)},
+	{run.Running, run.Retrying}:    {worker | lease | nextAt | failures | logKey, closed(run.OutcomeFailed)},
+	{run.Running, run.Queued}:      {worker | lease | crashes | logKey, closed(run.OutcomeCrashed, run.OutcomeHandedBack)},
+	{run.Retrying, run.Running}:    {starts, begins},
+	{run.Retrying, run.Cancelled}:  {ends, over},
+	{run.Retrying, run.Dead}:       {ends, over},
+	{run.Succeeded, run.Queued}:    {opens, reopened},
+	{run.Failed, run.Queued}:       {opens, reopened},
+	{run.Dead, run.Queued}:         {opens, reopened},
+	{run.Cancelled, run.Queued}:    {opens, reopened},
+	{run.Cancelled, run.Scheduled}: {opens, all(onDemand, reopened)},
+	{run.Unknown, run.Queued}:      {opens, reopened},
+}
+
+// along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
+func along(b, a *run.Run) (promise, wrong string) {
+	e, ok := edges[[2]run.State{b.State, a.State}]
+	switch more := differ(b, a) &^ e.may; {
+	case !ok && b.State.Ended():
+		return "P7", "an ended run"
+	case !ok:
+		return "P6", "no edge of the graph"
+	case b.State == run.Queued && a.State == run.Fenced: // a mark takes the place of a claim
+	case more != 0:
+		return "P6", "it must not change the " + more.String()
+	}
+	if e.rule != nil {
+		if wrong = e.rule(b, a); wrong != "" {
+			return "P6", wrong
+		}
+	}
+	return "", ""
+}
+
+func all(rules ...func(b, a *run.Run) string) func(b, a *run.Run) string {
+	return func(b, a *run.Run) string {
+		for _, rule := range rules {
+			if wrong := rule(b, a); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	}
+}
+
+func unless(ok bool, wrong string) string {
+	if ok {
+		return ""
+	}
+	return wrong
+}
+
+func born(_, a *run.Run) string {
+	return unless(a.Generation > 0 && a.Trigger != 0, "a claim names its generation and what asked for it")
+}
+
+func fires(_, a *run.Run) string { return unless(!a.ID.OnDemand(), "only fires are skipped or fenced") }
+
+func onDemand(_, a *run.Run) string {
+	return unless(a.ID.OnDemand() && a.Trigger == run.ByRequest, "only runs on demand are scheduled")
+}
+
+func skips(b, a *run.Run) string {
+	return all(fires, over, func(_, a *run.Run) string {
+		return unless(a.Count > 0 && a.Through >= a.ID.Nominal && a.Reason != "", "what is skipped is counted, with its reason")
+	})(b, a)
+}
+
+func rises(b, a *run.Run) string {
+	return unless(a.Generation > b.Generation, fmt.Sprintf("generation %d does not pass %d", a.Generation, b.Generation))
+}
+
+func keeps(b, a *run.Run) string {
+	return unless(a.Generation >= b.Generation, fmt.Sprintf("generation %d does not pass the mark of %d", a.Generation, b.Generation))
+}
+
+func unstarted(b, _ *run.Run) string {
+	return unless(b.Attempt == 0, "a run that has started keeps its definition")
+}
+
+func over(_, a *run.Run) string {
+	return unless(a.Ended > 0 && a.Expires >= a.Ended && a.Worker == "" && a.Lease == 0, "an ended run has its time, and no lease")
+}
+
+func begins(b, a *run.Run) string {
+	switch n := len(a.Attempts); {
+	case a.Attempt != b.Attempt+1:
+		return fmt.Sprintf("attempt %d follows %d", a.Attempt, b.Attempt)
+	case a.Fence != a.Version || a.Fence <= b.Fence:
+		return fmt.Sprintf("fence %d is not the version %d, above %d", a.Fence, a.Version, b.Fence)
+	case a.Worker == "" || a.Lease <= a.Started || a.NextAt != 0:
+		return "an attempt has its worker and its lease"
+	case n == 0 || a.Attempts[n-1].Number != a.Attempt || a.Attempts[n-1].Ended != 0:
+		return "the attempt is not recorded as under way"
+	}
+	return ""
+}
+
+func asksToStop(b, a *run.Run) string {
+	return unless(a.Cancel || !b.Cancel, "a cancel was taken back")
+}
+
+func wasCancelled(b, _ *run.Run) string {
+	return unless(b.Cancel, "nobody asked to cancel it")
+}
+
+// closed: the attempt ended in one of these ways, and was counted so.
+func closed(outcomes ...run.Outcome) func(b, a *run.Run) string {
+	return func(b, a *run.Run) string {
+		n := len(a.Attempts)
+		if n == 0 || a.Attempts[n-1].Number != b.Attempt || a.Attempts[n-1].Ended == 0 {
+			return "the attempt is not recorded as ended"
+		}
+		var failed, crashed int
+		switch a.Attempts[n-1].Outcome {
+		case run.OutcomeFailed:
+			failed = 1
+		case run.OutcomeCrashed:
+			crashed = 1
+		}
+		for _, o := range outcomes {
+			if a.Attempts[n-1].Outcome == o {
+				return unless(a.Failures == b.Failures+failed && a.Crashes == b.Crashes+crashed,
+					fmt.Sprintf("it %s, and counts %d failures and %d crashes after %d and %d", o, a.Failures, a.Crashes, b.Failures, b.Crashes))
+			}
+		}
+		return fmt.Sprintf("its attempt %s", a.Attempts[n-1].Outcome)
+	}
+}
+
+func reopened(b, a *run.Run) string {
+	switch {
+	case a.Generation < b.Generation:
+		return fmt.Sprintf("it goes back from generation %d to %d", b.Generation, a.Generation)
+	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero():
+		return "it has no new budget, or its old end"
+	}
+	return ""
+}
