@@ -12,6 +12,8 @@ type Actor struct {
 	*World
 	Name string     // unique in the world; part of its key in the trace
 	Rand *rand.Rand // of its own
+
+	Requests int // sent by its clients so far, each try of lib/client counted: who was asked once was answered about that once
 }
 
 // Go starts an actor. It should end when ctx does, which is with the world; the World waits for it.

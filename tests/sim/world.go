@@ -2,11 +2,16 @@ package sim
 
 import (
 	"context"
-	"hash/fnv"
+	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+	gocloud "gocloud.dev/blob"
+
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
@@ -22,10 +27,31 @@ type World struct {
 	Target Target // called for every attempt, on whatever host; set before the hosts start
 	Faults Faults // rates in force: Mix.Faults, and none in the calm. Changed only by an actor, between its Points
 
-	ctx   context.Context // ends with the world
-	began time.Time       // of the bubble's clock
-	sched *scheduler
-	store *memory.Store
+	ctx    context.Context // ends with the world
+	cancel context.CancelFunc
+	began  time.Time // of the bubble's clock
+	sched  *scheduler
+	luck   *luck
+
+	store    *memory.Store
+	bucket   *gocloud.Bucket
+	lines    map[string]*line // of all hosts, where they share them
+	machines []*machine
+	lives    sync.WaitGroup // of hosts, dead ones too
+
+	written   map[string]bool // partitions of timers that were ever written
+	past      past
+	expiries  expiries
+	onChange  func(before, after store.Item)
+	onEnd     func(host string, err error) // told of a life that ends with an error
+	recording *Recording
+
+	away  bool   // the store
+	quiet bool   // no more faults
+	calls int    // of targets
+	first uint64 // step after which something was known to be wrong
+
+	broken []string // what Violate was told, judged with what the Judge found
 }
 
 // Target is what all handlers of all hosts are: it decides how long a run takes and how it ends. It runs in an actor of its own, whose
@@ -38,6 +64,7 @@ type Call struct {
 	target.Call
 	Handler string // the name under which it was registered, one of Handlers
 	Stale   bool   // the judge knows of a higher fence of this run: a target that remembers refuses
+	Kill    func() // ends the process that calls, at once: for a payload that takes its worker with it. After a Point
 }
 
 // Handlers are the names of handler targets that every host knows.
@@ -48,7 +75,10 @@ func (w *World) Now() time.Time { return w.Mix.Start.Add(time.Since(w.began)) }
 
 // Rand is a stream of random numbers of its own: what one draws changes nothing for others. The same name gives the same stream.
 func (w *World) Rand(name string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	return rand.New(rand.NewPCG(w.Seed, h.Sum64()))
+	return rand.New(rand.NewPCG(w.Seed, xxhash.Sum64String(name)))
+}
+
+// Violate notes what broke a promise and the judge cannot see.
+func (w *World) Violate(promise, format string, args ...any) {
+	w.broken = append(w.broken, promise+": "+fmt.Sprintf(format, args...))
 }

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
+)
+
+// Config says what is run, and who looks on. Only Seed is required.
+type Config struct {
+	Seed uint64
+	Mix  *Mix // default: what the seed draws
+
+	// Most ends a world after so many steps, with what was found by then. 0: at its own end.
+	Most uint64
+
+	OnStep   func(Step)                     // told of each step
+	OnChange func(before, after store.Item) // told of each change of the store, before the judge
+	Keep     *Recording                     // filled with every operation of the store
+}
+
+// Result is what came of a world.
+type Result struct {
+	Seed       uint64
+	Mix        Mix
+	Steps      uint64
+	Hash       uint64 // of all steps and changes: the same for the same seed and the same code
+	Simulated  time.Duration
+	Calls      int // of targets
+	Faults     Counts
+	Violations []string
+	First      uint64 // the step after which the first violation was known; 0 where there is none
+}
+
+// lookEvery is how many steps lie between two looks over all that is stored.
+const lookEvery = 10_000
+
+// Run lets a world live in a bubble of its own. On the machine's side it takes one processor: see goroutineID.
+func Run(t *testing.T, cfg Config) (result Result) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, cfg)
+		w.sched.onStep = w.stepped(cfg)
+		w.Go("world", w.live)
+		w.sched.run()
+		w.end()
+		result = Result{Seed: cfg.Seed, Mix: w.Mix, Steps: w.sched.steps, Hash: w.sched.hash.Sum64(), Simulated: w.sched.elapsed(), Calls: w.calls,
+			Faults: w.luck.counts, Violations: w.violations(), First: w.first}
+	})
+	return result
+}
+
+func newWorld(t *testing.T, cfg Config) *World {
+	w := &World{TB: t, Seed: cfg.Seed, began: time.Now(), written: map[string]bool{}, onChange: cfg.OnChange, recording: cfg.Keep}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	if cfg.Mix != nil {
+		w.Mix = *cfg.Mix
+	} else {
+		w.Mix = Draw(cfg.Seed)
+	}
+	w.Mix.Shape.detail(w.Rand("shape"))
+	w.Faults, w.Target = w.Mix.Faults, works
+	w.past.byKey = map[store.Key]store.Item{}
+	w.luck = newLuck(w)
+	w.store, w.bucket = memory.New(memory.Config{}), memblob.OpenBucket(nil)
+	w.sched = newScheduler(w.Rand("scheduler"))
+	w.sched.orderly, w.sched.takes = w.Mix.Shape.Orderly, w.latency(w.Rand("latency"))
+	w.Judge = oracle.New(oracle.Config{})
+	w.lines = w.newLines()
+	r := w.Rand("machines")
+	for n, role := range w.Mix.Shape.roles(r) {
+		m := &machine{World: w, name: fmt.Sprintf("host %d", n), role: role}
+		if w.Mix.Faults.Skew > 0 {
+			m.offset = time.Duration((2*r.Float64() - 1) * float64(w.Mix.Faults.Skew))
+		}
+		w.machines = append(w.machines, m)
+	}
+	return w
+}
+
+func (w *World) newLines() map[string]*line {
+	return map[string]*line{job.DefaultQueue: newLine(w, job.DefaultQueue)}
+}
+
+// latency gives how long an operation takes.
+func (w *World) latency(r *rand.Rand) func(medium) time.Duration {
+	return func(by medium) time.Duration {
+		usual := time.Duration(0)
+		switch by {
+		case byStore:
+			if w.luck.strikes(StoreSlow, w.Faults.Slow) {
+				return w.luck.upTo(StoreSlow, w.Faults.SlowFor)
+			}
+			usual = w.Mix.Latency.Store
+		case byQueue:
+			usual = w.Mix.Latency.Queue
+		case byNet:
+			usual = w.Mix.Latency.Net
+		}
+		if usual <= 0 {
+			return 0
+		}
+		return time.Duration(r.Int64N(int64(usual) + 1))
+	}
+}
+
+// live is the life of the world: the phase with faults, then the calm.
+func (w *World) live(ctx context.Context, a *Actor) {
+	for _, m := range w.machines {
+		w.Go(m.name, m.live)
+	}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	w.clients(asking)
+	w.trouble(asking)
+	if a.Sleep(ctx, w.Mix.Length) == nil {
+		stop()
+		w.calm()
+		if a.Sleep(ctx, 2*time.Hour) == nil {
+			w.Judge.End(w.Now(), w.Now().Add(-2*time.Hour), w.items())
+			w.seen()
+		}
+	}
+	w.sched.stopped = true
+}
+
+// calm is the end of all faults: from here on everything works.
+func (w *World) calm() {
+	w.Faults, w.away, w.quiet = Faults{}, false, true
+	for _, m := range w.machines {
+		m.down = false
+		m.step(-m.offset)
+		if m.host != nil && m.host.paused {
+			m.host.wake()
+		}
+	}
+}
+
+// end lets every goroutine of the world end.
+func (w *World) end() {
+	for _, m := range w.machines {
+		if m.host != nil {
+			m.host.crash()
+		}
+	}
+	w.cancel()
+	w.sched.actors.Wait()
+	w.lives.Wait()
+	for _, l := range w.lines {
+		_ = l.local.Close()
+	}
+	_ = w.bucket.Close()
+}
+
+// stepped is told of each step: it looks now and then, ends what has gone on for long enough, and notes when something was first wrong.
+func (w *World) stepped(cfg Config) func(Step) {
+	return func(s Step) {
+		if cfg.OnStep != nil {
+			cfg.OnStep(s)
+		}
+		if s.N%lookEvery == 0 {
+			w.Judge.Look(w.Now(), w.items())
+		}
+		w.seen()
+		if cfg.Most > 0 && s.N >= cfg.Most {
+			w.sched.stopped = true
+		}
+	}
+}
+
+// seen notes the step of the first violation.
+func (w *World) seen() {
+	if w.first == 0 && len(w.broken)+len(w.Judge.Violations()) > 0 {
+		w.first = w.sched.steps
+	}
+}
+
+func (w *World) violations() []string { return slices.Concat(w.Judge.Violations(), w.broken) }
+
+// items are all that is stored.
+func (w *World) items() iter.Seq[store.Item] {
+	var all []store.Item
+	if err := w.store.Export(w.ctx, func(item store.Item) error { all = append(all, item); return nil }); err != nil {
+		w.Fatal(err)
+	}
+	slices.SortFunc(all, func(a, b store.Item) int {
+		return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
+	})
+	return slices.Values(all)
+}
