@@ -1,19 +1,232 @@
 package sim
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // Mix is all that a seed draws before its world begins: what is switched off in it leaves the rest as it was.
+//
+// Seeds are to differ wildly. So most things are either off in a world or on at a rate of its own: a fault that always comes with all
+// the others hides behind them, and a store that fails half of the time never gets far enough to show what fails late.
 type Mix struct {
 	Start   time.Time     // the true time at the begin
 	Length  time.Duration // of the phase with faults
 	Shape   Shape
 	Latency Latency
 	Faults  Faults
+	Outages []Outage // beside those that Faults makes
+
+	Pace    Pace
+	Zones   []string // that jobs name
+	Tenants []string
+	Pools   []string // queues that jobs name
+	Names   int      // of jobs a tenant has, that its clients know
+	Clients []Role   // one each
+	Jobs    JobRates
+	Work    WorkRates
+}
+
+// Outage is a time without any host: what was due in it was missed.
+type Outage struct {
+	After, For time.Duration // after the begin of the world
+}
+
+// Role is what one client does: of whom, how often, and how much of what.
+type Role struct {
+	Tenant  string
+	Think   time.Duration       // mean time between two operations
+	Weights [operations]float64 // of each operation; 0: it never does that
+	Persist float64             // chance to ask again where no answer came, each time
+}
+
+// JobRates are how often what occurs among the jobs: weights of the ways to say when, chances from 0 to 1 of the rest.
+type JobRates struct {
+	Cron, Every, At, OnDemand float64
+
+	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived float64
+}
+
+// WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
+type WorkRates struct {
+	Short, Medium, Long float64
+
+	Fail, Bad, Panic, Poison, RetryAfter, Deaf, Large, Fences float64
 }
 
 // Draw gives the mix of a seed.
 func Draw(seed uint64) Mix {
-	return Mix{Start: time.Date(2026, 3, 28, 22, 0, 0, 0, time.UTC), Length: time.Hour, Shape: Shape{Hosts: 1}}
+	r := rand.New(rand.NewPCG(seed, 0x6d6978)) // "mix"
+	m := Mix{Pace: Pace(weighted(r, 5, 3, 2))}
+	m.drawTimes(r)
+	m.drawShape(r)
+	m.drawPeople(r)
+	m.drawFaults(r)
+	return m
 }
+
+// zones are those that jobs name: of whole and half hours, of changes by one hour, by half of one and by two, at midnight and during
+// Ramadan, and some whose clocks never change.
+var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Africa/Cairo", "America/Havana",
+	"Antarctica/Troll", "Asia/Kathmandu", "Pacific/Chatham", "America/Santiago", "Europe/Dublin", "Asia/Beirut", "Pacific/Apia"}
+
+// drawTimes draws when the world begins, and how long it is looked at.
+func (m *Mix) drawTimes(r *rand.Rand) {
+	m.Zones = []string{"UTC", pick(r, zones), pick(r, zones), pick(r, zones)}[:1+r.IntN(4)]
+	day := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.IntN(3*365*24*60)) * time.Minute)
+	switch m.Pace {
+	case Seconds:
+		m.Length = time.Duration(90+r.IntN(500)) * time.Second
+	case Minutes:
+		m.Length = time.Duration(20+r.IntN(200)) * time.Minute
+	default:
+		m.Length = time.Duration(12+r.IntN(60)) * time.Hour
+	}
+	m.Start = day
+	before := time.Duration(r.Float64() * float64(m.Length))
+	switch r.IntN(4) {
+	case 0, 1: // near a change of clocks
+		if change, ok := nextChange(m.Zones[len(m.Zones)-1], day); ok {
+			m.Start = change.Add(-before)
+		}
+	case 2: // near the end of a month
+		m.Start = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, time.UTC).Add(-before)
+	}
+	m.Start = m.Start.Truncate(time.Second).Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+}
+
+// nextChange is when the clocks of a zone change next.
+func nextChange(zone string, after time.Time) (time.Time, bool) {
+	place, err := schedule.LoadZone(zone)
+	if err != nil {
+		panic(fmt.Sprintf("zone of a mix: %v", err))
+	}
+	_, end := after.In(place).ZoneBounds()
+	return end.UTC(), !end.IsZero()
+}
+
+func (m *Mix) drawShape(r *rand.Rand) {
+	m.Shape = Shape{Hosts: 1 + r.IntN(4)}
+	if m.Shape.Alone = m.Pace != Hours && chance(r, 0.4); m.Shape.Alone {
+		m.Shape.Hosts = 1
+	}
+	if chance(r, 0.8) {
+		m.Latency = Latency{Store: rate(r, 1, time.Millisecond, 200*time.Millisecond), Queue: rate(r, 1, time.Millisecond, 200*time.Millisecond),
+			Net: rate(r, 1, time.Millisecond, 200*time.Millisecond)}
+	}
+}
+
+// drawPeople draws the clients, their jobs and what these do.
+func (m *Mix) drawPeople(r *rand.Rand) {
+	m.Tenants = []string{access.DefaultTenant, "acme", "rival"}[:1+r.IntN(3)]
+	m.Pools = []string{job.DefaultQueue}
+	m.Names = 1 + r.IntN(pick(r, []int{3, 8, 25}))
+	for n := range 1 + r.IntN(5) {
+		role := Role{Tenant: m.Tenants[n%len(m.Tenants)], Persist: pick(r, []float64{0, 0.5, 0.9, 1}),
+			Think: rate(r, 1, m.Length/400, m.Length/20)}
+		for op := range role.Weights {
+			if chance(r, 0.65) {
+				role.Weights[op] = usual[op] * math.Exp(2*r.Float64()-1)
+			}
+		}
+		if n < len(m.Tenants) { // the first of each tenant makes the jobs
+			role.Weights[opPut] += 2
+		}
+		m.Clients = append(m.Clients, role)
+	}
+	for len(m.Tenants) > len(m.Clients) {
+		m.Tenants = m.Tenants[:len(m.Clients)]
+	}
+	some := func(p, most float64) float64 {
+		if !chance(r, p) {
+			return 0
+		}
+		return r.Float64() * most
+	}
+	m.Jobs = JobRates{Cron: some(0.8, 1) + 0.01, Every: some(0.7, 1), At: some(0.4, 0.4), OnDemand: some(0.6, 0.6),
+		Bounds: some(0.4, 0.6), Jitter: some(0.3, 0.7), PausedAtBirth: some(0.3, 0.4), Labels: some(0.7, 1), AtMostOnce: some(0.5, 0.6),
+		Windows: some(0.5, 1), LongRetries: some(0.25, 0.4), ShortLived: some(0.6, 1)}
+	m.Work = WorkRates{Short: some(0.9, 1) + 0.01, Medium: some(0.6, 0.5), Long: some(0.3, 0.1),
+		Fail: some(0.6, 0.7), Bad: some(0.4, 0.5), Panic: some(0.3, 0.4), Poison: some(0.2, 0.15), RetryAfter: some(0.3, 0.7), Deaf: some(0.3, 0.3),
+		Large: some(0.4, 0.4), Fences: some(0.7, 1)}
+}
+
+// drawFaults draws what goes wrong: each kind is on in a part of the seeds, some seeds have none, few have all.
+func (m *Mix) drawFaults(r *rand.Rand) {
+	on := pick(r, []float64{0, 0.15, 0.3, 0.5, 0.8}) // how many kinds this seed has
+	some := func(least, most float64) float64 {
+		if !chance(r, on) {
+			return 0
+		}
+		return least * math.Pow(most/least, r.Float64())
+	}
+	every := func(least, most time.Duration) time.Duration {
+		if !chance(r, on) {
+			return 0
+		}
+		return rate(r, 1, least, most)
+	}
+	span := m.Length
+	f := Faults{
+		Refused: some(0.001, 0.1), Throttled: some(0.001, 0.2), Lost: some(0.001, 0.1), Late: some(0.0005, 0.02),
+		Slow: some(0.001, 0.1), SlowFor: rate(r, 1, 100*time.Millisecond, 30*time.Second), Short: some(0.01, 0.5), Stale: some(0.01, 0.5),
+		Away: every(span/5, span), AwayFor: rate(r, 1, span/200, span/5),
+		SendFailed: some(0.01, 0.2), SendLost: some(0.01, 0.3), SendUnknown: some(0.01, 0.2), Doubled: some(0.01, 0.3), Delayed: some(0.01, 0.1),
+		Reordered: some(0.01, 0.5), ReceiveLost: some(0.01, 0.2), EndedEarly: some(0.01, 0.2), DeleteFailed: some(0.01, 0.2),
+		Blobs:       some(0.005, 0.1),
+		RequestLost: some(0.01, 0.2), AnswerLost: some(0.01, 0.3), RequestDelayed: some(0.01, 0.1),
+		Crash: every(span/20, span), CrashFor: rate(r, 1, time.Second, span/10), Stop: every(span/20, span),
+		Pause: every(span/20, span), PauseFor: rate(r, 1, time.Second, 2*time.Minute),
+		Step: every(span/10, span), StepBy: rate(r, 1, 100*time.Millisecond, time.Hour),
+		Skew: rate(r, on, 10*time.Millisecond, 10*time.Second), Drift: some(1e-5, 1e-3),
+	}
+	m.Faults = f
+	if chance(r, 0.15) {
+		longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
+		m.Outages = []Outage{{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(span)), For: rate(r, 1, 6*time.Minute, longest)}}
+	}
+}
+
+// rate draws a duration between least and most, each order of magnitude as likely as another; 0 where it is off.
+func rate(r *rand.Rand, on float64, least, most time.Duration) time.Duration {
+	if !chance(r, on) {
+		return 0
+	}
+	most = max(most, least)
+	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), r.Float64())).Round(time.Millisecond)
+}
+
+// String is the whole mix, for whoever reads a failing seed.
+func (m Mix) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "begin    %s, %s with faults, at the pace of %s\n", m.Start.UTC().Format(time.RFC3339Nano), m.Length, m.Pace)
+	fmt.Fprintf(&b, "shape    %s\n", settings(m.Shape))
+	fmt.Fprintf(&b, "latency  %s\n", settings(m.Latency))
+	fmt.Fprintf(&b, "faults   %s\n", settings(m.Faults))
+	for _, o := range m.Outages {
+		fmt.Fprintf(&b, "outage   after %s, for %s\n", o.After.Round(time.Second), o.For.Round(time.Second))
+	}
+	fmt.Fprintf(&b, "zones    %s\n", strings.Join(m.Zones, " "))
+	fmt.Fprintf(&b, "jobs     up to %d a tenant, in queues %s: %s\n", m.Names, strings.Join(m.Pools, " "), settings(m.Jobs))
+	fmt.Fprintf(&b, "work     %s\n", settings(m.Work))
+	for _, c := range m.Clients {
+		fmt.Fprintf(&b, "client   of %s, every %s, persists %.2g:", c.Tenant, c.Think, c.Persist)
+		for op, weight := range c.Weights {
+			if weight > 0 {
+				fmt.Fprintf(&b, " %s %.2g", operation(op), weight)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// ahead is how far ahead runs are asked for.
+func (m Mix) ahead() time.Duration { return min(m.Length/2, 40*m.Pace.unit()) }

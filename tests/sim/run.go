@@ -129,10 +129,8 @@ func (w *World) live(ctx context.Context, a *Actor) {
 	if a.Sleep(ctx, w.Mix.Length) == nil {
 		stop()
 		w.calm()
-		if a.Sleep(ctx, 2*time.Hour) == nil {
-			w.Judge.End(w.Now(), w.Now().Add(-2*time.Hour), w.items())
-			w.seen()
-		}
+		w.settle(ctx, a)
+		w.seen()
 	}
 	w.sched.stopped = true
 }

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// pulse is how fast a shape works: what all bounds are made of.
+type pulse struct {
+	Every time.Duration // between two ticks
+	Ahead time.Duration // how far beyond its clock a tick claims, at the most
+	Lease time.Duration // of a run
+	Check time.Duration // the longest time between two looks at a run that has not ended
+	Steps time.Duration // how long a pass or a request waits for the store and the queue, at the most
+}
+
+// pulseOf derives it from the settings.
+func pulseOf(m Mix) pulse {
+	p := pulse{Every: time.Second, Ahead: 2 * time.Second, Lease: 30 * time.Second, Check: timer.MaxCheckGap,
+		Steps: 5*time.Second + 300*m.Latency.Store + 100*m.Latency.Queue}
+	if !m.Shape.Alone {
+		p.Every, p.Ahead = max(m.Shape.Every, time.Minute), node.SharedLookAhead+time.Minute
+	}
+	return p
+}
+
+// mended is how long after the end of all faults whatever was lost is found again: it has a message, or a timer that a tick has read.
+//
+//   - writes that are under way land
+//   - the minutes of what they wrote are swept: by the first sweep, and where writes landed late by the last
+//   - the check that a sweep armed, or that was armed before, is read: it wakes at most Check beyond the horizon
+func (m Mix) mended() time.Duration {
+	p := pulseOf(m)
+	f := m.Faults
+	if f.Late > 0 || f.Pause > 0 || f.Slow > 0 || f.RequestDelayed > 0 {
+		return dispatch.Lateness + m.swept(timer.Sweeps-1) + p.Check + p.Lease
+	}
+	return m.swept(0) + p.Check + p.Lease
+}
+
+// swept is how long after an instant a sweep has passed its minute, and the minutes of what was claimed ahead of it.
+func (m Mix) swept(sweep int) time.Duration {
+	p := pulseOf(m)
+	return p.Ahead + time.Minute + timer.Lags[sweep] + 2*p.Every + p.Steps
+}
+
+// backlog is what stood open when the faults ended.
+type backlog struct {
+	runs     int           // that had not ended
+	suspects int           // of these, those that run alone because they may be what kills workers
+	missed   int           // of one job, the most fires that nobody has come upon
+	longest  time.Duration // that a run may take from its next attempt to its end, all its retries with it
+	attempt  time.Duration // the longest that one attempt may take
+	ahead    time.Duration // until the last of them is due
+}
+
+func (b backlog) String() string {
+	return fmt.Sprintf("%d runs, %d of them suspects, the last one due in %s, %s for all attempts of one", b.runs, b.suspects, b.ahead, b.longest)
+}
+
+// Of each process.
+const (
+	concurrency = 50  // attempts at once in each queue
+	perPass     = 100 // missed fires of a job that are claimed
+)
+
+// bound is how long after the end of all faults everything has ended that was accepted or due by then. docs/simulation.md tells where it
+// comes from.
+func (m Mix) bound(b backlog) time.Duration {
+	p := pulseOf(m)
+	rounds := time.Duration(b.runs/concurrency + b.suspects + 1)
+	passes := time.Duration(b.missed/perPass + 1)
+	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest
+}
+
+// mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; and one attempt.
+func mayTake(def job.Definition, p pulse) (all, attempt time.Duration) {
+	attempt = def.Timeout.Std() + deafFor + p.Steps
+	attempts := time.Duration(max(1, def.Retry.MaxAttempts))
+	wait := max(def.Retry.Max.Std(), longestAfter)
+	if def.Retry.Max.Std() > 15*time.Minute {
+		wait += p.Ahead + p.Every // by a timer
+	}
+	return attempts*attempt + (attempts-1)*(wait+p.Steps), attempt
+}
+
+// settle is the second phase: nothing goes wrong any more. Jobs go on firing for a while, then their clients take the schedules away, and
+// within the bound all has ended. Then the judge looks for the last time.
+func (w *World) settle(ctx context.Context, a *Actor) {
+	calm := w.Now()
+	if a.Sleep(ctx, w.Mix.watch()) != nil {
+		return
+	}
+	b := w.backlog()
+	w.retire(ctx, a)
+	asked := w.Now()
+	latest := asked.Add(w.Mix.bound(b))
+	for earliest := calm.Add(w.Mix.mended()); w.Now().Before(latest); {
+		if a.Sleep(ctx, 5*time.Minute) != nil {
+			return
+		}
+		if w.Now().After(earliest) && w.backlog().runs == 0 {
+			break
+		}
+	}
+	if left := w.backlog(); left.runs > 0 {
+		w.Violate("P4", "%s after the end of all faults there are %s; within %s all was to have ended: %s", w.Now().Sub(calm), left, latest.Sub(calm), b)
+	}
+	w.Judge.End(w.Now(), asked, w.items())
+}
+
+// watch is how long jobs go on firing without faults.
+func (m Mix) watch() time.Duration { return 2*time.Minute + 3*m.Pace.unit() }
+
+// retire has every job's schedule taken away, and lets go what pauses hold.
+func (w *World) retire(ctx context.Context, a *Actor) {
+	for _, tenant := range w.Mix.Tenants {
+		u := newUser(a, Role{Tenant: tenant, Persist: 1})
+		for _, j := range u.listJobs(ctx).Jobs {
+			def := j.Definition
+			def.Schedule, def.Paused = nil, false
+			u.put(ctx, j.Status.Name, def, client.Condition{})
+		}
+	}
+}
+
+// backlog counts what has not ended.
+func (w *World) backlog() backlog {
+	p, now := pulseOf(w.Mix), w.Now()
+	b := backlog{}
+	var longest, attempt time.Duration
+	for item := range w.items() {
+		if prefix, rest, _ := strings.Cut(item.Partition, "#"); prefix == "run" {
+			tenant, rest, _ := strings.Cut(rest, "#")
+			name, _, _ := strings.Cut(rest, "#")
+			id, err := run.IDFromSort(name, item.Sort)
+			if err != nil {
+				w.Fatal(err)
+			}
+			r, _, err := run.FromItem(tenant, id, item)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if r.State.Ended() || r.State == run.Fenced {
+				continue
+			}
+			b.runs++
+			if r.Crashes >= dispatch.MaxCrashes-1 {
+				b.suspects++
+			}
+			b.ahead = max(b.ahead, id.Time().Sub(now), time.UnixMilli(r.NextAt).Sub(now))
+		} else if prefix == "job" {
+			j, err := job.FromItem("", "", item)
+			if err != nil {
+				w.Fatal(err)
+			}
+			all, one := mayTake(j.Def, p)
+			longest, attempt = max(longest, all), max(attempt, one)
+			if j.Active() {
+				b.missed = max(b.missed, int(w.Mix.span()/w.Mix.Pace.unit()))
+			}
+		}
+	}
+	b.longest, b.attempt = longest, attempt
+	return b
+}
+
+// span is the longest time without anybody.
+func (m Mix) span() time.Duration {
+	longest := m.Faults.AwayFor + m.Faults.CrashFor
+	for _, o := range m.Outages {
+		longest += o.For
+	}
+	return longest
+}

@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSeedsDiffer: the same seed is the same world, and what is drawn is off in many seeds and on in many others.
+func TestSeedsDiffer(t *testing.T) {
+	t.Parallel()
+	const seeds = 500
+	with := map[string]int{}
+	for seed := range uint64(seeds) {
+		m := Draw(seed)
+		if again := Draw(seed); again.String() != m.String() {
+			t.Fatalf("seed %d is two worlds:\n%s\n%s", seed, m, again)
+		}
+		for _, word := range []string{"alone", "refused", "throttled", "lost", "late ", "away ", "sendlost", "doubled", "crash ", "pause ", "step ", "skew",
+			"answerlost", "outage", "faults   none", "poison", "longretries", "atmostonce", "pace of seconds", "pace of minutes", "pace of hours", "deaf", "redrive "} {
+			if strings.Contains(m.String(), word) {
+				with[word]++
+			}
+		}
+	}
+	for word, n := range with {
+		if n < seeds/50 || n > seeds*49/50 {
+			t.Errorf("%q is in %d of %d seeds", word, n, seeds)
+		}
+	}
+	if len(with) != 23 {
+		t.Errorf("only %d of 23 things were drawn: %v", len(with), with)
+	}
+}
+
+// TestWorldsBeginNearChangesOfClocks: else the rules for them would hardly be met.
+func TestWorldsBeginNearChangesOfClocks(t *testing.T) {
+	t.Parallel()
+	near := 0
+	for seed := range uint64(500) {
+		m := Draw(seed)
+		for _, zone := range m.Zones {
+			if change, ok := nextChange(zone, m.Start); ok && change.Before(m.Start.Add(m.Length)) {
+				near++
+				break
+			}
+		}
+	}
+	if near < 100 {
+		t.Errorf("%d of 500 worlds see a change of clocks", near)
+	}
+}
