@@ -41,17 +41,22 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build $(FUNCTION_FLAGS) \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
-# The order puts what fails fast first and Go's own results last, where a reader of the log looks.
+# Two lanes side by side, since the second mostly waits. The order puts what fails fast first and Go's own results last, where a
+# reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps lint promises docs test-api test-release test-emulators test-template test-aws test-race test-go
+	@MAKE="$(MAKE)" .ci/steps \
+		"lint promises docs test-api test-release test-race" \
+		"test-aws test-template test-emulators" \
+		test-go
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
 
-# -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times.
+# -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times. What vet finds
+# test-go finds.
 test-race: ## the domain packages under the race detector
 	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
-	then set -x; $(GO) test -race -short -timeout 10m ./lib/...; \
+	then set -x; $(GO) test -race -short -vet=off -timeout 10m ./lib/...; \
 	else .ci/absent "a C compiler (make test-race)"; fi
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
