@@ -15,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // mounts tells whether this host lets a test mount a file system of its own.
@@ -45,14 +46,14 @@ func TestP1_Fault49_disk_full(t *testing.T) {
 	t.Parallel()
 	t.Run("a file may not grow", func(t *testing.T) {
 		data := filepath.Join(t.TempDir(), "data")
-		log := logTo(t)
-		limited := exec.Command("sh", "-c", `ulimit -f 2000 && exec "$@"`, "sh", binary, "dev", "--output", "json", "--data", data, "--listen", anyPort)
-		s, err := launchAs(limited, log)
+		log := process.Log(t)
+		limited := exec.Command("sh", "-c", `ulimit -f 2000 && exec "$@"`, "sh", binary, "dev", "--output", "json", "--data", data, "--listen", process.AnyPort)
+		s, err := process.Start(limited, log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.kill)
-		if err := s.ready(); err != nil {
+		t.Cleanup(s.Kill)
+		if err := s.Ready(); err != nil {
 			t.Fatal(err)
 		}
 		taken := fill(t, s, log)
@@ -64,17 +65,17 @@ func TestP1_Fault49_disk_full(t *testing.T) {
 	}
 	t.Run("no space left", func(t *testing.T) {
 		folder := mount(t, "size=6m")
-		data, log := filepath.Join(folder, "data"), logTo(t)
-		taken := fill(t, serve(t, data, anyPort, log), log)
+		data, log := filepath.Join(folder, "data"), process.Log(t)
+		taken := fill(t, serve(t, data, log), log)
 
 		// Started again without room, it refuses to, or ends at the first thing it is asked to keep.
-		again := logTo(t)
-		s, err := launch(data, anyPort, again)
+		again := process.Log(t)
+		s, err := launch(data, again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.kill)
-		if s.ready() == nil {
+		t.Cleanup(s.Kill)
+		if s.Ready() == nil {
 			fill(t, s, again)
 		} else {
 			refusedLoudly(t, s, again, data)
@@ -93,9 +94,9 @@ type accepted struct {
 }
 
 // fill asks the server to keep more and more until it ends, and gives what it took.
-func fill(t *testing.T, s *server, log *os.File) *accepted {
+func fill(t *testing.T, s *process.Process, log *os.File) *accepted {
 	t.Helper()
-	server, err := clientOf(s.address)
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func fill(t *testing.T, s *server, log *os.File) *accepted {
 		clients.Go(func() {
 			for n := 0; ; n++ {
 				select {
-				case <-s.exited:
+				case <-s.Exited:
 					return
 				case <-t.Context().Done():
 					return
@@ -133,13 +134,13 @@ func fill(t *testing.T, s *server, log *os.File) *accepted {
 			}
 		})
 	}
-	code, err := s.code()
-	s.kill()
+	code, err := s.Code()
+	s.Kill()
 	clients.Wait()
 	if err != nil {
 		t.Fatalf("the disk is full: %v", err)
 	}
-	said := read(t, log)
+	said := process.Said(t, log)
 	if code != 1 || !strings.Contains(said, "belfry: the disk failed") {
 		t.Errorf("the disk is full: exit code %d, want 1 and a line that says so; it said:\n%.2000s", code, said)
 	}
@@ -148,8 +149,8 @@ func fill(t *testing.T, s *server, log *os.File) *accepted {
 
 func stillThere(t *testing.T, data string, taken *accepted) {
 	t.Helper()
-	s := serve(t, data, anyPort, logTo(t))
-	server, err := clientOf(s.address)
+	s := serve(t, data, process.Log(t))
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,23 +174,23 @@ func stillThere(t *testing.T, data string, taken *accepted) {
 	if len(taken.jobs) < 10 || len(taken.runs) < 10 {
 		t.Errorf("only %d jobs and %d runs fitted: too few to mean something", len(taken.jobs), len(taken.runs))
 	}
-	s.kill()
+	s.Kill()
 }
 
 // refusedLoudly wants one line that names what is wrong, on stderr, and exit code 1.
-func refusedLoudly(t *testing.T, s *server, log *os.File, names string) {
+func refusedLoudly(t *testing.T, s *process.Process, log *os.File, names string) {
 	t.Helper()
-	code, err := s.code()
+	code, err := s.Code()
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := strings.TrimSpace(read(t, log))
+	said := strings.TrimSpace(process.Said(t, log))
 	last := said[strings.LastIndex(said, "\n")+1:]
 	if code != 1 || !strings.HasPrefix(last, "belfry: ") || !strings.Contains(last, names) {
 		t.Errorf("exit code %d, want 1 and a line on %s; it said:\n%s", code, names, said)
 	}
 	select {
-	case <-s.greeted:
+	case <-s.Greeted:
 		t.Error("it said that it was ready")
 	default:
 	}
@@ -200,14 +201,14 @@ func TestFault49_refused_at_the_start(t *testing.T) {
 	t.Parallel()
 	refused := func(t *testing.T, data, names string) {
 		t.Helper()
-		log := logTo(t)
-		s, err := launch(data, anyPort, log)
+		log := process.Log(t)
+		s, err := launch(data, log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.kill)
+		t.Cleanup(s.Kill)
 		refusedLoudly(t, s, log, names)
-		if said := strings.TrimSpace(read(t, log)); strings.Contains(said, "\n") {
+		if said := strings.TrimSpace(process.Said(t, log)); strings.Contains(said, "\n") {
 			t.Errorf("want one line, it said:\n%s", said)
 		}
 	}

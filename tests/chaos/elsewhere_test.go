@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,33 +20,22 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/load"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // farQueueName is the queue of these tests, which only `belfry worker` processes serve.
 const farQueueName = "far"
 
 // workElsewhere starts `belfry worker` and waits until it says that it is ready.
-func workElsewhere(t *testing.T, address string, log *os.File, flags ...string) *exec.Cmd {
+func workElsewhere(t *testing.T, address string, log *os.File, flags ...string) *process.Process {
 	t.Helper()
 	args := append([]string{"worker", "--output", "json", "--address", address, "--queue", farQueueName, "--allow-loopback", "--log-format", "json"}, flags...)
-	cmd := exec.Command(binary, args...)
-	cmd.Stderr = log
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	p := process.Run(t, exec.Command(binary, args...), log)
+	if p.Worker == "" {
+		t.Fatal("the worker greets without its name")
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var greeting struct{ Worker string }
-	if err := json.NewDecoder(stdout).Decode(&greeting); err != nil || greeting.Worker == "" {
-		t.Fatalf("the worker greets with %+v: %v", greeting, err)
-	}
-	return cmd
+	return p
 }
 
 // startFar makes a job of each guarantee for workers elsewhere and asks for a run of both; it returns when the target has both.
@@ -79,22 +67,22 @@ func startFar(t *testing.T, server *client.Client, h *held) (ids map[string]stri
 // The server is killed (kill -9) while a worker elsewhere works, and started again: the attempts go on, and each run has one.
 func TestP1_P5_P7_Fault32_Fault36_the_server_is_killed_under_a_worker_elsewhere(t *testing.T) {
 	t.Parallel()
-	h, log, data := newHeld(t), logTo(t), t.TempDir()
-	s := serve(t, data, anyPort, log, "--remote-queue", farQueueName)
-	at := s.hostPort()
-	server, err := clientOf(s.address)
+	h, log, data := newHeld(t), process.Log(t), t.TempDir()
+	s := serve(t, data, log, "--remote-queue", farQueueName)
+	at := s.HostPort()
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	workElsewhere(t, s.address, log)
+	workElsewhere(t, s.Address, log)
 	ids, calls := startFar(t, server, h)
-	s.kill()
+	s.Kill()
 	calls[least].letGo() // it ends while there is no server
-	serve(t, data, at, log, "--remote-queue", farQueueName)
+	serve(t, data, log, "--listen", at, "--remote-queue", farQueueName)
 	calls[most].letGo()
 	for name, id := range ids {
 		r := ended(t, server, id)
-		if r.State != "succeeded" || r.Attempt != 1 || fenceIn(r.Result) != calls[name].fence || len(h.of(id)) != 1 {
+		if r.State != "succeeded" || r.Attempt != 1 || load.FenceIn(r.Result) != calls[name].fence || len(h.of(id)) != 1 {
 			t.Errorf("%s: %s after %d attempts and %d calls, want one that succeeded: %+v", name, r.State, r.Attempt, len(h.of(id)), r)
 		}
 	}
@@ -113,19 +101,17 @@ func TestP1_P5_P7_Fault32_Fault36_the_server_is_killed_under_a_worker_elsewhere(
 // woken (SIGCONT) is refused.
 func TestP5_P6_P7_Fault3_Fault36_a_worker_elsewhere_stopped_past_its_lease(t *testing.T) {
 	t.Parallel()
-	h, log := newHeld(t), logTo(t)
-	s := serve(t, t.TempDir(), anyPort, log, "--remote-queue", farQueueName, "--lease", "2s")
-	server, err := clientOf(s.address)
+	h, log := newHeld(t), process.Log(t)
+	s := serve(t, t.TempDir(), log, "--remote-queue", farQueueName, "--lease", "2s")
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := logTo(t)
-	stopped := workElsewhere(t, s.address, said)
+	said := process.Log(t)
+	stopped := workElsewhere(t, s.Address, said)
 	ids, first := startFar(t, server, h)
-	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	workElsewhere(t, s.address, log)
+	stopped.Signal(t, syscall.SIGSTOP)
+	workElsewhere(t, s.Address, log)
 	second := h.next(t)
 	if second.run != ids[least] || second.attempt != 2 || second.fence <= first[least].fence {
 		t.Fatalf("after the lease: %+v, want attempt 2 of %s above fence %d", second, ids[least], first[least].fence)
@@ -138,10 +124,8 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_elsewhere_stopped_past_its_lease(t *te
 	for _, c := range first {
 		c.letGo()
 	}
-	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the woken worker's late words", func() (bool, error) {
+	stopped.Signal(t, syscall.SIGCONT)
+	process.Eventually(t, "the woken worker's late words", func() (bool, error) {
 		text, err := os.ReadFile(said.Name())
 		if err != nil {
 			return false, err
@@ -211,13 +195,13 @@ func (s *swallower) left() (n int) {
 // The answers to taking, starting and finishing get lost, each of them once carried out: every run is called once.
 func TestP5_P7_Fault1_answers_that_a_worker_elsewhere_does_not_hear(t *testing.T) {
 	t.Parallel()
-	h, log := newHeld(t), logTo(t)
-	s := serve(t, t.TempDir(), anyPort, log, "--remote-queue", farQueueName)
-	server, err := clientOf(s.address)
+	h, log := newHeld(t), process.Log(t)
+	s := serve(t, t.TempDir(), log, "--remote-queue", farQueueName)
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind, err := url.Parse(s.address)
+	behind, err := url.Parse(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,10 +221,10 @@ func TestP5_P7_Fault1_answers_that_a_worker_elsewhere_does_not_hear(t *testing.T
 			t.Errorf("%s: %s after %d attempts and %d calls, want one that succeeded: %+v", name, r.State, r.Attempt, len(h.of(id)), r)
 		}
 	}
-	eventually(t, "the last answers", func() (bool, error) {
+	process.Eventually(t, "the last answers", func() (bool, error) {
 		return proxy.left() == 0, fmt.Errorf("%d answers were not swallowed", proxy.left())
 	})
-	if n := counted(t, s.address, `belfry_attempts_total{outcome="succeeded"}`); n != "2" {
+	if n := counted(t, s.Address, `belfry_attempts_total{outcome="succeeded"}`); n != "2" {
 		t.Errorf("%s attempts were counted, want 2", n)
 	}
 }
@@ -270,20 +254,19 @@ func counted(t *testing.T, address, series string) string {
 // have heard of a worker that lives, and gives the run to another.
 func TestP4_P5_Fault32_Fault36_server_and_worker_elsewhere_die_together(t *testing.T) {
 	t.Parallel()
-	h, log, data := newHeld(t), logTo(t), t.TempDir()
-	s := serve(t, data, anyPort, log, "--remote-queue", farQueueName, "--lease", "3s")
-	server, err := clientOf(s.address)
+	h, log, data := newHeld(t), process.Log(t), t.TempDir()
+	s := serve(t, data, log, "--remote-queue", farQueueName, "--lease", "3s")
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := s.hostPort()
-	dies := workElsewhere(t, s.address, log)
+	at := s.HostPort()
+	dies := workElsewhere(t, s.Address, log)
 	ids, first := startFar(t, server, h)
-	s.kill()
-	_ = dies.Process.Kill()
-	_ = dies.Wait()
-	serve(t, data, at, log, "--remote-queue", farQueueName, "--lease", "3s")
-	workElsewhere(t, s.address, log)
+	s.Kill()
+	dies.Kill()
+	serve(t, data, log, "--listen", at, "--remote-queue", farQueueName, "--lease", "3s")
+	workElsewhere(t, s.Address, log)
 	second := h.next(t)
 	second.letGo()
 	if second.run != ids[least] || second.attempt != 2 || second.fence <= first[least].fence {

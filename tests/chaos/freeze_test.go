@@ -15,6 +15,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/load"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // held is a target whose calls wait until the test lets them go.
@@ -51,7 +53,7 @@ func newHeld(t *testing.T) *held {
 		select {
 		case <-free:
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(answer{Fence: fence})
+			_ = json.NewEncoder(w).Encode(load.Answer{Fence: fence})
 		case <-h.end:
 		case <-r.Context().Done():
 		}
@@ -70,8 +72,8 @@ func (h *held) next(t *testing.T) *heldCall {
 	select {
 	case c := <-h.arrived:
 		return c
-	case <-time.After(patience):
-		t.Fatalf("nothing was called within %s", patience)
+	case <-time.After(process.Patience):
+		t.Fatalf("nothing was called within %s", process.Patience)
 		return nil
 	}
 }
@@ -113,7 +115,7 @@ func start(t *testing.T, server *client.Client, h *held) (ids map[string]string,
 func ended(t *testing.T, server *client.Client, id string) wire.Run {
 	t.Helper()
 	var r wire.Run
-	eventually(t, "the end of "+id, func() (bool, error) {
+	process.Eventually(t, "the end of "+id, func() (bool, error) {
 		var err error
 		r, err = server.Run(t.Context(), id)
 		return err == nil && !r.EndedAt.IsZero(), err
@@ -127,22 +129,22 @@ func ended(t *testing.T, server *client.Client, id string) wire.Run {
 // beside it, is in worker_test.go.
 func TestP5_P6_P7_Fault3_the_whole_process_stopped_past_its_leases(t *testing.T) {
 	t.Parallel()
-	h, log := newHeld(t), logTo(t)
+	h, log := newHeld(t), process.Log(t)
 	const lease = 2 * time.Second
-	s := serve(t, t.TempDir(), anyPort, log, "--lease", lease.String())
-	server, err := clientOf(s.address)
+	s := serve(t, t.TempDir(), log, "--lease", lease.String())
+	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids, calls := start(t, server, h)
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	<-time.After(lease + lease/2) // nothing signals that a lease is over: it is time that ends it
 	for _, c := range calls {
 		c.letGo()
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := s.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	go func() { // what is started anew is answered at once
@@ -163,9 +165,9 @@ func TestP5_P6_P7_Fault3_the_whole_process_stopped_past_its_leases(t *testing.T)
 	again := ended(t, server, ids[least])
 	made := h.of(again.ID)
 	last := made[len(made)-1]
-	if again.State != "succeeded" || fenceIn(again.Result) != again.Fence || last.fence != again.Fence || again.Attempt != len(made) {
+	if again.State != "succeeded" || load.FenceIn(again.Result) != again.Fence || last.fence != again.Fence || again.Attempt != len(made) {
 		t.Errorf("at least once: %s under fence %d with the result of fence %d after %d calls, the last under fence %d: %+v",
-			again.State, again.Fence, fenceIn(again.Result), len(made), last.fence, again)
+			again.State, again.Fence, load.FenceIn(again.Result), len(made), last.fence, again)
 	}
 	// Nothing that was still under way changes an end.
 	<-time.After(lease)

@@ -2,18 +2,14 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/load"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // fromEnv reads a number, for `make chaos` and for repeating a run's choices.
@@ -30,178 +26,120 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// seedOf gives the seed of a test's choices, and says how to repeat them.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	t.Logf("BELFRY_SEED=%d BELFRY_KILLS=%s go test ./tests/chaos -count=1 -v -run '^%s$'", seed, os.Getenv("BELFRY_KILLS"), t.Name())
+	return seed
+}
+
+// progress tells how far a long run is, each tenth of it.
+func progress(t *testing.T, began time.Time, done, of int) {
+	t.Helper()
+	if of >= 100 && done%(of/10) == 0 && done > 0 {
+		t.Logf("%d of %d kills after %s", done, of, time.Since(began).Round(time.Second))
+	}
+}
+
+// begin starts a load on a gate that is down.
+func begin(t *testing.T, ctx context.Context, cfg load.Config) *load.Load {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Self = self
+	if cfg.Kinds == nil {
+		cfg.Kinds = load.Kinds
+	}
+	l, err := load.Start(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// judge brings the clients to an end, waits until all has come to rest, and holds what they saw against the promises. Runs that lost a
+// worker go one at a time, so what a thousand kills leave takes longer than what fifty do.
+func judge(t *testing.T, ctx context.Context, l *load.Load, kills int) load.Outcome {
+	t.Helper()
+	if err := l.Finish(); err != nil {
+		t.Fatalf("a client gave up: %v", err)
+	}
+	return rested(t, ctx, l, kills)
+}
+
+// rested is judge for clients that have come to an end.
+func rested(t *testing.T, ctx context.Context, l *load.Load, kills int) load.Outcome {
+	t.Helper()
+	drained, stop := context.WithTimeout(ctx, 2*time.Minute+time.Duration(kills)*time.Second/4)
+	defer stop()
+	got, err := l.Judge(drained)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, violation := range got.Violations {
+		t.Error(violation)
+	}
+	killed.judged(t.Name(), got)
+	if got.Lost == 0 || got.States["succeeded"] < 10*kills {
+		t.Errorf("too little happened for the promises to be tried: %d answers lost, %v", got.Lost, got.States)
+	}
+	return got
+}
+
 // The real binary is killed with kill -9 at random moments, some of them while it starts, and started again on the same data,
 // while clients create, edit, pause, resume and delete jobs of every kind and ask for runs. At the end everything drains, and
 // what clients and target saw is held against the promises. Commits that were acknowledged but not synced would survive this,
 // since the kernel does: power cuts are lib/store/pebble's tests, on a file system that forgets.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault32_Fault36_killed_under_load(t *testing.T) {
 	t.Parallel()
-	kills := int(fromEnv(t, "BELFRY_KILLS", 50))
-	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
-	t.Logf("BELFRY_SEED=%d BELFRY_KILLS=%d go test ./tests/chaos -count=1 -run killed_under_load", seed, kills)
+	kills := max(12, int(fromEnv(t, "BELFRY_KILLS", 0))*4/10)
+	seed := seedOf(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*5*time.Second+5*time.Minute)
 	defer cancel()
 
-	data, log := t.TempDir(), logTo(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := newSink(t)
-	doors := newGate()
-	transport := &http.Transport{DialContext: doors.dial, MaxIdleConnsPerHost: 20}
-	t.Cleanup(transport.CloseIdleConnections)
-	server, err := clientOver(anyServer, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &load{sinkURL: target.URL, self: self, server: server, gate: doors, enough: make(chan struct{}), sightings: map[string]sighting{},
-		http: &http.Client{Timeout: 20 * time.Second, Transport: transport}}
-
-	kinds := []kind{{}, {atMostOnce: true}, {}, {atMostOnce: true}, {exec: true}, {}, {atMostOnce: true}, {}, {exec: true, atMostOnce: true}, {}}
-	ended := make(chan error, len(kinds)+1)
+	data, log, doors := t.TempDir(), process.Log(t), load.NewGate()
+	l := begin(t, ctx, load.Config{Sink: load.NewSink(t, time.Now), Gate: doors, Seed: seed, Reopen: 1})
 	t.Cleanup(cancel) // before the server goes, when the test ends early
-	for i, k := range kinds {
-		a := &actor{load: l, rng: rand.New(rand.NewPCG(seed, uint64(i))), name: fmt.Sprintf("job%d", i), kind: k}
-		go func() { ended <- a.run(ctx) }()
-	}
-	go func() { ended <- l.watch(ctx, rand.New(rand.NewPCG(seed, 1<<32))) }()
-
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
 	for n := range kills {
-		s, err := launch(data, anyPort, log, "--allow-exec", "--log-level", "warn")
+		progress(t, began, n, kills)
+		s, err := launch(data, log, "--allow-exec", "--log-level", "warn")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.kill)
+		t.Cleanup(s.Kill)
 		// Starting takes a quarter of a second or so: some die in it.
 		early := rng.IntN(5) == 0
 		lives := time.Duration(rng.IntN(1300)) * time.Millisecond
+		where := "at work"
 		if early {
 			lives /= 4
+			where = "as it starts"
 		} else {
-			if err := s.ready(); err != nil {
+			if err := s.Ready(); err != nil {
 				t.Fatalf("start %d: %v", n+1, err)
 			}
-			l.gate.up(s)
+			doors.Up(s.HostPort())
 		}
 		select {
 		case <-time.After(lives):
-		case <-s.exited:
-			t.Fatalf("start %d ended by itself: %s", n+1, s.cmd.ProcessState)
-		case err := <-ended:
+		case <-s.Exited:
+			t.Fatalf("start %d ended by itself: %s", n+1, s.Cmd.ProcessState)
+		case err := <-l.Ended():
 			t.Fatalf("a client gave up: %v", err)
 		}
 		if !early {
-			l.gate.down()
+			doors.Down()
 		}
-		s.kill()
+		s.Kill()
+		killed.add("dev, at random", where)
 	}
-	killed := time.Since(began)
-
-	l.gate.up(serve(t, data, anyPort, log, "--allow-exec", "--log-level", "warn"))
-	close(l.enough)
-	for range cap(ended) {
-		if err := <-ended; err != nil {
-			t.Fatalf("a client gave up: %v", err)
-		}
-	}
-	// Runs that lost a worker go one at a time, so what a thousand kills leave takes longer than what fifty do.
-	drained, stop := context.WithTimeout(ctx, 2*time.Minute+time.Duration(kills)*time.Second/4)
-	defer stop()
-	if err := until(drained, func() (bool, error) { return atRest(drained, server) }); err != nil {
-		t.Errorf("P4: not every run has ended: %v", err)
-	}
-	rest := time.Since(began) - killed
-
-	e := collect(t, server, l, target)
-	for _, violation := range append(append(e.violations(), l.wrong...), target.problem...) {
-		t.Error(violation)
-	}
-	runs, states := 0, map[string]int{}
-	for _, of := range e.runs {
-		for _, r := range of {
-			runs++
-			states[r.State]++
-		}
-	}
-	stale := 0
-	for _, c := range e.calls {
-		if c.answer == 409 {
-			stale++
-		}
-	}
-	t.Logf("%d kills in %s, at rest %s later: %d requests answered and %d lost, %d jobs, %d runs %v, %d calls, %d of them stale",
-		kills, killed.Round(time.Second), rest.Round(time.Second), l.answered, l.lost, len(l.histories), runs, states, len(e.calls), stale)
-	if l.lost == 0 || states["succeeded"] < 10*kills {
-		t.Errorf("too little happened for the promises to be tried: %d answers lost, %v", l.lost, states)
-	}
-}
-
-func atRest(ctx context.Context, server *client.Client) (bool, error) {
-	for r, err := range server.Runs(ctx, client.RunFilter{States: []string{"scheduled", "queued", "running", "retrying"}}) {
-		if err != nil {
-			return false, err
-		}
-		return false, fmt.Errorf("run %s is %s", r.ID, r.State)
-	}
-	return true, nil
-}
-
-// collect reads all runs, and the results of those that succeeded.
-func collect(t *testing.T, server *client.Client, l *load, target *sink) evidence {
-	t.Helper()
-	// The calls first: should runs still be under way, none is blamed for a call that came after it was read.
-	e := evidence{histories: l.histories, sightings: l.sightings, results: map[string]uint64{}, calls: target.seen()}
-	e.runs = runsOf(t, server, l.histories)
-	var mu sync.Mutex
-	var readers sync.WaitGroup
-	slots := make(chan struct{}, 8)
-	for _, of := range e.runs {
-		for _, r := range of {
-			if r.State != "succeeded" {
-				continue
-			}
-			slots <- struct{}{}
-			readers.Go(func() {
-				defer func() { <-slots }()
-				full, err := server.Run(t.Context(), r.ID)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				e.results[r.ID] = fenceIn(full.Result)
-			})
-		}
-	}
-	readers.Wait()
-	return e
-}
-
-// fenceIn reads a result: JSON of an http target, text of a command's output.
-func fenceIn(result json.RawMessage) uint64 {
-	var text string
-	if json.Unmarshal(result, &text) == nil {
-		result = json.RawMessage(text)
-	}
-	var a answer
-	_ = json.Unmarshal(result, &a) // what is none has no fence
-	return a.Fence
-}
-
-func runsOf(t *testing.T, server *client.Client, histories []history) map[string][]wire.Run {
-	t.Helper()
-	runs := map[string][]wire.Run{}
-	for _, h := range histories {
-		for r, err := range server.Runs(t.Context(), client.RunFilter{Job: h.job}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			runs[h.job] = append(runs[h.job], r)
-		}
-	}
-	return runs
+	took := time.Since(began)
+	doors.Up(serve(t, data, log, "--allow-exec", "--log-level", "warn").HostPort())
+	got := judge(t, ctx, l, kills)
+	t.Logf("%d kills in %s, at rest and judged %s later: %s", kills, took.Round(time.Second), (time.Since(began) - took).Round(time.Second), got)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // A store and a queue of this process, for worker processes: the ports over net/rpc. It carries what a worker needs and
@@ -140,7 +141,7 @@ func serveRemote(t *testing.T, r *remote) string {
 	if err := server.RegisterName("Remote", &remoteMethods{r}); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", anyPort)
+	listener, err := net.Listen("tcp", process.AnyPort)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/worker"
+	"github.com/belfry-scheduler/belfry/tests/load"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // workFor names the variable that makes this program a worker process on the store and queue at its address.
@@ -114,7 +116,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 		}
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), workFor+"="+address, workerName+"="+name)
-		cmd.Stderr = logTo(t)
+		cmd.Stderr = process.Log(t)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +163,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 		t.Fatalf("after the lease: %+v, want attempt 2 of %s above fence %d", second, ids[least], first[second.run].fence)
 	}
 	second.letGo()
-	eventually(t, "the other worker's ends", func() (bool, error) {
+	process.Eventually(t, "the other worker's ends", func() (bool, error) {
 		return stands(ids[least]).State == run.Succeeded && stands(ids[most]).State == run.Unknown,
 			fmt.Errorf("at least once %s, at most once %s", stands(ids[least]).State, stands(ids[most]).State)
 	})
@@ -173,7 +175,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the woken worker's late writes", func() (bool, error) {
+	process.Eventually(t, "the woken worker's late writes", func() (bool, error) {
 		refused := r.refusals("stopped")
 		return slices.Contains(refused, ids[least].Key("default")) && slices.Contains(refused, ids[most].Key("default")),
 			fmt.Errorf("refused: %v", refused)
@@ -183,7 +185,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 			t.Errorf("%s: %s in version %d, after the late write %s in version %d", name, was.State, was.Version, is.State, is.Version)
 		}
 	}
-	if got := fenceIn(before[least].Result.Inline); got != second.fence {
+	if got := load.FenceIn(before[least].Result.Inline); got != second.fence {
 		t.Errorf("the result is of fence %d, want %d", got, second.fence)
 	}
 	if n := len(h.of(ids[most].String())); n != 1 {

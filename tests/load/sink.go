@@ -1,4 +1,4 @@
-package chaos
+package load
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -32,24 +33,27 @@ type behaviour struct {
 	edit  int
 	slow  time.Duration // before the answer
 	fails int           // attempts answered with 500
+	later time.Duration // what such an answer asks to be left alone for
 }
 
 func (b behaviour) url(sink string) string {
-	return fmt.Sprintf("%s/?edit=%d&slow=%s&fails=%d", sink, b.edit, b.slow, b.fails)
+	return fmt.Sprintf("%s/?edit=%d&slow=%s&fails=%d&later=%s", sink, b.edit, b.slow, b.fails, b.later)
 }
 
-// sink is the target of all jobs. As docs/targets.md advises, it remembers the highest fence that it saw of a run and refuses
+// Sink is the target of all jobs. As docs/targets.md advises, it remembers the highest fence that it saw of a run and refuses
 // what comes with a lower one.
-type sink struct {
+type Sink struct {
 	*httptest.Server
+	now     func() time.Time
 	mu      sync.Mutex
 	calls   []call
 	highest map[string]uint64
 	problem []string // calls that Belfry would not make
 }
 
-func newSink(t *testing.T) *sink {
-	s := &sink{highest: map[string]uint64{}}
+// NewSink starts one, for as long as the test lasts. now is the servers' time.
+func NewSink(t testing.TB, now func() time.Time) *Sink {
+	s := &Sink{now: now, highest: map[string]uint64{}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -58,21 +62,22 @@ func newSink(t *testing.T) *sink {
 	return s
 }
 
-// answer is the body of a success, which becomes the run's result.
-type answer struct {
+// Answer is the body of a success, which becomes the run's result.
+type Answer struct {
 	Fence uint64 `json:"fence"`
 }
 
-func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := call{arrived: time.Now(), run: r.Header.Get("Belfry-Run"), job: r.Header.Get("Belfry-Job"), key: r.Header.Get("Idempotency-Key")}
+func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := call{arrived: s.now(), run: r.Header.Get("Belfry-Run"), job: r.Header.Get("Belfry-Job"), key: r.Header.Get("Idempotency-Key")}
 	wanted := behaviour{}
-	var errs [6]error
+	var errs [7]error
 	c.attempt, errs[0] = strconv.Atoi(r.Header.Get("Belfry-Attempt"))
 	c.fence, errs[1] = strconv.ParseUint(r.Header.Get("Belfry-Fence"), 10, 64)
 	c.nominal, errs[2] = time.Parse(time.RFC3339Nano, r.Header.Get("Belfry-Nominal-Time"))
 	c.edit, errs[3] = strconv.Atoi(r.URL.Query().Get("edit"))
 	wanted.slow, errs[4] = time.ParseDuration(r.URL.Query().Get("slow"))
 	wanted.fails, errs[5] = strconv.Atoi(r.URL.Query().Get("fails"))
+	wanted.later, errs[6] = time.ParseDuration(r.URL.Query().Get("later"))
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the caller died while it was calling
@@ -115,21 +120,31 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls[at].answer = status
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusInternalServerError && wanted.later > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wanted.later.Seconds())))
+	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer{Fence: c.fence})
+	_ = json.NewEncoder(w).Encode(Answer{Fence: c.fence})
 }
 
 // seen gives a copy of all calls so far, in the order of their arrival.
-func (s *sink) seen() []call {
+func (s *Sink) seen() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]call(nil), s.calls...)
 }
 
-// reportTo names the variable that makes this program a job's command, which calls the sink as an http target would.
-const reportTo = "CHAOS_REPORT_TO"
+func (s *Sink) problems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.problem)
+}
 
-func report(url string) int {
+// ReportTo names the variable that makes this program a job's command, which calls the sink as an http target would.
+const ReportTo = "CHAOS_REPORT_TO"
+
+// Report is such a command.
+func Report(url string) int {
 	body, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

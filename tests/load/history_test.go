@@ -1,4 +1,4 @@
-package chaos
+package load
 
 import (
 	"slices"
@@ -68,8 +68,10 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		"a run listed twice":                    {func(e *evidence, r []wire.Run) { e.runs["j"] = append(r, r[0]) }, "P2"},
 		"a fire under the wrong definition":     {func(_ *evidence, r []wire.Run) { r[3].Generation = 1 }, "P2"},
 		"an early call":                         {func(e *evidence, _ []wire.Run) { e.calls[0].arrived = e.calls[0].nominal.Add(-1) }, "P3"},
+		"dead, and nobody's fault":              {func(_ *evidence, r []wire.Run) { r[0].State = "dead" }, "P2"},
+		"cancelled by nobody":                   {func(_ *evidence, r []wire.Run) { r[0].State = "cancelled" }, "P2"},
 		"a run that never ends":                 {func(_ *evidence, r []wire.Run) { r[0].State = "retrying" }, "P4"},
-		"at most once, called twice":            {func(e *evidence, _ []wire.Run) { e.histories[0].kind.atMostOnce = true }, "P5"},
+		"at most once, called twice":            {func(e *evidence, _ []wire.Run) { e.histories[0].kind.AtMostOnce = true }, "P5"},
 		"the result of an older fence":          {func(e *evidence, r []wire.Run) { e.results[r[0].ID] = 2 }, "P6"},
 		"one fence for two attempts":            {func(e *evidence, _ []wire.Run) { e.calls[0].fence, e.calls[1].fence = 5, 5 }, "P6"},
 		"an attempt called twice":               {func(e *evidence, _ []wire.Run) { e.calls = append(e.calls, e.calls[0]) }, "P6"},

@@ -1,11 +1,10 @@
-package chaos
+package load
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -22,12 +21,6 @@ type change struct {
 	answered   int64
 }
 
-// kind is what stays the same over all definitions of a job.
-type kind struct {
-	atMostOnce bool
-	exec       bool
-}
-
 // ask is a request for a run, sent until it was answered, or once where it had no key.
 type ask struct {
 	number int
@@ -39,10 +32,16 @@ type ask struct {
 // history is what the clients of one job did, one after another.
 type history struct {
 	job     string
-	kind    kind
+	kind    Kind
 	changes []change
 	asks    []ask
+
+	cancels  map[string]bool // runs that somebody asked to be cancelled
+	redrives map[string]bool // runs that somebody opens again when they are dead, until they have succeeded
 }
+
+// run is one as it is listed.
+type run = wire.Run
 
 // sighting is a run seen ended while others were under way.
 type sighting struct {
@@ -54,8 +53,8 @@ type sighting struct {
 // evidence is all that is known when everything has come to rest.
 type evidence struct {
 	histories []history
-	runs      map[string][]wire.Run // by job
-	results   map[string]uint64     // fence in the result of each succeeded run
+	runs      map[string][]run  // by job
+	results   map[string]uint64 // fence in the result of each succeeded run
 	calls     []call
 	sightings map[string]sighting
 }
@@ -111,7 +110,7 @@ func (v *verdict) add(promise, format string, args ...any) {
 }
 
 // end looks at how a run ended, and at whose result it has.
-func (v *verdict) end(h history, r wire.Run) {
+func (v *verdict) end(h history, r run) {
 	calls := v.byRun[r.ID]
 	crashed := 0
 	for _, a := range r.Attempts {
@@ -130,15 +129,15 @@ func (v *verdict) end(h history, r wire.Run) {
 			v.add("P1", "run %s succeeded under fence %d, and no target said so: %+v", r.ID, r.Fence, calls)
 		}
 	case "cancelled":
-		if !onDemand || !slices.ContainsFunc(h.changes, func(c change) bool { return c.what == "delete" }) {
+		if !h.cancels[r.ID] && (!onDemand || !slices.ContainsFunc(h.changes, func(c change) bool { return c.what == "delete" })) {
 			v.add("P2", "run %s was cancelled, and nobody asked for it: %s", r.ID, r.Reason)
 		}
 	case "dead":
-		if h.kind.atMostOnce || crashed < 3 {
+		if h.kind.AtMostOnce || crashed < 3 || h.redrives[r.ID] {
 			v.add("P2", "run %s is dead after %d crashes: %s", r.ID, crashed, r.Reason)
 		}
 	case "failed", "unknown":
-		if !h.kind.atMostOnce {
+		if !h.kind.AtMostOnce {
 			v.add("P2", "run %s of an at-least-once job is %s: %s %+v", r.ID, r.State, r.Reason, r.Attempts)
 		}
 	default:
@@ -158,7 +157,7 @@ func (v *verdict) end(h history, r wire.Run) {
 			v.add("P2", "run %s of %s at %s was called as %s at %s", r.ID, r.Job, r.NominalTime, c.job, c.nominal)
 		}
 	}
-	if h.kind.atMostOnce && len(calls) > 1 {
+	if h.kind.AtMostOnce && len(calls) > 1 {
 		v.add("P5", "at-most-once run %s was called %d times: %+v", r.ID, len(calls), calls)
 	}
 	if onDemand && len(calls) > 0 {
@@ -212,7 +211,7 @@ func (h history) after(generation int64) *change {
 // each. Those between that change and its answer may have one: a claim made ahead may have started before the fence. After the
 // answer there is none.
 func (v *verdict) fires(h history) {
-	byFire := map[int64]wire.Run{}
+	byFire := map[int64]run{}
 	for _, r := range v.runs[h.job] {
 		if r.Trigger == "schedule" {
 			byFire[r.NominalTime.UnixMilli()] = r
@@ -294,16 +293,4 @@ func (v *verdict) requests(h history) {
 	if len(there) > maybe {
 		v.add("P9", "%d runs of %s that no answer named, %d requests without a key or an answer: %v", len(there), h.job, maybe, there)
 	}
-}
-
-// definition makes a job of the sink's.
-func definition(k kind, b behaviour, spec *schedule.Spec, sinkURL, self string) wire.Job {
-	def := job.Definition{Schedule: spec, Guarantee: job.AtLeastOnce, Timeout: schedule.Duration(20 * time.Second)}
-	if k.atMostOnce {
-		def.Guarantee = job.AtMostOnce
-	} else {
-		def.Retry = job.Retry{MaxAttempts: 10, Initial: schedule.Duration(50 * time.Millisecond), Max: schedule.Duration(time.Second)}
-	}
-	def.Target = targetOf(k, b, sinkURL, self)
-	return wire.Job{Definition: def}
 }
