@@ -76,6 +76,9 @@ func (j *Judge) edited(q *asking, a Answer, done bool) {
 			own = i
 		}
 	}
+	if own < 0 && q.Op == DeleteJob && js.absent(q.since, j.event) {
+		return // it was gone, as was wanted
+	}
 	if own < 0 {
 		j.violate("P1", "%s of %s of %s was answered with %d, and no such generation stood", q.Op, q.Job, q.Tenant, a.Status)
 		return

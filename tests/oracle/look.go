@@ -239,7 +239,7 @@ func (j *Judge) matched(js *jobState, upTo int64) {
 		if len(rs.past) == 0 || r.ID.OnDemand() || r.State == run.Fenced {
 			continue
 		}
-		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: r.Generation, Skipped: r.State == run.Skipped,
+		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: rs.fired, Skipped: r.State == run.Skipped,
 			Through: r.Through, Count: r.Count, Reason: r.Reason})
 	}
 	for _, wrong := range Match(js.name+" of "+js.tenant, reigns, fates, upTo) {

@@ -20,6 +20,7 @@ type runState struct {
 	left   *run.Run // as it was when it had been kept for long enough
 	past   []sight  // as it stood, the oldest first
 	starts []begun
+	fired  int64  // the generation that it was claimed for; one that is opened again runs under the newest
 	period int    // grows with each time that it is opened again: what a start belongs to
 	called uint64 // the highest fence that its target was called with
 	wake   int64  // of the furthest check or request that was armed for it
@@ -139,6 +140,7 @@ func (j *Judge) claimed(rs *runState, b *run.Run) {
 		}
 		return // it binds again before it is sent: what counts is what it starts under
 	}
+	rs.fired = a.Generation
 	e := rs.job.byGeneration[a.Generation]
 	if e == nil || e.Schedule == nil {
 		j.violate("P8", "run %s of %s was claimed for generation %d, which has no fires", a.ID, a.Tenant, a.Generation)

@@ -14,6 +14,7 @@ import (
 
 	"gocloud.dev/blob/memblob"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -78,7 +79,11 @@ func newWorld(t *testing.T, cfg Config) *World {
 	w.store, w.bucket = memory.New(memory.Config{}), memblob.OpenBucket(nil)
 	w.sched = newScheduler(w.Rand("scheduler"))
 	w.sched.orderly, w.sched.takes = w.Mix.Shape.Orderly, w.latency(w.Rand("latency"))
-	w.Judge = oracle.New(oracle.Config{})
+	clocks := dispatch.MaxSkew
+	if w.Mix.Shape.Alone && (w.Mix.Faults.Step > 0 || w.Mix.Faults.Skew > 0) {
+		clocks = oracle.AnyClock
+	}
+	w.Judge = oracle.New(oracle.Config{Clocks: clocks})
 	w.lines = w.newLines()
 	r := w.Rand("machines")
 	for n, role := range w.Mix.Shape.roles(r) {
