@@ -109,7 +109,10 @@ func (j *Judge) storedJob(at time.Time, rest string, before, after store.Item) {
 				j.violate("P8", "generation %d of job %s of %s follows %d, and does not say until when that one held", a.Generation, js.name, tenant, newest.Generation)
 			}
 		}
-		newest.until, newest.end = a.Updated, j.event
+		newest.end = j.event
+		for _, e := range js.editions { // one that a clock ahead of its time has made to hold for longer ends with it, too
+			e.until = min(e.until, a.Updated)
+		}
 	}
 	j.edition(js, a)
 }
