@@ -125,6 +125,11 @@ func newUser(a *Actor, role Role) *user {
 
 // live asks for one thing after another.
 func (u *user) live(ctx context.Context) {
+	if u.Begins {
+		for _, name := range shuffled(u.Rand, u.names, (len(u.names)+1)/2) {
+			u.put(ctx, name, u.Mix.drawJob(u.Rand, u.Now()), client.Condition{})
+		}
+	}
 	for u.Sleep(ctx, time.Duration(u.Rand.ExpFloat64()*float64(u.Think))) == nil {
 		u.turn(ctx, operation(weighted(u.Rand, u.Weights[:]...)))
 	}

@@ -44,8 +44,8 @@ type Faults struct {
 	Stop     time.Duration // graceful, started again at once
 	Pause    time.Duration // it stands still, and wakes
 	PauseFor time.Duration // mean
-	Step     time.Duration // its clock is stepped
-	StepBy   time.Duration // by up to so much, back or forward
+	Step     time.Duration // its clock is set anew
+	StepBy   time.Duration // to at most so far from the true time, before or after it
 	Skew     time.Duration // clocks begin up to so much apart
 	Drift    float64       // seconds a second, at most
 }

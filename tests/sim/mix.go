@@ -45,6 +45,7 @@ type Role struct {
 	Think   time.Duration       // mean time between two operations
 	Weights [operations]float64 // of each operation; 0: it never does that
 	Persist float64             // chance to ask again where no answer came, each time
+	Begins  bool                // with putting some jobs at once
 }
 
 // JobRates are how often what occurs among the jobs: weights of the ways to say when, chances from 0 to 1 of the rest.
@@ -137,7 +138,8 @@ func (m *Mix) drawPeople(r *rand.Rand) {
 			}
 		}
 		if n < len(m.Tenants) { // the first of each tenant makes the jobs
-			role.Weights[opPut] += 2
+			role.Begins = true
+			role.Weights[opPut]++
 		}
 		m.Clients = append(m.Clients, role)
 	}
@@ -187,6 +189,16 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 		Step: every(span/10, span), StepBy: rate(r, 1, 100*time.Millisecond, time.Hour),
 		Skew: rate(r, on, 10*time.Millisecond, 10*time.Second), Drift: some(1e-5, 1e-3),
 	}
+	with := func(on bool, companion *time.Duration) {
+		if !on {
+			*companion = 0
+		}
+	}
+	with(f.Slow > 0, &f.SlowFor)
+	with(f.Away > 0, &f.AwayFor)
+	with(f.Crash > 0, &f.CrashFor)
+	with(f.Pause > 0, &f.PauseFor)
+	with(f.Step > 0, &f.StepBy)
 	m.Faults = f
 	if chance(r, 0.15) {
 		longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
@@ -217,7 +229,7 @@ func (m Mix) String() string {
 	fmt.Fprintf(&b, "jobs     up to %d a tenant, in queues %s: %s\n", m.Names, strings.Join(m.Pools, " "), settings(m.Jobs))
 	fmt.Fprintf(&b, "work     %s\n", settings(m.Work))
 	for _, c := range m.Clients {
-		fmt.Fprintf(&b, "client   of %s, every %s, persists %.2g:", c.Tenant, c.Think, c.Persist)
+		fmt.Fprintf(&b, "client   of %s, every %s, persists %.2g, begins %t:", c.Tenant, c.Think, c.Persist, c.Begins)
 		for op, weight := range c.Weights {
 			if weight > 0 {
 				fmt.Fprintf(&b, " %s %.2g", operation(op), weight)

@@ -15,7 +15,7 @@ func TestSeedsDiffer(t *testing.T) {
 		if again := Draw(seed); again.String() != m.String() {
 			t.Fatalf("seed %d is two worlds:\n%s\n%s", seed, m, again)
 		}
-		for _, word := range []string{"alone", "refused", "throttled", "lost", "late ", "away ", "sendlost", "doubled", "crash ", "pause ", "step ", "skew",
+		for _, word := range []string{"alone", "refused", "throttled", "lost", "late ", "away ", "sendlost", "doubled", "crashfor", "pausefor", "stepby", "skew",
 			"answerlost", "outage", "faults   none", "poison", "longretries", "atmostonce", "pace of seconds", "pace of minutes", "pace of hours", "deaf", "redrive "} {
 			if strings.Contains(m.String(), word) {
 				with[word]++
