@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -205,11 +206,21 @@ func (d *Dispatcher) explained(ctx context.Context, l lane, crowds map[lane]bool
 	return crowds[l], nil
 }
 
-// ByTenant groups runs: no call works for two tenants at once.
-func ByTenant(runs []run.Run) map[string][]run.Run {
+// ByTenant groups runs, in the order in which tenants come first: no call works for two tenants at once.
+func ByTenant(runs []run.Run) iter.Seq2[string, []run.Run] {
 	groups := map[string][]run.Run{}
+	var order []string
 	for _, r := range runs {
+		if groups[r.Tenant] == nil {
+			order = append(order, r.Tenant)
+		}
 		groups[r.Tenant] = append(groups[r.Tenant], r)
 	}
-	return groups
+	return func(yield func(string, []run.Run) bool) {
+		for _, tenant := range order {
+			if !yield(tenant, groups[tenant]) {
+				return
+			}
+		}
+	}
 }

@@ -241,9 +241,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	errs := make([]error, 0, len(n.workers))
 	var mu sync.Mutex
-	for _, w := range n.workers {
+	for _, name := range slices.Sorted(maps.Keys(n.workers)) {
 		parts.Go(func() {
-			err := w.Run(ctx)
+			err := n.workers[name].Run(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)

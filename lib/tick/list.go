@@ -2,6 +2,8 @@ package tick
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -138,7 +140,7 @@ func (l *list) full(much int) map[string][]run.Listing {
 
 // end writes what is left when all buckets have been read.
 func (l *list) finish(ctx context.Context) error {
-	for bucket := range l.waiting {
+	for _, bucket := range slices.Sorted(maps.Keys(l.waiting)) {
 		l.settle(bucket)
 	}
 	return l.write(ctx, l.full(1))
@@ -148,8 +150,8 @@ func (l *list) finish(ctx context.Context) error {
 // runs and writes the same items, or lists some of them once more, which does no harm.
 func (l *list) write(ctx context.Context, ready map[string][]run.Listing) error {
 	var ops []store.Op
-	for tenant, listings := range ready {
-		some, err := run.Index(tenant, listings, l.Dispatch.NewID())
+	for _, tenant := range slices.Sorted(maps.Keys(ready)) {
+		some, err := run.Index(tenant, ready[tenant], l.Dispatch.NewID())
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -125,10 +126,20 @@ func (p *pass) jobs(ctx context.Context, tenant string, timers []timer.Timer) (m
 	return jobs, nil
 }
 
-func byTenant(timers []timer.Timer) map[string][]timer.Timer {
+func byTenant(timers []timer.Timer) iter.Seq2[string, []timer.Timer] {
 	groups := map[string][]timer.Timer{}
+	var order []string
 	for _, t := range timers {
+		if groups[t.Tenant] == nil {
+			order = append(order, t.Tenant)
+		}
 		groups[t.Tenant] = append(groups[t.Tenant], t)
 	}
-	return groups
+	return func(yield func(string, []timer.Timer) bool) {
+		for _, tenant := range order {
+			if !yield(tenant, groups[tenant]) {
+				return
+			}
+		}
+	}
 }
