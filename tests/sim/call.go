@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -38,7 +39,7 @@ func (h *host) call(ctx context.Context, handler string, call target.Call) (targ
 	}
 	name := fmt.Sprintf("target %s#%s/%d", call.Tenant, call.Run, call.Fence)
 	a := &Actor{World: w, Name: name, Rand: w.Rand(name)}
-	result, err := w.Target(ctx, a, c)
+	result, err := h.target(ctx, a, c)
 	if err := a.Point(ctx, "end"); err != nil { // its caller has hung up
 		return target.Result{}, err
 	}
@@ -47,4 +48,15 @@ func (h *host) call(ctx context.Context, handler string, call target.Call) (targ
 		return target.Result{}, err
 	}
 	return result, err
+}
+
+// target calls the Target. One that panics ends its goroutine instead: Belfry takes both for the same, and the text of a panic, which
+// goes to the run's log, is never twice the same.
+func (h *host) target(ctx context.Context, a *Actor, c Call) (target.Result, error) {
+	defer func() {
+		if recover() != nil {
+			runtime.Goexit()
+		}
+	}()
+	return h.World.Target(ctx, a, c)
 }

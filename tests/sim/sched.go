@@ -48,6 +48,7 @@ type Step struct {
 	What      string // such as "write", "receive", "point"
 	Key, Sort string // what it is about
 	Outcome   string // "" where it did what it should
+	Hash      uint64 // of all up to here
 }
 
 // medium is by what an operation goes.
@@ -336,7 +337,7 @@ func (s *scheduler) note(o *op, outcome string) {
 		_, _ = s.hash.Write(separator)
 	}
 	if s.onStep != nil {
-		s.onStep(Step{N: s.steps, At: s.began.Add(now), Who: o.who, What: o.what, Key: o.key, Sort: o.sort, Outcome: outcome})
+		s.onStep(Step{N: s.steps, At: s.began.Add(now), Who: o.who, What: o.what, Key: o.key, Sort: o.sort, Outcome: outcome, Hash: s.hash.Sum64()})
 	}
 }
 

@@ -51,3 +51,19 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%s", strings.Join(r.Violations, "\n"))
 	}
 }
+
+// TestTwice runs some seeds twice: the same seed and the same code give the same steps.
+func TestTwice(t *testing.T) {
+	for s := *from; s < *from+uint64(max(*seeds, 1)); s++ {
+		one, first := traced(t, s)
+		other, second := traced(t, s)
+		if one.Hash != other.Hash || one.Steps != other.Steps {
+			t.Errorf("seed %d: %d steps with hash %x, and then %d with %x\n%s", s, one.Steps, one.Hash, other.Steps, other.Hash, parting(first, second))
+		}
+	}
+}
+
+func traced(t *testing.T, seed uint64) (r Result, lines []string) {
+	r = Run(t, Config{Seed: seed, Most: 30_000, OnStep: func(s Step) { lines = append(lines, fmt.Sprintf("%s %x", s, s.Hash)) }})
+	return r, lines
+}
