@@ -1,0 +1,367 @@
+package oracle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
+)
+
+// base is when every life begins.
+var base = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+// event is something that a judge is told of; one of its parts is set.
+type event struct {
+	at       time.Time
+	key      store.Key
+	value    []byte // of an item that was put
+	expires  time.Time
+	gone     bool // the item was removed
+	skipped  bool // its version grows by two
+	call     *oracle.Call
+	ret      *oracle.Return
+	asked    *oracle.Request
+	answered *oracle.Answer
+	question int // which of the asked
+	upTo     time.Time
+}
+
+func (e event) stored() bool { return e.key.Partition != "" }
+
+// life is what happened, in its order.
+type life []event
+
+// judged is what a judge finds in it.
+func (l life) judged(cfg oracle.Config) []string {
+	j := oracle.New(cfg)
+	standing := map[store.Key]store.Item{}
+	all := func() iter.Seq[store.Item] { return maps.Values(standing) }
+	questions := map[int]int{}
+	for i, e := range l {
+		switch {
+		case e.stored():
+			before := standing[e.key]
+			before.Key = e.key
+			after := store.Item{Key: e.key}
+			if !e.gone {
+				after.Version, after.Value, after.Expires = before.Version+1, e.value, e.expires
+				if e.skipped {
+					after.Version++
+				}
+			}
+			if e.gone {
+				delete(standing, e.key)
+			} else {
+				standing[e.key] = after
+			}
+			j.Stored(e.at, before, after)
+		case e.call != nil:
+			j.Called(*e.call)
+		case e.ret != nil:
+			j.Returned(*e.ret)
+		case e.asked != nil:
+			questions[e.question] = j.Asked(*e.asked)
+		case e.answered != nil:
+			j.Answered(questions[e.question], *e.answered)
+		case !e.upTo.IsZero():
+			j.End(e.at, e.upTo, all())
+		}
+		if i%100 == 99 {
+			j.Look(e.at, all())
+		}
+	}
+	return j.Violations()
+}
+
+// rig is real parts around one store, and a true time that is moved by hand.
+type rig struct {
+	testing.TB
+	elapsed  time.Duration
+	ids      uint64
+	told     life
+	asks     int
+	store    store.Store
+	layout   timer.Layout
+	queue    *local.Queue
+	dispatch *dispatch.Dispatcher
+	ticker   *tick.Ticker
+	control  *control.Service
+	worker   *worker.Worker
+	fails    map[string]bool // jobs whose runs fail
+}
+
+func (r *rig) now() time.Time { return base.Add(r.elapsed) }
+
+func (r *rig) must(err error) {
+	if err != nil {
+		r.Helper()
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) tell(e event) {
+	e.at = r.now()
+	r.told = append(r.told, e)
+}
+
+func newRig(t testing.TB) *rig {
+	r := &rig{TB: t, fails: map[string]bool{}}
+	newID := func() uint64 { r.ids++; return r.ids }
+	r.store = oracle.Watch(memory.New(memory.Config{}), func(before, after store.Item) {
+		r.tell(event{key: before.Key, value: slices.Clone(after.Value), expires: after.Expires, gone: !after.Exists()})
+	})
+	var err error
+	r.layout, err = timer.Setup(t.Context(), r.store, 1, r.now().UnixMilli(), newID)
+	r.must(err)
+	r.queue = local.New(local.Config{Now: r.now})
+	blobs := blob.New(memblob.OpenBucket(nil))
+	r.dispatch, err = dispatch.New(dispatch.Config{Store: r.store, Book: job.NewBook(r.store, job.Compile),
+		Queues: map[string]queue.Queue{job.DefaultQueue: r.queue}, Layout: r.layout, Now: r.now,
+		Elapsed: func() time.Duration { return r.elapsed }, NewID: newID})
+	r.must(err)
+	r.ticker, err = tick.New(tick.Config{Dispatch: r.dispatch, Metrics: metrics.New(), Owner: "tick", Parallel: 1})
+	r.must(err)
+	r.control, err = control.New(control.Config{Store: r.store, Blobs: blobs, Dispatch: r.dispatch, Now: r.now, NewID: newID,
+		Can: func(string, target.Spec) error { return nil }})
+	r.must(err)
+	handlers := new(target.Registry)
+	r.must(handlers.Register("work", r.work))
+	targets, err := target.New(target.Config{Now: r.now, Handlers: handlers})
+	r.must(err)
+	desk, err := lease.New(lease.Config{Dispatch: r.dispatch, Queue: job.DefaultQueue, Blobs: blobs, Metrics: metrics.New(), Name: "worker"})
+	r.must(err)
+	r.worker, err = worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: r.dispatch.Elapsed, Concurrency: 1})
+	r.must(err)
+	return r
+}
+
+// work is the target of all runs.
+func (r *rig) work(_ context.Context, c target.Call) (target.Result, error) {
+	r.tell(event{call: &oracle.Call{At: r.now(), Tenant: c.Tenant, Job: c.Job, Run: c.Run, Attempt: c.Attempt, Fence: c.Fence, Nominal: c.Nominal, Payload: slices.Clone(c.Payload)}})
+	if r.fails[c.Job] {
+		r.tell(event{ret: &oracle.Return{At: r.now(), Tenant: c.Tenant, Run: c.Run, Fence: c.Fence}})
+		return target.Result{}, &target.Failure{Message: "no"}
+	}
+	result := []byte(fmt.Sprintf(`{"fence":%d}`, c.Fence))
+	r.tell(event{ret: &oracle.Return{At: r.now(), Tenant: c.Tenant, Run: c.Run, Fence: c.Fence, OK: true, Result: result}})
+	return target.Result{Body: result}, nil
+}
+
+// live lets time go by, with ticks and a worker.
+func (r *rig) live(d, step time.Duration) {
+	for end := r.elapsed + d; r.elapsed < end; {
+		r.elapsed += step
+		_, err := r.ticker.Tick(r.Context())
+		r.must(err)
+		for {
+			depth, err := r.queue.Depth(r.Context())
+			r.must(err)
+			if depth[queue.Normal].Ready == 0 {
+				break
+			}
+			r.must(r.worker.Pass(r.Context(), 0))
+		}
+	}
+}
+
+// ask has a client ask for something.
+func (r *rig) ask(q oracle.Request, status int, do func(*oracle.Answer) error) {
+	r.asks++
+	n := r.asks
+	q.At = r.now()
+	if q.Tenant == "" {
+		q.Tenant = tenant
+	}
+	r.tell(event{asked: &q, question: n})
+	a := oracle.Answer{Status: status}
+	if err := do(&a); err != nil {
+		var refused *control.Refusal
+		if !errors.As(err, &refused) {
+			r.Fatal(err)
+		}
+		a = oracle.Answer{Status: status, Code: string(refused.Code), RetryAfter: refused.RetryAfter}
+	}
+	a.At = r.now()
+	r.tell(event{answered: &a, question: n})
+}
+
+const (
+	tenant = "default"
+	other  = "acme"
+)
+
+func shownJob(j job.Job) *wire.Job {
+	return &wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name, Generation: j.Generation, ETag: j.ETag()}}
+}
+
+func shownRun(r run.Run) *wire.Run {
+	shown := &wire.Run{ID: r.ID.String(), Job: r.ID.Job, Generation: r.Generation, State: r.State.String(), NominalTime: r.ID.Time(),
+		Attempt: r.Attempt, Fence: r.Fence}
+	if r.Ended != 0 {
+		shown.EndedAt = time.UnixMilli(r.Ended)
+	}
+	return shown
+}
+
+func (r *rig) put(tenant, name string, def job.Definition) {
+	r.ask(oracle.Request{Op: oracle.PutJob, Tenant: tenant, Job: name, Def: &def}, http.StatusOK, func(a *oracle.Answer) error {
+		j, _, err := r.control.Put(r.Context(), tenant, name, def, control.Match{})
+		a.Job = shownJob(j)
+		return err
+	})
+}
+
+func (r *rig) trigger(name, key string, status int, payload string) (id run.ID) {
+	r.ask(oracle.Request{Op: oracle.Trigger, Job: name, Key: key, Body: payload, Given: []byte(payload)}, status, func(a *oracle.Answer) error {
+		made, _, err := r.control.Trigger(r.Context(), tenant, name, control.Request{Key: key, Payload: []byte(payload)})
+		a.Run, id = shownRun(made), made.ID
+		return err
+	})
+	return id
+}
+
+func (r *rig) ofRun(op oracle.Op, id run.ID, status int, do func() (run.Run, error)) {
+	r.ask(oracle.Request{Op: op, Run: id.String(), Force: true}, status, func(a *oracle.Answer) error {
+		shown, err := do()
+		a.Run = shownRun(shown)
+		return err
+	})
+}
+
+func every(d time.Duration) *schedule.Spec { return &schedule.Spec{Every: schedule.Duration(d)} }
+
+func works(number int, spec *schedule.Spec) job.Definition {
+	return job.Definition{Schedule: spec, Target: target.Spec{Handler: &target.Handler{Name: "work"}}, Payload: fmt.Appendf(nil, `{"edit":%d}`, number),
+		Retry: job.Retry{MaxAttempts: 2, Initial: schedule.Duration(time.Second)}, CatchUp: job.CatchUp{Mode: job.CatchUpOne}}
+}
+
+// quiet is a life in which all goes well, and much happens.
+func quiet(t testing.TB) life {
+	r := newRig(t)
+	ctx := t.Context()
+	const beat = 2 * time.Second
+	r.elapsed = time.Second
+	r.put(tenant, "plain", works(1, every(2*beat)))
+	r.put(other, "plain", works(1, every(3*beat)))
+	r.put(tenant, "asked", works(1, nil))
+	once := works(1, nil)
+	once.Guarantee, once.Retry = job.AtMostOnce, job.Retry{}
+	r.put(tenant, "once", once)
+	r.fails["once"] = true
+	r.fails["fails"] = true
+	r.put(tenant, "fails", works(1, nil))
+	r.live(10*beat, beat)
+
+	good := r.trigger("asked", "key", http.StatusAccepted, `{"a":1}`)
+	r.trigger("asked", "key", http.StatusOK, `{"a":1}`)
+	r.trigger("asked", "key", http.StatusConflict, `{"a":2}`)
+	failing := r.trigger("fails", "", http.StatusAccepted, `{}`)
+	single := r.trigger("once", "", http.StatusAccepted, `{}`)
+	r.live(5*beat, beat)
+	r.ask(oracle.Request{Op: oracle.DeadLetters}, http.StatusOK, func(a *oracle.Answer) error {
+		letters, _, err := r.control.DeadLetters(ctx, tenant, control.DeadFilter{}, "", 0)
+		for _, l := range letters {
+			a.Letters = append(a.Letters, wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended})
+		}
+		return err
+	})
+	r.ofRun(oracle.Retry, failing, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, failing, false) })
+	r.ofRun(oracle.Retry, single, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, single, true) })
+	r.ofRun(oracle.GetRun, good, http.StatusOK, func() (run.Run, error) { return r.control.Run(ctx, tenant, good) })
+	r.live(3*beat, beat)
+	r.ask(oracle.Request{Op: oracle.Redrive, Runs: []string{failing.String()}}, http.StatusOK, func(a *oracle.Answer) error {
+		out, err := r.control.Redrive(ctx, tenant, control.DeadFilter{}, control.Bulk{Runs: []run.ID{failing}})
+		a.Reopened = []string{out.Verdicts[0].ID.String()}
+		return err
+	})
+	cancelled := r.trigger("asked", "", http.StatusAccepted, `{}`)
+	r.ofRun(oracle.Cancel, cancelled, http.StatusOK, func() (run.Run, error) { return r.control.Cancel(ctx, tenant, cancelled, "") })
+
+	r.put(tenant, "plain", works(2, every(3*beat)))
+	r.live(5*beat, beat)
+	r.ask(oracle.Request{Op: oracle.PauseJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
+		j, err := r.control.Pause(ctx, tenant, "plain", "")
+		a.Job = shownJob(j)
+		return err
+	})
+	r.live(5*beat, beat)
+	r.ask(oracle.Request{Op: oracle.ResumeJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
+		j, err := r.control.Resume(ctx, tenant, "plain")
+		a.Job = shownJob(j)
+		return err
+	})
+	r.elapsed += 10 * time.Minute // nobody ticks
+	r.live(5*beat, beat)
+	r.ask(oracle.Request{Op: oracle.GetJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
+		j, err := r.control.Job(ctx, tenant, "plain")
+		a.Job = shownJob(j)
+		return err
+	})
+	r.ask(oracle.Request{Op: oracle.ListJobs}, http.StatusOK, func(a *oracle.Answer) error {
+		jobs, _, err := r.control.Jobs(ctx, tenant, control.JobFilter{}, "", 100)
+		for _, j := range jobs {
+			a.Jobs = append(a.Jobs, *shownJob(j))
+		}
+		return err
+	})
+	r.ask(oracle.Request{Op: oracle.ListRuns}, http.StatusOK, func(a *oracle.Answer) error {
+		runs, _, err := r.control.Runs(ctx, tenant, control.RunFilter{}, "", 1000)
+		for _, one := range runs {
+			a.Runs = append(a.Runs, *shownRun(one))
+		}
+		return err
+	})
+	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "plain"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(ctx, tenant, "plain", control.Match{}) })
+	r.ask(oracle.Request{Op: oracle.DeleteJob, Tenant: other, Job: "plain"}, http.StatusNoContent, func(*oracle.Answer) error {
+		return r.control.Delete(ctx, other, "plain", control.Match{})
+	})
+	upTo := r.now()
+	r.live(80*time.Minute, time.Minute)
+	r.tell(event{upTo: upTo})
+	return r.told
+}
+
+func TestNothingIsFoundInWhatIsWell(t *testing.T) {
+	l := quiet(t)
+	if found := l.judged(oracle.Config{}); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	var calls, stored int
+	for _, e := range l {
+		if e.call != nil {
+			calls++
+		}
+		if e.stored() {
+			stored++
+		}
+	}
+	if calls < 40 || stored < 500 {
+		t.Errorf("only %d calls and %d changes in it", calls, stored)
+	}
+}
