@@ -25,10 +25,11 @@ help: ## list the targets
 run: build ## run the scheduler here, its data under .belfry, commands allowed as targets
 	bin/belfry dev --data .belfry --allow-exec $(RUN_FLAGS)
 
-# Static, so that the binary runs on any host of its kind. Without a git tag the version is the commit; without git it stays
-# empty, and the binary tells what Go noted about the build.
+# Static, so that the binary runs on any host of its kind, and without the paths of this one, so that Go compiles once for it and for
+# the release. Without a git tag the version is the commit; without git it stays empty, and the binary tells what Go noted about
+# the build.
 build: ## build bin/belfry, one static binary with its version in it
-	CGO_ENABLED=0 $(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
 # lambda.norpc leaves out what only the runtime of old, go1.x, wanted. grpcnotrace leaves out pages that gRPC would show, and with
 # them a template engine, for whose sake the linker keeps every method of every SDK: 10 MB.

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ import (
 )
 
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
+
+// here is the platform that this machine can run.
+var here = runtime.GOOS + "/" + runtime.GOARCH
 
 // version is what a release may be called, after Semantic Versioning 2.0.0.
 var version = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
@@ -77,13 +81,28 @@ func (r *release) make(targets []string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	extras, err := r.extras()
+	work, err := os.MkdirTemp("", "belfry-release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	binaries := map[string]string{}
+	for _, t := range append([]string{here}, targets...) {
+		if binaries[t] != "" {
+			continue
+		}
+		fmt.Println("building", t)
+		binaries[t] = filepath.Join(work, strings.ReplaceAll(t, "/", "-"), "belfry")
+		if err := r.build(binaries[t], t); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	extras, err := r.extras(work, binaries[here])
 	if err != nil {
 		return err
 	}
 	for _, t := range targets {
-		fmt.Println("building", t)
-		if err := r.platform(t, extras); err != nil {
+		if err := r.platform(t, binaries[t], extras); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
@@ -97,25 +116,16 @@ type file struct {
 	data []byte
 }
 
-// extras are what every archive has beside the binary. Man pages and completions come from the binary itself, built for this
+// extras are what every archive has beside the binary. Man pages and completions come from the binary itself, the one for this
 // machine.
-func (r *release) extras() ([]file, error) {
-	work, err := os.MkdirTemp("", "belfry-release")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work)
-	here := filepath.Join(work, "belfry")
-	if err := r.build(here, ""); err != nil {
-		return nil, err
-	}
+func (r *release) extras(work, binary string) ([]file, error) {
 	man := filepath.Join(work, "man")
 	quiet := []string{"BELFRY_CONFIG=" + filepath.Join(work, "none.toml"), "HOME=" + work, "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.time.Unix(), 10)}
-	if _, err := output(work, quiet, here, "man", "--dir", man); err != nil {
+	if _, err := output(work, quiet, binary, "man", "--dir", man); err != nil {
 		return nil, err
 	}
 	var all []file
-	err = filepath.WalkDir(man, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(man, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -127,7 +137,7 @@ func (r *release) extras() ([]file, error) {
 		return nil, err
 	}
 	for shell, name := range map[string]string{"bash": "belfry.bash", "zsh": "_belfry", "fish": "belfry.fish"} {
-		script, err := output(work, quiet, here, "completion", shell)
+		script, err := output(work, quiet, binary, "completion", shell)
 		if err != nil {
 			return nil, err
 		}
@@ -148,26 +158,15 @@ func (r *release) extras() ([]file, error) {
 
 // build makes a static binary without the paths of this machine.
 func (r *release) build(to, platform string) error {
-	env := []string{"CGO_ENABLED=0", "GOFLAGS="}
-	if goos, goarch, ok := strings.Cut(platform, "/"); ok {
-		env = append(env, "GOOS="+goos, "GOARCH="+goarch)
-	}
+	goos, goarch, _ := strings.Cut(platform, "/")
+	env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + goos, "GOARCH=" + goarch}
 	_, err := output(r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/belfry")
 	return err
 }
 
 // platform writes one archive and its bill of materials.
-func (r *release) platform(platform string, extras []file) error {
+func (r *release) platform(platform, binary string, extras []file) error {
 	name := "belfry-" + r.version + "-" + strings.ReplaceAll(platform, "/", "-")
-	work, err := os.MkdirTemp("", "belfry-release")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	binary := filepath.Join(work, "belfry")
-	if err := r.build(binary, platform); err != nil {
-		return err
-	}
 	data, err := os.ReadFile(binary)
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +21,6 @@ import (
 	"testing"
 	"time"
 )
-
-// here is the platform that this machine can run.
-var here = runtime.GOOS + "/" + runtime.GOARCH
 
 const called = "v9.8.7-test"
 
@@ -136,7 +132,7 @@ func TestNothingOfTheBuildingMachineIsInIt(t *testing.T) {
 
 func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
 	again := release{out: filepath.Join(t.TempDir(), "dist"), version: called}
-	if err := again.make([]string{here, "darwin/arm64"}); err != nil {
+	if err := again.make([]string{here}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := os.ReadFile(filepath.Join(dist(t), "SHA256SUMS"))
@@ -147,8 +143,13 @@ func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(want, got) || bytes.Count(want, []byte("\n")) != 4 {
-		t.Errorf("first\n%s\nthen\n%s\nwant the same four", want, got)
+	if bytes.Count(want, []byte("\n")) != 4 || bytes.Count(got, []byte("\n")) != 2 {
+		t.Fatalf("the sums of two platforms are\n%s\nand of one\n%s", want, got)
+	}
+	for sum := range bytes.Lines(got) {
+		if !bytes.Contains(want, sum) {
+			t.Errorf("first\n%s\nthen\n%s", want, sum)
+		}
 	}
 }
 
