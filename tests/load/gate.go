@@ -32,12 +32,16 @@ func (g *Gate) Down() {
 	g.open = make(chan struct{})
 }
 
+// At is the host:port of the newest server, "" before there is one.
+func (g *Gate) At() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.at
+}
+
 // dial connects to the newest server, whatever the address.
 func (g *Gate) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	g.mu.Lock()
-	at := g.at
-	g.mu.Unlock()
-	return new(net.Dialer).DialContext(ctx, network, at)
+	return new(net.Dialer).DialContext(ctx, network, g.At())
 }
 
 func (g *Gate) wait(ctx context.Context) error {
