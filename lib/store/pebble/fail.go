@@ -1,8 +1,11 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -82,7 +85,21 @@ func (g *guard) open(do func() (vfs.File, error)) (vfs.File, error) {
 	return &guardedFile{File: f, g: g}, nil
 }
 
+// Create makes what came before a marker durable first. A marker names a manifest that Pebble has written and synced, but not its entry
+// in the folder: a power cut between the marker's creation and the sync of both could leave the one and take the other, and the
+// store would not open any more.
 func (g *guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(g.FS.PathBase(name), "marker.") {
+		g.change(func() error { return syncDir(g.FS, g.FS.PathDir(name)) })
+	}
+	if isManifest(g.FS, name) {
+		var f vfs.File
+		g.change(func() (err error) {
+			f, err = g.FS.Create(name, c)
+			return err
+		})
+		return &manifestFile{guardedFile: guardedFile{File: f, g: g}, path: name}, nil
+	}
 	return g.open(func() (vfs.File, error) { return g.FS.Create(name, c) })
 }
 
@@ -116,7 +133,15 @@ func (g *guard) MkdirAll(dir string, mode os.FileMode) error {
 
 // Remove must not happen after a failure, since what it removes may be needed again. Its own failure harms nothing.
 func (g *guard) Remove(name string) (err error) {
-	g.change(func() error { err = g.FS.Remove(name); return nil })
+	g.change(func() error {
+		if err = g.FS.Remove(name); err == nil && isManifest(g.FS, name) {
+			err = g.FS.Remove(vouchPath(g.FS, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		}
+		return nil
+	})
 	return err
 }
 

@@ -66,14 +66,19 @@ func chunk(data []byte, log uint32) (length int, synced uint64, ok bool) {
 	if length > len(data) {
 		return 0, 0, false
 	}
-	sum := crc32.Checksum(data[6:length], castagnoli)
-	if binary.LittleEndian.Uint32(data) != (sum>>15|sum<<17)+0xa282ead8 {
+	if binary.LittleEndian.Uint32(data) != checksum(data[6:length]) {
 		return 0, 0, false
 	}
 	return length, binary.LittleEndian.Uint64(data[11:]), true
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is that of a chunk, from its kind on.
+func checksum(data []byte) uint32 {
+	sum := crc32.Checksum(data, castagnoli)
+	return (sum>>15 | sum<<17) + 0xa282ead8
+}
 
 // findDamage gives the first place that cannot be read although a later chunk counts it as synced.
 func findDamage(data []byte, log uint32) (at int, damaged bool) {

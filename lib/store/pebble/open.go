@@ -30,8 +30,9 @@ var (
 	ErrLocked = errors.New("the store folder is in use by another Belfry")
 	// ErrFormat says that the folder is not one that this version can read: written by a newer one, or no store at all.
 	ErrFormat = errors.New("not a store that this version can open")
-	// ErrDamaged says that a log has changed since it was written: opening it would lose what stands behind the damage.
-	ErrDamaged = errors.New("the store's log is damaged")
+	// ErrDamaged says that a log, or the list of tables, has changed since it was written: opening it would lose what stands behind
+	// the damage.
+	ErrDamaged = errors.New("the store is damaged")
 	// ErrFailed says that the disk refused a write or a sync. What was under way then may or may not be there; the engine
 	// has written nothing since, and answers nothing more until it is opened again.
 	ErrFailed = errors.New("the store has stopped because its disk failed")
@@ -144,6 +145,11 @@ func open(cfg Config) (_ *Store, err error) {
 	before, err := pebble.Peek(cfg.Dir, cfg.FS)
 	if err != nil {
 		return nil, err
+	}
+	if before.Exists {
+		if err := checkManifest(cfg.FS, cfg.Dir, cfg.FS.PathBase(before.ManifestFilename)); err != nil {
+			return nil, err
+		}
 	}
 	s := &Store{
 		lock: lock, log: cfg.Logger, now: cfg.Now,
