@@ -100,6 +100,9 @@ func remember[T any](some []T, one T) []T {
 // clients starts the clients of the mix. They end with ctx.
 func (w *World) clients(ctx context.Context) {
 	for n, role := range w.Mix.Clients {
+		if role.Off {
+			continue
+		}
 		w.Go(fmt.Sprintf("client %d", n), func(world context.Context, a *Actor) {
 			ctx, cancel := merged(world, ctx)
 			defer cancel()
@@ -126,9 +129,12 @@ func newUser(a *Actor, role Role) *user {
 // live asks for one thing after another.
 func (u *user) live(ctx context.Context) {
 	if u.Begins {
+		patience := u.Persist
+		u.Persist = 1
 		for _, name := range shuffled(u.Rand, u.names, (len(u.names)+1)/2) {
 			u.put(ctx, name, u.Mix.drawJob(u.Rand, u.Now()), client.Condition{})
 		}
+		u.Persist = patience
 	}
 	for u.Sleep(ctx, time.Duration(u.Rand.ExpFloat64()*float64(u.Think))) == nil {
 		u.turn(ctx, operation(weighted(u.Rand, u.Weights[:]...)))

@@ -46,6 +46,7 @@ type Role struct {
 	Weights [operations]float64 // of each operation; 0: it never does that
 	Persist float64             // chance to ask again where no answer came, each time
 	Begins  bool                // with putting some jobs at once
+	Off     bool                // a mask took it out
 }
 
 // JobRates are how often what occurs among the jobs: weights of the ways to say when, chances from 0 to 1 of the rest.
@@ -84,9 +85,9 @@ func (m *Mix) drawTimes(r *rand.Rand) {
 	day := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.IntN(3*365*24*60)) * time.Minute)
 	switch m.Pace {
 	case Seconds:
-		m.Length = time.Duration(90+r.IntN(500)) * time.Second
+		m.Length = time.Duration(180+r.IntN(700)) * time.Second
 	case Minutes:
-		m.Length = time.Duration(20+r.IntN(200)) * time.Minute
+		m.Length = time.Duration(30+r.IntN(200)) * time.Minute
 	default:
 		m.Length = time.Duration(12+r.IntN(60)) * time.Hour
 	}
@@ -127,11 +128,11 @@ func (m *Mix) drawShape(r *rand.Rand) {
 // drawPeople draws the clients, their jobs and what these do.
 func (m *Mix) drawPeople(r *rand.Rand) {
 	m.Tenants = []string{access.DefaultTenant, "acme", "rival"}[:1+r.IntN(3)]
-	m.Pools = []string{job.DefaultQueue}
-	m.Names = 1 + r.IntN(pick(r, []int{3, 8, 25}))
+	m.Pools = []string{job.DefaultQueue, "reports"}[:1+r.IntN(2)]
+	m.Names = 2 + r.IntN(pick(r, []int{4, 10, 30}))
 	for n := range 1 + r.IntN(5) {
 		role := Role{Tenant: m.Tenants[n%len(m.Tenants)], Persist: pick(r, []float64{0, 0.5, 0.9, 1}),
-			Think: rate(r, 1, m.Length/400, m.Length/20)}
+			Think: rate(r, 1, m.Length/1500, m.Length/100)}
 		for op := range role.Weights {
 			if chance(r, 0.65) {
 				role.Weights[op] = usual[op] * math.Exp(2*r.Float64()-1)

@@ -15,7 +15,6 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
@@ -23,8 +22,8 @@ import (
 
 // Config says what is run, and who looks on. Only Seed is required.
 type Config struct {
-	Seed uint64
-	Mix  *Mix // default: what the seed draws
+	Seed    uint64
+	Without Mask // what is switched off in what the seed draws
 
 	// Most ends a world after so many steps, with what was found by then. 0: at its own end.
 	Most uint64
@@ -67,12 +66,9 @@ func Run(t *testing.T, cfg Config) (result Result) {
 func newWorld(t *testing.T, cfg Config) *World {
 	w := &World{TB: t, Seed: cfg.Seed, began: time.Now(), written: map[string]bool{}, onChange: cfg.OnChange, recording: cfg.Keep}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	if cfg.Mix != nil {
-		w.Mix = *cfg.Mix
-	} else {
-		w.Mix = Draw(cfg.Seed)
-	}
+	w.Mix = Draw(cfg.Seed)
 	w.Mix.Shape.detail(w.Rand("shape"))
+	w.Mix = w.Mix.without(cfg.Without)
 	w.Faults, w.Target = w.Mix.Faults, works
 	w.past.byKey = map[store.Key]store.Item{}
 	w.luck = newLuck(w)
@@ -85,11 +81,10 @@ func newWorld(t *testing.T, cfg Config) *World {
 	}
 	w.Judge = oracle.New(oracle.Config{Clocks: clocks})
 	w.lines = w.newLines()
-	r := w.Rand("machines")
-	for n, role := range w.Mix.Shape.roles(r) {
+	for n, role := range w.Mix.Shape.roles(w.Rand("machines")) {
 		m := &machine{World: w, name: fmt.Sprintf("host %d", n), role: role}
 		if w.Mix.Faults.Skew > 0 {
-			m.offset = time.Duration((2*r.Float64() - 1) * float64(w.Mix.Faults.Skew))
+			m.offset = time.Duration((2*w.Rand("clock of "+m.name).Float64() - 1) * float64(w.Mix.Faults.Skew))
 		}
 		w.machines = append(w.machines, m)
 	}
@@ -97,7 +92,11 @@ func newWorld(t *testing.T, cfg Config) *World {
 }
 
 func (w *World) newLines() map[string]*line {
-	return map[string]*line{job.DefaultQueue: newLine(w, job.DefaultQueue)}
+	lines := map[string]*line{}
+	for _, name := range w.Mix.Pools {
+		lines[name] = newLine(w, name)
+	}
+	return lines
 }
 
 // latency gives how long an operation takes.

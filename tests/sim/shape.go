@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/node"
 )
 
@@ -64,7 +63,7 @@ func (s Shape) roles(r *rand.Rand) []role {
 }
 
 // configure says what a process of a role is.
-func (s Shape) configure(r role, cfg *node.Config) {
+func (s Shape) configure(r role, pools []string, cfg *node.Config) {
 	if s.Alone {
 		cfg.CleansBySwept = true
 		return
@@ -72,6 +71,6 @@ func (s Shape) configure(r role, cfg *node.Config) {
 	cfg.Shared, cfg.Shards, cfg.Every = true, s.Shards, s.Every
 	cfg.NoTicks = !r.ticks
 	if r.works {
-		cfg.Serves = []string{job.DefaultQueue}
+		cfg.Serves = pools
 	}
 }
