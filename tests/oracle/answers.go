@@ -140,6 +140,9 @@ func (j *Judge) refusedEdit(q *asking, a Answer, js *jobState, stood []*edition)
 		}
 		other := absent && q.Match != "" // it cannot be replaced
 		for _, e := range stood {
+			if q.Match == "" && !q.Absent {
+				break // there is no condition that could fail
+			}
 			other = other || !e.deleted && !q.made(e) && (q.Absent || q.Match != "*" && q.Match != e.etag())
 		}
 		if !other {

@@ -30,13 +30,14 @@ type jobState struct {
 type edition struct {
 	job.Edition // its Generation and Def; the Schedule only where it makes fires
 
-	from, until int64 // its fires in (from, until] are in force, Unix ms
-	deleted     bool  // it is a tombstone
-	parked      bool  // its schedule has failed
-	since, end  int   // events: from which one it stood, and from which one it did not; 0 while it does
-	ended       int64 // the true time at which the edit that ended it was answered, or one after that; 0 while none was
-	wake        int64 // of its furthest timer
-	late        bool  // that one was armed behind the sweeps that should have come upon it
+	from, until int64           // its fires in (from, until] are in force, Unix ms
+	deleted     bool            // it is a tombstone
+	parked      bool            // its schedule has failed
+	since, end  int             // events: from which one it stood, and from which one it did not; 0 while it does
+	ended       int64           // the true time at which the edit that ended it was answered, or one after that; 0 while none was
+	wake        int64           // of its furthest timer
+	putOff      map[int64]int64 // fires that are to be claimed later, and when
+	late        bool            // that one was armed behind the sweeps that should have come upon it
 }
 
 // answered is an edit whose answer was given.

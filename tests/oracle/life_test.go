@@ -49,7 +49,9 @@ type event struct {
 	asked    *oracle.Request
 	answered *oracle.Answer
 	question int // which of the asked
-	upTo     time.Time
+
+	forget, back store.Key // the store loses an item, or gives it in the version before
+	upTo         time.Time
 }
 
 func (e event) stored() bool { return e.key.Partition != "" }
@@ -81,6 +83,12 @@ func (l life) judged(cfg oracle.Config) []string {
 				standing[e.key] = after
 			}
 			j.Stored(e.at, before, after)
+		case e.forget.Partition != "":
+			delete(standing, e.forget)
+		case e.back.Partition != "":
+			item := standing[e.back]
+			item.Version--
+			standing[e.back] = item
 		case e.call != nil:
 			j.Called(*e.call)
 		case e.ret != nil:
@@ -92,7 +100,7 @@ func (l life) judged(cfg oracle.Config) []string {
 		case !e.upTo.IsZero():
 			j.End(e.at, e.upTo, all())
 		}
-		if i%100 == 99 {
+		if e.asked != nil && i > 0 {
 			j.Look(e.at, all())
 		}
 	}

@@ -83,6 +83,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	a, _, err := run.FromItem(rs.job.tenant, b.ID, after)
 	if err != nil {
 		j.violate("P1", "%s: %v", key, err)
+		rs.run.Version = after.Version
 		return
 	}
 	if key != a.ID.Key(a.Tenant) {

@@ -95,6 +95,12 @@ func (j *Judge) wakes(a *armed) {
 			j.violate("P12", "timer %s is of no generation of a job of that tenant", a.Key())
 			return
 		}
+		if a.Wake > a.Nominal {
+			if e.putOff == nil {
+				e.putOff = map[int64]int64{}
+			}
+			e.putOff[a.Nominal] = max(e.putOff[a.Nominal], a.Wake)
+		}
 		e.wake, e.late = max(e.wake, a.Wake), e.late || a.belated
 	default:
 		key := a.Run.Key(a.Tenant)
@@ -134,6 +140,7 @@ func (j *Judge) storedShard(at time.Time, before, after store.Item) {
 	j.follow(after.Key, b.Version, before)
 	a, err := timer.ShardFromItem(n, after)
 	if err != nil {
+		s.shard.Version = after.Version
 		j.violate("P4", "%v", err)
 		return
 	}
@@ -213,8 +220,8 @@ func (j *Judge) passed(s *shardState, a *armed) {
 	if !js.inForce(e, a.Nominal) {
 		return
 	}
-	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.wake <= s.shard.Watermark {
-		j.violate("P2", "the watermark has passed the fire of %s of %s at %s, and there is neither a run nor another timer", a.Job, a.Tenant, instant(a.Nominal))
+	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.putOff[a.Nominal] <= s.shard.Watermark && !j.forgotten(a.Nominal, s) {
+		j.violate("P2", "the watermark has passed the fire of %s of %s at %s, and there is neither a run nor another timer of it", a.Job, a.Tenant, instant(a.Nominal))
 	}
 	if e.end != 0 || e.wake > s.shard.Watermark {
 		return
