@@ -13,7 +13,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
 # Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters tests/engines
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -123,8 +123,12 @@ fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
 cost: ## count what runs and an idle month cost on AWS, print it, and write the tables of docs/cost.md
 	@cd tests/cost && $(GO) test -count=1 -run TestTheCostPageIsWhatIsCounted -args -update -show
 
-chaos: ## kill the real binary at random moments under load; KILLS=1000 times
-	BELFRY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 4h -v ./tests/chaos/...
+# A fifth of the kills go to processes on shared engines, where their emulators can be had.
+chaos: ## kill the real binary under load, at random moments and at named points; KILLS=1000 times
+	BELFRY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 4h -v ./tests/chaos
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && GO="$(GO)" localstack/test --install tests/processes; \
+	then set -x; BELFRY_KILLS=$(KILLS) GO="$(GO)" TESTFLAGS="-test.v -test.timeout 4h -test.run chaos_on_shared" localstack/test tests/processes; \
+	else .ci/absent "the emulators on Linux (make chaos)"; fi
 
 release: ## build what people download, for Linux and macOS, into dist; VERSION=v1.2.3
 	cd .ci/release && $(GO) run . -version "$(VERSION)" -out "$(CURDIR)/dist"

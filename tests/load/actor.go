@@ -240,7 +240,7 @@ func (a *actor) changed(what string, got client.Stored, sent, answered int64) {
 	if !a.paused {
 		c.fires = a.fires
 	}
-	if c.at < sent || c.at > answered {
+	if c.at < sent-a.cfg.Behind.Milliseconds() || c.at > answered {
 		a.complain("P8: %s of %s sent at %d and answered at %d is in force from %d", what, a.h.job, sent, answered, c.at)
 	}
 	if n := len(a.h.changes); n > 0 {

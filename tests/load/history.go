@@ -37,7 +37,7 @@ type history struct {
 	asks    []ask
 
 	cancels  map[string]bool // runs that somebody asked to be cancelled
-	redrives map[string]bool // runs that somebody opens again when they are dead, until they have succeeded
+	redrives map[string]bool // runs that somebody opens again when they are dead, until they have succeeded; false: not any more
 }
 
 // run is one as it is listed.
@@ -133,7 +133,8 @@ func (v *verdict) end(h history, r run) {
 			v.add("P2", "run %s was cancelled, and nobody asked for it: %s", r.ID, r.Reason)
 		}
 	case "dead":
-		if h.kind.AtMostOnce || crashed < 3 || h.redrives[r.ID] {
+		again, given := h.redrives[r.ID]
+		if h.kind.AtMostOnce || crashed < 3 && !given || again {
 			v.add("P2", "run %s is dead after %d crashes: %s", r.ID, crashed, r.Reason)
 		}
 	case "failed", "unknown":

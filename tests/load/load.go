@@ -36,9 +36,10 @@ type Config struct {
 	// Reopen is how many clients more there are who redrive what is dead, wait long, and cancel, with jobs of the first kind. Default none.
 	Reopen int
 
-	Now   func() time.Time // the servers' time. Default: the host's
-	Pace  int              // by how much schedules and delays are longer than seconds. Default 1
-	Token string           // that clients show
+	Now    func() time.Time // the servers' time. Default: the host's
+	Pace   int              // by how much schedules and delays are longer than seconds. Default 1
+	Behind time.Duration    // by how much servers may take the time for earlier: those with a store elsewhere go by its clock. Default 0
+	Token  string           // that clients show
 
 	// Wrap gives what requests are sent through, over the connection to the server that the gate knows. Default: that alone
 	Wrap func(http.RoundTripper) http.RoundTripper

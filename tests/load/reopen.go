@@ -147,10 +147,8 @@ func (a *actor) redrive(ctx context.Context) error {
 		case !r.EndedAt.IsZero():
 			return nil // the judge sees it
 		}
-		wait := time.NewTimer(100 * time.Millisecond)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
+		if !a.pause(ctx, 100*time.Millisecond) {
+			a.h.redrives[id] = false // it may need longer than anybody wants to wait here
 			return ctx.Err()
 		}
 	}

@@ -17,12 +17,12 @@ type change struct {
 	times    int // 0: at least once
 }
 
-// changes are what the overlay does to the product: a node has its store and its queues through this package, and the process the
-// clock of it.
+// changes are what the overlay does to the product: a node has its store, its queues and its clock by way of this package, and the
+// process its clock.
 var changes = map[string][]change{
 	"lib/node/node.go": {
 		{"import (\n", "import (\n\t\"" + module + "\"\n", 1},
-		{"\tif err := cfg.settle(); err != nil {\n", "\tcfg.Store, cfg.Queues = points.Store(cfg.Store), points.Queues(cfg.Queues)\n\tif err := cfg.settle(); err != nil {\n", 1},
+		{"\tif err := cfg.settle(); err != nil {\n", "\tcfg.Store, cfg.Queues, cfg.Now = points.Store(cfg.Store), points.Queues(cfg.Queues), points.Now\n\tif err := cfg.settle(); err != nil {\n", 1},
 	},
 	"cmd/belfry/process.go": {
 		{"import (\n", "import (\n\t\"" + module + "\"\n", 1},

@@ -3,20 +3,14 @@
 package processes
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,28 +18,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/tests/load"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // binary is the path of the Belfry that all tests start.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "belfry-processes")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+func TestMain(m *testing.M) {
+	if url := os.Getenv(load.ReportTo); url != "" {
+		os.Exit(load.Report(url)) // this very program is also what jobs start as a command
 	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "belfry")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/belfry")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+	os.Exit(process.WithBinary(m, func(built string) { binary = built }))
 }
 
 // house is a table, queues and a bucket that processes share.
@@ -110,92 +94,39 @@ func (h *house) try(args ...string) (string, error) {
 	return string(out), err
 }
 
-// process is one start of the binary.
-type process struct {
-	t        *testing.T
-	cmd      *exec.Cmd
-	greeting map[string]any
-	exited   chan struct{}
-	log      *os.File
+// started is a process of a house.
+type started struct {
+	*process.Process
+	t   *testing.T
+	log *os.File
 }
 
 // start starts a process that runs for long, and waits until it says that it is ready.
-func (h *house) start(args ...string) *process {
+func (h *house) start(args ...string) *started {
 	h.t.Helper()
-	log, err := os.CreateTemp(h.folder, args[0]+"-*.log")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	p := &process{t: h.t, cmd: exec.Command(binary, append(args, "--output", "json", "--log-format", "text")...), exited: make(chan struct{}), log: log}
-	p.cmd.Env, p.cmd.Stderr = h.env, log
-	stdout, err := p.cmd.StdoutPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	greeted := make(chan error, 1)
-	go func() {
-		defer close(p.exited)
-		lines := bufio.NewReader(stdout)
-		greeted <- json.NewDecoder(lines).Decode(&p.greeting)
-		io.Copy(io.Discard, lines)
-		p.cmd.Wait()
-	}()
-	h.t.Cleanup(func() {
-		p.kill()
-		if h.t.Failed() {
-			h.t.Logf("log of belfry %s:\n%s", strings.Join(args, " "), p.said())
-		}
-	})
-	select {
-	case err := <-greeted:
-		if err != nil {
-			h.t.Fatalf("belfry %s: %v\n%s", strings.Join(args, " "), err, p.said())
-		}
-	case <-time.After(time.Minute):
-		h.t.Fatalf("belfry %s said nothing for a minute\n%s", strings.Join(args, " "), p.said())
-	}
-	return p
+	log := process.Log(h.t)
+	return &started{process.Run(h.t, h.command(binary, args...), log), h.t, log}
 }
 
-func (p *process) said() string {
-	text, err := os.ReadFile(p.log.Name())
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}
-
-// kill gives it no moment to tidy up.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.exited
+// command is a process that runs for long.
+func (h *house) command(binary string, args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, append(args, "--output", "json", "--log-format", "text")...)
+	cmd.Env = h.env
+	return cmd
 }
 
 // stop asks it to end, and wants it to end well.
-func (p *process) stop() {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.t.Fatal(err)
-	}
-	select {
-	case <-p.exited:
-	case <-time.After(time.Minute):
-		p.t.Fatal("it does not end")
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.t.Errorf("%s ended with exit code %d\n%s", p.cmd.Args[1], code, p.said())
-	}
+func (s *started) stop() {
+	s.t.Helper()
+	s.Stop(s.t)
 }
 
 // client calls a process that serves.
-func (p *process) client(token string) *client.Client {
-	p.t.Helper()
-	server, err := client.New(client.Config{Address: p.greeting["address"].(string), Token: token, NewKey: rand.Text})
+func (s *started) client(token string) *client.Client {
+	s.t.Helper()
+	server, err := client.New(client.Config{Address: s.Address, Token: token, NewKey: rand.Text})
 	if err != nil {
-		p.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return server
 }

@@ -124,7 +124,7 @@ func TestP4_P5_P6_P10_AWorkerIsKilledAmongItsRuns(t *testing.T) {
 	ask("held", 6, &held)
 	ask("once", 3, &once)
 	seen.wait(t, 9, 30*time.Second)
-	doomed.kill()
+	doomed.Kill()
 	saviour := h.start("worker", "--queue", "gpu", "--allow-loopback", "--name", "saviour")
 	ask("here", 5, &here)
 	for _, id := range here {
@@ -176,7 +176,7 @@ func TestP2_P4_TicksOfTwoProcessesShareTheShards(t *testing.T) {
 	begun := time.Now().Add(2 * time.Second)
 	two := h.start("tick")
 	seen.wait(t, 4*jobs, time.Minute)
-	one.kill()
+	one.Kill()
 	seen.wait(t, 8*jobs, time.Minute)
 	three := h.start("tick")
 	seen.wait(t, 23*jobs, 2*time.Minute) // beyond what the killed one had claimed
