@@ -28,5 +28,9 @@ func (w *World) record(r Recorded) {
 		return
 	}
 	r.Keys, r.Items, r.Versions, r.Ops = slices.Clone(r.Keys), slices.Clone(r.Items), slices.Clone(r.Versions), kept(r.Ops)
+	if conflict := store.AsConflict(r.Err); conflict != nil {
+		told := *conflict // a WriteEach will say which of its ops it was
+		r.Err = &told
+	}
 	*w.recording = append(*w.recording, r)
 }
