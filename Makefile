@@ -17,7 +17,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-fuzz test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 # reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
 	@MAKE="$(MAKE)" .ci/steps \
-		"lint promises docs test-api test-release test-race" \
+		"lint promises docs test-api test-fuzz test-release test-race" \
 		"test-aws test-template test-emulators" \
 		test-go
 
@@ -117,8 +117,11 @@ bench-coldstart: ## start and first event of each function, beside engines on th
 	GO="$(GO)" localstack/test --install tests/bench/coldstart
 	GO="$(GO)" BELFRY_FUNCTIONS="$(CURDIR)/bin/functions" TESTFLAGS=-test.v localstack/test tests/bench/coldstart
 
-fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each
-	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+fuzz: ## all fuzz targets, one by one; FUZZTIME=30s each, ONLY=lib/api those that match
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" ONLY="$(ONLY)" .ci/fuzz
+
+test-fuzz: ## all fuzz targets for two seconds each
+	@GO="$(GO)" FUZZTIME=2s .ci/fuzz
 
 cost: ## count what runs and an idle month cost on AWS, print it, and write the tables of docs/cost.md
 	@cd tests/cost && $(GO) test -count=1 -run TestTheCostPageIsWhatIsCounted -args -update -show
@@ -129,6 +132,12 @@ chaos: ## kill the real binary under load, at random moments and at named points
 	@if [ "$$(uname)" = Linux ] && localstack/test --able && GO="$(GO)" localstack/test --install tests/processes; \
 	then set -x; BELFRY_KILLS=$(KILLS) GO="$(GO)" TESTFLAGS="-test.v -test.timeout 4h -test.run chaos_on_shared" localstack/test tests/processes; \
 	else .ci/absent "the emulators on Linux (make chaos)"; fi
+
+mutants: ## plant bugs and tell what finds each; half an hour; MUTANTS="words of names", SEEDS=12
+	$(GO) run ./tests/mutants $(if $(SEEDS),-seeds $(SEEDS)) $(MUTANTS)
+
+mutants-update: ## the same, and keep what was found in tests/mutants/killers.json and docs/mutants.md
+	$(GO) run ./tests/mutants -update $(if $(SEEDS),-seeds $(SEEDS)) $(MUTANTS)
 
 release: ## build what people download, for Linux and macOS, into dist; VERSION=v1.2.3
 	cd .ci/release && $(GO) run . -version "$(VERSION)" -out "$(CURDIR)/dist"
