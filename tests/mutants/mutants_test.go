@@ -1,0 +1,214 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tree gives the module's root and all mutants of it.
+func tree(t *testing.T) (garden, []mutant) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := load(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return garden{root, t.TempDir(), 2 * time.Minute}, all
+}
+
+func recorded(t *testing.T) record {
+	t.Helper()
+	r, err := readRecord(recordFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Each patch applies, changes something, and leaves Go that parses.
+func TestEveryPatchAppliesToTheTree(t *testing.T) {
+	g, all := tree(t)
+	if len(all) < 60 {
+		t.Errorf("%d mutants, want 60 at least", len(all))
+	}
+	for _, m := range all {
+		if _, err := g.plant(m); err != nil {
+			t.Errorf("%v\n(make the patch anew: docs/mutants.md says how)", err)
+		}
+	}
+}
+
+// The rules that the model of the protocol takes out, one at a time, each have a mutant in the code.
+func TestEveryRuleOfTheModelHasItsMutant(t *testing.T) {
+	_, all := tree(t)
+	for _, rule := range strings.Fields("nointent nomono lateX sendfirst noto walllag nopast onlylast noreread noD geneq split nofence noover noversion winLA uncond checkfirst nocheck") {
+		if !slices.ContainsFunc(all, func(m mutant) bool { return m.Rule == rule }) {
+			t.Errorf("no mutant has Rule: %s", rule)
+		}
+	}
+}
+
+// What is known of the mutants is of those that there are, each was found or is explained, and the page shows it.
+func TestEveryMutantIsFoundOrExplained(t *testing.T) {
+	_, all := tree(t)
+	r := recorded(t)
+	s := r.score(all)
+	for _, name := range s.unknown {
+		t.Errorf("%s was never run: make mutants-update MUTANTS=%s", name, name)
+	}
+	for _, name := range s.alive {
+		t.Errorf("%s survives, and its header does not say why it is Equivalent", name)
+	}
+	for name := range r.Fates {
+		if !slices.ContainsFunc(all, func(m mutant) bool { return m.Name == name }) {
+			t.Errorf("%s has a record and no patch: make mutants-update", name)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("../..", pageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := r.page(string(text), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page != string(text) {
+		t.Errorf("%s does not show what %s holds: go run ./tests/mutants -table", pageFile, recordFile)
+	}
+}
+
+// canaries are the killers that the canary is tried on in each run of the tests; `make mutants` tries it on all.
+var canaries = []suite{simulation, {Package: "tests/protocol", Run: "Scripts"}, {Package: "lib/run"}}
+
+// The day it passes, the harness is broken.
+func TestTheCanaryDies(t *testing.T) {
+	g, all := tree(t)
+	i := slices.IndexFunc(all, func(m mutant) bool { return m.Name == canary })
+	if i < 0 {
+		t.Fatalf("there is no %s", canary)
+	}
+	p, err := g.plant(all[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range canaries {
+		d, err := p.killer(t.Context(), s, 4)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case d == nil:
+			t.Errorf("%s finds nothing wrong with the canary", s)
+		default:
+			t.Logf("%s: %s", s, d.text(""))
+		}
+	}
+}
+
+// ofTheDay is how many mutants are planted in a run of the tests.
+const ofTheDay = 5
+
+// Some mutants are found again by what found them before. Which ones goes by the day, so that all come round.
+func TestMutantsOfTheDayDie(t *testing.T) {
+	g, all := tree(t)
+	r := recorded(t)
+	var known []mutant
+	for _, m := range all {
+		if r.Fates[m.Name].quickest() != nil {
+			known = append(known, m)
+		}
+	}
+	if len(known) == 0 {
+		t.Fatal("no mutant has a record of what found it")
+	}
+	// Not one behind the other: neighbours are of one area, and break one package.
+	day := int(time.Now().Unix() / (24 * 60 * 60))
+	rounds := (len(known) + ofTheDay - 1) / ofTheDay
+	var chosen []mutant
+	for i := day % rounds; i < len(known); i += rounds {
+		chosen = append(chosen, known[i])
+	}
+	if word := os.Getenv("MUTANTS"); word != "" {
+		var err error
+		if chosen, err = choose(known, strings.Fields(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range chosen {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			p, err := g.plant(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := r.Fates[m.Name].quickest()
+			d, err := p.again(t.Context(), *before)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case d == nil:
+				t.Errorf("what found it before, %s, finds it no more. Does the test still look? If it was changed for good: make mutants-update MUTANTS=%s", before.text(""), m.Name)
+			default:
+				t.Log(d.text(""))
+			}
+		})
+	}
+}
+
+func TestAPatchIsFoundWhereItsLinesAre(t *testing.T) {
+	const old = "a\nb\nc\nd\ne\nf\ng\n"
+	p, err := parsePatch("--- a/x.go\n+++ b/x.go\n@@ -2,5 +2,5 @@\n b\n c\n-d\n+D\n e\n f\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"in its place":      {old, "a\nb\nc\nD\ne\nf\ng\n"},
+		"further down":      {"0\n1\n2\n3\n" + old, "0\n1\n2\n3\na\nb\nc\nD\ne\nf\ng\n"},
+		"with another edge": {"a\nB\nc\nd\ne\nF\ng\n", "a\nB\nc\nD\ne\nF\ng\n"},
+		"nearest of two":    {"b\nc\nd\ne\nf\nx\nx\nx\nb\nc\nd\ne\nf\n", "b\nc\nD\ne\nf\nx\nx\nx\nb\nc\nd\ne\nf\n"},
+		"gone":              {"a\nb\nc\nX\ne\nf\ng\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := p[0].apply(test.text)
+			if got != test.want || (err != nil) != (test.want == "") {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatTestsSayIsUnderstood(t *testing.T) {
+	for name, test := range map[string]struct {
+		text      string
+		simulated bool
+		want      death
+	}{
+		"all pass": {"=== RUN   TestA\n    a_test.go:3: a note\n--- PASS: TestA (0.00s)\nPASS\n", false, death{}},
+		"a subtest": {"=== RUN   TestA/b\n    a_test.go:3: P2: lost\n    --- FAIL: TestA/b (0.00s)\n", false,
+			death{Test: "TestA/b", Said: "a_test.go:3: P2: lost"}},
+		"a list": {"=== RUN   TestA\n    a_test.go:3: seed 4:\n        P2: lost\n--- FAIL: TestA (0.00s)\n", false,
+			death{Test: "TestA", Said: "a_test.go:3: seed 4: P2: lost"}},
+		"a panic":  {"=== RUN   TestA\npanic: at the disco\n", false, death{Test: "TestA", Said: "panic: at the disco"}},
+		"too long": {"=== RUN   TestA\npanic: test timed out after 1m\n", false, death{Test: "TestA", Said: "it hung"}},
+		"a seed": {"=== RUN   TestSeeds\n    sim_test.go:3: seed 1: 99 steps, 3 calls\n    sim_test.go:4: seed 2 broke a promise; it was known after step 55 of 99:\n        P8: started\n", true,
+			death{Test: "TestSeeds", Seed: 2, Steps: 55, Said: "sim_test.go:4: seed 2 broke a promise; it was known after step 55 of 99: P8: started"}},
+		"a seed that breaks down": {"=== RUN   TestSeeds\n    sim_test.go:3: seed 6: 99 steps, 3 calls\npanic: nil\n", true,
+			death{Test: "TestSeeds", Seed: 7, Said: "panic: nil"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := watch(strings.NewReader(test.text), test.simulated)
+			if test.want.Said == "" {
+				got.Seed = 0
+			}
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
