@@ -7,6 +7,7 @@ BENCHTIME ?= 1s
 KILLS     ?= 1000
 RUN_FLAGS ?=
 TESTFLAGS ?=
+SIMTIME   ?= 30m
 RELEASE   ?= $(VERSION)
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -138,6 +139,12 @@ mutants: ## plant bugs and tell what finds each; half an hour; MUTANTS="words of
 
 mutants-update: ## the same, and keep what was found in tests/mutants/killers.json and docs/mutants.md
 	$(GO) run ./tests/mutants -update $(if $(SEEDS),-seeds $(SEEDS)) $(MUTANTS)
+
+.PHONY: sim
+sim: ## simulate hours of Belfry under faults, for SIMTIME=30m; SEED=7 shows each step of one world, WITHOUT=lost,host1 less of it
+	@if [ -n "$(SEED)" ]; \
+	then $(GO) test ./tests/sim -count=1 -timeout 0 -run '^TestReplay$$' -v -args -trace -seed "$(SEED)" -without "$(WITHOUT)"; \
+	else $(GO) test ./tests/sim -count=1 -timeout 0 -run '^TestSim$$' -v -args -for "$(SIMTIME)" -seeds "$(or $(SEEDS),0)" -from "$(or $(FROM),1)"; fi
 
 release: ## build what people download, for Linux and macOS, into dist; VERSION=v1.2.3
 	cd .ci/release && $(GO) run . -version "$(VERSION)" -out "$(CURDIR)/dist"

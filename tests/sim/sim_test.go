@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 var (
@@ -63,6 +65,7 @@ func TestReplay(t *testing.T) {
 	}
 	if *trace {
 		cfg.OnStep = func(s Step) { fmt.Println(s) }
+		cfg.OnChange = func(before, after store.Item) { fmt.Println(changeLine(before, after)) }
 	}
 	r := Run(t, cfg)
 	t.Logf("%s\n%d steps, %s simulated, hash %x; %s", r.Mix, r.Steps, r.Simulated, r.Hash, r.Faults)

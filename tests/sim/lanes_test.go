@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+var (
+	span  = flag.Duration("for", 0, "TestSim: how long to run worlds of random seeds, on all processors")
+	lane  = flag.Int("lane", 0, "a process of TestSim: which one")
+	lanes = flag.Int("lanes", 0, "TestSim: how many processes; default one a processor")
+)
+
+// outcome is what a process of TestSim tells of a world, a line each.
+type outcome struct {
+	Seed      uint64
+	Steps     uint64
+	Simulated time.Duration
+	Took      time.Duration
+	Calls     int
+	Faults    Counts
+	Report    string // where a promise was broken
+}
+
+const told = "sim: "
+
+// TestLane runs worlds until the time is over, and tells what came of each. TestSim starts it, a process a processor.
+func TestLane(t *testing.T) {
+	if *lane == 0 {
+		t.Skip("it is one of TestSim's processes")
+	}
+	end := time.Now().Add(*span)
+	for s := *from + uint64(*lane-1); (*span == 0 || time.Now().Before(end)) && (*seeds == 0 || s < *from+uint64(*seeds)); s += uint64(*lanes) {
+		fmt.Printf("%sbegins %d\n", told, s)
+		began := time.Now()
+		r := Run(t, Config{Seed: s, Most: *most})
+		o := outcome{Seed: s, Steps: r.Steps, Simulated: r.Simulated, Took: time.Since(began), Calls: r.Calls, Faults: r.Faults}
+		if len(r.Violations) > 0 {
+			o.Report = Report(r, nil)
+			simpler, small := Shrink(t, r, nil, time.Now().Add(*shrink))
+			o.Report += fmt.Sprintf("shrunk from %d steps to %d:\n%s", r.Steps, small.Steps, Report(small, simpler))
+		}
+		line, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s%s\n", told, line)
+	}
+}
+
+// tally adds up what the processes tell.
+type tally struct {
+	mu        sync.Mutex
+	seeds     int
+	steps     uint64
+	simulated time.Duration
+	busy      time.Duration // of all processes together
+	calls     int
+	faults    Counts
+	reports   []string
+}
+
+// TestSim is `make sim`: worlds of random seeds for as long as -for says, or those of -seeds, and a table of what happened.
+func TestSim(t *testing.T) {
+	if *span == 0 {
+		t.Skip("make sim runs it; it takes as long as it is told")
+	}
+	if *from == 1 && *seeds == 0 {
+		*from = uint64(time.Now().UnixNano()) % 1e12
+	}
+	n := *lanes
+	if n == 0 {
+		n = runtime.NumCPU()
+	}
+	began := time.Now()
+	fmt.Printf("seeds from %d on, in %d processes\n", *from, n)
+	var sum tally
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { errs[i] = sum.listen(i+1, n) })
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	progress := time.NewTicker(10 * time.Second)
+	defer progress.Stop()
+	for running := true; running; {
+		select {
+		case <-progress.C:
+			sum.progress(time.Since(began))
+		case <-done:
+			running = false
+		}
+	}
+	sum.table(time.Since(began), n)
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if len(sum.reports) > 0 {
+		t.Errorf("%d of %d seeds broke a promise", len(sum.reports), sum.seeds)
+	}
+}
+
+// listen starts a process and takes in what it tells. One that ends before its time has met a world that ended it, which is a failure
+// like any other.
+func (s *tally) listen(i, n int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, "-test.run=^TestLane$", "-test.timeout=0", "-lane="+strconv.Itoa(i), "-lanes="+strconv.Itoa(n), "-from="+strconv.FormatUint(*from, 10),
+		"-for="+span.String(), "-seeds="+strconv.Itoa(*seeds), "-most="+strconv.FormatUint(*most, 10), "-shrink="+max(*shrink, time.Minute).String())
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	under := ""
+	var rest strings.Builder
+	lines := bufio.NewReaderSize(out, 1<<20)
+	for {
+		line, err := lines.ReadString('\n')
+		if text, ok := strings.CutPrefix(line, told); ok {
+			if under, ok = strings.CutPrefix(strings.TrimSpace(text), "begins "); !ok {
+				s.add(text)
+			}
+		} else if rest.Len() < 1<<16 {
+			rest.WriteString(line)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("seed %s ended its process: %w\n%s%s", under, err, rest.String(), errors.String())
+	}
+	return nil
+}
+
+func (s *tally) add(text string) {
+	var o outcome
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seeds++
+	s.steps += o.Steps
+	s.simulated += o.Simulated
+	s.busy += o.Took
+	s.calls += o.Calls
+	s.faults.Add(o.Faults)
+	if o.Report != "" {
+		s.reports = append(s.reports, o.Report)
+		fmt.Println(o.Report)
+	}
+}
+
+func (s *tally) progress(since time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Printf("%8s  %6d seeds  %9.1f hours simulated  %11d steps  %10.0f steps a minute  %d violations\n", since.Round(time.Second), s.seeds, s.simulated.Hours(), s.steps,
+		perMinute(float64(s.steps), since), len(s.reports))
+}
+
+func perMinute(n float64, since time.Duration) float64 { return n / math.Max(since.Minutes(), 1e-9) }
+
+func (s *tally) table(since time.Duration, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t"+format+"\n", append([]any{name}, args...)...)
+	}
+	row("time", "%s in %d processes", since.Round(time.Second), n)
+	row("seeds", "%d", s.seeds)
+	row("simulated hours", "%.0f", s.simulated.Hours())
+	row("steps", "%d", s.steps)
+	row("steps a minute", "%.0f, in one process %.0f", perMinute(float64(s.steps), since), perMinute(float64(s.steps), s.busy))
+	row("hours a minute", "%.0f, in one process %.0f", perMinute(s.simulated.Hours(), since), perMinute(s.simulated.Hours(), s.busy))
+	row("calls of targets", "%d", s.calls)
+	total := 0
+	for k, count := range s.faults {
+		row("  "+Kind(k).String(), "%d", count)
+		total += count
+	}
+	row("faults", "%d", total)
+	row("violations", "in %d of %d seeds", len(s.reports), s.seeds)
+	_ = w.Flush()
+}
