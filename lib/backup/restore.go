@@ -191,11 +191,12 @@ func runOf(item store.Item) (run.Run, bool, error) {
 	if len(parts) != 4 {
 		return run.Run{}, false, fmt.Errorf("%w: want run#TENANT#JOB#N", ErrDamaged)
 	}
+	var r run.Run
+	ok := false
 	id, err := run.IDFromSort(parts[2], item.Sort)
-	if err != nil {
-		return run.Run{}, false, err
+	if err == nil {
+		r, ok, err = run.FromItem(parts[1], id, item)
 	}
-	r, ok, err := run.FromItem(parts[1], id, item)
 	if errors.Is(err, record.ErrBroken) {
 		return run.Run{}, false, nil
 	}

@@ -101,7 +101,8 @@ func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behin
 		seen++
 		id, err := run.IDFromSort(f.Job, item.Sort)
 		if err != nil {
-			return false, err
+			s.unreadable(tenant, item, err)
+			return true, nil
 		}
 		last = id.String()
 		r, _, err := run.FromItem(tenant, id, item)

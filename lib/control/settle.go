@@ -200,12 +200,12 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 	var unstarted []run.Run
 	for _, item := range items {
 		id, err := run.IDFromSort(j.Name, item.Sort)
-		if err != nil {
-			return err
+		var r run.Run
+		if err == nil {
+			r, _, err = run.FromItem(j.Tenant, id, item)
 		}
-		r, _, err := run.FromItem(j.Tenant, id, item)
 		if err != nil {
-			s.Log.ErrorContext(ctx, "a run is unreadable", "tenant", j.Tenant, "run", id.String(), "error", err)
+			s.Log.ErrorContext(ctx, "a run is unreadable", "tenant", j.Tenant, "key", item.Key.String(), "error", err)
 			continue
 		}
 		if _, open := r.Unbind(j.Generation); open || r.State == run.Scheduled {

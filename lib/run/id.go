@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -55,13 +56,8 @@ func ParseID(text string) (ID, error) {
 	digits, random, requested := strings.Cut(rest, "~")
 	id := ID{Job: name, Random: random}
 	var err error
-	if id.Nominal, err = strconv.ParseInt(digits, 36, 64); err == nil && requested {
-		var number uint64
-		if number, err = strconv.ParseUint(random, 36, 64); err == nil {
-			id = RequestID(name, id.Nominal, number)
-		}
-	}
-	if err != nil || len(digits) != nominalDigits || id.Nominal < 0 || id.String() != text || job.ValidName(name) != nil {
+	id.Nominal, err = strconv.ParseInt(digits, 36, 64)
+	if err != nil || requested && !validRandom(random) || len(digits) != nominalDigits || id.Nominal < 0 || id.String() != text || job.ValidName(name) != nil {
 		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
 	}
 	return id, nil
@@ -93,12 +89,19 @@ func Partition(tenant, job string, n int) string {
 // SortFrom is the lowest sort key of runs at nominal (Unix ms) or later.
 func SortFrom(nominal int64) string { return fmt.Sprintf("%015d#", nominal) }
 
-// IDFromSort reads the ID of a run of the job from the sort key of its item.
+// IDFromSort reads the ID of a run of the job from the sort key of its item. A key that no run has gives record.ErrBroken.
 func IDFromSort(job, sort string) (ID, error) {
-	digits, random, found := strings.Cut(sort, "#")
+	digits, random, _ := strings.Cut(sort, "#")
 	nominal, err := strconv.ParseInt(digits, 10, 64)
-	if !found || err != nil {
-		return ID{}, fmt.Errorf("sort key %q of a run of %s: want nominal#random", sort, job)
+	id := ID{Job: job, Nominal: nominal, Random: random}
+	if err != nil || nominal < 0 || SortFrom(nominal)+random != sort || id.OnDemand() && !validRandom(random) {
+		return ID{}, fmt.Errorf("sort key %q of a run of %s: want nominal#random: %w", sort, job, record.ErrBroken)
 	}
-	return ID{Job: job, Nominal: nominal, Random: random}, nil
+	return id, nil
+}
+
+// validRandom tells whether it is the random part of an ID.
+func validRandom(text string) bool {
+	number, err := strconv.ParseUint(text, 36, 64)
+	return err == nil && RequestID("", 0, number).Random == text
 }
