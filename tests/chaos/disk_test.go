@@ -174,6 +174,17 @@ func stillThere(t *testing.T, data string, taken *accepted) {
 	if len(taken.jobs) < 10 || len(taken.runs) < 10 {
 		t.Errorf("only %d jobs and %d runs fitted: too few to mean something", len(taken.jobs), len(taken.runs))
 	}
+	// It works again, too.
+	h := newHeld(t)
+	ids, calls := start(t, server, h)
+	for _, c := range calls {
+		c.letGo()
+	}
+	for _, id := range ids {
+		if r := ended(t, server, id); r.State != "succeeded" {
+			t.Errorf("with room again, %s is %s", id, r.State)
+		}
+	}
 	s.Kill()
 }
 
