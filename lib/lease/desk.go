@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 // Desk hands out the runs of a pool under leases, and takes back what came of them.
 type Desk struct {
 	Config
+	polls bool // the pool's own queue, which others serve too
 
 	mu     sync.Mutex
 	under  map[string]*Held  // by tenant and run: the attempts of this process
@@ -57,13 +59,14 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.Dispatch.Queues[cfg.Queue] == nil {
 		return nil, fmt.Errorf("lease: there is no queue %q", cfg.Queue)
 	}
-	if cfg.From == nil {
+	polls := cfg.From == nil
+	if polls {
 		cfg.From = cfg.Dispatch.Queues[cfg.Queue]
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{Config: cfg, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
+	return &Desk{Config: cfg, polls: polls, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
 }
 
 // Take receives messages and gives the runs among them that may be started now, or within a moment. What becomes of the others
@@ -78,6 +81,11 @@ func (d *Desk) Take(ctx context.Context, max int, wait time.Duration) ([]worker.
 }
 
 func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) ([]*Offer, error) {
+	if d.polls {
+		if err := d.fit(ctx); err != nil {
+			return nil, err
+		}
+	}
 	messages, err := d.From.Receive(ctx, max, wait, reserved)
 	if err != nil {
 		return nil, fmt.Errorf("queue %s gives nothing: %w", d.Queue, err)
@@ -95,6 +103,19 @@ func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) 
 		}
 	}
 	return offers, nil
+}
+
+// fit tells whether this host may start anything. One whose clock is off would only hold messages back from those that may, and wear
+// them out: each taking counts as a delivery. What it last heard of the store's time may be old, if it has nothing else to ask: it asks.
+func (d *Desk) fit(ctx context.Context) error {
+	if _, err := d.Dispatch.Clock(); err == nil {
+		return nil
+	}
+	if _, err := d.Dispatch.Store.Get(ctx, timer.LayoutKey); err != nil {
+		return fmt.Errorf("ask the store for the time: %w", err)
+	}
+	_, err := d.Dispatch.Clock()
+	return err
 }
 
 // verdict is what becomes of a message.
