@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
@@ -230,7 +231,7 @@ func (u *user) persist(ctx context.Context, again bool, send func(ctx context.Co
 // key makes an idempotency key.
 func (u *user) key() string {
 	u.made++
-	return fmt.Sprintf("%s.%d", u.Name, u.made)
+	return fmt.Sprintf("%s.%d", strings.ReplaceAll(u.Name, " ", "-"), u.made)
 }
 
 // fork is the same user in another actor, for what is done at the same time.

@@ -132,7 +132,7 @@ func (m *Mix) drawPeople(r *rand.Rand) {
 	m.Names = 2 + r.IntN(pick(r, []int{4, 10, 30}))
 	for n := range 1 + r.IntN(5) {
 		role := Role{Tenant: m.Tenants[n%len(m.Tenants)], Persist: pick(r, []float64{0, 0.5, 0.9, 1}),
-			Think: rate(r, 1, m.Length/1500, m.Length/100)}
+			Think: rate(r, 1, m.Length/m.Pace.busy(), m.Length/60)}
 		for op := range role.Weights {
 			if chance(r, 0.65) {
 				role.Weights[op] = usual[op] * math.Exp(2*r.Float64()-1)
