@@ -74,7 +74,7 @@ func TestReplay(t *testing.T) {
 
 // TestTwice runs some seeds twice: the same seed and the same code give the same steps.
 func TestTwice(t *testing.T) {
-	for s := *from; s < *from+uint64(max(*seeds, 8)); s++ {
+	for s := *from; s < *from+uint64(max(*seeds, 6)); s++ {
 		one, first := traced(t, s)
 		other, second := traced(t, s)
 		if one.Hash != other.Hash || one.Steps != other.Steps {

@@ -52,8 +52,11 @@ func changeLine(before, after store.Item) string {
 	case "run":
 		var r run.Run
 		if record.Decode(after.Value, &r) == nil {
-			text = fmt.Sprintf("%s generation %d attempt %d failures %d crashes %d fence %d by %s, lease %s, next %s", r.State, r.Generation, r.Attempt, r.Failures,
-				r.Crashes, r.Fence, r.Worker, clockText(r.Lease), clockText(r.NextAt))
+			text = fmt.Sprintf("%s generation %d epoch %d attempt %d failures %d crashes %d fence %d by %s, lease %s, next %s", r.State, r.Generation, r.Epoch, r.Attempt,
+				r.Failures, r.Crashes, r.Fence, r.Worker, clockText(r.Lease), clockText(r.NextAt))
+			if r.Through != 0 {
+				text += ", decides through " + clockText(r.Through)
+			}
 		}
 	case "shard":
 		var s timer.Shard
@@ -70,6 +73,9 @@ func changeLine(before, after store.Item) string {
 		wake, _, _ := strings.Cut(after.Sort, "#")
 		if ms, err := strconv.ParseInt(wake, 10, 64); err == nil {
 			text = "a timer for " + clockText(ms)
+			if t, err := timer.FromItem(after); err == nil && t.Kind == timer.Fire {
+				text += " from " + clockText(t.Nominal) + " to " + clockText(t.To)
+			}
 		}
 	case "job":
 		var j job.Job
