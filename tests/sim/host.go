@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	gocloud "gocloud.dev/blob"
+
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -117,7 +119,7 @@ func (h *host) assemble() error {
 	for name, l := range lines {
 		h.queues[name] = pool{l, h}
 	}
-	h.blobs = blob.New(h.bucket)
+	h.blobs = blob.New(gocloud.NewBucket(bucket{h}))
 	handlers := new(target.Registry)
 	for _, name := range Handlers {
 		if err := handlers.Register(name, func(ctx context.Context, call target.Call) (target.Result, error) { return h.call(ctx, name, call) }); err != nil {

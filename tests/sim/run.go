@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gocloud.dev/blob/memblob"
-
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -72,7 +70,7 @@ func newWorld(t *testing.T, cfg Config) *World {
 	w.Faults, w.Target = w.Mix.Faults, works
 	w.past.byKey = map[store.Key]store.Item{}
 	w.luck = newLuck(w)
-	w.store, w.bucket = memory.New(memory.Config{}), memblob.OpenBucket(nil)
+	w.store, w.chest = memory.New(memory.Config{}), &chest{blobs: map[string]piece{}}
 	w.sched = newScheduler(w.Rand("scheduler"))
 	w.sched.orderly, w.sched.takes = w.Mix.Shape.Orderly, w.latency(w.Rand("latency"))
 	clocks := dispatch.MaxSkew
@@ -164,7 +162,6 @@ func (w *World) end() {
 	for _, l := range w.lines {
 		_ = l.local.Close()
 	}
-	_ = w.bucket.Close()
 }
 
 // stepped is told of each step: it looks now and then, ends what has gone on for long enough, and notes when something was first wrong.

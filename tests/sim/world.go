@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	gocloud "gocloud.dev/blob"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -34,7 +33,7 @@ type World struct {
 	luck   *luck
 
 	store    *memory.Store
-	bucket   *gocloud.Bucket
+	chest    *chest
 	lines    map[string]*line // of all hosts, where they share them
 	machines []*machine
 	lives    sync.WaitGroup // of hosts, dead ones too
