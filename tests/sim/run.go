@@ -128,6 +128,7 @@ func (w *World) live(ctx context.Context, a *Actor) {
 	defer stop()
 	w.clients(asking)
 	w.trouble(asking)
+	w.Go("cleaning", w.clean)
 	if a.Sleep(ctx, w.Mix.Length) == nil {
 		stop()
 		w.calm()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -52,6 +53,26 @@ func (h *host) live(m *machine) {
 	}
 }
 
+// clean removes now and then what has expired, as the engine of the shape does: where a node is alone what every sweep has passed, else
+// what expired by the store's clock, some time ago.
+func (w *World) clean(ctx context.Context, a *Actor) {
+	lag := time.Duration(0)
+	if a.Rand.IntN(2) == 0 {
+		lag = time.Duration(a.Rand.Int64N(int64(48 * time.Hour)))
+	}
+	for a.Sleep(ctx, around(a.Rand, 5*time.Minute)) == nil {
+		before := w.Now().Add(-lag)
+		if w.Mix.Shape.Alone {
+			h := w.machines[0].host
+			if h == nil || h.node == nil {
+				continue
+			}
+			before = h.node.Swept()
+		}
+		w.expire(before)
+	}
+}
+
 // trouble starts what goes wrong with hosts and the store, until ctx ends.
 func (w *World) trouble(ctx context.Context) {
 	f := w.Mix.Faults
@@ -96,14 +117,24 @@ func (w *World) trouble(ctx context.Context) {
 				h.wake()
 			}
 		})
+		if f.Drift > 0 {
+			w.Go("drift of "+m.name, func(world context.Context, a *Actor) {
+				ctx, cancel := merged(world, ctx)
+				defer cancel()
+				const beat = 30 * time.Second
+				by := time.Duration((2*a.Rand.Float64() - 1) * f.Drift * float64(beat))
+				for a.Sleep(ctx, beat) == nil {
+					m.step(by)
+				}
+			})
+		}
 		often("clock of "+m.name, f.Step, func(_ context.Context, a *Actor) {
 			w.luck.counts[Stepped]++
 			m.step(time.Duration((2*a.Rand.Float64()-1)*float64(f.StepBy)) - m.offset)
 		})
 	}
 	for n, o := range w.Mix.Outages {
-		_ = n
-		w.Go("outage", func(world context.Context, a *Actor) {
+		w.Go(fmt.Sprintf("outage %d", n), func(world context.Context, a *Actor) {
 			ctx, cancel := merged(world, ctx)
 			defer cancel()
 			if a.Sleep(ctx, o.After) != nil {
