@@ -105,6 +105,8 @@ func (m *matching) inForce(r Reign, fire int64, allowed []int64) {
 	ran, there := m.ran[fire]
 	by, dropped := m.dropped[fire]
 	switch {
+	case there && dropped && ran.Generation < r.Generation && slices.Contains(allowed, ran.Generation):
+		// An older definition's run had started before the answer to the edit, as it may; the new one's fire was dropped.
 	case there && dropped:
 		m.add("P2", "%s ran, and was dropped by %s", ran.Run, by.Run)
 	case !there && !dropped:

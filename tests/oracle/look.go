@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +127,10 @@ func (j *Judge) woken() {
 	awake := map[*runState]bool{}
 	for _, s := range j.shards {
 		for _, a := range s.ahead {
+			j.wakesFires(a, awake)
+		}
+		s.belated = slices.DeleteFunc(s.belated, func(a *armed) bool { return a.Wake < s.shard.Oldest() })
+		for _, a := range s.belated {
 			j.wakesFires(a, awake)
 		}
 		for m, timers := range s.minute {

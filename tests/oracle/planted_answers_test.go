@@ -194,9 +194,11 @@ func matched(t *testing.T) map[string][]string {
 		fates []oracle.Fate
 		want  string
 	}{
-		"well":                     {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
-		"an old one had started":   {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 1), ran(16, 2)}, ""},
-		"some dropped":             {[]oracle.Fate{skipped(11, 12, 2), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
+		"well":                   {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
+		"an old one had started": {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 1), ran(16, 2)}, ""},
+		"some dropped":           {[]oracle.Fate{skipped(11, 12, 2), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
+		"an old one had started, and the new one's is dropped": {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 1),
+			{Run: "skip", Nominal: 14_000, Generation: 2, Skipped: true, Through: 14_000, Count: 1, Reason: "missed"}, ran(16, 2)}, ""},
 		"dropped beyond the edit":  {[]oracle.Fate{skipped(11, 15, 5), ran(14, 2), ran(16, 2)}, ""},
 		"a fire without its run":   {[]oracle.Fate{ran(11, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* of generation 1, in force from .*, has no run"},
 		"the last one is missing":  {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2)}, "P2: j: the fire at .* has no run"},

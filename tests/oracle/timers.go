@@ -3,6 +3,7 @@ package oracle
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -13,12 +14,13 @@ import (
 
 // shardState is what is known of a shard: how far it was seen to, and the timers that it still has to be seen to.
 type shardState struct {
-	shard  timer.Shard
-	stood  bool
-	ahead  pending            // timers that the watermark has not passed
-	minute map[int64][]*armed // those that it has passed, and the first sweep has not, by minute of their wake
-	first  int64              // no minute before it holds any
-	reach  int64              // how far a horizon has been ahead of the true time at the most, ms
+	shard   timer.Shard
+	stood   bool
+	ahead   pending            // timers that the watermark has not passed
+	minute  map[int64][]*armed // those that it has passed, and the first sweep has not, by minute of their wake
+	belated []*armed           // those that later sweeps come upon
+	first   int64              // no minute before it holds any
+	reach   int64              // how far a horizon has been ahead of the true time at the most, ms
 }
 
 // armed is a timer as it was last put.
@@ -33,6 +35,14 @@ type armed struct {
 // belatedly is from when on a timer's place may have been swept when it is armed. Those that are armed in time are armed by hosts
 // that have looked at their clocks some seconds before.
 const belatedly = time.Minute
+
+// belated: where the one host's clock is the time, the watermark shows it.
+func (j *Judge) belated(at time.Time, s *shardState, wake int64) bool {
+	if j.cfg.Clocks >= AnyClock {
+		return wake < s.shard.Watermark-belatedly.Milliseconds()
+	}
+	return wake < ms(at.Add(-belatedly))
+}
 
 func (j *Judge) shardOf(js *jobState) int {
 	return j.layout.ShardOf(timer.BucketOf(js.tenant, js.name))
@@ -67,7 +77,7 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 	switch {
 	case a == nil:
 		j.follow(key, 0, before)
-		a = &armed{Timer: t, overrun: s.stood && t.Wake <= s.shard.Horizon, belated: ms(at) > t.Wake+belatedly.Milliseconds(), position: -1}
+		a = &armed{Timer: t, overrun: s.stood && t.Wake <= s.shard.Horizon, belated: j.belated(at, s, t.Wake), position: -1}
 		j.timers[key] = a
 		if t.Wake > s.shard.Watermark || !s.stood {
 			heap.Push(&s.ahead, a)
@@ -244,7 +254,9 @@ func (j *Judge) sweep(s *shardState, from int64) {
 	}
 	for ; (s.first+1)*60_000 <= s.shard.Swept[0]; s.first++ {
 		for _, a := range s.minute[s.first] {
-			if !a.belated {
+			if a.belated {
+				s.belated = append(s.belated, a)
+			} else {
 				j.swept(s, a)
 			}
 		}
@@ -288,11 +300,36 @@ func (j *Judge) swept(s *shardState, a *armed) {
 	}
 }
 
-// watched: a run that has not ended is come upon again.
+// watched: a run that has not ended is come upon again, by a check or by a timer that stands for its fire too.
 func (j *Judge) watched(rs *runState) {
-	if s := j.shard(rs.shard); rs.stands() && !rs.run.State.Ended() && !rs.late && rs.wake < s.shard.Swept[0] {
+	if s := j.shard(rs.shard); rs.stands() && !rs.run.State.Ended() && !rs.late && rs.wake < s.shard.Swept[0] && !j.fired(rs) {
 		j.violate("P4", "the first sweep has passed run %s of %s, which is %s, and nothing will wake it", rs.id(), rs.job.tenant, rs.run.State)
 	}
+}
+
+// fired tells whether a timer that the first sweep has yet to pass stands for a run's fire.
+func (j *Judge) fired(rs *runState) bool {
+	s := j.shard(j.shardOf(rs.job))
+	stands := func(a *armed) bool {
+		if a.Kind != timer.Fire || a.Tenant != rs.job.tenant || a.Job != rs.job.name || rs.run.ID.OnDemand() || a.Wake < s.shard.Swept[0] {
+			return false
+		}
+		e, nominal := rs.job.byGeneration[a.Generation], rs.run.ID.Nominal
+		if e == nil || nominal < a.Nominal || nominal > a.To {
+			return false
+		}
+		fire, ok := next(e.Schedule, nominal-1)
+		return ok && fire == nominal
+	}
+	if slices.ContainsFunc(s.ahead, stands) {
+		return true
+	}
+	for _, timers := range s.minute {
+		if slices.ContainsFunc(timers, stands) {
+			return true
+		}
+	}
+	return false
 }
 
 // pending is a heap of timers by their wake.
