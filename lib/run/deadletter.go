@@ -72,6 +72,8 @@ func ParseDeadSort(sort string) (ended int64, id ID, err error) {
 	if ended, err = strconv.ParseInt(digits, 10, 64); err != nil {
 		return 0, ID{}, fmt.Errorf("%q: %w", sort, record.ErrBroken)
 	}
-	id, err = ParseID(text)
-	return ended, id, err
+	if id, err = ParseID(text); err != nil {
+		return 0, ID{}, fmt.Errorf("%w: %w", record.ErrBroken, err)
+	}
+	return ended, id, nil
 }

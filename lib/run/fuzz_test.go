@@ -61,10 +61,10 @@ func FuzzItems(f *testing.F) {
 				}
 			}
 		}
-		if letter, err := run.DeadLetterFromItem(item); err == nil && letter.Run.Job == "" {
+		if letter, err := run.DeadLetterFromItem(item); told(t, err) && letter.Run.Job == "" {
 			t.Fatal("a dead letter of no run")
 		}
-		if ids, err := run.IndexFromItem(item); err == nil {
+		if ids, err := run.IndexFromItem(item); told(t, err) {
 			for _, id := range ids {
 				if _, err := run.ParseID(id.String()); err != nil {
 					t.Fatalf("the index lists what is no ID: %v", err)

@@ -139,7 +139,7 @@ func IndexFromItem(item store.Item) ([]ID, error) {
 	for i, text := range listed.Runs {
 		var err error
 		if ids[i], err = ParseID(text); err != nil {
-			return nil, fmt.Errorf("index %s: %w", item.Key, err)
+			return nil, fmt.Errorf("index %s: %w: %w", item.Key, record.ErrBroken, err)
 		}
 	}
 	return ids, nil

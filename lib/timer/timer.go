@@ -154,7 +154,7 @@ func FromItem(item store.Item) (Timer, error) {
 		t.Job, t.Generation = parts[3], generation
 	case Request, Check:
 		if t.Run, err = run.ParseID(parts[3]); err != nil {
-			return Timer{}, fmt.Errorf("timer %s: %w", item.Key, err)
+			return Timer{}, fmt.Errorf("timer %s: %w: %w", item.Key, record.ErrBroken, err)
 		}
 	default:
 		return Timer{}, fmt.Errorf("timer %s: kind %q: %w", item.Key, parts[1], record.ErrNewer)
