@@ -68,8 +68,8 @@ func pathOf(event events.APIGatewayProxyRequest) string {
 	if known[0] == "" {
 		return path
 	}
-	if last := known[len(known)-1]; strings.HasSuffix(last, "+}") { // all that follows
-		known = append(known[:len(known)-1], strings.Split(event.PathParameters[last[1:len(last)-2]], "/")...)
+	if last := known[len(known)-1]; strings.HasPrefix(last, "{") && strings.HasSuffix(last, "+}") { // all that follows
+		known = append(known[:len(known)-1], strings.Split(event.PathParameters[strings.Trim(last, "{+}")], "/")...)
 	}
 	given := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	if extra := len(given) - len(known); extra > 0 && given[len(given)-1] != "" {
