@@ -18,7 +18,7 @@ import (
 // started again. What the judge of the other tests asks for holds here too.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault1_Fault3_Fault36_bad_network_and_stopped_processes(t *testing.T) {
 	t.Parallel()
-	rounds := max(2, int(fromEnv(t, "BELFRY_KILLS", 0))/20)
+	rounds := max(2, int(fromEnv(t, "BELFRY_KILLS", 0))/25)
 	seed := seedOf(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+5*time.Minute)

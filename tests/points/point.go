@@ -39,7 +39,7 @@ func All() []string {
 	for _, commit := range commits {
 		all = append(all, before+"-commit:"+commit, after+"-commit:"+commit)
 	}
-	for _, each := range []string{Successor, Claim, Check, Fence, Index} {
+	for _, each := range []string{Claim, Check, Fence, Index} {
 		all = append(all, amid+"-commit:"+each)
 	}
 	return append(all, before+"-send", amid+"-send", after+"-send", before+"-ack", after+"-ack", before+"-hide", after+"-hide", after+"-receive")
