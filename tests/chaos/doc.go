@@ -1,7 +1,7 @@
-// Package chaos does to the real binary what happens to programs: it is killed at random moments under load, frozen past its
-// leases, asked to stop, given a full or unwritable disk, a port or folder that is taken. What its clients and targets saw is
-// then held against what Belfry promises.
+// Package chaos does to the real binary what happens to programs: it is killed under load, at random moments and at named points of its
+// work, stopped past its leases, put behind a bad network, asked to stop, given a full or unwritable disk, a port or folder that
+// is taken. What its clients and targets saw is then held against what Belfry promises. docs/chaos.md tells more.
 //
-// `make test` kills it 50 times, `make chaos` 1,000 times (BELFRY_KILLS). BELFRY_SEED repeats a run's choices; the moments
-// are the machine's.
+// `make test` kills it some 80 times, at every named point once; `make chaos` 1,000 times (BELFRY_KILLS). BELFRY_SEED repeats a run's
+// choices; the moments are the machine's.
 package chaos
