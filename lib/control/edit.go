@@ -157,7 +157,7 @@ func existing(j *job.Job) error {
 // Delete ends a job: its schedule, and its on-demand runs that have not started. Its name may be used again.
 func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
 	gone := false
-	j, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		if gone = j.Generation == 0 || j.Deleted; gone {
 			return false, nil // and still settled: an earlier delete may have stopped before its fences stood
 		}
@@ -167,8 +167,8 @@ func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) 
 		j.Deleted, j.Def, j.Reason, j.Fault = true, job.Definition{}, "", ""
 		return true, nil
 	})
-	if err == nil && gone {
-		return existing(&j)
+	if err == nil && gone { // though it may have been made anew by now
+		return existing(&job.Job{Name: name})
 	}
 	return err
 }
@@ -236,9 +236,22 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		}
 		// Durable now: the new generation, with its first timer. What is claimed of older ones beyond now may still start: until
 		// the fences stand, no answer is given. A crash here leaves an edit that nobody was told of; a repeated one finishes it.
-		return s.settle(ctx, j, !changed)
+		settled, err := s.settle(ctx, j, !changed)
+		if changed {
+			err = halfDone(err)
+		}
+		return settled, err
 	}
 	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + name + " is being edited by many at once; try again", RetryAfter: time.Second}
+}
+
+// halfDone is for what fails after the first write of a request: no error may say any more that nothing was done.
+func halfDone(err error) error {
+	var refusal *Refusal
+	if errors.Is(err, store.ErrThrottled) || errors.As(err, &refusal) {
+		return fmt.Errorf("%w: it was begun, and is not finished: %s", store.ErrUnknown, err.Error())
+	}
+	return err
 }
 
 // errAgain says that the edit was overtaken, or has become old.

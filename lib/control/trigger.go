@@ -91,6 +91,9 @@ func (s *Service) TriggerMany(ctx context.Context, tenant string, asked []Asked)
 	each(func(o *order) { o.Err = s.armAgain(ctx, o) })
 	answers := make([]Answer, len(orders))
 	for i, o := range orders {
+		if o.begun {
+			o.Err = halfDone(o.Err)
+		}
 		answers[i] = o.Answer
 	}
 	return answers
@@ -103,6 +106,7 @@ type order struct {
 	now    int64 // when it was taken: its bucket is chosen by that
 	direct bool  // due so soon that whoever takes the request sends the run
 	stood  bool  // the run of a repeated request was there already
+	begun  bool  // something of it is durable
 	Answer
 }
 
@@ -138,6 +142,7 @@ func (s *Service) accept(ctx context.Context, tenant string, o *order) (err erro
 		if id, o.Repeated, err = s.promised(ctx, tenant, id, req, o.now); err != nil {
 			return err
 		}
+		o.begun = true
 	}
 	if o.Repeated {
 		standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
@@ -289,6 +294,7 @@ func (s *Service) place(ctx context.Context, o *order) (err error) {
 	if err := s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now), o.direct)); err != nil {
 		return err
 	}
+	o.begun = true
 	if o.direct && !o.job.Def.Paused {
 		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
 	}

@@ -1,0 +1,138 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+)
+
+// TestP1_WhatIsThrottledWasNotDone lets the store refuse each of its calls in turn, and all that follow, while something is asked for.
+// An error that says that nothing was done (throttled, or a refusal) leaves what a client can see as it was; else it must say that the
+// outcome is unknown.
+func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
+	every := func(d *job.Definition) { d.Schedule = &schedule.Spec{Every: schedule.Duration(time.Second)} }
+	body := control.Request{Key: "k", Delay: time.Second}
+	for name, ask := range map[string]func(ctx context.Context, g *rig) error{
+		"put": func(ctx context.Context, g *rig) error {
+			_, _, err := g.Put(ctx, "acme", "j", definition(func(d *job.Definition) { d.Description = "new" }), control.Match{})
+			return err
+		},
+		"pause":  func(ctx context.Context, g *rig) error { _, err := g.Pause(ctx, "acme", "j", "x"); return err },
+		"delete": func(ctx context.Context, g *rig) error { return g.Delete(ctx, "acme", "j", control.Match{}) },
+		"trigger": func(ctx context.Context, g *rig) error {
+			_, _, err := g.Trigger(ctx, "acme", "j", control.Request{})
+			return err
+		},
+		"trigger with a key": func(ctx context.Context, g *rig) error { _, _, err := g.Trigger(ctx, "acme", "j", body); return err },
+		"retry many": func(ctx context.Context, g *rig) error {
+			_, err := g.RetryMany(ctx, "acme", control.RunFilter{Job: "failed"}, control.Bulk{}, false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := 1
+			if name == "retry many" {
+				step = 23
+			}
+			for at := 1; ; at += step {
+				reached := false
+				inBubble(t, func(t *testing.T, g *rig) {
+					g.put("acme", "j", every)
+					g.put("acme", "failed")
+					for n := range 120 { // more than a page of a bulk request
+						if name == "retry many" {
+							g.fail(g.trigger("acme", "failed", control.Request{Key: fmt.Sprint(n)}), "no")
+						}
+					}
+					before, calls := g.sight(t, body), 0
+					g.hook = func(context.Context, faulty.Call) faulty.Fault {
+						if calls++; calls >= at {
+							reached = true
+							return faulty.Fault{Refuse: store.ErrThrottled}
+						}
+						return faulty.Fault{}
+					}
+					err := ask(t.Context(), g)
+					g.hook = nil
+					var refusal *control.Refusal
+					if nothing := errors.Is(err, store.ErrThrottled) || errors.As(err, &refusal); !nothing {
+						return
+					}
+					time.Sleep(5 * time.Minute)
+					synctest.Wait()
+					if after := g.sight(t, body); after != before {
+						t.Errorf("throttled from call %d on, it said %q, and it was done: %s became %s", at, err, before, after)
+					}
+				})
+				if !reached || t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// sight is what a client can see: the job, how many runs wait to be made or stand, and what a key stands for.
+func (g *rig) sight(t *testing.T, body control.Request) string {
+	t.Helper()
+	j, err := g.Job(t.Context(), "acme", "j")
+	text := fmt.Sprintf("job %d %v", j.Generation, err)
+	for _, name := range []string{"j", "failed"} {
+		states := map[run.State]int{}
+		for cursor := ""; ; {
+			runs, next, err := g.Runs(t.Context(), "acme", control.RunFilter{Job: name}, cursor, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				if r.Trigger == run.ByRequest {
+					states[r.State]++
+				}
+			}
+			if cursor = next; cursor == "" {
+				break
+			}
+		}
+		text += fmt.Sprintf(", %s %v", name, states)
+	}
+	items, err := g.Store.Get(t.Context(), store.Key{Partition: "idem#acme#" + body.Key, Sort: "-"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + fmt.Sprintf(", key used: %t", items[0].Exists())
+}
+
+// TestADeleteOfWhatIsNotThereIsNeverTold: while a delete that came too late is being settled, somebody makes the job anew. It was not
+// deleted, and nobody says so.
+func TestADeleteOfWhatIsNotThereIsNeverTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "j")
+		if err := g.Delete(t.Context(), "acme", "j", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		made := false
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Method == faulty.Get && c.Touches(func(k store.Key) bool { return k.Partition == "shard#00" }) && !made {
+				made = true
+				g.put("acme", "j")
+			}
+			return faulty.Fault{}
+		}
+		err := g.Delete(t.Context(), "acme", "j", control.Match{})
+		g.hook = nil
+		if _, there := g.Job(t.Context(), "acme", "j"); !made || there != nil {
+			t.Fatalf("the job was not made anew meanwhile: %v", there)
+		}
+		refused(t, err, control.CodeJobNotFound)
+	})
+}
