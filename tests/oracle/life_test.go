@@ -355,6 +355,22 @@ func quiet(t testing.TB) life {
 	return r.told
 }
 
+// TestAListingInADowntimeMayBeShort: while nobody ticks for hours, nobody lists what was asked for before.
+func TestAListingInADowntimeMayBeShort(t *testing.T) {
+	for down, want := range map[time.Duration]int{10 * time.Minute: 1, 3 * time.Hour: 0} {
+		r := newRig(t)
+		r.elapsed = time.Second
+		r.put(tenant, "asked", works(1, nil))
+		r.live(10*time.Second, 2*time.Second)
+		r.trigger("asked", "", http.StatusAccepted, `{}`)
+		r.elapsed += down
+		r.ask(oracle.Request{Op: oracle.ListRuns}, http.StatusOK, func(*oracle.Answer) error { return nil })
+		if found := life(r.told).judged(oracle.Config{}); len(found) != want {
+			t.Errorf("%s down: found %v, want %d", down, found, want)
+		}
+	}
+}
+
 func TestNothingIsFoundInWhatIsWell(t *testing.T) {
 	l := quiet(t)
 	if found := l.judged(oracle.Config{}); len(found) > 0 {

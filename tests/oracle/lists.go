@@ -63,7 +63,7 @@ func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 			j.violate("P1", "runs of %s: %s is listed behind an older one", q.Tenant, shown.ID)
 		}
 	}
-	if q.Job == "" && !j.upToDate() {
+	if q.Job == "" && !j.upToDate(q.At) {
 		return
 	}
 	for _, js := range j.ordered() {
@@ -85,10 +85,11 @@ func (q *asking) within(nominal int64) bool {
 	return (q.From.IsZero() || nominal >= ms(q.From)) && (q.To.IsZero() || nominal < ms(q.To))
 }
 
-// upToDate tells whether listings of all jobs are complete: after a downtime of over an hour the sweeps must have caught up.
-func (j *Judge) upToDate() bool {
+// upToDate tells whether listings of all jobs are complete: in a downtime of over an hour they are not, nor after it before the sweeps
+// have caught up.
+func (j *Judge) upToDate(at time.Time) bool {
 	for _, s := range j.shards {
-		if s.stood && s.shard.Horizon-s.shard.Swept[0] > (50*time.Minute).Milliseconds() {
+		if s.stood && max(s.shard.Horizon, ms(at))-s.shard.Swept[0] > (50*time.Minute).Milliseconds() {
 			return false
 		}
 	}

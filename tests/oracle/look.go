@@ -15,13 +15,13 @@ import (
 // Look goes over all that is stored, in any order.
 func (j *Judge) Look(at time.Time, items iter.Seq[store.Item]) {
 	j.event++
-	j.stands(items)
+	j.stands(at, items)
 	j.woken()
 	j.letters(at)
 }
 
 // stands: the store holds what it was told to, no more and no less, and the index names the runs that the sweeps have passed.
-func (j *Judge) stands(items iter.Seq[store.Item]) {
+func (j *Judge) stands(at time.Time, items iter.Seq[store.Item]) {
 	listed := map[*runState]bool{}
 	count := 0
 	for item := range items {
@@ -50,7 +50,7 @@ func (j *Judge) stands(items iter.Seq[store.Item]) {
 	if want := j.count(); count != want {
 		j.violate("P1", "%d items stand, and %d were written and not removed", count, want)
 	}
-	if !j.upToDate() {
+	if !j.upToDate(at) {
 		return
 	}
 	for _, js := range j.ordered() {
@@ -224,6 +224,16 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 			j.violate("P1", "run %s of %s was accepted, and is not there", t.run, key.tenant)
 		}
 	}
+}
+
+// Owed is what End would find by itself, without keeping it: for who can wait for longer.
+func (j *Judge) Owed(at, upTo time.Time, items iter.Seq[store.Item]) []string {
+	before := j.found
+	j.found = nil
+	j.End(at, upTo, items)
+	owed := j.found
+	j.found = before
+	return owed
 }
 
 // matched: each fire in force has its run, or a record of why not, and nothing else ran.
