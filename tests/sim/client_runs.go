@@ -86,7 +86,7 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 }
 
 func (u *user) asked(k keyed) oracle.Request {
-	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body()}
+	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload}
 	if k.order.At != nil {
 		q.Due = *k.order.At
 	}

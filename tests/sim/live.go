@@ -108,7 +108,7 @@ func (w *World) settle(ctx context.Context, a *Actor) {
 		if a.Sleep(ctx, 5*time.Minute) != nil {
 			return
 		}
-		if w.Now().After(earliest) && w.backlog().runs == 0 {
+		if w.Now().After(earliest) && w.backlog().runs == 0 && len(w.Judge.Owed(w.Now(), asked, w.items())) == 0 {
 			break
 		}
 	}

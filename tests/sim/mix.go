@@ -188,7 +188,7 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 		Crash: every(span/20, span), CrashFor: rate(r, 1, time.Second, span/10), Stop: every(span/20, span),
 		Pause: every(span/20, span), PauseFor: rate(r, 1, time.Second, 2*time.Minute),
 		Step: every(span/10, span), StepBy: rate(r, 1, 100*time.Millisecond, time.Hour),
-		Skew: rate(r, on, 10*time.Millisecond, 10*time.Second), Drift: some(1e-5, 1e-3),
+		Skew: rate(r, on, 10*time.Millisecond, 4*time.Second), Drift: some(1e-5, 1e-3),
 	}
 	with := func(on bool, companion *time.Duration) {
 		if !on {

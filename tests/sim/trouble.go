@@ -130,7 +130,11 @@ func (w *World) trouble(ctx context.Context) {
 		}
 		often("clock of "+m.name, f.Step, func(_ context.Context, a *Actor) {
 			w.luck.counts[Stepped]++
-			m.step(time.Duration((2*a.Rand.Float64()-1)*float64(f.StepBy)) - m.offset)
+			to := time.Duration(0) // somebody sets it right
+			if chance(a.Rand, 0.5) {
+				to = time.Duration((2*a.Rand.Float64() - 1) * float64(f.StepBy))
+			}
+			m.step(to - m.offset)
 		})
 	}
 	for n, o := range w.Mix.Outages {
