@@ -30,6 +30,11 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			return job.Job{}, err
 		}
 		if newest.Generation != j.Generation {
+			// The newer edit looks no further back than its own instant: what was claimed of older generations between the two is ours to
+			// fence, under our generation, which is in force there.
+			if err := s.fence(ctx, j, j.Updated, min(s.reach(j, shard, repeated), newest.Updated)); err != nil {
+				return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
+			}
 			j = newest
 			continue
 		}
@@ -42,11 +47,7 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			// claimed has long been settled.
 			return newest, nil
 		}
-		reach := shard.Horizon
-		if repeated {
-			reach = min(reach, t+(dispatch.Lateness+s.Dispatch.Ahead()+dispatch.MaxSkew).Milliseconds())
-		}
-		if err := s.fence(ctx, newest, t, reach); err != nil {
+		if err := s.fence(ctx, newest, t, s.reach(newest, shard, repeated)); err != nil {
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 		}
 		if !repeated || s.age(t) < timer.Lags[0] {
@@ -64,6 +65,14 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		return newest, nil
 	}
 	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + j.Name + " is being edited by many at once; try again", RetryAfter: time.Second}
+}
+
+// reach is up to where older generations than this one may have been claimed. A repeated edit knows a bound of its own.
+func (s *Service) reach(j job.Job, shard timer.Shard, repeated bool) int64 {
+	if repeated {
+		return min(shard.Horizon, j.Updated+(dispatch.Lateness+s.Dispatch.Ahead()+dispatch.MaxSkew).Milliseconds())
+	}
+	return shard.Horizon
 }
 
 // fence marks the fires of all past generations in (t, horizon], where nothing has started.
