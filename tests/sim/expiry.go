@@ -32,13 +32,13 @@ func (w *World) expire(before time.Time) (removed int) {
 		item := heap.Pop(&w.expiries).(store.Item)
 		stands, err := w.store.Get(w.ctx, item.Key)
 		if err != nil {
-			w.Fatal(err)
+			panic(err)
 		}
 		if stands[0].Version != item.Version || !stands[0].Expires.Equal(item.Expires) {
 			continue
 		}
 		if _, err := w.put([]store.Op{{Kind: store.Delete, Key: item.Key}}); err != nil {
-			w.Fatal(err)
+			panic(err)
 		}
 		removed++
 	}

@@ -176,10 +176,13 @@ func (unused) Read([]byte) (int, error) { return 0, errors.New("sim: no random b
 
 // run works until the process is told to stop, and has drained.
 func (h *host) run() error {
-	var ticks sync.WaitGroup
-	defer ticks.Wait()
+	var called sync.WaitGroup
+	defer called.Wait()
 	if h.role.called {
-		ticks.Go(func() { h.calledTicks(h.working) })
+		called.Go(func() { h.calledTicks(h.working) })
+	}
+	if h.role.serves && !h.Mix.Shape.Alone {
+		called.Go(func() { h.rescues(h.working) })
 	}
 	return h.node.Run(h.working)
 }

@@ -30,6 +30,7 @@ const (
 	ReceiveLost
 	EndedEarly
 	DeleteFailed
+	GivenUp // a message that was handed out too often
 	BlobFailed
 	RequestLost
 	RequestDelayed
@@ -43,7 +44,7 @@ const (
 )
 
 var kindNames = [kinds]string{"refused", "throttled", "lost", "late", "slow", "short", "stale", "away", "gone", "send-failed", "send-lost", "send-unknown",
-	"doubled", "delayed", "reordered", "receive-lost", "ended-early", "delete-failed", "blob", "request-lost", "request-delayed", "answer-lost",
+	"doubled", "delayed", "reordered", "receive-lost", "ended-early", "delete-failed", "given-up", "blob", "request-lost", "request-delayed", "answer-lost",
 	"crash", "stop", "pause", "step", "skew"}
 
 func (k Kind) String() string { return kindNames[k] }

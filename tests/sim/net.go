@@ -29,7 +29,7 @@ func (w *World) Client(a *Actor, tenant string) *client.Client {
 		NewKey:    func() string { return strconv.FormatUint(r.Uint64(), 36) },
 	})
 	if err != nil {
-		w.Fatal(err)
+		panic(err)
 	}
 	return c
 }

@@ -23,6 +23,7 @@ type line struct {
 	inner queue.Queue     // local with faults
 	turns []time.Duration // when something hidden may be seen again, since the world began; sorted
 	awake chan struct{}   // closed at each change, for receivers that wait
+	dead  *line           // of what was handed out too often; nil where nothing is given up
 }
 
 func newLine(w *World, name string) *line {
@@ -189,6 +190,7 @@ func (l *line) take(most int, visibility time.Duration) ([]queue.Message, error)
 	if err != nil {
 		return nil, err
 	}
+	taken = l.giveUp(taken)
 	if len(taken) > 1 && w.luck.strikes(Reordered, w.Faults.Reordered) {
 		w.luck.streams[Reordered].Shuffle(len(taken), func(i, j int) { taken[i], taken[j] = taken[j], taken[i] })
 	}

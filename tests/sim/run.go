@@ -21,7 +21,8 @@ import (
 // Config says what is run, and who looks on. Only Seed is required.
 type Config struct {
 	Seed    uint64
-	Without Mask // what is switched off in what the seed draws
+	Mix     *Mix // default: what the seed draws
+	Without Mask // what is switched off in it
 
 	// Most ends a world after so many steps, with what was found by then. 0: at its own end.
 	Most uint64
@@ -64,7 +65,9 @@ func Run(t *testing.T, cfg Config) (result Result) {
 func newWorld(t *testing.T, cfg Config) *World {
 	w := &World{TB: t, Seed: cfg.Seed, began: time.Now(), written: map[string]bool{}, onChange: cfg.OnChange, recording: cfg.Keep}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.Mix = Draw(cfg.Seed)
+	if w.Mix = Draw(cfg.Seed); cfg.Mix != nil {
+		w.Mix = *cfg.Mix
+	}
 	w.Mix.Shape.detail(w.Rand("shape"))
 	w.Mix = w.Mix.without(cfg.Without)
 	w.Faults, w.Target = w.Mix.Faults, works
@@ -93,6 +96,9 @@ func (w *World) newLines() map[string]*line {
 	lines := map[string]*line{}
 	for _, name := range w.Mix.Pools {
 		lines[name] = newLine(w, name)
+		if !w.Mix.Shape.Alone && w.Mix.Shape.MaxReceives > 0 {
+			lines[name].dead = newLine(w, name+" given up")
+		}
 	}
 	return lines
 }
@@ -171,6 +177,9 @@ func (w *World) stepped(cfg Config) func(Step) {
 		if cfg.OnStep != nil {
 			cfg.OnStep(s)
 		}
+		if w.first > 0 && s.N > w.first+lookEvery { // what follows tells little more
+			w.sched.stopped = true
+		}
 		if s.N%lookEvery == 0 {
 			w.Judge.Look(w.Now(), w.items())
 		}
@@ -194,7 +203,7 @@ func (w *World) violations() []string { return slices.Concat(w.Judge.Violations(
 func (w *World) items() iter.Seq[store.Item] {
 	var all []store.Item
 	if err := w.store.Export(w.ctx, func(item store.Item) error { all = append(all, item); return nil }); err != nil {
-		w.Fatal(err)
+		panic(err)
 	}
 	slices.SortFunc(all, func(a, b store.Item) int {
 		return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))

@@ -20,6 +20,8 @@ type Shape struct {
 	Orderly float64 // how often the oldest operation goes on, and not any
 	Shards  int
 	Every   time.Duration // between ticks of hosts that share
+
+	MaxReceives int // how often a queue that is shared hands out a message before it gives it up; 0: as often as it takes
 }
 
 // detail draws what a mix leaves open.
@@ -31,6 +33,7 @@ func (s *Shape) detail(r *rand.Rand) {
 	s.Orderly = []float64{0, 0, 0.3, 0.8, 1}[r.IntN(5)]
 	s.Shards = []int{1, 2, 4, 16}[r.IntN(4)]
 	s.Every = []time.Duration{20 * time.Second, 30 * time.Second, time.Minute, 97 * time.Second}[r.IntN(4)]
+	s.MaxReceives = []int{0, 5, 10}[r.IntN(3)]
 }
 
 // role is what a process does where several share a store.
@@ -69,7 +72,7 @@ func (s Shape) configure(r role, pools []string, cfg *node.Config) {
 		return
 	}
 	cfg.Shared, cfg.Shards, cfg.Every = true, s.Shards, s.Every
-	cfg.NoTicks = !r.ticks
+	cfg.NoTicks, cfg.MaxReceives = !r.ticks, s.MaxReceives
 	if r.works {
 		cfg.Serves = pools
 	}
