@@ -39,24 +39,23 @@ func fileName(part string) (string, error) {
 	return name.String(), nil
 }
 
-// partOf is the part of a key that a file or directory stands for.
+// partOf is the part of a key that a file or directory stands for. A name that fileName does not give is somebody else's.
 func partOf(name string) (string, error) {
-	if segment.MatchString(name) {
-		return name, nil
+	part := []byte(name)
+	if found := mixedParts.FindStringSubmatch(name); found != nil && len(found[2]) == (len(found[1])+3)/4 {
+		part = []byte(found[1])
+		for i := range part {
+			digit, err := strconv.ParseUint(found[2][i/4:i/4+1], 16, 8)
+			if err != nil {
+				return "", err
+			}
+			if digit&(1<<(i%4)) != 0 {
+				part[i] = strings.ToUpper(string(part[i]))[0]
+			}
+		}
 	}
-	found := mixedParts.FindStringSubmatch(name)
-	if found == nil || len(found[2]) != (len(found[1])+3)/4 {
+	if its, err := fileName(string(part)); err != nil || its != name {
 		return "", fmt.Errorf("file %q: %w", name, errName)
-	}
-	part := []byte(found[1])
-	for i := range part {
-		digit, err := strconv.ParseUint(found[2][i/4:i/4+1], 16, 8)
-		if err != nil {
-			return "", err
-		}
-		if digit&(1<<(i%4)) != 0 {
-			part[i] = strings.ToUpper(string(part[i]))[0]
-		}
 	}
 	return string(part), nil
 }
