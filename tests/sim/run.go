@@ -25,7 +25,8 @@ type Config struct {
 	Without Mask // what is switched off in it
 
 	// Most ends a world after so many steps, with what was found by then. 0: at its own end.
-	Most uint64
+	Most  uint64
+	Until time.Duration // the same after so much simulated time
 
 	OnStep   func(Step)                     // told of each step
 	OnChange func(before, after store.Item) // told of each change of the store, before the judge
@@ -184,7 +185,7 @@ func (w *World) stepped(cfg Config) func(Step) {
 			w.Judge.Look(w.Now(), w.items())
 		}
 		w.seen()
-		if cfg.Most > 0 && s.N >= cfg.Most {
+		if cfg.Most > 0 && s.N >= cfg.Most || cfg.Until > 0 && w.sched.elapsed() >= cfg.Until {
 			w.sched.stopped = true
 		}
 	}

@@ -79,6 +79,7 @@ func Report(r Result, mask Mask) string {
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}
+	fmt.Fprintf(&b, "its world:\n%s", r.Mix)
 	fmt.Fprintf(&b, "every step of it: make sim SEED=%d", r.Seed)
 	if len(mask) > 0 {
 		fmt.Fprintf(&b, " WITHOUT=%s", mask)
