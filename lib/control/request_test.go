@@ -2,7 +2,9 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -108,6 +110,31 @@ func TestP9_Fault01_TheAnswerIsLost(t *testing.T) {
 		}
 		if runs := g.all("acme", control.RunFilter{}); len(runs) != 16 {
 			t.Errorf("%d runs for 16 keys", len(runs))
+		}
+	})
+}
+
+// TestP9_ARepeatedRequestMakesTheSameRun: the first try stops between its timer and its run, and the second, later, puts the run. When a
+// tick claims it by the timer of the first, it stays what it was.
+func TestP9_ARepeatedRequestMakesTheSameRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "report")
+		at := time.Now().Add(time.Hour)
+		req := control.Request{At: &at, Key: "k"}
+		first := time.Now().UnixMilli()
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Touches(func(k store.Key) bool { return strings.HasPrefix(k.Partition, "run#") }) {
+				return faulty.Fault{Refuse: errors.New("stopped")}
+			}
+			return faulty.Fault{}
+		}
+		if _, _, err := g.Trigger(t.Context(), "acme", "report", req); err == nil {
+			t.Fatal("the run was not refused")
+		}
+		g.hook = nil
+		time.Sleep(5 * time.Second)
+		if r := g.trigger("acme", "report", req); r.Created != first || r.Version != 1 {
+			t.Errorf("created at %d in version %d, want %d, as its timer says", r.Created, r.Version, first)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -35,6 +36,9 @@ const (
 type promise struct {
 	Run  string `cbor:"1,keyasint"`
 	Body []byte `cbor:"2,keyasint"` // SHA-256 over what was asked
+
+	// Created is when it was given, Unix ms: whoever makes the run makes the same one, in a timer or where it stands. 0 in older records.
+	Created int64 `cbor:"3,keyasint,omitempty"`
 }
 
 func keyOf(tenant, key string) store.Key {
@@ -137,9 +141,9 @@ func (s *Service) accept(ctx context.Context, tenant string, o *order) (err erro
 	if wait, full := s.Dispatch.Full(o.job.Def.Queue); full {
 		return &Refusal{Code: CodeBusy, Message: "queue " + o.job.Def.Queue + " is full; try again", RetryAfter: wait}
 	}
-	id := run.RequestID(o.asked.Job, due, s.NewID())
+	id, created := run.RequestID(o.asked.Job, due, s.NewID()), o.now
 	if req.Key != "" {
-		if id, o.Repeated, err = s.promised(ctx, tenant, id, req, o.now); err != nil {
+		if id, created, o.Repeated, err = s.promised(ctx, tenant, id, req, o.now); err != nil {
 			return err
 		}
 		o.begun = true
@@ -158,7 +162,7 @@ func (s *Service) accept(ctx context.Context, tenant string, o *order) (err erro
 		}
 	}
 	o.direct = id.Nominal < o.now+s.directly().Milliseconds()
-	o.Run = run.Run{ID: id, Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx)}
+	o.Run = run.Run{ID: id, Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: o.job.Def.Priority, Created: created, Trace: trace.From(ctx)}
 	o.Run.Payload, err = s.keepPayload(ctx, o.job, o.Run, req.Payload)
 	return err
 }
@@ -199,13 +203,13 @@ func (req Request) body(name string) []byte {
 	return sum[:]
 }
 
-// promised binds the key to a run's ID: to this one, or to the one that it was bound to before. A key whose run may have ended
+// promised binds the key to a run's ID and its creation: to this one, or to the one that it was bound to before. A key whose run may have ended
 // and been cleaned up since is bound anew.
-func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request, now int64) (run.ID, bool, error) {
-	mine := promise{Run: id.String(), Body: req.body(id.Job)}
+func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request, now int64) (run.ID, int64, bool, error) {
+	mine := promise{Run: id.String(), Body: req.body(id.Job), Created: now}
 	value, err := record.Encode(mine)
 	if err != nil {
-		return run.ID{}, false, err
+		return run.ID{}, 0, false, err
 	}
 	op := store.Op{Kind: store.Put, Key: keyOf(tenant, req.Key), If: store.Absent, Value: value,
 		Expires: time.UnixMilli(max(now, id.Nominal)).Add(keepKey), Attempt: s.NewID()}
@@ -213,7 +217,7 @@ func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Re
 		_, err = s.Dispatch.Write(ctx, op)
 		conflict := store.AsConflict(err)
 		if conflict == nil {
-			return id, false, err
+			return id, now, false, err
 		}
 		var standing promise
 		if !conflict.Standing.Exists() {
@@ -221,24 +225,24 @@ func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Re
 			continue
 		}
 		if err := record.Decode(conflict.Standing.Value, &standing); err != nil {
-			return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
+			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
 		}
 		promised, err := run.ParseID(standing.Run)
 		if err != nil {
-			return run.ID{}, false, fmt.Errorf("idempotency key: %w", err)
+			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
 		}
 		if over, err := s.over(ctx, tenant, promised, now); err != nil {
-			return run.ID{}, false, err
+			return run.ID{}, 0, false, err
 		} else if over {
 			op.If = store.At(conflict.Standing)
 			continue
 		}
 		if !bytes.Equal(standing.Body, mine.Body) {
-			return run.ID{}, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
+			return run.ID{}, 0, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
 		}
-		return promised, true, nil
+		return promised, cmp.Or(standing.Created, now), true, nil
 	}
-	return run.ID{}, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
+	return run.ID{}, 0, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
 }
 
 // over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not
