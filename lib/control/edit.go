@@ -240,6 +240,9 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if changed {
 			err = halfDone(err)
 		}
+		if err == nil && settled.Deleted && !j.Deleted {
+			return j, nil // deleted meanwhile: the answer tells of the job as it was before, and not of what a delete leaves
+		}
 		return settled, err
 	}
 	return job.Job{}, &Refusal{Code: CodeBusy, Message: "job " + name + " is being edited by many at once; try again", RetryAfter: time.Second}
@@ -310,7 +313,7 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 		return job.Job{}, errAgain
 	}
 	versions, err := s.Dispatch.Write(ctx, ops...)
-	if store.AsConflict(err) != nil {
+	if store.AsConflict(err) != nil && !errors.Is(err, store.ErrUnknown) {
 		return job.Job{}, errAgain
 	}
 	if err != nil {

@@ -73,3 +73,38 @@ func TestP4_AHorizonThatMovesDuringAnEdit(t *testing.T) {
 		}
 	})
 }
+
+// TestP8_AnEditThatADeleteOvertakes: between an edit's write and its answer the job is deleted. The answer tells of the job as the edit
+// left it, and not of a tombstone.
+func TestP8_AnEditThatADeleteOvertakes(t *testing.T) {
+	for name, edit := range map[string]func(g *rig) (job.Job, error){
+		"resume": func(g *rig) (job.Job, error) { return g.Resume(t.Context(), "acme", "report") },
+		"put": func(g *rig) (job.Job, error) {
+			j, _, err := g.Put(t.Context(), "acme", "report", definition(func(d *job.Definition) { d.Description = "another" }), control.Match{})
+			return j, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				if _, _, err := g.Put(t.Context(), "acme", "report", definition(func(d *job.Definition) { d.Paused = true }), control.Match{}); err != nil {
+					t.Fatal(err)
+				}
+				g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+					if c.Method == faulty.Get && c.Touches(func(k store.Key) bool { return k == timer.ShardKey(0) }) {
+						if items, err := g.Store.Get(context.Background(), job.Key("acme", "report")); err == nil && items[0].Version == 2 {
+							g.hook = nil // the edit is written, and looks at the horizon
+							if err := g.Delete(context.Background(), "acme", "report", control.Match{}); err != nil {
+								t.Errorf("delete: %v", err)
+							}
+						}
+					}
+					return faulty.Fault{}
+				}
+				j, err := edit(g)
+				if err != nil || j.Deleted || j.Def.Target.Handler == nil && j.Def.Target.HTTP == nil && j.Def.Target.Exec == nil {
+					t.Errorf("answered %+v, %v, want the job as the edit left it", j, err)
+				}
+			})
+		})
+	}
+}
