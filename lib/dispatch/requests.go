@@ -47,8 +47,10 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		return nil, nil, err
 	}
 	var wishes []*wish
+	var asked []run.Run // of each wish: the run as it was given
 	var held []*wish
 	for _, r := range runs {
+		read := r
 		if r.Version == 0 {
 			r.Version = 1
 		}
@@ -58,7 +60,8 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			continue
 		}
 		if j.Def.Paused && !j.Deleted {
-			held = append(held, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			// A held run that was not read is put where nothing stands: nobody binds it, and so finds that it does not.
+			held = append(held, &wish{run: read, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				if r.Version == 0 {
 					if b.forgets(r) {
 						return r, run.Taken
@@ -76,6 +79,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		}
 		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
 		gone := j.Generation == 0 || j.Deleted
+		asked = append(asked, read)
 		wishes = append(wishes, &wish{run: r, span: d.Tracer.Of(ctx, r.Trace, trace.Producer, "claim"), decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 			switch {
 			case r.Version == 0:
@@ -98,13 +102,13 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			return nil, nil, w.err
 		}
 	}
-	for _, w := range wishes {
+	for i, w := range wishes {
 		claim := w.traced(ctx)
 		switch {
 		case w.err != nil:
 			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
-		case w.run.Version == 0:
-			missing = append(missing, w.run)
+		case w.run.Version == 0: // and nothing of what was wished for it happened
+			missing = append(missing, asked[i])
 		case w.run.State != run.Queued || w.verdict == run.Taken:
 		default:
 			if w.verdict == run.Claimed {
