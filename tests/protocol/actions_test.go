@@ -2,13 +2,18 @@ package protocol_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // definition is a job that fires by a schedule, nil for one on demand. No two edits of one number are the same.
@@ -27,42 +32,74 @@ func until(d time.Duration, spec *schedule.Spec) *schedule.Spec {
 	return spec
 }
 
-// answer notes that an edit was answered.
-func (w *world) answer(j job.Job, err error) error {
-	if err == nil && j.Generation != 0 {
-		w.mu.Lock()
-		w.edits = append(w.edits, edit{tenant: j.Tenant, job: j.Name, generation: j.Generation, at: j.Updated})
-		w.mu.Unlock()
+// request does what a client asks for, and tells the judge of it and of its answer.
+func (w *world) request(q oracle.Request, do func(*oracle.Answer) error) error {
+	q.At = w.clock()
+	var n int
+	w.told(func(j *oracle.Judge) { n = j.Asked(q) })
+	a := oracle.Answer{Status: http.StatusOK}
+	err := do(&a)
+	var refused *control.Refusal
+	switch {
+	case errors.As(err, &refused):
+		a = oracle.Answer{Status: http.StatusConflict, Code: string(refused.Code), RetryAfter: refused.RetryAfter}
+	case err != nil:
+		a = oracle.Answer{Unknown: true}
 	}
+	a.At = w.clock()
+	w.told(func(j *oracle.Judge) { j.Answered(n, a) })
+	return err
+}
+
+// ofJob is an answer that shows a job.
+func ofJob(a *oracle.Answer, j job.Job, err error) error {
+	a.Job = &wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name, Generation: j.Generation}}
 	return err
 }
 
 func (h *host) put(tenant, name string, def job.Definition) error {
-	j, _, err := h.control.Put(context.Background(), tenant, name, def, control.Match{})
-	return h.answer(j, err)
+	return h.world.request(oracle.Request{Op: oracle.PutJob, Tenant: tenant, Job: name, Def: &def}, func(a *oracle.Answer) error {
+		j, _, err := h.control.Put(context.Background(), tenant, name, def, control.Match{})
+		return ofJob(a, j, err)
+	})
 }
 
 func (h *host) pause(tenant, name string) error {
-	j, err := h.control.Pause(context.Background(), tenant, name, "")
-	return h.answer(j, err)
+	return h.world.request(oracle.Request{Op: oracle.PauseJob, Tenant: tenant, Job: name}, func(a *oracle.Answer) error {
+		j, err := h.control.Pause(context.Background(), tenant, name, "")
+		return ofJob(a, j, err)
+	})
 }
 
 func (h *host) resume(tenant, name string) error {
-	j, err := h.control.Resume(context.Background(), tenant, name)
-	return h.answer(j, err)
+	return h.world.request(oracle.Request{Op: oracle.ResumeJob, Tenant: tenant, Job: name}, func(a *oracle.Answer) error {
+		j, err := h.control.Resume(context.Background(), tenant, name)
+		return ofJob(a, j, err)
+	})
 }
 
 func (h *host) delete(tenant, name string) error {
-	err := h.control.Delete(context.Background(), tenant, name, control.Match{})
-	if err != nil {
-		return err
-	}
-	return h.answer(h.job(tenant, name), nil)
+	return h.world.request(oracle.Request{Op: oracle.DeleteJob, Tenant: tenant, Job: name}, func(*oracle.Answer) error {
+		return h.control.Delete(context.Background(), tenant, name, control.Match{})
+	})
 }
 
 func (h *host) trigger(tenant, name string, delay time.Duration) error {
-	_, _, err := h.control.Trigger(context.Background(), tenant, name, control.Request{Delay: delay})
+	_, _, err := h.order(tenant, name, control.Request{Delay: delay})
 	return err
+}
+
+func (h *host) order(tenant, name string, req control.Request) (r run.Run, repeated bool, err error) {
+	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, req.Delay, string(req.Payload))}
+	err = h.world.request(q, func(a *oracle.Answer) error {
+		r, repeated, err = h.control.Trigger(context.Background(), tenant, name, req)
+		a.Run = &wire.Run{ID: r.ID.String(), Job: name, State: r.State.String(), Generation: r.Generation, Attempt: r.Attempt, Fence: r.Fence}
+		if r.Ended != 0 {
+			a.Run.EndedAt = time.UnixMilli(r.Ended)
+		}
+		return err
+	})
+	return r, repeated, err
 }
 
 func (h *host) tick() error {

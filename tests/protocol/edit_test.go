@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // wants fails the test with what is wrong.
@@ -113,7 +114,7 @@ func TestFault16_Fault29_a_next_fire_that_does_not_advance_parks_its_job_alone(t
 
 // A clock that was ahead and is set right: the cursors are then ahead of it, and all that is asked for now must still be found.
 func TestP2_P4_Fault08_Fault09_what_is_asked_for_after_a_step_back_is_found(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, clocks(oracle.AnyClock))
 	api := w.host("api")
 	w.must(api.put(tenant, "old", definition(until(3*time.Hour, every(10*time.Minute)), 1)))
 	w.advance(30*time.Second, time.Second, "ticks")

@@ -1,14 +1,12 @@
 package protocol_test
 
 import (
-	"context"
 	"flag"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -151,9 +149,7 @@ func random(t *testing.T, seed uint64) (wrong []string) {
 			start([]string{"e", "f"}[r.IntN(2)], "edit", func(h *host) { _ = edit(h) })
 		case x < 0.07:
 			delay := time.Duration(r.IntN(12)) * beat
-			start("g", "trigger", func(h *host) {
-				_, _, _ = h.control.Trigger(context.Background(), tenant, "a", control.Request{Delay: delay})
-			})
+			start("g", "trigger", func(h *host) { _ = h.trigger(tenant, "a", delay) })
 		case x < 0.10:
 			w.work()
 		case len(processes) == 0:

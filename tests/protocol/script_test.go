@@ -2,7 +2,6 @@ package protocol_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,7 +107,7 @@ func (p *player) command(command, name string) bool {
 	case "trigger": // NAME [delay=] [key=] [payload=]
 		req := control.Request{Delay: p.duration("delay", 0), Key: p.args["key"], Payload: []byte(p.args["payload"])}
 		p.act("api", func(h *host) error {
-			r, repeated, err := h.control.Trigger(context.Background(), tenant, name, req)
+			r, repeated, err := h.order(tenant, name, req)
 			if err == nil {
 				p.say("answer: %s %s%s", p.id(r.ID), r.State, map[bool]string{true: ", as before"}[repeated])
 			}

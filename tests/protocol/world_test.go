@@ -1,9 +1,9 @@
 package protocol_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +29,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/worker"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // base is when every world begins: a full hour.
@@ -44,7 +45,8 @@ type world struct {
 	elapsed time.Duration // true time since base
 	stepped time.Duration // how far all wall clocks are from the true time
 
-	store  *memory.Store
+	store  store.Store
+	kept   *memory.Store // below it
 	queue  *local.Queue
 	blobs  *blob.Bucket
 	layout timer.Layout
@@ -53,12 +55,13 @@ type world struct {
 
 	fate func(queue.Outgoing) (lost, doubled bool) // of messages; nil: all arrive
 
+	judging sync.Mutex // held while the judge is told, and never over a call of the store
+	judge   *oracle.Judge
+	apart   time.Duration // oracle.Config.Clocks
+
 	mu       sync.Mutex
-	keys     map[store.Key]uint64 // every item ever written, with its highest version
-	shrunk   []string             // versions that did not grow
+	written  map[string]bool // partitions
 	starts   []start
-	edits    []edit
-	history  map[string]map[int64]generation // by tenant#job and generation
 	handlers *target.Registry
 }
 
@@ -70,28 +73,25 @@ type start struct {
 	fence      uint64
 	at         int64 // Unix ms, by the worker's clock
 	generation int64 // of the definition that it ran
-	answered   int   // how many edits had been answered
-}
-
-// edit is an edit that was answered.
-type edit struct {
-	tenant, job string
-	generation  int64
-	at          int64 // Unix ms, the instant it speaks of
 }
 
 type option func(*world)
 
 func lookAhead(d time.Duration) option { return func(w *world) { w.lookAhead = d } }
 
+// clocks says how far hosts' clocks may be from the true one.
+func clocks(d time.Duration) option { return func(w *world) { w.apart = d } }
+
 func newWorld(t testing.TB, options ...option) *world {
-	w := &world{TB: t, lookAhead: 2 * time.Second, lease: time.Millisecond, compile: job.Compile, hosts: map[string]*host{}, keys: map[store.Key]uint64{},
-		history:  map[string]map[int64]generation{},
-		handlers: new(target.Registry)}
+	w := &world{TB: t, lookAhead: 2 * time.Second, lease: time.Millisecond, compile: job.Compile, hosts: map[string]*host{}, written: map[string]bool{},
+		handlers: new(target.Registry), kept: memory.New(memory.Config{})}
 	for _, o := range options {
 		o(w)
 	}
-	w.store = memory.New(memory.Config{})
+	w.judge = oracle.New(oracle.Config{Compile: func(spec schedule.Spec) (job.Fires, error) { return w.compile(spec) }, Clocks: w.apart})
+	w.store = oracle.Watch(w.kept, func(before, after store.Item) {
+		w.told(func(j *oracle.Judge) { j.Stored(w.clock(), before, after) })
+	})
 	w.queue = local.New(local.Config{Now: func() time.Time { return base.Add(w.elapsed) }})
 	w.blobs = blob.New(memblob.OpenBucket(nil))
 	w.must(w.handlers.Register("note", w.note))
@@ -108,8 +108,18 @@ func (w *world) must(err error) {
 	}
 }
 
-// now is the wall clock of a host whose clock is right, Unix ms.
-func (w *world) now() int64 { return base.Add(w.elapsed + w.stepped).UnixMilli() }
+// clock is the wall clock of a host whose clock is right.
+func (w *world) clock() time.Time { return base.Add(w.elapsed + w.stepped) }
+
+// now is that in Unix ms.
+func (w *world) now() int64 { return w.clock().UnixMilli() }
+
+// told has the judge hear of something.
+func (w *world) told(tell func(*oracle.Judge)) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	tell(w.judge)
+}
 
 func (w *world) newID() uint64 {
 	w.mu.Lock()
@@ -124,10 +134,15 @@ func (w *world) note(_ context.Context, call target.Call) (target.Result, error)
 		return target.Result{}, err
 	}
 	r, _ := w.run(call.Tenant, id)
+	w.told(func(j *oracle.Judge) {
+		j.Called(oracle.Call{At: w.clock(), Tenant: call.Tenant, Job: call.Job, Run: call.Run, Attempt: call.Attempt, Fence: call.Fence,
+			Nominal: call.Nominal, Payload: call.Payload})
+		j.Returned(oracle.Return{At: w.clock(), Tenant: call.Tenant, Run: call.Run, Fence: call.Fence, OK: true})
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.starts = append(w.starts, start{tenant: call.Tenant, id: id, attempt: call.Attempt, fence: call.Fence, at: w.now(),
-		generation: r.Generation, answered: len(w.edits)})
+		generation: r.Generation})
 	return target.Result{}, nil
 }
 
@@ -232,54 +247,24 @@ func idle(w *world, c faulty.Call) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, known := w.keys[store.Key{Partition: c.Range.Partition}]
-	return !known
+	return !w.written[c.Range.Partition]
 }
 
 func (w *world) remember(c faulty.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, op := range c.Ops {
-		if _, seen := w.keys[op.Key]; !seen {
-			w.keys[op.Key] = 0
-		}
-		w.keys[store.Key{Partition: op.Key.Partition}] = 0 // marks the partition as written
+		w.written[op.Key.Partition] = true
 	}
 }
 
-// watch looks at every item: P6 wants versions that only grow.
-func (w *world) watch() {
-	for _, item := range w.items("") {
-		if highest := w.keys[item.Key]; item.Version < highest {
-			w.shrunk = append(w.shrunk, fmt.Sprintf("%s fell from version %d to %d", item.Key, highest, item.Version))
-		}
-		w.keys[item.Key] = item.Version
-	}
-}
-
-// items gives all that stands in partitions of a prefix, in the order of the keys.
-func (w *world) items(prefix string) []store.Item {
-	var keys []store.Key
-	w.mu.Lock()
-	for k := range w.keys {
-		if k.Sort != "" && strings.HasPrefix(k.Partition, prefix) {
-			keys = append(keys, k)
-		}
-	}
-	w.mu.Unlock()
-	slices.SortFunc(keys, func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
+// items gives all that stands, in the order of the keys.
+func (w *world) items() []store.Item {
 	var all []store.Item
-	for len(keys) > 0 {
-		n := min(len(keys), store.MaxKeys)
-		items, err := w.store.Get(context.Background(), keys[:n]...)
-		w.must(err)
-		for _, item := range items {
-			if item.Exists() {
-				all = append(all, item)
-			}
-		}
-		keys = keys[n:]
-	}
+	w.must(w.kept.Export(context.Background(), func(item store.Item) error { all = append(all, item); return nil }))
+	slices.SortFunc(all, func(a, b store.Item) int {
+		return cmp.Or(strings.Compare(a.Partition, b.Partition), strings.Compare(a.Sort, b.Sort))
+	})
 	return all
 }
 
