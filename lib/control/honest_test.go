@@ -136,3 +136,76 @@ func TestADeleteOfWhatIsNotThereIsNeverTold(t *testing.T) {
 		refused(t, err, control.CodeJobNotFound)
 	})
 }
+
+// TestP1_Fault01_AnEditIsDoneOnce: the answer to an edit's write is lost, and somebody edits the job before the write is tried again. What
+// was asked for once is not done a second time, over the other's edit; whether it was done is not known.
+func TestP1_Fault01_AnEditIsDoneOnce(t *testing.T) {
+	for name, ask := range map[string]func(ctx context.Context, g *rig, first job.Job) error{
+		"put": func(ctx context.Context, g *rig, _ job.Job) error {
+			_, _, err := g.Put(ctx, "acme", "j", definition(func(d *job.Definition) { d.Description = "mine" }), control.Match{})
+			return err
+		},
+		"put, guarded": func(ctx context.Context, g *rig, first job.Job) error {
+			_, _, err := g.Put(ctx, "acme", "j", definition(func(d *job.Definition) { d.Description = "mine" }), control.Match{ETag: first.ETag()})
+			return err
+		},
+		"pause": func(ctx context.Context, g *rig, _ job.Job) error {
+			_, err := g.Pause(ctx, "acme", "j", "x")
+			return err
+		},
+		"delete": func(ctx context.Context, g *rig, _ job.Job) error { return g.Delete(ctx, "acme", "j", control.Match{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				first := g.put("acme", "j")
+				var theirs job.Job
+				writes := 0
+				g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+					if c.Method != faulty.Write || !c.Touches(func(k store.Key) bool { return k.Sort == "j" }) {
+						return faulty.Fault{}
+					}
+					switch writes++; writes {
+					case 1:
+						return faulty.Fault{Lose: store.ErrUnknown}
+					case 2:
+						theirs = g.put("acme", "j", func(d *job.Definition) { d.Description = "theirs" })
+					}
+					return faulty.Fault{}
+				}
+				err := ask(t.Context(), g, first)
+				g.hook = nil
+				if writes < 3 || !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("after %d writes: %v, want an unknown outcome", writes, err)
+				}
+				if j, err := g.Job(t.Context(), "acme", "j"); err != nil || j.Generation != theirs.Generation || j.Def.Description != "theirs" {
+					t.Errorf("the other's edit was overwritten: %+v, %v", j, err)
+				}
+			})
+		})
+	}
+}
+
+// TestP1_Fault01_ARetryIsDoneOnce is the same of a run, which a worker has started in between.
+func TestP1_Fault01_ARetryIsDoneOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "j")
+		r := g.fail(g.trigger("acme", "j", control.Request{}), "no")
+		writes := 0
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Method != faulty.Write || !c.Touches(func(k store.Key) bool { return k == r.ID.Key("acme") }) {
+				return faulty.Fault{}
+			}
+			switch writes++; writes {
+			case 1:
+				return faulty.Fault{Lose: store.ErrUnknown}
+			case 2:
+				g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
+			}
+			return faulty.Fault{}
+		}
+		_, err := g.Retry(t.Context(), "acme", r.ID, false)
+		if writes < 3 || !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("after %d writes: %v, want an unknown outcome", writes, err)
+		}
+	})
+}

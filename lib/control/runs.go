@@ -317,7 +317,7 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 			return run.Run{}, err
 		}
 		versions, err := s.Dispatch.Write(ctx, append([]store.Op{op}, ops...)...)
-		if store.AsConflict(err) != nil {
+		if store.AsConflict(err) != nil && !errors.Is(err, store.ErrUnknown) {
 			continue
 		}
 		if err != nil {

@@ -122,6 +122,9 @@ func (d *Dispatcher) WriteEach(ctx context.Context, ops []store.Op) ([]store.Ver
 				return nil, err
 			}
 			for i, at := range open[:n] {
+				if errors.Is(results[i].Err, store.ErrThrottled) && errors.Is(verdicts[at].Err, store.ErrUnknown) {
+					results[i].Err = verdicts[at].Err // an earlier try may have been done
+				}
 				verdicts[at] = results[i]
 				if passing(results[i].Err) && try+1 < tries {
 					again = append(again, at)
@@ -134,16 +137,31 @@ func (d *Dispatcher) WriteEach(ctx context.Context, ops []store.Op) ([]store.Ver
 	return verdicts, nil
 }
 
-// Write is all or nothing, and tried again as WriteEach does.
+// Write is all or nothing, and tried again as WriteEach does. A try whose outcome is unknown may have been done, and written over before
+// the next one: then that one meets a conflict. Such an error is a *store.Conflict and store.ErrUnknown as well. Who decides anew on it
+// may do a second time what was asked for once.
 func (d *Dispatcher) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
+	var unknown error
 	for try := 1; ; try++ {
 		versions, err := d.Store.Write(ctx, ops...)
-		if !passing(err) || try == tries {
-			return versions, err
+		if err == nil {
+			return versions, nil
 		}
-		if err := d.pause(ctx, try); err != nil {
+		if errors.Is(err, store.ErrUnknown) {
+			unknown = err
+		}
+		if passing(err) && try < tries {
+			if err = d.pause(ctx, try); err == nil {
+				continue
+			}
+		}
+		switch {
+		case unknown == nil:
 			return nil, err
+		case passing(err): // also when it was throttled in the end: an earlier try was not
+			return nil, unknown
 		}
+		return nil, errors.Join(unknown, err)
 	}
 }
 

@@ -130,7 +130,7 @@ func (r *Recorder) operations(on thing) []porcupine.Operation {
 		what := o.what
 		if step, ok := what.(jobStep); ok && step.match != "" && step.match != "*" {
 			step.etag = -1 // one that no answer told stands for no generation
-			if generation, ok := r.tags[on][step.match]; ok {
+			if generation, ok := r.tags[step.match]; ok {
 				step.etag = generation
 			}
 			what = step

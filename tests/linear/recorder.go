@@ -18,7 +18,7 @@ type Recorder struct {
 	moment   int64 // counts begins and ends: their order, whatever clocks do
 	clients  int
 	things   map[thing]*history
-	tags     map[thing]map[string]int64 // generations by ETag, of jobs
+	tags     map[string]int64 // generations by ETag: the same one may be of several jobs
 	requests int
 	lost     int
 	refused  int
@@ -47,7 +47,7 @@ type operation struct {
 
 // NewRecorder makes one. now tells the time by which runs expire and keys are forgotten.
 func NewRecorder(now func() time.Time) *Recorder {
-	return &Recorder{now: now, things: map[thing]*history{}, tags: map[thing]map[string]int64{}}
+	return &Recorder{now: now, things: map[thing]*history{}, tags: map[string]int64{}}
 }
 
 // Transport is what a client of a tenant is to send its requests with; next is what carries them.
@@ -155,10 +155,7 @@ func (r *Recorder) note(client int, call int64, asked asked, told told) {
 		}
 		*h = append(*h, o)
 		if f.tag != "" {
-			if r.tags[f.on] == nil {
-				r.tags[f.on] = map[string]int64{}
-			}
-			r.tags[f.on][f.tag] = f.generation
+			r.tags[f.tag] = f.generation
 		}
 	}
 }
