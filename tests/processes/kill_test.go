@@ -39,7 +39,7 @@ var roles = []role{
 	{"tick", []string{"tick"}, 1, []string{points.Horizon, points.Successor, points.Claim, points.Watermark}},
 }
 
-// at gives points of a role: before and after its commits, and what belongs to its queue.
+// at gives some points of a role: before and after its commits, and what belongs to its queue.
 func (r role) at(rng *rand.Rand) string {
 	var all []string
 	for _, commit := range r.points {
@@ -51,7 +51,10 @@ func (r role) at(rng *rand.Rand) string {
 	}
 	all = append(all, queued...)
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return fmt.Sprintf("%s/%d,%s/%d", all[0], 1+rng.IntN(3), all[1], 1+rng.IntN(3))
+	for i := range all[:4] {
+		all[i] += fmt.Sprintf("/%d", 1+rng.IntN(3))
+	}
+	return strings.Join(all[:4], ",")
 }
 
 // fleet is two processes of each role, which are killed and started again.
@@ -121,6 +124,21 @@ func (f *fleet) buried(m *member) {
 	}
 	_ = os.Remove(m.told)
 	f.died[m.name+" "+string(point)]++
+}
+
+// let has a member become ready, and then live for so long, unless it dies at a point.
+func (f *fleet) let(m *member, d time.Duration) {
+	f.t.Helper()
+	select {
+	case <-m.Greeted:
+		select {
+		case <-time.After(d):
+		case <-m.Exited:
+		}
+	case <-m.Exited:
+	case <-time.After(process.Patience):
+		f.t.Fatalf("%s is neither ready nor dead", m.name)
+	}
 }
 
 // turn has clients call another server than the one that is to go.
@@ -220,13 +238,14 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_s
 	}
 	t.Cleanup(cancel)
 
-	stops := 0
+	stops, wanted, told := 0, max(len(roles), kills/40), 0
 	for n := 0; n < kills; {
-		if kills >= 100 && n%(kills/10) == 0 {
+		if kills >= 100 && n >= told+kills/10 {
+			told = n
 			t.Logf("%d of %d kills after %s", n, kills, time.Since(began).Round(time.Second))
 		}
 		select {
-		case <-time.After(time.Duration(100+f.rng.IntN(500)) * time.Millisecond):
+		case <-time.After(time.Duration(50+f.rng.IntN(200)) * time.Millisecond):
 		case err := <-l.Ended():
 			t.Fatalf("a client gave up: %v", err)
 		}
@@ -246,7 +265,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_s
 		victim := weighted[f.rng.IntN(len(weighted))]
 		switch {
 		case !victim.asleep.IsZero():
-		case stops < len(roles) && n > (stops+1)*kills/5 || stops < kills/40: // one of each, and now and then
+		case stops < wanted && n >= (stops+1)*kills/(wanted+1):
 			if victim = f.all[stops%len(f.all)]; victim.asleep.IsZero() {
 				f.turn(victim)
 				victim.Signal(t, syscall.SIGSTOP)
@@ -254,6 +273,9 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_s
 				stops++
 			}
 		default:
+			if f.rng.IntN(6) > 0 { // the others die as they start
+				f.let(victim, time.Duration(f.rng.IntN(900))*time.Millisecond)
+			}
 			f.turn(victim)
 			victim.Kill()
 			if victim.Killed() {
