@@ -301,7 +301,7 @@ func Delivery(priority queue.Priority, body, receipt string, attributes map[stri
 		decoded = []byte(body)
 	}
 	m.Body = decoded
-	if n, err := strconv.Atoi(attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]); err == nil {
+	if n, err := strconv.Atoi(attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]); err == nil && n > 0 {
 		m.Receives = n
 	}
 	if ms, err := strconv.ParseInt(attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
