@@ -99,7 +99,7 @@ func (d *Dispatcher) sawFull(name string) {
 
 // sendBatch gives back the entries that the queue did not take: only those are sent again.
 func (d *Dispatcher) sendBatch(ctx context.Context, q queue.Queue, p queue.Priority, batch []Outgoing) ([]Outgoing, error) {
-	now := d.Now().UnixMilli()
+	now := d.Now().Add(d.Store.Skew()).UnixMilli() // by the store, as what is due is: a host that is behind would have it wait too long
 	out := make([]queue.Outgoing, len(batch))
 	for i, o := range batch {
 		body, err := run.Message{Run: o.Run, Sent: now}.Encode()
