@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/tests/linear"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
@@ -82,6 +83,7 @@ func rested(t *testing.T, ctx context.Context, l *load.Load, kills int) load.Out
 	for _, violation := range got.Violations {
 		t.Error(violation)
 	}
+	linear.Hold(t, l.Seen)
 	killed.judged(t.Name(), got)
 	if got.Lost == 0 || got.States["succeeded"] < 5*kills {
 		t.Errorf("too little happened for the promises to be tried: %d answers lost, %v", got.Lost, got.States)
