@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/tests/linear"
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
@@ -67,6 +68,8 @@ func (o Operation) Unknown() bool { return o.Err != nil && (o.Status == 0 || o.S
 
 // Load is what all clients share.
 type Load struct {
+	Seen *linear.Recorder // each request of the clients; to be held when they have come to an end
+
 	cfg    Config
 	server *client.Client
 	http   *http.Client  // for what the server's own client never does
@@ -103,11 +106,13 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	if cfg.Wrap != nil {
 		through = cfg.Wrap(transport)
 	}
+	seen := linear.NewRecorder(cfg.Now)
+	through = seen.Transport("default", through)
 	server, err := process.Client(anyServer, cfg.Token, through)
 	if err != nil {
 		return nil, err
 	}
-	l := &Load{cfg: cfg, server: server, http: &http.Client{Timeout: 20 * time.Second, Transport: through},
+	l := &Load{Seen: seen, cfg: cfg, server: server, http: &http.Client{Timeout: 20 * time.Second, Transport: through},
 		enough: make(chan struct{}), ended: make(chan error, len(cfg.Kinds)+cfg.Reopen+1), sightings: map[string]sighting{}}
 	for i, k := range cfg.Kinds {
 		a := l.actor(uint64(i), fmt.Sprintf("job%d", i), k)

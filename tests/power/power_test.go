@@ -36,7 +36,6 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 type world struct {
 	t      *testing.T
 	sink   *load.Sink
-	record *linear.Recorder
 	doors  *load.Gate
 	out    *line
 	load   *load.Load
@@ -50,7 +49,7 @@ type world struct {
 
 // newWorld has a listener, which nobody uses, and so is made outside of virtual time.
 func newWorld(t *testing.T, seed uint64) *world {
-	return &world{t: t, sink: load.NewSink(t, time.Now), record: linear.NewRecorder(time.Now), out: new(line),
+	return &world{t: t, sink: load.NewSink(t, time.Now), out: new(line),
 		random: rand.New(rand.NewPCG(seed, 1<<33)), mem: vfs.NewCrashableMem()}
 }
 
@@ -59,7 +58,7 @@ func (w *world) begin(ctx context.Context, seed uint64) {
 	var err error
 	w.load, err = load.Start(ctx, load.Config{Sink: w.sink, Gate: w.doors, Seed: seed, Reopen: 3,
 		Kinds: []load.Kind{{AWS: true}, {AWS: true, AtMostOnce: true}, {AWS: true}, {AWS: true, AtMostOnce: true}, {AWS: true}, {AWS: true}},
-		Wrap:  func(http.RoundTripper) http.RoundTripper { return w.record.Transport("default", w.out) }})
+		Wrap:  func(http.RoundTripper) http.RoundTripper { return w.out }})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func (w *world) begin(ctx context.Context, seed uint64) {
 
 // look reads the jobs again and again. What it is shown before it is synced, a cut takes back.
 func (w *world) look(ctx context.Context) {
-	reader, err := process.Client("http://127.0.0.1", "", w.record.Transport("default", w.out))
+	reader, err := process.Client("http://127.0.0.1", "", w.load.Seen.Transport("default", w.out))
 	if err != nil {
 		w.t.Error(err)
 		return
@@ -191,7 +190,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_loa
 			t.Errorf("too little happened for the promises to be tried: %s", found)
 		}
 	})
-	linear.Hold(t, w.record)
+	linear.Hold(t, w.load.Seen)
 	t.Logf("in %s", time.Since(began).Round(time.Millisecond))
 }
 
@@ -206,7 +205,7 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	defer end()
 	w.begin(ctx, seed)
 	stopped := 0
-	for range 8 {
+	for range 6 {
 		d := newDisk(w.mem, w.random)
 		d.failAt = 1 + w.random.Int64N(60)
 		w.live(d, func(m *machine) {
@@ -230,5 +229,5 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	if stopped == 0 || found.States["succeeded"] == 0 {
 		t.Errorf("too little happened for the promises to be tried: %s", found)
 	}
-	linear.Hold(t, w.record)
+	linear.Hold(t, w.load.Seen)
 }
