@@ -2,11 +2,13 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // change is an edit, pause, resume or delete of a job that was answered with success, perhaps after tries whose answers were
@@ -212,13 +214,7 @@ func (h history) after(generation int64) *change {
 // each. Those between that change and its answer may have one: a claim made ahead may have started before the fence. After the
 // answer there is none.
 func (v *verdict) fires(h history) {
-	byFire := map[int64]run{}
-	for _, r := range v.runs[h.job] {
-		if r.Trigger == "schedule" {
-			byFire[r.NominalTime.UnixMilli()] = r
-		}
-	}
-	allowed := map[int64][]int64{} // generations, by fire
+	var reigns []oracle.Reign
 	for i, c := range h.changes {
 		if c.fires == nil {
 			continue
@@ -231,29 +227,15 @@ func (v *verdict) fires(h history) {
 		if surely == 0 {
 			surely = next.sent
 		}
-		for at := c.at; ; {
-			fire, ok := c.fires.Next(time.UnixMilli(at))
-			if at = fire.UnixMilli(); !ok || at > next.answered {
-				break
-			}
-			allowed[at] = append(allowed[at], c.generation)
-			r, there := byFire[at]
-			switch {
-			case at > surely:
-			case !there:
-				v.add("P2", "no run of %s at %s, generation %d, in force from %s to %s by %s", h.job, fire, c.generation,
-					time.UnixMilli(c.at), time.UnixMilli(surely), next.what)
-			case !slices.Contains(allowed[at], r.Generation):
-				v.add("P2", "run %s is of generation %d, want %v", r.ID, r.Generation, allowed[at])
-			}
+		reigns = append(reigns, oracle.Reign{Generation: c.generation, Fires: c.fires, From: c.at, Until: surely, Answered: next.answered})
+	}
+	var fates []oracle.Fate
+	for _, r := range v.runs[h.job] {
+		if r.Trigger == "schedule" { // one that was dropped is for itself: it has no run
+			fates = append(fates, oracle.Fate{Run: r.ID, Nominal: r.NominalTime.UnixMilli(), Generation: r.Generation})
 		}
 	}
-	for at, r := range byFire {
-		if !slices.Contains(allowed[at], r.Generation) {
-			v.add("P8", "run %s at %s of generation %d, which was not in force then; %v were. It is %s after %d attempts; changed by %+v",
-				r.ID, r.NominalTime, r.Generation, allowed[at], r.State, r.Attempt, h.after(r.Generation))
-		}
-	}
+	v.found = append(v.found, oracle.Match(h.job, reigns, fates, math.MaxInt64)...)
 }
 
 // requests holds the runs on demand of a job against what was asked for.
