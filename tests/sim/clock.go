@@ -3,8 +3,6 @@ package sim
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 )
 
 // clock is what a host takes for the time. Its elapsed time is true: no clock that never steps goes wrong by much.
@@ -29,10 +27,4 @@ func (h *host) skewed() time.Duration {
 		return 0
 	}
 	return time.Duration(h.clock.skew.Load())
-}
-
-// astray tells whether a host's clock is so far from the store's that it is to do nothing.
-func (h *host) astray() bool {
-	off := time.Duration(h.clock.offset.Load())
-	return !h.Mix.Shape.Alone && (off > dispatch.MaxSkew || off < -dispatch.MaxSkew)
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 var (
 	span  = flag.Duration("for", 0, "TestSim: how long to run worlds of random seeds, on all processors")
+	end   = flag.Int64("end", 0, "a process of TestSim: when its time is over, in Unix seconds; 0: never")
 	lane  = flag.Int("lane", 0, "a process of TestSim: which one")
 	lanes = flag.Int("lanes", 0, "TestSim: how many processes; default one a processor")
 )
@@ -35,18 +37,56 @@ type outcome struct {
 	Report    string // where a promise was broken
 }
 
-const told = "sim: "
+const (
+	told  = "sim: "
+	tells = "begins "
+)
+
+// under is how far a world has come, for who looks on from outside of its bubble, where the clock is another.
+type under struct {
+	steps     atomic.Uint64
+	simulated atomic.Int64
+	over      atomic.Bool
+}
+
+func (u *under) step(s Step) {
+	u.steps.Store(s.N)
+	u.simulated.Store(int64(s.Since))
+}
+
+// tell tells of the world at hand until it is done, and ends it when its time is over.
+func (u *under) tell(seed uint64) (done chan struct{}) {
+	done = make(chan struct{})
+	fmt.Printf("%s%s%d\n", told, tells, seed)
+	go func() {
+		beat := time.NewTicker(2 * time.Second)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				fmt.Printf("%s%s%d %d %d\n", told, tells, seed, u.steps.Load(), u.simulated.Load())
+			case <-done:
+				return
+			}
+			if *end != 0 && time.Now().Unix() >= *end {
+				u.over.Store(true)
+			}
+		}
+	}()
+	return done
+}
 
 // TestLane runs worlds until the time is over, and tells what came of each. TestSim starts it, a process a processor.
 func TestLane(t *testing.T) {
 	if *lane == 0 {
 		t.Skip("it is one of TestSim's processes")
 	}
-	end := time.Now().Add(*span)
-	for s := *from + uint64(*lane-1); (*span == 0 || time.Now().Before(end)) && (*seeds == 0 || s < *from+uint64(*seeds)); s += uint64(*lanes) {
-		fmt.Printf("%sbegins %d\n", told, s)
+	for s := *from + uint64(*lane-1); (*end == 0 || time.Now().Unix() < *end) && (*seeds == 0 || s < *from+uint64(*seeds)); s += uint64(*lanes) {
 		began := time.Now()
-		r := Run(t, Config{Seed: s, Most: *most})
+		var at under
+		done := at.tell(s)
+		r := Run(t, Config{Seed: s, Most: *most, OnStep: at.step, Stop: func() bool { return at.over.Load() }})
+		close(done)
 		o := outcome{Seed: s, Steps: r.Steps, Simulated: r.Simulated, Took: time.Since(began), Calls: r.Calls, Faults: r.Faults}
 		if len(r.Violations) > 0 {
 			o.Report = Report(r, nil)
@@ -71,6 +111,14 @@ type tally struct {
 	calls     int
 	faults    Counts
 	reports   []string
+	at        []passing // by process: the world that it is at
+}
+
+// passing is a world that is under way.
+type passing struct {
+	seed      string
+	steps     uint64
+	simulated time.Duration
 }
 
 // TestSim is `make sim`: worlds of random seeds for as long as -for says, or those of -seeds, and a table of what happened.
@@ -87,7 +135,7 @@ func TestSim(t *testing.T) {
 	}
 	began := time.Now()
 	fmt.Printf("seeds from %d on, in %d processes\n", *from, n)
-	var sum tally
+	sum := tally{at: make([]passing, n+1)}
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
@@ -124,7 +172,7 @@ func (s *tally) listen(i, n int) error {
 		return err
 	}
 	cmd := exec.Command(self, "-test.run=^TestLane$", "-test.timeout=0", "-lane="+strconv.Itoa(i), "-lanes="+strconv.Itoa(n), "-from="+strconv.FormatUint(*from, 10),
-		"-for="+span.String(), "-seeds="+strconv.Itoa(*seeds), "-most="+strconv.FormatUint(*most, 10), "-shrink="+max(*shrink, time.Minute).String())
+		"-end="+strconv.FormatInt(time.Now().Add(*span).Unix(), 10), "-seeds="+strconv.Itoa(*seeds), "-most="+strconv.FormatUint(*most, 10), "-shrink="+max(*shrink, time.Minute).String())
 	var errors strings.Builder
 	cmd.Stderr = &errors
 	out, err := cmd.StdoutPipe()
@@ -134,14 +182,15 @@ func (s *tally) listen(i, n int) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	under := ""
 	var rest strings.Builder
 	lines := bufio.NewReaderSize(out, 1<<20)
 	for {
 		line, err := lines.ReadString('\n')
 		if text, ok := strings.CutPrefix(line, told); ok {
-			if under, ok = strings.CutPrefix(strings.TrimSpace(text), "begins "); !ok {
-				s.add(text)
+			if now, ok := strings.CutPrefix(text, tells); ok {
+				s.pass(i, now)
+			} else {
+				s.add(i, text)
 			}
 		} else if rest.Len() < 1<<16 {
 			rest.WriteString(line)
@@ -154,18 +203,26 @@ func (s *tally) listen(i, n int) error {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("seed %s ended its process: %w\n%s%s", under, err, rest.String(), errors.String())
+		return fmt.Errorf("seed %s ended its process: %w\n%s%s", s.at[i].seed, err, rest.String(), errors.String())
 	}
 	return nil
 }
 
-func (s *tally) add(text string) {
+func (s *tally) pass(i int, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at[i] = passing{}
+	_, _ = fmt.Sscan(text, &s.at[i].seed, &s.at[i].steps, &s.at[i].simulated)
+}
+
+func (s *tally) add(i int, text string) {
 	var o outcome
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.at[i] = passing{}
 	s.seeds++
 	s.steps += o.Steps
 	s.simulated += o.Simulated
@@ -181,8 +238,12 @@ func (s *tally) add(text string) {
 func (s *tally) progress(since time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Printf("%8s  %6d seeds  %9.1f hours simulated  %11d steps  %10.0f steps a minute  %d violations\n", since.Round(time.Second), s.seeds, s.simulated.Hours(), s.steps,
-		perMinute(float64(s.steps), since), len(s.reports))
+	steps, simulated := s.steps, s.simulated
+	for _, at := range s.at {
+		steps, simulated = steps+at.steps, simulated+at.simulated
+	}
+	fmt.Printf("%8s  %6d seeds  %9.1f hours simulated  %11d steps  %10.0f steps a minute  %d violations\n", since.Round(time.Second), s.seeds, simulated.Hours(), steps,
+		perMinute(float64(steps), since), len(s.reports))
 }
 
 func perMinute(n float64, since time.Duration) float64 { return n / math.Max(since.Minutes(), 1e-9) }

@@ -15,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/tests/linear"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -27,6 +28,9 @@ type Config struct {
 	// Most ends a world after so many steps, with what was found by then. 0: at its own end.
 	Most  uint64
 	Until time.Duration // the same after so much simulated time
+
+	// Stop is asked now and then whether the world is to end at once, by whoever looks at a clock outside of it. nil: never.
+	Stop func() bool
 
 	OnStep   func(Step)                     // told of each step
 	OnChange func(before, after store.Item) // told of each change of the store, before the judge
@@ -41,6 +45,7 @@ type Result struct {
 	Hash       uint64 // of all steps and changes: the same for the same seed and the same code
 	Simulated  time.Duration
 	Calls      int // of targets
+	Operations int // of clients, checked for an order in which every answer is right
 	Faults     Counts
 	Violations []string
 	First      uint64 // the step after which the first violation was known; 0 where there is none
@@ -51,6 +56,7 @@ const lookEvery = 10_000
 
 // Run lets a world live in a bubble of its own. On the machine's side it takes one processor: see goroutineID.
 func Run(t *testing.T, cfg Config) (result Result) {
+	var heard *linear.Recorder
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, cfg)
 		w.sched.onStep = w.stepped(cfg)
@@ -59,13 +65,21 @@ func Run(t *testing.T, cfg Config) (result Result) {
 		w.end()
 		result = Result{Seed: cfg.Seed, Mix: w.Mix, Steps: w.sched.steps, Hash: w.sched.hash.Sum64(), Simulated: w.sched.elapsed(), Calls: w.calls,
 			Faults: w.luck.counts, Violations: w.violations(), First: w.first}
+		heard = w.heard
 	})
+	// Outside of the bubble, whose time would stand still for a search that finds no end.
+	report := heard.Check(20 * time.Second)
+	result.Operations = report.Operations
+	for _, f := range report.Failures {
+		result.Violations = append(result.Violations, "P1: not linearizable: "+f.Text)
+	}
 	return result
 }
 
 func newWorld(t *testing.T, cfg Config) *World {
 	w := &World{TB: t, Seed: cfg.Seed, began: time.Now(), written: map[string]bool{}, onChange: cfg.OnChange, recording: cfg.Keep}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.heard = linear.NewRecorder(w.Now)
 	if w.Mix = Draw(cfg.Seed); cfg.Mix != nil {
 		w.Mix = *cfg.Mix
 	}
@@ -87,6 +101,7 @@ func newWorld(t *testing.T, cfg Config) *World {
 		m := &machine{World: w, name: fmt.Sprintf("host %d", n), role: role}
 		if w.Mix.Faults.Skew > 0 {
 			m.offset = time.Duration((2*w.Rand("clock of "+m.name).Float64() - 1) * float64(w.Mix.Faults.Skew))
+			w.luck.counts[Skewed]++
 		}
 		w.machines = append(w.machines, m)
 	}
@@ -179,6 +194,9 @@ func (w *World) stepped(cfg Config) func(Step) {
 			cfg.OnStep(s)
 		}
 		if w.first > 0 && s.N > w.first+lookEvery { // what follows tells little more
+			w.sched.stopped = true
+		}
+		if cfg.Stop != nil && s.N%100 == 0 && cfg.Stop() {
 			w.sched.stopped = true
 		}
 		if s.N%lookEvery == 0 {

@@ -44,11 +44,12 @@ type scheduler struct {
 type Step struct {
 	N         uint64
 	At        time.Time
-	Who       string // host with its life, or actor
-	What      string // such as "write", "receive", "point"
-	Key, Sort string // what it is about
-	Outcome   string // "" where it did what it should
-	Hash      uint64 // of all up to here
+	Since     time.Duration // the world began
+	Who       string        // host with its life, or actor
+	What      string        // such as "write", "receive", "point"
+	Key, Sort string        // what it is about
+	Outcome   string        // "" where it did what it should
+	Hash      uint64        // of all up to here
 }
 
 // medium is by what an operation goes.
@@ -337,7 +338,7 @@ func (s *scheduler) note(o *op, outcome string) {
 		_, _ = s.hash.Write(separator)
 	}
 	if s.onStep != nil {
-		s.onStep(Step{N: s.steps, At: s.began.Add(now), Who: o.who, What: o.what, Key: o.key, Sort: o.sort, Outcome: outcome, Hash: s.hash.Sum64()})
+		s.onStep(Step{N: s.steps, At: s.began.Add(now), Since: now, Who: o.who, What: o.what, Key: o.key, Sort: o.sort, Outcome: outcome, Hash: s.hash.Sum64()})
 	}
 }
 
