@@ -18,7 +18,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-fuzz test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-fuzz test-model test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 # reader of the log looks.
 test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
 	@MAKE="$(MAKE)" .ci/steps \
-		"lint promises docs test-api test-fuzz test-release test-race" \
+		"lint promises docs test-model test-api test-fuzz test-release test-race" \
 		"test-aws test-template test-emulators" \
 		test-go
 
@@ -60,6 +60,12 @@ test-race: ## the domain packages under the race detector
 	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
 	then set -x; $(GO) test -race -short -vet=off -timeout 10m ./lib/...; \
 	else .ci/absent "a C compiler (make test-race)"; fi
+
+# spin is in Debian and Homebrew. What passes here test-go finds cached.
+test-model: ## the model of the protocol, by spin
+	@if { command -v spin && command -v gcc; } >/dev/null || .ci/system spin gcc libc6-dev; \
+	then set -x; $(GO) test ./tests/model; \
+	else .ci/absent "spin (make test-model)"; fi
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
