@@ -34,7 +34,6 @@ type edition struct {
 	deleted     bool            // it is a tombstone
 	parked      bool            // its schedule has failed
 	since, end  int             // events: from which one it stood, and from which one it did not; 0 while it does
-	ended       int64           // the true time at which the edit that ended it was answered, or one after that; 0 while none was
 	wake        int64           // of its furthest timer
 	putOff      map[int64]int64 // fires that are to be claimed later, and when
 	late        bool            // that one was armed behind the sweeps that should have come upon it

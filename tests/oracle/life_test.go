@@ -365,7 +365,7 @@ func TestAListingInADowntimeMayBeShort(t *testing.T) {
 		r.trigger("asked", "", http.StatusAccepted, `{}`)
 		r.elapsed += down
 		r.ask(oracle.Request{Op: oracle.ListRuns}, http.StatusOK, func(*oracle.Answer) error { return nil })
-		if found := life(r.told).judged(oracle.Config{}); len(found) != want {
+		if found := r.told.judged(oracle.Config{}); len(found) != want {
 			t.Errorf("%s down: found %v, want %d", down, found, want)
 		}
 	}

@@ -30,10 +30,6 @@ func (p *plot) asks(op oracle.Op, change func(q *oracle.Request), is ...func(q o
 	p.life[i].asked = &q
 }
 
-func ofStatus(status int) func(q oracle.Request, a oracle.Answer) bool {
-	return func(_ oracle.Request, a oracle.Answer) bool { return a.Status == status }
-}
-
 func edit2(q oracle.Request, _ oracle.Answer) bool {
 	return q.Job == "plain" && strings.Contains(string(q.Def.Payload), "2")
 }
