@@ -101,9 +101,11 @@ func choose(all []mutant, words []string) ([]mutant, error) {
 		return all, nil
 	}
 	var chosen []mutant
-	for _, m := range all {
-		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(m.Name, word) || m.Area == word || m.Rule == word }) {
-			chosen = append(chosen, m)
+	for _, word := range words {
+		for _, m := range all {
+			if (strings.Contains(m.Name, word) || m.Area == word || m.Rule == word) && !slices.ContainsFunc(chosen, func(c mutant) bool { return c.Name == m.Name }) {
+				chosen = append(chosen, m)
+			}
 		}
 	}
 	if len(chosen) == 0 {

@@ -71,7 +71,7 @@ func (p *planted) build(ctx context.Context, pkg string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildFor)
 	defer cancel()
 	binary := filepath.Join(p.dir, p.Name+"-"+strings.ReplaceAll(pkg, "/", "-")+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", p.overlay, "-o", binary, "./"+pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", p.overlay, "-o", binary, "./"+pkg)
 	cmd.Dir = p.root
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
