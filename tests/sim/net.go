@@ -24,7 +24,7 @@ var errNobody = errors.New("connection refused")
 func (w *World) Client(a *Actor, tenant string) *client.Client {
 	r := w.Rand("net " + a.Name + " " + tenant)
 	c, err := client.New(client.Config{
-		HTTP:      &http.Client{Transport: &wires{actor: a, rand: r}, Timeout: time.Minute},
+		HTTP:      &http.Client{Transport: w.heard.Transport(tenant, &wires{actor: a, rand: r}), Timeout: time.Minute},
 		Authorize: func(r *http.Request, _ []byte) error { r.Header.Set(tenantHeader, tenant); return nil },
 		NewKey:    func() string { return strconv.FormatUint(r.Uint64(), 36) },
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/tests/linear"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -50,7 +51,8 @@ type World struct {
 	calls int    // of targets
 	first uint64 // step after which something was known to be wrong
 
-	broken []string // what Violate was told, judged with what the Judge found
+	heard  *linear.Recorder // what clients asked and were told
+	broken []string         // what Violate was told, judged with what the Judge found
 }
 
 // Target is what all handlers of all hosts are: it decides how long a run takes and how it ends. It runs in an actor of its own, whose
