@@ -145,7 +145,7 @@ func (w *world) end(ctx context.Context) load.Outcome {
 // The power is cut hundreds of times under load, and of what was not synced none, some or all is kept. Whatever was answered holds
 // afterwards.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_load(t *testing.T) {
-	cuts := int(fromEnv(t, "BELFRY_CUTS", 200))
+	cuts := int(fromEnv(t, "BELFRY_CUTS", 150))
 	if testing.Short() {
 		cuts = 50
 	}
