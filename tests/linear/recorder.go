@@ -88,10 +88,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	var told told
 	if err == nil {
 		// What a client has is what it has read to the end.
-		told.body, err = io.ReadAll(answer.Body)
+		var cut error
+		told.body, cut = io.ReadAll(answer.Body)
 		answer.Body.Close()
-		answer.Body = &reread{Reader: bytes.NewReader(told.body), err: err}
-		if err == nil {
+		answer.Body = &reread{Reader: bytes.NewReader(told.body), err: cut}
+		if cut == nil {
 			told.status, told.header = answer.StatusCode, answer.Header
 		}
 	}
