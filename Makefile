@@ -18,7 +18,7 @@ EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs li
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-fuzz test-model test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-fuzz test-model model test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,8 +64,11 @@ test-race: ## the domain packages under the race detector
 # spin is in Debian and Homebrew. What passes here test-go finds cached.
 test-model: ## the model of the protocol, by spin
 	@if { command -v spin && command -v gcc; } >/dev/null || .ci/system spin gcc libc6-dev; \
-	then set -x; $(GO) test ./tests/model; \
+	then set -x; $(GO) test $(MODELFLAGS) ./tests/model; \
 	else .ci/absent "spin (make test-model)"; fi
+
+model: MODELFLAGS = -v -count=1
+model: test-model ## the same, telling what was explored
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
