@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/tests/linear"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/points"
 	"github.com/belfry-scheduler/belfry/tests/process"
@@ -155,10 +156,16 @@ func (f *fleet) face() {
 		return
 	}
 	for _, m := range f.all {
-		if m.name == "api" && m.asleep.IsZero() && m.Address != "" {
+		if m.name != "api" || !m.asleep.IsZero() {
+			continue
+		}
+		select {
+		case <-m.Exited:
+		case <-m.Greeted:
 			f.facing = m
 			f.doors.Up(m.HostPort())
 			return
+		default:
 		}
 	}
 }
@@ -181,9 +188,8 @@ func (f *fleet) lapse(d time.Duration) {
 // Two servers, two tickers and two workers share a table, queues and a bucket, to all of which there is a bad network. They are killed at
 // random moments and at named points, and one of each kind is stopped for twice a lease and woken, while clients do what those of
 // tests/chaos do, and are judged in the same way. At the end the clocks of all go on until sweeps and checks have seen to what
-// was left behind.
+// was left behind. It is not run beside the other tests of the package, which look at when runs start.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_shared_engines(t *testing.T) {
-	t.Parallel()
 	kills, seed := 24, uint64(time.Now().UnixNano())
 	for variable, into := range map[string]func(uint64){"BELFRY_KILLS": func(n uint64) { kills = max(kills, int(n)/5) }, "BELFRY_SEED": func(n uint64) { seed = n }} {
 		if text := os.Getenv(variable); text != "" {
@@ -321,12 +327,13 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_s
 	for _, violation := range got.Violations {
 		t.Error(violation)
 	}
+	linear.Hold(t, l.Seen)
 	t.Logf("%d kills in %s, at rest and judged %s later; network %v and %v; %d stopped for twice a lease: %s", kills, took.Round(time.Second),
 		(time.Since(began) - took).Round(time.Second), networks[0].Counts(), networks[1].Counts(), stops, got)
 	for _, where := range sorted(f.died) {
 		t.Logf("%-40s %d", where, f.died[where])
 	}
-	if got.States["succeeded"] < 2*kills || stops < len(roles) {
+	if got.States["succeeded"] < kills || stops < len(roles) {
 		t.Errorf("too little happened for the promises to be tried: %v, %d stopped", got.States, stops)
 	}
 }
