@@ -132,7 +132,7 @@ func (s *Service) bulk(ctx context.Context, choose chooser, b Bulk, d deed) (Out
 	for work.out.Next = b.Cursor; len(work.out.Verdicts) < most; {
 		page, err := choose(ctx, work.out.Next, min(bulkPage, most-len(work.out.Verdicts)))
 		if err != nil && len(work.out.Verdicts) > 0 {
-			return work.out, nil //nolint:nilerr // what was done is told, and Next says where to go on: an error would say that nothing was
+			return work.out, nil // what was done is told, and Next says where to go on; an error would say that nothing was
 		}
 		if err != nil {
 			return work.out, err
