@@ -51,7 +51,7 @@ func query(ctx context.Context, s store.Store, r sim.Recorded) error {
 		page, err := s.Query(ctx, at)
 		if err != nil || r.Err != nil {
 			if !errors.Is(r.Err, store.ErrBadCursor) || !errors.Is(err, store.ErrBadCursor) {
-				return fmt.Errorf("%+v: %v, and it was %v", r.Range, err, r.Err)
+				return fmt.Errorf("%+v: %s, and it was %s", r.Range, fmt.Sprint(err), fmt.Sprint(r.Err))
 			}
 			return nil
 		}
@@ -95,7 +95,7 @@ func write(ctx context.Context, s store.Store, r sim.Recorded, each bool) error 
 	case got == nil && err != nil:
 		return err
 	case (got == nil) != (want == nil):
-		return fmt.Errorf("%v, and it was %v", err, r.Err)
+		return fmt.Errorf("%s, and it was %s", fmt.Sprint(err), fmt.Sprint(r.Err))
 	case got != nil:
 		if got.Op != want.Op || got.Cond != want.Cond {
 			return fmt.Errorf("op %d fails, which wants %s; it was op %d, which wants %s", got.Op, got.Cond, want.Op, want.Cond)
