@@ -175,6 +175,43 @@ func TestP6_Fault03_AFrozenWorkerIsFenced(t *testing.T) {
 	})
 }
 
+// A worker that wakes past its lease and hears that the run is another's stops its own target: what that would go on doing is a second
+// effect beside the first.
+func TestP6_Fault03_AFencedAttemptIsStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		stopped := make(chan error, 1)
+		f := func(name string) *target.Registry {
+			handlers, _ := handler(t, func(ctx context.Context, _ target.Call) (target.Result, error) {
+				if name == "frozen" {
+					<-ctx.Done()
+					stopped <- ctx.Err()
+				}
+				return target.Result{}, ctx.Err()
+			})
+			return handlers
+		}
+		p := g.process("frozen", options{handlers: f("frozen")})
+		r := g.start(func(d *job.Definition) { d.Timeout = schedule.Duration(time.Hour) })
+		synctest.Wait()
+		thaw := make(chan struct{})
+		p.freeze.Store(&thaw)
+		g.process("second", options{handlers: f("second")})
+		time.Sleep(2 * time.Minute)
+		g.want(r, run.Succeeded, 2)
+		p.freeze.Store(nil)
+		close(thaw)
+		time.Sleep(leaseFor)
+		select {
+		case err := <-stopped:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the target of the first attempt ended with %v, want it to be stopped", err)
+			}
+		default:
+			t.Error("the target of the first attempt goes on, a lease after its worker could hear that it was fenced off")
+		}
+	})
+}
+
 // TestP6_AnOldAttemptBesideItsSuccessor has both in one process: the end of the old one is not the end of the new one.
 func TestP6_AnOldAttemptBesideItsSuccessor(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
