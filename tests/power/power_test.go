@@ -145,7 +145,7 @@ func (w *world) end(ctx context.Context) load.Outcome {
 // The power is cut hundreds of times under load, and of what was not synced none, some or all is kept. Whatever was answered holds
 // afterwards.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_load(t *testing.T) {
-	cuts := int(fromEnv(t, "BELFRY_CUTS", 150))
+	cuts := int(fromEnv(t, "BELFRY_CUTS", 100))
 	if testing.Short() {
 		cuts = 50
 	}
@@ -205,9 +205,9 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	defer end()
 	w.begin(ctx, seed)
 	stopped := 0
-	for range 6 {
+	for tries := 0; stopped < 3 && tries < 20; tries++ { // some fail while the machine starts, and some are of blobs
 		d := newDisk(w.mem, w.random)
-		d.failAt = 1 + w.random.Int64N(60)
+		d.failAt = 1 + w.random.Int64N(80)
 		w.live(d, func(m *machine) {
 			select {
 			case <-d.failed:
@@ -226,7 +226,7 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	}
 	found := w.end(ctx)
 	t.Logf("the store stopped %d times while clients asked: %s", stopped, found)
-	if stopped == 0 || found.States["succeeded"] == 0 {
+	if stopped < 3 || found.States["succeeded"] == 0 {
 		t.Errorf("too little happened for the promises to be tried: %s", found)
 	}
 	linear.Hold(t, w.load.Seen)
