@@ -69,7 +69,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	err = r.plantAll(ctx, chosen, *lanes)
 	_, _ = fmt.Fprintf(out, "\n%s\nin %s\n", r.found.score(chosen), time.Since(r.began).Round(time.Second))
 	if *update && err == nil {
-		kept.Seeds = *seeds
+		if *only != "tests" {
+			kept.Seeds = *seeds
+		}
 		for name := range kept.Fates {
 			if !slices.ContainsFunc(all, func(m mutant) bool { return m.Name == name }) {
 				delete(kept.Fates, name)

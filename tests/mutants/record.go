@@ -78,6 +78,7 @@ func (r record) score(mutants []mutant) score {
 			continue
 		case !known:
 			s.unknown = append(s.unknown, m.Name)
+			continue
 		}
 		s.all++
 		if f.Simulation != nil || f.Tests != nil {
@@ -105,8 +106,12 @@ func (r record) score(mutants []mutant) score {
 }
 
 func (s score) String() string {
+	pending := ""
+	if n := len(s.unknown); n > 0 {
+		pending = fmt.Sprintf("; %d were not run yet", n)
+	}
 	return fmt.Sprintf("%d of %d planted bugs found (%d more change nothing that anybody could see): %d by ordinary tests alone, %d of the %d within its reach by the simulation alone, among them %d of the model's %d rules",
-		s.killed, s.all, s.equal, s.tests, s.inSim, s.within, s.rulesInSim, s.rules)
+		s.killed, s.all, s.equal, s.tests, s.inSim, s.within, s.rulesInSim, s.rules) + pending
 }
 
 // The lines of the page between which the table stands.
@@ -140,8 +145,11 @@ func (r record) table(mutants []mutant) string {
 			if m.Area != area {
 				continue
 			}
-			f := r.Fates[m.Name]
+			f, known := r.Fates[m.Name]
 			what := m.What
+			if !known && area != "harness" {
+				what += " Not run yet."
+			}
 			if m.Rule != "" {
 				what += " (" + m.Rule + ")"
 			}
