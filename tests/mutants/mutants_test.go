@@ -120,7 +120,7 @@ func TestMutantsOfTheDayDie(t *testing.T) {
 	r := recorded(t)
 	var known []mutant
 	for _, m := range all {
-		if r.Fates[m.Name].quickest() != nil {
+		if d := r.Fates[m.Name].quickest(); d != nil && d.Said != "it hung" { // that takes minutes: make mutants sees to it
 			known = append(known, m)
 		}
 	}
