@@ -11,16 +11,23 @@ import (
 // Shrink looks for a simpler world in which the same promise is broken: it switches off whatever is not needed for that, and cuts it
 // short, for as long as it may take. It gives the mask, and what came of the world under it.
 func Shrink(t *testing.T, failed Result, mask Mask, until time.Time) (Mask, Result) {
+	return simplest(failed, mask, func(wider Mask, most uint64) (Result, bool) {
+		if time.Now().After(until) {
+			return Result{}, false
+		}
+		return Run(t, Config{Seed: failed.Seed, Without: wider, Most: most}), true
+	})
+}
+
+// simplest is Shrink of worlds that run gives, until it gives no more.
+func simplest(failed Result, mask Mask, run func(mask Mask, most uint64) (Result, bool)) (Mask, Result) {
 	promises := promisesOf(failed)
 	best := failed
 	try := func(more ...string) bool {
-		if time.Now().After(until) {
-			return false
-		}
 		wider := append(slices.Clone(mask), more...)
 		// What needs more steps than before is no simpler.
-		r := Run(t, Config{Seed: failed.Seed, Without: wider, Most: best.Steps + lookEvery})
-		if !slices.ContainsFunc(promisesOf(r), func(p string) bool { return slices.Contains(promises, p) }) {
+		r, ok := run(wider, best.Steps+lookEvery)
+		if !ok || !slices.ContainsFunc(promisesOf(r), func(p string) bool { return slices.Contains(promises, p) }) {
 			return false
 		}
 		mask, best = wider, r
