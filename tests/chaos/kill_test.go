@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,24 +12,10 @@ import (
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
-// fromEnv reads a number, for `make chaos` and for repeating a run's choices.
-func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q: want a number", name, text)
-	}
-	return n
-}
-
 // seedOf gives the seed of a test's choices, and says how to repeat them.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
-	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("BELFRY_SEED=%d BELFRY_KILLS=%s go test ./tests/chaos -count=1 -v -run '^%s$'", seed, os.Getenv("BELFRY_KILLS"), t.Name())
 	return seed
 }
@@ -97,7 +82,7 @@ func rested(t *testing.T, ctx context.Context, l *load.Load, kills int) load.Out
 // since the kernel does: power cuts are lib/store/pebble's tests, on a file system that forgets.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault32_Fault36_killed_under_load(t *testing.T) {
 	t.Parallel()
-	kills := max(12, int(fromEnv(t, "BELFRY_KILLS", 0))*4/10)
+	kills := max(12, int(process.Number(t, "BELFRY_KILLS", 0))*4/10)
 	seed := seedOf(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*5*time.Second+5*time.Minute)

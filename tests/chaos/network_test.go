@@ -26,7 +26,7 @@ var handing = []string{"after-receive", "before-commit:start", "after-commit:sta
 // started again. What the judge of the other tests asks for holds here too.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault1_Fault3_Fault36_bad_network_and_stopped_processes(t *testing.T) {
 	t.Parallel()
-	rounds := max(1, int(fromEnv(t, "BELFRY_KILLS", 0))/25)
+	rounds := max(1, int(process.Number(t, "BELFRY_KILLS", 0))/25)
 	seed := seedOf(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+5*time.Minute)

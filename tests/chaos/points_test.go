@@ -33,7 +33,7 @@ func (l *lapse) environment() []string {
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault11_Fault32_Fault36_killed_at_points(t *testing.T) {
 	t.Parallel()
 	all := points.All()
-	kills := max(len(all), int(fromEnv(t, "BELFRY_KILLS", 0))*4/10)
+	kills := max(len(all), int(process.Number(t, "BELFRY_KILLS", 0))*4/10)
 	seed := seedOf(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*8*time.Second+5*time.Minute)

@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,13 +31,14 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/linear"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // Several clients fight over few jobs, runs and keys, while the store refuses, loses answers and lets writes land late, and the network
 // loses requests and answers.
 func TestP1_P6_P7_P8_P9_Fault01_Fault02_Fault04_Fault39_Fault51_contended(t *testing.T) {
-	rounds := fromEnv(t, "BELFRY_ROUNDS", 12)
-	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	rounds := process.Number(t, "BELFRY_ROUNDS", 12)
+	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
 	for round := range rounds {
 		t.Run(fmt.Sprint(seed+round), func(t *testing.T) {
 			t.Logf("BELFRY_SEED=%d BELFRY_ROUNDS=1 go test ./tests/linear -count=1 -run contended", seed+round)
@@ -50,19 +49,6 @@ func TestP1_P6_P7_P8_P9_Fault01_Fault02_Fault04_Fault39_Fault51_contended(t *tes
 			}
 		})
 	}
-}
-
-func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q: want a number", name, text)
-	}
-	return n
 }
 
 // chance is one source for many.

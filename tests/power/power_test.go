@@ -4,8 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,19 +16,6 @@ import (
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
-
-func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q: want a number", name, text)
-	}
-	return n
-}
 
 // world is clients and targets that outlive machines.
 type world struct {
@@ -145,11 +130,11 @@ func (w *world) end(ctx context.Context) load.Outcome {
 // The power is cut hundreds of times under load, and of what was not synced none, some or all is kept. Whatever was answered holds
 // afterwards.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_load(t *testing.T) {
-	cuts := int(fromEnv(t, "BELFRY_CUTS", 100))
+	cuts := int(process.Number(t, "BELFRY_CUTS", 100))
 	if testing.Short() {
 		cuts = 50
 	}
-	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("BELFRY_SEED=%d BELFRY_CUTS=%d go test ./tests/power -count=1 -run cuts_under_load", seed, cuts)
 	began := time.Now()
 	w := newWorld(t, seed)
@@ -198,7 +183,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_loa
 // more, and the next start has all that was. In real time: what a failed disk leaves hangs until the process ends.
 func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	t.Parallel()
-	seed := fromEnv(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("BELFRY_SEED=%d go test ./tests/power -count=1 -run fails_once", seed)
 	w := newWorld(t, seed)
 	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
