@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // backupType is the media type of backups, whose form package backup describes.
@@ -29,7 +30,7 @@ func (a *api) backups() {
 	register(a, op, func(ctx context.Context, _ *struct{}, _ input[noBody]) (*huma.StreamResponse, error) {
 		if !one.TryLock() {
 			busy := newProblem(control.CodeBusy, "Another backup is being taken. Try again when it is done.")
-			busy.retryAfter = 10 * time.Second
+			busy.RetryAfter = schedule.Duration(10 * time.Second)
 			return nil, busy
 		}
 		// It takes as long as it takes: what bounds it is that its reader goes on reading.

@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -84,8 +85,7 @@ var statusOf = map[control.Code]int{
 // problem is a wire.Problem as an error that the framework can write.
 type problem struct {
 	wire.Problem
-	retryAfter time.Duration
-	challenge  string // WWW-Authenticate
+	challenge string // WWW-Authenticate
 }
 
 func newProblem(code control.Code, detail string) *problem {
@@ -112,8 +112,8 @@ func (p *problem) GetStatus() int { return p.Status }
 
 func (p *problem) GetHeaders() http.Header {
 	h := http.Header{}
-	if p.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Std().Seconds()))))
 	}
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
@@ -166,16 +166,16 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		return ready
 	case errors.As(err, &refusal):
 		p := newProblem(refusal.Code, refusal.Message)
-		p.retryAfter = refusal.RetryAfter
-		if p.retryAfter == 0 && (refusal.Code == control.CodeBusy || refusal.Code == control.CodeClockSkewed) {
-			p.retryAfter = time.Second
+		p.RetryAfter = schedule.Duration(refusal.RetryAfter)
+		if p.RetryAfter == 0 && (refusal.Code == control.CodeBusy || refusal.Code == control.CodeClockSkewed) {
+			p.RetryAfter = schedule.Duration(time.Second)
 		}
 		return p
 	case errors.As(err, &stranger):
 		return unauthenticated(stranger.Message, stranger.Given)
 	case errors.As(err, &limited):
 		p := newProblem(codeRateLimited, limited.Message)
-		p.retryAfter = limited.RetryAfter
+		p.RetryAfter = schedule.Duration(limited.RetryAfter)
 		return p
 	case errors.Is(err, access.ErrNoSuchToken):
 		return newProblem(codeTokenNotFound, "There is no such token.")
@@ -183,15 +183,15 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}})
 	case errors.Is(err, store.ErrThrottled):
 		p := newProblem(codeThrottled, "The store is over its capacity. Nothing was changed.")
-		p.retryAfter = retryThrottled
+		p.RetryAfter = schedule.Duration(retryThrottled)
 		return p
 	case errors.Is(err, store.ErrUnknown):
 		p := newProblem(codeOutcomeUnknown, "The store did not confirm the write: "+repeatSafely)
-		p.retryAfter = retryUnknown
+		p.RetryAfter = schedule.Duration(retryUnknown)
 		return p
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		p := newProblem(codeOutcomeUnknown, "The request ran out of time: "+repeatSafely)
-		p.retryAfter = retryUnknown
+		p.RetryAfter = schedule.Duration(retryUnknown)
 		return p
 	}
 	if fields := fieldErrors(err); len(fields) > 0 {

@@ -238,6 +238,10 @@ func TestP11_Fault27_a_full_queue_refuses_new_work_and_says_when(t *testing.T) {
 		if shown := len(into[wire.RunPage](s.send("GET", "/v1/runs?limit=1000", "").is(200)).Items); shown < accepted {
 			t.Errorf("%d runs were accepted, %d are there", accepted, shown)
 		}
+		batch := into[wire.RunVerdicts](s.send("POST", "/v1/runs/batch", `{"runs": [{"job": "a"}]}`).is(200)).Items
+		if len(batch) != 1 || batch[0].Status != 429 || batch[0].Problem.RetryAfter <= 0 {
+			t.Errorf("in a batch: %+v, want 429 and when to try again", batch)
+		}
 		return
 	}
 	t.Fatalf("all of 100 were accepted by a queue of 8")

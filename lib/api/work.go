@@ -65,7 +65,7 @@ func ofWork(err error) error {
 			"and NAME=TENANT one for another tenant than default.")
 	case errors.Is(err, lease.ErrClosing):
 		p := newProblem(codeStopping, "The server is being stopped. Ask again when it is back.")
-		p.retryAfter = time.Second
+		p.RetryAfter = schedule.Duration(time.Second)
 		return p
 	case errors.Is(err, worker.ErrGone):
 		return newProblem(codeOfferGone, "The run is not to be started any more: it has ended, somebody else has it, or it was reserved for too long.")

@@ -23,7 +23,7 @@ type Run struct {
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
-	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up"`
+	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for more than one missed fire"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`

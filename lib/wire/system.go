@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
 
 // Cron is a preview of an expression.
 type Cron struct {
@@ -84,6 +88,9 @@ type Problem struct {
 	Detail string       `json:"detail" doc:"what happened and what would help, for people"`
 	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong"`
 	Checks []Check      `json:"checks,omitempty" doc:"of /readyz: all that was checked"`
+
+	// RetryAfter is the header of the same name, for one of many in a batch too.
+	RetryAfter schedule.Duration `json:"retry_after,omitempty" doc:"when to try again what was refused for now"`
 }
 
 // FieldError is one wrong field of a request.
