@@ -123,6 +123,8 @@ var ofRuns = map[string]row{
 	}, "P2: at-least-once run .* is unknown"},
 	"a success that no target gave": {func(p *plot) { p.drop(p.call(first, "plain") + 1) }, "P1: run .* succeeded under fence .*, and no target said so"},
 	"the result of another attempt": {spoilt("plain", run.Succeeded, func(r *run.Run) { r.Result.Inline = []byte(`{"fence":1}`) }), "P6: run .* succeeded under fence .* with the result"},
+	"a small result that is lost": {spoilt("plain", run.Succeeded, func(r *run.Run) { r.Result, r.Reason = run.Ref{}, "the result could not be kept" }),
+		"P6: run .* succeeded under fence .* with the result"},
 	"opened again by nobody": {func(p *plot) {
 		asked, answered := p.answer(first, oracle.Retry)
 		p.drop(answered)
