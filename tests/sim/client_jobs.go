@@ -174,7 +174,7 @@ func (u *user) askAll(ctx context.Context, asked []oracle.Request, again bool, s
 func part(at time.Time, status int, problem *wire.Problem) oracle.Answer {
 	a := oracle.Answer{At: at, Status: status, Unknown: status >= http.StatusInternalServerError}
 	if problem != nil {
-		a.Code = problem.Code
+		a.Code, a.RetryAfter = problem.Code, problem.RetryAfter.Std()
 	}
 	return a
 }

@@ -30,6 +30,9 @@ type Faults struct {
 	EndedEarly   float64 // its visibility ends early
 	DeleteFailed float64 // not deleted, or not extended
 
+	Full    time.Duration // mean time between two times in which the queues are full and take nothing; 0: none
+	FullFor time.Duration // mean length of such a time
+
 	// Of each operation of the blob store.
 	Blobs float64
 

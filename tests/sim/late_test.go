@@ -74,6 +74,7 @@ var classes = []class{
 	{"messages delayed by up to 15 min", func(f *Faults) { f.Delayed = 0.1 }, fixed(15*time.Minute + onTime), fixed(15*time.Minute + onTime)},
 	{"sends that fail", func(f *Faults) { f.SendFailed, f.SendUnknown = 0.3, 0.1 },
 		func(p pulse) time.Duration { return max(checks(p, 1), p.Ahead+p.Every) + onTime }, nextCheck},
+	{"queues that are full", func(f *Faults) { f.Full, f.FullFor = 2*time.Minute, away }, byCheck(2), nextCheck},
 	{"crash and restart", func(f *Faults) { f.Crash, f.CrashFor = 2*time.Minute, away }, gone(away), gone(0)},
 	{"graceful stops", func(f *Faults) { f.Stop = 2 * time.Minute }, gone(time.Second), gone(0)},
 	{"processes that stand still", func(f *Faults) { f.Pause, f.PauseFor = 2*time.Minute, away }, gone(away), gone(0)},

@@ -30,6 +30,7 @@ const (
 	ReceiveLost
 	EndedEarly
 	DeleteFailed
+	QueueFull
 	GivenUp // a message that was handed out too often
 	BlobFailed
 	RequestLost
@@ -44,7 +45,7 @@ const (
 )
 
 var kindNames = [kinds]string{"refused", "throttled", "lost", "late", "slow", "short", "stale", "away", "gone", "send-failed", "send-lost", "send-unknown",
-	"doubled", "delayed", "reordered", "receive-lost", "ended-early", "delete-failed", "given-up", "blob", "request-lost", "request-delayed", "answer-lost",
+	"doubled", "delayed", "reordered", "receive-lost", "ended-early", "delete-failed", "full", "given-up", "blob", "request-lost", "request-delayed", "answer-lost",
 	"crash", "stop", "pause", "step", "skew"}
 
 func (k Kind) String() string { return kindNames[k] }

@@ -101,7 +101,7 @@ func (m *Mix) switches() []toggle {
 		name string
 		mean *time.Duration
 	}{
-		{"away", &f.Away}, {"crash", &f.Crash}, {"stop", &f.Stop}, {"pause", &f.Pause}, {"step", &f.Step}, {"skew", &f.Skew},
+		{"away", &f.Away}, {"full", &f.Full}, {"crash", &f.Crash}, {"stop", &f.Stop}, {"pause", &f.Pause}, {"step", &f.Step}, {"skew", &f.Skew},
 		{"latency-store", &l.Store}, {"latency-queue", &l.Queue}, {"latency-net", &l.Net},
 	} {
 		all = append(all, toggle{one.name, *one.mean != 0, func() { *one.mean = 0 }})

@@ -200,11 +200,13 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 	with(f.Crash > 0, &f.CrashFor)
 	with(f.Pause > 0, &f.PauseFor)
 	with(f.Step > 0, &f.StepBy)
-	m.Faults = f
 	if chance(r, 0.15) {
 		longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
 		m.Outages = []Outage{{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(span)), For: rate(r, 1, 6*time.Minute, longest)}}
 	}
+	f.Full, f.FullFor = every(span/10, span), rate(r, 1, time.Second, span/10)
+	with(f.Full > 0, &f.FullFor)
+	m.Faults = f
 }
 
 // rate draws a duration between least and most, each order of magnitude as likely as another; 0 where it is off.

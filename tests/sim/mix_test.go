@@ -15,7 +15,7 @@ func TestSeedsDiffer(t *testing.T) {
 		if again := Draw(seed); again.String() != m.String() {
 			t.Fatalf("seed %d is two worlds:\n%s\n%s", seed, m, again)
 		}
-		for _, word := range []string{"alone", "refused", "throttled", "lost", "late ", "away ", "sendlost", "doubled", "crashfor", "pausefor", "stepby", "skew",
+		for _, word := range []string{"alone", "refused", "throttled", "lost", "late ", "away ", "sendlost", "doubled", "crashfor", "pausefor", "stepby", "skew", "fullfor",
 			"answerlost", "outage", "faults   none", "poison", "longretries", "atmostonce", "pace of seconds", "pace of minutes", "pace of hours", "deaf", "redrive "} {
 			if strings.Contains(m.String(), word) {
 				with[word]++
@@ -27,8 +27,8 @@ func TestSeedsDiffer(t *testing.T) {
 			t.Errorf("%q is in %d of %d seeds", word, n, seeds)
 		}
 	}
-	if len(with) != 23 {
-		t.Errorf("only %d of 23 things were drawn: %v", len(with), with)
+	if len(with) != 24 {
+		t.Errorf("only %d of 24 things were drawn: %v", len(with), with)
 	}
 }
 

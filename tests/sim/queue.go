@@ -35,6 +35,9 @@ func newLine(w *World, name string) *line {
 func (l *line) sent(queue.Priority, queue.Outgoing) (fate faulty.Fate) {
 	w := l.world
 	switch {
+	case w.full:
+		w.luck.counts[QueueFull]++
+		return faulty.Fate{Err: queue.ErrFull, Drop: true}
 	case w.luck.strikes(SendFailed, w.Faults.SendFailed):
 		return faulty.Fate{Err: errReset, Drop: true}
 	case w.luck.strikes(SendLost, w.Faults.SendLost):

@@ -162,7 +162,7 @@ func (w *World) live(ctx context.Context, a *Actor) {
 
 // calm is the end of all faults: from here on everything works.
 func (w *World) calm() {
-	w.Faults, w.away, w.quiet = Faults{}, false, true
+	w.Faults, w.away, w.full, w.quiet = Faults{}, false, false, true
 	for _, m := range w.machines {
 		m.down = false
 		m.step(-m.offset)

@@ -92,6 +92,11 @@ func (w *World) trouble(ctx context.Context) {
 		_ = a.Sleep(ctx, around(a.Rand, f.AwayFor))
 		w.away = false
 	})
+	often("full queues", f.Full, func(ctx context.Context, a *Actor) {
+		w.full = true
+		_ = a.Sleep(ctx, around(a.Rand, f.FullFor))
+		w.full = false
+	})
 	for _, m := range w.machines {
 		often("crashes of "+m.name, f.Crash, func(context.Context, *Actor) {
 			if m.host != nil {

@@ -47,6 +47,7 @@ type World struct {
 	recording *Recording
 
 	away  bool   // the store
+	full  bool   // the queues
 	quiet bool   // no more faults
 	calls int    // of targets
 	first uint64 // step after which something was known to be wrong
