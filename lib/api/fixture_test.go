@@ -65,7 +65,10 @@ func (s *server) token(tenant string, scopes ...access.Scope) string {
 type brittle struct {
 	store.Store
 	fail error
+	skew time.Duration // beside the store's own
 }
+
+func (b *brittle) Skew() time.Duration { return b.Store.Skew() + b.skew }
 
 func (b *brittle) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 	if b.fail != nil {

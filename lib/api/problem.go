@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -135,6 +136,7 @@ func (p *problem) write(w http.ResponseWriter) {
 const (
 	retryThrottled = time.Second
 	retryUnknown   = time.Second
+	retrySkewed    = 10 * time.Second
 	repeatSafely   = "whether it was done is not known. Sending the same request again is safe: a PUT or DELETE finds what it did, " +
 		"and a POST of a run does under its Idempotency-Key."
 )
@@ -181,6 +183,10 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		return newProblem(codeTokenNotFound, "There is no such token.")
 	case errors.Is(err, store.ErrBadCursor):
 		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}})
+	case errors.Is(err, dispatch.ErrSkewed): // a worker elsewhere asked for runs
+		p := newProblem(control.CodeClockSkewed, err.Error())
+		p.RetryAfter = schedule.Duration(retrySkewed)
+		return p
 	case errors.Is(err, store.ErrThrottled):
 		p := newProblem(codeThrottled, "The store is over its capacity. Nothing was changed.")
 		p.RetryAfter = schedule.Duration(retryThrottled)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -48,4 +49,18 @@ func TestWhatAWorkerTellsIsOneLine(t *testing.T) {
 			t.Errorf("the attempt's error is %q", shown.Attempts[0].Error)
 		}
 	})
+}
+
+// A server whose clock is off hands out nothing. That is no mistake of Belfry's, and over when the clock is set.
+func TestP3_Fault07_AWorkerElsewhereHearsOfAClockThatIsOff(t *testing.T) {
+	s := start(t, 0, nil)
+	const take = `{"queue": "far", "worker": "w", "max": 1, "http": true}`
+	s.store.skew = time.Hour
+	r := s.send("POST", "/v1/work/take", take)
+	r.refused(503, "clock_skewed")
+	if r.header.Get("Retry-After") != "10" {
+		t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
+	}
+	s.store.skew = 0
+	s.send("POST", "/v1/work/take", take).is(200)
 }
