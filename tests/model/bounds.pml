@@ -12,6 +12,9 @@ c_code {
 #define bounds c_code { \
 	bound("PLANTED", &planted); bound("LA", &LA); bound("LAG", &LAG); bound("LAST", &last); bound("T", &T); bound("LATE", &late); \
 	bound("TICKS", &ticks); bound("AHEAD", &ahead); bound("EDITS", &edits); bound("REPEATS", &repeats); bound("PASSES", &passes); }
+#define opening X = LA
+#define alone
+#define clock(now) (now)
 #define turn(h) !over
 #define say(kind, a, b) printf("%e by %d: %d %d\n", kind, h, a, b)
 #define one(kind, set) lowest(set)

@@ -1,7 +1,11 @@
 /* The protocol of docs/protocol.md, for one job in one shard: horizon, claim, fence, watermark, sweep and edit. docs/model.md reads
    it aloud. Each d_step is one operation of the store or the queue; between two of them a process may sleep, for ever too. */
 #include "errors.pml"
+#ifdef TRACES
+#include "trace.pml"
+#else
 #include "bounds.pml"
+#endif
 #define G 3                                     /* generations */
 #define K (G * N)                               /* pairs of a generation and an instant, all of one generation side by side; sets are ints */
 #define upto(x)      ((x) < 0 -> 0 : (1 << ((x) > 30 -> 30 : (x))) - 1)         /* the instants 1 to x */
@@ -50,6 +54,7 @@ hidden byte P2_runs, P4_wakes, P8_edits_hold, X_grows, W_behind_X;
 #define arms      (rows(after) & ~timers)
 #define claims    (rows(asks) & free)
 #define sends     (rows(asks) & queued & ~out)
+#define overtaken (rows(asks) & higher(fenced | queued) & ~any(sent | began))    /* it may have been claimed before that stood */
 #define plan      grow = 0; each(i, K, mine, if :: !noto && joins(i) & ~To[i] -> grow = grow | 1 << i :: else fi)
 
 /* Claim and send what the timers in mine ask for: To, successor, claim, send; each for all of them before the next. */
@@ -59,6 +64,7 @@ inline handle() {
   :: d_step { turn(h) && !grow && arms && (!sendfirst || !claims && !sends) -> b = one(ARM, arms); timers = timers | b; say(ARM, b, 0) }
   :: d_step { turn(h) && !grow && (!arms || sendfirst) && claims -> b = one(CLAIM, claims); put(queued, b); say(CLAIM, b, 0) }
   :: d_step { turn(h) && !grow && (!arms || sendfirst) && !claims && sends -> b = some(SEND, sends); out = out | b; sent = sent | b; say(SEND, b, 0) }
+  :: d_step { turn(h) && !grow && (!arms || sendfirst) && !claims && overtaken -> b = one(SEND, overtaken); out = out | b; sent = sent | b; say(SEND, b, 0) }
   :: turn(h) && !grow && !arms && !claims && !sends -> mine = 0; break
   od
 }
@@ -132,16 +138,17 @@ inline never_stuck() {
 
 #define locals byte x, to, lo, hi, s, j; bit again; SET mine, grow, out, look, missing, foreign, open, due, resend
 
-proctype tick(byte h; byte n) { locals; n = n + now; pass(n) }
+proctype tick(byte h; byte n) alone { locals; n = clock(n + now); pass(n) }
 
 #define past(j) (j == 3 -> row(fires, 2) | (onlylast -> 0 : row(fires, 1)) : (j == 2 -> row(fires, 1) : 0))
 #define fences  fence(((past(j) & within(t, (hi == j -> x : min(x, until[hi - 1])))) << (j - 1) * N))
 
 /* An edit of the job, at an instant t; or its repetition, after an answer that was lost. */
-proctype edit(byte h; bit repeated) {
+proctype edit(byte h; bit repeated) alone {
   locals; byte t, own;
   do
-  :: d_step { turn(h) -> j = job; t = max(now, until[j - 1]); say(JOB, j, 0) }
+  :: d_step { turn(h) -> t = clock(now) };
+     d_step { turn(h) -> j = job; t = max(t, until[j - 1]); say(JOB, j, t) }
      if
      :: repeated || j == G -> t = until[j - 1]; own = j; break
      :: else ->
@@ -153,7 +160,7 @@ proctype edit(byte h; bit repeated) {
              if :: !split -> timers = timers | lowest(mine & ~upto(t)) << j * N :: else fi
           :: else
           fi;
-          say(EDIT, j, t) }
+          say(EDIT, j, mine << 8 | t) }
         if :: own -> j = own; break :: else fi
      fi
   od;
@@ -168,37 +175,38 @@ proctype edit(byte h; bit repeated) {
      od;
      claiming++;                                                /* assumed: no sleep as long as a sweep's lag from here on */
      if :: hi == j && !repeated -> now - t < LAG :: else fi;
+     again = false;
      do                                                         /* own fires, which the ticks have passed already */
      :: hi == j && row(fires, j) & within(s, x) && now - t < LAG ->
         d_step { mine = lowest(row(fires, j) & within(s, x)) << (j - 1) * N; plan }
         handle();
         out = 0; s = x;
         d_step { turn(h) -> x = X; say(READX, x, 0) }
-        if :: row(fires, j) & within(s, x) && !noreread -> d_step { turn(h) -> hi = job; say(JOB, hi, 0) } :: else fi
+        if :: row(fires, j) & within(s, x) && !noreread -> d_step { turn(h) -> hi = job; again = (hi != j); say(JOB, hi, 0) } :: else fi
      :: else -> claiming--; break
      od;
-     if :: hi == j -> break :: else -> j = hi; t = until[j - 1] fi
+     if :: hi == j -> break :: again :: else -> j = hi; t = until[j - 1] fi
   od;
   x = 0; hi = 0; s = 0;
   d_step { turn(h) -> answered = answered | 1 << own | 1 << j; say(ANSWER, own, 0) }
 }
 
-/* A message arrives: its run starts, if it is due and stands as the message says. */
-#define arrived     (sent & (noversion -> any(queued | fenced) : queued))
+/* A message arrives. It is a hint: if its fire is due, what starts is the claim that stands there, of whatever generation. */
+#define arrived     (noversion -> sent & any(queued | fenced) : queued & any(sent))
 #define old(g)      (answered >> g & 1 -> upto((g - 1) * N) & ~spread(upto(until[g - 1])) : 0)
-#define start(s)    b = s; put(began, b); printf("START %d at %d\n", b, now); P8_edits_hold = !(b & (old(2) | old(3))); assert(P8_edits_hold)
-#define arrives(f)  :: d_step { turn(0) && f <= now && arrived & spread(1 << f - 1) -> start(lowest(arrived & spread(1 << f - 1))) }
-proctype world() { do arrives(1) arrives(2) arrives(3) arrives(4) arrives(5) :: d_step { turn(0) && now < T -> now++ } :: d_step { turn(0) && !claiming && now < late -> now = late } od }
+#define start(s)    b = s; put(began, b); P8_edits_hold = !(b & (old(2) | old(3))); assert(P8_edits_hold)
+#define arrives(f)  :: d_step { turn(0) && f <= now && arrived & spread(1 << f - 1) -> start(one(START, arrived & spread(1 << f - 1))); say(START, b, 0) }
+proctype world() alone { byte h; do arrives(1) arrives(2) arrives(3) arrives(4) arrives(5) :: d_step { turn(0) && now < T -> now++ } :: d_step { turn(0) && !claiming && now < late -> now = late } od }
 
 /* A host whose passes go well. In the end all others have died, and every message that has not arrived is lost. */
-proctype healthy() {
+proctype healthy() alone {
   byte h = 9, n0; locals; byte n;
   do
   :: atomic { !over && n0 < passes -> n0++; n = now; pass(n); n = 0 }
   :: atomic {
        sent = 0; n0 = 0;
        do
-       :: n0 < 3 -> n0++; now = now + LAG + N; n = now; pass(n); d_step { start(sent & queued) }
+       :: n0 < 3 -> n0++; now = now + LAG + N; n = now; pass(n); d_step { start(queued & any(sent)) }
        :: else -> break
        od;
        P2_runs = !((owed(1) | owed(2) | owed(3)) & ~flat(began)); assert(P2_runs); 
@@ -210,7 +218,7 @@ proctype healthy() {
 init {
   bounds;
   atomic {
-    X = LA; fires = upto(last); timers = 1;
+    opening; fires = upto(last); timers = 1;
     do :: ticks > i -> i++; run tick(i, (i == 1 -> ahead : 0)) :: else -> break od;
     i = 0; do :: edits > i -> i++; run edit(10 + i, false) :: else -> break od;
     i = 0; do :: repeats > i -> i++; run edit(20 + i, true) :: else -> break od;
