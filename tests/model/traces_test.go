@@ -64,7 +64,7 @@ func live300(t *testing.T) [][]row {
 	t.Helper()
 	traces := make([][]row, 300)
 	for seed := range traces {
-		traces[seed] = live(t, uint64(seed)).rows
+		traces[seed] = live(t, uint64(seed))
 	}
 	return traces
 }
@@ -73,7 +73,7 @@ func live300(t *testing.T) [][]row {
 func TestWhatTheRealCodeDoesTheModelCanDo(t *testing.T) {
 	needsSpin(t)
 	traces := live300(t)
-	if again := live(t, 7).rows; !slices.Equal(again, traces[7]) {
+	if again := live(t, 7); !slices.Equal(again, traces[7]) {
 		t.Fatalf("seed 7 gave two histories:\n%v\n%v", traces[7], again)
 	}
 	count := map[string]int{}

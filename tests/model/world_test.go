@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gocloud.dev/blob/memblob"
@@ -233,8 +234,15 @@ func (s stepped) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdic
 	return verdicts, nil
 }
 
-// live lets ticks, edits and a worker go on in an order that the seed draws, sleep, wake and crash.
-func live(t *testing.T, seed uint64) *trace {
+// live gives what a world did. In a bubble the machine's clock stands still, so that no lease is renewed because a test was slow.
+func live(t *testing.T, seed uint64) (rows []row) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { rows = interleave(t, seed) })
+	return rows
+}
+
+// interleave lets ticks, edits and a worker go on in an order that the seed draws, sleep, wake and crash.
+func interleave(t *testing.T, seed uint64) []row {
 	w := newWorld(t, seed)
 	hosts := []*actor{{}, {}, {}, {}, {}}
 	var busy []*process
@@ -311,6 +319,5 @@ func live(t *testing.T, seed uint64) *trace {
 		for p.next(false) {
 		}
 	}
-	w.trace.rows = slices.DeleteFunc(w.trace.rows, func(r row) bool { return r.b < 0 }) // edits that read a job, and never came to write it
-	return w.trace
+	return slices.DeleteFunc(w.trace.rows, func(r row) bool { return r.b < 0 }) // an edit that read the job, and never came to write it
 }
