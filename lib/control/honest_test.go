@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,7 @@ func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
 				step = 23
 			}
 			for at := 1; ; at += step {
-				reached := false
+				var reached atomic.Bool
 				inBubble(t, func(t *testing.T, g *rig) {
 					g.put("acme", "j", every)
 					g.put("acme", "failed")
@@ -54,10 +55,11 @@ func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
 							g.fail(g.trigger("acme", "failed", control.Request{Key: fmt.Sprint(n)}), "no")
 						}
 					}
-					before, calls := g.sight(t, body), 0
+					before := g.sight(t, body)
+					var calls atomic.Int64 // listings read several partitions at once
 					g.hook = func(context.Context, faulty.Call) faulty.Fault {
-						if calls++; calls >= at {
-							reached = true
+						if calls.Add(1) >= int64(at) {
+							reached.Store(true)
 							return faulty.Fault{Refuse: store.ErrThrottled}
 						}
 						return faulty.Fault{}
@@ -74,7 +76,7 @@ func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
 						t.Errorf("throttled from call %d on, it said %q, and it was done: %s became %s", at, err, before, after)
 					}
 				})
-				if !reached || t.Failed() {
+				if !reached.Load() || t.Failed() {
 					return
 				}
 			}

@@ -32,7 +32,13 @@ func (p *process) pass(t *testing.T, ctx context.Context, r run.Run, left time.D
 			if err != nil {
 				t.Error(err)
 			}
-			return v
+			for { // what was said before the pass ended may still lie there
+				select {
+				case v = <-p.hand.settled:
+				default:
+					return v
+				}
+			}
 		}
 	}
 }
