@@ -18,7 +18,7 @@ import (
 // that one which is settled, so that this answer holds whether or not the other is ever finished.
 //
 // A repeated edit finds the horizon far beyond where it stood at the first try. What older generations can have claimed lies
-// below reach; fires of the new one that the first try left out have been mended by the first sweep.
+// below reach.
 func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job, error) {
 	for range maxRounds {
 		shard, err := s.shard(ctx, j)
@@ -50,14 +50,12 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		if err := s.fence(ctx, newest, t, s.reach(newest, shard, repeated)); err != nil {
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 		}
-		if !repeated || s.age(t) < timer.Lags[0] {
-			overtaken, err := s.claimAll(ctx, newest, t, shard.Horizon)
-			if err != nil {
-				return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
-			}
-			if overtaken {
-				continue
-			}
+		overtaken, err := s.claimAll(ctx, newest, t, shard.Horizon)
+		if err != nil {
+			return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
+		}
+		if overtaken {
+			continue
 		}
 		if err := s.rebind(ctx, newest, t, shard.Horizon); err != nil {
 			return job.Job{}, fmt.Errorf("bind the runs of %s: %w", j.Name, err)
@@ -140,7 +138,14 @@ func (s *Service) claimAll(ctx context.Context, j job.Job, t, horizon int64) (ov
 }
 
 // claimOwn claims the new generation's fires from the first one up to the horizon, which the ticks have passed already.
+//
+// An edit that is as old as the first sweep's lag, being repeated or after a sleep, claims nothing: a sweep finds its first timer, and
+// makes what is missing. Timers for what it claimed itself might lie where no sweep comes by any more.
 func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, horizon int64) error {
+	b, err := s.bounds(horizon)
+	if err != nil || b.Now-j.Updated >= timer.Lags[0].Milliseconds() {
+		return err
+	}
 	edition, err := s.Dispatch.Book.Newest(j)
 	if err != nil {
 		return err
@@ -153,10 +158,6 @@ func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, ho
 		if first, err = timer.FromItem(items[0]); err != nil {
 			return err
 		}
-	}
-	b, err := s.bounds(horizon)
-	if err != nil {
-		return err
 	}
 	_, err = s.Dispatch.Fires(ctx, 0, b, []dispatch.FireTimer{{Timer: first, Edition: edition, Until: dispatch.Forever}})
 	return err

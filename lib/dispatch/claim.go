@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
@@ -37,6 +38,16 @@ func (w *wish) traced(ctx context.Context) *trace.Span {
 		span.Link(by) // the tick that did it, whose trace is its own
 	}
 	return span
+}
+
+// awake fails where a pass has slept since it read the clock, for longer than the last sweep is behind: others have done all of it by
+// now. What it claims could be what has run and is gone, and would lie where no sweep comes by any more. store.ErrUnknown, for who was
+// asked to do it.
+func (d *Dispatcher) awake(b Bounds) error {
+	if age := d.Now().Add(d.Store.Skew()).UnixMilli() - b.Now; age >= timer.Lags[timer.Sweeps-1].Milliseconds() {
+		return fmt.Errorf("asleep for %s before its claims, which are left to others: %w", time.Duration(age)*time.Millisecond, store.ErrUnknown)
+	}
+	return nil
 }
 
 // maxRounds bounds how often one run may be overtaken while it is being claimed.

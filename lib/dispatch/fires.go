@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -89,6 +88,9 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		if err := d.prepare(ctx, planned); err != nil {
 			return tally, err
 		}
+		if err := d.awake(b); err != nil {
+			return tally, err
+		}
 		if err := d.claimHeads(ctx, epoch, b, planned); err != nil {
 			return tally, err
 		}
@@ -106,6 +108,9 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
+		}
+		if err := d.awake(b); err != nil {
+			return tally, err
 		}
 		if err := d.grant(ctx, rest); err != nil {
 			return tally, err
@@ -308,41 +313,6 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 	}
 	f.from, f.known = f.plan.Rest, 0
 	return f.plan.Rest != never
-}
-
-// heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
-// late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
-// then a horizon stands that no clock of now can have published.
-func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
-	var claims []*wish
-	var decided run.Run
-	for some := range slices.Chunk(f.rest, store.MaxKeys) {
-		runs := make([]run.Run, len(some))
-		for i, w := range some {
-			runs[i] = w.run
-		}
-		standing, err := d.ReadRuns(ctx, runs)
-		if err != nil {
-			return err
-		}
-		for i, r := range standing {
-			if r.State == run.Skipped && r.Generation == f.Edition.Generation && r.Through > decided.Through {
-				decided = r
-			}
-			if r.ID.Nominal > decided.Through || r.Version != 0 && r.State != run.Fenced {
-				claims = append(claims, some[i])
-			}
-		}
-	}
-	f.rest = claims
-	if f.from <= decided.Through { // what is still open is to be adopted
-		next, err := nextAfter(f.Edition.Schedule, decided.Through)
-		if err != nil {
-			return err
-		}
-		f.from, f.known = next, decided.Upto
-	}
-	return nil
 }
 
 // collect gives what is to be sent, and timers for what the store refused.

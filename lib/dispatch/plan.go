@@ -1,11 +1,15 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -138,6 +142,41 @@ func (p *plan) catchUp(t timer.Timer, from, last int64, e *job.Edition, b Bounds
 		return nextAfter(e.Schedule, through)
 	}
 	return from, nil
+}
+
+// heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
+// late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
+// then a horizon stands that no clock of now can have published.
+func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
+	var claims []*wish
+	var decided run.Run
+	for some := range slices.Chunk(f.rest, store.MaxKeys) {
+		runs := make([]run.Run, len(some))
+		for i, w := range some {
+			runs[i] = w.run
+		}
+		standing, err := d.ReadRuns(ctx, runs)
+		if err != nil {
+			return err
+		}
+		for i, r := range standing {
+			if r.State == run.Skipped && r.Generation == f.Edition.Generation && r.Through > decided.Through {
+				decided = r
+			}
+			if r.ID.Nominal > decided.Through || r.Version != 0 && r.State != run.Fenced {
+				claims = append(claims, some[i])
+			}
+		}
+	}
+	f.rest = claims
+	if f.from <= decided.Through { // what is still open is to be adopted
+		next, err := nextAfter(f.Edition.Schedule, decided.Through)
+		if err != nil {
+			return err
+		}
+		f.from, f.known = next, decided.Upto
+	}
+	return nil
 }
 
 func (p *plan) last() int64 {
