@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -158,6 +159,16 @@ func (w *World) backlog() backlog {
 				b.suspects++
 			}
 			b.ahead = max(b.ahead, id.Time().Sub(now), time.UnixMilli(r.NextAt).Sub(now))
+		} else if prefix == "def" { // a run that has begun goes on as it was defined
+			var past struct {
+				Def   job.Definition `cbor:"1,keyasint"`
+				Until int64          `cbor:"2,keyasint"`
+			}
+			if err := record.Decode(item.Value, &past); err != nil {
+				w.Fatal(err)
+			}
+			all, one := mayTake(past.Def, p)
+			longest, attempt = max(longest, all), max(attempt, one)
 		} else if prefix == "job" {
 			j, err := job.FromItem("", "", item)
 			if err != nil {
