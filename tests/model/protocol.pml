@@ -174,7 +174,6 @@ proctype edit(byte h; bit repeated) alone {
      :: turn(h) && (!fences || nofence || hi != j && nostretch) -> s = t; break
      od;
      claiming++;                                                /* assumed: no sleep as long as a sweep's lag from here on */
-     if :: hi == j && !repeated -> now - t < LAG :: else fi;
      again = false;
      do                                                         /* own fires, which the ticks have passed already */
      :: hi == j && row(fires, j) & within(s, x) && now - t < LAG ->
