@@ -211,7 +211,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 			return r, nil, err
 		}
 		if id.OnDemand() && id.Nominal > now {
-			next.State = run.Scheduled // it was cancelled ahead of its time: it binds when that comes
+			next.State = run.Scheduled // it was cancelled ahead of its time, or a clock was set back: it binds when that comes
 		}
 		// A wake-up in the same write: a reopened run is never without one.
 		check, err := timer.NextCheck(tenant, id, now+s.directly().Milliseconds()).Put(s.NewID())

@@ -71,8 +71,10 @@ func edges() map[string]bool {
 	// What a request puts, before any decision: see control.Service.Trigger.
 	add(run.Run{}, run.Run{State: run.Scheduled})
 	add(run.Run{}, run.Run{State: run.Queued})
-	// What a retry makes of a run that was cancelled ahead of its time: see control.Service.Retry.
-	add(run.Run{Version: 1, State: run.Cancelled}, run.Run{State: run.Scheduled})
+	// What a retry makes of a run whose time has not come, because it was cancelled or a clock was set back: see control.Service.Retry.
+	for _, s := range []run.State{run.Cancelled, run.Succeeded, run.Failed, run.Dead, run.Unknown} {
+		add(run.Run{Version: 1, State: s}, run.Run{State: run.Scheduled})
+	}
 
 	for _, r := range fires {
 		if next, verdict := r.Claim(run.Claim{Generation: generation}); verdict == run.Claimed {

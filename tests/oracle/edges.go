@@ -132,8 +132,13 @@ var edges = map[[2]run.State]edge{
 	{run.Failed, run.Queued}:       {opens, reopened},
 	{run.Dead, run.Queued}:         {opens, reopened},
 	{run.Cancelled, run.Queued}:    {opens, reopened},
-	{run.Cancelled, run.Scheduled}: {opens, all(onDemand, reopened)},
 	{run.Unknown, run.Queued}:      {opens, reopened},
+	// Retried before its time: it was cancelled ahead of it, or a clock that was ahead was set back.
+	{run.Cancelled, run.Scheduled}: {opens, all(onDemand, reopened)},
+	{run.Succeeded, run.Scheduled}: {opens, all(onDemand, reopened)},
+	{run.Failed, run.Scheduled}:    {opens, all(onDemand, reopened)},
+	{run.Dead, run.Scheduled}:      {opens, all(onDemand, reopened)},
+	{run.Unknown, run.Scheduled}:   {opens, all(onDemand, reopened)},
 }
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
