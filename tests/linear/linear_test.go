@@ -165,6 +165,10 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.clock = s.clock.Add(25 * time.Hour)
 			s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
 		},
+		"a refusal tells first that it has ended": func(s *script) {
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_skipped"))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9))
+		},
 		"a redrive of nobody knows how many": func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, refuses(503, "outcome_unknown"))

@@ -198,6 +198,8 @@ func (s runState) reaches(to runState) bool {
 		return !s.cancelled && to.state != "scheduled" && to.state != "skipped"
 	}
 	switch s.state {
+	case "": // a refusal told that it has ended, and nothing more is known of it
+		return true
 	case "scheduled":
 		return to.state == "scheduled" || to.state == "queued" || to.state == "cancelled" || to.state == "dead"
 	case "queued":
