@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -188,10 +189,28 @@ func (j *Judge) storedShard(at time.Time, before, after store.Item) {
 		if far := 2 * j.cfg.Clocks; far < setBack {
 			j.violate("P2", "the watermark of shard %d fell from %s to %s", n, instant(b.Watermark), instant(a.Watermark))
 		}
+		j.unsweep(s)
 		return
 	}
 	j.pass(s)
 	j.sweep(s, b.Swept[0])
+}
+
+// unsweep puts timers that the first sweep had passed before it again: it was set back with the watermark, and will come upon them.
+func (j *Judge) unsweep(s *shardState) {
+	var again []*armed
+	for _, a := range j.timers {
+		if j.layout.ShardOf(a.Bucket()) != s.shard.Number || a.position >= 0 || a.belated {
+			continue
+		}
+		if m := timer.Minute(a.Wake); m < s.first && (m+1)*60_000 > s.shard.Swept[0] {
+			again = append(again, a)
+		}
+	}
+	slices.SortFunc(again, func(a, b *armed) int { return strings.Compare(a.Key().String(), b.Key().String()) })
+	for _, a := range again {
+		s.behind(a)
+	}
 }
 
 // setBack is how far a clock must be behind the watermark to set it back.
@@ -220,7 +239,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 		switch {
 		case rs.run.Version == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
-		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && rs.wake <= s.shard.Watermark:
+		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && rs.wake <= s.shard.Watermark && !j.fired(rs):
 			j.violate("P4", "the watermark has passed the check of run %s of %s, which is %s and has no other", a.Run, a.Tenant, rs.run.State)
 		}
 		return
