@@ -176,7 +176,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check
 		return repairs, err
 	}
-	for tenant, mine := range ByTenant(requests) {
+	for tenant, mine := range ByTenant(requests, func(r run.Run) string { return r.Tenant }) {
 		tally, err := d.Requests(ctx, tenant, epoch, b, mine)
 		repairs.Claimed += tally.Claimed
 		if err != nil {
@@ -206,19 +206,20 @@ func (d *Dispatcher) explained(ctx context.Context, l lane, crowds map[lane]bool
 	return crowds[l], nil
 }
 
-// ByTenant groups runs, in the order in which tenants come first: no call works for two tenants at once.
-func ByTenant(runs []run.Run) iter.Seq2[string, []run.Run] {
-	groups := map[string][]run.Run{}
+// ByTenant groups runs or timers by whose they are, in the order in which tenants come first: no call works for two tenants at once.
+func ByTenant[T any](all []T, tenant func(T) string) iter.Seq2[string, []T] {
+	groups := map[string][]T{}
 	var order []string
-	for _, r := range runs {
-		if groups[r.Tenant] == nil {
-			order = append(order, r.Tenant)
+	for _, one := range all {
+		whose := tenant(one)
+		if groups[whose] == nil {
+			order = append(order, whose)
 		}
-		groups[r.Tenant] = append(groups[r.Tenant], r)
+		groups[whose] = append(groups[whose], one)
 	}
-	return func(yield func(string, []run.Run) bool) {
-		for _, tenant := range order {
-			if !yield(tenant, groups[tenant]) {
+	return func(yield func(string, []T) bool) {
+		for _, whose := range order {
+			if !yield(whose, groups[whose]) {
 				return
 			}
 		}

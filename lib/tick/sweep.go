@@ -149,7 +149,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 	if err := p.watch(ctx, append(open, absent...), &repairs); err != nil {
 		return repairs, nil, err
 	}
-	for tenant, mine := range dispatch.ByTenant(absent) {
+	for tenant, mine := range dispatch.ByTenant(absent, func(r run.Run) string { return r.Tenant }) {
 		tally, err := p.Dispatch.Requests(ctx, tenant, p.shard.Epoch, p.bounds, mine)
 		repairs.Claimed += tally.Claimed
 		if err != nil {

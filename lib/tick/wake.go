@@ -127,19 +127,5 @@ func (p *pass) jobs(ctx context.Context, tenant string, timers []timer.Timer) (m
 }
 
 func byTenant(timers []timer.Timer) iter.Seq2[string, []timer.Timer] {
-	groups := map[string][]timer.Timer{}
-	var order []string
-	for _, t := range timers {
-		if groups[t.Tenant] == nil {
-			order = append(order, t.Tenant)
-		}
-		groups[t.Tenant] = append(groups[t.Tenant], t)
-	}
-	return func(yield func(string, []timer.Timer) bool) {
-		for _, tenant := range order {
-			if !yield(tenant, groups[tenant]) {
-				return
-			}
-		}
-	}
+	return dispatch.ByTenant(timers, func(t timer.Timer) string { return t.Tenant })
 }
