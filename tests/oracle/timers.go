@@ -296,7 +296,17 @@ func (j *Judge) swept(s *shardState, a *armed) {
 	}
 	js := j.job(a.Tenant, a.Job)
 	e := js.byGeneration[a.Generation]
-	for fire, n := a.Nominal, 0; e != nil && fire <= a.To && n < 2000 && js.inForce(e, fire); n++ {
+	if e == nil {
+		return
+	}
+	// A pass claims so many fires of a long stretch, and leaves the rest to a timer of their own, which is swept in its turn.
+	rest := dispatch.Forever
+	for nominal, wake := range e.putOff {
+		if wake >= s.shard.Swept[0] && nominal > a.Nominal {
+			rest = min(rest, nominal)
+		}
+	}
+	for fire, n := a.Nominal, 0; fire <= a.To && fire < rest && n < 2000 && js.inForce(e, fire); n++ {
 		rs := j.runs[run.FireID(a.Job, fire).Key(a.Tenant)]
 		switch {
 		case rs == nil || len(rs.past) == 0:
