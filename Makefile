@@ -134,7 +134,7 @@ test-fuzz: ## all fuzz targets for two seconds each
 	@GO="$(GO)" FUZZTIME=2s .ci/fuzz
 
 cost: ## count what runs and an idle month cost on AWS, print it, and write the tables of docs/cost.md
-	@cd tests/cost && $(GO) test -count=1 -run TestTheCostPageIsWhatIsCounted -args -update -show
+	@cd tests/cost && $(GO) test -count=1 -run "TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted" -args -update -show
 
 # A fifth of the kills go to processes on shared engines, where their emulators can be had.
 chaos: ## kill the real binary under load, at random moments and at named points; KILLS=1000 times

@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -170,5 +171,40 @@ func TestP12_KeysOfTenantsAreApart(t *testing.T) {
 		if pair[0].Partition == pair[1].Partition {
 			t.Errorf("two tenants share %s", pair[0].Partition)
 		}
+	}
+}
+
+// TestManyDefinitionsAreForeseenInOneRead: a sweep comes upon more jobs than a book remembers, and must not ask for each by itself.
+func TestManyDefinitionsAreForeseenInOneRead(t *testing.T) {
+	ctx := t.Context()
+	s := faulty.New(memory.New(memory.Config{}), nil)
+	refs := make([]job.Ref, store.MaxKeys)
+	for i := range refs {
+		refs[i] = job.Ref{Name: fmt.Sprintf("j%d", i), Generation: 5}
+		save(t, s, job.Job{Tenant: "acme", Name: refs[i].Name, Generation: 5, Def: good().WithDefaults()}, job.Job{})
+	}
+	newer := job.Job{Tenant: "acme", Name: "edited", Generation: 7, Def: good().WithDefaults()}
+	save(t, s, newer, job.Job{Tenant: "acme", Name: "edited", Generation: 5, Def: good().WithDefaults()})
+
+	b := job.NewBook(s, job.Compile)
+	if err := b.Foresee(ctx, "acme", append(refs[1:], refs[1], job.Ref{Name: "edited", Generation: 5})...); err != nil {
+		t.Fatal(err)
+	}
+	if gets, peeks := s.Count(faulty.Get).Calls, s.Count(faulty.Peek).Calls; gets != 0 || peeks != 1 {
+		t.Errorf("%d reads and %d cheap ones of %d jobs, want one cheap one", gets, peeks, len(refs))
+	}
+	for _, r := range refs[1:] {
+		if e, err := b.Edition(ctx, "acme", r.Name, r.Generation); err != nil || e.Generation != r.Generation {
+			t.Fatalf("%s: %+v, %v", r.Name, e, err)
+		}
+	}
+	if gets, peeks := s.Count(faulty.Get).Calls, s.Count(faulty.Peek).Calls; gets != 0 || peeks != 1 {
+		t.Errorf("what was foreseen was read again: %d reads, %d cheap ones", gets, peeks)
+	}
+	if e, err := b.Edition(ctx, "acme", "edited", 5); err != nil || e.Generation != 5 {
+		t.Errorf("a past generation is not the newest: %+v, %v", e, err)
+	}
+	if _, err := b.Edition(ctx, "acme", "nobody", 5); !errors.Is(err, job.ErrNotFound) {
+		t.Errorf("a job that is not there: %v", err)
 	}
 }

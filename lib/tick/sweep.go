@@ -249,6 +249,15 @@ type look struct {
 // matters only where something is missing.
 func (p *pass) looks(ctx context.Context, timers []timer.Timer) ([]*look, error) {
 	var looks []*look
+	for tenant, mine := range byTenant(timers) {
+		refs := make([]job.Ref, len(mine))
+		for i, t := range mine {
+			refs[i] = job.Ref{Name: t.Job, Generation: t.Generation}
+		}
+		if err := p.Dispatch.Book.Foresee(ctx, tenant, refs...); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range timers {
 		edition, err := p.Dispatch.Book.Edition(ctx, t.Tenant, t.Job, t.Generation)
 		switch {
@@ -306,14 +315,14 @@ func (p *pass) lookAll(ctx context.Context, looks []*look) error {
 		var runs []run.Run
 		counts := make([]int, len(open))
 		for i, l := range open {
-			fires := dispatch.FiresBetween(l.edition.Schedule, l.from, l.timer.To, pageSize)
+			fires := dispatch.FiresBetween(l.edition.Schedule, l.from, l.timer.To, PageSize)
 			for _, f := range fires {
 				runs = append(runs, run.Run{ID: run.FireID(l.timer.Job, f), Tenant: l.timer.Tenant})
 			}
 			counts[i] = len(fires)
 			l.from = dispatch.Forever
-			if len(fires) == pageSize {
-				l.from = fires[pageSize-1] + 1
+			if len(fires) == PageSize {
+				l.from = fires[PageSize-1] + 1
 			}
 		}
 		standing, err := p.readOpen(ctx, runs)

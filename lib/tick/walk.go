@@ -64,12 +64,12 @@ func (p *pass) whole(ctx context.Context, minute int64, handle handler) error {
 	return errors.Join(p.walk(ctx, &w)...)
 }
 
-// pageSize bounds the memory of a bucket's reading, and with it that of a pass.
-const pageSize = 256
+// PageSize is how many timers of a bucket are read at once: it bounds the memory of its reading, and with it that of a pass.
+const PageSize = 256
 
 func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
-	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], timer.SortFrom(w.minute*60_000)), To: w.to, Limit: pageSize}
+	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], timer.SortFrom(w.minute*60_000)), To: w.to, Limit: PageSize}
 	for w.enough == nil || !w.enough() {
 		items, err := p.store.Query(ctx, r)
 		if err != nil {

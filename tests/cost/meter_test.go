@@ -14,12 +14,15 @@ type units struct {
 	Writes, Reads float64
 	Nothing       float64 // of the reads, those of queries and of keys in batches that found nothing
 	Shared        float64 // of the writes, those that a minute and its shards cost, however many runs there are
+	Index         float64 // of the shared: those that list runs by time
 	GBMonths      float64 // that items will take until they expire
+	Kept          float64 // of these, those of what is kept for a run's retention
 	Requests      map[string]int
 }
 
 func (u units) minus(o units) units {
-	left := units{Writes: u.Writes - o.Writes, Reads: u.Reads - o.Reads, Nothing: u.Nothing - o.Nothing, Shared: u.Shared - o.Shared, GBMonths: u.GBMonths - o.GBMonths,
+	left := units{Writes: u.Writes - o.Writes, Reads: u.Reads - o.Reads, Nothing: u.Nothing - o.Nothing, Shared: u.Shared - o.Shared, Index: u.Index - o.Index,
+		GBMonths: u.GBMonths - o.GBMonths, Kept: u.Kept - o.Kept,
 		Requests: map[string]int{}}
 	for name, n := range u.Requests {
 		if n -= o.Requests[name]; n != 0 {
@@ -129,6 +132,9 @@ func (m *meter) wrote(op store.Op, before store.Item, done bool, factor float64)
 	if shared(op.Key.Partition) {
 		m.used.Shared += cost
 	}
+	if indexed(op.Key.Partition) {
+		m.used.Index += cost
+	}
 	if done {
 		m.lie(op, before.Version+1)
 	}
@@ -136,7 +142,17 @@ func (m *meter) wrote(op store.Op, before store.Item, done bool, factor float64)
 
 // shared tells of cursors of shards, what sweeps remember, and the index by time that they write. What is listed alone is a run's.
 func shared(partition string) bool {
-	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || strings.HasPrefix(partition, "ran#") && strings.HasSuffix(partition, "#0")
+	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || indexed(partition)
+}
+
+// indexed tells of the index by time that sweeps write: it is one partition of its tenant.
+func indexed(partition string) bool {
+	return strings.HasPrefix(partition, "ran#") && strings.HasSuffix(partition, "#0")
+}
+
+// kept tells of what is there for as long as a run is kept: the run, what lists it, its dead letter.
+func kept(partition string) bool {
+	return strings.HasPrefix(partition, "run#") || strings.HasPrefix(partition, "ran#") || strings.HasPrefix(partition, "dead#")
 }
 
 // overhead is what DynamoDB adds to each item that it stores.
@@ -150,12 +166,16 @@ func (m *meter) lie(op store.Op, version uint64) {
 	months := func(l lying) float64 {
 		return float64(l.bytes) / (1 << 30) * max(0, l.expires.Sub(now).Hours()) / month.Hours()
 	}
-	m.used.GBMonths -= months(m.lies[op.Key])
+	more := -months(m.lies[op.Key])
 	delete(m.lies, op.Key)
 	if op.Kind == store.Put && !op.Expires.IsZero() {
 		l := lying{opSize(op, version) + overhead, op.Expires}
 		m.lies[op.Key] = l
-		m.used.GBMonths += months(l)
+		more += months(l)
+	}
+	m.used.GBMonths += more
+	if kept(op.Key.Partition) {
+		m.used.Kept += more
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -211,13 +212,19 @@ func (r *rig) deliver() error {
 	}
 }
 
-// objects is how many blobs there are.
-func (r *rig) objects() (n int, err error) {
+// objects is how many blobs there are, and how many bytes for how many months, at 30 days each, they lie there: by the day in their keys.
+func (r *rig) objects() (n int, byteMonths float64, err error) {
 	for list := r.bucket.List(nil); ; n++ {
-		if _, err := list.Next(r.ctx); errors.Is(err, io.EOF) {
-			return n, nil
+		object, err := list.Next(r.ctx)
+		if errors.Is(err, io.EOF) {
+			return n, byteMonths, nil
 		} else if err != nil {
-			return 0, fmt.Errorf("list blobs: %w", err)
+			return 0, 0, fmt.Errorf("list blobs: %w", err)
 		}
+		day, err := time.Parse(time.DateOnly, strings.Split(object.Key, "/")[1])
+		if err != nil {
+			return 0, 0, fmt.Errorf("blob %s: %w", object.Key, err)
+		}
+		byteMonths += float64(object.Size) * day.Sub(object.ModTime).Hours() / month.Hours()
 	}
 }

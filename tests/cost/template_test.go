@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/cost"
 )
 
 // TestTheStackIsTheTemplate holds what the bills take for granted of a stack to the template.
 func TestTheStackIsTheTemplate(t *testing.T) {
-	stack := readTariff(t).Stack
+	stack := cost.Listed().Stack
 	root := filepath.Join("..", "..")
 	nested, err := filepath.Glob(filepath.Join(root, "infra", "*.yaml"))
 	if err != nil {
@@ -56,4 +58,22 @@ func TestTheStackIsTheTemplate(t *testing.T) {
 	memory("api", `(?s)\nGlobals:\n  Function:.*?MemorySize: (\d+)`)
 	memory("tick", `(?s)\nGlobals:\n  Function:.*?MemorySize: (\d+)`)
 	memory("worker", `(?s)\n  WorkerMemory:\n.*?Default: (\d+)`)
+	parameters := map[string]float64{"TickHelpers": stack.Helpers, "LatenessAlarm": stack.LateAlarm, "ApiRate": stack.APIRate, "Shards": stack.Shards,
+		"HighConcurrency": stack.Workers["high"], "NormalConcurrency": stack.Workers["normal"], "LowConcurrency": stack.Workers["low"]}
+	for name, got := range parameters {
+		found := regexp.MustCompile(`(?s)\n  ` + name + `:\n.*?Default: "?(\d+)"?\n`).FindStringSubmatch(top)
+		if found == nil || found[1] != strconv.FormatFloat(got, 'f', -1, 64) {
+			t.Errorf("prices.json has %g for the parameter %s, the template %q", got, name, found)
+		}
+	}
+	if n := times(top, `BatchSize: `+strconv.FormatFloat(stack.Batch, 'f', -1, 64)); n != 4 { // three of the worker, one for dead letters
+		t.Errorf("the template has %.0f queues with the batches of prices.json, want 4", n)
+	}
+	if !strings.Contains(top, `"`+strconv.FormatFloat(stack.MostFunctions, 'f', -1, 64)+`"]`) || strings.Contains(top, `"1250"`) {
+		t.Errorf("the most functions that one can choose are not %g", stack.MostFunctions)
+	}
+	found := regexp.MustCompile(`(?s)\n  TickFunction:\n.*?\n      Timeout: (\d+)`).FindStringSubmatch(top)
+	if found == nil || found[1] != strconv.FormatFloat(stack.TickTimeout, 'f', -1, 64) {
+		t.Errorf("prices.json has %g s for a tick, the template %q", stack.TickTimeout, found)
+	}
 }
