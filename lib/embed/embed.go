@@ -18,6 +18,7 @@ import (
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 )
 
 // Data is what a scheduler keeps, open.
@@ -25,7 +26,7 @@ type Data struct {
 	Store store.Engine
 	Blobs *blob.Bucket
 
-	failed <-chan struct{} // nil for memory
+	disk   *pebble.Store // nil for memory
 	queues map[string]queue.Queue
 	node   atomic.Pointer[node.Node]
 }
@@ -44,7 +45,7 @@ func Open(ctx context.Context, folder string, log *slog.Logger) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Store, d.failed = opened, opened.Failed()
+	d.Store, d.disk = opened, opened
 	if d.Blobs, err = OpenBlobs(ctx, folder); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -89,7 +90,20 @@ func (d *Data) Node(ctx context.Context, cfg node.Config) (*node.Node, error) {
 }
 
 // Failed is closed when the disk has failed; memory never does.
-func (d *Data) Failed() <-chan struct{} { return d.failed }
+func (d *Data) Failed() <-chan struct{} {
+	if d.disk == nil {
+		return nil
+	}
+	return d.disk.Failed()
+}
+
+// Disk tells what was synced so far; of memory nothing is.
+func (d *Data) Disk() pebble.Disk {
+	if d.disk == nil {
+		return pebble.Disk{}
+	}
+	return d.disk.Disk()
+}
 
 // Close ends the queues of the node and gives the data back, when nothing uses them any more.
 func (d *Data) Close() error {

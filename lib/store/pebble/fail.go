@@ -100,7 +100,16 @@ func (g *guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 		})
 		return &manifestFile{guardedFile: guardedFile{File: f, g: g}, path: name}, nil
 	}
-	return g.open(func() (vfs.File, error) { return g.FS.Create(name, c) })
+	f, err := g.open(func() (vfs.File, error) { return g.FS.Create(name, c) })
+	return g.counted(name, f), err
+}
+
+// counted is the file, whose writes count where it is a log.
+func (g *guard) counted(name string, f vfs.File) vfs.File {
+	if isLog(g.FS, name) {
+		return &logFile{File: f, count: &g.s.disk}
+	}
+	return f
 }
 
 func (g *guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -108,7 +117,8 @@ func (g *guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 }
 
 func (g *guard) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return g.open(func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
+	f, err := g.open(func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) })
+	return g.counted(to, f), err
 }
 
 // OpenDir is for a sync of the folder.

@@ -66,6 +66,8 @@ type Store struct {
 	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
 	marks   [marks]atomic.Uint64            // by key: how many writes have been shown
 
+	disk diskCount
+
 	failOnce sync.Once
 	failed   chan struct{} // closed when the disk has failed
 	failure  error         // set before failed is closed

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/bench"
+)
+
+// benchFlags are those of all benchmarks.
+type benchFlags struct {
+	data       string
+	cpuProfile string
+	memProfile string
+}
+
+func (b *benchFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&b.data, "data", "", "folder `DIR` on the disk to be measured, empty or absent; what is written there is removed. A temporary one by default")
+	f.StringVar(&b.cpuProfile, "cpuprofile", "", "write a profile of the CPU to this new `FILE`, for go tool pprof")
+	f.StringVar(&b.memProfile, "memprofile", "", "write a profile of what was allocated to this new `FILE`, for go tool pprof")
+}
+
+func (c *cli) bench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast this machine runs jobs",
+		Long: `Measure how fast Belfry is on this machine and its disk, in this process, with a scheduler of its own: no server is called, and
+none should be running here meanwhile. Every change that is acknowledged is synced, as always. docs/bench.md says what the figures mean.`,
+	}
+	cmd.AddCommand(c.benchBurnDown())
+	return cmd
+}
+
+// measure runs a benchmark, which an interrupt ends; its folder is gone then.
+func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.Context, bench.Host) (T, error)) (report T, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	folder := b.data
+	if folder == "" {
+		if folder, err = os.MkdirTemp("", "belfry-bench-"); err != nil {
+			return report, err
+		}
+		defer os.RemoveAll(folder)
+	}
+	ended, err := b.profile()
+	if err != nil {
+		return report, err
+	}
+	began := time.Now()
+	log, err := newLog(c.stderr, "auto", "warn")
+	if err != nil {
+		return report, err
+	}
+	report, err = run(ctx, bench.Host{
+		Folder: folder, Version: thisBuild().Version, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: newID, Log: log,
+		Tell: func(what string, total int) (func(int), func()) {
+			told := c.progress(what, int64(total))
+			return func(n int) { told.add(int64(n)) }, told.end
+		},
+	})
+	err = errors.Join(err, ended())
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return report, exiting(exitInterrupted, errors.New("interrupted; what was written is removed"))
+	}
+	return report, badAddress(err)
+}
+
+// profile begins the profiles that are wanted, and gives what ends them.
+func (b benchFlags) profile() (func() error, error) {
+	ended := func() error { return nil }
+	if b.cpuProfile != "" {
+		file, err := newProfile(b.cpuProfile)
+		if err != nil {
+			return nil, err
+		}
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		ended = func() error {
+			pprof.StopCPUProfile()
+			return file.Close()
+		}
+	}
+	return func() error {
+		err := ended()
+		if b.memProfile == "" {
+			return err
+		}
+		file, failed := newProfile(b.memProfile)
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		runtime.GC() // or what was freed last would still count as in use
+		return errors.Join(err, pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
+	}, nil
+}
+
+func newProfile(path string) (*os.File, error) {
+	return os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+func (c *cli) benchBurnDown() *cobra.Command {
+	var flags benchFlags
+	b := bench.BurnDown{Runs: 1_000_000, Batch: 1000, Callers: 4, Workers: 50}
+	cmd := &cobra.Command{
+		Use:   "burn-down",
+		Short: "Measure how fast a heap of runs is worked off",
+		Long: `Measure how fast a heap of one-off runs is worked off, whose Go handler does nothing. All are inserted first, in batches, while nothing
+works; then ticks and workers start, and the clock stops when the last run's end is durable. The runs are then read back from the
+job's history. With --mixed the runs are worked on while they are inserted.
+
+Beside it stands the ceiling: what the storage engine alone makes durable on the same disk, with batches as large as the groups of
+changes that one sync has served.`,
+		Example: `  belfry bench burn-down
+  belfry bench burn-down --runs 100000 --data /var/lib/bench
+  belfry bench burn-down --mixed --workers 100 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := measure(c, cmd.Context(), flags, b.Run)
+			if err != nil {
+				return err
+			}
+			return c.showBurnDown(report)
+		},
+	}
+	flags.flags(cmd)
+	f := cmd.Flags()
+	f.IntVar(&b.Runs, "runs", b.Runs, "`NUMBER` of runs")
+	f.IntVar(&b.Batch, "batch", b.Batch, "`NUMBER` of runs that are inserted at once, up to 1000")
+	f.IntVar(&b.Callers, "callers", b.Callers, "`NUMBER` of batches that are under way at once")
+	f.IntVar(&b.Workers, "workers", b.Workers, "`NUMBER` of attempts at once")
+	f.BoolVar(&b.Mixed, "mixed", false, "insert while the runs are worked on")
+	return cmd
+}
+
+func (c *cli) showBurnDown(r bench.BurnDownReport) error {
+	if c.structured() {
+		return c.print(r)
+	}
+	c.showMachine(r.Machine)
+	how := "inserted while nothing worked, then worked off"
+	if r.Mixed {
+		how = "inserted while they were worked off"
+	}
+	fmt.Fprintf(c.stdout, "%s one-off runs of a handler that does nothing, %s: batches of %d by %d callers, %d attempts at once.\n\n",
+		grouped(r.Runs), how, r.Batch, r.Callers, r.Workers)
+	out := newRows(c, []string{"PHASE", "RUNS/S", "SECONDS", "SYNCS", "OPS A SYNC", "OPS A RUN", "BYTES A RUN"})
+	phase := func(name string, perSecond, seconds float64, s bench.Synced) error {
+		return out.add(nil, []string{name, whole(perSecond), decimals(seconds, 2), grouped(int(s.Syncs)), decimals(s.PerSync, 1), decimals(s.PerRun, 1), whole(s.BytesRun)})
+	}
+	err := errors.Join(
+		phase("insert", r.InsertPerSecond, r.InsertSeconds, r.InsertSynced),
+		phase("burn down", r.BurnDownPerSecond, r.BurnDownSeconds, r.BurnDownSynced),
+		phase("both", r.TotalPerSecond, r.TotalSeconds, r.TotalSynced),
+		out.add(nil, []string{"read back", whole(r.ReadBackPerSecond), decimals(r.ReadBackSeconds, 2)}),
+		out.add(nil, []string{"ceiling", whole(r.CeilingReached.RunsSecond)}),
+		out.end(),
+	)
+	fmt.Fprintf(c.stdout, `
+insert     a batch took %s at p50, %s at p99, until it was durable
+synced     every acknowledged change: %s of the store by %s fdatasyncs
+ceiling    Pebble alone: %s ops of %d bytes a second, in batches of %d, by %d at once; Belfry reached %.0f%% of it
+read back  %s runs are in the history as succeeded
+memory     %s at most
+disk       %s a run
+`, millisText(r.InsertBatch.P50), millisText(r.InsertBatch.P99), countOf(int(r.TotalSynced.Ops), "op"), grouped(int(r.TotalSynced.Syncs)),
+		whole(r.CeilingReached.OpsPerSecond), r.CeilingReached.BytesPerOp, r.CeilingReached.OpsPerBatch, r.CeilingReached.Writers, 100*r.CeilingReached.Share,
+		grouped(r.ReadBack), sizeText(r.PeakRSS), sizeText(int64(r.DiskBytesRun)))
+	return err
+}
+
+// showMachine tells where the figures are from.
+func (c *cli) showMachine(m bench.Machine) {
+	cpu := m.CPU
+	if cpu == "" {
+		cpu = m.System
+	}
+	fmt.Fprintf(c.stdout, "%s, %d cores, %s, %s, kernel %s\n%s, Belfry %s, data on %s\n", cpu, m.Cores, sizeText(m.Memory), m.System, m.Kernel, m.Go, m.Belfry, m.FileSystem)
+	if m.Volatile {
+		c.warn("the data lie in memory, where a sync costs nothing and is worth nothing: choose a disk with --data")
+	}
+}
+
+// grouped is a number with a comma before every three digits.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func whole(v float64) string { return grouped(int(v + 0.5)) }
+
+func decimals(v float64, n int) string { return strconv.FormatFloat(v, 'f', n, 64) }
+
+func millisText(ms float64) string {
+	if ms < 10 {
+		return decimals(ms, 2) + " ms"
+	}
+	return whole(ms) + " ms"
+}

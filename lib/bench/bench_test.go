@@ -1,0 +1,100 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/bench"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// hostOf is a benchmark's host that works in a folder, and notes how much it was told of.
+func hostOf(folder string, told *atomic.Int64) bench.Host {
+	began := time.Now()
+	return bench.Host{
+		Folder: folder, Version: "test", Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) },
+		NewID: func() uint64 { return rand.Uint64() | 1 }, Log: slog.New(slog.DiscardHandler),
+		Tell: func(string, int) (func(int), func()) { return func(n int) { told.Add(int64(n)) }, func() {} },
+	}
+}
+
+func gone(t *testing.T, folder string) {
+	t.Helper()
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was left behind: %v", err)
+	}
+}
+
+func TestBurnDownTellsWhatBecameOfAllRuns(t *testing.T) {
+	for name, mixed := range map[string]bool{"apart": false, "mixed": true} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "bench")
+			var told atomic.Int64
+			r, err := bench.BurnDown{Runs: 250, Batch: 100, Callers: 2, Workers: 10, Mixed: mixed}.Run(t.Context(), hostOf(folder, &told))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Bench != "burn-down" || r.Runs != 250 || r.ReadBack != 250 || r.Mixed != mixed {
+				t.Errorf("got %+v", r)
+			}
+			if told.Load() < 3*250 {
+				t.Errorf("%d steps of progress, want each insert, run and row", told.Load())
+			}
+			for part, s := range map[string]bench.Synced{"insert": r.InsertSynced, "burn down": r.BurnDownSynced, "total": r.TotalSynced} {
+				if s.Syncs == 0 || s.Ops < 250 || s.PerRun < 1 || s.Bytes == 0 {
+					t.Errorf("%s: synced %+v", part, s)
+				}
+			}
+			if r.InsertPerSecond <= 0 || r.BurnDownPerSecond <= 0 || r.Disk == 0 || r.CeilingReached.OpsPerSecond <= 0 || r.Machine.Cores == 0 {
+				t.Errorf("figures are missing: %+v", r)
+			}
+			gone(t, folder)
+		})
+	}
+}
+
+func TestAFolderOfSomebodysIsLeftAlone(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "mine"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told atomic.Int64
+	_, err := bench.BurnDown{Runs: 1, Batch: 1, Callers: 1, Workers: 1}.Run(t.Context(), hostOf(folder, &told))
+	var wrong *invalid.Error
+	if !errors.As(err, &wrong) || wrong.Field != "data" {
+		t.Errorf("got %v, want a refusal of data", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "mine")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnInterruptLeavesTheFolderEmpty(t *testing.T) {
+	folder := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var told atomic.Int64
+	h := hostOf(folder, &told)
+	h.Tell = func(what string, _ int) (func(int), func()) {
+		return func(n int) {
+			if what == "running" && n > 0 {
+				stop()
+			}
+		}, func() {}
+	}
+	_, err := bench.BurnDown{Runs: 20_000, Batch: 1000, Callers: 4, Workers: 2}.Run(ctx, h)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d files were left, %v", len(left), err)
+	}
+}
