@@ -18,10 +18,6 @@ import (
 // TickHandler answers what asks for a tick: the schedule, each minute, with whatever it sends, and the messages of other ticks.
 type TickHandler func(context.Context, json.RawMessage) (events.SQSEventResponse, error)
 
-// passWork is how many queries and timers a pass of a tick does before it lets others have the shard, and asks for help: some seconds
-// of work, of the minute that there is.
-const passWork = 5000
-
 // Tick gives the handler of the function that ticks. An invocation works until nothing is left that is due or its time is nearly over;
 // where one tick is not enough it has others started by the queue BELFRY_TICK_QUEUE.
 func Tick(h *Host) (TickHandler, error) {
@@ -30,7 +26,7 @@ func Tick(h *Host) (TickHandler, error) {
 		ask = crew{client: sqs.NewFromConfig(h.Data.AWS), queue: h.TickQueue}.ask
 	}
 	return Ending(h, func(ctx context.Context, event json.RawMessage) (events.SQSEventResponse, error) {
-		turn := tick.Turn{Work: passWork, Ask: ask}
+		turn := tick.Turn{Work: tick.CalledWork, Ask: ask}
 		if left := h.Left(ctx); left > 0 {
 			turn.Until = h.Elapsed() + left
 		}

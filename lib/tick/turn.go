@@ -25,6 +25,10 @@ type Turn struct {
 	Ask func(context.Context, []Help) error
 }
 
+// CalledWork is the Work of a tick that is called each minute, as a function is: after it the pass lets others have the shard, and asks for
+// help. Some seconds of work, of the minute that there is.
+const CalledWork = 5000
+
 // Help is what a tick that has more than it can do asks another for. The two share the shards by lease.
 type Help struct {
 	At         int64 `json:"at"`         // the clock of the tick that first asked, Unix ms

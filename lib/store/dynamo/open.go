@@ -36,9 +36,10 @@ type Config struct {
 const (
 	defaultTimeout = 5 * time.Second
 	dialTimeout    = 2 * time.Second
-	// parallel is how many requests one WriteEach has under way. At 5 ms each, a thousand ops take 160 ms.
-	parallel = 32
 )
+
+// Parallel is how many requests one WriteEach has under way. At 5 ms each, a thousand ops take 160 ms.
+const Parallel = 32
 
 // Store is a store.Store in a DynamoDB table.
 type Store struct {
@@ -105,7 +106,7 @@ func New(cfg Config) (*Store, error) {
 	client := cfg.AWS.HTTPClient
 	if client == nil {
 		client = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConnsPerHost = 2 * parallel
+			t.MaxIdleConnsPerHost = 2 * Parallel
 			t.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 			t.TLSHandshakeTimeout = dialTimeout
 		})

@@ -49,7 +49,7 @@ func (s *Store) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict
 	defer s.calls.Done()
 	verdicts := make([]store.Verdict, len(ops))
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(Parallel)
 	for i := range ops {
 		if ctx.Err() != nil {
 			break
