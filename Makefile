@@ -53,6 +53,7 @@ test: ## everything: linters, promises, pages, API conformance, emulators, race 
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test -timeout 10m ./...
+	cd tests/bench/peers && $(GO) test -timeout 2m ./...
 
 # -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times. What vet finds
 # test-go finds.
@@ -118,6 +119,13 @@ bench: ## all benchmarks; BENCHTIME=1s each
 
 bench-lateness: build ## start, idle cost and lateness of `belfry dev`, from outside; two minutes
 	$(GO) run ./tests/bench/lateness -belfry bin/belfry
+
+# Built, not run by go run, which keeps a signal to itself.
+.PHONY: bench-peers
+bench-peers: build ## Belfry beside River on PostgreSQL and Asynq on Redis, here and now; PEERS_FLAGS="-jobs 1000000 -rounds 5"
+	@{ command -v redis-server && { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; }; } >/dev/null 2>&1 || .ci/system postgresql redis-server
+	cd tests/bench/peers && $(GO) build -o ../../../bin/bench-peers .
+	bin/bench-peers -belfry bin/belfry -file bin/bench-peers.json $(PEERS_FLAGS)
 
 bench-aws: ## nominal time to target under the tick of each minute, on MiniStack: 500 runs over two minutes
 	GO="$(GO)" TESTFLAGS="-test.run ^$$ -test.bench Lateness -test.benchtime 1x" localstack/e2e ministack

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMedian(t *testing.T) {
+	for _, row := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{7}, 7}, {[]float64{9, 1, 4}, 4}, {[]float64{9, 1, 4, 6}, 5}} {
+		if got := median(row.values); got != row.want {
+			t.Errorf("median of %v is %v, want %v", row.values, got, row.want)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for n := range hundred {
+		hundred[n] = time.Duration(n + 1)
+	}
+	for share, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
+		if got := quantile(hundred, share); got != want {
+			t.Errorf("quantile %v is %d, want %d", share, got, want)
+		}
+	}
+	if got := quantile(hundred[:1], 0.99); got != 1 {
+		t.Errorf("of one value it is %d", got)
+	}
+}
+
+func TestEachCallIsMadeOnce(t *testing.T) {
+	var mu sync.Mutex
+	made := map[int]int{}
+	took, err := concurrently(t.Context(), 7, 1000, func(_ context.Context, n int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		made[n]++
+		return nil
+	})
+	if err != nil || took.perSecond <= 0 || took.p99 < took.p50 {
+		t.Fatalf("got %+v, %v", took, err)
+	}
+	for n := range 1000 {
+		if made[n] != 1 {
+			t.Fatalf("call %d was made %d times", n, made[n])
+		}
+	}
+}
+
+func TestTheFirstErrorEndsTheCalls(t *testing.T) {
+	broken := errors.New("broken")
+	_, err := concurrently(t.Context(), 4, 1_000_000, func(ctx context.Context, n int) error {
+		if n == 10 {
+			return broken
+		}
+		if n > 10 {
+			<-ctx.Done()
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestRoundsBeginWithAnother(t *testing.T) {
+	var order []string
+	var all []contestant
+	for _, name := range []string{"a", "b", "c"} {
+		all = append(all, contestant{
+			name: name, shown: name,
+			burnDown: func(_ context.Context, jobs int) (burnt, error) {
+				order = append(order, name)
+				return burnt{jobs, time.Second, time.Second}, nil
+			},
+			insert: func(context.Context) ([]figure, error) { return nil, nil },
+		})
+	}
+	rows, err := contest(t.Context(), all, 3, 1000, time.Minute, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, ""); got != "abcbcacab" {
+		t.Errorf("order %s", got)
+	}
+	if len(rows) != 9 || len(rows[0].Each) != 3 {
+		t.Errorf("got %d rows, the first with %d rounds", len(rows), len(rows[0].Each))
+	}
+}
+
+func TestAContestantThatHangsEnds(t *testing.T) {
+	hangs := contestant{shown: "hangs", burnDown: func(ctx context.Context, _ int) (burnt, error) {
+		<-ctx.Done()
+		return burnt{}, context.Cause(ctx)
+	}}
+	_, err := contest(t.Context(), []contestant{hangs}, 1, 1000, time.Millisecond, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "hangs: took over 1ms; -limit gives more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The report of a contest whose figures are round, as a reader and a program see it.
+func TestReport(t *testing.T) {
+	r := report{
+		Machine: machine{CPU: "Some CPU", Cores: 2, Memory: 24 << 30, System: "linux/amd64", Kernel: "6.1", FileSystem: "ext4 of /dev/vda", Sync: 0.25, Load: 3},
+		Rounds:  3, Jobs: 200_000, Versions: []string{"Belfry v1.0.0", "River v0.51.1"},
+		Settings: []settingsOf{{"River on PostgreSQL", []string{"fsync=on"}}},
+		Ceiling:  &ceiling{RunsPerSecond: 80_000, OpsPerSecond: 240_000, OpsPerBatch: 24, BytesPerOp: 230, Share: 0.5},
+	}
+	belfry := contestant{name: belfryName, shown: "Belfry, embedded", survives: "all"}
+	river := contestant{name: "river", shown: "River on PostgreSQL", survives: "all"}
+	nothing := contestant{name: "asynq-none", shown: "Asynq on Redis", survives: "nothing"}
+	for _, rate := range []float64{50_000, 70_000, 60_000} {
+		r.Rows = add(r.Rows, nothing, figure{measure: burnDown, inserted: inserted{perSecond: rate * 2}})
+		r.Rows = add(r.Rows, river, figure{measure: burnDown, inserted: inserted{perSecond: rate / 2}})
+		r.Rows = add(r.Rows, river, figure{measure: insert16, inserted: inserted{rate / 10, 2 * time.Millisecond, 9500 * time.Microsecond}})
+		r.Rows = add(r.Rows, belfry, figure{measure: insert16, how: "over HTTP", inserted: inserted{rate / 12, time.Millisecond, 8 * time.Millisecond}})
+		r.Rows = add(r.Rows, belfry, figure{measure: insert16, inserted: inserted{rate / 6, time.Millisecond, 8 * time.Millisecond}})
+		r.Rows = add(r.Rows, belfry, figure{measure: burnDown, inserted: inserted{perSecond: rate}})
+		r.Rows = add(r.Rows, belfry, figure{measure: endToEnd, inserted: inserted{perSecond: rate}})
+	}
+	r.Rows = finish(r.Rows)
+	var shown strings.Builder
+	r.show(&shown)
+	want, err := os.ReadFile(filepath.Join("testdata", "report.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown.String() != string(want) {
+		t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
+	}
+
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Rows []struct {
+			Measure   string  `json:"measure"`
+			Name      string  `json:"name"`
+			PerSecond float64 `json:"per_second"`
+			Ratio     float64 `json:"belfry_ratio"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	if got := read.Rows[2]; got.Measure != burnDown || got.Name != "river" || got.PerSecond != 30_000 || got.Ratio != 2 {
+		t.Errorf("the third row is %+v", got)
+	}
+}
+
+func TestBelfrysBurnDownIsRead(t *testing.T) {
+	const text = `{"runs": 5000, "read_back": 5000, "insert_seconds": 0.5, "insert_per_second": 10000, "burn_down_seconds": 2, "burn_down_per_second": 2500,
+		"ceiling": {"ops_per_batch": 24, "bytes_per_op": 229, "ops_per_second": 42416.05, "runs_per_second": 8621.5, "share": 0.19}}`
+	b, err := parseBurnDown([]byte(text), 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.burnt(); got != (burnt{5000, 500 * time.Millisecond, 2 * time.Second}) {
+		t.Errorf("got %+v", got)
+	}
+	if b.Ceiling.RunsPerSecond != 8621.5 || b.Ceiling.OpsPerBatch != 24 {
+		t.Errorf("ceiling %+v", b.Ceiling)
+	}
+	for what, text := range map[string]string{
+		"other runs":   strings.Replace(text, `"runs": 5000`, `"runs": 4000`, 1),
+		"a run lost":   strings.Replace(text, `"read_back": 5000`, `"read_back": 4999`, 1),
+		"no times":     strings.Replace(text, `"insert_seconds": 0.5,`, "", 1),
+		"no JSON":      "5000 runs",
+		"another name": strings.Replace(text, "burn_down_seconds", "seconds", 1),
+	} {
+		if _, err := parseBurnDown([]byte(text), 5000); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+}
+
+func TestBelfrysInsertsAreRead(t *testing.T) {
+	figures, err := parseInsert([]byte(`{"rows": [
+		{"via": "embedded", "callers": 4, "batch": 1000, "per_second": 90000, "p50_ms": 40, "p99_ms": 80},
+		{"via": "embedded", "callers": 16, "batch": 1, "per_second": 20000, "p50_ms": 0.7, "p99_ms": 2.5},
+		{"via": "http", "callers": 64, "batch": 1, "per_second": 9000, "p50_ms": 5, "p99_ms": 20}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []figure{
+		{insert16, "", inserted{20000, 700 * time.Microsecond, 2500 * time.Microsecond}},
+		{insert64, "over HTTP", inserted{9000, 5 * time.Millisecond, 20 * time.Millisecond}},
+	}
+	if len(figures) != 2 || figures[0] != want[0] || figures[1] != want[1] {
+		t.Errorf("got %+v", figures)
+	}
+	for _, text := range []string{`{}`, `{"rows": []}`, `[]`} {
+		if _, err := parseInsert([]byte(text)); err == nil {
+			t.Errorf("%s: accepted", text)
+		}
+	}
+}
+
+func TestAServerIsEnded(t *testing.T) {
+	s, err := launch("sleep", filepath.Join(t.TempDir(), "log"), exec.Command("sleep", "600"), syscall.SIGTERM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	select {
+	case <-s.exited:
+	default:
+		t.Error("it runs on")
+	}
+}
+
+func TestAServerThatEndsAtOnceSaysWhy(t *testing.T) {
+	s, err := launch("the server", filepath.Join(t.TempDir(), "log"), exec.Command("sh", "-c", "echo no such setting >&2; exit 3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.ready(t.Context(), func(context.Context) error { return errors.New("refused") })
+	if err == nil || !strings.Contains(err.Error(), "the server ended at once: no such setting") {
+		t.Errorf("got %v", err)
+	}
+	s.stop()
+}
+
+func TestMountOf(t *testing.T) {
+	const mounts = "/dev/vda / ext4 rw 0 0\nproc /proc proc rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmp/disk xfs rw 0 0\n"
+	for dir, want := range map[string]string{"/var/lib": "ext4 of /dev/vda", "/tmp": "tmpfs of tmpfs", "/tmpfile": "ext4 of /dev/vda", "/tmp/disk/x": "xfs of /dev/vdb"} {
+		if got := mountOf(mounts, dir); got != want {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	fine := settings{output: "table", jobs: 1000, singles: 1000, rounds: 1, systems: "belfry"}
+	for field, change := range map[string]func(*settings){
+		"-output":  func(s *settings) { s.output = "csv" },
+		"-jobs":    func(s *settings) { s.jobs = 0 },
+		"-singles": func(s *settings) { s.singles = -1 },
+		"-rounds":  func(s *settings) { s.rounds = 0 },
+		"-systems": func(s *settings) { s.systems = "sidekiq" },
+	} {
+		s := fine
+		change(&s)
+		if err := run(t.Context(), s, io.Discard); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
