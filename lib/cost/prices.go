@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
@@ -205,4 +207,14 @@ func (t *Tariff) Dollars(name string, of float64) float64 {
 // BeyondFree is what it costs in an account that uses nothing else.
 func (t *Tariff) BeyondFree(name string, of float64) float64 {
 	return t.Dollars(name, max(0, of-t.Price(name).Free))
+}
+
+// Taking gives the same prices for targets that take so long.
+func (t *Tariff) Taking(target time.Duration) *Tariff {
+	other := *t
+	other.Assumed = maps.Clone(t.Assumed)
+	assumed := other.Assumed[TargetMS]
+	assumed.Value = float64(target.Microseconds()) / 1000
+	other.Assumed[TargetMS] = assumed
+	return &other
 }

@@ -21,6 +21,10 @@ const (
 	MaxBodyBytes  = 766 << 10        // bodies of one Send, together: SQS takes 1 MiB of text with attributes, and bytes grow by a third as text
 )
 
+// Turns is which priority, by rank, the highest 0, goes first at each of 16 turns. Its 1s and its 2 are the floors of normal and low; where
+// none of that rank waits, the highest that does goes.
+var Turns = [16]uint8{0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 2}
+
 // Priority orders work. Within a pool high goes before normal and normal before low, but each keeps a floor, so that low
 // never starves.
 type Priority string

@@ -30,9 +30,12 @@ type Config struct {
 	// Work bounds a pass: queries and timers together, before the cursor moves and the next pass goes on. Default 20000.
 	Work int
 
-	// Parallel is how many buckets are read at once. Default 8.
+	// Parallel is how many buckets are read at once. Default DefaultParallel.
 	Parallel int
 }
+
+// DefaultParallel is the default of Config.Parallel.
+const DefaultParallel = 8
 
 // Ticker makes passes over the shards. Its methods may be called by several goroutines and processes at once.
 type Ticker struct {
@@ -59,7 +62,7 @@ func New(cfg Config) (*Ticker, error) {
 		cfg.Work = 20_000
 	}
 	if cfg.Parallel == 0 {
-		cfg.Parallel = 8
+		cfg.Parallel = DefaultParallel
 	}
 	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]timer.Shard{}, failed: map[int]bool{}}, nil
 }

@@ -62,9 +62,9 @@ func NewCheck(tenant string, id run.ID, wake int64) Timer {
 	return Timer{Wake: wake, Kind: Check, Tenant: tenant, Run: id, Nominal: id.Nominal}
 }
 
-// keep is how long after its wake-up a timer stays before it may be cleaned up. Cleaning up by expiry costs nothing where
+// Keep is how long after its wake-up a timer stays before it may be cleaned up. Cleaning up by expiry costs nothing where
 // deleting costs a write; the time must be longer than the ticks may ever be away, since an unread timer must not go.
-const keep = 60 * 24 * time.Hour
+const Keep = 60 * 24 * time.Hour
 
 // Put gives the write of the timer: absent for a new one, under its version for one that was read.
 func (t Timer) Put(attempt uint64) (store.Op, error) {
@@ -73,7 +73,7 @@ func (t Timer) Put(attempt uint64) (store.Op, error) {
 		return store.Op{}, err
 	}
 	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: value,
-		Expires: time.UnixMilli(t.Wake).Add(keep), Attempt: attempt}, nil
+		Expires: time.UnixMilli(t.Wake).Add(Keep), Attempt: attempt}, nil
 }
 
 // Bucket is which of the buckets the timer lies in: by its job, or by its run for the others, so that a busy job's runs

@@ -1,5 +1,7 @@
 package local
 
+import "github.com/belfry-scheduler/belfry/lib/queue"
+
 // lane is one priority: what it holds, and its ready messages, a line for each group.
 type lane struct {
 	held   int   // messages in any state
@@ -84,18 +86,15 @@ func (l *lane) pop() *message {
 	return m
 }
 
-// pattern is who goes first at each of 16 turns, by rank. Its 1s and its 2 are the floors of normal and low.
-var pattern = [16]uint8{0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 2}
-
-// pick takes the next ready message by the pattern, nil when nothing is ready.
+// pick takes the next ready message by queue.Turns, nil when nothing is ready.
 func (q *Queue) pick() *message {
-	first := pattern[q.turn]
+	first := queue.Turns[q.turn]
 	m := q.lanes[first].pop()
 	for rank := 0; m == nil && rank < len(q.lanes); rank++ {
 		m = q.lanes[rank].pop()
 	}
 	if m != nil {
-		q.turn = (q.turn + 1) % uint8(len(pattern))
+		q.turn = (q.turn + 1) % uint8(len(queue.Turns))
 	}
 	return m
 }

@@ -51,7 +51,7 @@ type Queue struct {
 	elapsed    time.Duration // the latest instant seen
 	stepped    time.Duration // how much the clock stepped back, in sum
 	lanes      [3]lane       // by rank of priority
-	turn       uint8         // position in the pattern of who goes first
+	turn       uint8         // position in queue.Turns
 	hidden     heap          // delayed and taken messages, by the instant at which they can be received
 	deliveries map[uint64]*message
 	last       uint64  // number of the newest delivery

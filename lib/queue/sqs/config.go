@@ -68,7 +68,7 @@ type Queue struct {
 	mu      sync.Mutex
 	closed  bool
 	changed chan struct{}                  // closed, and made anew, when there is something new for those who wait in Receive
-	turn    int                            // position in the pattern of floors
+	turn    int                            // position in queue.Turns
 	lanes   [3]*lane                       // by rank of priority
 	depths  map[queue.Priority]queue.Depth // as last counted, nil when that is long ago
 	forget  *time.Timer                    // ends depths

@@ -29,9 +29,6 @@ const (
 	longestRest = 30 * time.Second
 )
 
-// pattern is which priority, by rank, a call asks for beside the highest. Its 1s and its 2 are the floors of normal and low.
-var pattern = [16]int{0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 2}
-
 // lane is one priority: a queue of SQS.
 type lane struct {
 	q        *Queue
@@ -117,7 +114,7 @@ func (q *Queue) look(ctx context.Context, max int, seconds int32, over bool) ([]
 		return nil, nil, queue.ErrClosed
 	}
 	if taken := q.take(max, seconds); len(taken) > 0 {
-		q.turn = (q.turn + 1) % len(pattern)
+		q.turn = (q.turn + 1) % len(queue.Turns)
 		return taken, nil, nil
 	}
 	empty := q.ask(ctx, max, seconds, over)
@@ -151,7 +148,7 @@ func (q *Queue) take(max int, seconds int32) []portion {
 			close(h.gone)
 		}
 	}
-	from(q.lanes[pattern[q.turn]])
+	from(q.lanes[queue.Turns[q.turn]])
 	for _, l := range q.lanes {
 		from(l)
 	}
@@ -162,7 +159,7 @@ func (q *Queue) take(max int, seconds int32) []portion {
 // The caller holds mu.
 func (q *Queue) ask(ctx context.Context, max int, seconds int32, over bool) bool {
 	empty := true
-	q.lanes[pattern[q.turn]].begin(ctx, max, seconds)
+	q.lanes[queue.Turns[q.turn]].begin(ctx, max, seconds)
 	for _, l := range q.lanes {
 		l.begin(ctx, max, seconds)
 		if l.poll != nil && !l.poll.ripe {

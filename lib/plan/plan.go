@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"github.com/belfry-scheduler/belfry/lib/cost"
+	"github.com/belfry-scheduler/belfry/lib/node"
+)
+
+// Plan is what a load needs.
+type Plan struct {
+	Load    Load    `json:"load"`
+	Region  string  `json:"region"`
+	AsOf    string  `json:"prices_as_of"`
+	Quotas  string  `json:"quotas_as_of"`
+	Ticks   Ticks   `json:"ticks"`
+	Workers Workers `json:"workers"`
+	API     API     `json:"api"`
+	Queues  Queues  `json:"queues"`
+	Table   Table   `json:"table"`
+	Needs   []Need  `json:"quotas_to_raise"`
+	Bill    Bill    `json:"bill"`
+	Limits  []Limit `json:"limits"` // in the order in which a growing load comes upon them
+
+	// ObjectsASecond are the payloads and results that are objects, in the busiest minute.
+	ObjectsASecond float64 `json:"objects_per_second"`
+
+	adapter Adapter
+}
+
+// Bill is that of a month.
+type Bill struct {
+	Runs     float64       `json:"runs"`
+	Lines    []BillLine    `json:"lines"`
+	Total    float64       `json:"total"`
+	Million  float64       `json:"of_a_million_runs"` // without what a stack costs that does nothing
+	Apart    float64       `json:"if_no_messages_share_a_request"`
+	Capacity cost.Capacity `json:"table_capacity"` // of the line "DynamoDB"
+}
+
+// BillLine is a line of it, in dollars at list prices, without what is free.
+type BillLine struct {
+	What    string  `json:"what"`
+	Dollars float64 `json:"dollars"`
+}
+
+// Make makes the plan of a load that Check has found good.
+func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
+	p := &Plan{Region: t.Region, AsOf: t.AsOf, Quotas: QuotasRead, adapter: a}
+	shards := l.Shards
+	if shards == 0 {
+		shards = shardsFor(l, t, a)
+	}
+	p.Load = l
+	used, dense := takes(l, u)
+	p.Ticks = ticksFor(l, t, a, shards, l.Helpers)
+	p.Workers = workersFor(l, t)
+	p.API = apiFor(l, t)
+	p.Queues = queuesFor(l, used, node.SharedLookAhead.Seconds())
+	p.Table = tableFor(l, t, used, u.Idle, dense, shards)
+	p.ObjectsASecond = l.Peak * used.Objects
+	p.Bill = billFor(l, t, u, used, p.Table, shards)
+	p.Needs = needsFor(l, p)
+	p.Limits = limitsFor(l, p, t)
+	return p
+}
+
+// utilization is how much of a provisioned capacity is meant to be used: what DynamoDB's auto scaling aims at by default.
+const utilization = 0.7
+
+func billFor(l Load, t *cost.Tariff, u cost.Units, used cost.Amount, table Table, shards int) Bill {
+	b := Bill{Runs: l.Rate * cost.SecondsAMonth}
+	t = t.Taking(l.Duration)
+	month := cost.Amount{}.Plus(b.Runs, used)
+	for _, line := range t.Bill(month) {
+		b.Lines = append(b.Lines, BillLine{line.What, line.Dollars})
+		b.Million += line.Dollars / b.Runs * 1e6
+	}
+	jobs := t.Bill(cost.Amount{Kept: table.JobsGB})
+	idle := u.Idle
+	idle.Shared *= float64(shards) / t.Stack.Shards
+	idle.Reads *= float64(shards) / t.Stack.Shards
+	stack := 0.0
+	for _, line := range t.IdleMonth(idle, max(u.Metrics, u.Busy)) {
+		stack += line.List
+	}
+	b.Lines = append(b.Lines, BillLine{"definitions of jobs, stored", cost.Sum(jobs)}, BillLine{"the stack itself", stack})
+	for _, line := range b.Lines {
+		b.Total += line.Dollars
+	}
+	// What messages share, they share only if they come together.
+	apart, lone := used, u.Of(cost.Cron, cost.Lone)
+	attempts := 1 + l.Retries
+	apart.SQS, apart.Worker, apart.Logs = lone.SQS*attempts, lone.Worker*attempts, lone.Logs*attempts
+	apart.API = l.asked()
+	b.Apart = b.Total + cost.Sum(t.Bill(cost.Amount{}.Plus(b.Runs, apart))) - cost.Sum(t.Bill(month))
+	b.Capacity = t.Compare(month.Writes+month.Shared, month.Reads, table.Writes/utilization, table.Reads/utilization)
+	return b
+}

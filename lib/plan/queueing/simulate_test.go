@@ -1,0 +1,280 @@
+package queueing_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+)
+
+// config is a queue of one priority, long enough for three digits.
+func config(workers int, rate float64, s queueing.Service) queueing.Config {
+	seconds := min(2_000_000/rate, 2_000_000)
+	return queueing.Config{Workers: workers, Batch: 1, Rate: rate, Service: s, Shares: [queueing.Ranks]float64{0, 1, 0},
+		For: time.Duration(seconds * float64(time.Second)), Warm: time.Duration(seconds / 20 * float64(time.Second)), Seed: 7}
+}
+
+func simulated(t *testing.T, c queueing.Config) *queueing.Result {
+	t.Helper()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return queueing.Simulate(c)
+}
+
+// near fails where a figure is not within so much of what it should be, as a share of it.
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if math.Abs(got-want) > within*math.Abs(want) {
+		t.Errorf("%s is %.5g, want %.5g within %.2g%%: it is off by %.2g%%", what, got, want, within*100, (got/want-1)*100)
+	}
+}
+
+var second = time.Second
+
+// TestErlangC holds the formula to what tables of it have, and to its closed forms.
+func TestErlangC(t *testing.T) {
+	for _, c := range []struct {
+		workers    int
+		load, want float64
+	}{
+		{1, 0.5, 0.5},        // the utilization
+		{2, 1, 1.0 / 3},      // 2a²/(2-a)/(...) in closed form: a²/(2+a)
+		{2, 1.5, 2.25 / 3.5}, // the same
+		{10, 8, 0.409180},    // Erlang's tables
+		{5, 5, 1}, {5, 7, 1}, {1000, 0.001, 0},
+	} {
+		if got := queueing.ErlangC(c.workers, c.load); math.Abs(got-c.want) > 5e-6 {
+			t.Errorf("Erlang C of %d workers under %g is %.6f, want %.6f", c.workers, c.load, got, c.want)
+		}
+	}
+	// By the definition, summed up in logarithms: another way than the recursion.
+	for _, workers := range []int{3, 17, 240} {
+		load := 0.93 * float64(workers)
+		term := func(n int) float64 {
+			log, _ := math.Lgamma(float64(n + 1))
+			return math.Exp(float64(n)*math.Log(load) - load - log)
+		}
+		below := 0.0
+		for n := range workers {
+			below += term(n)
+		}
+		all := term(workers) * float64(workers) / (float64(workers) - load)
+		near(t, fmt.Sprint("Erlang C of ", workers), queueing.ErlangC(workers, load), all/(below+all), 1e-9)
+	}
+}
+
+// TestQueuesOfErlang is M/M/c: the mean wait, who waits at all, the tail of the wait, the depth and the utilization.
+func TestQueuesOfErlang(t *testing.T) {
+	for _, c := range []struct {
+		workers int
+		load    float64
+		within  float64 // some three standard errors
+	}{{1, 0.5, 0.02}, {1, 0.8, 0.04}, {4, 3.2, 0.04}, {20, 17, 0.04}, {200, 190, 0.06}} {
+		t.Run(fmt.Sprintf("%d workers, load %g", c.workers, c.load), func(t *testing.T) {
+			t.Parallel()
+			r := simulated(t, config(c.workers, c.load, queueing.Service{Kind: queueing.Exponential, Mean: second}))
+			theory := r.Theory
+			if theory == nil || !theory.Exact {
+				t.Fatalf("theory is %+v", theory)
+			}
+			near(t, "utilization", r.Utilization, c.load/float64(c.workers), 0.004)
+			near(t, "share that waits", 1-r.Wait.None, theory.Waits, 0.02)
+			near(t, "mean wait", r.Wait.Mean, theory.Wait, c.within)
+			near(t, "mean depth", r.Depth, theory.Depth, c.within)
+			if math.Abs(r.Wait.Mean-theory.Wait) > 1.5*r.Wait.Within {
+				t.Errorf("mean wait %.4f ± %.4f, theory %.4f", r.Wait.Mean, r.Wait.Within, theory.Wait)
+			}
+			// Those who wait do so for an exponential time: P(W > t) = C exp(-(c-a)t).
+			rest := float64(c.workers) - c.load
+			near(t, "p99 of the wait", r.Wait.P99, math.Log(theory.Waits/0.01)/rest, c.within*1.3)
+			near(t, "P(W > p90)", queueing.WaitsLonger(c.workers, c.load, 1, max(r.Wait.P90, 0)), min(0.1, theory.Waits), 0.06)
+		})
+	}
+}
+
+// TestQueuesOfPollaczekAndKhinchine is M/G/1, for each distribution: the wait goes by the variance of the durations.
+func TestQueuesOfPollaczekAndKhinchine(t *testing.T) {
+	for _, c := range []struct {
+		service queueing.Service
+		want    float64 // (1+scv)/2 * load/(1-load) at a load of 0.7
+		within  float64
+	}{
+		{queueing.Service{Kind: queueing.Constant, Mean: second}, 0.7 / 0.3 / 2, 0.02},
+		{queueing.Service{Kind: queueing.Exponential, Mean: second}, 0.7 / 0.3, 0.03},
+		{queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 5 * second}, 0, 0.05},
+	} {
+		t.Run(string(c.service.Kind), func(t *testing.T) {
+			t.Parallel()
+			r := simulated(t, config(1, 0.7, c.service))
+			want := c.want
+			if c.service.Kind == queueing.Lognormal {
+				// ln 5 = q sigma - sigma²/2 with q the 99th percentile of the normal distribution.
+				const q = 2.3263478740408408
+				sigma := q - math.Sqrt(q*q-2*math.Log(5))
+				want = math.Exp(sigma*sigma) / 2 * 0.7 / 0.3
+			}
+			near(t, "mean wait", r.Wait.Mean, want, c.within)
+			near(t, "what theory says of it", r.Theory.Wait, want, 1e-9)
+			if !r.Theory.Exact {
+				t.Error("it is exact, and not said to be")
+			}
+		})
+	}
+}
+
+// TestTheApproximationIsOne says how good the formula is that is shown where none is exact.
+func TestTheApproximationIsOne(t *testing.T) {
+	r := simulated(t, config(8, 7, queueing.Service{Kind: queueing.Constant, Mean: second}))
+	if r.Theory.Exact {
+		t.Error("it is said to be exact")
+	}
+	near(t, "mean wait", r.Wait.Mean, r.Theory.Wait, 0.10)
+}
+
+// TestLittlesLaw holds for any queue: the depth is the rate times the wait. Here with batches, bursts and priorities.
+func TestLittlesLaw(t *testing.T) {
+	c := config(30, 10, queueing.Service{Kind: queueing.Lognormal, Mean: 4 * second, P99: 20 * second})
+	c.Batch, c.AtOnce, c.Shares = 10, 0.5, [queueing.Ranks]float64{0.2, 0.5, 0.3}
+	c.For, c.Warm = 1200*time.Minute, 60*time.Minute
+	r := simulated(t, c)
+	near(t, "depth", r.Depth, float64(r.Wait.Runs)/(c.For-c.Warm).Seconds()*r.Wait.Mean, 0.001)
+}
+
+// TestABurstWaitsByHand: all of a minute's runs at once, each of the same length, is known to the end.
+func TestABurstWaitsByHand(t *testing.T) {
+	c := queueing.Config{Workers: 7, Batch: 1, Rate: 10, AtOnce: 1, Service: queueing.Service{Kind: queueing.Constant, Mean: 500 * time.Millisecond},
+		Shares: [queueing.Ranks]float64{0, 1, 0}, For: time.Minute, Seed: 1}
+	for batch, want := range map[int][2]float64{
+		// 600 runs in 86 rounds of 7, the last one of 5: the n-th round waits n/2 s.
+		1: {85 * 0.5, (7*0.5*84*85/2 + 5*85*0.5) / 600},
+		// 60 batches of 10, in 9 rounds, the last one of 4.
+		10: {8 * 0.5, (70*0.5*7*8/2 + 40*8*0.5) / 600},
+	} {
+		c.Batch = batch
+		r := simulated(t, c)
+		if r.Arrived != 600 || r.Started != 600 || math.Abs(r.Wait.Max-want[0]) > 1e-9 || math.Abs(r.Wait.Mean-want[1]) > 1e-9 {
+			t.Errorf("batches of %d: %d of %d started, wait %g at most and %g on average, want %g and %g", batch, r.Started, r.Arrived, r.Wait.Max, r.Wait.Mean, want[0], want[1])
+		}
+		if r.Deepest != 600-7*batch {
+			t.Errorf("batches of %d: %d deep, want %d", batch, r.Deepest, 600-7*batch)
+		}
+	}
+}
+
+// TestPrioritiesMoveWaitsAndMakeNone: an order that does not look at durations changes nobody's wait on average over all, and the turns
+// keep a floor for low.
+func TestPrioritiesMoveWaitsAndMakeNone(t *testing.T) {
+	c := config(10, 9.3, queueing.Service{Kind: queueing.Exponential, Mean: second})
+	one := simulated(t, c)
+	c.Shares = [queueing.Ranks]float64{0.3, 0.4, 0.3}
+	three := simulated(t, c)
+	near(t, "mean wait over all", three.Wait.Mean, one.Wait.Mean, 0.001)
+	high, normal, low := three.Ranks[0], three.Ranks[1], three.Ranks[2]
+	if !(high.Mean < normal.Mean/2 && normal.Mean < low.Mean) {
+		t.Errorf("waits of %.2f, %.2f and %.2f s by priority, want them in that order", high.Mean, normal.Mean, low.Mean)
+	}
+	sum := 0.0
+	for _, w := range three.Ranks {
+		sum += w.Mean * float64(w.Runs)
+	}
+	near(t, "the sum of all waits", sum, three.Wait.Mean*float64(three.Wait.Runs), 1e-9)
+
+	// High alone is more than the workers can do: of 16 turns low keeps one, and normal three.
+	c.Rate, c.Shares, c.For = 40, [queueing.Ranks]float64{0.8, 0.1, 0.1}, 10*time.Minute
+	c.Warm = 0
+	full := simulated(t, c)
+	if full.Load < 3.9 || full.Utilization < 0.99 {
+		t.Errorf("load %.2f, utilization %.2f", full.Load, full.Utilization)
+	}
+	if low := full.Ranks[2]; float64(low.Runs) < 0.055*float64(full.Started) {
+		t.Errorf("%d of %d runs that started are low: it starves", low.Runs, full.Started)
+	}
+}
+
+// TestTheSameSeedIsTheSame: a result can be had again, and another seed is another world.
+func TestTheSameSeedIsTheSame(t *testing.T) {
+	c := config(5, 4, queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 4 * second})
+	c.For, c.Warm, c.Shares = 20*time.Minute, time.Minute, [queueing.Ranks]float64{0.2, 0.6, 0.2}
+	text := func() string {
+		all, err := json.Marshal(simulated(t, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	}
+	first := text()
+	if text() != first {
+		t.Error("the same seed gave another result")
+	}
+	c.Seed++
+	if text() == first {
+		t.Error("another seed gave the same result")
+	}
+}
+
+// TestTheSeriesIsTheWhole: the points of a chart add up to what is told in figures.
+func TestTheSeriesIsTheWhole(t *testing.T) {
+	c := config(12, 11, queueing.Service{Kind: queueing.Exponential, Mean: second})
+	c.For, c.Warm, c.AtOnce = 47*time.Minute, 0, 0.3
+	r := simulated(t, c)
+	depth, busy, deepest := 0.0, 0.0, 0
+	for _, p := range r.Series {
+		depth += p.Depth / float64(len(r.Series))
+		busy += p.Busy / float64(len(r.Series))
+		deepest = max(deepest, p.Deepest)
+	}
+	near(t, "depth", depth, r.Depth, 1e-6)
+	near(t, "busy", busy, r.Utilization*12, 1e-6)
+	if deepest != r.Deepest {
+		t.Errorf("the series is %d deep, the result %d", deepest, r.Deepest)
+	}
+}
+
+func TestStaffIsTheFewest(t *testing.T) {
+	for _, load := range []float64{0.3, 5, 48, 950.5} {
+		for _, seconds := range []float64{0, 1} {
+			n := queueing.Staff(load, 0.24, seconds, 0.01)
+			if queueing.WaitsLonger(n, load, 0.24, seconds) > 0.01 || n > 1 && queueing.WaitsLonger(n-1, load, 0.24, seconds) <= 0.01 {
+				t.Errorf("%d workers for a load of %g and %g s", n, load, seconds)
+			}
+		}
+	}
+}
+
+func TestBadInputNamesItsFlag(t *testing.T) {
+	good := config(5, 4, queueing.Service{Kind: queueing.Constant, Mean: second})
+	for flag, spoil := range map[string]func(*queueing.Config){
+		"--workers":      func(c *queueing.Config) { c.Workers = 0 },
+		"--batch":        func(c *queueing.Config) { c.Batch = 11 },
+		"--arrivals":     func(c *queueing.Config) { c.Rate = math.NaN() },
+		"--at-once":      func(c *queueing.Config) { c.AtOnce = 1.2 },
+		"--distribution": func(c *queueing.Config) { c.Service.Kind = "normal" },
+		"--duration":     func(c *queueing.Config) { c.Service.Mean = 0 },
+		"--p99": func(c *queueing.Config) {
+			c.Service = queueing.Service{Kind: queueing.Lognormal, Mean: second, P99: 20 * second}
+		},
+		"--high": func(c *queueing.Config) { c.Shares = [queueing.Ranks]float64{0.7, -0.1, 0.4} },
+		"--for":  func(c *queueing.Config) { c.Rate = 1e6 },
+		"--warm": func(c *queueing.Config) { c.Warm = c.For },
+	} {
+		c := good
+		spoil(&c)
+		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), flag+": ") || !strings.Contains(err.Error(), "want ") {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+func BenchmarkSimulate(b *testing.B) {
+	c := config(2400, 10_000, queueing.Service{Kind: queueing.Lognormal, Mean: 240 * time.Millisecond, P99: second})
+	c.For, c.Warm = 10*time.Second, 0
+	for b.Loop() {
+		queueing.Simulate(c)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/run")
+}

@@ -1,0 +1,72 @@
+package queueing
+
+import "math"
+
+// ErlangC is the probability that a run must wait, where load (arrivals a second times the seconds that one takes) falls upon so many
+// workers: A. K. Erlang, 1917. 1 where they cannot keep up.
+func ErlangC(workers int, load float64) float64 {
+	if load >= float64(workers) {
+		return 1
+	}
+	// By the recursion of Erlang B, which neither overflows nor cancels.
+	blocked := 1.0
+	for n := 1; n <= workers; n++ {
+		blocked = load * blocked / (float64(n) + load*blocked)
+	}
+	used := load / float64(workers)
+	return blocked / (1 - used*(1-blocked))
+}
+
+// Theory is what queueing theory says of the same queue.
+type Theory struct {
+	Name        string  `json:"name"`
+	Exact       bool    `json:"exact"` // else an approximation, by Allen and Cunneen
+	Utilization float64 `json:"utilization"`
+	Waits       float64 `json:"share_that_waits"`
+	Wait        float64 `json:"mean_wait_seconds"`
+	Depth       float64 `json:"mean_depth"`
+}
+
+// TheoryOf gives it for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
+func TheoryOf(c Config) (Theory, bool) {
+	load := c.Rate * c.Service.Mean.Seconds()
+	if c.AtOnce > 0 || c.Batch > 1 || load >= float64(c.Workers) {
+		return Theory{}, false
+	}
+	scv := c.Service.variation()
+	t := Theory{Utilization: load / float64(c.Workers), Waits: ErlangC(c.Workers, load)}
+	t.Wait = t.Waits * c.Service.Mean.Seconds() / (float64(c.Workers) - load) * (1 + scv) / 2
+	t.Depth = c.Rate * t.Wait
+	t.Exact = c.Service.Kind == Exponential || c.Workers == 1
+	t.Name = map[bool]string{true: "M/M/c, Erlang C", false: "M/G/c, Allen-Cunneen"}[c.Service.Kind == Exponential]
+	if c.Workers == 1 && c.Service.Kind != Exponential {
+		t.Name = "M/G/1, Pollaczek-Khinchine"
+	}
+	return t, true
+}
+
+// WaitsLonger is the probability that a run waits longer than so many seconds, with exponential durations.
+func WaitsLonger(workers int, load, mean, seconds float64) float64 {
+	if load >= float64(workers) {
+		return 1
+	}
+	return ErlangC(workers, load) * math.Exp(-(float64(workers)-load)/mean*seconds)
+}
+
+// Staff is the fewest workers with which no more than a share of the runs waits longer than so many seconds, with Poisson arrivals and
+// exponential durations.
+func Staff(load, mean, seconds, share float64) int {
+	low := int(math.Floor(load)) // too few
+	high := max(1, 2*low)
+	for WaitsLonger(high, load, mean, seconds) > share {
+		high *= 2
+	}
+	for high-low > 1 {
+		if middle := (low + high) / 2; WaitsLonger(middle, load, mean, seconds) > share {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}

@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/cost"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Table is what the load needs of DynamoDB.
+type Table struct {
+	WritesOfARun float64 `json:"write_units_of_a_run"`
+	ReadsOfARun  float64 `json:"read_units_of_a_run"`
+	Dense        bool    `json:"dense"`  // its buckets have more than a page in the busiest minute
+	Writes       float64 `json:"writes"` // units a second, when most runs start
+	Reads        float64 `json:"reads"`
+	Partitions   int     `json:"partitions"` // at the least, by units and by size
+	StoredGB     float64 `json:"stored_gb"`  // once as much expires as comes
+	JobsGB       float64 `json:"jobs_gb"`    // of it
+	ObjectsGB    float64 `json:"objects_gb"` // in the bucket
+	Keys         []Key   `json:"keys"`       // the hottest, of each kind
+}
+
+// Key is a partition key under load.
+type Key struct {
+	Key     string  `json:"key"`
+	What    string  `json:"what"`
+	Unit    string  `json:"unit"` // write or read
+	Units   float64 `json:"units_per_second"`
+	Limit   float64 `json:"limit"`
+	Reached float64 `json:"reached_at"` // runs a second
+}
+
+// What a run takes of partitions that others share, in units. tests/cost counts their sum; which item takes them is the protocol's.
+const (
+	timerWrites = 1 // the timer that wakes for it, in the bucket of its minute
+	runWrites   = 3 // its claim, its start and its end, in the partition of its job
+	claimReads  = 1 // its job, read strongly by the tick
+	// What reads a definition that no process remembers reads it cheaply: the worker, and each sweep.
+	definitionReads = 0.5 * (1 + timer.Sweeps)
+)
+
+// partitionGB is how large a partition of DynamoDB grows before it is split.
+const partitionGB = 10
+
+// takes is what one run of the load takes.
+func takes(l Load, u cost.Units) (a cost.Amount, dense bool) {
+	dense = l.Peak*60/timer.Buckets > tick.PageSize
+	plain := u.Of(cost.Cron, cost.Full)
+	fire := plain
+	if dense {
+		fire = u.Of(cost.Dense, cost.Full)
+	}
+	a = a.Plus(l.fires(), fire)
+	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, cost.Full))
+	a = a.Plus(l.Ahead, u.Of(cost.Ahead, cost.Full))
+	a = a.Plus(l.Retries, u.Of(cost.Retried, cost.Full).Plus(-1, plain))
+	a = a.Retained(l.Retention.Hours() / 24)
+
+	month := l.Retention.Hours() / 24 / 30
+	gb := func(bytes int) float64 { return float64(bytes) / (1 << 30) }
+	if asked := l.asked(); l.blob() {
+		a.Objects += asked
+		a.Fetched += asked * (1 + l.Retries)
+		a.Lying += asked * gb(l.Payload) * month
+	} else {
+		a.Kept += asked * gb(l.Payload) * month
+		a.Storage += asked * gb(l.Payload) * timer.Keep.Hours() / 24 / 30 // its timer has it too
+	}
+	// The end of a run is written with its result: a unit for each KB begun.
+	switch record := plain.Kept * (1 << 30); {
+	case l.Result > run.MaxResult:
+		a.Objects++
+		a.Lying += gb(l.Result) * month
+	case l.Result > 0:
+		a.Writes += math.Ceil((record+float64(l.Result))/1024) - 1
+		a.Kept += gb(l.Result) * month
+	}
+	return a, dense
+}
+
+func tableFor(l Load, t *cost.Tariff, a cost.Amount, idle cost.Amount, dense bool, shards int) Table {
+	k := Table{Dense: dense, WritesOfARun: a.Writes + a.Shared, ReadsOfARun: a.Reads}
+	// Ticks write timers and claims ahead, as the minutes go; workers write two for each attempt when runs start and end.
+	const attempt = 2
+	works := attempt * (1 + l.Retries)
+	minute := float64(shards) / t.Stack.Shards / 60
+	k.Writes = l.Peak*(k.WritesOfARun-works) + l.starts()*works + idle.Shared*minute
+	k.Reads = l.Peak*k.ReadsOfARun + idle.Reads*minute
+	k.JobsGB = float64(l.Schedules) * float64(jobBytes()) / (1 << 30)
+	runs := l.Rate * cost.SecondsAMonth
+	k.StoredGB = k.JobsGB + (a.Storage+a.Kept)*runs
+	k.ObjectsGB = a.Lying * runs
+	k.Partitions = int(math.Ceil(max(k.Writes/keyWrites.Value, k.Reads/keyReads.Value, k.StoredGB/partitionGB, 1)))
+	k.Keys = keysFor(l, a, dense)
+	return k
+}
+
+// keysFor are the partition keys that most of the load falls upon, the one that bends first at the beginning.
+func keysFor(l Load, a cost.Amount, dense bool) []Key {
+	var keys []Key
+	add := func(key, what, unit string, perRun float64) {
+		if perRun <= 0 {
+			return
+		}
+		limit := keyWrites.Value
+		if unit == "read" {
+			limit = keyReads.Value
+		}
+		keys = append(keys, Key{Key: key, What: what, Unit: unit, Units: l.Peak * perRun, Limit: limit, Reached: limit / perRun})
+	}
+	tenants := float64(l.Tenants)
+	add("ran#TENANT#0", "lists runs by time", "write", a.Index/tenants)
+	add(fmt.Sprintf("due#MINUTE#%02d", timer.Buckets-1), fmt.Sprintf("timers, %d buckets of a minute", timer.Buckets), "write", timerWrites/float64(timer.Buckets))
+	reads := float64(claimReads)
+	if dense {
+		reads += definitionReads
+	}
+	add(fmt.Sprintf("job#TENANT#%02d", job.Spread-1), fmt.Sprintf("definitions, %d of a tenant", job.Spread), "read", reads/tenants/job.Spread)
+	if l.HotJob > 0 {
+		add("run#TENANT#JOB#1", fmt.Sprintf("requests of the busiest job, %d of it", run.Spread), "write", l.HotJob/l.Peak*runWrites/run.Spread)
+	}
+	slices.SortStableFunc(keys, func(a, b Key) int {
+		return strings.Compare(fmt.Sprintf("%030.6f", a.Reached), fmt.Sprintf("%030.6f", b.Reached))
+	})
+	return keys
+}
+
+// jobBytes is the size of an ordinary job's item, with what DynamoDB adds to each.
+func jobBytes() int {
+	const overhead = 100 + 42 // of an item that is stored, and the names and numbers beside its value
+	def := job.Definition{
+		Description: "Daily report to billing",
+		Schedule:    &schedule.Spec{Cron: "*/5 * * * *", Timezone: "Europe/Berlin"},
+		Target:      target.Spec{HTTP: &target.HTTP{URL: "https://example.org/hook"}},
+		Payload:     []byte(`{"report": "daily"}`),
+	}.WithDefaults()
+	put, err := job.Job{Tenant: "default", Name: "nightly-report-0000001", Generation: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).UnixMilli(), Def: def}.Put(1)
+	if err != nil {
+		panic("an ordinary job cannot be written: " + err.Error())
+	}
+	return store.Item{Key: put.Key, Value: put.Value}.Size() + overhead
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/belfry-scheduler/belfry/lib/cost"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Ticks is what the minute's claims need. None of it was measured on DynamoDB: Pace rests on assumptions.
+type Ticks struct {
+	Shards       int     `json:"shards"`
+	Buckets      int     `json:"buckets"`          // of a shard
+	Minute       float64 `json:"runs_in_a_minute"` // in the busiest
+	OfShard      float64 `json:"runs_of_a_shard"`
+	Pages        float64 `json:"pages_of_a_bucket"`
+	Asks         bool    `json:"asks_for_help"`            // a shard has more than one pass is to do
+	BucketPace   float64 `json:"runs_per_second_bucket"`   // by the requests that come one after the other
+	CPUPace      float64 `json:"runs_per_second_cpu"`      // by the CPU of one tick
+	Pace         float64 `json:"runs_per_second_tick"`     // of one tick on one shard
+	Most         float64 `json:"runs_per_second_most"`     // of as many ticks as there are shards
+	AtOnce       int     `json:"ticks_at_once"`            // that the busiest minute needs
+	Helpers      int     `json:"helpers"`                  // of these, beside the one by the clock
+	Seconds      float64 `json:"seconds"`                  // that it takes them
+	Round        int     `json:"requests_in_a_row"`        // of a page, to DynamoDB
+	Sends        int     `json:"sends_in_a_row"`           // of a page, to SQS
+	RequestMS    float64 `json:"assumed_dynamo_ms"`        // that one takes
+	SendMS       float64 `json:"assumed_sqs_ms"`           //
+	CPUOfARunMS  float64 `json:"assumed_cpu_ms"`           // of a run
+	CPUOfATick   float64 `json:"cpus_of_a_tick"`           // that its memory gives it
+	Enough       bool    `json:"enough"`                   // all of a minute is claimed within it
+	TimeoutAfter float64 `json:"function_timeout_seconds"` //
+}
+
+// Adapter is what an adapter of the store does at once: lib/store/dynamo's Parallel.
+type Adapter struct{ Writes int }
+
+// rounds are the requests that come one after the other for a page of a bucket, by the protocol's order: read the timers, read their jobs,
+// write the successors, write the claims, send. Each sweep reads the timers, the definitions and the runs again.
+func rounds(a Adapter) (dynamo, sqs int) {
+	up := func(n, by int) int { return (n + by - 1) / by }
+	reads := up(tick.PageSize, store.MaxKeys)
+	writes := up(tick.PageSize, store.MaxEach) * up(min(tick.PageSize, store.MaxEach), a.Writes)
+	const query = 1
+	claim := query + reads + 2*writes
+	sweep := query + 2*reads
+	return claim + timer.Sweeps*sweep, up(tick.PageSize, queue.MaxBatch)
+}
+
+// parallelBuckets is how many buckets of a shard one tick reads at once: the default of tick.Config.
+const parallelBuckets = tick.DefaultParallel
+
+func ticksFor(l Load, t *cost.Tariff, a Adapter, shards, helpers int) Ticks {
+	round, sends := rounds(a)
+	k := Ticks{
+		Shards: shards, Buckets: timer.Buckets / shards, Minute: l.Peak * 60,
+		Round: round, Sends: sends, RequestMS: t.Assume(cost.DynamoMS), SendMS: t.Assume(cost.SQSMS), CPUOfARunMS: t.Assume(cost.ClaimCPUMS),
+		CPUOfATick: t.Stack.MemoryMB["tick"] / cpuMB, TimeoutAfter: t.Stack.TickTimeout,
+	}
+	// Runs that are asked for to start at once are claimed and sent by whoever asked; ticks only sweep them.
+	claimed := l.fires() + l.Ahead
+	k.OfShard = k.Minute / float64(shards)
+	k.Pages = math.Ceil(k.Minute / timer.Buckets / tick.PageSize)
+	k.Asks = k.OfShard > tick.CalledWork
+	k.BucketPace = tick.PageSize / ((float64(round)*k.RequestMS + float64(sends)*k.SendMS) / 1000)
+	k.CPUPace = k.CPUOfATick * 1000 / k.CPUOfARunMS
+	k.Pace = min(k.BucketPace*float64(min(k.Buckets, parallelBuckets)), k.CPUPace)
+	k.Most = k.Pace * float64(shards)
+	need := int(math.Ceil(l.Peak * claimed / k.Pace))
+	k.AtOnce = min(max(1, need), shards)
+	if helpers >= 0 {
+		k.AtOnce = min(1+helpers, shards)
+	}
+	k.Helpers = k.AtOnce - 1
+	k.Seconds = k.Minute * claimed / (k.Pace * float64(k.AtOnce))
+	k.Enough = k.Seconds <= 60
+	return k
+}
+
+// shardsFor is the fewest shards that are not fewer than a new stack has, and let enough ticks work at once.
+func shardsFor(l Load, t *cost.Tariff, a Adapter) int {
+	shards := min(int(t.Stack.Shards), timer.Buckets)
+	for shards < timer.Buckets && !ticksFor(l, t, a, shards, -1).Enough {
+		shards *= 2
+	}
+	return shards
+}
