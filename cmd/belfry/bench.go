@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func (c *cli) bench() *cobra.Command {
 		Long: `Measure how fast Belfry is on this machine and its disk, in this process, with a scheduler of its own: no server is called, and
 none should be running here meanwhile. Every change that is acknowledged is synced, as always. docs/bench.md says what the figures mean.`,
 	}
-	cmd.AddCommand(c.benchBurnDown())
+	cmd.AddCommand(c.benchBurnDown(), c.benchInsert())
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.
 		return report, err
 	}
 	report, err = run(ctx, bench.Host{
-		Folder: folder, Version: thisBuild().Version, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: newID, Log: log,
+		Folder: folder, Version: thisBuild().Version, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: newID, Random: crand.Reader, Log: log,
 		Tell: func(what string, total int) (func(int), func()) {
 			told := c.progress(what, int64(total))
 			return func(n int) { told.add(int64(n)) }, told.end
@@ -170,14 +171,60 @@ func (c *cli) showBurnDown(r bench.BurnDownReport) error {
 	)
 	fmt.Fprintf(c.stdout, `
 insert     a batch took %s at p50, %s at p99, until it was durable
-synced     every acknowledged change: %s of the store by %s fdatasyncs
+synced     every acknowledged change: %s ops of the store by %s fdatasyncs
 ceiling    Pebble alone: %s ops of %d bytes a second, in batches of %d, by %d at once; Belfry reached %.0f%% of it
 read back  %s runs are in the history as succeeded
 memory     %s at most
 disk       %s a run
-`, millisText(r.InsertBatch.P50), millisText(r.InsertBatch.P99), countOf(int(r.TotalSynced.Ops), "op"), grouped(int(r.TotalSynced.Syncs)),
+`, millisText(r.InsertBatch.P50), millisText(r.InsertBatch.P99), grouped(int(r.TotalSynced.Ops)), grouped(int(r.TotalSynced.Syncs)),
 		whole(r.CeilingReached.OpsPerSecond), r.CeilingReached.BytesPerOp, r.CeilingReached.OpsPerBatch, r.CeilingReached.Writers, 100*r.CeilingReached.Share,
 		grouped(r.ReadBack), sizeText(r.PeakRSS), sizeText(int64(r.DiskBytesRun)))
+	return err
+}
+
+func (c *cli) benchInsert() *cobra.Command {
+	var flags benchFlags
+	i := bench.Insert{For: 5 * time.Second, Batch: 1000}
+	cmd := &cobra.Command{
+		Use:   "insert",
+		Short: "Measure how fast runs are accepted",
+		Long: `Measure how fast requests for runs are accepted, while nothing works: in batches, and one at a time by 1, 16 and 64 callers; by calls in
+this process, as of a Go program that embeds Belfry, and over HTTP on loopback, by the Go client. A request is answered when
+it is durable. The client gives each an idempotency key, which is one more write.`,
+		Example: `  belfry bench insert
+  belfry bench insert --for 30s --data /var/lib/bench --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := measure(c, cmd.Context(), flags, i.Run)
+			if err != nil {
+				return err
+			}
+			return c.showInsert(report)
+		},
+	}
+	flags.flags(cmd)
+	cmd.Flags().DurationVar(&i.For, "for", i.For, "how long each way is tried: a `DURATION`")
+	cmd.Flags().IntVar(&i.Batch, "batch", i.Batch, "`NUMBER` of runs in a batch, up to 1000")
+	return cmd
+}
+
+func (c *cli) showInsert(r bench.InsertReport) error {
+	if c.structured() {
+		return c.print(r)
+	}
+	c.showMachine(r.Machine)
+	fmt.Fprintf(c.stdout, "Runs of one job, due at once, accepted while nothing works. Times are of one call, until its durable answer.\n\n")
+	out := newRows(c, []string{"VIA", "CALLERS", "BATCH", "RUNS/S", "P50", "P99", "MAX", "SYNCS", "OPS A SYNC", "OPS A RUN"})
+	var all bench.Synced
+	for _, row := range r.Rows {
+		if err := out.add(nil, []string{row.Via, strconv.Itoa(row.Callers), strconv.Itoa(row.Batch), whole(row.PerSecond), millisText(row.P50), millisText(row.P99), millisText(row.Max),
+			grouped(int(row.Synced.Syncs)), decimals(row.Synced.PerSync, 1), decimals(row.Synced.PerRun, 1)}); err != nil {
+			return err
+		}
+		all.Ops, all.Syncs = all.Ops+row.Synced.Ops, all.Syncs+row.Synced.Syncs
+	}
+	err := out.end()
+	fmt.Fprintf(c.stdout, "\nsynced     every acknowledged change: %s ops of the store by %s fdatasyncs\nmemory     %s at most\n", grouped(int(all.Ops)), grouped(int(all.Syncs)), sizeText(r.PeakRSS))
 	return err
 }
 

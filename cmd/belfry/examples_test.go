@@ -202,7 +202,7 @@ var (
 // smallBench makes a benchmark a matter of a moment.
 var (
 	benchName  = regexp.MustCompile(`^belfry bench (\S+)`)
-	smallBench = map[string]string{"burn-down": " --runs 200"}
+	smallBench = map[string]string{"burn-down": " --runs 200", "insert": " --for 100ms"}
 )
 
 // run runs one example in a folder of its own.

@@ -2,12 +2,14 @@ package bench_test
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +23,7 @@ func hostOf(folder string, told *atomic.Int64) bench.Host {
 	began := time.Now()
 	return bench.Host{
 		Folder: folder, Version: "test", Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) },
-		NewID: func() uint64 { return rand.Uint64() | 1 }, Log: slog.New(slog.DiscardHandler),
+		NewID: func() uint64 { return rand.Uint64() | 1 }, Random: crand.Reader, Log: slog.New(slog.DiscardHandler),
 		Tell: func(string, int) (func(int), func()) { return func(n int) { told.Add(int64(n)) }, func() {} },
 	}
 }
@@ -97,4 +99,29 @@ func TestAnInterruptLeavesTheFolderEmpty(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("%d files were left, %v", len(left), err)
 	}
+}
+
+func TestInsertTriesEachWay(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bench")
+	var told atomic.Int64
+	r, err := bench.Insert{For: 100 * time.Millisecond, Batch: 50}.Run(t.Context(), hostOf(folder, &told))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type way struct {
+		via            string
+		callers, batch int
+	}
+	want := []way{{"process", 4, 50}, {"process", 1, 1}, {"process", 16, 1}, {"process", 64, 1}, {"http", 4, 50}, {"http", 1, 1}, {"http", 16, 1}, {"http", 64, 1}}
+	var got []way
+	for _, row := range r.Rows {
+		got = append(got, way{row.Via, row.Callers, row.Batch})
+		if row.Runs < row.Batch || row.PerSecond <= 0 || row.P50 <= 0 || row.P50 > row.P99 || row.P99 > row.Max || row.Synced.Syncs == 0 || row.Synced.Ops < int64(row.Runs) {
+			t.Errorf("got %+v", row)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	gone(t, folder)
 }

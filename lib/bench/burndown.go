@@ -12,10 +12,8 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
-	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 var anyMatch control.Match
@@ -123,8 +121,8 @@ const (
 )
 
 func (b BurnDown) measure(ctx context.Context, h Host, report *BurnDownReport) (err error) {
-	handlers := new(target.Registry)
-	if err := handlers.Register(burnJob, func(context.Context, target.Call) (target.Result, error) { return target.Result{}, nil }); err != nil {
+	handlers, err := silent(burnJob)
+	if err != nil {
 		return err
 	}
 	r, err := h.open(ctx, burnFolder, setup{workers: b.Workers, room: b.Runs + 1, handlers: handlers})
@@ -132,7 +130,7 @@ func (b BurnDown) measure(ctx context.Context, h Host, report *BurnDownReport) (
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.put(ctx, burnJob, job.Definition{Target: target.Spec{Handler: &target.Handler{Name: burnJob}}}); err != nil {
+	if err := r.put(ctx, burnJob, onDemand(burnJob)); err != nil {
 		return err
 	}
 	begun := r.mark()
@@ -187,10 +185,8 @@ func (b BurnDown) insert(ctx context.Context, r *rig, took *times) error {
 					asked[i] = control.Asked{Job: burnJob, Request: control.Request{Payload: payload(first + i)}}
 				}
 				began := r.host.Elapsed()
-				for _, a := range r.node.Control.TriggerMany(ctx, tenant, asked) {
-					if a.Err != nil {
-						return a.Err
-					}
+				if err := r.trigger(ctx, tenant, asked); err != nil {
+					return err
 				}
 				took.add(r.host.Elapsed() - began)
 				add(len(asked))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,6 +29,7 @@ type Host struct {
 	Now     func() time.Time     // the clock of the scheduler
 	Elapsed func() time.Duration // since some start, never stepped: all times are taken by it
 	NewID   func() uint64        // random, never 0
+	Random  io.Reader            // of secrets
 	Log     *slog.Logger         // what the scheduler warns of
 
 	// Tell begins to tell of a part of the work, of which total is how much there is. add counts what was done, end must be called.
@@ -35,8 +37,8 @@ type Host struct {
 }
 
 func (h Host) check() error {
-	if h.Folder == "" || h.Now == nil || h.Elapsed == nil || h.NewID == nil || h.Log == nil || h.Tell == nil {
-		return errors.New("bench: Folder, Now, Elapsed, NewID, Log and Tell are required")
+	if h.Folder == "" || h.Now == nil || h.Elapsed == nil || h.NewID == nil || h.Random == nil || h.Log == nil || h.Tell == nil {
+		return errors.New("bench: Folder, Now, Elapsed, NewID, Random, Log and Tell are required")
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ func New(cfg Config) (*Client, error) {
 // httpClient follows no redirection: the API has none, and a token is for the server that it was given for.
 func httpClient(roots *x509.CertPool) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = transport.MaxIdleConns // there is but one, and callers beyond the usual two would dial for each call
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return &http.Client{Timeout: time.Minute, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
