@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -35,6 +36,7 @@ func FuzzItems(f *testing.F) {
 	f.Add("000000000060000#x", ops[0].Value)
 	f.Add("000000000060000", ops[0].Value)
 	f.Fuzz(func(t *testing.T, sort string, value []byte) {
+		recordtest.Same(t, value, (*run.Run).ReadFields)
 		item := store.Item{Key: store.Key{Partition: "p", Sort: sort}, Version: 1, Value: value}
 		if id, err := run.IDFromSort("report", sort); told(t, err) {
 			if key := id.Key("acme"); key.Sort != sort {

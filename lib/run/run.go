@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -190,11 +189,7 @@ const (
 // Item gives the put of the run, under the condition that what was read (r.Version) still stands.
 func (r Run) Item(attempt uint64) (store.Op, error) {
 	key := r.ID.Key(r.Tenant)
-	value, err := r.encode(key)
-	if err != nil {
-		return store.Op{}, err
-	}
-	op := store.Op{Kind: store.Put, Key: key, If: store.At(store.Item{Version: r.Version}), Value: value, Attempt: attempt}
+	op := store.Op{Kind: store.Put, Key: key, If: store.At(store.Item{Version: r.Version}), Value: r.encode(key), Attempt: attempt}
 	if r.Expires != 0 {
 		op.Expires = time.UnixMilli(r.Expires)
 	}
@@ -206,7 +201,7 @@ func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error)
 	if !item.Exists() {
 		return Run{ID: id, Tenant: tenant}, false, nil
 	}
-	if err := record.Decode(item.Value, &r); err != nil {
+	if r, err = read(item.Value); err != nil {
 		return Run{}, false, fmt.Errorf("run %s: %w", id, err)
 	}
 	r.ID, r.Tenant, r.Version = id, tenant, item.Version

@@ -17,21 +17,19 @@ const perItem = 42
 
 // encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord, or so much above
 // it as its data is above MaxInline.
-func (r Run) encode(key store.Key) ([]byte, error) {
+func (r Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
 	for {
-		value, err := record.Encode(r)
-		if err != nil {
-			return nil, err
-		}
+		var room [enough]byte
+		value := r.WriteFields(record.Write(room[:])).Stored()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most
 		if over <= 0 {
-			return value, nil
+			return value
 		}
 		smaller, ok := r.fit(over)
 		if !ok {
-			return value, nil
+			return value
 		}
 		r = smaller
 	}

@@ -1,0 +1,72 @@
+package run_test
+
+import (
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+func TestARunIsWrittenAsItsTagsSay(t *testing.T) {
+	recordtest.Run(t, (*run.Run).WriteFields, (*run.Run).ReadFields)
+}
+
+// ordinary is a run as most are when they are finished.
+func ordinary() run.Run {
+	return run.Run{ID: run.RequestID("report", 1_800_000_000_000, 99), Tenant: "default", Version: 3, State: run.Succeeded, Generation: 1_795_251_600_123,
+		Trigger: run.ByRequest, Priority: queue.Normal, Epoch: 7, Created: 1_800_000_000_000, Started: 1_800_000_000_100, Ended: 1_800_000_000_200, Attempt: 1,
+		Fence: 2, Expires: 1_800_600_000_000, Attempts: []run.Attempt{{Number: 1, Started: 1_800_000_000_100, Ended: 1_800_000_000_200, Outcome: run.OutcomeSucceeded}}}
+}
+
+// BenchmarkRecord shows what writing and reading a run's record costs by hand, and by the tags of its struct.
+func BenchmarkRecord(b *testing.B) {
+	r := ordinary()
+	op, err := r.Item(1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	item := store.Item{Key: op.Key, Version: 3, Value: op.Value}
+	b.Run("write/hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var room [512]byte
+			_ = r.WriteFields(record.Write(room[:])).Stored()
+		}
+	})
+	b.Run("write/tags", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := record.Encode(r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("write/item", func(b *testing.B) { // with its key
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := r.Item(1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read/hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := run.FromItem("default", r.ID, item); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read/tags", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var back run.Run
+			if err := record.Decode(item.Value, &back); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
