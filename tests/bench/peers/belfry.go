@@ -65,26 +65,31 @@ func (b belfryBurnDown) burnt() burnt {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// parseInsert gives the rows of single inserts, as figures.
+// parseInsert gives the rows that peers have too, as figures; batches in process are those of the burn-down.
 func parseInsert(text []byte) ([]figure, error) {
 	var b belfryInsert
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, fmt.Errorf("belfry bench insert: %w", err)
 	}
+	found := map[string]bool{}
 	var figures []figure
 	for _, row := range b.Rows {
-		measure, ok := singles[row.Callers]
-		if row.Batch > 1 || !ok {
-			continue
-		}
-		f := figure{measure: measure, inserted: inserted{row.PerSecond, seconds(row.P50 / 1000), seconds(row.P99 / 1000)}}
+		f := figure{measure: singles[row.Callers], inserted: inserted{row.PerSecond, seconds(row.P50 / 1000), seconds(row.P99 / 1000)}}
 		if row.Via == "http" {
 			f.how = "over HTTP"
 		}
-		figures = append(figures, f)
+		if row.Batch > 1 {
+			f = figure{insertBatch, f.how, inserted{perSecond: row.PerSecond}}
+		}
+		if f.measure != "" && (row.Batch == 1 || f.how != "") {
+			figures = append(figures, f)
+			found[f.measure+f.how] = true
+		}
 	}
-	if len(figures) == 0 {
-		return nil, errors.New("belfry bench insert tells no single inserts")
+	for _, measure := range singles {
+		if !found[measure] {
+			return nil, fmt.Errorf("belfry bench insert does not tell %s", measure)
+		}
 	}
 	return figures, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -190,21 +191,27 @@ func TestBelfrysBurnDownIsRead(t *testing.T) {
 }
 
 func TestBelfrysInsertsAreRead(t *testing.T) {
+	const sixteen = `{"via": "process", "callers": 16, "batch": 1, "per_second": 20000, "p50_ms": 0.7, "p99_ms": 2.5}`
 	figures, err := parseInsert([]byte(`{"rows": [
-		{"via": "embedded", "callers": 4, "batch": 1000, "per_second": 90000, "p50_ms": 40, "p99_ms": 80},
-		{"via": "embedded", "callers": 16, "batch": 1, "per_second": 20000, "p50_ms": 0.7, "p99_ms": 2.5},
+		{"via": "process", "callers": 4, "batch": 1000, "per_second": 90000, "p50_ms": 40, "p99_ms": 80},
+		{"via": "process", "callers": 1, "batch": 1, "per_second": 3000, "p50_ms": 0.3, "p99_ms": 0.6},
+		` + sixteen + `,
+		{"via": "process", "callers": 64, "batch": 1, "per_second": 30000, "p50_ms": 2, "p99_ms": 6},
+		{"via": "http", "callers": 4, "batch": 1000, "per_second": 60000, "p50_ms": 60, "p99_ms": 90},
 		{"via": "http", "callers": 64, "batch": 1, "per_second": 9000, "p50_ms": 5, "p99_ms": 20}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []figure{
 		{insert16, "", inserted{20000, 700 * time.Microsecond, 2500 * time.Microsecond}},
+		{insert64, "", inserted{30000, 2 * time.Millisecond, 6 * time.Millisecond}},
+		{insertBatch, "over HTTP", inserted{perSecond: 60000}},
 		{insert64, "over HTTP", inserted{9000, 5 * time.Millisecond, 20 * time.Millisecond}},
 	}
-	if len(figures) != 2 || figures[0] != want[0] || figures[1] != want[1] {
+	if !slices.Equal(figures, want) {
 		t.Errorf("got %+v", figures)
 	}
-	for _, text := range []string{`{}`, `{"rows": []}`, `[]`} {
+	for _, text := range []string{`{}`, `[]`, `{"rows": [` + sixteen + `]}`} {
 		if _, err := parseInsert([]byte(text)); err == nil {
 			t.Errorf("%s: accepted", text)
 		}

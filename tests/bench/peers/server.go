@@ -79,6 +79,11 @@ func tail(text string) string { return text[max(0, len(text)-2000):] }
 // stop ends the server and whatever it has started, by force if it does not listen.
 func (s *server) stop() {
 	for _, signal := range s.quit {
+		select {
+		case <-s.exited:
+			return
+		default:
+		}
 		target := s.cmd.Process.Pid
 		if signal == syscall.SIGKILL {
 			target = -target // the whole group
