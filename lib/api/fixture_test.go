@@ -36,6 +36,7 @@ type server struct {
 	handler http.Handler
 	node    *node.Node
 	store   *brittle
+	blobs   *blob.Bucket
 	tokens  *access.Tokens
 	tenants map[string]string // a token of each
 }
@@ -113,13 +114,13 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	s := &server{t: t, tenants: map[string]string{}, store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
+	s := &server{t: t, tenants: map[string]string{}, blobs: blob.New(memblob.OpenBucket(nil)), store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
 	s.node, err = node.New(t.Context(), node.Config{
 		Store: s.store,
 		Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity}),
 			"far": queuelocal.New(queuelocal.Config{Now: time.Now})},
 		Elsewhere: map[string]string{"far": access.DefaultTenant}, RemoteKey: make([]byte, 32),
-		Blobs:   blob.New(memblob.OpenBucket(nil)),
+		Blobs:   s.blobs,
 		Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test",
 		Elapsed: func() time.Duration { return time.Since(began) },
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -189,6 +190,11 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		return p
 	case errors.Is(err, store.ErrThrottled):
 		p := newProblem(codeThrottled, "The store is over its capacity. Nothing was changed.")
+		p.RetryAfter = schedule.Duration(retryThrottled)
+		return p
+	case errors.Is(err, blob.ErrUnavailable):
+		a.Log.ErrorContext(ctx, "the store of blobs is not to be had", "err", err)
+		p := newProblem(codeThrottled, "The store of large payloads, results and logs cannot be reached, or takes no more. Nothing was changed.")
 		p.RetryAfter = schedule.Duration(retryThrottled)
 		return p
 	case errors.Is(err, store.ErrUnknown):

@@ -28,7 +28,19 @@ var (
 	ErrExists = errors.New("another blob stands there")
 	// ErrCorrupt says that what was read is not what was put.
 	ErrCorrupt = errors.New("the blob is damaged")
+	// ErrUnavailable says that the bucket does not do what it is asked: it is away, full, over its capacity, not there at all, or lets
+	// nobody in. What was to be put may stand. Try later.
+	ErrUnavailable = errors.New("the store of blobs is not to be had")
 )
+
+// unavailable tells of an error of the engine for what it is. A mistake of ours in asking stays one, and who gave up knows why.
+func unavailable(err error) error {
+	code := gcerrors.Code(err)
+	if code == gcerrors.InvalidArgument || code == gcerrors.Unimplemented || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
 
 // Bucket is where the blobs of all tenants lie. Its methods may be called concurrently.
 type Bucket struct {
@@ -71,7 +83,7 @@ func (b *Bucket) put(ctx context.Context, name string, data []byte) (key string,
 		}
 		// What is said where an object stands differs between services.
 		if code := gcerrors.Code(err); code != gcerrors.FailedPrecondition && code != gcerrors.AlreadyExists {
-			return "", fmt.Errorf("put blob %s: %w", name, err)
+			return "", fmt.Errorf("put blob %s: %w", name, unavailable(err))
 		}
 		var stands []byte
 		stands, err = b.read(ctx, name)
@@ -85,7 +97,7 @@ func (b *Bucket) put(ctx context.Context, name string, data []byte) (key string,
 		}
 		// It was deleted in between.
 	}
-	return "", fmt.Errorf("put blob %s: %d times something stood there and was gone when read: %w", name, putTries, err)
+	return "", fmt.Errorf("put blob %s: %d times something stood there and was gone when read: %w: %w", name, putTries, ErrUnavailable, err)
 }
 
 // Get reads the blob of a key. A key of another tenant gives ErrNotFound.
@@ -114,7 +126,7 @@ func (b *Bucket) Delete(ctx context.Context, tenant, key string) error {
 		return err
 	}
 	if err := b.bucket.Delete(ctx, name); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		return fmt.Errorf("delete blob %s: %w", name, err)
+		return fmt.Errorf("delete blob %s: %w", name, unavailable(err))
 	}
 	return nil
 }
@@ -132,7 +144,7 @@ func (b *Bucket) DeleteExpired(ctx context.Context, now time.Time, max int) (n i
 			return n, nil
 		}
 		if err != nil {
-			return n, fmt.Errorf("list expired blobs: %w", err)
+			return n, fmt.Errorf("list expired blobs: %w", unavailable(err))
 		}
 		if !expired(object.Key, now) {
 			return n, nil
@@ -142,7 +154,7 @@ func (b *Bucket) DeleteExpired(ctx context.Context, now time.Time, max int) (n i
 			continue // another sweep was faster
 		}
 		if err != nil {
-			return n, fmt.Errorf("delete expired blob %s: %w", object.Key, err)
+			return n, fmt.Errorf("delete expired blob %s: %w", object.Key, unavailable(err))
 		}
 		n++
 	}
@@ -158,12 +170,12 @@ func (b *Bucket) read(ctx context.Context, name string) ([]byte, error) {
 		if gcerrors.Code(err) == gcerrors.NotFound {
 			return nil, ErrNotFound
 		}
-		return nil, err
+		return nil, unavailable(err)
 	}
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)

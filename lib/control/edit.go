@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -251,7 +252,7 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 // halfDone is for what fails after the first write of a request: no error may say any more that nothing was done.
 func halfDone(err error) error {
 	var refusal *Refusal
-	if errors.Is(err, store.ErrThrottled) || errors.As(err, &refusal) {
+	if errors.Is(err, store.ErrThrottled) || errors.Is(err, blob.ErrUnavailable) || errors.As(err, &refusal) {
 		return fmt.Errorf("%w: it was begun, and is not finished: %s", store.ErrUnknown, err.Error())
 	}
 	return err
