@@ -202,7 +202,7 @@ var (
 // smallBench makes a benchmark a matter of a moment.
 var (
 	benchName  = regexp.MustCompile(`^belfry bench (\S+)`)
-	smallBench = map[string]string{"burn-down": " --runs 200", "insert": " --for 100ms"}
+	smallBench = map[string]string{"burn-down": " --runs 200", "insert": " --for 50ms --batch 20", "lateness": " --rate 0 --ahead 0s --burst 50"}
 )
 
 // run runs one example in a folder of its own.

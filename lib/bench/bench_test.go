@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -122,6 +124,45 @@ func TestInsertTriesEachWay(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	gone(t, folder)
+}
+
+func TestLatenessCountsEachStartOnce(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bench")
+	var told atomic.Int64
+	r, err := bench.Lateness{Rate: 20, For: time.Second, Burst: 240, Workers: 20}.Run(t.Context(), hostOf(folder, &told))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, row := range r.Rows {
+		kinds = append(kinds, row.Kind)
+		if row.Runs != 20 || row.P50 < 0 || row.P50 > row.P99 || row.P99 > row.Max || row.Synced.Syncs == 0 {
+			t.Errorf("got %+v", row)
+		}
+	}
+	if want := []string{bench.OneOffs, bench.SchedulesSpread, bench.SchedulesAtOnce}; !slices.Equal(kinds, want) {
+		t.Errorf("got %q, want %q", kinds, want)
+	}
+	if r.Burst == nil || r.Burst.Runs != 240 || len(r.Burst.Groups) != 6 || r.Burst.Synced.Ops < 240 {
+		t.Fatalf("got %+v", r.Burst)
+	}
+	runs := map[string]int{}
+	var tenth, half float64
+	for _, g := range r.Burst.Groups {
+		runs[g.Priority+" of "+g.Tenant] = g.Runs
+		tenth, half = tenth+g.OfTenth, half+g.OfHalf
+		if g.First < 0 || g.First > g.Half || g.Half > g.Last {
+			t.Errorf("got %+v", g)
+		}
+	}
+	want := map[string]int{"high of large": 60, "high of small": 20, "normal of large": 60, "normal of small": 20, "low of large": 60, "low of small": 20}
+	if !maps.Equal(runs, want) {
+		t.Errorf("got %v, want %v", runs, want)
+	}
+	if math.Abs(tenth-1) > 1e-9 || math.Abs(half-1) > 1e-9 {
+		t.Errorf("the parts of the first tenth add up to %v, of the first half to %v", tenth, half)
 	}
 	gone(t, folder)
 }
