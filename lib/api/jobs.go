@@ -172,44 +172,42 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 		seen[entry.Name] = i
 	}
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
-	inParallel(len(verdicts), func(i int) {
-		entry := in.body.Jobs[i]
-		put := a.putOne
-		if p.dry() {
-			put = a.previewOne
+	if p.dry() {
+		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i]) })
+		return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+	}
+	wanted := make([]control.Wanted, len(in.body.Jobs))
+	for i, entry := range in.body.Jobs {
+		wanted[i] = control.Wanted{Name: entry.Name, Def: entry.Definition}
+	}
+	for i, placed := range a.Control.PutMany(ctx, in.tenant, wanted) {
+		if placed.Err != nil {
+			verdicts[i] = a.refusedJob(ctx, wanted[i].Name, placed.Err)
+			continue
 		}
-		verdict, err := put(ctx, in.tenant, entry)
-		if err != nil {
-			refused := a.problemOf(ctx, err).Problem
-			verdict = wire.JobVerdict{Status: refused.Status, Problem: &refused}
-		}
-		verdict.Name = entry.Name
-		verdicts[i] = verdict
-	})
+		shown := a.jobForm(placed.Job)
+		verdicts[i] = wire.JobVerdict{Name: wanted[i].Name, Status: putStatus(placed.Change), Change: placed.Change.String(), Job: &shown}
+	}
 	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
 }
 
-func (a *api) putOne(ctx context.Context, tenant string, entry wire.NamedJob) (wire.JobVerdict, error) {
-	j, change, err := a.Control.Put(ctx, tenant, entry.Name, entry.Definition, control.Match{})
-	if err != nil {
-		return wire.JobVerdict{}, err
-	}
-	shown := a.jobForm(j)
-	return wire.JobVerdict{Status: putStatus(change), Change: change.String(), Job: &shown}, nil
+func (a *api) refusedJob(ctx context.Context, name string, err error) wire.JobVerdict {
+	refused := a.problemOf(ctx, err).Problem
+	return wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}
 }
 
-func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) (wire.JobVerdict, error) {
+func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) wire.JobVerdict {
 	before, after, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{})
 	if err != nil {
-		return wire.JobVerdict{}, err
+		return a.refusedJob(ctx, entry.Name, err)
 	}
 	shown := a.jobForm(after)
-	verdict := wire.JobVerdict{Status: putStatus(change), Change: change.String(), Job: &shown}
+	verdict := wire.JobVerdict{Name: entry.Name, Status: putStatus(change), Change: change.String(), Job: &shown}
 	if before.Generation != 0 {
 		was := a.jobForm(before)
 		verdict.Was = &was
 	}
-	return verdict, nil
+	return verdict
 }
 
 func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {

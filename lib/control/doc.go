@@ -19,6 +19,9 @@
 // A crash between the halves leaves a new definition that nobody was told of, and perhaps claims of the old one up to the
 // horizon. The same edit again changes nothing and settles it; so does a DELETE before it says that there is no such job.
 //
+// New jobs of one batch share a Write (PutMany). A generation with none before it has nothing to fence or to bind again: its second
+// half is a look at the horizon, and only what fires below that is settled as any edit.
+//
 // # Requests (P1, P9)
 //
 // Key, index (of what is due later), timer, run, answer: in this order. A crash after the key leaves a name, which the same

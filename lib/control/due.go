@@ -39,24 +39,15 @@ type buckets struct {
 // open reads up to where the first sweep has come, Unix ms. No run is to be listed with a later nominal time than newest, 0 for
 // no such bound.
 func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err error) {
-	keys := make([]store.Key, t.Dispatch.Layout.Shards)
-	for n := range keys {
-		keys[n] = timer.ShardKey(n)
-	}
-	items, err := t.Store.Get(ctx, keys...)
-	if err != nil {
+	b := &t.buckets
+	if b.shards, err = t.shards(ctx); err != nil {
 		return 0, err
 	}
-	b := &t.buckets
-	b.shards = make([]timer.Shard, len(items))
 	swept = dispatch.Forever
 	last := t.Now().Add(t.Store.Skew()).UnixMilli() + t.directly().Milliseconds()
-	for n := range b.shards {
-		if b.shards[n], err = timer.ShardFromItem(n, items[n]); err != nil {
-			return 0, err
-		}
-		swept = min(swept, b.shards[n].Swept[0], b.shards[n].Watermark)
-		last = max(last, b.shards[n].Horizon)
+	for _, shard := range b.shards {
+		swept = min(swept, shard.Swept[0], shard.Watermark)
+		last = max(last, shard.Horizon)
 	}
 	last += 2 * dispatch.MaxSkew.Milliseconds()
 	if b.unended {

@@ -267,6 +267,28 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 	if err != nil {
 		return job.Job{}, err
 	}
+	j, ops, err := s.renew(old, j, now, shard)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if s.age(now) > stale {
+		return job.Job{}, errAgain
+	}
+	versions, err := s.Dispatch.Write(ctx, ops...)
+	if store.AsConflict(err) != nil && !errors.Is(err, store.ErrUnknown) {
+		return job.Job{}, errAgain
+	}
+	if err != nil {
+		return job.Job{}, fmt.Errorf("write job %s: %w", j.Name, err)
+	}
+	key := job.Key(j.Tenant, j.Name)
+	j.Version = versions[slices.IndexFunc(ops, func(op store.Op) bool { return op.Key == key })]
+	s.Dispatch.Book.Saw(j)
+	return j, nil
+}
+
+// renew gives a job its new generation, and what is to be written of it as a whole. Of one of which nothing stood, the job comes first.
+func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, []store.Op, error) {
 	id := s.NewID()
 	j.Generation = max(old.Generation+1, now)
 	j.Updated = now
@@ -286,47 +308,31 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 		settled := min(shard.Oldest(), now) - dispatch.Lateness.Milliseconds()
 		j.Past = slices.DeleteFunc(slices.Clone(old.Past), func(p job.Past) bool { return p.Until < settled })
 		if len(j.Past) >= maxPast {
-			return job.Job{}, &Refusal{Code: CodeBusy, RetryAfter: time.Minute,
+			return job.Job{}, nil, &Refusal{Code: CodeBusy, RetryAfter: time.Minute,
 				Message: fmt.Sprintf("job %s was edited %d times within the last hours; wait until the sweeps have caught up", j.Name, maxPast)}
 		}
 		j.Past = append(j.Past, job.Past{Generation: old.Generation, Until: now})
 		past, err := old.PutPast(time.UnixMilli(now), id)
 		if err != nil {
-			return job.Job{}, err
+			return job.Job{}, nil, err
 		}
 		ops = append(ops, past)
 	}
 	put, err := j.Put(id)
 	if err != nil {
-		return job.Job{}, err
+		return job.Job{}, nil, err
 	}
 	ops = append(ops, put)
 	if first, ok, err := s.firstTimer(j, now); err != nil {
-		return job.Job{}, err
+		return job.Job{}, nil, err
 	} else if ok {
 		op, err := first.Put(id)
 		if err != nil {
-			return job.Job{}, err
+			return job.Job{}, nil, err
 		}
 		ops = append(ops, op)
 	}
-	if s.age(now) > stale {
-		return job.Job{}, errAgain
-	}
-	versions, err := s.Dispatch.Write(ctx, ops...)
-	if store.AsConflict(err) != nil && !errors.Is(err, store.ErrUnknown) {
-		return job.Job{}, errAgain
-	}
-	if err != nil {
-		return job.Job{}, fmt.Errorf("write job %s: %w", j.Name, err)
-	}
-	for i, op := range ops {
-		if op.Key == put.Key {
-			j.Version = versions[i]
-		}
-	}
-	s.Dispatch.Book.Saw(j)
-	return j, nil
+	return j, ops, nil
 }
 
 func (s *Service) age(since int64) time.Duration {
@@ -357,6 +363,25 @@ func (s *Service) shard(ctx context.Context, j job.Job) (timer.Shard, error) {
 		return timer.Shard{}, fmt.Errorf("read shard %d: %w", n, err)
 	}
 	return timer.ShardFromItem(n, items[0])
+}
+
+// shards reads how far the ticks have come, in all shards.
+func (s *Service) shards(ctx context.Context) ([]timer.Shard, error) {
+	keys := make([]store.Key, s.Dispatch.Layout.Shards)
+	for n := range keys {
+		keys[n] = timer.ShardKey(n)
+	}
+	items, err := s.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("read the shards: %w", err)
+	}
+	shards := make([]timer.Shard, len(keys))
+	for n := range shards {
+		if shards[n], err = timer.ShardFromItem(n, items[n]); err != nil {
+			return nil, err
+		}
+	}
+	return shards, nil
 }
 
 func skewed(err error) error {

@@ -79,7 +79,7 @@ func (s *Service) NextRuns(j job.Job, n int) []time.Time {
 	if !j.Active() {
 		return nil
 	}
-	schedule, err := s.scheduleOf(j)
+	schedule, err := s.Dispatch.Book.Draft(j.Def) // not remembered: pages of jobs would push out what the ticks need
 	if err != nil {
 		return nil // Fault says why
 	}
@@ -88,16 +88,4 @@ func (s *Service) NextRuns(j job.Job, n int) []time.Time {
 		fires = append(fires, at)
 	}
 	return fires
-}
-
-// scheduleOf reads an active job's schedule. One that is not stored has no generation to be remembered by.
-func (s *Service) scheduleOf(j job.Job) (job.Fires, error) {
-	if j.Generation == 0 {
-		return s.Dispatch.Book.Draft(j.Def)
-	}
-	edition, err := s.Dispatch.Book.Newest(j)
-	if err != nil {
-		return nil, err
-	}
-	return edition.Schedule, nil
 }
