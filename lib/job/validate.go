@@ -1,12 +1,12 @@
 package job
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -44,15 +44,17 @@ func ValidName(name string) error {
 // Validate checks a definition with its defaults filled in and gives its compiled schedule, nil where it has none. knownQueue
 // tells which pools of workers there are. The error names every field that is wrong.
 func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, error) {
+	// What would be right is put into words only where something is wrong: batches of thousands are checked.
 	var wrong []error
-	check := func(ok bool, field, got, want string) {
+	check := func(ok bool, field string, got any, want string, args ...any) {
 		if !ok {
-			wrong = append(wrong, invalid.Field(field, got, want))
+			wrong = append(wrong, invalid.Field(field, fmt.Sprint(got), fmt.Sprintf(want, args...)))
 		}
 	}
 	between := func(field string, got schedule.Duration, least, most time.Duration) {
-		check(got.Std() >= least && got.Std() <= most, field, got.String(),
-			fmt.Sprintf("a duration from %s to %s", schedule.Duration(least), schedule.Duration(most)))
+		if got.Std() < least || got.Std() > most {
+			check(false, field, got, "a duration from %s to %s", schedule.Duration(least), schedule.Duration(most))
+		}
 	}
 
 	var compiled *schedule.Schedule
@@ -64,33 +66,38 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	}
 	wrong = append(wrong, invalid.Under("target", d.Target.Validate()))
 
-	check(len(d.Description) <= MaxDescription, "description", d.Description, fmt.Sprintf("at most %d bytes", MaxDescription))
-	check(len(d.Payload) <= MaxPayload, "payload", fmt.Sprintf("%d bytes", len(d.Payload)),
-		fmt.Sprintf("at most %d bytes; give more with each run, or where to find it", MaxPayload))
-	check(len(d.Payload) == 0 || json.Valid(d.Payload), "payload", string(d.Payload), "JSON")
+	check(len(d.Description) <= MaxDescription, "description", d.Description, "at most %d bytes", MaxDescription)
+	if len(d.Payload) > MaxPayload {
+		check(false, "payload", fmt.Sprintf("%d bytes", len(d.Payload)), "at most %d bytes; give more with each run, or where to find it", MaxPayload)
+	} else if len(d.Payload) > 0 && !json.Valid(d.Payload) {
+		check(false, "payload", string(d.Payload), "JSON")
+	}
 	check(knownQueue(d.Queue), "queue", d.Queue, `a queue that has workers, such as "default"`)
-	check(slices.Contains(queue.Priorities, d.Priority), "priority", string(d.Priority), "high, normal or low")
-	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", string(d.Guarantee), "at_least_once or at_most_once")
+	check(slices.Contains(queue.Priorities, d.Priority), "priority", d.Priority, "high, normal or low")
+	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", d.Guarantee, "at_least_once or at_most_once")
 	check(d.CatchUp.Mode == CatchUpOne || d.CatchUp.Mode == CatchUpAll || d.CatchUp.Mode == CatchUpNone,
-		"catch_up.mode", string(d.CatchUp.Mode), "one, all or none")
+		"catch_up.mode", d.CatchUp.Mode, "one, all or none")
 	between("catch_up.window", d.CatchUp.Window, MissedAfter, MaxRetention)
 	between("timeout", d.Timeout, time.Second, MaxTimeout)
 	between("retention", d.Retention, MinRetention, MaxRetention)
 
-	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts",
-		fmt.Sprint(d.Retry.MaxAttempts), fmt.Sprintf("1 to %d", MaxAttempts))
-	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts",
-		fmt.Sprint(d.Retry.MaxAttempts), "1, or nothing, under at_most_once: a second try could be a second effect")
+	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts", d.Retry.MaxAttempts, "1 to %d", MaxAttempts)
+	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts", d.Retry.MaxAttempts,
+		"1, or nothing, under at_most_once: a second try could be a second effect")
 	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
 	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
-	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max.String(),
-		fmt.Sprintf("waits of at most %s over all attempts", schedule.Duration(MaxRetrying)))
-	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", fmt.Sprint(d.Retry.Factor), "1 to 10")
+	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max,
+		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
+	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", d.Retry.Factor, "1 to 10")
 
-	check(len(d.Labels) <= MaxLabels, "labels", fmt.Sprintf("%d labels", len(d.Labels)), fmt.Sprintf("at most %d", MaxLabels))
+	if len(d.Labels) > MaxLabels {
+		check(false, "labels", fmt.Sprintf("%d labels", len(d.Labels)), "at most %d", MaxLabels)
+	}
 	for key, value := range d.Labels {
 		check(namePattern.MatchString(key), "labels", key, "names of letters, digits, dots, underscores or hyphens")
-		check(len(value) <= MaxLabel && !bytes.ContainsRune([]byte(value), 0), "labels."+key, value, fmt.Sprintf("at most %d bytes, no NUL", MaxLabel))
+		if len(value) > MaxLabel || strings.Contains(value, "\x00") {
+			check(false, "labels."+key, value, "at most %d bytes, no NUL", MaxLabel)
+		}
 	}
 	return compiled, errors.Join(wrong...)
 }
