@@ -22,12 +22,14 @@ type pulse struct {
 	Lease time.Duration // of a run
 	Check time.Duration // the longest time between two looks at a run that has not ended
 	Steps time.Duration // how long a pass or a request waits for the store and the queue, at the most
+	Unit  time.Duration // between two fires of a job, at the least
+	Jobs  int           // of a tenant
 }
 
 // pulseOf derives it from the settings.
 func pulseOf(m Mix) pulse {
 	p := pulse{Every: time.Second, Ahead: 2 * time.Second, Lease: 30 * time.Second, Check: timer.MaxCheckGap,
-		Steps: 5*time.Second + 300*m.Latency.Store + 100*m.Latency.Queue}
+		Steps: 5*time.Second + 300*m.Latency.Store + 100*m.Latency.Queue, Unit: m.Pace.unit(), Jobs: m.Names}
 	if !m.Shape.Alone {
 		p.Every, p.Ahead = max(m.Shape.Every, time.Minute), node.SharedLookAhead+time.Minute
 	}

@@ -34,9 +34,25 @@ type Mix struct {
 	Work    WorkRates
 }
 
-// Outage is a time without any host: what was due in it was missed.
+// Outage is a time in which nothing is claimed, since something is away or wrong everywhere: what was due in it was missed.
 type Outage struct {
 	After, For time.Duration // after the begin of the world
+
+	// Of what: of all hosts, where neither is said.
+	Store bool
+	Clock time.Duration // so far off is every host's clock, and right again at the end
+	Spare bool          // with Clock: the first host's is right
+}
+
+func (o Outage) String() string {
+	of := "hosts"
+	switch {
+	case o.Store:
+		of = "the store"
+	case o.Clock != 0:
+		of = fmt.Sprintf("clocks, off by %s", o.Clock)
+	}
+	return fmt.Sprintf("after %s, for %s: %s", o.After.Round(time.Second), o.For.Round(time.Second), of)
 }
 
 // Role is what one client does: of whom, how often, and how much of what.
@@ -226,7 +242,7 @@ func (m Mix) String() string {
 	fmt.Fprintf(&b, "latency  %s\n", settings(m.Latency))
 	fmt.Fprintf(&b, "faults   %s\n", settings(m.Faults))
 	for _, o := range m.Outages {
-		fmt.Fprintf(&b, "outage   after %s, for %s\n", o.After.Round(time.Second), o.For.Round(time.Second))
+		fmt.Fprintf(&b, "outage   %s\n", o)
 	}
 	fmt.Fprintf(&b, "zones    %s\n", strings.Join(m.Zones, " "))
 	fmt.Fprintf(&b, "jobs     up to %d a tenant, in queues %s: %s\n", m.Names, strings.Join(m.Pools, " "), settings(m.Jobs))

@@ -92,7 +92,8 @@ func newWorld(t *testing.T, cfg Config) *World {
 	w.sched = newScheduler(w.Rand("scheduler"))
 	w.sched.orderly, w.sched.takes = w.Mix.Shape.Orderly, w.latency(w.Rand("latency"))
 	clocks := dispatch.MaxSkew
-	if w.Mix.Shape.Alone && (w.Mix.Faults.Step > 0 || w.Mix.Faults.Skew > 0) {
+	stepped := func(o Outage) bool { return o.Clock != 0 }
+	if f := w.Mix.Faults; w.Mix.Shape.Alone && (f.Step > 0 || f.Skew > 0 || slices.ContainsFunc(w.Mix.Outages, stepped)) {
 		clocks = oracle.AnyClock
 	}
 	w.Judge = oracle.New(oracle.Config{Clocks: clocks})

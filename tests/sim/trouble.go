@@ -149,17 +149,43 @@ func (w *World) trouble(ctx context.Context) {
 			if a.Sleep(ctx, o.After) != nil {
 				return
 			}
-			for _, m := range w.machines {
-				m.down = true
-				if m.host != nil {
-					w.luck.counts[Crashed]++
-					m.host.crash()
-				}
-			}
+			w.begins(o)
 			_ = a.Sleep(ctx, o.For)
-			for _, m := range w.machines {
-				m.down = false
-			}
+			w.ends(o)
 		})
+	}
+}
+
+// begins and ends are an outage's.
+func (w *World) begins(o Outage) {
+	if o.Store {
+		w.away = true
+		return
+	}
+	for n, m := range w.machines {
+		switch {
+		case o.Clock == 0:
+			m.down = true
+			if m.host != nil {
+				w.luck.counts[Crashed]++
+				m.host.crash()
+			}
+		case n > 0 || !o.Spare:
+			w.luck.counts[Stepped]++
+			m.step(o.Clock - m.offset)
+		}
+	}
+}
+
+func (w *World) ends(o Outage) {
+	if o.Store {
+		w.away = false
+		return
+	}
+	for n, m := range w.machines {
+		m.down = false
+		if o.Clock != 0 && (n > 0 || !o.Spare) {
+			m.step(-m.offset)
+		}
 	}
 }
