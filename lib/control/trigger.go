@@ -1,22 +1,18 @@
 package control
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -31,22 +27,6 @@ const (
 	keepKey       = 7 * 24 * time.Hour  // counted from when the run is due
 	keepPayload   = 60 * 24 * time.Hour // beyond the retention: the run may be retried for long before it ends
 )
-
-// promise is what an idempotency key stands for.
-type promise struct {
-	Run  string `cbor:"1,keyasint"`
-	Body []byte `cbor:"2,keyasint"` // SHA-256 over what was asked
-
-	// Created is when it was given, Unix ms: whoever makes the run makes the same one, in a timer or where it stands. 0 in older records.
-	Created int64 `cbor:"3,keyasint,omitempty"`
-}
-
-func keyOf(tenant, key string) store.Key {
-	return store.Key{Partition: "idem#" + tenant + "#" + key, Sort: "-"}
-}
-
-// Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"idem": promise{}} }
 
 // Asked is a request for a run of a job.
 type Asked struct {
@@ -75,24 +55,14 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 // the same request keeps when it is repeated; after the index, an item that names no run; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
 func (s *Service) TriggerMany(ctx context.Context, tenant string, asked []Asked) []Answer {
 	orders := make([]*order, len(asked))
-	each := func(do func(o *order)) {
-		var group errgroup.Group
-		group.SetLimit(fanOut)
-		for _, o := range orders {
-			if !o.settled() {
-				group.Go(func() error { do(o); return nil })
-			}
-		}
-		_ = group.Wait() // each has its own answer
-	}
 	for i, a := range asked {
 		orders[i] = &order{asked: a}
 	}
-	each(func(o *order) { o.Err = s.accept(ctx, tenant, o) })
+	each(orders, func(o *order) { o.Err = s.accept(ctx, tenant, o) })
 	s.listLater(ctx, tenant, orders)
-	each(func(o *order) { o.Err = s.place(ctx, o) })
+	s.place(ctx, orders)
 	s.sendDirect(ctx, tenant, orders)
-	each(func(o *order) { o.Err = s.armAgain(ctx, o) })
+	s.armAgain(ctx, orders)
 	answers := make([]Answer, len(orders))
 	for i, o := range orders {
 		if o.begun {
@@ -112,6 +82,24 @@ type order struct {
 	stood  bool  // the run of a repeated request was there already
 	begun  bool  // something of it is durable
 	Answer
+}
+
+// each does something for the orders that are not settled, for several at once: it may need the store, and most often does not.
+func each(orders []*order, do func(o *order)) {
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(orders); i = int(next.Add(1)) - 1 {
+			if o := orders[i]; !o.settled() {
+				do(o)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(fanOut, len(orders)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }
 
 // settled tells whether nothing more is to be done for it.
@@ -190,71 +178,6 @@ func (req Request) due(now int64) (int64, error) {
 	return due, nil
 }
 
-// body is what makes two requests the same.
-func (req Request) body(name string) []byte {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s\n%d\n", name, req.Delay.Milliseconds())
-	if req.At != nil {
-		fmt.Fprintf(&text, "%d", req.At.UnixMilli())
-	}
-	text.WriteByte('\n')
-	text.Write(req.Payload)
-	sum := sha256.Sum256(text.Bytes())
-	return sum[:]
-}
-
-// promised binds the key to a run's ID and its creation: to this one, or to the one that it was bound to before. A key whose run may have ended
-// and been cleaned up since is bound anew.
-func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request, now int64) (run.ID, int64, bool, error) {
-	mine := promise{Run: id.String(), Body: req.body(id.Job), Created: now}
-	value, err := record.Encode(mine)
-	if err != nil {
-		return run.ID{}, 0, false, err
-	}
-	op := store.Op{Kind: store.Put, Key: keyOf(tenant, req.Key), If: store.Absent, Value: value,
-		Expires: time.UnixMilli(max(now, id.Nominal)).Add(keepKey), Attempt: s.NewID()}
-	for range maxRounds {
-		_, err = s.Dispatch.Write(ctx, op)
-		conflict := store.AsConflict(err)
-		if conflict == nil {
-			return id, now, false, err
-		}
-		var standing promise
-		if !conflict.Standing.Exists() {
-			op.If = store.Absent
-			continue
-		}
-		if err := record.Decode(conflict.Standing.Value, &standing); err != nil {
-			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
-		}
-		promised, err := run.ParseID(standing.Run)
-		if err != nil {
-			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
-		}
-		if over, err := s.over(ctx, tenant, promised, now); err != nil {
-			return run.ID{}, 0, false, err
-		} else if over {
-			op.If = store.At(conflict.Standing)
-			continue
-		}
-		if !bytes.Equal(standing.Body, mine.Body) {
-			return run.ID{}, 0, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
-		}
-		return promised, cmp.Or(standing.Created, now), true, nil
-	}
-	return run.ID{}, 0, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
-}
-
-// over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not
-// there. A younger one that is not there was promised by a request that stopped in between.
-func (s *Service) over(ctx context.Context, tenant string, id run.ID, now int64) (bool, error) {
-	if now-id.Nominal < job.MinRetention.Milliseconds() {
-		return false, nil
-	}
-	standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
-	return err == nil && standing[0].Version == 0, err
-}
-
 // listLater lists runs that are due later. What is due soon is found in the buckets until the first sweep lists it.
 func (s *Service) listLater(ctx context.Context, tenant string, orders []*order) {
 	var later []*order
@@ -293,17 +216,28 @@ func (s *Service) writeAll(ctx context.Context, ops []store.Op) error {
 	return err
 }
 
-// place arms the timer and puts the run. The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
-func (s *Service) place(ctx context.Context, o *order) (err error) {
-	if err := s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now), o.direct)); err != nil {
-		return err
+// place arms the timers, and then puts the runs. The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
+func (s *Service) place(ctx context.Context, orders []*order) {
+	open := slices.DeleteFunc(slices.Clone(orders), (*order).settled)
+	timers := make([]timer.Timer, len(open))
+	for i, o := range open {
+		timers[i] = timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now), o.direct)
 	}
-	o.begun = true
-	if o.direct && !o.job.Def.Paused {
-		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
+	errs, err := s.Dispatch.ArmEach(ctx, timers)
+	for i, o := range open {
+		if o.Err = err; err == nil {
+			o.Err = errs[i]
+		}
+		if o.Err != nil {
+			continue
+		}
+		o.begun = true
+		if o.direct && !o.job.Def.Paused {
+			o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
+		}
 	}
-	o.Run, err = s.putNew(ctx, o.Run)
-	return err
+	// Durable now: a timer for each of the others. A crash here leaves them to the sweep, which makes their runs.
+	s.putNew(ctx, slices.DeleteFunc(open, (*order).settled))
 }
 
 // sendDirect claims and sends the runs that are due soon, those of several requests together. The jobs are read after the runs are
@@ -330,31 +264,52 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 	}
 }
 
-// armAgain arms another timer for a request that took so long that the last sweep of its bucket may be near, in a bucket to come.
-func (s *Service) armAgain(ctx context.Context, o *order) error {
-	late := s.age(o.now)
-	if late <= stale {
-		return nil
-	}
-	return s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+late.Milliseconds()), o.direct))
+// armAgain arms another timer for requests that took so long that the last sweep of their bucket may be near, in a bucket to come.
+func (s *Service) armAgain(ctx context.Context, orders []*order) {
+	each(orders, func(o *order) {
+		if late := s.age(o.now); late > stale {
+			o.Err = s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+late.Milliseconds()), o.direct))
+		}
+	})
 }
 
-// putNew puts the run where nothing stands, and gives what stands.
-func (s *Service) putNew(ctx context.Context, r run.Run) (run.Run, error) {
-	op, err := r.Item(s.NewID())
-	if err != nil {
-		return run.Run{}, err
+// putNew puts runs where nothing stands, and gives what stands. Two requests under one key may ask for one run.
+func (s *Service) putNew(ctx context.Context, orders []*order) {
+	ops := make([]store.Op, 0, len(orders))
+	asked := make([]*order, 0, len(orders))
+	at := make([]int, 0, len(orders))
+	seen := make(map[store.Key]int, len(orders))
+	for _, o := range orders {
+		op, err := o.Run.Item(s.NewID())
+		if err != nil {
+			o.Err = err
+			continue
+		}
+		n, known := seen[op.Key]
+		if !known {
+			n = len(ops)
+			seen[op.Key] = n
+			ops = append(ops, op)
+		}
+		asked, at = append(asked, o), append(at, n)
 	}
-	versions, err := s.Dispatch.Write(ctx, op)
-	if conflict := store.AsConflict(err); conflict != nil {
-		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
-		return standing, err
+	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
+	for i, o := range asked {
+		if err != nil {
+			o.Err = err
+			continue
+		}
+		v := verdicts[at[i]]
+		conflict := store.AsConflict(v.Err)
+		switch {
+		case v.Err == nil:
+			o.Run.Version = v.Version
+		case conflict != nil:
+			o.Run, _, o.Err = run.FromItem(o.Run.Tenant, o.Run.ID, conflict.Standing)
+		default:
+			o.Err = v.Err
+		}
 	}
-	if err != nil {
-		return run.Run{}, err
-	}
-	r.Version = versions[0]
-	return r, nil
 }
 
 // keepPayload puts the payload where the run finds it: in the run while it is small, else in a blob that lasts as long.

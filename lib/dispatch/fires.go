@@ -210,28 +210,47 @@ func (d *Dispatcher) grow(ctx context.Context, t *timer.Timer, failed error) err
 
 // Arm puts new timers. One that stands already is as good as armed.
 func (d *Dispatcher) Arm(ctx context.Context, timers ...timer.Timer) error {
-	ops := make([]store.Op, 0, len(timers))
-	seen := make(map[store.Key]bool, len(timers))
-	for _, t := range timers {
-		if key := t.Key(); !seen[key] { // one call may name a key once
-			seen[key] = true
-			op, err := t.Put(d.NewID())
-			if err != nil {
-				return err
-			}
-			ops = append(ops, op)
-		}
-	}
-	verdicts, err := d.WriteEach(ctx, ops)
+	errs, err := d.ArmEach(ctx, timers)
 	if err != nil {
 		return err
 	}
-	for i, v := range verdicts {
-		if v.Err != nil && store.AsConflict(v.Err) == nil {
-			return fmt.Errorf("arm timer %s: %w", ops[i].Key, v.Err)
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// ArmEach is Arm with an error for each timer. With an error of the whole call, any of them may have been put.
+func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error, error) {
+	ops := make([]store.Op, 0, len(timers))
+	at := make([]int, len(timers)) // of each timer, its op
+	seen := make(map[store.Key]int, len(timers))
+	for i, t := range timers {
+		op, err := t.Put(d.NewID())
+		if err != nil {
+			return nil, err
+		}
+		n, known := seen[op.Key]
+		if !known { // one call may name a key once
+			n = len(ops)
+			seen[op.Key] = n
+			ops = append(ops, op)
+		}
+		at[i] = n
+	}
+	verdicts, err := d.WriteEach(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(timers))
+	for i, n := range at {
+		if err := verdicts[n].Err; err != nil && store.AsConflict(err) == nil {
+			errs[i] = fmt.Errorf("arm timer %s: %w", ops[n].Key, err)
+		}
+	}
+	return errs, nil
 }
 
 // claimHeads puts the first claim of each timer, or the decision over its missed fires. It goes before the others: a tick
