@@ -88,7 +88,9 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		open = append(open, r)
-		next = append(next, Wakeup(r, b.Horizon))
+		check := Wakeup(r, b.Horizon)
+		check.Attempt = b.Mark
+		next = append(next, check)
 	}
 	if err := d.Arm(ctx, next...); err != nil {
 		return repairs, err

@@ -222,13 +222,17 @@ func (d *Dispatcher) Arm(ctx context.Context, timers ...timer.Timer) error {
 	return nil
 }
 
-// ArmEach is Arm with an error for each timer. With an error of the whole call, any of them may have been put.
+// ArmEach is Arm with an error for each timer. With an error of the whole call, any of them may have been put. A timer without an Attempt
+// gets one.
 func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error, error) {
 	ops := make([]store.Op, 0, len(timers))
 	at := make([]int, len(timers)) // of each timer, its op
 	seen := make(map[store.Key]int, len(timers))
 	for i, t := range timers {
-		op, err := t.Put(d.NewID())
+		if t.Attempt == 0 {
+			t.Attempt = d.NewID()
+		}
+		op, err := t.Put(t.Attempt)
 		if err != nil {
 			return nil, err
 		}

@@ -48,12 +48,13 @@ type stretch struct {
 
 // Bounds is what a pass knows of time: it reads the clock once.
 type Bounds struct {
-	Now     int64 // the pass's clock, read before the horizon was published
-	Horizon int64 // fires up to it are claimed
-	Resume  int64 // wake-up for what must wait for a later pass, beyond the horizon
-	Watch   bool  // arm a check for each claim: the timer that led to it lies behind the first sweep
-	Settled int64 // until then no lease is judged: living workers may have been unable to renew theirs
-	Doubt   int64 // fires up to it that have no run may have had one that has expired since: they are not made again
+	Now     int64  // the pass's clock, read before the horizon was published
+	Horizon int64  // fires up to it are claimed
+	Resume  int64  // wake-up for what must wait for a later pass, beyond the horizon
+	Watch   bool   // arm a check for each claim: the timer that led to it lies behind the first sweep
+	Settled int64  // until then no lease is judged: living workers may have been unable to renew theirs
+	Mark    uint64 // the Attempt of the next checks, by which the pass knows them again; 0 for none
+	Doubt   int64  // fires up to it that have no run may have had one that has expired since: they are not made again
 }
 
 // Forgotten is after how long it says nothing any more that a run is not there: it may have ended and been cleaned up. Less than

@@ -94,6 +94,7 @@ type Node struct {
 	Remote   *lease.Remote // serves workers in other processes; nil without a RemoteKey
 
 	workers map[string]*worker.Worker
+	began   int64        // Unix ms: what is requested from here on is sent by this process
 	lastOK  atomic.Int64 // Unix ms of the last tick without an error, or of the start
 	swept   atomic.Int64 // Unix ms: up to where every sweep has come
 }
@@ -121,8 +122,8 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}}
-	n.lastOK.Store(cfg.Now().UnixMilli())
+	n := &Node{Config: cfg, workers: map[string]*worker.Worker{}, began: cfg.Now().UnixMilli()}
+	n.lastOK.Store(n.began)
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
@@ -289,7 +290,7 @@ func (n *Node) tickLoop(ctx context.Context) {
 // gone with it. Those of workers elsewhere run on.
 func (n *Node) recover(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		repairs, err := n.Ticker.Recover(ctx, func(worker string) bool { return worker != n.Name && !lease.IsRemote(worker) })
+		repairs, err := n.Ticker.Recover(ctx, n.began, func(worker string) bool { return worker != n.Name && !lease.IsRemote(worker) })
 		if err == nil {
 			if repairs.Resent+repairs.Expired+repairs.Claimed > 0 {
 				n.Log.Info("runs of an earlier start go on", "queued", repairs.Resent, "were_running", repairs.Expired)

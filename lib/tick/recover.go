@@ -11,14 +11,17 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// Recover sends everything again that has not ended, for a process that is alone on its store and has an empty queue: after
-// its start. dead tells whose leases are void. It reads the timers from the first sweep's cursor to the furthest regular check,
-// since every unended run has one there: that sweep arms a check for all that it leaves behind. It may run beside the ticks.
-func (t *Ticker) Recover(ctx context.Context, dead func(worker string) bool) (dispatch.Repairs, error) {
+// Recover sends everything again that has not ended, for a process that is alone on its store and has an empty queue: after its start, at
+// since (Unix ms). dead tells whose leases are void. It reads the timers from the first sweep's cursor to the furthest regular check, since
+// every unended run has one there: that sweep arms a check for all that it leaves behind. It may run beside the ticks.
+//
+// What was requested since has been sent by this process itself. An earlier one whose clock was ahead may have taken requests that look
+// like it: those wait for the first sweep.
+func (t *Ticker) Recover(ctx context.Context, since int64, dead func(worker string) bool) (dispatch.Repairs, error) {
 	var report Report
 	var errs []error
 	for n := range t.Dispatch.Layout.Shards {
-		if err := t.recover(ctx, n, dead, &report); err != nil {
+		if err := t.recover(ctx, n, since, dead, &report); err != nil {
 			errs = append(errs, fmt.Errorf("recover shard %d: %w", n, err))
 		}
 	}
@@ -26,7 +29,7 @@ func (t *Ticker) Recover(ctx context.Context, dead func(worker string) bool) (di
 	return report.Repairs, errors.Join(errs...)
 }
 
-func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, report *Report) error {
+func (t *Ticker) recover(ctx context.Context, n int, since int64, dead func(string) bool, report *Report) error {
 	items, err := t.store.Get(ctx, timer.ShardKey(n))
 	if err != nil {
 		return err
@@ -41,11 +44,14 @@ func (t *Ticker) recover(ctx context.Context, n int, dead func(string) bool, rep
 	}
 	// What is claimed here lies below a horizon that was published.
 	p := &pass{Ticker: t, shard: s, report: report,
-		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: max(s.Horizon, now) + resumeAfter.Milliseconds()}}
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: max(s.Horizon, now) + resumeAfter.Milliseconds(), Mark: t.Dispatch.NewID()}}
+	done := func(t timer.Timer) bool { // its run is what this pass has armed it for, or what this process has sent
+		return t.Kind == timer.Check && t.Attempt == p.bounds.Mark || t.Create != nil && t.Create.Created >= since
+	}
 	last := timer.Minute(max(s.Horizon, now) + timer.MaxCheckGap.Milliseconds())
 	for minute := timer.Minute(min(s.Watermark, s.Swept[0])); minute <= last; minute++ {
 		if err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
-			runs := append(runsOf(pg.checks), runsOf(pg.requests)...)
+			runs := append(runsOf(slices.DeleteFunc(pg.checks, done)), runsOf(slices.DeleteFunc(pg.requests, done))...)
 			claimed, err := p.claimedBy(ctx, pg.fires)
 			if err != nil {
 				return Report{}, err

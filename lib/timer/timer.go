@@ -37,6 +37,7 @@ type Timer struct {
 	Generation int64  // of a Fire
 	Run        run.ID // of a Request or Check
 	Version    uint64 // of its item
+	Attempt    uint64 // of its item
 
 	body
 }
@@ -137,7 +138,7 @@ func FromItem(item store.Item) (Timer, error) {
 	if len(parts) != 6 || len(parts[1]) != 1 {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
 	}
-	t := Timer{Kind: Kind(parts[1][0]), Tenant: parts[2], Version: item.Version}
+	t := Timer{Kind: Kind(parts[1][0]), Tenant: parts[2], Version: item.Version, Attempt: item.Attempt}
 	var err error
 	if t.Wake, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)

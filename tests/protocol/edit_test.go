@@ -107,9 +107,25 @@ func TestFault16_Fault29_a_next_fire_that_does_not_advance_parks_its_job_alone(t
 	if j := w.job(tenant, "stuck"); revived != 6 || j.Fault != "" {
 		t.Errorf("with its new definition it ran %d times in a minute, fault %q, want 6 and none", revived, j.Fault)
 	}
-	if _, err := w.host("fresh").ticker.Recover(t.Context(), nil); err != nil {
+	if _, err := w.host("fresh").ticker.Recover(t.Context(), w.now(), nil); err != nil {
 		t.Errorf("the recovery after a start: %v", err)
 	}
+}
+
+// A start sends what an earlier process had in its queue, and not what has been asked of itself.
+func TestP4_Fault24_a_start_sends_what_was_queued_before_it(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("before").put(tenant, "j", definition(nil, 1)))
+	w.must(w.host("before").trigger(tenant, "j", 0))
+	w.elapsed += time.Second
+	since := w.now()
+	w.must(w.host("after").trigger(tenant, "j", 0))
+	repairs, err := w.host("after").ticker.Recover(t.Context(), since, nil)
+	if err != nil || repairs.Resent != 1 {
+		t.Errorf("%d runs were sent again (%v), want the one that was asked for before the start", repairs.Resent, err)
+	}
+	w.work()
+	w.wants(nil)
 }
 
 // A clock that was ahead and is set right: the cursors are then ahead of it, and all that is asked for now must still be found.
@@ -153,3 +169,4 @@ func TestP2_P4_Fault08_Fault09_what_is_asked_for_after_a_step_back_is_found(t *t
 	}
 	w.wants(w.check(from))
 }
+
