@@ -9,28 +9,98 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// decider holds the conditions of requests against what stands; its slices are used again for each.
+// decider holds the conditions of requests against what stands, and makes one batch of what they write. What it has decided but not
+// yet applied it must find itself: that stands in heads, and where heads has no room, the batch is applied before anything else
+// is decided.
 type decider struct {
-	s        *Store
+	s     *Store
+	heads *heads
+	round uint32 // grows with each batch that is applied
+
+	group   *group
+	batch   *pebble.Batch // nil: nothing to apply
+	stripes []uint32      // of what the batch writes
+	entries []entry       // that the batch is still to have
+	full    bool          // heads does not hold all that the batch writes
+
+	// Used again for each request.
 	standing []store.Item
-	expires  []int64 // of what stands, in seconds
-	apply    []bool
+	before   []header
+	missing  []*part
 }
 
-// decide sets the verdicts of the request, and leaves in its batch what is to be written.
-func (d *decider) decide(r *request) {
-	if len(r.entries) > 0 {
-		d.decideExpired(r)
-		return
+// decide sets the verdicts of the group's requests and applies what they write.
+func (d *decider) decide(g *group) {
+	d.group = g
+	d.look()
+	for _, r := range g.requests {
+		switch {
+		case r.entries != nil:
+			d.decideExpired(r)
+		case r.imported:
+			d.decideImport(r)
+		case r.each:
+			d.decideEach(r)
+		default:
+			d.decideWrite(r)
+		}
+		if d.full {
+			d.apply()
+		}
 	}
-	d.standing = slices.Grow(d.standing[:0], len(r.ops))[:len(r.ops)]
-	d.expires = slices.Grow(d.expires[:0], len(r.ops))[:len(r.ops)]
-	if r.each {
-		d.decideEach(r)
-		return
+	d.apply()
+}
+
+// look reads what stands under all keys that heads does not know.
+func (d *decider) look() {
+	d.missing = d.missing[:0]
+	for _, r := range d.group.requests {
+		for i := range r.parts {
+			p := &r.parts[i]
+			if d.heads.find(p.hash, p.key) < 0 {
+				d.missing = append(d.missing, p)
+			}
+		}
 	}
+	for _, p := range d.missing {
+		if h, _, err := d.s.load(p.key, false); err == nil { // an error is met again, and told, where it is decided
+			p.seen, p.round = h, d.round
+		}
+	}
+}
+
+// read finds what stands under the key of an op.
+func (d *decider) read(r *request, i int) (header, error) {
+	p := &r.parts[i]
+	if h, ok := d.heads.get(p.hash, p.key); ok {
+		return h, nil
+	}
+	if p.round == d.round {
+		return p.seen, nil
+	}
+	h, _, err := d.s.load(p.key, false)
+	if err != nil {
+		return header{}, damaged(r.ops[i].Key, err)
+	}
+	return h, nil
+}
+
+// stand reads what stands under the key of an op as far as decisions need it.
+func (d *decider) stand(r *request, i int) error {
+	h, err := d.read(r, i)
+	d.before[i], d.standing[i] = h, store.Item{Version: h.version, Attempt: h.attempt}
+	return err
+}
+
+func (d *decider) grow(n int) {
+	d.standing = slices.Grow(d.standing[:0], n)[:n]
+	d.before = slices.Grow(d.before[:0], n)[:n]
+}
+
+func (d *decider) decideWrite(r *request) {
+	d.grow(len(r.ops))
 	for i := range r.ops {
-		if err := d.read(r, i, false); err != nil {
+		if err := d.stand(r, i); err != nil {
 			r.err = fmt.Errorf("read what stands: %w", err)
 			return
 		}
@@ -40,91 +110,125 @@ func (d *decider) decide(r *request) {
 		r.err = d.whole(r, conflict)
 		return
 	}
-	r.write = apply && !r.batch.Empty()
-	if r.write {
-		d.finish(r, func(int) bool { return true }, r.guessed)
+	for i := range r.ops {
+		if apply {
+			d.write(r, i)
+		}
 	}
 }
 
 func (d *decider) decideEach(r *request) {
-	d.apply = slices.Grow(d.apply[:0], len(r.ops))[:len(r.ops)]
-	r.errs = make([]error, len(r.ops))
-	all := true
+	d.grow(len(r.ops))
 	for i := range r.ops {
-		d.apply[i], r.errs[i] = d.decideOne(r, i)
-		all = all && d.apply[i]
-		r.write = r.write || d.apply[i]
-	}
-	if r.write {
-		d.finish(r, func(i int) bool { return d.apply[i] }, !all || r.guessed)
+		if err := d.decideOne(r, i); err != nil {
+			if r.errs == nil {
+				r.errs = make([]error, len(r.ops))
+			}
+			r.errs[i] = err
+		}
+		if d.full {
+			d.apply()
+		}
 	}
 }
 
-func (d *decider) decideOne(r *request, i int) (apply bool, err error) {
-	if err := d.read(r, i, false); err != nil {
-		return false, fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
+func (d *decider) decideOne(r *request, i int) error {
+	if err := d.stand(r, i); err != nil {
+		return fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
 	}
 	apply, conflict := store.Decide(r.versions[i:i+1], r.ops[i:i+1], d.standing[i:i+1])
 	if conflict != nil {
 		conflict.Op = i
-		return false, d.whole(r, conflict)
+		return d.whole(r, conflict)
 	}
-	return apply, nil
+	if apply {
+		d.write(r, i)
+	}
+	return nil
 }
 
 // whole puts into the conflict all of what stands, which decisions do without.
 func (d *decider) whole(r *request, c *store.Conflict) error {
-	if err := d.read(r, c.Op, true); err != nil {
-		return fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, err)
+	p := &r.parts[c.Op]
+	if d.heads.writtenIn(p.hash, p.key, d.round) {
+		d.apply() // so that it can be read
 	}
-	c.Standing = d.standing[c.Op]
+	h, value, err := d.s.load(p.key, true)
+	if err != nil {
+		return fmt.Errorf("read what stands: %w: %w", store.ErrUnknown, damaged(r.ops[c.Op].Key, err))
+	}
+	c.Standing = h.item(r.ops[c.Op].Key, value)
 	return c
 }
 
-// read finds what stands under the key of an op: by the caller's glance, if nothing was written since.
-func (d *decider) read(r *request, i int, value bool) error {
-	if g := &r.seen[i]; !value && g.ok && g.mark == d.s.marks[g.group].Load() {
-		d.standing[i], d.expires[i] = g.item(r.ops[i].Key, nil), g.expires
-		return nil
-	}
-	h, v, err := d.s.load(r.keys[i], value)
-	if err != nil {
-		return damaged(r.ops[i].Key, err)
-	}
-	d.standing[i], d.expires[i] = h.item(r.ops[i].Key, v), h.expires
-	return nil
-}
-
-// finish makes the batch what is to be written.
-func (d *decider) finish(r *request, happens func(i int) bool, again bool) {
-	if again {
-		d.rebuild(r, happens)
-	}
-	d.addEntries(r, happens)
-}
-
-// rebuild makes the batch again with only the ops that happen, and with the versions that the caller could not know.
-func (d *decider) rebuild(r *request, happens func(i int) bool) {
-	batch := d.s.db.NewBatchWithSize(r.batch.Len())
-	entries := r.batch.Reader()
+func (d *decider) decideImport(r *request) {
 	for i := range r.ops {
-		if r.ops[i].Kind == store.Check {
-			continue
-		}
-		kind, key, raw, _, err := entries.Next()
-		must(err)
-		if !happens(i) {
-			continue
-		}
-		if kind != pebble.InternalKeyKindSet {
-			must(batch.Delete(key, nil))
-			continue
-		}
-		h, value, err := decode(raw)
-		must(err)
-		h.version = r.versions[i]
-		must(batch.Set(key, append(appendHeader(make([]byte, 0, maxHeader+len(value)), h), value...), nil))
+		d.put(r, i, header{version: r.versions[i], expires: store.ExpirySeconds(r.ops[i].Expires), attempt: r.ops[i].Attempt}, 0)
 	}
-	must(r.batch.Close())
-	r.batch = batch
+}
+
+// write puts an op that happens into the batch.
+func (d *decider) write(r *request, i int) {
+	op := &r.ops[i]
+	switch op.Kind {
+	case store.Put:
+		h := header{version: r.versions[i], expires: store.ExpirySeconds(op.Expires), attempt: op.Attempt}
+		d.put(r, i, h, d.before[i].expires)
+	case store.Delete:
+		d.remove(&r.parts[i])
+	}
+}
+
+// put adds an item to the batch, and an entry where the rule of expiry.go asks for one.
+func (d *decider) put(r *request, i int, h header, expiredBefore int64) {
+	value, p := r.ops[i].Value, &r.parts[i]
+	var buf [maxHeader]byte
+	head := appendHeader(buf[:0], h)
+	o := d.writing(p).SetDeferred(len(p.key), len(head)+len(value))
+	copy(o.Key, p.key)
+	copy(o.Value[copy(o.Value, head):], value)
+	must(o.Finish())
+	if h.expires != 0 && (expiredBefore == 0 || h.expires < expiredBefore) {
+		d.entries = append(d.entries, entry{second: h.expires, key: p.key})
+	}
+	d.remember(p, h)
+}
+
+// remove adds a delete of an item to the batch.
+func (d *decider) remove(p *part) {
+	must(d.writing(p).Delete(p.key, nil))
+	d.remember(p, header{})
+}
+
+func (d *decider) remember(p *part, h header) {
+	if !d.heads.put(p.hash, p.key, h, d.round) {
+		d.full = true
+	}
+}
+
+// writing is the batch for a write of this key.
+func (d *decider) writing(p *part) *pebble.Batch {
+	if d.batch == nil {
+		d.batch = d.s.db.NewBatchWithSize(d.group.bytes + d.group.bytes/4)
+	}
+	d.stripes = append(d.stripes, p.stripe)
+	return d.batch
+}
+
+// apply gives the batch to Pebble, which appends it to the log and shows it to readers.
+func (d *decider) apply() {
+	if d.batch == nil {
+		return
+	}
+	d.addEntries()
+	// From here on a reader may see the writes, so it must find the commit to wait for first.
+	for _, stripe := range d.stripes {
+		d.s.stripes[stripe].Store(&d.group.commit)
+	}
+	if err := d.s.db.ApplyNoSyncWait(d.batch, pebble.Sync); err != nil {
+		d.s.fail(err)
+	}
+	d.group.batches = append(d.group.batches, d.batch)
+	d.batch, d.stripes, d.full = nil, d.stripes[:0], false
+	d.round++
 }

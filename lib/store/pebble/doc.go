@@ -3,15 +3,19 @@
 //
 // # A write
 //
-// The caller's goroutine encodes the batch as though every condition held, and reads what stands (glance). One goroutine
-// (decideAll) takes the requests in order, reads again where something was written since, decides, and hands the batch to Pebble, which appends it to the log and shows it to readers; it
-// does not wait for the disk. A second goroutine (awaitAll) waits for the sync of each batch in the order of the log, and
-// answers. While one sync runs, batches gather for the next, which serves all of them. So
+// The caller's goroutine copies what it wants into a request and puts that to the group that gathers. One goroutine (decideAll)
+// takes the group, decides its requests in order, and hands what they write to Pebble as one batch, which Pebble appends to the log and
+// shows to readers; it does not wait for the disk. A second goroutine (awaitAll) waits for the sync of each group in the order of the
+// log, and answers all of it at once. While one group is on its way to the disk one more is decided, and the next gathers: so
+// a slow disk makes large groups. So
 //
 //   - decisions are serial, since nothing can come between the read and the write of the one goroutine that decides;
+//   - a decision sees what the same group has written before, though Pebble does not have it yet (heads.go);
 //   - nothing is answered before it is synced: not the writer, not a conflict, not a second try that finds itself standing
-//     (they go through awaitAll behind what they saw), not a reader (settle);
+//     (they are answered with their group, behind what they saw), not a reader (settle);
 //   - a caller is bounded by its context even when the disk hangs, since it only ever waits on channels.
+//
+// What stands under a key, its version, expiry and attempt, is mostly remembered (heads.go), and else read.
 //
 // A reader reads from Pebble first and then looks into its partition's stripe for the last commit that wrote there. Writers
 // put themselves there before Pebble shows their write, and a log is synced from its front, so a reader that waits for that

@@ -37,38 +37,45 @@ func decodeEntry(entry []byte) (key []byte, err error) {
 	return entry[9:], nil
 }
 
-// addEntries adds to the batch the entries of the ops that happen, where the rule asks for one.
-func (d *decider) addEntries(r *request, happens func(i int) bool) {
-	for i := range r.ops {
-		if r.ops[i].Kind != store.Put || r.ops[i].Expires.IsZero() || !happens(i) {
-			continue
-		}
-		expires, stood := store.ExpirySeconds(r.ops[i].Expires), d.expires[i]
-		if stood == 0 || expires < stood {
-			must(r.batch.Set(appendEntry(make([]byte, 0, 9+len(r.keys[i])), expires, r.keys[i]), nil, nil))
-		}
+// entry is one that the batch is to have.
+type entry struct {
+	second int64
+	key    []byte
+}
+
+// addEntries adds the entries to the batch, behind all items: neighbours are put into Pebble's memory sooner.
+func (d *decider) addEntries() {
+	for _, e := range d.entries {
+		o := d.batch.SetDeferred(9+len(e.key), 0)
+		appendEntry(o.Key[:0], e.second, e.key)
+		must(o.Finish())
 	}
+	clear(d.entries)
+	d.entries = d.entries[:0]
 }
 
 // decideExpired looks at what stands under each entry whose time has come.
 func (d *decider) decideExpired(r *request) {
-	for i, entry := range r.entries {
-		h, _, err := d.s.load(r.keys[i], false)
+	for i, gone := range r.entries {
+		h, err := d.read(r, i)
 		if err != nil {
-			r.err = damaged(r.ops[i].Key, err)
+			r.err = err
 			return
 		}
-		must(r.batch.Delete(entry, nil))
+		p := &r.parts[i]
+		must(d.writing(p).Delete(gone, nil))
 		switch {
 		case h.version == 0 || h.expires == 0:
 		case h.expires <= r.now:
-			must(r.batch.Delete(r.keys[i], nil))
+			d.remove(p)
 			r.expired++
 		default:
-			must(r.batch.Set(appendEntry(nil, h.expires, r.keys[i]), nil, nil))
+			d.entries = append(d.entries, entry{second: h.expires, key: p.key})
+		}
+		if d.full {
+			d.apply()
 		}
 	}
-	r.write = true
 }
 
 // sweepLoop makes a pass, in bounded rounds with pauses between, then waits for the next.
@@ -97,7 +104,7 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 
 // sweep makes one round. It gives how many items it deleted, and whether there may be more whose time has come.
 func (s *Store) sweep(ctx context.Context, now time.Time) (deleted int, more bool, err error) {
-	r := &request{now: now.Unix(), batch: s.db.NewBatch(), commit: newCommit()}
+	r := &request{now: now.Unix()}
 	if r.entries, err = s.due(r.now); err != nil || len(r.entries) == 0 {
 		return 0, false, err
 	}
@@ -110,14 +117,10 @@ func (s *Store) sweep(ctx context.Context, now time.Time) (deleted int, more boo
 		if err != nil {
 			return 0, false, err
 		}
-		r.keys = append(r.keys, key)
 		r.ops = append(r.ops, store.Op{Kind: store.Delete, Key: k})
-		r.stripes = append(r.stripes, s.stripe(k.Partition))
+		r.parts = append(r.parts, s.part(key, k.Partition))
 	}
-	if err := s.submit(ctx, r); err != nil {
-		return 0, false, err
-	}
-	if err := s.await(ctx, r); err != nil {
+	if err := s.decided(ctx, r); err != nil {
 		return 0, false, err
 	}
 	return r.expired, len(r.entries) == sweepRound, nil

@@ -48,6 +48,7 @@ type Config struct {
 	SweepEvery time.Duration    // between two passes over what has expired; 0: a minute
 
 	memTable uint64 // 0: 32 MiB; tests make it small so that little data reaches the disk's tables
+	headSets int    // of the headers of what was written last; 0: 8,192, 8 MiB; tests make it small so that it is too small
 }
 
 // Store is a store.Store in a folder.
@@ -57,14 +58,16 @@ type Store struct {
 	log  *slog.Logger
 	now  func() time.Time
 
-	calls    sync.RWMutex // held for reading by every call under way
-	closed   atomic.Bool
-	requests chan *request // to the one goroutine that decides
-	acks     chan *request // from it, in the order of the log, to the one that waits for the disk
+	calls  sync.RWMutex // held for reading by every call under way
+	closed atomic.Bool
+
+	queue     sync.Mutex    // held for moments only
+	gathering *group        // the requests that the goroutine that decides will take next
+	wake      chan struct{} // tells it that there is one
+	acks      chan *group   // from it, in the order of the log, to the one that waits for the disk
 
 	seed    maphash.Seed
 	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
-	marks   [marks]atomic.Uint64            // by key: how many writes have been shown
 
 	disk diskCount
 
@@ -111,6 +114,9 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.memTable == 0 {
 		cfg.memTable = 32 << 20
 	}
+	if cfg.headSets == 0 {
+		cfg.headSets = headSets
+	}
 	s, err := open(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", cfg.Dir, err)
@@ -155,7 +161,7 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	s := &Store{
 		lock: lock, log: cfg.Logger, now: cfg.Now,
-		requests: make(chan *request, inFlight), acks: make(chan *request, inFlight),
+		gathering: newGroup(0), wake: make(chan struct{}, 1), acks: make(chan *group),
 		seed: maphash.MakeSeed(), failed: make(chan struct{}),
 	}
 	var db *pebble.DB
@@ -179,7 +185,8 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopSweep = cancel
-	s.writing.Go(s.decideAll)
+	d := &decider{s: s, heads: newHeads(cfg.headSets), round: 1}
+	s.writing.Go(func() { s.decideAll(d) })
 	s.writing.Go(s.awaitAll)
 	s.sweeping.Go(func() { s.sweepLoop(ctx, cfg.SweepEvery) })
 	return s, nil
@@ -229,7 +236,7 @@ func (s *Store) Close() error {
 	s.calls.Unlock() //nolint:staticcheck // a barrier: an export does not hold the lock, since what it calls may call the store
 	s.exporting.Wait()
 	s.sweeping.Wait()
-	close(s.requests)
+	close(s.wake)
 	err := s.unlessFailed(func() error {
 		s.writing.Wait()
 		return errors.Join(s.db.Flush(), s.db.Close(), s.lock.Close())

@@ -68,23 +68,23 @@ func (s *Store) exported(ctx context.Context, iter *pebble.Iterator) (store.Item
 	return h.item(key, slices.Clone(value)), nil
 }
 
-// Import puts items as they are, as the port says. It goes around the goroutine that decides: there is nothing to decide.
+// Import puts items as they are, as the port says.
 func (s *Store) Import(ctx context.Context, items ...store.Item) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
 	defer s.leave()
-	batch := s.db.NewBatch()
-	for _, item := range items {
-		h := header{version: item.Version, expires: store.ExpirySeconds(item.Expires), attempt: item.Attempt}
-		key := appendKey(make([]byte, 0, keyLen(item.Key)), item.Partition, item.Sort)
-		must(batch.Set(key, append(appendHeader(make([]byte, 0, maxHeader+len(item.Value)), h), item.Value...), nil))
-		if h.expires != 0 {
-			must(batch.Set(appendEntry(nil, h.expires, key), nil, nil))
-		}
+	ops := make([]store.Op, len(items))
+	for i, item := range items {
+		ops[i] = store.Op{Kind: store.Put, Key: item.Key, Value: item.Value, Expires: item.Expires, Attempt: item.Attempt}
 	}
-	if err := s.unlessFailed(func() error { return s.db.Apply(batch, pebble.Sync) }); err != nil {
-		return fmt.Errorf("import: %w", unknown(err))
+	r := s.prepare(ops)
+	r.imported = true
+	for i := range items {
+		r.versions[i] = items[i].Version
 	}
-	return batch.Close()
+	if err := s.decided(ctx, r); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	return nil
 }

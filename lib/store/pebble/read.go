@@ -16,13 +16,11 @@ import (
 // in one stripe cost a needless wait, nothing more.
 const stripes = 1 << 12
 
-// commit is one write on its way to the disk. Stripes hold on to it, so it holds on to nothing.
+// commit is what a group of writes on its way to the disk is waited for by.
 type commit struct {
 	done chan struct{} // closed when it is synced, or lost
 	err  error         // set before done is closed
 }
-
-func newCommit() *commit { return &commit{done: make(chan struct{})} }
 
 func (s *Store) stripe(partition string) uint32 {
 	return uint32(maphash.String(s.seed, partition)) % stripes
