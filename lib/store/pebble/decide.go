@@ -1,6 +1,8 @@
 package pebble
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,7 +53,7 @@ func (d *decider) decide(g *group) {
 	d.apply()
 }
 
-// look reads what stands under all keys that heads does not know.
+// look reads what stands under all keys that heads does not know. What cannot be read is met again, and told, where it is decided.
 func (d *decider) look() {
 	d.missing = d.missing[:0]
 	for _, r := range d.group.requests {
@@ -62,11 +64,39 @@ func (d *decider) look() {
 			}
 		}
 	}
-	for _, p := range d.missing {
-		if h, _, err := d.s.load(p.key, false); err == nil { // an error is met again, and told, where it is decided
-			p.seen, p.round = h, d.round
-		}
+	if len(d.missing) >= someKeys {
+		_ = d.scan() // the error is of one item, and the others are read one by one
 	}
+	clear(d.missing)
+}
+
+// someKeys is from where reading in order pays: runs that are made together, and those that start together, stand together.
+const someKeys = 4
+
+// scan reads the missing keys in their order.
+func (d *decider) scan() (err error) {
+	slices.SortFunc(d.missing, func(a, b *part) int { return bytes.Compare(a.key, b.key) })
+	iter, err := d.s.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, iter.Close()) }()
+	for _, p := range d.missing {
+		var h header
+		if iter.SeekPrefixGE(p.key) {
+			raw, err := iter.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			if h, _, err = decode(raw); err != nil {
+				return err
+			}
+		} else if iter.Error() != nil {
+			return iter.Error()
+		}
+		p.seen, p.round = h, d.round
+	}
+	return nil
 }
 
 // read finds what stands under the key of an op.
