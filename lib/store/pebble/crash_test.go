@@ -32,7 +32,7 @@ func TestP1_Fault50_nothing_unsynced_is_told(t *testing.T) {
 	}
 	open := make(chan struct{})
 	d.set(func(op errorfs.Op) error {
-		if isSync(op) && isLog(op) {
+		if isSync(op) && ofLog(op) {
 			<-open
 		}
 		return nil
@@ -227,15 +227,15 @@ func TestFault49_disk_failures(t *testing.T) {
 		fails func(errorfs.Op) bool
 		with  error
 	}{
-		"full disk, in the log":       {func(op errorfs.Op) bool { return isLog(op) && op.Kind == errorfs.OpFileWrite }, syscall.ENOSPC},
-		"failed sync of the log":      {func(op errorfs.Op) bool { return isLog(op) && isSync(op) }, syscall.EIO},
+		"full disk, in the log":       {func(op errorfs.Op) bool { return ofLog(op) && op.Kind == errorfs.OpFileWrite }, syscall.ENOSPC},
+		"failed sync of the log":      {func(op errorfs.Op) bool { return ofLog(op) && isSync(op) }, syscall.EIO},
 		"full disk, in a new file":    {func(op errorfs.Op) bool { return op.Kind == errorfs.OpCreate }, syscall.ENOSPC},
 		"full disk, everywhere":       {func(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }, syscall.ENOSPC},
 		"failed sync, everywhere":     {isSync, syscall.EIO},
-		"failed sync, not of the log": {func(op errorfs.Op) bool { return isSync(op) && !isLog(op) }, syscall.EIO},
-		"full disk, not in the log":   {func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && !isLog(op) }, syscall.ENOSPC},
+		"failed sync, not of the log": {func(op errorfs.Op) bool { return isSync(op) && !ofLog(op) }, syscall.EIO},
+		"full disk, not in the log":   {func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite && !ofLog(op) }, syscall.ENOSPC},
 		"a log that cannot be renewed": {func(op errorfs.Op) bool {
-			return isLog(op) && (op.Kind == errorfs.OpRename || op.Kind == errorfs.OpCreate)
+			return ofLog(op) && (op.Kind == errorfs.OpRename || op.Kind == errorfs.OpCreate)
 		}, syscall.ENOSPC},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -224,7 +224,7 @@ func isSync(op errorfs.Op) bool {
 	return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 }
 
-func isLog(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
+func ofLog(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 
 // visible waits until Pebble shows the item, synced or not.
 func visible(t *testing.T, s *Store, k store.Key) {
