@@ -1,11 +1,11 @@
 package job
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -24,12 +24,13 @@ func Key(tenant, name string) store.Key {
 
 // Partition is the n-th of the tenant's partitions of jobs.
 func Partition(tenant string, n int) string {
-	return fmt.Sprintf("job#%s#%02d", tenant, n)
+	var room [160]byte
+	return string(record.AppendPadded(append(append(append(room[:0], "job#"...), tenant...), '#'), int64(n), 2))
 }
 
 // PastKey is where the definition of a replaced generation stands.
 func PastKey(tenant, name string, generation int64) store.Key {
-	return store.Key{Partition: "def#" + tenant + "#" + name, Sort: fmt.Sprintf("%015d", generation)}
+	return store.Key{Partition: "def#" + tenant + "#" + name, Sort: string(record.AppendTime(nil, generation))}
 }
 
 // Records are the structs that this package stores, by what their partitions begin with.

@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,16 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", "-a", ".a", "_a", "a b", "a/b", "a#b", "a~b", "ä", "a\n", "a\x00", strings.Repeat("n", 129)} {
 		if err := job.ValidName(name); err == nil || !slices.Equal(fields(err), []string{"name"}) {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+	pattern := regexp.MustCompile(job.NamePattern) // which the API's document shows
+	for a := range 256 {
+		for b := range 256 {
+			for _, name := range []string{string([]byte{byte(a)}), string([]byte{byte(a), byte(b)}), string([]byte{'a', byte(a), byte(b)})} {
+				if valid := job.ValidName(name) == nil; valid != pattern.MatchString(name) {
+					t.Fatalf("%q is taken: %t, unlike what its pattern says", name, valid)
+				}
+			}
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 // Fields is a record that is being written by hand, for those that are written with each step of a run. It gives the bytes that
 // Encode gives for the struct, at a small part of what reflection costs; the tests of the structs hold the two against each other.
 //
-// Fields are written in the order of their numbers. What is zero is left out, as omitempty has it, by all but Always and AlwaysText.
+// Fields are written in the order of their numbers. What is zero is left out, as omitempty has it, by all but Always, AlwaysUint and AlwaysText.
 type Fields struct {
 	out   []byte
 	head  int // where the map begins
@@ -71,9 +71,16 @@ func appendHead(out []byte, kind byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(out, kind|27), n)
 }
 
+func appendNumber(out []byte, number uint8) []byte {
+	if number <= inHead {
+		return append(out, number)
+	}
+	return append(out, kindUint|24, number)
+}
+
 // field writes a field's number and the head of its value.
 func (f Fields) field(number uint8, kind byte, n uint64) Fields {
-	f.out = appendHead(appendHead(f.out, kindUint, uint64(number)), kind, n)
+	f.out = appendHead(appendNumber(f.out, number), kind, n)
 	f.count++
 	return f
 }
@@ -99,8 +106,11 @@ func (f Fields) Uint(number uint8, n uint64) Fields {
 	if n == 0 {
 		return f
 	}
-	return f.field(number, kindUint, n)
+	return f.AlwaysUint(number, n)
 }
+
+// AlwaysUint writes a number that has no sign, 0 as well.
+func (f Fields) AlwaysUint(number uint8, n uint64) Fields { return f.field(number, kindUint, n) }
 
 // Text writes a text.
 func (f Fields) Text(number uint8, text string) Fields {
@@ -132,14 +142,14 @@ func (f Fields) Bool(number uint8, is bool) Fields {
 	if !is {
 		return f
 	}
-	f.out = append(appendHead(f.out, kindUint, uint64(number)), yes)
+	f.out = append(appendNumber(f.out, number), yes)
 	f.count++
 	return f
 }
 
 // Open begins the fields of a struct that is a field of this one; Close ends them.
 func (f Fields) Open(number uint8) Fields {
-	return open(appendHead(f.out, kindUint, uint64(number)))
+	return open(appendNumber(f.out, number))
 }
 
 // Close ends the fields that Open began.

@@ -36,7 +36,7 @@ func (r Run) DeadKey() store.Key {
 	id := r.ID.String()
 	return store.Key{
 		Partition: DeadPartition(r.Tenant, int(xxhash.Sum64String(id)%DeadSpread)),
-		Sort:      fmt.Sprintf("%015d#%s", r.Ended, id),
+		Sort:      SortFrom(r.Ended) + id,
 	}
 }
 

@@ -168,7 +168,7 @@ func read(stored []byte) (Run, error) {
 	if r.ReadFields(&s); s.Whole() {
 		return r, nil
 	}
-	var any Run
-	err := record.Decode(stored, &any)
-	return any, err
+	var other Run
+	err := record.Decode(stored, &other)
+	return other, err
 }

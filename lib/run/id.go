@@ -35,32 +35,58 @@ func FireID(job string, nominal int64) ID { return ID{Job: job, Nominal: nominal
 
 // RequestID names a run on demand; random must be drawn anew for each.
 func RequestID(job string, nominal int64, random uint64) ID {
-	text := strconv.FormatUint(random, 36)
-	return ID{Job: job, Nominal: nominal, Random: strings.Repeat("0", randomDigits-len(text)) + text}
+	var room [randomDigits]byte
+	var digits [randomDigits]byte
+	return ID{Job: job, Nominal: nominal, Random: string(appendPadded(room[:0], strconv.AppendUint(digits[:0], random, 36), randomDigits))}
+}
+
+// appendPadded writes digits with zeros in front, as many as make so many of them.
+func appendPadded(out, digits []byte, want int) []byte {
+	for range want - len(digits) {
+		out = append(out, '0')
+	}
+	return append(out, digits...)
 }
 
 func (id ID) String() string {
-	text := strconv.FormatInt(id.Nominal, 36)
-	if n := nominalDigits - len(text); n > 0 {
-		text = strings.Repeat("0", n) + text
-	}
+	var room [192]byte
+	return string(id.Append(room[:0]))
+}
+
+// Append writes the text of the ID behind what is there.
+func (id ID) Append(out []byte) []byte {
+	var digits [16]byte
+	out = append(append(out, id.Job...), '~')
+	out = appendPadded(out, strconv.AppendInt(digits[:0], id.Nominal, 36), nominalDigits)
 	if id.Random == "" {
-		return id.Job + "~" + text
+		return out
 	}
-	return id.Job + "~" + text + "~" + id.Random
+	return append(append(out, '~'), id.Random...)
 }
 
 // ParseID reads the text of an ID. A run has only one: no other text names the same run.
 func ParseID(text string) (ID, error) {
 	name, rest, _ := strings.Cut(text, "~")
 	digits, random, requested := strings.Cut(rest, "~")
-	id := ID{Job: name, Random: random}
-	var err error
-	id.Nominal, err = strconv.ParseInt(digits, 36, 64)
-	if err != nil || requested && !validRandom(random) || len(digits) != nominalDigits || id.Nominal < 0 || id.String() != text || job.ValidName(name) != nil {
+	nominal, ok := parseDigits(digits, nominalDigits)
+	if !ok || requested && !validRandom(random) || job.ValidName(name) != nil {
 		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
 	}
-	return id, nil
+	return ID{Job: name, Nominal: int64(nominal), Random: random}, nil
+}
+
+// parseDigits reads a number of base 36 that is written in so many digits, as an ID has it.
+func parseDigits(text string, digits int) (uint64, bool) {
+	if len(text) != digits {
+		return 0, false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseUint(text, 36, 64)
+	return n, err == nil
 }
 
 // Time is the nominal time.
@@ -75,7 +101,8 @@ func (id ID) Key(tenant string) store.Key {
 	if id.OnDemand() {
 		n = 1 + int(id.Random[randomDigits-1])%Spread
 	}
-	return store.Key{Partition: Partition(tenant, id.Job, n), Sort: SortFrom(id.Nominal) + id.Random}
+	var room [64]byte
+	return store.Key{Partition: Partition(tenant, id.Job, n), Sort: string(append(appendSort(room[:0], id.Nominal), id.Random...))}
 }
 
 // Partitions is how many partitions hold the history of one job.
@@ -83,11 +110,18 @@ const Partitions = 1 + Spread
 
 // Partition is the n-th of them.
 func Partition(tenant, job string, n int) string {
-	return "run#" + tenant + "#" + job + "#" + strconv.Itoa(n)
+	return "run#" + tenant + "#" + job + "#" + strconv.Itoa(n) // no memory of its own: n is a digit
 }
 
 // SortFrom is the lowest sort key of runs at nominal (Unix ms) or later.
-func SortFrom(nominal int64) string { return fmt.Sprintf("%015d#", nominal) }
+func SortFrom(nominal int64) string {
+	var room [32]byte
+	return string(appendSort(room[:0], nominal))
+}
+
+func appendSort(out []byte, nominal int64) []byte {
+	return append(record.AppendTime(out, nominal), '#')
+}
 
 // IDFromSort reads the ID of a run of the job from the sort key of its item. A key that no run has gives record.ErrBroken.
 func IDFromSort(job, sort string) (ID, error) {
@@ -102,6 +136,6 @@ func IDFromSort(job, sort string) (ID, error) {
 
 // validRandom tells whether it is the random part of an ID.
 func validRandom(text string) bool {
-	number, err := strconv.ParseUint(text, 36, 64)
-	return err == nil && RequestID("", 0, number).Random == text
+	_, ok := parseDigits(text, randomDigits)
+	return ok
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
 )
@@ -28,13 +29,15 @@ type wireMessage struct {
 
 // Encode gives the body of the message.
 func (m Message) Encode() ([]byte, error) {
-	return record.Encode(wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent, Returns: m.Returns})
+	w := wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent, Returns: m.Returns}
+	var room [enough]byte
+	return w.writeFields(record.Write(room[:])).Stored(), nil
 }
 
 // DecodeMessage reads a body.
 func DecodeMessage(body []byte) (Message, error) {
-	var w wireMessage
-	if err := record.Decode(body, &w); err != nil {
+	w, err := readMessage(body)
+	if err != nil {
 		return Message{}, fmt.Errorf("message: %w", err)
 	}
 	id, err := ParseID(w.ID)
@@ -44,4 +47,41 @@ func DecodeMessage(body []byte) (Message, error) {
 	m := Message{Run: w.Run, Sent: w.Sent, Returns: w.Returns}
 	m.Run.ID, m.Run.Tenant, m.Run.Version = id, w.Tenant, w.Version
 	return m, nil
+}
+
+func readMessage(body []byte) (wireMessage, error) {
+	var w wireMessage
+	s := record.Scan(body)
+	if w.readFields(&s); s.Whole() {
+		return w, nil
+	}
+	var other wireMessage
+	err := record.Decode(body, &other)
+	return other, err
+}
+
+func (w *wireMessage) writeFields(f record.Fields) record.Fields {
+	f = f.AlwaysText(1, w.Tenant).AlwaysText(2, w.ID).AlwaysUint(3, w.Version)
+	return f.Close(w.Run.WriteFields(f.Open(4))).Always(5, w.Sent).Int(6, int64(w.Returns))
+}
+
+func (w *wireMessage) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			w.Tenant = string(s.Text())
+		case 2:
+			w.ID = string(s.Text())
+		case 3:
+			w.Version = s.Uint(math.MaxUint64)
+		case 4:
+			w.Run.ReadFields(s)
+		case 5:
+			w.Sent = s.Int()
+		case 6:
+			w.Returns = int(s.Int())
+		default:
+			s.Fail()
+		}
+	}
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -120,7 +122,12 @@ func TestIDs(t *testing.T) {
 		if err != nil || read != id {
 			t.Errorf("%s came back as %+v, %v", id, read, err)
 		}
+		// Keys are stored: they stay as they are.
+		text := strings.TrimSuffix(fmt.Sprintf("%s~%09s~%s", id.Job, strconv.FormatInt(id.Nominal, 36), id.Random), "~")
 		key := id.Key("t")
+		if sort := fmt.Sprintf("%015d#%s", id.Nominal, id.Random); id.String() != text || key.Sort != sort {
+			t.Errorf("%+v is %s and stands at %s, want %s and %s", id, id, key, text, sort)
+		}
 		if read, err := run.IDFromSort(id.Job, key.Sort); err != nil || read != id {
 			t.Errorf("%s came back from its key as %+v, %v", id, read, err)
 		}
@@ -223,6 +230,7 @@ func FuzzDecodeMessage(f *testing.F) {
 	f.Add(body[:len(body)-1])
 	f.Add([]byte{1, 0xa0})
 	f.Fuzz(func(t *testing.T, body []byte) {
+		recordtest.Same(t, body, run.ReadMessage)
 		m, err := run.DecodeMessage(body)
 		if err != nil {
 			if !errors.Is(err, record.ErrBroken) && !errors.Is(err, record.ErrNewer) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -34,6 +35,7 @@ func FuzzItems(f *testing.F) {
 	f.Add("progress", op.Value)
 	f.Fuzz(func(t *testing.T, sort string, value []byte) {
 		item := store.Item{Key: store.Key{Partition: "p", Sort: sort}, Version: 1, Value: value}
+		recordtest.Same(t, value, timer.ReadBody)
 		read, err := timer.FromItem(item)
 		if told(t, err) {
 			if kind, tenant, _, nominal, ok := timer.FromSort(sort); !ok || kind != read.Kind || tenant != read.Tenant || nominal != read.Nominal {

@@ -48,6 +48,42 @@ type body struct {
 	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
 }
 
+func (b *body) writeFields(f record.Fields) record.Fields {
+	f = f.Int(2, b.To)
+	if b.Create != nil {
+		f = f.Close(b.Create.WriteFields(f.Open(3)))
+	}
+	return f.Bool(4, b.Direct)
+}
+
+func (b *body) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 2:
+			b.To = s.Int()
+		case 3:
+			b.Create = new(run.Run)
+			b.Create.ReadFields(s)
+		case 4:
+			b.Direct = s.Bool()
+		default:
+			s.Fail()
+		}
+	}
+}
+
+// read reads the record of a timer, which is written and read by hand as a run's is.
+func read(stored []byte) (body, error) {
+	var b body
+	s := record.Scan(stored)
+	if b.readFields(&s); s.Whole() {
+		return b, nil
+	}
+	var other body
+	err := record.Decode(stored, &other)
+	return other, err
+}
+
 // NewFire is the timer of a job's fire at nominal, to wake at wake.
 func NewFire(tenant, name string, generation, nominal, wake int64) Timer {
 	return Timer{Wake: wake, Kind: Fire, Tenant: tenant, Job: name, Generation: generation, Nominal: nominal, body: body{To: nominal}}
@@ -69,10 +105,8 @@ const Keep = 60 * 24 * time.Hour
 
 // Put gives the write of the timer: absent for a new one, under its version for one that was read.
 func (t Timer) Put(attempt uint64) (store.Op, error) {
-	value, err := record.Encode(t.body)
-	if err != nil {
-		return store.Op{}, err
-	}
+	var room [512]byte
+	value := t.writeFields(record.Write(room[:])).Stored()
 	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: value,
 		Expires: time.UnixMilli(t.Wake).Add(Keep), Attempt: attempt}, nil
 }
@@ -83,7 +117,8 @@ func (t Timer) Bucket() int {
 	if t.Kind == Fire {
 		return BucketOf(t.Tenant, t.Job)
 	}
-	return int(xxhash.Sum64String(t.Tenant+"#"+t.Run.String()) % Buckets)
+	var room [320]byte
+	return int(xxhash.Sum64(t.Run.Append(append(append(room[:0], t.Tenant...), '#'))) % Buckets)
 }
 
 // BucketOf is the bucket of a job's fire timers.
@@ -91,14 +126,17 @@ func BucketOf(tenant, name string) int { return int(job.Hash(tenant, name) % Buc
 
 // Key is where the timer stands.
 func (t Timer) Key() store.Key {
-	id := t.Job
-	if t.Kind != Fire {
-		id = t.Run.String()
+	var room [384]byte
+	sort := append(record.AppendTime(room[:0], t.Wake), '#', byte(t.Kind), '#')
+	sort = append(append(sort, t.Tenant...), '#')
+	if t.Kind == Fire {
+		sort = append(sort, t.Job...)
+	} else {
+		sort = t.Run.Append(sort)
 	}
-	return store.Key{
-		Partition: Partition(Minute(t.Wake), t.Bucket()),
-		Sort:      fmt.Sprintf("%015d#%c#%s#%s#%d#%d", t.Wake, t.Kind, t.Tenant, id, t.Generation, t.Nominal),
-	}
+	sort = strconv.AppendInt(append(sort, '#'), t.Generation, 10)
+	sort = strconv.AppendInt(append(sort, '#'), t.Nominal, 10)
+	return store.Key{Partition: Partition(Minute(t.Wake), t.Bucket()), Sort: string(sort)}
 }
 
 // Minute is the minute of a Unix ms, counted from the epoch.
@@ -107,10 +145,17 @@ func Minute(ms int64) int64 {
 }
 
 // Partition is a minute's bucket.
-func Partition(minute int64, bucket int) string { return fmt.Sprintf("due#%010d#%02d", minute, bucket) }
+func Partition(minute int64, bucket int) string {
+	var room [24]byte
+	out := record.AppendPadded(append(room[:0], "due#"...), minute, 10)
+	return string(record.AppendPadded(append(out, '#'), int64(bucket), 2))
+}
 
 // SortFrom is the lowest sort key of timers that wake at ms or later.
-func SortFrom(ms int64) string { return fmt.Sprintf("%015d", ms) }
+func SortFrom(ms int64) string {
+	var room [24]byte
+	return string(record.AppendTime(room[:0], ms))
+}
 
 // FromSortTime is the wake-up, Unix ms, that a sort key begins with; 0 where it begins with none.
 func FromSortTime(sort string) int64 {
@@ -124,18 +169,30 @@ func FromSortTime(sort string) int64 {
 // FromSort reads what the sort key alone tells of a timer: id is the name of a Fire's job, else the text of a run's ID, and
 // nominal is Unix ms.
 func FromSort(sort string) (kind Kind, tenant, id string, nominal int64, ok bool) {
-	parts := strings.Split(sort, "#")
-	if len(parts) != 6 || len(parts[1]) != 1 {
+	parts, ok := cut(sort)
+	if !ok {
 		return 0, "", "", 0, false
 	}
 	nominal, err := strconv.ParseInt(parts[5], 10, 64)
 	return Kind(parts[1][0]), parts[2], parts[3], nominal, err == nil
 }
 
+// cut parts a sort key: wake, kind, tenant, id, generation, nominal.
+func cut(sort string) (parts [6]string, ok bool) {
+	rest, ok := sort, true
+	for i := range parts {
+		parts[i], rest, ok = strings.Cut(rest, "#")
+		if ok != (i < len(parts)-1) {
+			return parts, false
+		}
+	}
+	return parts, len(parts[1]) == 1
+}
+
 // FromItem reads a timer.
 func FromItem(item store.Item) (Timer, error) {
-	parts := strings.Split(item.Sort, "#")
-	if len(parts) != 6 || len(parts[1]) != 1 {
+	parts, ok := cut(item.Sort)
+	if !ok {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
 	}
 	t := Timer{Kind: Kind(parts[1][0]), Tenant: parts[2], Version: item.Version, Attempt: item.Attempt}
@@ -160,7 +217,7 @@ func FromItem(item store.Item) (Timer, error) {
 	default:
 		return Timer{}, fmt.Errorf("timer %s: kind %q: %w", item.Key, parts[1], record.ErrNewer)
 	}
-	if err := record.Decode(item.Value, &t.body); err != nil {
+	if t.body, err = read(item.Value); err != nil {
 		return Timer{}, fmt.Errorf("timer %s: %w", item.Key, err)
 	}
 	if t.Create != nil {
