@@ -176,7 +176,7 @@ func stillThere(t *testing.T, data string, taken *accepted) {
 	}
 	// It works again, too.
 	h := newHeld(t)
-	ids, calls := start(t, server, h)
+	ids, calls := start(t, server, h, job.DefaultQueue)
 	for _, c := range calls {
 		c.letGo()
 	}

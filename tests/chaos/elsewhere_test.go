@@ -16,9 +16,6 @@ import (
 
 	"net/http/httptest"
 
-	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/process"
@@ -38,32 +35,6 @@ func workElsewhere(t *testing.T, address string, log *os.File, flags ...string) 
 	return p
 }
 
-// startFar makes a job of each guarantee for workers elsewhere and asks for a run of both; it returns when the target has both.
-func startFar(t *testing.T, server *client.Client, h *held) (ids map[string]string, calls map[string]*heldCall) {
-	t.Helper()
-	ids, calls = map[string]string{}, map[string]*heldCall{}
-	for name, guarantee := range map[string]job.Guarantee{least: job.AtLeastOnce, most: job.AtMostOnce} {
-		def := wire.Job{Definition: job.Definition{Guarantee: guarantee, Queue: farQueueName, Target: target.Spec{HTTP: &target.HTTP{URL: h.URL}}}}
-		if _, err := server.PutJob(t.Context(), name, def, client.Condition{}); err != nil {
-			t.Fatal(err)
-		}
-		r, err := server.Trigger(t.Context(), name, wire.Trigger{}, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[name] = r.ID
-	}
-	for range ids {
-		c := h.next(t)
-		for name, id := range ids {
-			if id == c.run {
-				calls[name] = c
-			}
-		}
-	}
-	return ids, calls
-}
-
 // The server is killed (kill -9) while a worker elsewhere works, and started again: the attempts go on, and each run has one.
 func TestP1_P5_P7_Fault32_Fault36_the_server_is_killed_under_a_worker_elsewhere(t *testing.T) {
 	t.Parallel()
@@ -75,7 +46,7 @@ func TestP1_P5_P7_Fault32_Fault36_the_server_is_killed_under_a_worker_elsewhere(
 		t.Fatal(err)
 	}
 	workElsewhere(t, s.Address, log)
-	ids, calls := startFar(t, server, h)
+	ids, calls := start(t, server, h, farQueueName)
 	s.Kill()
 	calls[least].letGo() // it ends while there is no server
 	serve(t, data, log, "--listen", at, "--remote-queue", farQueueName)
@@ -109,7 +80,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_elsewhere_stopped_past_its_lease(t *te
 	}
 	said := process.Log(t)
 	stopped := workElsewhere(t, s.Address, said)
-	ids, first := startFar(t, server, h)
+	ids, first := start(t, server, h, farQueueName)
 	stopped.Signal(t, syscall.SIGSTOP)
 	workElsewhere(t, s.Address, log)
 	second := h.next(t)
@@ -213,7 +184,7 @@ func TestP5_P7_Fault1_answers_that_a_worker_elsewhere_does_not_hear(t *testing.T
 		door.Close()
 	})
 	workElsewhere(t, door.URL, log)
-	ids, calls := startFar(t, server, h)
+	ids, calls := start(t, server, h, farQueueName)
 	for name, id := range ids {
 		calls[name].letGo()
 		r := ended(t, server, id)
@@ -262,7 +233,7 @@ func TestP4_P5_Fault32_Fault36_server_and_worker_elsewhere_die_together(t *testi
 	}
 	at := s.HostPort()
 	dies := workElsewhere(t, s.Address, log)
-	ids, first := startFar(t, server, h)
+	ids, first := start(t, server, h, farQueueName)
 	s.Kill()
 	dies.Kill()
 	serve(t, data, log, "--listen", at, "--remote-queue", farQueueName, "--lease", "3s")

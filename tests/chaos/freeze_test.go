@@ -90,12 +90,14 @@ const (
 	most  = "at-most-once"
 )
 
-// start makes a job of each guarantee and asks for a run of both; it returns when the target has both calls.
-func start(t *testing.T, server *client.Client, h *held) (ids map[string]string, calls map[string]*heldCall) {
+// start makes a job of each guarantee and asks for a run of both, in a queue: ids are those of the runs, by job. It returns when the target
+// has both calls, which it gives by job too.
+func start(t *testing.T, server *client.Client, h *held, queue string) (ids map[string]string, calls map[string]*heldCall) {
 	t.Helper()
 	ids, calls = map[string]string{}, map[string]*heldCall{}
+	names := map[string]string{}
 	for name, guarantee := range map[string]job.Guarantee{least: job.AtLeastOnce, most: job.AtMostOnce} {
-		def := wire.Job{Definition: job.Definition{Guarantee: guarantee, Target: target.Spec{HTTP: &target.HTTP{URL: h.URL}}}}
+		def := wire.Job{Definition: job.Definition{Guarantee: guarantee, Queue: queue, Target: target.Spec{HTTP: &target.HTTP{URL: h.URL}}}}
 		if _, err := server.PutJob(t.Context(), name, def, client.Condition{}); err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +105,11 @@ func start(t *testing.T, server *client.Client, h *held) (ids map[string]string,
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids[name] = r.ID
+		ids[name], names[r.ID] = r.ID, name
 	}
 	for range ids {
 		c := h.next(t)
-		calls[c.run] = c
+		calls[names[c.run]] = c
 	}
 	return ids, calls
 }
@@ -136,7 +138,7 @@ func TestP5_P6_P7_Fault3_the_whole_process_stopped_past_its_leases(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, calls := start(t, server, h)
+	ids, calls := start(t, server, h, job.DefaultQueue)
 	if err := s.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

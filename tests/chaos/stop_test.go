@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
@@ -19,7 +20,7 @@ func TestP5_Fault34_Fault38_sigterm_hands_back_after_the_grace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, _ := start(t, server, h)
+	ids, _ := start(t, server, h, job.DefaultQueue)
 	began := time.Now()
 	if err := s.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

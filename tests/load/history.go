@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -56,7 +57,7 @@ type sighting struct {
 type evidence struct {
 	histories []history
 	runs      map[string][]run  // by job
-	results   map[string]uint64 // fence in the result of each succeeded run
+	results   map[string]output // of each succeeded run
 	calls     []call
 	sightings map[string]sighting
 }
@@ -123,8 +124,13 @@ func (v *verdict) end(h history, r run) {
 	onDemand := r.Trigger == "request"
 	switch r.State {
 	case "succeeded":
-		if fence := v.results[r.ID]; fence != r.Fence {
+		told, kept := string(answered(r.Fence)), v.results[r.ID]
+		if fence := FenceIn(json.RawMessage(kept.result)); fence != r.Fence {
 			v.add("P6", "run %s ended under fence %d with the result of fence %d", r.ID, r.Fence, fence)
+		}
+		if kept.result != told || kept.logs && kept.log != told {
+			v.add("P1", "run %s ended under fence %d, was told %.40q in %d bytes, and keeps the result %.40q in %d, and the log %.40q in %d", r.ID, r.Fence,
+				told, len(told), kept.result, len(kept.result), kept.log, len(kept.log))
 		}
 		accepted := slices.ContainsFunc(calls, func(c call) bool { return c.fence == r.Fence && c.answer == 200 })
 		if !accepted {

@@ -30,12 +30,12 @@ func quiet(t *testing.T) evidence {
 		},
 		asks: []ask{{number: 1, key: "k", ids: []string{"j~a", "j~a"}}, {number: 2, lost: true}},
 	}
-	e := evidence{histories: []history{h}, runs: map[string][]wire.Run{}, results: map[string]uint64{}, sightings: map[string]sighting{}}
+	e := evidence{histories: []history{h}, runs: map[string][]wire.Run{}, results: map[string]output{}, sightings: map[string]sighting{}}
 	add := func(id, trigger string, at, generation int64, asked int) {
 		nominal := time.UnixMilli(at)
 		e.runs["j"] = append(e.runs["j"], wire.Run{ID: id, Job: "j", Generation: generation, State: "succeeded", Trigger: trigger,
 			NominalTime: nominal, Attempt: 2, Fence: 5, EndedAt: nominal.Add(time.Second)})
-		e.results[id] = 5
+		e.results[id] = output{result: string(answered(5)), logs: true, log: string(answered(5))}
 		for attempt, fence := range map[int]uint64{1: 2, 2: 5} {
 			e.calls = append(e.calls, call{run: id, job: "j", attempt: attempt, fence: fence, nominal: nominal,
 				arrived: nominal.Add(time.Duration(attempt) * time.Millisecond), edit: int(generation), ask: asked, answer: 200})
@@ -61,18 +61,22 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		plant func(e *evidence, runs []wire.Run)
 		want  string
 	}{
-		"an accepted run is gone":               {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 5, 6) }, "P1"},
-		"a run that was called is gone":         {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 6, 7) }, "P1"},
-		"a success that no target gave":         {func(e *evidence, _ []wire.Run) { e.calls = e.calls[2:] }, "P1"},
-		"a fire without its run":                {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 1, 2) }, "P2"},
-		"a run listed twice":                    {func(e *evidence, r []wire.Run) { e.runs["j"] = append(r, r[0]) }, "P2"},
-		"a fire under the wrong definition":     {func(_ *evidence, r []wire.Run) { r[3].Generation = 1 }, "P2"},
-		"an early call":                         {func(e *evidence, _ []wire.Run) { e.calls[0].arrived = e.calls[0].nominal.Add(-1) }, "P3"},
-		"dead, and nobody's fault":              {func(_ *evidence, r []wire.Run) { r[0].State = "dead" }, "P2"},
-		"cancelled by nobody":                   {func(_ *evidence, r []wire.Run) { r[0].State = "cancelled" }, "P2"},
-		"a run that never ends":                 {func(_ *evidence, r []wire.Run) { r[0].State = "retrying" }, "P4"},
-		"at most once, called twice":            {func(e *evidence, _ []wire.Run) { e.histories[0].kind.AtMostOnce = true }, "P5"},
-		"the result of an older fence":          {func(e *evidence, r []wire.Run) { e.results[r[0].ID] = 2 }, "P6"},
+		"an accepted run is gone":           {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 5, 6) }, "P1"},
+		"a run that was called is gone":     {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 6, 7) }, "P1"},
+		"a success that no target gave":     {func(e *evidence, _ []wire.Run) { e.calls = e.calls[2:] }, "P1"},
+		"a fire without its run":            {func(e *evidence, r []wire.Run) { e.runs["j"] = slices.Delete(r, 1, 2) }, "P2"},
+		"a run listed twice":                {func(e *evidence, r []wire.Run) { e.runs["j"] = append(r, r[0]) }, "P2"},
+		"a fire under the wrong definition": {func(_ *evidence, r []wire.Run) { r[3].Generation = 1 }, "P2"},
+		"an early call":                     {func(e *evidence, _ []wire.Run) { e.calls[0].arrived = e.calls[0].nominal.Add(-1) }, "P3"},
+		"dead, and nobody's fault":          {func(_ *evidence, r []wire.Run) { r[0].State = "dead" }, "P2"},
+		"cancelled by nobody":               {func(_ *evidence, r []wire.Run) { r[0].State = "cancelled" }, "P2"},
+		"a run that never ends":             {func(_ *evidence, r []wire.Run) { r[0].State = "retrying" }, "P4"},
+		"at most once, called twice":        {func(e *evidence, _ []wire.Run) { e.histories[0].kind.AtMostOnce = true }, "P5"},
+		"the result of an older fence":      {func(e *evidence, r []wire.Run) { e.results[r[0].ID] = output{result: string(answered(2))} }, "P6"},
+		"a result that lost its end":        {func(e *evidence, r []wire.Run) { e.results[r[0].ID] = output{result: string(answered(5)[:9])} }, "P1"},
+		"a log of another attempt": {func(e *evidence, r []wire.Run) {
+			e.results[r[0].ID] = output{result: string(answered(5)), logs: true, log: string(answered(2))}
+		}, "P1"},
 		"one fence for two attempts":            {func(e *evidence, _ []wire.Run) { e.calls[0].fence, e.calls[1].fence = 5, 5 }, "P6"},
 		"an attempt called twice":               {func(e *evidence, _ []wire.Run) { e.calls = append(e.calls, e.calls[0]) }, "P6"},
 		"a target saw more than the run tells":  {func(_ *evidence, r []wire.Run) { r[0].Attempt = 1 }, "P6"},

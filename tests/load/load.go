@@ -197,7 +197,7 @@ func (l *Load) AtRest(ctx context.Context) (bool, error) {
 // collect reads all runs, and the results of those that succeeded.
 func (l *Load) collect(ctx context.Context) (evidence, error) {
 	// The calls first: should runs still be under way, none is blamed for a call that came after it was read.
-	e := evidence{histories: l.histories, sightings: l.sightings, results: map[string]uint64{}, runs: map[string][]run{}, calls: l.cfg.Sink.seen()}
+	e := evidence{histories: l.histories, sightings: l.sightings, results: map[string]output{}, runs: map[string][]run{}, calls: l.cfg.Sink.seen()}
 	var mu sync.Mutex
 	var errs []error
 	var readers sync.WaitGroup
@@ -215,13 +215,19 @@ func (l *Load) collect(ctx context.Context) (evidence, error) {
 			readers.Go(func() {
 				defer func() { <-slots }()
 				full, err := l.server.Run(ctx, r.ID)
+				var log []byte
+				if h.kind.Exec || h.kind.AWS {
+					var unread error
+					log, unread = l.server.Logs(ctx, r.ID)
+					err = errors.Join(err, unread)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
 					errs = append(errs, err)
 					return
 				}
-				e.results[r.ID] = FenceIn(full.Result)
+				e.results[r.ID] = output{result: textOf(full.Result), log: string(log), logs: h.kind.Exec || h.kind.AWS}
 			})
 		}
 	}
@@ -229,14 +235,26 @@ func (l *Load) collect(ctx context.Context) (evidence, error) {
 	return e, errors.Join(errs...)
 }
 
-// FenceIn reads the fence in a result: JSON of an http target, text of a command's output.
-func FenceIn(result json.RawMessage) uint64 {
+// output is what is kept of a run that succeeded.
+type output struct {
+	result string
+	logs   bool // there is a log, which says what the result does
+	log    string
+}
+
+// textOf is a result as its target gave it: JSON of an http target, text of a command's output.
+func textOf(result json.RawMessage) string {
 	var text string
 	if json.Unmarshal(result, &text) == nil {
-		result = json.RawMessage(text)
+		return text
 	}
+	return string(result)
+}
+
+// FenceIn reads the fence in a result.
+func FenceIn(result json.RawMessage) uint64 {
 	var a Answer
-	_ = json.Unmarshal(result, &a) // what is none has no fence
+	_ = json.Unmarshal([]byte(textOf(result)), &a) // what is none has no fence
 	return a.Fence
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,6 +66,17 @@ func NewSink(t testing.TB, now func() time.Time) *Sink {
 // Answer is the body of a success, which becomes the run's result.
 type Answer struct {
 	Fence uint64 `json:"fence"`
+	More  string `json:"more,omitempty"`
+}
+
+// answered is the answer to a call under a fence: every other is more than a run's record holds, and goes by a blob.
+func answered(fence uint64) []byte {
+	a := Answer{Fence: fence}
+	if fence%2 == 1 {
+		a.More = strings.Repeat(strconv.FormatUint(fence, 10)+" ", 2<<10)
+	}
+	text, _ := json.Marshal(a) // a number and a text always are JSON
+	return text
 }
 
 func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,6 +99,9 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &payload)
 	}
 	c.ask = payload.Ask
+	if err == nil && c.ask != 0 && !bytes.Equal(body, given(c.ask)) {
+		err = fmt.Errorf("not what request %d carried", c.ask)
+	}
 
 	s.mu.Lock()
 	for _, err := range append(errs[:], err) {
@@ -124,7 +139,7 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wanted.later.Seconds())))
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(Answer{Fence: c.fence})
+	_, _ = w.Write(answered(c.fence))
 }
 
 // seen gives a copy of all calls so far, in the order of their arrival.
