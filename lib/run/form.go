@@ -10,8 +10,13 @@ import (
 // A run is written and read with each of its steps, so by hand. The tags of the structs are the form, by which record.Encode and
 // record.Decode write and read the same; a test sees to it that no field is forgotten here.
 
-// enough is the room in which most records are written, without memory of their own.
-const enough = 512
+// enough is the room in which most records are written, without memory of their own. It lies on the stacks of those who carry runs out.
+const enough = 256
+
+func (r *Run) record() []byte {
+	var room [enough]byte
+	return r.WriteFields(record.Write(room[:])).Stored()
+}
 
 // WriteFields writes the fields of the run's record.
 func (r *Run) WriteFields(f record.Fields) record.Fields {

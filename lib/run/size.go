@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -16,28 +15,22 @@ const maxRecord = 1024
 const perItem = 42
 
 // encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord, or so much above
-// it as its data is above MaxInline.
-func (r Run) encode(key store.Key) []byte {
+// it as its data is above MaxInline. What is left out leaves r too.
+func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
 	for {
-		var room [enough]byte
-		value := r.WriteFields(record.Write(room[:])).Stored()
+		value := r.record()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most
-		if over <= 0 {
+		if over <= 0 || !r.fit(over) {
 			return value
 		}
-		smaller, ok := r.fit(over)
-		if !ok {
-			return value
-		}
-		r = smaller
 	}
 }
 
 // fit sheds what is missed least until about so many bytes are saved: the errors of older attempts, the longer part of the
 // newest error, the oldest attempts, most of the last error and the reason. False where nothing is left to shed.
-func (r Run) fit(over int) (Run, bool) {
+func (r *Run) fit(over int) bool {
 	began := over
 	shorten := func(text *string, least int) {
 		if over > 0 && len(*text) > least {
@@ -63,7 +56,7 @@ func (r Run) fit(over int) (Run, bool) {
 	}
 	shorten(&r.Reason, maxReasonSize/3)
 	r.Attempts = attempts
-	return r, over < began
+	return over < began
 }
 
 // attemptBytes is the least that an ended attempt takes.
@@ -76,14 +69,14 @@ const (
 	idMark     = "\x02"
 )
 
-func (r Run) shortKey(key string) string {
+func (r *Run) shortKey(key string) string {
 	if key == "" {
 		return ""
 	}
 	return strings.Replace(strings.Replace(key, r.ID.String(), idMark, 1), "/"+r.Tenant+"/", "/"+tenantMark+"/", 1)
 }
 
-func (r Run) longKey(key string) string {
+func (r *Run) longKey(key string) string {
 	if key == "" {
 		return ""
 	}

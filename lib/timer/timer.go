@@ -105,7 +105,7 @@ const Keep = 60 * 24 * time.Hour
 
 // Put gives the write of the timer: absent for a new one, under its version for one that was read.
 func (t Timer) Put(attempt uint64) (store.Op, error) {
-	var room [512]byte
+	var room [256]byte
 	value := t.writeFields(record.Write(room[:])).Stored()
 	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: value,
 		Expires: time.UnixMilli(t.Wake).Add(Keep), Attempt: attempt}, nil
