@@ -22,34 +22,29 @@ var (
 // attempt is one call of a target under a lease.
 type attempt struct {
 	*Worker
-	lease Attempt
-	task  Task
-	poke  chan struct{} // renew now
-	log   *cappedLog
-	span  *trace.Span
+	lease    Attempt
+	task     Task
+	leases   *renewals
+	renewing renewal
+	log      cappedLog
+	span     *trace.Span
 }
 
 // attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended.
-func (w *Worker) attempt(ctx context.Context, started Attempt) {
+func (w *Worker) attempt(ctx context.Context, leases *renewals, started Attempt) {
 	defer started.Close()
-	a := &attempt{Worker: w, lease: started, task: started.Task(), poke: make(chan struct{}, 1), log: newCappedLog(w.MaxLog)}
-	defer w.register(a)()
+	a := &attempt{Worker: w, lease: started, task: started.Task(), leases: leases, log: cappedLog{limit: w.MaxLog}}
 	ctx = a.begin(ctx)
 	defer a.span.End()
 
 	calling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// The lease is kept while a stopped target comes to its end, and while its end is written.
-	renewing, quiet := context.WithCancel(context.WithoutCancel(ctx))
-	renewed := make(chan struct{})
-	go func() {
-		defer close(renewed)
-		a.renew(renewing, stop)
-	}()
-	defer func() {
-		quiet()
-		<-renewed
-	}()
+	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(ctx, quiet, stop) }
+	leases.keep(&a.renewing, a.task.Lease/3)
+	defer leases.end(&a.renewing)
+	w.register(a)
+	defer w.forget(a)
 	result, err := a.call(calling)
 	cause := context.Cause(calling)
 	if errors.Is(cause, ErrFenced) {
@@ -83,11 +78,14 @@ func (a *attempt) call(ctx context.Context) (target.Result, error) {
 	}
 	ctx, span := trace.Child(ctx, trace.Client, "target")
 	defer span.End()
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, taskKey{}, t), t.Timeout)
+	if t.Secrets != nil || t.Withheld != nil {
+		ctx = context.WithValue(ctx, taskKey{}, t)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	result, err := a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
-		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log, Trace: trace.From(ctx),
+		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: &a.log, Trace: trace.From(ctx),
 	})
 	if span != nil {
 		what := t.Target.String()
@@ -120,35 +118,26 @@ func Secrets(ctx context.Context, _, name string) (string, error) {
 // anybody judges it.
 const renewAgain = time.Second
 
-// renew keeps the lease at every third of it until ctx ends, and stops the call when the run is not ours any more or a cancel
-// was asked for. While nobody can be reached the attempt goes on: should its lease be taken away, what it does is fenced.
-func (a *attempt) renew(ctx context.Context, stop context.CancelCauseFunc) {
+// renew keeps the lease for another length of it, and stops the call when the run is not ours any more or a cancel was asked for. It
+// tells how soon to renew again: after a third of the lease. While nobody can be reached the attempt goes on: should its lease be taken
+// away, what it does is fenced.
+func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc) time.Duration {
 	every := a.task.Lease / 3
-	next := time.NewTimer(every)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		case <-a.poke:
-		}
-		wait := every
-		asking, cancel := context.WithTimeout(ctx, every)
-		cancelled, err := a.lease.Renew(asking)
-		cancel()
-		switch {
-		case errors.Is(err, ErrFenced):
-			stop(ErrFenced)
-			return
-		case err != nil && ctx.Err() == nil:
-			wait = min(every, renewAgain)
-			a.Log.WarnContext(ctx, "a lease was not renewed", "run", a.task.Run, "error", err)
-		case cancelled:
-			stop(errCancelled)
-		}
-		next.Reset(wait)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+	defer cancel()
+	defer context.AfterFunc(quiet, cancel)()
+	cancelled, err := a.lease.Renew(asking)
+	switch {
+	case errors.Is(err, ErrFenced):
+		stop(ErrFenced)
+		return -1
+	case err != nil && quiet.Err() == nil:
+		a.Log.WarnContext(ctx, "a lease was not renewed", "run", a.task.Run, "error", err)
+		return min(every, renewAgain)
+	case cancelled:
+		stop(errCancelled)
 	}
+	return every
 }
 
 // end tells what the end of a call means.
@@ -182,12 +171,13 @@ func (a *attempt) finish(ctx context.Context, e End) {
 	if e.Failure != nil {
 		a.span.Fail(e.Failure.Error())
 	}
-	began := a.Elapsed()
+	began, ending := a.Elapsed(), context.WithoutCancel(ctx)
 	for wait := first; ; wait = min(2*wait, longest) {
-		state, err := a.lease.Finish(context.WithoutCancel(ctx), e)
+		state, err := a.lease.Finish(ending, e)
 		switch {
 		case err == nil:
-			a.Log.InfoContext(ctx, "attempt ended", "tenant", t.Tenant, "run", t.Run, "attempt", t.Attempt, "outcome", e.Outcome.String(), "state", state.String())
+			a.Log.LogAttrs(ctx, slog.LevelInfo, "attempt ended", slog.String("tenant", t.Tenant), slog.String("run", t.Run), slog.Int("attempt", t.Attempt),
+				slog.String("outcome", e.Outcome.String()), slog.String("state", state.String()))
 			return
 		case errors.Is(err, ErrFenced):
 			a.Log.WarnContext(ctx, "a late result was refused", "run", t.Run, "attempt", t.Attempt, "fence", t.Fence)

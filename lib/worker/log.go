@@ -14,8 +14,6 @@ type cappedLog struct {
 	lost  int
 }
 
-func newCappedLog(limit int) *cappedLog { return &cappedLog{limit: limit} }
-
 func (l *cappedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

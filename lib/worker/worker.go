@@ -40,8 +40,11 @@ type Worker struct {
 	suspects chan struct{} // at most one run at a time whose next crash would be its last
 
 	mu      sync.Mutex
-	running map[string]*attempt // by tenant and run
+	running map[name]*attempt
 }
+
+// name is a run's own within a process.
+type name struct{ tenant, run string }
 
 // New checks the configuration.
 func New(cfg Config) (*Worker, error) {
@@ -60,7 +63,7 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.MaxLog == 0 || cfg.MaxLog > MaxLog {
 		cfg.MaxLog = MaxLog
 	}
-	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), running: map[string]*attempt{}}, nil
+	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), running: map[name]*attempt{}}, nil
 }
 
 // longPoll is how long one taking waits: long enough that an idle worker costs next to nothing.
@@ -73,8 +76,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	// Attempts outlive ctx by the grace, so they are not its children.
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	leases := newRenewals(w.Elapsed)
+	defer leases.begin(attempts)()
 	var under sync.WaitGroup
-	refused := w.take(ctx, attempts, &under)
+	refused := w.take(ctx, attempts, leases, &under)
 	done := make(chan struct{})
 	go func() { under.Wait(); close(done) }()
 	grace := time.NewTimer(w.Grace)
@@ -106,6 +111,8 @@ func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 	if left > 0 {
 		defer time.AfterFunc(left, func() { stop(errStopped) }).Stop()
 	}
+	leases := newRenewals(w.Elapsed)
+	defer leases.begin(attempts)()
 	var under sync.WaitGroup
 	for _, o := range offers {
 		under.Go(func() {
@@ -115,7 +122,7 @@ func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 				o.Leave(context.WithoutCancel(ctx), Incapable)
 				return
 			}
-			w.handle(ctx, attempts, o)
+			w.handle(ctx, attempts, leases, o)
 		})
 	}
 	under.Wait()
@@ -123,8 +130,20 @@ func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 }
 
 // take takes runs and works on them until ctx ends, or until the source refuses for good, which is its error.
-func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) error {
+//
+// The goroutines that see offers to their ends, one for each slot at most, stay for the next one: their stacks grow with what is called,
+// and to grow one for each run costs more than the rest of it.
+func (w *Worker) take(ctx, attempts context.Context, leases *renewals, under *sync.WaitGroup) error {
 	slots := make(chan struct{}, w.Concurrency)
+	offered := make(chan Offer)
+	defer close(offered)
+	hands := 0
+	hand := func(o Offer) {
+		for more := true; more; o, more = <-offered {
+			w.handle(ctx, attempts, leases, o)
+			<-slots
+		}
+	}
 	failures := 0
 	for ctx.Err() == nil {
 		free := w.reserve(ctx, slots)
@@ -149,10 +168,17 @@ func (w *Worker) take(ctx, attempts context.Context, under *sync.WaitGroup) erro
 			<-slots
 		}
 		for _, o := range offers {
-			under.Go(func() {
-				defer func() { <-slots }()
-				w.handle(ctx, attempts, o)
-			})
+			select {
+			case offered <- o:
+				continue
+			default:
+			}
+			if hands == w.Concurrency {
+				offered <- o // one has given its slot back, and is on its way here
+				continue
+			}
+			hands++
+			under.Go(func() { hand(o) })
 		}
 	}
 	return nil
@@ -180,9 +206,8 @@ const patience = time.Second
 
 // handle starts what was offered, if this worker can, and sees it to its end. Nothing starts once taking has ended; what has
 // started goes on until attempts ends.
-func (w *Worker) handle(taking, attempts context.Context, o Offer) {
+func (w *Worker) handle(taking, attempts context.Context, leases *renewals, o Offer) {
 	about := o.About()
-	taking, attempts = trace.Tell(taking, slog.String("run", about.Run)), trace.Tell(attempts, slog.String("run", about.Run))
 	leave := func(why Leaving) { o.Leave(context.WithoutCancel(attempts), why) }
 	if taking.Err() != nil {
 		leave(Stopping)
@@ -210,7 +235,7 @@ func (w *Worker) handle(taking, attempts context.Context, o Offer) {
 		}
 		return
 	}
-	w.attempt(attempts, started)
+	w.attempt(attempts, leases, started)
 }
 
 // alone lets runs whose next crash is their last go one at a time: any of them may be what kills its workers, and the culprit must
@@ -236,39 +261,39 @@ func (w *Worker) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// register tells others in this process of an attempt, until the function that it gives is called. A run may have two here, an
-// old one that was frozen past its lease and its successor.
-func (w *Worker) register(a *attempt) (end func()) {
-	name := a.task.Tenant + "#" + a.task.Run
+// register tells others in this process of an attempt. A run may have two here, an old one that was frozen past its lease and its
+// successor.
+func (w *Worker) register(a *attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running[name] = a
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.running[name] == a {
-			delete(w.running, name)
-		}
+	w.running[name{a.task.Tenant, a.task.Run}] = a
+}
+
+func (w *Worker) forget(a *attempt) {
+	name := name{a.task.Tenant, a.task.Run}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running[name] == a {
+		delete(w.running, name)
 	}
+}
+
+func (w *Worker) under(tenant string, id run.ID) *attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running[name{tenant, id.String()}]
 }
 
 // Cancelled is a hint that a cancel was asked for: the attempt renews its lease at once, and so hears of it.
 func (w *Worker) Cancelled(tenant string, id run.ID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a := w.running[tenant+"#"+id.String()]; a != nil {
-		select {
-		case a.poke <- struct{}{}:
-		default:
-		}
+	if a := w.under(tenant, id); a != nil {
+		a.leases.hasten(&a.renewing)
 	}
 }
 
 // LiveLog is what the attempt of a run under way here has written so far, and its number; false where there is none here.
 func (w *Worker) LiveLog(tenant string, id run.ID) (attempt int, text []byte, ok bool) {
-	w.mu.Lock()
-	a := w.running[tenant+"#"+id.String()]
-	w.mu.Unlock()
+	a := w.under(tenant, id)
 	if a == nil {
 		return 0, nil, false
 	}
