@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ type Desk struct {
 	polls bool // the pool's own queue, which others serve too
 
 	mu     sync.Mutex
-	under  map[string]*Held  // by tenant and run: the attempts of this process
-	unsure map[string]uint64 // by tenant and run: the fence of a start that may have been written and was not begun
+	under  map[name]*Held  // the attempts of this process
+	unsure map[name]uint64 // the fence of a start that may have been written and was not begun
 }
 
 var _ worker.Source = (*Desk)(nil)
@@ -66,7 +67,7 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{Config: cfg, polls: polls, under: map[string]*Held{}, unsure: map[string]uint64{}}, nil
+	return &Desk{Config: cfg, polls: polls, under: map[name]*Held{}, unsure: map[name]uint64{}}, nil
 }
 
 // Take receives messages and gives the runs among them that may be started now, or within a moment. What becomes of the others
@@ -93,16 +94,27 @@ func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) 
 	looked := make([]*Offer, len(messages))
 	var looks sync.WaitGroup
 	for i, m := range messages {
-		looks.Go(func() { looked[i] = d.look(ctx, d.delivery(m)) })
+		l := d.read(m)
+		if d.plain(l) {
+			var v verdict
+			if looked[i], v = d.open(ctx, l); looked[i] == nil {
+				looks.Go(func() { l.settle(ctx, v) })
+			}
+			continue
+		}
+		looks.Go(func() {
+			told := ctx
+			if l.err == nil {
+				told = l.run.Tell(ctx)
+			}
+			o, v := d.open(told, l)
+			if looked[i] = o; o == nil {
+				l.settle(told, v)
+			}
+		})
 	}
 	looks.Wait()
-	var offers []*Offer
-	for _, o := range looked {
-		if o != nil {
-			offers = append(offers, o)
-		}
-	}
-	return offers, nil
+	return slices.DeleteFunc(looked, func(o *Offer) bool { return o == nil }), nil
 }
 
 // fit tells whether this host may start anything. One whose clock is off would only hold messages back from those that may, and wear
@@ -144,7 +156,13 @@ func (m delivery) incapable() verdict {
 	return elsewhere
 }
 
-func nameOf(r run.Run) string { return r.Tenant + "#" + r.ID.String() }
+// name is a run's own among those of all tenants.
+type name struct {
+	tenant string
+	id     run.ID
+}
+
+func nameOf(r run.Run) name { return name{r.Tenant, r.ID} }
 
 // maxUnsure bounds what is remembered of starts whose answer was lost; what is forgotten waits for its lease.
 const maxUnsure = 1000

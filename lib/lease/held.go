@@ -21,6 +21,7 @@ import (
 type Held struct {
 	desk    *Desk
 	started run.Run // as the start wrote it
+	name    string  // the run's ID
 	edition *job.Edition
 	payload []byte
 	lost    *target.Failure // why there is no payload
@@ -32,7 +33,8 @@ type Held struct {
 	delivery *delivery // nil where it is settled, or was lost with an earlier start of this process
 
 	keeping turn
-	kept    *kept
+	kept    kept
+	isKept  bool
 
 	resumed bool // by a call from elsewhere: an end that stands was counted when it was written
 	counted sync.Once
@@ -42,17 +44,40 @@ var _ worker.Attempt = (*Held)(nil)
 
 // turn lets one at a time make requests. It is no mutex, which is not to be held over a request: who waits for one does not count as
 // waiting, to the runtime and to tests in virtual time.
-type turn chan struct{}
+type turn struct {
+	mu    sync.Mutex
+	taken bool
+	next  []chan struct{} // who waits, in the order of their coming
+}
 
-func newTurn() turn { return make(turn, 1) }
+func (t *turn) take() {
+	t.mu.Lock()
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
+		return
+	}
+	mine := make(chan struct{})
+	t.next = append(t.next, mine)
+	t.mu.Unlock()
+	<-mine // bounded by the requests of those before
+}
 
-func (t turn) take() { t <- struct{}{} }
-func (t turn) give() { <-t }
+func (t *turn) give() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.next) == 0 {
+		t.taken = false
+		return
+	}
+	close(t.next[0])
+	t.next = t.next[1:]
+}
 
 // Task is what the attempt is to do.
 func (h *Held) Task() worker.Task {
 	def, r := h.edition.Def, h.started
-	return worker.Task{Tenant: r.Tenant, Run: r.ID.String(), Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
+	return worker.Task{Tenant: r.Tenant, Run: h.name, Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
 		Target: def.Target, Payload: h.payload, Timeout: def.Timeout.Std(), AtMostOnce: def.Guarantee == job.AtMostOnce,
 		Lease: h.desk.Dispatch.Lease, Failure: h.lost, Trace: r.Trace}
 }
@@ -93,7 +118,7 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 	defer h.messages.give()
 	if h.delivery != nil {
 		if errs, err := h.desk.From.Extend(ctx, lease, h.delivery.message); err != nil || errs[0] != nil {
-			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.started.ID.String(), "error", errors.Join(append(errs, err)...))
+			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.name, "error", errors.Join(append(errs, err)...))
 		}
 	}
 	return h.standing().Cancel, err

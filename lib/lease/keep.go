@@ -22,13 +22,13 @@ type kept struct {
 func (h *Held) keep(ctx context.Context, e worker.End) kept {
 	h.keeping.take()
 	defer h.keeping.give()
-	if h.kept == nil {
-		h.kept = &kept{log: h.keepLog(ctx, e.Log), draw: h.desk.Dispatch.NewID()}
+	if !h.isKept {
+		h.isKept, h.kept = true, kept{log: h.keepLog(ctx, e.Log), draw: h.desk.Dispatch.NewID()}
 		if e.Outcome == run.OutcomeSucceeded {
 			h.kept.result, h.kept.note = h.keepResult(ctx, e.Result)
 		}
 	}
-	return *h.kept
+	return h.kept
 }
 
 // longestType is how long a media type may be that is kept with a result.
@@ -47,7 +47,7 @@ func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, s
 	}
 	key, err := h.put(ctx, blob.Result, result.Body)
 	if err != nil {
-		h.desk.Log.ErrorContext(ctx, "a result was lost", "run", h.started.ID.String(), "error", err)
+		h.desk.Log.ErrorContext(ctx, "a result was lost", "run", h.name, "error", err)
 		return run.Ref{}, "the result could not be kept"
 	}
 	ref.Blob = key
@@ -60,7 +60,7 @@ func (h *Held) keepLog(ctx context.Context, text []byte) string {
 	}
 	key, err := h.put(ctx, blob.Log, text)
 	if err != nil {
-		h.desk.Log.ErrorContext(ctx, "a log was lost", "run", h.started.ID.String(), "error", err)
+		h.desk.Log.ErrorContext(ctx, "a log was lost", "run", h.name, "error", err)
 	}
 	return key
 }
@@ -71,7 +71,7 @@ const keepTries = 3
 // put puts a blob of this attempt, named by its fence: a stale attempt's never stands in the way of a newer one's.
 func (h *Held) put(ctx context.Context, kind blob.Kind, data []byte) (key string, err error) {
 	d := h.desk.Dispatch
-	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.started.ID, h.started.Fence),
+	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.name, h.started.Fence),
 		Expires: d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)}
 	for try := range keepTries {
 		if try > 0 {

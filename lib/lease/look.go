@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -25,25 +26,35 @@ const offered = 12
 // maxRounds bounds how often a run may be overtaken while it is being looked at or started.
 const maxRounds = 8
 
-// look tells whether a message's run may be started: its offer, or nil where the message is settled. A message is a hint; the
-// run as it stands decides. Messages that are doubled, late or stale find it started or ended, and are dropped.
-func (d *Desk) look(ctx context.Context, m delivery) *Offer {
-	o, v := d.open(ctx, m)
-	if o == nil {
-		m.settle(ctx, v)
-	}
-	return o
+// letter is a delivery whose message has been read.
+type letter struct {
+	delivery
+	run  run.Run // as the message says that it stands
+	sent int64
+	err  error // why the message cannot be read
 }
 
-func (d *Desk) open(ctx context.Context, m delivery) (*Offer, verdict) {
-	message, err := run.DecodeMessage(m.message.Body)
+func (d *Desk) read(m queue.Message) letter {
+	message, err := run.DecodeMessage(m.Body)
+	return letter{delivery: d.delivery(m), run: message.Run, sent: message.Sent, err: err}
+}
+
+// plain tells that nobody needs to be asked about a message before its run is started: it is new, and the run's definition is known.
+func (d *Desk) plain(l letter) bool {
+	return l.err == nil && l.message.Receives == 1 && (l.run.State == run.Queued || l.run.State == run.Retrying) &&
+		d.Dispatch.Book.Remembers(l.run.Tenant, l.run.ID.Job, l.run.Generation)
+}
+
+// open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run
+// as it stands decides. Messages that are doubled, late or stale find it started or ended, and are dropped.
+func (d *Desk) open(ctx context.Context, l letter) (*Offer, verdict) {
 	switch {
-	case errors.Is(err, record.ErrNewer):
-		d.Log.WarnContext(ctx, "a message for a newer worker", "error", err)
+	case errors.Is(l.err, record.ErrNewer):
+		d.Log.WarnContext(ctx, "a message for a newer worker", "error", l.err)
 		return nil, elsewhere
-	case err != nil:
+	case l.err != nil:
 		// It names no run that could be told; the run it was meant for has its check timer.
-		if err := (lost{d.Dispatch, d.Blobs, d.Metrics, d.Log}).keep(ctx, m.message, err); err != nil {
+		if err := (lost{d.Dispatch, d.Blobs, d.Metrics, d.Log}).keep(ctx, l.message, l.err); err != nil {
 			d.Log.ErrorContext(ctx, "a message is unreadable, and waits to be kept", "error", err)
 			return nil, elsewhere
 		}
@@ -54,12 +65,11 @@ func (d *Desk) open(ctx context.Context, m delivery) (*Offer, verdict) {
 		d.Log.ErrorContext(ctx, "nothing is started", "error", err)
 		return nil, shortly
 	}
-	if time.Duration(now-message.Sent)*time.Millisecond > MessageLife {
+	if time.Duration(now-l.sent)*time.Millisecond > MessageLife {
 		return nil, drop
 	}
-	r := message.Run
-	ctx = r.Tell(ctx)
-	if m.message.Receives > 1 {
+	r := l.run
+	if l.message.Receives > 1 {
 		// Something happened under an earlier delivery: look first, instead of losing a write to find out.
 		standing, err := d.Dispatch.ReadRuns(ctx, []run.Run{r})
 		if err != nil {
@@ -67,7 +77,7 @@ func (d *Desk) open(ctx context.Context, m delivery) (*Offer, verdict) {
 		}
 		r = standing[0]
 	}
-	return d.decide(ctx, r, m)
+	return d.decide(ctx, r, l.delivery)
 }
 
 // decide does what a run as believed to stand asks for, until it may be started or the message has its verdict.
@@ -106,7 +116,7 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		next, v := d.takeOver(ctx, r, edition, now)
 		return nil, next, v
 	}
-	o := &Offer{desk: d, delivery: m, run: r, edition: edition}
+	o := &Offer{desk: d, delivery: m, run: r, name: r.ID.String(), edition: edition}
 	if wait := o.wait(now); wait > patience || wait > 0 && o.suspect() { // a suspect's turn is not for waiting
 		return nil, nil, verdict{again: wait}
 	}

@@ -20,6 +20,7 @@ type Offer struct {
 	desk     *Desk
 	delivery delivery
 	run      run.Run
+	name     string // the run's ID
 	edition  *job.Edition
 }
 
@@ -27,7 +28,7 @@ var _ worker.Offer = (*Offer)(nil)
 
 // About is what a worker decides by.
 func (o *Offer) About() worker.About {
-	return worker.About{Run: o.run.ID.String(), Target: o.edition.Def.Target, Timeout: o.edition.Def.Timeout.Std(), Suspect: o.suspect(), First: o.delivery.message.Receives == 1}
+	return worker.About{Run: o.name, Target: o.edition.Def.Target, Timeout: o.edition.Def.Timeout.Std(), Suspect: o.suspect(), First: o.delivery.message.Receives == 1}
 }
 
 func (o *Offer) suspect() bool { return o.run.Crashes >= dispatch.MaxCrashes-1 }
@@ -103,7 +104,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return &Held{desk: o.desk, messages: newTurn(), keeping: newTurn(), started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+				return &Held{desk: o.desk, name: o.name, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -128,7 +129,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if started.Attempt == 1 {
 			o.desk.Metrics.Lateness.Observe(time.Duration(now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return &Held{desk: o.desk, messages: newTurn(), keeping: newTurn(), started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+		return &Held{desk: o.desk, name: o.name, started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
 	}
 	return gone(shortly)
 }

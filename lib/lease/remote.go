@@ -357,7 +357,7 @@ func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t t
 	if err != nil {
 		return nil, fmt.Errorf("the definition of run %s: %w", standing.ID, err)
 	}
-	h := &Held{desk: r.base, messages: newTurn(), keeping: newTurn(), started: standing, held: standing, edition: edition, resumed: true}
+	h := &Held{desk: r.base, name: standing.ID.String(), started: standing, held: standing, edition: edition, resumed: true}
 	h.started.Fence = fence
 	if known {
 		h.desk = r.desks[t.Queue]

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +64,9 @@ func (id ID) Append(out []byte) []byte {
 	}
 	return append(append(out, '~'), id.Random...)
 }
+
+// LogValue is the text, made only where a line is logged.
+func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // ParseID reads the text of an ID. A run has only one: no other text names the same run.
 func ParseID(text string) (ID, error) {

@@ -121,7 +121,7 @@ type Run struct {
 
 // Tell has the lines of the log that ctx leads to say which run they are about.
 func (r Run) Tell(ctx context.Context) context.Context {
-	ctx = trace.Tell(ctx, slog.String("tenant", r.Tenant), slog.String("job", r.ID.Job), slog.String("run", r.ID.String()))
+	ctx = trace.Tell(ctx, slog.String("tenant", r.Tenant), slog.String("job", r.ID.Job), slog.Any("run", r.ID))
 	if r.Trace.IsZero() {
 		return ctx
 	}

@@ -76,33 +76,32 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 	if !ok {
 		return Result{}, s.canHandle(name)
 	}
-	answers := make(chan answer, 1)
-	var settled atomic.Bool // set by the function's end and by giving up on it; who comes second takes it off the count
+	h := &handlerCall{ended: make(chan struct{})}
 	go func() {
 		defer func() {
-			if settled.Swap(true) {
+			if h.settled.Swap(true) {
 				s.abandoned.Add(-1)
 			}
 		}()
-		guarded(ctx, f, call, answers)
+		h.guard(ctx, f, call)
 	}()
 
-	var got answer
 	select {
-	case got = <-answers:
+	case <-h.ended:
 	case <-ctx.Done():
 		grace := time.NewTimer(s.cfg.Grace)
 		defer grace.Stop()
 		select {
-		case got = <-answers:
+		case <-h.ended:
 		case <-grace.C:
 			s.abandoned.Add(1)
-			if settled.Swap(true) {
+			if h.settled.Swap(true) {
 				s.abandoned.Add(-1)
 			}
 			return Result{}, ended(ctx)
 		}
 	}
+	got := h.answer
 	if got.err != nil {
 		return Result{}, handlerFailure(ctx, got.err)
 	}
@@ -142,18 +141,27 @@ type answer struct {
 	err    error
 }
 
-// guarded sends exactly one answer, whatever the function does: a panic becomes a Failure, because one job must not take
+// handlerCall is one call of a function.
+type handlerCall struct {
+	answer               // once it has ended
+	ended  chan struct{} // closed at its end
+
+	settled atomic.Bool // set by the function's end and by giving up on it; who comes second takes it off the count
+}
+
+// guard gives exactly one answer, whatever the function does: a panic becomes a Failure, because one job must not take
 // the worker, and its neighbours in it, with it; so does a function that ends its goroutine (runtime.Goexit, as testing's
 // FailNow does).
-func guarded(ctx context.Context, f Func, call Call, answers chan<- answer) {
-	got := answer{err: &panicError{"the handler ended its goroutine instead of returning"}}
+func (h *handlerCall) guard(ctx context.Context, f Func, call Call) {
+	h.err = &endedGoroutine
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			_, _ = fmt.Fprintf(call.Log, "panic: %v\n%s", thrown, debug.Stack())
-			got = answer{err: &panicError{fmt.Sprint(thrown)}}
+			h.err = &panicError{fmt.Sprint(thrown)}
 		}
-		answers <- got
+		close(h.ended)
 	}()
-	result, err := f(ctx, call)
-	got = answer{result, err}
+	h.result, h.err = f(ctx, call)
 }
+
+var endedGoroutine = panicError{"the handler ended its goroutine instead of returning"}

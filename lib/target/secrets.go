@@ -22,6 +22,9 @@ const secretsTimeout = 10 * time.Second
 
 // SecretNames lists the secrets that a call needs, each once.
 func (s Spec) SecretNames() []string {
+	if s.HTTP == nil && s.Exec == nil {
+		return nil
+	}
 	names := map[string]bool{}
 	add := func(values map[string]Value) {
 		for _, value := range values {

@@ -9,16 +9,24 @@ import (
 // Tell says what the work under way in ctx is about: its lines in the log have it. What is said later of the same thing counts. Names
 // that the log uses are request_id, tenant, job, run and attempt.
 func Tell(ctx context.Context, about ...slog.Attr) context.Context {
-	known := slices.DeleteFunc(slices.Clone(toldBy(ctx)), func(a slog.Attr) bool {
-		return slices.ContainsFunc(about, func(b slog.Attr) bool { return a.Key == b.Key })
-	})
-	return context.WithValue(ctx, told{}, append(known, about...))
+	above, _ := ctx.Value(told{}).(*telling)
+	return context.WithValue(ctx, told{}, &telling{above, about})
 }
 
 type told struct{}
 
-func toldBy(ctx context.Context) []slog.Attr {
-	known, _ := ctx.Value(told{}).([]slog.Attr)
+// telling is put together when a line is logged: most work logs none.
+type telling struct {
+	above *telling
+	about []slog.Attr
+}
+
+func toldBy(ctx context.Context) (known []slog.Attr) {
+	for t, _ := ctx.Value(told{}).(*telling); t != nil; t = t.above {
+		known = append(slices.DeleteFunc(slices.Clone(t.about), func(a slog.Attr) bool {
+			return slices.ContainsFunc(known, func(b slog.Attr) bool { return a.Key == b.Key })
+		}), known...)
+	}
 	return known
 }
 
