@@ -30,10 +30,14 @@ func (m delivery) worn() bool {
 	return m.most > 0 && m.message.Receives >= max(1, m.most-dispatch.MaxCrashes)
 }
 
-// settle carries a verdict out. What cannot be carried out is harmless: the message comes again, and finds the run further on.
+// settle carries a verdict out, within the bound that ctx has, or else within one of its own. What cannot be carried out is harmless: the
+// message comes again, and finds the run further on.
 func (m delivery) settle(ctx context.Context, v verdict) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		ctx = within
+	}
 	if !v.done && m.worn() {
 		// The queue counts deliveries, and a run may have many of them and be well: each retry is one. A fresh message is sent, and then
 		// the old one deleted. A crash in between leaves both: one start wins, and the other message finds it and is dropped (P10). The
@@ -51,7 +55,10 @@ func (m delivery) settle(ctx context.Context, v verdict) {
 	} else {
 		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
 	}
-	if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrClosed) {
+	if err == nil && errs[0] == nil {
+		return
+	}
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, queue.ErrClosed) {
 		m.log.WarnContext(ctx, "a message was not settled", "error", err)
 	}
 }

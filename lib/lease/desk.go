@@ -95,26 +95,31 @@ func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) 
 	var looks sync.WaitGroup
 	for i, m := range messages {
 		l := d.read(m)
-		if d.plain(l) {
-			var v verdict
-			if looked[i], v = d.open(ctx, l); looked[i] == nil {
-				looks.Go(func() { l.settle(ctx, v) })
-			}
+		if !d.plain(&l) {
+			d.ask(ctx, &looks, l, &looked[i])
 			continue
 		}
-		looks.Go(func() {
-			told := ctx
-			if l.err == nil {
-				told = l.run.Tell(ctx)
-			}
-			o, v := d.open(told, l)
-			if looked[i] = o; o == nil {
-				l.settle(told, v)
-			}
-		})
+		var v verdict
+		if looked[i], v = d.open(ctx, &l); looked[i] == nil {
+			again := l.delivery
+			looks.Go(func() { again.settle(ctx, v) })
+		}
 	}
 	looks.Wait()
 	return slices.DeleteFunc(looked, func(o *Offer) bool { return o == nil }), nil
+}
+
+// ask opens a message while others are opened, too.
+func (d *Desk) ask(ctx context.Context, looks *sync.WaitGroup, l letter, offer **Offer) {
+	looks.Go(func() {
+		if l.err == nil {
+			ctx = l.run.Tell(ctx)
+		}
+		var v verdict
+		if *offer, v = d.open(ctx, &l); *offer == nil {
+			l.settle(ctx, v)
+		}
+	})
 }
 
 // fit tells whether this host may start anything. One whose clock is off would only hold messages back from those that may, and wear
@@ -182,13 +187,13 @@ func (d *Desk) notBegun(r run.Run) {
 func (d *Desk) register(h *Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.under[nameOf(h.started)] = h
+	d.under[nameOf(*h.started)] = h
 }
 
 func (d *Desk) forget(h *Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if name := nameOf(h.started); d.under[name] == h {
+	if name := nameOf(*h.started); d.under[name] == h {
 		delete(d.under, name)
 	}
 }

@@ -20,8 +20,8 @@ import (
 // Held is an attempt that has been started and holds its run.
 type Held struct {
 	desk    *Desk
-	started run.Run // as the start wrote it
-	name    string  // the run's ID
+	started *run.Run // as the start wrote it; never changed
+	name    string   // the run's ID
 	edition *job.Edition
 	payload []byte
 	lost    *target.Failure // why there is no payload
@@ -110,7 +110,7 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 	_, err = h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) })
 	if errors.Is(err, worker.ErrFenced) {
 		if _, ended := h.standing().Closed(h.started.Fence); !ended {
-			h.settle(ctx, drop) // the attempt that holds it has a message of its own
+			h.settle(context.WithoutCancel(ctx), drop) // the attempt that holds it has a message of its own
 		}
 		return false, err
 	}
@@ -167,7 +167,7 @@ func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
 	defer cancel()
 	wrote, err := h.write(writing, e.Outcome, change)
 	if errors.Is(err, worker.ErrFenced) {
-		h.settle(ctx, drop)
+		h.settle(writing, drop)
 		return 0, err
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
 	if wrote || !h.resumed {
 		h.counted.Do(func() { count(h.desk.Metrics, r, e.Outcome) })
 	}
-	h.follow(ctx, r)
+	h.follow(writing, r)
 	return r.State, nil
 }
 

@@ -40,14 +40,14 @@ func (d *Desk) read(m queue.Message) letter {
 }
 
 // plain tells that nobody needs to be asked about a message before its run is started: it is new, and the run's definition is known.
-func (d *Desk) plain(l letter) bool {
+func (d *Desk) plain(l *letter) bool {
 	return l.err == nil && l.message.Receives == 1 && (l.run.State == run.Queued || l.run.State == run.Retrying) &&
 		d.Dispatch.Book.Remembers(l.run.Tenant, l.run.ID.Job, l.run.Generation)
 }
 
 // open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run
 // as it stands decides. Messages that are doubled, late or stale find it started or ended, and are dropped.
-func (d *Desk) open(ctx context.Context, l letter) (*Offer, verdict) {
+func (d *Desk) open(ctx context.Context, l *letter) (*Offer, verdict) {
 	switch {
 	case errors.Is(l.err, record.ErrNewer):
 		d.Log.WarnContext(ctx, "a message for a newer worker", "error", l.err)

@@ -104,7 +104,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return &Held{desk: o.desk, name: o.name, started: standing, held: standing, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+				return o.held(standing, payload, lost), nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -129,9 +129,15 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if started.Attempt == 1 {
 			o.desk.Metrics.Lateness.Observe(time.Duration(now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return &Held{desk: o.desk, name: o.name, started: started, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}, nil
+		return o.held(started, payload, lost), nil
 	}
 	return gone(shortly)
+}
+
+// held is the attempt that a start has made of the offer.
+func (o *Offer) held(started run.Run, payload []byte, lost *target.Failure) *Held {
+	o.run = started
+	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

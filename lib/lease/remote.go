@@ -357,8 +357,9 @@ func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t t
 	if err != nil {
 		return nil, fmt.Errorf("the definition of run %s: %w", standing.ID, err)
 	}
-	h := &Held{desk: r.base, name: standing.ID.String(), started: standing, held: standing, edition: edition, resumed: true}
-	h.started.Fence = fence
+	started := standing
+	started.Fence = fence
+	h := &Held{desk: r.base, name: standing.ID.String(), started: &started, held: standing, edition: edition, resumed: true}
 	if known {
 		h.desk = r.desks[t.Queue]
 		m := h.desk.delivery(t.message())

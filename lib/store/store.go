@@ -225,6 +225,9 @@ var (
 
 // AsConflict gives the *Conflict in err, nil where there is none.
 func AsConflict(err error) *Conflict {
+	if err == nil {
+		return nil
+	}
 	var c *Conflict
 	if errors.As(err, &c) {
 		return c
