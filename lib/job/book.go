@@ -150,11 +150,6 @@ func FromItem(tenant, name string, item store.Item) (Job, error) {
 	return j, nil
 }
 
-// Remembers tells whether Edition gives the definition of a generation without reading.
-func (b *Book) Remembers(tenant, name string, generation int64) bool {
-	return b.recall(editionKey{tenant, name, generation}) != nil
-}
-
 // Edition gives the definition of a generation: from memory, else from the job, else from where past ones are kept.
 func (b *Book) Edition(ctx context.Context, tenant, name string, generation int64) (*Edition, error) {
 	key := editionKey{tenant, name, generation}
