@@ -112,6 +112,35 @@ func TestFault16_Fault29_a_next_fire_that_does_not_advance_parks_its_job_alone(t
 	}
 }
 
+// A request stops for minutes before its first write, which then lands behind the first sweep, and dies with its run put. The second sweep
+// comes upon a minute that has changed: the run goes on, and is listed with what the first one had seen there.
+func TestP4_P11_Fault24_what_only_a_later_sweep_finds_is_listed(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "j", definition(nil, 1)))
+	w.must(w.host("api").trigger(tenant, "j", 0))
+	h := w.host("slow")
+	slept, dead := false, false
+	h.before = func(op operation) faulty.Fault {
+		if !slept && op.writes() && strings.Contains(op.text, "due#") {
+			slept = true
+			w.advance(6*time.Minute, 10*time.Second, "ticks")
+		}
+		if dead {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		dead = op.writes() && strings.Contains(op.text, "run#")
+		return faulty.Fault{}
+	}
+	if err := h.trigger(tenant, "j", 0); err == nil || !slept || !dead {
+		t.Fatalf("the request ended with %v; slept %t, died %t", err, slept, dead)
+	}
+	w.advance(20*time.Minute, 10*time.Second, "ticks")
+	if n := len(w.starts); n != 2 {
+		t.Errorf("%d runs started, want both", n)
+	}
+	w.wants(w.checkListed())
+}
+
 // A start sends what an earlier process had in its queue, and not what has been asked of itself.
 func TestP4_Fault24_a_start_sends_what_was_queued_before_it(t *testing.T) {
 	w := newWorld(t)
@@ -169,4 +198,3 @@ func TestP2_P4_Fault08_Fault09_what_is_asked_for_after_a_step_back_is_found(t *t
 	}
 	w.wants(w.check(from))
 }
-

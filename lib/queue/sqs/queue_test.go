@@ -331,6 +331,30 @@ func TestFault22_OldReceiptsAreHarmless(t *testing.T) {
 	}
 }
 
+// SQS knows whole seconds: a message that is to be hidden for a part of one more is hidden for all of it, at its taking and after it.
+func TestP10_Fault35_AVisibilityIsRoundedUp(t *testing.T) {
+	virtual(t, nil, func(t *testing.T, s *service, q *sqs.Queue) {
+		send(t, q, queue.Normal, "a")
+		const hidden = 1500 * time.Millisecond
+		for _, extended := range []bool{false, true} {
+			got := receive(t, q, time.Second, hidden)
+			if len(got) != 1 {
+				t.Fatalf("%d messages, want the one", len(got))
+			}
+			if extended {
+				if errs, err := q.Extend(t.Context(), hidden, got...); err != nil || errs[0] != nil {
+					t.Fatal(errs, err)
+				}
+			}
+			time.Sleep(hidden - 100*time.Millisecond)
+			if n := ready(t, s, queue.Normal); n != 0 {
+				t.Errorf("extended %t: the message can be taken before its %s are over", extended, hidden)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 // Whoever began a poll may give up, or be a request that is over: what the poll brings is for the next.
 func TestAPollOutlivesWhoBeganIt(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, s *service, q *sqs.Queue) {

@@ -260,6 +260,13 @@ func ownAttemptOfWrite(f *fixture) {
 	f.stands(key("run"), 1, "r")
 	f.stands(key("index"), 1, "i")
 	f.stands(key("timer"), 0, "")
+	// Somebody has written over a part of it: the second try leaves that as it is.
+	f.put(key("index"), "theirs")
+	if v := f.write(whole...); v[2] != 1 {
+		f.Fatalf("the second try gave versions %d", v)
+	}
+	f.stands(key("run"), 1, "r")
+	f.stands(key("index"), 2, "theirs")
 	// Nothing of the write is there to be seen any more.
 	f.write(put(key("run"), store.Version(1), "r2"))
 	if c := f.refused(0, whole...); c.Standing.Exists() {
