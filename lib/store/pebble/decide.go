@@ -29,6 +29,7 @@ type decider struct {
 	standing []store.Item
 	before   []header
 	missing  []*part
+	end      []byte
 }
 
 // decide sets the verdicts of the group's requests and applies what they write.
@@ -59,7 +60,11 @@ func (d *decider) look() {
 	for _, r := range d.group.requests {
 		for i := range r.parts {
 			p := &r.parts[i]
-			if d.heads.find(p.hash, p.key) < 0 {
+			switch {
+			case d.heads.find(p.hash, p.key) >= 0:
+			case d.heads.floors.above(p):
+				p.seen, p.round = header{}, d.round
+			default:
 				d.missing = append(d.missing, p)
 			}
 		}
@@ -82,21 +87,42 @@ func (d *decider) scan() (err error) {
 	}
 	defer func() { err = errors.Join(err, iter.Close()) }()
 	for _, p := range d.missing {
-		var h header
-		if iter.SeekPrefixGE(p.key) {
-			raw, err := iter.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			if h, _, err = decode(raw); err != nil {
-				return err
-			}
-		} else if iter.Error() != nil {
-			return iter.Error()
+		h, err := d.seek(iter, p)
+		if err != nil {
+			return err
 		}
 		p.seen, p.round = h, d.round
 	}
 	return nil
+}
+
+// seek reads what stands under a key, and the first time that something new comes to a partition, whether anything stands above.
+func (d *decider) seek(iter *pebble.Iterator, p *part) (header, error) {
+	if d.heads.floors.above(p) {
+		return header{}, nil // by what was seen under the key before
+	}
+	first := p.fresh && !d.heads.floors.asked(p)
+	found := false
+	if first {
+		prefix := p.key[:prefixLen(p.key)]
+		d.end = end(append(d.end[:0], prefix...))
+		above := iter.SeekGEWithLimit(p.key, d.end) == pebble.IterValid && bytes.HasPrefix(iter.Key(), prefix)
+		if iter.Error() == nil {
+			d.heads.floors.set(p, !above)
+		}
+		found = above && bytes.Equal(iter.Key(), p.key)
+	} else {
+		found = iter.SeekPrefixGE(p.key)
+	}
+	if !found {
+		return header{}, iter.Error()
+	}
+	raw, err := iter.ValueAndErr()
+	if err != nil {
+		return header{}, err
+	}
+	h, _, err := decode(raw)
+	return h, err
 }
 
 // read finds what stands under the key of an op.

@@ -15,7 +15,8 @@
 //     (they are answered with their group, behind what they saw), not a reader (settle);
 //   - a caller is bounded by its context even when the disk hangs, since it only ever waits on channels.
 //
-// What stands under a key, its version, expiry and attempt, is mostly remembered (heads.go), and else read.
+// What stands under a key, its version, expiry and attempt, is mostly remembered (heads.go), or known to be nothing (floors.go), and
+// else read, by the group, in the order of keys.
 //
 // A reader reads from Pebble first and then looks into its partition's stripe for the last commit that wrote there. Writers
 // put themselves there before Pebble shows their write, and a log is synced from its front, so a reader that waits for that

@@ -35,12 +35,16 @@ func decodeKey(key []byte) (store.Key, error) {
 // appendPartitionEnd is the smallest key above all of a partition: the last byte that can grow does, and what follows it
 // goes. One always can, since the first byte of a key is not 0xff.
 func appendPartitionEnd(dst []byte, partition string) []byte {
-	dst = appendKey(dst, partition, "")
-	for dst[len(dst)-1] == 0xff {
-		dst = dst[:len(dst)-1]
+	return end(appendKey(dst, partition, ""))
+}
+
+// end makes a prefix the smallest key above all that begin with it.
+func end(prefix []byte) []byte {
+	for prefix[len(prefix)-1] == 0xff {
+		prefix = prefix[:len(prefix)-1]
 	}
-	dst[len(dst)-1]++
-	return dst
+	prefix[len(prefix)-1]++
+	return prefix
 }
 
 // A value is: flags, version (uvarint), expiry in Unix seconds (uvarint, if flagged), attempt (8 bytes, if flagged), the

@@ -2,9 +2,11 @@ package pebble
 
 import (
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,10 +48,14 @@ func TestGroupIsDecidedOneByOne(t *testing.T) {
 				keys = append(keys, store.Key{Partition: fmt.Sprint("p", n%7), Sort: fmt.Sprint(n) + strings.Repeat("x", n%3*60)})
 			}
 			conflicts, written := 0, 0
-			for range 300 {
+			for round := range 300 {
+				// Keys that grow, as those of runs do, each for a while, and never in order.
+				for n := range 5 {
+					keys = append(keys, store.Key{Partition: fmt.Sprint("grows", n%2), Sort: fmt.Sprintf("%06d", 10*round+random.IntN(15))})
+				}
 				var requests []*request
 				for range 1 + random.IntN(40) {
-					ops := someOps(random, keys)
+					ops := someOps(random, recent(keys))
 					r := s.prepare(ops)
 					r.each = random.IntN(2) == 0 && ops[0].Kind != store.Check
 					requests = append(requests, r)
@@ -100,6 +106,17 @@ func TestGroupIsDecidedOneByOne(t *testing.T) {
 	}
 }
 
+// recent is the keys that do not grow, and the last of those that do.
+func recent(keys []store.Key) (all []store.Key) {
+	seen := map[store.Key]bool{}
+	for _, k := range append(slices.Clone(keys[:60]), keys[max(60, len(keys)-60):]...) {
+		if !seen[k] {
+			seen[k], all = true, append(all, k)
+		}
+	}
+	return all
+}
+
 // someOps gives ops that often meet each other, and at times are a second try.
 func someOps(random *rand.Rand, keys []store.Key) []store.Op {
 	var ops []store.Op
@@ -144,10 +161,10 @@ func same(t *testing.T, ops []store.Op, got, want error) {
 // TestHeadsAreExact holds what is remembered to a map of all.
 func TestHeadsAreExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 1))
-	heads, all := newHeads(4), map[string]header{}
+	heads, all := newHeads(4, maphash.MakeSeed()), map[string]header{}
 	round, held, refused := uint32(1<<32-50), 0, 0 // rounds begin anew on the way
 	for range 20_000 {
-		key := fmt.Append(nil, random.IntN(100))
+		key := appendKey(nil, "p", fmt.Sprint(random.IntN(100)))
 		hash := uint64(key[len(key)-1]%16) << 32 * 0x9e3779b97f4a7c15 // many keys share a hash
 		if h, ok := heads.get(hash, key); ok {
 			held++
@@ -176,19 +193,56 @@ func TestHeadsAreExact(t *testing.T) {
 
 // TestWritesOfTheRoundAreNotForgotten: they stand nowhere else until they are applied.
 func TestWritesOfTheRoundAreNotForgotten(t *testing.T) {
-	heads := newHeads(1)
+	heads := newHeads(1, maphash.MakeSeed())
 	for n := range headWays {
-		if !heads.put(uint64(n)<<40, []byte{byte(n)}, header{version: 1}, 7) {
+		if !heads.put(uint64(n)<<40, appendKey(nil, "p", fmt.Sprint(n)), header{version: 1}, 7) {
 			t.Fatalf("no room for key %d", n)
 		}
 	}
-	if heads.put(99<<40, []byte{99}, header{version: 1}, 7) {
+	if heads.put(99<<40, appendKey(nil, "p", "99"), header{version: 1}, 7) {
 		t.Error("a write of the round made room for another")
 	}
-	if heads.put(98<<40, make([]byte, headKey+1), header{version: 1}, 8) {
+	if heads.put(98<<40, appendKey(nil, "p", strings.Repeat("x", headKey)), header{version: 1}, 8) {
 		t.Error("a key that is too long was remembered")
 	}
-	if !heads.put(99<<40, []byte{99}, header{version: 1}, 8) {
+	if !heads.put(99<<40, appendKey(nil, "p", "99"), header{version: 1}, 8) {
 		t.Error("the next round finds no room")
+	}
+}
+
+// TestFloors: below a floor anything may stand, above it what was not given up does not.
+func TestFloors(t *testing.T) {
+	var f floors
+	of := func(sort string) *part { return &part{key: appendKey(nil, "p", sort), stripe: 3} }
+	tells := func(sort string, want bool) {
+		t.Helper()
+		if f.above(of(sort)) != want {
+			t.Errorf("that nothing stands under %q is known: %t, want %t", sort, !want, want)
+		}
+	}
+	tells("5", false)
+	f.set(of("5"), true)
+	tells("4", false)
+	tells("5", true)
+	tells("6", true)
+	f.raise(3, of("4").key)
+	tells("5", true)
+	f.raise(3, of("55").key)
+	tells("55", false)
+	tells("5", false)
+	tells("551", true)
+	other := &part{key: appendKey(nil, "q", "9"), stripe: 3}
+	if f.above(other) || f.asked(other) {
+		t.Error("another partition of the stripe took the floor for its own")
+	}
+	f.raise(3, other.key)
+	tells("551", true)
+	f.raise(3, of(strings.Repeat("9", headKey)).key)
+	tells("a", false)
+	if f.set(of("5"), false); f.above(of("9")) || !f.asked(of("1")) {
+		t.Error("a partition in which something stands above has a floor")
+	}
+	if f.set(of(strings.Repeat("5", headKey)), true); f.asked(of("5")) {
+		t.Error("a key that is too long made a floor")
 	}
 }

@@ -1,6 +1,9 @@
 package pebble
 
-import "bytes"
+import (
+	"bytes"
+	"hash/maphash"
+)
 
 // heads remembers what stands under the keys that were written last, so that most decisions need no read: what starts a run, and
 // what ends it, comes soon after what made it. It is exact, since only the goroutine that decides writes, and tells it of each
@@ -10,6 +13,9 @@ import "bytes"
 type heads struct {
 	lines []line // one for each set
 	slots []slot // headWays for each set
+
+	seed   maphash.Seed // of stripes
+	floors floors
 }
 
 const (
@@ -31,8 +37,8 @@ type slot struct {
 	key  [headKey]byte
 }
 
-func newHeads(sets int) *heads {
-	return &heads{lines: make([]line, sets), slots: make([]slot, sets*headWays)}
+func newHeads(sets int, seed maphash.Seed) *heads {
+	return &heads{lines: make([]line, sets), slots: make([]slot, sets*headWays), seed: seed}
 }
 
 func (t *heads) set(hash uint64) int { return int(hash % uint64(len(t.lines))) }
@@ -72,16 +78,27 @@ func (t *heads) put(hash uint64, key []byte, h header, round uint32) bool {
 	if place < 0 {
 		way := l.oldest(round)
 		if way < 0 || len(key) > headKey {
+			t.raise(key, h)
 			return false
 		}
 		place = set*headWays + way
 		s := &t.slots[place]
+		if l.tags[way] != 0 {
+			t.raise(s.key[:s.size], s.header)
+		}
 		s.size = uint8(copy(s.key[:], key))
 		l.tags[way] = tagOf(hash)
 	}
 	t.slots[place].header = h
 	l.rounds[place%headWays] = round
 	return true
+}
+
+// raise is for a key that is not, or will not be, remembered.
+func (t *heads) raise(key []byte, h header) {
+	if h.version != 0 {
+		t.floors.raise(stripeOf(t.seed, key[3:prefixLen(key)]), key)
+	}
 }
 
 // writtenIn tells whether this round has written the key, if it had room for all that it wrote.

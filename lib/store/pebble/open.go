@@ -185,7 +185,7 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopSweep = cancel
-	d := &decider{s: s, heads: newHeads(cfg.headSets), round: 1}
+	d := &decider{s: s, heads: newHeads(cfg.headSets, s.seed), round: 1}
 	s.writing.Go(func() { s.decideAll(d) })
 	s.writing.Go(s.awaitAll)
 	s.sweeping.Go(func() { s.sweepLoop(ctx, cfg.SweepEvery) })

@@ -26,6 +26,10 @@ func (s *Store) stripe(partition string) uint32 {
 	return uint32(maphash.String(s.seed, partition)) % stripes
 }
 
+func stripeOf(seed maphash.Seed, partition []byte) uint32 {
+	return uint32(maphash.Bytes(seed, partition)) % stripes
+}
+
 // settle holds a read's answer until all that it can have seen is synced: Pebble shows a write before it is on the disk, and
 // what a reader was told must not be gone after a power cut. Writers name themselves in the stripe before their write can
 // be seen, so it is enough to look there after reading; a commit is synced after all that came before it.

@@ -41,6 +41,7 @@ type part struct {
 	key    []byte // in the request's buf
 	hash   uint64
 	stripe uint32
+	fresh  bool   // a put that mostly finds nothing
 	seen   header // what was read under the key in this round
 	round  uint32
 }
@@ -155,6 +156,8 @@ func (s *Store) prepare(ops []store.Op) *request {
 			op.Value = nil
 			continue
 		}
+		_, wants := op.If.Wants()
+		r.parts[i].fresh = !wants
 		start = len(r.buf)
 		r.buf = append(r.buf, op.Value...)
 		op.Value = r.buf[start:len(r.buf):len(r.buf)]
