@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -77,7 +78,7 @@ func contest(ctx context.Context, all []contestant, rounds, jobs int, limit time
 				return nil, fmt.Errorf("%s: %w", c.shown, err)
 			}
 			for _, f := range figures {
-				fmt.Fprintf(tell, "%s %s  ", f.measure, grouped(f.perSecond))
+				fmt.Fprintf(tell, "%s %s  ", strings.TrimSpace(f.measure+" "+f.how), grouped(f.perSecond))
 				rows = add(rows, c, f)
 			}
 			fmt.Fprintln(tell)

@@ -50,7 +50,7 @@ func main() {
 	flag.DurationVar(&s.limit, "limit", 10*time.Minute, "the longest that one system may take in a round")
 	flag.BoolVar(&s.tune, "tune", false, "try settings of River and Asynq instead, and print what each gives")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := run(ctx, s, os.Stdout)
 	switch {

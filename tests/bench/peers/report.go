@@ -85,10 +85,13 @@ func finish(rows []row) []row {
 		return slices.IndexFunc(disciplines, func(d discipline) bool { return d.measure == r.Measure })
 	}
 	own := func(r row) int {
-		if r.Name == belfryName {
-			return 0
+		switch {
+		case r.Name != belfryName:
+			return 2
+		case r.How != "":
+			return 1
 		}
-		return 1
+		return 0
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(own(a), own(b)), cmp.Compare(b.PerSecond, a.PerSecond))

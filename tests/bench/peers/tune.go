@@ -75,7 +75,7 @@ func riverTries() []riverSettings {
 	for _, cooldown := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		but(func(s *riverSettings) { s.Cooldown, s.Poll = cooldown, 10*cooldown })
 	}
-	for _, connections := range []int{4, 16, 64} {
+	for _, connections := range []int{16, 64} {
 		but(func(s *riverSettings) { s.Connections = connections })
 	}
 	for _, batch := range []int{1000, 5000, 20_000} {
@@ -91,11 +91,9 @@ func riverTries() []riverSettings {
 // asynqTries are the settings of the contest, and others.
 func asynqTries(best asynqSettings) []asynqSettings {
 	tries := []asynqSettings{best}
-	for _, servers := range []int{1, 2, 4, 8, 16} {
-		for _, concurrency := range []int{4, 16, 64, 256} {
-			if servers*concurrency <= 1024 {
-				tries = append(tries, asynqSettings{Servers: servers, Concurrency: concurrency, Inserters: best.Inserters})
-			}
+	for _, servers := range []int{1, 4, 16, 32, 64} {
+		for _, concurrency := range []int{16, 64} {
+			tries = append(tries, asynqSettings{Servers: servers, Concurrency: concurrency, Inserters: best.Inserters})
 		}
 	}
 	for _, inserters := range []int{16, 256} {
