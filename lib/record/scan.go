@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner reads a record by hand, for those that are read with each step of a run. It knows the form that Fields gives and no
+// Scanner reads a record by hand, for those that are read with each step of a run. It knows the form that a Writer gives and no
 // other: fields in the order of their numbers, each of the type that the reader asks for, none that it does not know. All that differs,
 // which may well be a good record of another version, ends the scan, and is for Decode to judge: see Whole.
 type Scanner struct {

@@ -5,27 +5,29 @@ import (
 	"slices"
 )
 
-// Fields is a record that is being written by hand, for those that are written with each step of a run. It gives the bytes that
-// Encode gives for the struct, at a small part of what reflection costs; the tests of the structs hold the two against each other.
+// Writer writes a record by hand, for those that are written with each step of a run. It gives the bytes that Encode gives for the
+// struct, at a small part of what reflection costs; the tests of the structs hold the two against each other.
 //
-// Fields are written in the order of their numbers. What is zero is left out, as omitempty has it, by all but Always, AlwaysUint and AlwaysText.
-type Fields struct {
+// Fields are written in the order of their numbers. What is zero is left out, as omitempty has it, by all but Always, AlwaysUint and
+// AlwaysText. Its buffer is what is stored in the end, and a pointer to it is all that is passed on: runs are written on stacks that begin
+// small, and cost more to grow than the writing.
+type Writer struct {
 	out   []byte
-	head  int // where the map begins
-	count int
+	head  int // where the map that is open begins
+	count int // of its fields
 }
 
-// Write begins a record. It is written to room while it fits there, which may so lie on the caller's stack.
-func Write(room []byte) Fields {
-	return open(append(room[:0], Format))
+// Write begins a record that will take about so many bytes.
+func Write(size int) Writer {
+	w := Writer{out: append(make([]byte, 0, size), Format)}
+	w.open()
+	return w
 }
 
-// Stored gives the record, in memory of its own.
-func (f Fields) Stored() []byte {
-	out := f.end()
-	stored := make([]byte, len(out))
-	copy(stored, out)
-	return stored
+// Stored ends the record and gives it.
+func (w *Writer) Stored() []byte {
+	w.end()
+	return w.out
 }
 
 // The kinds of values, as they stand in the highest three bits of their first byte.
@@ -43,18 +45,19 @@ const (
 // inHead is how large a number is at most that stands in the first byte itself.
 const inHead = 23
 
-func open(out []byte) Fields {
-	return Fields{out: append(out, kindMap), head: len(out)}
+func (w *Writer) open() {
+	w.head, w.count = len(w.out), 0
+	w.out = append(w.out, kindMap)
 }
 
 // end closes the map: only now is it known how many fields it has.
-func (f Fields) end() []byte {
-	if f.count <= inHead {
-		f.out[f.head] |= byte(f.count)
-		return f.out
+func (w *Writer) end() {
+	if w.count <= inHead {
+		w.out[w.head] |= byte(w.count)
+		return
 	}
 	var room [9]byte
-	return slices.Replace(f.out, f.head, f.head+1, appendHead(room[:0], kindMap, uint64(f.count))...)
+	w.out = slices.Replace(w.out, w.head, w.head+1, appendHead(room[:0], kindMap, uint64(w.count))...)
 }
 
 func appendHead(out []byte, kind byte, n uint64) []byte {
@@ -71,104 +74,93 @@ func appendHead(out []byte, kind byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(out, kind|27), n)
 }
 
-func appendNumber(out []byte, number uint8) []byte {
-	if number <= inHead {
-		return append(out, number)
-	}
-	return append(out, kindUint|24, number)
+// field writes a field's number and the head of its value.
+func (w *Writer) field(number uint8, kind byte, n uint64) {
+	w.number(number)
+	w.out = appendHead(w.out, kind, n)
 }
 
-// field writes a field's number and the head of its value.
-func (f Fields) field(number uint8, kind byte, n uint64) Fields {
-	f.out = appendHead(appendNumber(f.out, number), kind, n)
-	f.count++
-	return f
+func (w *Writer) number(number uint8) {
+	w.out = appendHead(w.out, kindUint, uint64(number))
+	w.count++
 }
 
 // Int writes a number.
-func (f Fields) Int(number uint8, n int64) Fields {
-	if n == 0 {
-		return f
+func (w *Writer) Int(number uint8, n int64) {
+	if n != 0 {
+		w.Always(number, n)
 	}
-	return f.Always(number, n)
 }
 
 // Always writes a number, 0 as well.
-func (f Fields) Always(number uint8, n int64) Fields {
+func (w *Writer) Always(number uint8, n int64) {
 	if n < 0 {
-		return f.field(number, kindMinus, uint64(-1-n))
+		w.field(number, kindMinus, uint64(-1-n))
+		return
 	}
-	return f.field(number, kindUint, uint64(n))
+	w.field(number, kindUint, uint64(n))
 }
 
 // Uint writes a number that has no sign.
-func (f Fields) Uint(number uint8, n uint64) Fields {
-	if n == 0 {
-		return f
+func (w *Writer) Uint(number uint8, n uint64) {
+	if n != 0 {
+		w.AlwaysUint(number, n)
 	}
-	return f.AlwaysUint(number, n)
 }
 
 // AlwaysUint writes a number that has no sign, 0 as well.
-func (f Fields) AlwaysUint(number uint8, n uint64) Fields { return f.field(number, kindUint, n) }
+func (w *Writer) AlwaysUint(number uint8, n uint64) { w.field(number, kindUint, n) }
 
 // Text writes a text.
-func (f Fields) Text(number uint8, text string) Fields {
-	if text == "" {
-		return f
+func (w *Writer) Text(number uint8, text string) {
+	if text != "" {
+		w.AlwaysText(number, text)
 	}
-	return f.AlwaysText(number, text)
 }
 
 // AlwaysText writes a text, an empty one as well.
-func (f Fields) AlwaysText(number uint8, text string) Fields {
-	f = f.field(number, kindText, uint64(len(text)))
-	f.out = append(f.out, text...)
-	return f
+func (w *Writer) AlwaysText(number uint8, text string) {
+	w.field(number, kindText, uint64(len(text)))
+	w.out = append(w.out, text...)
 }
 
 // Bytes writes bytes.
-func (f Fields) Bytes(number uint8, data []byte) Fields {
-	if len(data) == 0 {
-		return f
+func (w *Writer) Bytes(number uint8, data []byte) {
+	if len(data) > 0 {
+		w.field(number, kindBytes, uint64(len(data)))
+		w.out = append(w.out, data...)
 	}
-	f = f.field(number, kindBytes, uint64(len(data)))
-	f.out = append(f.out, data...)
-	return f
 }
 
 // Bool writes what is true.
-func (f Fields) Bool(number uint8, is bool) Fields {
-	if !is {
-		return f
+func (w *Writer) Bool(number uint8, is bool) {
+	if is {
+		w.number(number)
+		w.out = append(w.out, yes)
 	}
-	f.out = append(appendNumber(f.out, number), yes)
-	f.count++
-	return f
 }
+
+// Outer is a struct one of whose fields is being written.
+type Outer struct{ head, count int }
 
 // Open begins the fields of a struct that is a field of this one; Close ends them.
-func (f Fields) Open(number uint8) Fields {
-	return open(appendNumber(f.out, number))
+func (w *Writer) Open(number uint8) Outer {
+	w.number(number)
+	return w.Element()
 }
 
-// Close ends the fields that Open began.
-func (f Fields) Close(inner Fields) Fields {
-	f.out = inner.end()
-	f.count++
-	return f
+// Array begins a field of n structs: the fields of each follow between Element and Close.
+func (w *Writer) Array(number uint8, n int) { w.field(number, kindArray, uint64(n)) }
+
+// Element begins the fields of the next struct of an array.
+func (w *Writer) Element() Outer {
+	outer := Outer{w.head, w.count}
+	w.open()
+	return outer
 }
 
-// Array begins a field of n structs: each follows between OpenElement and CloseElement.
-func (f Fields) Array(number uint8, n int) Fields {
-	return f.field(number, kindArray, uint64(n))
-}
-
-// OpenElement begins the fields of the next struct of an array.
-func (f Fields) OpenElement() Fields { return open(f.out) }
-
-// CloseElement ends them.
-func (f Fields) CloseElement(inner Fields) Fields {
-	f.out = inner.end()
-	return f
+// Close ends the fields of a struct within another.
+func (w *Writer) Close(outer Outer) {
+	w.end()
+	w.head, w.count = outer.head, outer.count
 }

@@ -6,5 +6,5 @@ import "github.com/belfry-scheduler/belfry/lib/record"
 type WireMessage = wireMessage
 
 // WriteMessage and ReadMessage write and read it by hand.
-func WriteMessage(w *WireMessage, f record.Fields) record.Fields { return w.writeFields(f) }
-func ReadMessage(w *WireMessage, s *record.Scanner)              { w.readFields(s) }
+func WriteMessage(m *WireMessage, w *record.Writer) { m.writeFields(w) }
+func ReadMessage(m *WireMessage, s *record.Scanner) { m.readFields(s) }

@@ -10,47 +10,80 @@ import (
 // A run is written and read with each of its steps, so by hand. The tags of the structs are the form, by which record.Encode and
 // record.Decode write and read the same; a test sees to it that no field is forgotten here.
 
-// enough is the room in which most records are written, without memory of their own. It lies on the stacks of those who carry runs out.
-const enough = 256
+// Size is about how many bytes the run's record takes, and a few more.
+func (r *Run) Size() int {
+	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log)
+	if r.Started != 0 {
+		size += 36 + attemptBytes*len(r.Attempts)
+	}
+	return size
+}
 
 func (r *Run) record() []byte {
-	var room [enough]byte
-	return r.WriteFields(record.Write(room[:])).Stored()
+	w := record.Write(r.Size())
+	r.WriteFields(&w)
+	return w.Stored()
 }
 
 // WriteFields writes the fields of the run's record.
-func (r *Run) WriteFields(f record.Fields) record.Fields {
-	f = f.Always(1, int64(r.State)).Int(2, r.Generation).Int(3, int64(r.Trigger)).Text(4, string(r.Priority)).Uint(5, r.Epoch)
-	f = f.Int(6, r.Created).Int(7, r.Started).Int(8, r.Ended)
-	f = f.Int(9, int64(r.Attempt)).Int(10, int64(r.Failures)).Int(11, int64(r.Crashes)).Uint(12, r.Fence)
-	f = f.Text(13, r.Worker).Int(14, r.Lease).Int(15, r.NextAt).Bool(16, r.Cancel).Text(17, r.Reason)
+func (r *Run) WriteFields(w *record.Writer) {
+	w.Always(1, int64(r.State))
+	w.Int(2, r.Generation)
+	w.Int(3, int64(r.Trigger))
+	w.Text(4, string(r.Priority))
+	w.Uint(5, r.Epoch)
+	w.Int(6, r.Created)
+	w.Int(7, r.Started)
+	w.Int(8, r.Ended)
+	w.Int(9, int64(r.Attempt))
+	w.Int(10, int64(r.Failures))
+	w.Int(11, int64(r.Crashes))
+	w.Uint(12, r.Fence)
+	w.Text(13, r.Worker)
+	w.Int(14, r.Lease)
+	w.Int(15, r.NextAt)
+	w.Bool(16, r.Cancel)
+	w.Text(17, r.Reason)
 	if !r.Payload.IsZero() {
-		f = f.Close(r.Payload.writeFields(f.Open(18)))
+		r.Payload.writeFields(w, 18)
 	}
 	if !r.Result.IsZero() {
-		f = f.Close(r.Result.writeFields(f.Open(19)))
+		r.Result.writeFields(w, 19)
 	}
-	f = f.Text(20, r.Log)
+	w.Text(20, r.Log)
 	if len(r.Attempts) > 0 {
-		f = f.Array(21, len(r.Attempts))
+		w.Array(21, len(r.Attempts))
 		for i := range r.Attempts {
-			f = f.CloseElement(r.Attempts[i].writeFields(f.OpenElement()))
+			r.Attempts[i].writeFields(w)
 		}
 	}
-	f = f.Int(22, r.Through).Int(23, int64(r.Count)).Int(24, r.Expires).Int(25, r.Upto)
+	w.Int(22, r.Through)
+	w.Int(23, int64(r.Count))
+	w.Int(24, r.Expires)
+	w.Int(25, r.Upto)
 	if !r.Trace.IsZero() {
 		data, _ := r.Trace.MarshalBinary() // which never fails
-		f = f.Bytes(26, data)
+		w.Bytes(26, data)
 	}
-	return f
 }
 
-func (r *Ref) writeFields(f record.Fields) record.Fields {
-	return f.Bytes(1, r.Inline).Text(2, r.Blob).Text(3, r.Type).Bool(4, r.Cut)
+func (r *Ref) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Bytes(1, r.Inline)
+	w.Text(2, r.Blob)
+	w.Text(3, r.Type)
+	w.Bool(4, r.Cut)
+	w.Close(outer)
 }
 
-func (a *Attempt) writeFields(f record.Fields) record.Fields {
-	return f.Always(1, int64(a.Number)).Int(2, a.Started).Int(3, a.Ended).Int(4, int64(a.Outcome)).Text(5, a.Error)
+func (a *Attempt) writeFields(w *record.Writer) {
+	outer := w.Element()
+	w.Always(1, int64(a.Number))
+	w.Int(2, a.Started)
+	w.Int(3, a.Ended)
+	w.Int(4, int64(a.Outcome))
+	w.Text(5, a.Error)
+	w.Close(outer)
 }
 
 // ReadFields reads the fields of the run's record.

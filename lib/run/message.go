@@ -29,9 +29,10 @@ type wireMessage struct {
 
 // Encode gives the body of the message.
 func (m Message) Encode() ([]byte, error) {
-	w := wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent, Returns: m.Returns}
-	var room [enough]byte
-	return w.writeFields(record.Write(room[:])).Stored(), nil
+	wire := wireMessage{Tenant: m.Run.Tenant, ID: m.Run.ID.String(), Version: m.Run.Version, Run: m.Run, Sent: m.Sent, Returns: m.Returns}
+	w := record.Write(20 + len(wire.Tenant) + len(wire.ID) + wire.Run.Size())
+	wire.writeFields(&w)
+	return w.Stored(), nil
 }
 
 // DecodeMessage reads a body.
@@ -60,26 +61,32 @@ func readMessage(body []byte) (wireMessage, error) {
 	return other, err
 }
 
-func (w *wireMessage) writeFields(f record.Fields) record.Fields {
-	f = f.AlwaysText(1, w.Tenant).AlwaysText(2, w.ID).AlwaysUint(3, w.Version)
-	return f.Close(w.Run.WriteFields(f.Open(4))).Always(5, w.Sent).Int(6, int64(w.Returns))
+func (m *wireMessage) writeFields(w *record.Writer) {
+	w.AlwaysText(1, m.Tenant)
+	w.AlwaysText(2, m.ID)
+	w.AlwaysUint(3, m.Version)
+	outer := w.Open(4)
+	m.Run.WriteFields(w)
+	w.Close(outer)
+	w.Always(5, m.Sent)
+	w.Int(6, int64(m.Returns))
 }
 
-func (w *wireMessage) readFields(s *record.Scanner) {
+func (m *wireMessage) readFields(s *record.Scanner) {
 	for fields := s.Struct(); s.Next(&fields); {
 		switch fields.Number {
 		case 1:
-			w.Tenant = string(s.Text())
+			m.Tenant = string(s.Text())
 		case 2:
-			w.ID = string(s.Text())
+			m.ID = string(s.Text())
 		case 3:
-			w.Version = s.Uint(math.MaxUint64)
+			m.Version = s.Uint(math.MaxUint64)
 		case 4:
-			w.Run.ReadFields(s)
+			m.Run.ReadFields(s)
 		case 5:
-			w.Sent = s.Int()
+			m.Sent = s.Int()
 		case 6:
-			w.Returns = int(s.Int())
+			m.Returns = int(s.Int())
 		default:
 			s.Fail()
 		}

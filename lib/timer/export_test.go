@@ -6,5 +6,5 @@ import "github.com/belfry-scheduler/belfry/lib/record"
 type Body = body
 
 // WriteBody and ReadBody write and read it by hand.
-func WriteBody(b *Body, f record.Fields) record.Fields { return b.writeFields(f) }
-func ReadBody(b *Body, s *record.Scanner)              { b.readFields(s) }
+func WriteBody(b *Body, w *record.Writer) { b.writeFields(w) }
+func ReadBody(b *Body, s *record.Scanner) { b.readFields(s) }

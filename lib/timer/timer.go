@@ -48,12 +48,25 @@ type body struct {
 	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
 }
 
-func (b *body) writeFields(f record.Fields) record.Fields {
-	f = f.Int(2, b.To)
+// record writes the record of a timer, by hand as a run's is, and read reads it.
+func (b *body) record() []byte {
+	size := 16
 	if b.Create != nil {
-		f = f.Close(b.Create.WriteFields(f.Open(3)))
+		size += b.Create.Size()
 	}
-	return f.Bool(4, b.Direct)
+	w := record.Write(size)
+	b.writeFields(&w)
+	return w.Stored()
+}
+
+func (b *body) writeFields(w *record.Writer) {
+	w.Int(2, b.To)
+	if b.Create != nil {
+		outer := w.Open(3)
+		b.Create.WriteFields(w)
+		w.Close(outer)
+	}
+	w.Bool(4, b.Direct)
 }
 
 func (b *body) readFields(s *record.Scanner) {
@@ -72,7 +85,6 @@ func (b *body) readFields(s *record.Scanner) {
 	}
 }
 
-// read reads the record of a timer, which is written and read by hand as a run's is.
 func read(stored []byte) (body, error) {
 	var b body
 	s := record.Scan(stored)
@@ -105,9 +117,7 @@ const Keep = 60 * 24 * time.Hour
 
 // Put gives the write of the timer: absent for a new one, under its version for one that was read.
 func (t Timer) Put(attempt uint64) (store.Op, error) {
-	var room [256]byte
-	value := t.writeFields(record.Write(room[:])).Stored()
-	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: value,
+	return store.Op{Kind: store.Put, Key: t.Key(), If: store.At(store.Item{Version: t.Version}), Value: t.record(),
 		Expires: time.UnixMilli(t.Wake).Add(Keep), Attempt: attempt}, nil
 }
 

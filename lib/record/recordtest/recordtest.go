@@ -15,7 +15,7 @@ import (
 
 // Run writes and reads a struct in many forms: empty, with each field alone in each of some values, with all fields, and with some
 // by chance. A field that is forgotten by hand, or written otherwise than its tag says, is found.
-func Run[T any](t *testing.T, write func(*T, record.Fields) record.Fields, read func(*T, *record.Scanner)) {
+func Run[T any](t *testing.T, write func(*T, *record.Writer), read func(*T, *record.Scanner)) {
 	t.Helper()
 	one := func(v T) {
 		t.Helper()
@@ -23,8 +23,10 @@ func Run[T any](t *testing.T, write func(*T, record.Fields) record.Fields, read 
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, room := range []int{0, 64, 4 << 10} {
-			if got := write(&v, record.Write(make([]byte, room))).Stored(); !bytes.Equal(got, want) {
+		for _, size := range []int{0, 64, 4 << 10} {
+			w := record.Write(size)
+			write(&v, &w)
+			if got := w.Stored(); !bytes.Equal(got, want) {
 				t.Fatalf("%+v\nis written as %x\nwant          %x", v, got, want)
 			}
 		}
