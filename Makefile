@@ -179,7 +179,7 @@ docs-screens: build ## draw the screens of docs/screens again, by running belfry
 	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py; else .ci/absent "Rich (make docs-screens)"; fi
 
 docs-reference: ## write the pages that are made from the code: commands, settings, requests
-	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented' -count=1 -args -update
+	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage' -count=1 -args -update
 	$(GO) test ./lib/api -run TestTheReferenceIsTheDocument -count=1 -args -update
 
 template-routes: ## write infra/api.yaml, whose routes are those of the API's document

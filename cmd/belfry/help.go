@@ -16,7 +16,7 @@ var groups = []struct {
 }{
 	{"work", "Jobs and runs:", []string{"job", "run", "dead-letter", "queue", "cron", "import", "export"}},
 	{"server", "Servers and workers:", []string{"dev", "serve", "worker", "tick"}},
-	{"care", "Taking care of a server:", []string{"backup", "restore", "doctor", "bench", "token", "secret", "store", "table", "move"}},
+	{"care", "Taking care of a server:", []string{"backup", "restore", "doctor", "bench", "plan", "token", "secret", "store", "table", "move"}},
 	{"tool", "This command:", []string{"config", "completion", "man", "version", "help"}},
 }
 

@@ -35,18 +35,36 @@ type Price struct {
 
 // Stack is what template.yaml makes of one.
 type Stack struct {
-	MemoryMB      map[string]float64 `json:"memory_mb"` // by function
-	Mappings      float64            `json:"mappings"`  // queues that Lambda asks
-	Alarms        float64            `json:"alarms"`    // metrics that alarms look at
-	Dashboards    float64            `json:"dashboards"`
-	Batch         float64            `json:"batch"`          // messages of an event
-	Workers       map[string]float64 `json:"workers"`        // functions at once, by priority
-	Helpers       float64            `json:"helpers"`        // ticks at once beside the one by the clock
-	MostFunctions float64            `json:"most_functions"` // that the parameters for these let one choose
-	Shards        float64            `json:"shards"`         // of a new table
-	TickTimeout   float64            `json:"tick_timeout_s"` // seconds
-	LateAlarm     float64            `json:"late_alarm_s"`   // seconds by which one run in a hundred may be late
-	APIRate       float64            `json:"api_rate"`       // requests a second
+	MemoryMB    map[string]float64 `json:"memory_mb"` // by function
+	Mappings    float64            `json:"mappings"`  // queues that Lambda asks
+	Alarms      float64            `json:"alarms"`    // metrics that alarms look at
+	Dashboards  float64            `json:"dashboards"`
+	Batch       float64            `json:"batch"`          // messages of an event
+	Workers     map[string]float64 `json:"workers"`        // functions at once, by priority
+	Helpers     float64            `json:"helpers"`        // ticks at once beside the one by the clock
+	Choices     []float64          `json:"choices"`        // of functions at once, that the parameters for these leave, ascending
+	Shards      float64            `json:"shards"`         // of a new table
+	TickTimeout float64            `json:"tick_timeout_s"` // seconds
+	LateAlarm   float64            `json:"late_alarm_s"`   // seconds by which one run in a hundred may be late
+	APIRate     float64            `json:"api_rate"`       // requests a second
+}
+
+// MostFunctions is the last of Choices.
+func (s Stack) MostFunctions() float64 {
+	if len(s.Choices) == 0 {
+		return 0
+	}
+	return s.Choices[len(s.Choices)-1]
+}
+
+// Choice is the least of Choices that is enough, or the last one.
+func (s Stack) Choice(functions float64) float64 {
+	for _, c := range s.Choices {
+		if c >= functions {
+			return c
+		}
+	}
+	return s.MostFunctions()
 }
 
 type field struct {
@@ -56,7 +74,7 @@ type field struct {
 
 // fields are those without which nothing can be planned.
 func (s Stack) fields() []field {
-	all := []field{{"batch", s.Batch}, {"most_functions", s.MostFunctions}, {"shards", s.Shards}, {"tick_timeout_s", s.TickTimeout},
+	all := []field{{"batch", s.Batch}, {"choices", s.MostFunctions()}, {"shards", s.Shards}, {"tick_timeout_s", s.TickTimeout},
 		{"late_alarm_s", s.LateAlarm}, {"api_rate", s.APIRate}}
 	for _, function := range functions {
 		all = append(all, field{"memory_mb." + function, s.MemoryMB[function]})

@@ -55,6 +55,9 @@ type editionKey struct {
 // remembered is how many editions each half of the cache holds: some kilobytes each.
 const remembered = 4096
 
+// Remembered is of how many jobs a book has the definitions at hand, at the most.
+const Remembered = 2 * remembered
+
 // NewBook reads from the store. compile is Compile but for tests of what a broken schedule does.
 func NewBook(s store.Store, compile func(schedule.Spec) (Fires, error)) *Book {
 	return &Book{store: s, compile: compile, young: map[editionKey]*Edition{}, seen: map[editionKey]Job{}}

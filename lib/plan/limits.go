@@ -57,15 +57,18 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 	// Little's law: so many are busy on average as come in the time that one takes. One that is quick takes the next only so often a second.
 	busy := func(rate float64) float64 {
 		events := rate * attempts / w.Batch
-		return math.Ceil(max(events*w.Seconds, events/perFunction.Value))
+		return whole(max(events*w.Seconds, events/perFunction.Value))
 	}
 	w.Mean, w.Even, w.Burst = busy(l.Rate), busy(l.Peak), busy(w.Starts)
 	const first = 5 // that a queue begins with
 	most := w.Burst * l.Priority
-	w.ScalingUp = math.Ceil(max(0, most-first) / pollers.Value * 60)
-	w.InFlight = math.Ceil(w.Starts * l.Priority * attempts * w.Seconds)
+	w.ScalingUp = whole(max(0, most-first) / pollers.Value * 60)
+	w.InFlight = whole(w.Starts * l.Priority * attempts * w.Seconds)
 	return w
 }
+
+// whole rounds up, but not for what is left of a sum of fractions.
+func whole(v float64) float64 { return math.Ceil(v * (1 - 1e-9)) }
 
 // limitsFor lists what bends, in the order in which a growing load comes upon it.
 func limitsFor(l Load, p *Plan, t *cost.Tariff) []Limit {
@@ -81,27 +84,27 @@ func limitsFor(l Load, p *Plan, t *cost.Tariff) []Limit {
 
 	w, k, table := p.Workers, p.Ticks, p.Table
 	functions := w.Burst + float64(k.AtOnce) + p.API.Functions
-	add(OfQuota, true, at(functions, newAccount.Value), "raise L-B99A9384 before anything else",
+	add(OfQuota, true, at(functions, newAccount.Value), "raise quota L-B99A9384",
 		"functions at once in a new account: %s", Count(newAccount.Value))
-	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency up to %s, or that of the priority in use", Count(t.Stack.MostFunctions)),
+	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
 		"worker functions of a priority, as deployed: %s", Count(t.Stack.Workers["normal"]))
-	add(OfSetting, false, at(table.Writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow: twice its peak within 30 min",
+	add(OfSetting, false, at(table.Writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
 		"writes that a new table is ready for: %s/s", Count(newWrites.Value))
 	if claimed := l.fires() + l.Ahead; claimed > 0 {
 		one := min(1+t.Stack.Helpers, t.Stack.Shards)
 		usual := ticksFor(l, t, p.adapter, int(t.Stack.Shards), int(t.Stack.Helpers))
-		add(OfSetting, true, usual.Pace/claimed, "TickHelpers, two by default, take part: nothing to do", "one tick alone, %d MB", int(t.Stack.MemoryMB["tick"]))
+		add(OfSetting, true, usual.Pace/claimed, "nothing: its helpers take part", "one tick alone, %d MB", int(t.Stack.MemoryMB["tick"]))
 		add(OfSetting, true, usual.Pace*one/claimed, "TickHelpers up to one less than Shards", "ticks at once, as deployed: %s", Count(one))
 		if k.Shards > int(t.Stack.Shards) {
 			add(OfSetting, true, usual.Most/claimed, fmt.Sprintf("Shards up to %d, before the table is made", timer.Buckets), "a tick for each of %s shards", Count(t.Stack.Shards))
 		}
 		most := ticksFor(l, t, p.adapter, timer.Buckets, -1)
-		add(OfDesign, true, most.Most/claimed, fmt.Sprintf("a second stack; more than %d buckets is another layout", timer.Buckets), "a tick for each of %d shards", timer.Buckets)
+		add(OfDesign, true, most.Most/claimed, "a second stack: more buckets would be another layout of the table", "a tick for each of %d shards", timer.Buckets)
 	}
-	add(OfQuota, true, at(functions, concurrent.Value), "raise L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
-	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.MostFunctions), "spread jobs over three priorities, a Pool with belfry worker, or a second stack",
-		"worker functions of one priority: %s", Count(t.Stack.MostFunctions))
-	add(OfQuota, false, at(table.Writes, tableWrites.Value), "raise the quota; beyond that nothing in the design", "writes of a table: %s/s", Count(tableWrites.Value))
+	add(OfQuota, true, at(functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
+	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
+		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
+	add(OfQuota, false, at(table.Writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
 	add(OfQuota, false, at(table.Reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
 	add(OfQuota, true, at(w.InFlight, inFlight.Value), "raise the quota, or spread over priorities", "messages in flight of a queue: %s", Count(inFlight.Value))
 	for _, key := range table.Keys {
@@ -147,6 +150,42 @@ func needsFor(l Load, p *Plan) []Need {
 	need(inFlight, spare*p.Workers.InFlight)
 	need(gatewayRate, spare*p.API.Requests)
 	return needs
+}
+
+// Setting is a parameter of the template.
+type Setting struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Short bool    `json:"short"` // more is needed than can be set
+}
+
+// settingsFor are those that are not as the template has them.
+func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
+	var settings []Setting
+	functions := func(name string, usual, need float64) {
+		if choice := t.Stack.Choice(need); choice > usual {
+			settings = append(settings, Setting{name, choice, choice < need})
+		}
+	}
+	if shards := float64(p.Ticks.Shards); shards != t.Stack.Shards {
+		settings = append(settings, Setting{"Shards", shards, !p.Ticks.Enough})
+	}
+	functions("TickHelpers", t.Stack.Helpers, float64(p.Ticks.Helpers))
+	// Named after the priority that most jobs have; of the others each needs its part.
+	functions("NormalConcurrency", t.Stack.Workers["normal"], math.Ceil(p.Workers.Burst*l.Priority))
+	if rest := math.Ceil(p.Workers.Burst * (1 - l.Priority) / 2); rest > 0 {
+		functions("HighConcurrency", t.Stack.Workers["high"], rest)
+		functions("LowConcurrency", t.Stack.Workers["low"], rest)
+	}
+	if p.API.Requests > t.Stack.APIRate {
+		rate := math.Ceil(p.API.Requests)
+		settings = append(settings, Setting{"ApiRate", rate, false}, Setting{"ApiBurst", 2 * rate, false})
+	}
+	if p.Table.Writes > newWrites.Value || p.Table.Reads > newReads.Value {
+		settings = append(settings, Setting{"WarmWrites", math.Ceil(max(p.Table.Writes, newWrites.Value)), false},
+			Setting{"WarmReads", math.Ceil(max(p.Table.Reads, newReads.Value)), false})
+	}
+	return settings
 }
 
 // API is what callers need.

@@ -7,18 +7,19 @@ import (
 
 // Plan is what a load needs.
 type Plan struct {
-	Load    Load    `json:"load"`
-	Region  string  `json:"region"`
-	AsOf    string  `json:"prices_as_of"`
-	Quotas  string  `json:"quotas_as_of"`
-	Ticks   Ticks   `json:"ticks"`
-	Workers Workers `json:"workers"`
-	API     API     `json:"api"`
-	Queues  Queues  `json:"queues"`
-	Table   Table   `json:"table"`
-	Needs   []Need  `json:"quotas_to_raise"`
-	Bill    Bill    `json:"bill"`
-	Limits  []Limit `json:"limits"` // in the order in which a growing load comes upon them
+	Load     Load      `json:"load"`
+	Region   string    `json:"region"`
+	AsOf     string    `json:"prices_as_of"`
+	Quotas   string    `json:"quotas_as_of"`
+	Ticks    Ticks     `json:"ticks"`
+	Workers  Workers   `json:"workers"`
+	API      API       `json:"api"`
+	Queues   Queues    `json:"queues"`
+	Table    Table     `json:"table"`
+	Settings []Setting `json:"settings"` // of the template, that are not its defaults
+	Needs    []Need    `json:"quotas_to_raise"`
+	Bill     Bill      `json:"bill"`
+	Limits   []Limit   `json:"limits"` // in the order in which a growing load comes upon them
 
 	// ObjectsASecond are the payloads and results that are objects, in the busiest minute.
 	ObjectsASecond float64 `json:"objects_per_second"`
@@ -50,14 +51,15 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 		shards = shardsFor(l, t, a)
 	}
 	p.Load = l
-	used, dense := takes(l, u)
+	busiest := takes(l, u, l.Peak)
 	p.Ticks = ticksFor(l, t, a, shards, l.Helpers)
 	p.Workers = workersFor(l, t)
 	p.API = apiFor(l, t)
-	p.Queues = queuesFor(l, used, node.SharedLookAhead.Seconds())
-	p.Table = tableFor(l, t, used, u.Idle, dense, shards)
-	p.ObjectsASecond = l.Peak * used.Objects
-	p.Bill = billFor(l, t, u, used, p.Table, shards)
+	p.Queues = queuesFor(l, busiest, node.SharedLookAhead.Seconds())
+	p.Table = tableFor(l, t, busiest, u.Idle, shards)
+	p.ObjectsASecond = l.Peak * busiest.Objects
+	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, shards)
+	p.Settings = settingsFor(l, p, t)
 	p.Needs = needsFor(l, p)
 	p.Limits = limitsFor(l, p, t)
 	return p

@@ -46,21 +46,40 @@ const (
 	timerWrites = 1 // the timer that wakes for it, in the bucket of its minute
 	runWrites   = 3 // its claim, its start and its end, in the partition of its job
 	claimReads  = 1 // its job, read strongly by the tick
-	// What reads a definition that no process remembers reads it cheaply: the worker, and each sweep.
-	definitionReads = 0.5 * (1 + timer.Sweeps)
 )
 
 // partitionGB is how large a partition of DynamoDB grows before it is split.
 const partitionGB = 10
 
-// takes is what one run of the load takes.
-func takes(l Load, u cost.Units) (a cost.Amount, dense bool) {
-	dense = l.Peak*60/timer.Buckets > tick.PageSize
+// crowded tells whether so many runs a second are more than a page for each bucket of their minute.
+func crowded(rate float64) bool { return rate*60/timer.Buckets > tick.PageSize }
+
+// definitions is what a fire takes for definitions that no process remembers: the worker reads one, and so does each sweep that looks at the
+// run, which of a minute that is not crowded is the first alone.
+func definitions(l Load, rate float64) float64 {
+	const cheap = 0.5
+	switch {
+	case l.Schedules <= job.Remembered:
+		return 0
+	case crowded(rate):
+		return cheap * (1 + timer.Sweeps)
+	default:
+		return cheap * (1 + 1)
+	}
+}
+
+// takes is what one run of the load takes in a minute with so many runs a second.
+func takes(l Load, u cost.Units, rate float64) cost.Amount {
+	var a cost.Amount
 	plain := u.Of(cost.Cron, cost.Full)
 	fire := plain
-	if dense {
+	if crowded(rate) { // counted with more jobs than are remembered
 		fire = u.Of(cost.Dense, cost.Full)
+		many := l
+		many.Schedules = job.Remembered + 1
+		fire.Reads -= definitions(many, rate)
 	}
+	fire.Reads += definitions(l, rate)
 	a = a.Plus(l.fires(), fire)
 	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, cost.Full))
 	a = a.Plus(l.Ahead, u.Of(cost.Ahead, cost.Full))
@@ -86,11 +105,11 @@ func takes(l Load, u cost.Units) (a cost.Amount, dense bool) {
 		a.Writes += math.Ceil((record+float64(l.Result))/1024) - 1
 		a.Kept += gb(l.Result) * month
 	}
-	return a, dense
+	return a
 }
 
-func tableFor(l Load, t *cost.Tariff, a cost.Amount, idle cost.Amount, dense bool, shards int) Table {
-	k := Table{Dense: dense, WritesOfARun: a.Writes + a.Shared, ReadsOfARun: a.Reads}
+func tableFor(l Load, t *cost.Tariff, a, idle cost.Amount, shards int) Table {
+	k := Table{Dense: crowded(l.Peak), WritesOfARun: a.Writes + a.Shared, ReadsOfARun: a.Reads}
 	// Ticks write timers and claims ahead, as the minutes go; workers write two for each attempt when runs start and end.
 	const attempt = 2
 	works := attempt * (1 + l.Retries)
@@ -102,12 +121,12 @@ func tableFor(l Load, t *cost.Tariff, a cost.Amount, idle cost.Amount, dense boo
 	k.StoredGB = k.JobsGB + (a.Storage+a.Kept)*runs
 	k.ObjectsGB = a.Lying * runs
 	k.Partitions = int(math.Ceil(max(k.Writes/keyWrites.Value, k.Reads/keyReads.Value, k.StoredGB/partitionGB, 1)))
-	k.Keys = keysFor(l, a, dense)
+	k.Keys = keysFor(l, a)
 	return k
 }
 
 // keysFor are the partition keys that most of the load falls upon, the one that bends first at the beginning.
-func keysFor(l Load, a cost.Amount, dense bool) []Key {
+func keysFor(l Load, a cost.Amount) []Key {
 	var keys []Key
 	add := func(key, what, unit string, perRun float64) {
 		if perRun <= 0 {
@@ -122,10 +141,7 @@ func keysFor(l Load, a cost.Amount, dense bool) []Key {
 	tenants := float64(l.Tenants)
 	add("ran#TENANT#0", "lists runs by time", "write", a.Index/tenants)
 	add(fmt.Sprintf("due#MINUTE#%02d", timer.Buckets-1), fmt.Sprintf("timers, %d buckets of a minute", timer.Buckets), "write", timerWrites/float64(timer.Buckets))
-	reads := float64(claimReads)
-	if dense {
-		reads += definitionReads
-	}
+	reads := claimReads + definitions(l, l.Peak)
 	add(fmt.Sprintf("job#TENANT#%02d", job.Spread-1), fmt.Sprintf("definitions, %d of a tenant", job.Spread), "read", reads/tenants/job.Spread)
 	if l.HotJob > 0 {
 		add("run#TENANT#JOB#1", fmt.Sprintf("requests of the busiest job, %d of it", run.Spread), "write", l.HotJob/l.Peak*runWrites/run.Spread)

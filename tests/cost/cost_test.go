@@ -258,18 +258,19 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptGoesByTheRetention holds the one figure that plans change by hand: what lies in the table for twice the retention.
+// TestWhatIsKeptGoesByTheRetention holds the one figure that plans change by hand: what lies in the table for twice the retention. Nearly,
+// since what lists a run stays two weeks beyond it.
 func TestWhatIsKeptGoesByTheRetention(t *testing.T) {
 	if emulated {
 		t.Skip("counted by the test without emulators, which they change nothing about")
 	}
 	for _, kind := range []cost.Kind{cost.Cron, cost.Large} {
-		at := slices.IndexFunc(scenarios, func(s scenario) bool { return s.kind == kind && s.batch == full })
+		at := slices.IndexFunc(scenarios, func(s scenario) bool { return s.kind == kind && s.batch == lone })
 		once, twice := scenarios[at], scenarios[at]
 		twice.kept = 2 * job.DefaultRetention
 		short, _ := once.count(t, cost.Amount{})
 		long, _ := twice.count(t, cost.Amount{})
-		if want := short.Retained(2 * cost.CountedRetention); math.Abs(long.Kept/want.Kept-1) > 0.08 || math.Abs(long.Storage/want.Storage-1) > 0.001 {
+		if want := short.Retained(2 * cost.CountedRetention); math.Abs(long.Kept/want.Kept-1) > 0.1 || math.Abs(long.Storage/want.Storage-1) > 0.001 {
 			t.Errorf("%s, kept for twice as long: %g and %g GB-months, want about %g and %g", kind, long.Kept, long.Storage, want.Kept, want.Storage)
 		}
 	}

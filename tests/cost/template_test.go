@@ -69,8 +69,12 @@ func TestTheStackIsTheTemplate(t *testing.T) {
 	if n := times(top, `BatchSize: `+strconv.FormatFloat(stack.Batch, 'f', -1, 64)); n != 4 { // three of the worker, one for dead letters
 		t.Errorf("the template has %.0f queues with the batches of prices.json, want 4", n)
 	}
-	if !strings.Contains(top, `"`+strconv.FormatFloat(stack.MostFunctions, 'f', -1, 64)+`"]`) || strings.Contains(top, `"1250"`) {
-		t.Errorf("the most functions that one can choose are not %g", stack.MostFunctions)
+	choices := make([]string, len(stack.Choices))
+	for i, c := range stack.Choices {
+		choices[i] = strconv.Quote(strconv.FormatFloat(c, 'f', -1, 64))
+	}
+	if n := strings.Count(top, "AllowedValues: ["+strings.Join(choices, ", ")+"]"); n != 4 {
+		t.Errorf("the template has %d parameters with the choices of prices.json, want 4", n)
 	}
 	found := regexp.MustCompile(`(?s)\n  TickFunction:\n.*?\n      Timeout: (\d+)`).FindStringSubmatch(top)
 	if found == nil || found[1] != strconv.FormatFloat(stack.TickTimeout, 'f', -1, 64) {

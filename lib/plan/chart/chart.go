@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -14,8 +15,6 @@ type Panel struct {
 	Mean   []float64 // by stretch of time
 	Most   []float64 // the same, at its highest; nil for none
 	Top    float64   // of the scale; 0 for what the figures need
-	Line   float64   // a bound to be drawn, 0 for none
-	Bound  string    // what the bound is
 	Format func(float64) string
 }
 
@@ -93,7 +92,7 @@ func (p Panel) top() float64 {
 	if p.Top > 0 {
 		return p.Top
 	}
-	most := p.Line
+	most := 0.0
 	for _, v := range p.values() {
 		most = max(most, v)
 	}
@@ -122,21 +121,13 @@ func resample(values []float64, columns int) []float64 {
 	return out
 }
 
-// clock writes seconds as 45s, 10m or 1h30m.
+// clock writes seconds as 45s, 2m30s or 1h15m.
 func clock(seconds float64) string {
-	switch {
-	case seconds == 0:
-		return "0"
-	case seconds < 120:
-		return trim(seconds) + "s"
-	case seconds < 7200:
-		return trim(seconds/60) + "m"
-	default:
-		return trim(seconds/3600) + "h"
+	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
 	}
-}
-
-func trim(v float64) string {
-	text := fmt.Sprintf("%.1f", v)
-	return strings.TrimSuffix(text, ".0")
+	return text
 }

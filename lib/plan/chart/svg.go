@@ -17,30 +17,34 @@ const (
 	bottom = 46.0
 )
 
-// style has no colour of its own for the ground: the picture is for a page that is light or dark, and goes by what its reader prefers.
-const style = `
-  svg { --ink: #1f2933; --soft: #66727f; --grid: #d9dfe5; --area: #4c78a8; --line: #2f5d8f; --bound: #c2410c; --ground: #ffffff; }
-  @media (prefers-color-scheme: dark) {
-    svg { --ink: #e6edf3; --soft: #9aa7b4; --grid: #313b46; --area: #5b8fc7; --line: #8ab8ea; --bound: #fb923c; --ground: #12181f; }
-  }
-  text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: var(--ink); }
-  .title { font-size: 17px; font-weight: 600; }
-  .soft { fill: var(--soft); }
-  .right { text-anchor: end; } .middle { text-anchor: middle; }
-  .grid { stroke: var(--grid); stroke-width: 1; }
-  .area { fill: var(--area); fill-opacity: .28; }
-  .line { fill: none; stroke: var(--line); stroke-width: 1.6; stroke-linejoin: round; }
-  .bound { stroke: var(--bound); stroke-width: 1.4; stroke-dasharray: 6 4; }
-  .bounded { fill: var(--bound); }
-  .ground { fill: var(--ground); }
+// palette is the colours of a picture: its ground, its text, what is said softly, lines of the grid, what lies under the curve, the curve.
+type palette struct{ ground, ink, soft, grid, area, line string }
+
+// The picture goes by what its reader prefers. There are no variables in it, which not every program that shows pictures knows.
+var (
+	light = palette{"#ffffff", "#1f2933", "#5b6773", "#d9dfe5", "#b9cde4", "#2f5d8f"}
+	dark  = palette{"#12181f", "#e6edf3", "#9aa7b4", "#2c3640", "#27435f", "#8ab8ea"}
+)
+
+func (p palette) rules() string {
+	return fmt.Sprintf(`.ground { fill: %s } text { fill: %s } .soft { fill: %s } .grid { stroke: %s } .area { fill: %s } .line { stroke: %s }`,
+		p.ground, p.ink, p.soft, p.grid, p.area, p.line)
+}
+
+const shapes = `text { font: 13px "DejaVu Sans", Verdana, sans-serif } .title { font-size: 17px; font-weight: bold }
+.right { text-anchor: end } .middle { text-anchor: middle } .grid { stroke-width: 1 } .line { fill: none; stroke-width: 1.6; stroke-linejoin: round }
 `
+
+func style() string {
+	return "\n" + shapes + light.rules() + "\n@media (prefers-color-scheme: dark) { " + dark.rules() + " }\n"
+}
 
 // SVG draws the chart as a picture that needs nothing else.
 func (c Chart) SVG() string {
 	var out strings.Builder
 	full := head + float64(len(c.Panels))*(high+apart) - apart + bottom
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-label="%s">`+"\n", width, full, width, full, html.EscapeString(c.Title))
-	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n<style>%s</style>\n", html.EscapeString(c.Title), html.EscapeString(c.About), style)
+	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n<style>%s</style>\n", html.EscapeString(c.Title), html.EscapeString(c.About), style())
 	fmt.Fprintf(&out, `<rect class="ground" width="%g" height="%g" rx="8"/>`+"\n", width, full)
 	label(&out, left, 30, "title", c.Title)
 	label(&out, left, 50, "soft", c.About)
@@ -77,14 +81,10 @@ func (c Chart) panel(out *strings.Builder, p Panel, y float64) {
 	points := func(values []float64) string {
 		var path strings.Builder
 		for i, v := range values {
-			fmt.Fprintf(&path, " %.1f,%.1f", across((float64(i)+0.5)/float64(len(values))), up(v))
+			fmt.Fprintf(&path, " %.1f,%.1f", across(float64(i)/float64(max(len(values)-1, 1))), up(v))
 		}
 		return path.String()
 	}
 	fmt.Fprintf(out, `<polygon class="area" points="%.1f,%.1f%s %.1f,%.1f"/>`+"\n", left, ground, points(p.values()), left+wide, ground)
 	fmt.Fprintf(out, `<polyline class="line" points="%s"/>`+"\n", strings.TrimSpace(points(p.Mean)))
-	if p.Line > 0 {
-		fmt.Fprintf(out, `<line class="bound" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", left, up(p.Line), left+wide, up(p.Line))
-		label(out, left+wide, up(p.Line)-6, "bounded right", p.Bound)
-	}
 }

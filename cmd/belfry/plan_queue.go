@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-scheduler/belfry/lib/plan"
+	"github.com/belfry-scheduler/belfry/lib/plan/chart"
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+)
+
+func (c *cli) planQueue() *cobra.Command {
+	var config queueing.Config
+	var workers, batch, high, low float64
+	var kind, svg string
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Simulate a queue and its workers: depth, utilization, waits",
+		Long: `Simulate a queue with workers, run by run: how deep it gets, how busy the workers are, and how long runs wait. The same seed gives the
+same again. Where queueing theory has a formula for such a queue, what it says stands beside it.
+
+A worker is a slot of "belfry worker", or with --batch 10 a worker function, which is busy until the slowest of its ten runs has ended.
+Where each priority has functions of its own, as on AWS, simulate each by itself.`,
+		Example: `  belfry plan queue --workers 50 --arrivals 200 --duration 220ms
+  belfry plan queue --workers 60 --arrivals 200 --at-once 100% --distribution lognormal --p99 1s --for 5m
+  belfry plan queue --workers 12 --batch 10 --arrivals 250 --distribution exponential --high 10% --low 30% --svg queue.svg`,
+		Annotations: map[string]string{anyConfig: "yes"},
+		Args:        cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"workers", "arrivals"} {
+				if !cmd.Flags().Changed(name) {
+					return misused("--%s: want a number above 0, such as 40 or 1.5k", name)
+				}
+			}
+			config.Workers, config.Batch, config.Service.Kind = int(workers), int(batch), queueing.Kind(kind)
+			config.Shares = [queueing.Ranks]float64{high, 1 - high - low, low}
+			if !cmd.Flags().Changed("warm") && config.AtOnce < 1 {
+				config.Warm = config.For / 10
+			}
+			if err := config.Check(); err != nil {
+				return asUsage(err)
+			}
+			result := queueing.Simulate(config)
+			if svg != "" {
+				if err := os.WriteFile(svg, []byte(queueChart(result).SVG()), 0o644); err != nil {
+					return fmt.Errorf("--svg: %w", errors.Unwrap(err))
+				}
+			}
+			if c.structured() {
+				return c.print(result)
+			}
+			return c.showQueue(result)
+		},
+	}
+	countFlag(cmd, &workers, "workers", "", "`NUMBER` of workers")
+	countFlag(cmd, &config.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
+	lengthFlag(cmd, &config.Service.Mean, "duration", "200ms", "`DURATION` of a run, on average")
+	cmd.Flags().StringVar(&kind, "distribution", string(queueing.Constant), "`KIND` of distribution that durations have: constant, exponential or lognormal")
+	lengthFlag(cmd, &config.Service.P99, "p99", "0s", "`DURATION` that one run in a hundred exceeds, with --distribution lognormal")
+	shareFlag(cmd, &config.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
+	shareFlag(cmd, &high, "high", "0%", "`SHARE` of the runs that have high priority")
+	shareFlag(cmd, &low, "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
+	countFlag(cmd, &batch, "batch", "1", "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
+	lengthFlag(cmd, &config.For, "for", "10m", "`DURATION` that is simulated")
+	lengthFlag(cmd, &config.Warm, "warm", "0s", "`DURATION` at the beginning that is not counted; a tenth by default, nothing with --at-once 100%")
+	cmd.Flags().Uint64Var(&config.Seed, "seed", 1, "`SEED` of chance")
+	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this `FILE`, as a picture for light and dark pages")
+	return cmd
+}
+
+// queueChart is what the picture and the terminal show.
+func queueChart(r *queueing.Result) chart.Chart {
+	n := len(r.Series)
+	depth, deepest, busy := make([]float64, n), make([]float64, n), make([]float64, n)
+	for i, p := range r.Series {
+		depth[i], deepest[i], busy[i] = p.Depth, float64(p.Deepest), p.Busy/float64(r.Config.Workers)
+	}
+	return chart.Chart{
+		Title: fmt.Sprintf("%s workers, %s runs/s", plan.Count(float64(r.Config.Workers)), plan.Count(r.Config.Rate)),
+		About: fmt.Sprintf("%s, %s each on average; seed %d. Waits: mean %s, p99 %s.", r.Config.Service.Kind, brief(r.Config.Service.Mean), r.Config.Seed,
+			wait(r.Wait.Mean), wait(r.Wait.P99)),
+		To: r.Config.For.Seconds(),
+		Panels: []chart.Panel{
+			{Title: "Runs that wait: at most, and on average (line)", Mean: depth, Most: deepest, Format: plan.Count},
+			{Title: "Workers that are busy", Mean: busy, Top: 1, Format: percent},
+		},
+	}
+}
+
+// wait writes seconds with three digits that count.
+func wait(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Millisecond:
+		return brief(d.Round(time.Microsecond))
+	case d < time.Second:
+		return brief(d.Round(100 * time.Microsecond))
+	case d < time.Minute:
+		return brief(d.Round(10 * time.Millisecond))
+	default:
+		return brief(d.Round(time.Second))
+	}
+}
+
+func (c *cli) showQueue(r *queueing.Result) error {
+	out := newPaper(c)
+	s := r.Config
+	durations := string(s.Service.Kind)
+	if s.Service.Kind == queueing.Lognormal {
+		durations += ", p99 " + brief(s.Service.P99)
+	}
+	arrivals := "Poisson"
+	if s.AtOnce > 0 {
+		arrivals = percent(s.AtOnce) + " of each minute's at once"
+	}
+	out.say("%s workers with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
+		plan.Count(float64(s.Workers)), several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean), durations, brief(s.For), s.Seed)
+	if r.Load >= 1 {
+		out.say("TOO FEW WORKERS: %.0f%% of what they can do comes in, so the queue grows for as long as it lasts, and the waits with it.", r.Load*100)
+	}
+	out.head("QUEUE")
+	rows := [][]string{
+		{"runs", fmt.Sprintf("%d came, %d started, %d wait at the end", r.Arrived, r.Started, r.Waiting)},
+		{"workers", fmt.Sprintf("%.1f%% busy", r.Utilization*100)},
+	}
+	if s.Batch > 1 {
+		rows = append(rows, []string{"batch", fmt.Sprintf("%.1f runs", r.Batch)})
+	}
+	rows = append(rows, []string{"depth", fmt.Sprintf("%s on average, %s at most", plan.Count(r.Depth), plan.Count(float64(r.Deepest)))})
+	out.grid(rows)
+	out.head("WAITS")
+	row := func(name string, w queueing.Wait) []string {
+		return []string{name, fmt.Sprint(w.Runs), wait(w.Mean), wait(w.P50), wait(w.P90), wait(w.P99), wait(w.Max), percent(w.None)}
+	}
+	table := [][]string{{"", "runs", "mean", "p50", "p90", "p99", "most", "none"}, row("all", r.Wait)}
+	ranks := 0
+	for i, w := range r.Ranks {
+		if w != nil {
+			ranks++
+			table = append(table, row(string(queue.Priorities[i]), *w))
+		}
+	}
+	if ranks == 1 {
+		table = table[:2]
+	}
+	out.grid(table)
+	if r.Wait.Within > 0 {
+		out.say("The mean is right to ± %s, 19 times in 20.", wait(r.Wait.Within))
+	}
+	if t := r.Theory; t != nil {
+		how := "an approximation"
+		if t.Exact {
+			how = "exact"
+		}
+		out.say("Theory (%s, %s): %.1f%% busy, %s wait, for %s on average; %s deep.",
+			t.Name, how, t.Utilization*100, percent(t.Waits), wait(t.Wait), plan.Count(t.Depth))
+	}
+	out.head("CHART")
+	out.text.WriteString(queueChart(r).Text(out.wide))
+	return out.print()
+}

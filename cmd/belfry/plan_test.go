@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/cost"
+	"github.com/belfry-scheduler/belfry/lib/plan"
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+)
+
+func TestPlansFromTheCommandLine(t *testing.T) {
+	got := belfry(t, "", "plan", "--schedules", "10M", "--runs-per-second", "100k", "--duration", "200ms", "-o", "json")
+	made := decode[plan.Plan](t, got.out)
+	if got.code != 0 || made.Load.Schedules != 10_000_000 || made.Load.Peak != 100_000 || made.Ticks.Shards != 64 || made.Workers.Even != 2400 || len(made.Limits) < 12 {
+		t.Errorf("code %d: %s", got.code, got.out)
+	}
+	text := belfry(t, "", "plan", "--schedules", "10M", "--runs-per-second", "100k", "--duration", "200ms").out
+	for _, want := range []string{"WHAT BENDS, IN THIS ORDER", "Not by one stack", "not measured on AWS", made.AsOf, made.Region} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if columnsOf(strings.TrimRight(line, "\n")) > 80 && !strings.HasPrefix(line, "  sam ") && !strings.HasPrefix(line, "  belfry ") || strings.Contains(line, "\x1b") {
+			t.Errorf("wider than 80 columns, or coloured: %q", line)
+		}
+	}
+	// What it says to type can be typed, and all runs of the busiest minute start in time.
+	_, command, found := strings.Cut(text, "\n  belfry ")
+	if !found {
+		t.Fatalf("no simulation is named in\n%s", text)
+	}
+	result := decode[queueing.Result](t, belfry(t, "", append(strings.Fields(command), "-o", "json")...).out)
+	if most := result.Wait.Max; most > made.Load.Late.Seconds() || most < 0.9*made.Load.Late.Seconds() {
+		t.Errorf("with the functions of the plan, the last run of a burst starts after %.1f s; it is made for %s", most, made.Load.Late)
+	}
+}
+
+// TestPricesOfOnesOwn: the file that is printed can be given back, changed, and what is wrong with one is named.
+func TestPricesOfOnesOwn(t *testing.T) {
+	printed := belfry(t, "", "plan", "prices").out
+	if printed != string(cost.PriceFile()) {
+		t.Fatal("the file that is printed is not the one in use")
+	}
+	file := filepath.Join(t.TempDir(), "prices.json")
+	write := func(old, changed string) {
+		t.Helper()
+		text := strings.Replace(printed, old, changed, 1)
+		if old != "" && text == printed {
+			t.Fatalf("the file has no %s", old)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := []string{"plan", "--schedules", "1k", "--runs-per-second", "10", "--prices", file}
+	total := func(args ...string) float64 {
+		t.Helper()
+		got := belfry(t, "", append(append(load, "-o", "json"), args...)...)
+		if got.code != 0 {
+			t.Fatalf("%d: %s", got.code, got.errors)
+		}
+		return decode[plan.Plan](t, got.out).Bill.Total
+	}
+	write("", "")
+	usual := total("--region", "us-east-1")
+	write(`"region": "us-east-1"`, `"region": "eu-central-1"`)
+	if got := belfry(t, "", append(load, "--region", "us-east-1")...); got.code != exitUsage || !strings.Contains(got.errors, "--region us-east-1: the prices are those of eu-central-1") {
+		t.Errorf("another region: %d %s", got.code, got.errors)
+	}
+	write(`"dollars": 0.625`, `"dollars": 6.25`)
+	if dear := total(); dear < usual+100 {
+		t.Errorf("writes cost ten times as much, and all of it %.2f instead of %.2f", dear, usual)
+	}
+	for _, c := range []struct{ old, changed, says string }{
+		{`"per": 1e6, "dollars": 0.625`, `"per": 0, "dollars": 0.625`, "prices[0].per: "},
+		{`"name": "read", `, `"name": "red", `, "prices[1].name: "},
+		{`"as_of"`, `"as_off"`, "as_off"},
+		{`"tick_timeout_s": 120`, `"tick_timeout_s": -1`, "stack.tick_timeout_s: "},
+		{`"value": 100,`, `"value": 0,`, "assumed.target_ms.value: "},
+	} {
+		write(c.old, c.changed)
+		if got := belfry(t, "", load...); got.code != exitFailed || !strings.Contains(got.errors, c.says) || !strings.Contains(got.errors, "--prices") || !strings.Contains(got.errors, "want ") {
+			t.Errorf("%s: %d %s", c.changed, got.code, got.errors)
+		}
+	}
+}
+
+func TestMistakesInPlansAreNamed(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"plan", "--runs-per-second: want "},
+		{"plan --runs-per-second ten", `"--runs-per-second"`},
+		{"plan --runs-per-second 100k --schedules 10MB", "want a number such as 10M"},
+		{"plan --runs-per-second 5", "--schedules: "},
+		{"plan --runs-per-second 5 --schedules 10k --peak 1", "--peak: "},
+		{"plan --runs-per-second 5 --schedules 10k --at-once 200%", "--at-once: "},
+		{"plan --runs-per-second 5 --schedules 10k --retention 1h", "--retention: "},
+		{"plan --runs-per-second 5 --schedules 10k --region mars", "--prices FILE"},
+		{"plan --runs-per-second 5 --schedules 10k --duration fast", "want a duration"},
+		{"plan queue --arrivals 5", "--workers: want "},
+		{"plan queue --workers 5 --arrivals 0", "--arrivals: "},
+		{"plan queue --workers 5 --arrivals 5 --distribution normal", "--distribution: "},
+		{"plan queue --workers 5 --arrivals 5 --distribution lognormal", "--p99: "},
+		{"plan queue --workers 5 --arrivals 5 --high 80% --low 30%", "--high: "},
+		{"plan queue --workers 5 --arrivals 1M --for 1h", "--for: "},
+		{"plan queue --workers 5 --arrivals 5 --for 10s --warm 20s", "--warm: "},
+	} {
+		if got := belfry(t, "", strings.Fields(c.args)...); got.code != exitUsage || !strings.Contains(got.errors, c.says) {
+			t.Errorf("belfry %s: %d %s, want it to say %q", c.args, got.code, got.errors, c.says)
+		}
+	}
+	if got := belfry(t, "", "plan", "queue", "--workers", "5", "--arrivals", "5", "--svg", filepath.Join(t.TempDir(), "no", "such", "folder.svg")); got.code != exitFailed || !strings.Contains(got.errors, "--svg") {
+		t.Errorf("a folder that is not there: %d %s", got.code, got.errors)
+	}
+}
+
+// TestThePictureOfThePlanPage holds docs/plan.svg to what the command writes.
+func TestThePictureOfThePlanPage(t *testing.T) {
+	page := filepath.Join("..", "..", "docs", "plan.svg")
+	file := filepath.Join(t.TempDir(), "plan.svg")
+	args := strings.Fields("plan queue --workers 60 --arrivals 200 --at-once 60% --distribution lognormal --p99 1s --for 5m -o json --svg")
+	got := belfry(t, "", append(args, file)...)
+	if got.code != 0 || !json.Valid([]byte(got.out)) {
+		t.Fatalf("%d %s", got.code, got.errors)
+	}
+	made, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(page, made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stands, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(stands, made) {
+		t.Error("docs/plan.svg is not what the command writes; make docs-reference writes it")
+	}
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/cost"
+	"github.com/belfry-scheduler/belfry/lib/plan"
+	"github.com/belfry-scheduler/belfry/lib/plan/queueing"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// paper is a text of sections, as wide as the terminal, 80 columns where there is none.
+type paper struct {
+	c    *cli
+	wide int
+	text strings.Builder
+}
+
+func newPaper(c *cli) *paper {
+	wide := 80
+	if c.width > 0 {
+		wide = min(max(c.width, 40), longestLine)
+	}
+	return &paper{c: c, wide: wide}
+}
+
+func (p *paper) say(format string, args ...any) {
+	p.text.WriteString(strings.Join(wrap(fmt.Sprintf(format, args...), p.wide), "\n") + "\n")
+}
+
+func (p *paper) head(title string) {
+	if p.c.colour {
+		title = paint(title, bold)
+	}
+	p.text.WriteString("\n" + title + "\n")
+}
+
+// grid writes rows in columns, each as wide as it must be and the last one as wide as there is room. A cell that is wider than its
+// column is broken into lines; most bounds a column by its number.
+func (p *paper) grid(rows [][]string, most ...int) {
+	const indent = 2
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], columnsOf(cell))
+		}
+	}
+	used := indent
+	for i := range widths {
+		if i < len(most) && most[i] > 0 {
+			widths[i] = min(widths[i], most[i])
+		}
+		if i == len(widths)-1 {
+			widths[i] = max(p.wide-used, 20)
+		}
+		used += widths[i] + len(gap)
+	}
+	for _, row := range rows {
+		cells, tall := make([][]string, len(row)), 0
+		for i, cell := range row {
+			cells[i] = []string{cell}
+			if columnsOf(cell) > widths[i] {
+				cells[i] = wrap(cell, widths[i])
+			}
+			tall = max(tall, len(cells[i]))
+		}
+		for n := range tall {
+			line := strings.Repeat(" ", indent)
+			for i := range cells {
+				cell := ""
+				if n < len(cells[i]) {
+					cell = cells[i][n]
+				}
+				line += pad(cell, widths[i]) + gap
+			}
+			p.text.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+}
+
+func (p *paper) print() error {
+	_, err := io.WriteString(p.c.stdout, p.text.String())
+	return err
+}
+
+// wrap breaks a text into lines of so many columns, at blanks.
+func wrap(text string, columns int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case columnsOf(*last)+1+columnsOf(word) <= columns:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
+func (c *cli) showPlan(p *plan.Plan) error {
+	out := newPaper(c)
+	count, l := plan.Count, p.Load
+	peak := ""
+	if l.Peak > l.Rate {
+		peak = fmt.Sprintf(", %s/s in the busiest minute", count(l.Peak))
+	}
+	out.say("%s schedules, %s runs/s%s: %s a month of 30 days. %s of a minute's runs are due at once, and start within %s; a target takes %s; runs are kept for %s.",
+		count(float64(l.Schedules)), count(l.Rate), peak, count(p.Bill.Runs), percent(l.AtOnce), brief(l.Late), brief(l.Duration), brief(l.Retention))
+	out.say("Prices of %s, %s; quotas as of %s. A star: rests on an assumed time, not measured on AWS.", p.Region, p.AsOf, p.Quotas)
+
+	out.head("TICKS")
+	k := p.Ticks
+	enough := "in time"
+	if !k.Enough {
+		enough = "TOO LONG: ticks fall behind, and runs are late"
+	}
+	out.grid([][]string{
+		{"shards", fmt.Sprintf("%d, with %d of the %d buckets of a minute each", k.Shards, k.Buckets, timer.Buckets)},
+		{"a minute", fmt.Sprintf("%s runs: %s a shard, %s of %d timers a bucket", count(k.Minute), count(k.OfShard), several(int(k.Pages), "page"), tick.PageSize)},
+		{"pace of a tick *", fmt.Sprintf("%s runs/s on a shard. A page is %d requests to DynamoDB and %d to SQS in a row: %s/s a bucket; its CPU would do %s/s",
+			count(k.Pace), k.Round, k.Sends, count(k.BucketPace), count(k.CPUPace))},
+		{"ticks at once *", fmt.Sprintf("%d: one by the clock and %s, who are asked when a shard has more than %d",
+			k.AtOnce, several(k.Helpers, "helper"), tick.CalledWork)},
+		{"a minute takes *", fmt.Sprintf("%s s of 60: %s", count(k.Seconds), enough)},
+	})
+
+	out.head("WORKERS")
+	w := p.Workers
+	rows := [][]string{
+		{"starts", fmt.Sprintf("%s runs/s when most start", count(w.Starts))},
+		{"an event *", fmt.Sprintf("%s s for %s runs", count(w.Seconds), count(w.Batch))},
+		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law)", count(w.Mean), count(w.Even), count(w.Burst))},
+	}
+	if w.ScalingUp > 0 {
+		rows = append(rows, []string{"to scale up", fmt.Sprintf("%s from a pause: Lambda adds 300 functions a minute to a queue", brief(time.Duration(w.ScalingUp)*time.Second))})
+	}
+	rows = append(rows, []string{"in flight *", fmt.Sprintf("%s messages of the most usual priority", count(w.InFlight))})
+	out.grid(rows)
+
+	out.head("QUEUES AND API")
+	q := p.Queues
+	rows = [][]string{
+		{"SQS", fmt.Sprintf("%s requests/s, %s a run in batches of %d", count(q.Requests), count(q.OfARun), queue.MaxBatch)},
+		{"sent ahead", fmt.Sprintf("%s messages wait for their second, up to %.0f s", count(q.Messages), q.MaxDelay)},
+	}
+	if p.API.Requests > 0 {
+		rows = append(rows, []string{"API", fmt.Sprintf("%s requests/s with %d runs each, %s functions *", count(p.API.Requests), cost.Full, count(p.API.Functions))})
+	}
+	out.grid(rows)
+
+	out.head("TABLE")
+	t := p.Table
+	dense := ""
+	if t.Dense {
+		dense = ", more than one page a bucket"
+	}
+	out.grid([][]string{
+		{"a run", fmt.Sprintf("%.2f write and %.2f read units, counted%s", t.WritesOfARun, t.ReadsOfARun, dense)},
+		{"units", fmt.Sprintf("%s writes/s and %s reads/s when most start", count(t.Writes), count(t.Reads))},
+		{"partitions", fmt.Sprintf("%s at the least", count(float64(t.Partitions)))},
+		{"stored", fmt.Sprintf("%s, %s of it definitions; it grows to that over 60 days or the retention", plan.Bytes(t.StoredGB*(1<<30)), plan.Bytes(t.JobsGB*(1<<30)))},
+	})
+	out.head("HOTTEST KEYS")
+	keys := [][]string{{"key", "units/s", "limit", "reached at", "what it is"}}
+	for _, key := range t.Keys {
+		keys = append(keys, []string{key.Key, count(key.Units) + " " + key.Unit + "s", count(key.Limit), count(key.Reached) + " runs/s", key.What})
+	}
+	out.grid(keys)
+
+	out.head("PARAMETERS OF THE STACK")
+	if len(p.Settings) == 0 {
+		out.say("  As the template has them.")
+	} else {
+		out.text.WriteString("  sam deploy --parameter-overrides \"" + overrides(p.Settings) + "\"\n") // to be copied: no line of it is broken
+		for _, s := range p.Settings {
+			if s.Short {
+				out.say("  %s=%.0f is the most that there is, and not enough.", s.Name, s.Value)
+			}
+		}
+	}
+
+	out.head("QUOTAS TO RAISE")
+	if len(p.Needs) == 0 {
+		out.say("  None of an account with the usual ones. A new account has 10 functions at once: raise L-B99A9384 first.")
+	} else {
+		needs := [][]string{{"needs", "today", "quota"}}
+		for _, n := range p.Needs {
+			needs = append(needs, []string{count(n.Needs), count(n.Value), n.Name})
+		}
+		out.grid(needs)
+	}
+
+	out.head("A MONTH, IN DOLLARS AT LIST PRICES")
+	b := p.Bill
+	lines := [][]string{}
+	for _, line := range b.Lines {
+		if line.Dollars < 0.005 {
+			continue
+		}
+		lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(line.Dollars)), line.What})
+	}
+	lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(b.Total)), fmt.Sprintf("all; %s a million runs without the stack itself", plan.Money(b.Million))})
+	out.grid(lines)
+	out.say("Messages share requests when ten come together, as in a full minute. If none did, it would be %s.", plan.Money(b.Apart))
+	out.say("The table's units are %s on demand. Provisioned for the busiest minute, 70%% used then, and kept all month: %s; that is cheaper from %.0f%% use on.",
+		plan.Money(b.Capacity.OnDemand), plan.Money(b.Capacity.Provisioned), b.Capacity.BreakEven*100)
+
+	out.head("WHAT BENDS, IN THIS ORDER")
+	limits := [][]string{{"", "reached at", "limit", "what to do"}}
+	for _, limit := range p.Limits {
+		mark, star := "", ""
+		if limit.Exceeds {
+			mark = "!"
+		}
+		if limit.Assumed {
+			star = " *"
+		}
+		limits = append(limits, []string{mark, count(limit.Reached) + "/s", limit.Name + star, limit.Do})
+	}
+	out.grid(limits, 0, 0, 32)
+	out.say("!: this load is beyond it. Runs a second in the busiest minute, all else being in proportion.")
+	out.say("%s", c.verdict(p))
+	if line := replay(p); line != "" {
+		out.say("")
+		out.say("Its busiest minute, run by run:")
+		out.text.WriteString("  " + line + "\n")
+	}
+	return out.print()
+}
+
+func overrides(settings []plan.Setting) string {
+	texts := make([]string, len(settings))
+	for i, s := range settings {
+		texts[i] = fmt.Sprintf("%s=%.0f", s.Name, s.Value)
+	}
+	return strings.Join(texts, " ")
+}
+
+// replay is a simulation of the busiest minutes, "" where that would take too long.
+func replay(p *plan.Plan) string {
+	const minutes = 2
+	if p.Load.Peak*(1+p.Load.Retries)*minutes*60 > queueing.Most {
+		return ""
+	}
+	return fmt.Sprintf("belfry plan queue --workers %.0f --batch %.0f --arrivals %s --at-once %s --duration %s --for %dm",
+		p.Workers.Burst, p.Workers.Batch, strconv.FormatFloat(p.Load.Peak*(1+p.Load.Retries), 'f', -1, 64), percent(p.Load.AtOnce),
+		brief(time.Duration(p.Workers.Seconds*float64(time.Second)).Round(time.Millisecond)), minutes)
+}
+
+// verdict says what the list comes to.
+func (c *cli) verdict(p *plan.Plan) string {
+	for _, limit := range p.Limits {
+		if limit.Exceeds && limit.Of == plan.OfDesign {
+			return fmt.Sprintf("Not by one stack as Belfry is now: the first that no setting and no quota helps against is the %s, at %s runs/s.", limit.Name, plan.Count(limit.Reached))
+		}
+	}
+	if !p.Ticks.Enough {
+		return "Not with so few shards or helpers: its ticks fall behind."
+	}
+	return "One stack carries it, with the settings and quotas above."
+}
+
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%s %ss", plan.Count(float64(n)), what)
+}
+
+func percent(share float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", share*100), ".0") + "%"
+}
+
+// brief writes a duration without what is zero: 200ms, 30s, 1m30s, 30d.
+func brief(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 2*day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
+}
