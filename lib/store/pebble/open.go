@@ -47,7 +47,7 @@ type Config struct {
 	CacheBytes int64            // blocks kept in memory, besides up to 64 MiB of what is not yet in tables; 0: 64 MiB
 	SweepEvery time.Duration    // between two passes over what has expired; 0: a minute
 
-	memTable uint64 // 0: 32 MiB; tests make it small so that little data reaches the disk's tables
+	memTable uint64 // 0: 16 MiB; tests make it small so that little data reaches the disk's tables
 	headSets int    // of the headers of what was written last; 0: 8,192, 8 MiB; tests make it small so that it is too small
 }
 
@@ -112,7 +112,7 @@ func Open(cfg Config) (*Store, error) {
 		cfg.SweepEvery = time.Minute
 	}
 	if cfg.memTable == 0 {
-		cfg.memTable = 32 << 20
+		cfg.memTable = 16 << 20
 	}
 	if cfg.headSets == 0 {
 		cfg.headSets = headSets
@@ -192,6 +192,10 @@ func open(cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
+// blockSize is what a table reads, keeps in memory and compresses at once. The indexes of tables name each block: at Pebble's own 4 KiB
+// those of ten million schedules would take more than the whole cache.
+const blockSize = 16 << 10
+
 func (s *Store) options(cfg Config) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          &guard{FS: cfg.FS, s: s},
@@ -212,6 +216,7 @@ func (s *Store) options(cfg Config) *pebble.Options {
 		BackgroundError: func(err error) { s.log.Error("the store's background work failed", "error", err) },
 	}
 	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockSize
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
