@@ -42,7 +42,7 @@
 // # What is bounded
 //
 // An edit, or a change of a run, that is overtaken sixteen times gives CodeBusy. A job carries at most 500 past generations.
-// A list looks at 5,000 items a call, and at 180 minutes of buckets. Acting on many runs takes 15 seconds a call. Deleting a job goes through all its runs on demand that are to come, as long as the
+// A list looks at 5,000 items a call, of jobs at 1,000, and at 180 minutes of buckets. Acting on many runs takes 15 seconds a call. Deleting a job goes through all its runs on demand that are to come, as long as the
 // context lets it.
 //
 // # What it does not promise

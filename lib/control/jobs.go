@@ -22,6 +22,9 @@ func (s *Service) Job(ctx context.Context, tenant, name string) (job.Job, error)
 	return j, existing(&j)
 }
 
+// examinedJobs bounds how many jobs one call of their listing looks at: as many as the largest page holds, so that none takes longer.
+const examinedJobs = MaxLimit
+
 // Jobs lists jobs by name. A page may be shorter than limit and still have a next one, where the filter leaves out many.
 func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor string, limit int) (jobs []job.Job, next string, err error) {
 	after, err := readCursor(cursor, func(name string) bool { return job.ValidName(name) == nil })
@@ -37,12 +40,16 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 	if after != "" {
 		from = max(from, after+"\x00")
 	}
+	read := limit
+	if len(f.Labels) > 0 || f.Paused != nil { // most will be left out
+		read = examinedJobs
+	}
 	for n := range ranges {
-		ranges[n] = store.Range{Partition: job.Partition(tenant, n), From: from, To: to, Limit: pageOf(limit, job.Spread)}
+		ranges[n] = store.Range{Partition: job.Partition(tenant, n), From: from, To: to, Limit: pageOf(read, job.Spread)}
 	}
 	seen := 0
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
-		if len(jobs) == limit || seen == examined {
+		if len(jobs) == limit || seen == examinedJobs {
 			next = cursorAfter(after)
 			return false, nil
 		}
