@@ -53,9 +53,9 @@ func openEmbedded(ctx context.Context, folder string, handlers *target.Registry,
 }
 
 func (e *embedded) work(ctx context.Context) error {
-	e.strays(ctx)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
+	watching.Go(func() { e.strays(ctx) })
 	watching.Go(func() {
 		select {
 		case <-e.data.Failed():
@@ -69,9 +69,11 @@ func (e *embedded) work(ctx context.Context) error {
 	return err
 }
 
-// strays tells of schedules that fire for handlers which this program has not: an earlier version of it had them.
+// strays tells of schedules that fire for handlers which this program has not: an earlier version of it had them. There may be millions
+// of jobs, so it looks beside the work, and takes a tenth of the time.
 func (e *embedded) strays(ctx context.Context) {
 	for cursor := ""; ; {
+		began := clock()
 		jobs, next, err := e.control.Jobs(ctx, tenant, control.JobFilter{}, cursor, control.MaxLimit)
 		if err != nil {
 			return // whatever it is, the node tells of it
@@ -83,6 +85,11 @@ func (e *embedded) strays(ctx context.Context) {
 			}
 		}
 		if cursor = next; cursor == "" {
+			return
+		}
+		select {
+		case <-time.After(9 * clock().Sub(began)):
+		case <-ctx.Done():
 			return
 		}
 	}
