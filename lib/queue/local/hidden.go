@@ -15,9 +15,9 @@ func (q *Queue) hide(m *message, at time.Duration) {
 		q.lanes[m.rank].taken++
 	}
 	m.at = at
-	m.index = len(q.hidden)
+	m.index = int32(len(q.hidden))
 	q.hidden = append(q.hidden, m)
-	q.hidden.up(m.index)
+	q.hidden.up(int(m.index))
 }
 
 // ripen makes ready what was hidden until now or earlier.
@@ -47,9 +47,9 @@ func (q *Queue) unhide(m *message) {
 		m.taken = false
 	}
 	last := len(q.hidden) - 1
-	i := m.index
+	i := int(m.index)
 	q.hidden[i] = q.hidden[last]
-	q.hidden[i].index = i
+	q.hidden[i].index = int32(i)
 	q.hidden[last] = nil
 	q.hidden = q.hidden[:last]
 	m.index = -1
@@ -67,11 +67,11 @@ func (h heap) up(i int) {
 			break
 		}
 		h[i] = h[parent]
-		h[i].index = i
+		h[i].index = int32(i)
 		i = parent
 	}
 	h[i] = m
-	m.index = i
+	m.index = int32(i)
 }
 
 func (h heap) down(i int) {
@@ -91,9 +91,9 @@ func (h heap) down(i int) {
 			break
 		}
 		h[i] = h[least]
-		h[i].index = i
+		h[i].index = int32(i)
 		i = least
 	}
 	h[i] = m
-	m.index = i
+	m.index = int32(i)
 }

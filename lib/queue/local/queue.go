@@ -25,10 +25,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 )
 
-// What a Config that says nothing gets. A message takes some 200 bytes beside its body.
+// What a Config that says nothing gets: room for a million runs that wait, in some 250 MB. A message takes 112 bytes beside its body.
 const (
-	DefaultCapacity = 200_000
-	DefaultBytes    = 64 << 20
+	DefaultCapacity = 1_000_000
+	DefaultBytes    = 256 << 20
 )
 
 // Config bounds a queue. The zero value is usable.
@@ -62,19 +62,21 @@ type Queue struct {
 }
 
 // message is in exactly one place: in a lane, ready, or in the heap, delayed or taken.
+//
+// A million of them may wait, so it is kept small: Go rounds it up to 112 bytes.
 type message struct {
-	body     []byte
+	body     string
 	group    string
-	sent     time.Time
+	sent     int64 // Unix ns
+	index    int32 // in the heap, -1 outside
+	receives int32
 	rank     uint8
-	taken    bool // received; false while delayed
-	receives int
+	taken    bool          // received; false while delayed
 	delivery uint64        // the newest; 0 before the first
 	since    time.Duration // instant of the newest delivery
 	seq      uint64
 
-	at    time.Duration // instant at which it leaves the heap
-	index int           // in the heap, -1 outside
+	at time.Duration // instant at which it leaves the heap
 
 	turn       *group // in whose line it stands while ready
 	prev, next *message
@@ -130,7 +132,7 @@ func (q *Queue) Send(ctx context.Context, priority queue.Priority, batch ...queu
 		lane.held++
 		lane.bytes += int64(len(out.Body))
 		q.arrivals++
-		m := &message{body: clone(out.Body), group: out.Group, sent: sent, rank: rank, seq: q.arrivals, index: -1}
+		m := &message{body: string(out.Body), group: out.Group, sent: sent.UnixNano(), rank: rank, seq: q.arrivals, index: -1}
 		if out.Delay > 0 {
 			q.hide(m, now+out.Delay)
 		} else {
@@ -205,11 +207,11 @@ func (q *Queue) take(max int, visibility time.Duration) ([]queue.Message, error)
 		q.deliveries[m.delivery] = m
 		q.hide(m, now+visibility)
 		out = append(out, queue.Message{
-			Body:     clone(m.body),
+			Body:     []byte(m.body),
 			Priority: queue.Priorities[m.rank],
 			Receipt:  q.receipt(m.delivery),
-			Receives: m.receives,
-			Sent:     m.sent,
+			Receives: int(m.receives),
+			Sent:     time.Unix(0, m.sent),
 		})
 	}
 	q.settle(now)
@@ -345,5 +347,3 @@ func (q *Queue) instant(reading time.Time) time.Duration {
 	q.elapsed = at
 	return at
 }
-
-func clone(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
