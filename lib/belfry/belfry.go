@@ -57,6 +57,9 @@ type engine interface {
 	resume(ctx context.Context, name string) error
 
 	trigger(ctx context.Context, job string, r control.Request) (Run, error)
+
+	// triggerMany gives one verdict each, or an error and none. There are at most mostOrders.
+	triggerMany(ctx context.Context, job string, requests []control.Request) ([]Enqueued, error)
 	run(ctx context.Context, id string) (Run, error)
 	runs(ctx context.Context, job string, states []State) iter.Seq2[Run, error]
 	cancel(ctx context.Context, id, reason string) error

@@ -137,6 +137,21 @@ func (d desk) trigger(ctx context.Context, name string, request control.Request)
 	return shown(r), err
 }
 
+func (d desk) triggerMany(ctx context.Context, name string, requests []control.Request) ([]Enqueued, error) {
+	asked := make([]control.Asked, len(requests))
+	for i, request := range requests {
+		asked[i] = control.Asked{Job: name, Request: request}
+	}
+	verdicts := make([]Enqueued, len(requests))
+	for i, answer := range d.control.TriggerMany(ctx, tenant, asked) {
+		verdicts[i] = Enqueued{Err: answer.Err}
+		if answer.Err == nil {
+			verdicts[i].Run = shown(answer.Run)
+		}
+	}
+	return verdicts, nil
+}
+
 func (d desk) run(ctx context.Context, id string) (Run, error) {
 	r, err := d.read(ctx, id)
 	if err != nil {

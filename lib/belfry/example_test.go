@@ -196,3 +196,28 @@ func ExampleBelfry_Runs() {
 	// failed handler: the other side refuses
 	// succeeded
 }
+
+// Many runs at once cost a fraction of what as many calls cost. Each has a verdict.
+func ExampleEnqueueMany() {
+	ctx := context.Background()
+	b, err := belfry.Open(ctx, "memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Stop(ctx)
+	belfry.Handle(b, "email", func(context.Context, *belfry.Job[Email]) error { return nil })
+	var orders []belfry.Order[Email]
+	for _, to := range []string{"ann@example.org", "bob@example.org"} {
+		orders = append(orders, belfry.Order[Email]{Payload: Email{to, "News"}, Options: []belfry.EnqueueOption{belfry.Key("news-7-" + to)}})
+	}
+	verdicts, err := belfry.EnqueueMany(ctx, b, "email", orders...)
+	if err != nil {
+		log.Fatal(err) // of the first that was not taken; the verdicts tell of each
+	}
+	for _, v := range verdicts {
+		fmt.Println(v.Run.Job, v.Run.State)
+	}
+	// Output:
+	// email queued
+	// email queued
+}

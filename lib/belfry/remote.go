@@ -2,6 +2,7 @@ package belfry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -105,8 +106,40 @@ func (e *remote) resume(ctx context.Context, name string) error {
 }
 
 func (e *remote) trigger(ctx context.Context, name string, r control.Request) (Run, error) {
-	asked, err := e.client.Trigger(ctx, name, wire.Trigger{At: r.At, Delay: schedule.Duration(r.Delay), Payload: r.Payload}, r.Key)
+	asked, err := e.client.Trigger(ctx, name, triggerOf(r), r.Key)
 	return received(asked), err
+}
+
+func triggerOf(r control.Request) wire.Trigger {
+	return wire.Trigger{At: r.At, Delay: schedule.Duration(r.Delay), Payload: r.Payload}
+}
+
+var errNoVerdict = errors.New("the answer has no verdict on each request: whether it was done is not known")
+
+func (e *remote) triggerMany(ctx context.Context, name string, requests []control.Request) ([]Enqueued, error) {
+	asked := make([]wire.JobTrigger, len(requests))
+	for i, r := range requests {
+		asked[i] = wire.JobTrigger{Job: name, IdempotencyKey: r.Key, Trigger: triggerOf(r)}
+	}
+	answered, err := e.client.TriggerMany(ctx, asked)
+	if err == nil && len(answered) != len(requests) {
+		err = errNoVerdict
+	}
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]Enqueued, len(requests))
+	for i, v := range answered {
+		switch {
+		case v.Problem != nil:
+			verdicts[i].Err = &client.Error{Problem: *v.Problem, RetryAfter: v.Problem.RetryAfter.Std()}
+		case v.Run != nil:
+			verdicts[i].Run = received(*v.Run)
+		default:
+			verdicts[i].Err = errNoVerdict
+		}
+	}
+	return verdicts, nil
 }
 
 func (e *remote) run(ctx context.Context, id string) (Run, error) {
