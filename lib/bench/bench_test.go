@@ -4,12 +4,14 @@ import (
 	"context"
 	crand "crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -19,6 +21,22 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/bench"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
+
+// The test binary is the process that a benchmark kills, when it is told so.
+func TestMain(m *testing.M) {
+	folder := os.Getenv("BENCH_HOLD")
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	ahead, err := time.ParseDuration(os.Getenv("BENCH_AHEAD"))
+	if err == nil {
+		err = bench.Hold(context.Background(), hostOf(folder, new(atomic.Int64)), held, ahead, os.Stdin, os.Stdout)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+const held = 120 // runs
 
 // hostOf is a benchmark's host that works in a folder, and notes how much it was told of.
 func hostOf(folder string, told *atomic.Int64) bench.Host {
@@ -163,6 +181,42 @@ func TestLatenessCountsEachStartOnce(t *testing.T) {
 	}
 	if math.Abs(tenth-1) > 1e-9 || math.Abs(half-1) > 1e-9 {
 		t.Errorf("the parts of the first tenth add up to %v, of the first half to %v", tenth, half)
+	}
+	gone(t, folder)
+}
+
+// For the same number due, a tick asks the same of the store, however many schedules there are; and what was in flight in a process
+// that was killed runs in the next.
+func TestScaleCountsTheSameAtEverySize(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bench")
+	var told atomic.Int64
+	s := bench.Scale{Sizes: []int{150, 600}, Due: 100, Ticks: 5, Edits: 5, InFlight: held}
+	s.Child = func(ctx context.Context, folder string, ahead time.Duration) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, os.Args[0])
+		cmd.Env = append(os.Environ(), "BENCH_HOLD="+folder, "BENCH_AHEAD="+ahead.String())
+		return cmd
+	}
+	r, err := s.Run(t.Context(), hostOf(folder, &told))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 {
+		t.Fatalf("got %d rows", len(r.Rows))
+	}
+	for i, row := range r.Rows {
+		if row.Schedules != s.Sizes[i] || row.Due != 100 || row.Disk == 0 || row.LoadSynced.Syncs == 0 || row.TickDue <= 0 || row.Restart <= 0 ||
+			row.TickIdle.Max <= 0 || row.Edits.P50 <= 0 || row.ListJobs.P50 <= 0 || row.ListPrefix.P50 <= 0 {
+			t.Errorf("figures are missing: %+v", row)
+		}
+	}
+	if small, large := r.Rows[0].TickDueCalls, r.Rows[1].TickDueCalls; small.Items != large.Items || small.Ops != large.Ops || small.Items < 200 || small.Ops < 100 {
+		t.Errorf("a tick with 100 due asks %+v among %d schedules, and %+v among %d", small, s.Sizes[0], large, s.Sizes[1])
+	}
+	if r.Rows[0].TickIdleCalls.Items != r.Rows[1].TickIdleCalls.Items {
+		t.Errorf("ticks with nothing due ask %+v, and then %+v", r.Rows[0].TickIdleCalls, r.Rows[1].TickIdleCalls)
+	}
+	if r.Killed == nil || r.Killed.InFlight != held || r.Killed.Resumed != held || r.Killed.Restart <= 0 {
+		t.Errorf("got %+v", r.Killed)
 	}
 	gone(t, folder)
 }

@@ -144,7 +144,13 @@ func (r *rig) rest() error {
 	return <-r.worked
 }
 
-func (r *rig) close() error { return errors.Join(r.rest(), r.data.Close()) }
+// close gives everything back. Of a rig that was not opened there is nothing.
+func (r *rig) close() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(r.rest(), r.data.Close())
+}
 
 // put stores a job without a schedule, whose handler is called as it is.
 func (r *rig) put(ctx context.Context, name string, def job.Definition) error {
