@@ -21,7 +21,7 @@ type asynqSettings struct {
 
 // asynqBest is by how Redis keeps data.
 var asynqBest = map[string]asynqSettings{
-	"always":   {Servers: 8, Concurrency: 32, Inserters: 64},
+	"always":   {Servers: 64, Concurrency: 16, Inserters: 64},
 	"everysec": {Servers: 4, Concurrency: 16, Inserters: 64},
 	"none":     {Servers: 4, Concurrency: 16, Inserters: 64},
 }
