@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -48,7 +47,7 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 			result := queueing.Simulate(config)
 			if svg != "" {
 				if err := os.WriteFile(svg, []byte(queueChart(result).SVG()), 0o644); err != nil {
-					return fmt.Errorf("--svg: %w", errors.Unwrap(err))
+					return fmt.Errorf("--svg: %w", err)
 				}
 			}
 			if c.structured() {

@@ -228,7 +228,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	}
 	out.grid(limits, 0, 0, 32)
 	out.say("!: this load is beyond it. Runs a second in the busiest minute, all else being in proportion.")
-	out.say("%s", c.verdict(p))
+	out.say("%s", verdict(p))
 	if line := replay(p); line != "" {
 		out.say("")
 		out.say("Its busiest minute, run by run:")
@@ -257,7 +257,7 @@ func replay(p *plan.Plan) string {
 }
 
 // verdict says what the list comes to.
-func (c *cli) verdict(p *plan.Plan) string {
+func verdict(p *plan.Plan) string {
 	for _, limit := range p.Limits {
 		if limit.Exceeds && limit.Of == plan.OfDesign {
 			return fmt.Sprintf("Not by one stack as Belfry is now: the first that no setting and no quota helps against is the %s, at %s runs/s.", limit.Name, plan.Count(limit.Reached))

@@ -73,7 +73,7 @@ func BenchmarkCPUOfAWrite(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	ops := make([]store.Op, 256)
 	for i := range ops {
 		ops[i] = store.Op{Kind: store.Put, Key: store.Key{Partition: "run#default#nightly-report#0", Sort: fmt.Sprintf("%015d#", i)}, If: store.Absent,
