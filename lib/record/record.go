@@ -4,6 +4,10 @@
 // skips fields that it does not know, so a format may grow by optional fields without a new number. A change that an old
 // reader would damage by writing the record back gets the next format number: the old reader then refuses the record with
 // ErrNewer instead of corrupting it (a rolling upgrade lets old workers meet new records).
+//
+// The tags of a struct are its form. Encode and Decode go by them and serve all records; the few that are written and read with each
+// step of a run do the same by hand, with a Writer and a Scanner, at a small part of the cost. They have methods beside the struct, which
+// recordtest holds against its tags; what a Scanner does not take, Decode judges.
 package record
 
 import (
