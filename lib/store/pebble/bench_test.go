@@ -1,9 +1,15 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -27,68 +33,115 @@ func benchStore(b *testing.B) *Store {
 
 var counter atomic.Uint64
 
+const benchValue = 200
+
+func benchKey(n uint64) store.Key {
+	return store.Key{Partition: fmt.Sprintf("run#default#job%d", n%1000), Sort: fmt.Sprintf("%013d#%d", n/1000, n)}
+}
+
 func absentPut() store.Op {
 	n := counter.Add(1)
-	return store.Op{
-		Kind: store.Put, If: store.Absent, Attempt: n, Value: make([]byte, 200),
-		Key: store.Key{Partition: fmt.Sprintf("run#default#job%d", n%1000), Sort: fmt.Sprintf("%013d#%d", n/1000, n)},
+	return store.Op{Kind: store.Put, If: store.Absent, Attempt: n, Value: make([]byte, benchValue), Key: benchKey(n)}
+}
+
+// writers runs so many of them, each of which writes size items at a time: by the store, and by Pebble alone, which reads nothing,
+// decides nothing and encodes nothing. That is the ceiling.
+func writers(b *testing.B, callers, size int, write func(s *Store, ops []store.Op) error) {
+	b.Run("store", func(b *testing.B) {
+		s := benchStore(b)
+		each(b, callers, size, func() error {
+			ops := make([]store.Op, size)
+			for i := range ops {
+				ops[i] = absentPut()
+			}
+			return write(s, ops)
+		})
+	})
+	b.Run("pebble", func(b *testing.B) {
+		s := benchStore(b)
+		value := make([]byte, benchValue+11) // with the header that the store adds
+		each(b, callers, size, func() error {
+			batch := s.db.NewBatchWithSize(size * (benchValue + 80))
+			for range size {
+				k := benchKey(counter.Add(1))
+				must(batch.Set(appendKey(make([]byte, 0, keyLen(k)), k.Partition, k.Sort), value, nil))
+			}
+			return errors.Join(s.db.Apply(batch, pebble.Sync), batch.Close())
+		})
+	})
+}
+
+// each lets the callers do b.N items, size at a time.
+func each(b *testing.B, callers, size int, do func() error) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range callers {
+		all.Go(func() {
+			for next.Add(int64(size)) <= int64(b.N+size-1) {
+				if err := do(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
 	}
+	all.Wait()
+	perSecond(b)
 }
 
 // BenchmarkWriteEach100 is conditional puts in batches of 100, from 8 callers.
 func BenchmarkWriteEach100(b *testing.B) {
-	s := benchStore(b)
-	b.SetParallelism(4)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for {
-			var ops []store.Op
-			for len(ops) < 100 && pb.Next() {
-				ops = append(ops, absentPut())
-			}
-			if len(ops) == 0 {
-				return
-			}
-			verdicts, err := s.WriteEach(b.Context(), ops...)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			for _, v := range verdicts {
-				if v.Err != nil {
-					b.Error(v.Err)
-				}
-			}
+	writers(b, 8, 100, func(s *Store, ops []store.Op) error {
+		verdicts, err := s.WriteEach(b.Context(), ops...)
+		for _, v := range verdicts {
+			err = errors.Join(err, v.Err)
 		}
+		return err
 	})
-	perSecond(b)
 }
 
-// BenchmarkWrite64 is single conditional puts from 64 callers.
-func BenchmarkWrite64(b *testing.B) {
-	s := benchStore(b)
-	b.SetParallelism(32)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := s.Write(b.Context(), absentPut()); err != nil {
-				b.Error(err)
-				return
-			}
-		}
+func writeOne(b *testing.B, callers int) {
+	writers(b, callers, 1, func(s *Store, ops []store.Op) error {
+		_, err := s.Write(b.Context(), ops...)
+		return err
 	})
-	perSecond(b)
 }
 
-// BenchmarkWrite1 is one caller: the time of a sync.
-func BenchmarkWrite1(b *testing.B) {
+// BenchmarkWrite64 is single conditional puts from 64 callers, BenchmarkWrite1 from one: the time of a sync.
+func BenchmarkWrite64(b *testing.B) { writeOne(b, 64) }
+func BenchmarkWrite1(b *testing.B)  { writeOne(b, 1) }
+
+// BenchmarkRuns200 is what 200 workers write for runs that wait already: a start, then an end that will expire, each under
+// the version before.
+func BenchmarkRuns200(b *testing.B) {
 	s := benchStore(b)
-	for b.Loop() {
-		if _, err := s.Write(b.Context(), absentPut()); err != nil {
+	runs := make([]store.Key, b.N)
+	for n := range runs {
+		runs[n] = benchKey(counter.Add(1))
+	}
+	for some := range slices.Chunk(runs, 100) {
+		ops := make([]store.Op, len(some))
+		for i, k := range some {
+			ops[i] = store.Op{Kind: store.Put, If: store.Absent, Key: k, Value: make([]byte, benchValue), Attempt: 1}
+		}
+		if _, err := s.Write(b.Context(), ops...); err != nil {
 			b.Fatal(err)
 		}
 	}
-	perSecond(b)
+	var next atomic.Int64
+	each(b, 200, 1, func() error {
+		at := next.Add(1) - 1
+		if at >= int64(b.N) {
+			return nil
+		}
+		op := store.Op{Kind: store.Put, If: store.Version(1), Key: runs[at], Value: make([]byte, benchValue), Attempt: 2}
+		_, err := s.Write(b.Context(), op)
+		op.If, op.Expires = store.Version(2), time.Unix(4_000_000_000, 0)
+		_, again := s.Write(b.Context(), op)
+		return errors.Join(err, again)
+	})
 }
 
 func filled(b *testing.B) (*Store, []store.Key) {
