@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -84,21 +83,22 @@ type order struct {
 	Answer
 }
 
-// each does something for the orders that are not settled, for several at once: it may need the store, and most often does not.
+// each does something for the orders that are not settled, for several at once: it may need the store, and most often does not. Who does
+// which is known beforehand, and not a matter of who is faster, so that a simulation can be replayed.
 func each(orders []*order, do func(o *order)) {
-	var next atomic.Int64
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(orders); i = int(next.Add(1)) - 1 {
+	several := min(fanOut, len(orders))
+	work := func(first int) {
+		for i := first; i < len(orders); i += several {
 			if o := orders[i]; !o.settled() {
 				do(o)
 			}
 		}
 	}
 	var others sync.WaitGroup
-	for range min(fanOut, len(orders)) - 1 {
-		others.Go(work)
+	for first := 1; first < several; first++ {
+		others.Go(func() { work(first) })
 	}
-	work()
+	work(0)
 	others.Wait()
 }
 
