@@ -157,27 +157,30 @@ func (c *cli) showBurnDown(r bench.BurnDownReport) error {
 	}
 	fmt.Fprintf(c.stdout, "%s one-off runs of a handler that does nothing, %s: batches of %d by %d callers, %d attempts at once.\n\n",
 		grouped(r.Runs), how, r.Batch, r.Callers, r.Workers)
-	out := newRows(c, []string{"PHASE", "RUNS/S", "SECONDS", "SYNCS", "OPS A SYNC", "OPS A RUN", "BYTES A RUN"})
-	phase := func(name string, perSecond, seconds float64, s bench.Synced) error {
-		return out.add(nil, []string{name, whole(perSecond), decimals(seconds, 2), grouped(int(s.Syncs)), decimals(s.PerSync, 1), decimals(s.PerRun, 1), whole(s.BytesRun)})
+	out := newRows(c, []string{"PHASE", "RUNS/S", "SECONDS", "SYNCS", "OPS A SYNC", "OPS A RUN", "BYTES A RUN", "CEILING"})
+	phase := func(name string, perSecond, seconds float64, s bench.Synced, ceiling bench.Ceiling) error {
+		most := ""
+		if ceiling.RunsSecond > 0 {
+			most = whole(ceiling.RunsSecond) + " runs/s"
+		}
+		return out.add(nil, []string{name, whole(perSecond), decimals(seconds, 2), grouped(int(s.Syncs)), decimals(s.PerSync, 1), decimals(s.PerRun, 1), whole(s.BytesRun), most})
 	}
 	err := errors.Join(
-		phase("insert", r.InsertPerSecond, r.InsertSeconds, r.InsertSynced),
-		phase("burn down", r.BurnDownPerSecond, r.BurnDownSeconds, r.BurnDownSynced),
-		phase("both", r.TotalPerSecond, r.TotalSeconds, r.TotalSynced),
+		phase("insert", r.InsertPerSecond, r.InsertSeconds, r.InsertSynced, r.InsertCeiling),
+		phase("burn down", r.BurnDownPerSecond, r.BurnDownSeconds, r.BurnDownSynced, r.Ceiling),
+		phase("both", r.TotalPerSecond, r.TotalSeconds, r.TotalSynced, bench.Ceiling{}),
 		out.add(nil, []string{"read back", whole(r.ReadBackPerSecond), decimals(r.ReadBackSeconds, 2)}),
-		out.add(nil, []string{"ceiling", whole(r.CeilingReached.RunsSecond)}),
 		out.end(),
 	)
 	fmt.Fprintf(c.stdout, `
 insert     a batch took %s at p50, %s at p99, until it was durable
 synced     every acknowledged change: %s ops of the store by %s fdatasyncs
-ceiling    Pebble alone: %s ops of %d bytes a second, in batches of %d, by %d at once; Belfry reached %.0f%% of it
+ceiling    Pebble alone: %s ops of %d bytes a second, in batches of %d as the burn-down had them, by %d at once; Belfry reached %.0f%% of it
 read back  %s runs are in the history as succeeded
 memory     %s at most
 disk       %s a run
 `, millisText(r.InsertBatch.P50), millisText(r.InsertBatch.P99), grouped(int(r.TotalSynced.Ops)), grouped(int(r.TotalSynced.Syncs)),
-		whole(r.CeilingReached.OpsPerSecond), r.CeilingReached.BytesPerOp, r.CeilingReached.OpsPerBatch, r.CeilingReached.Writers, 100*r.CeilingReached.Share,
+		whole(r.Ceiling.OpsPerSecond), r.Ceiling.BytesPerOp, r.Ceiling.OpsPerBatch, r.Ceiling.Writers, 100*r.Ceiling.Share,
 		grouped(r.ReadBack), sizeText(r.PeakRSS), sizeText(int64(r.DiskBytesRun)))
 	return err
 }

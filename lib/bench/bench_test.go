@@ -75,7 +75,7 @@ func TestBurnDownTellsWhatBecameOfAllRuns(t *testing.T) {
 					t.Errorf("%s: synced %+v", part, s)
 				}
 			}
-			if r.InsertPerSecond <= 0 || r.BurnDownPerSecond <= 0 || r.Disk == 0 || r.CeilingReached.OpsPerSecond <= 0 || r.Machine.Cores == 0 {
+			if r.InsertPerSecond <= 0 || r.BurnDownPerSecond <= 0 || r.Disk == 0 || r.Ceiling.OpsPerSecond <= 0 || (r.InsertCeiling.OpsPerSecond > 0) == mixed || r.Machine.Cores == 0 {
 				t.Errorf("figures are missing: %+v", r)
 			}
 			gone(t, folder)

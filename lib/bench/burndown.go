@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -71,10 +72,11 @@ type BurnDownReport struct {
 	ReadBackSeconds   float64 `json:"read_back_seconds"`
 	ReadBackPerSecond float64 `json:"read_back_per_second"`
 
-	PeakRSS        int64   `json:"peak_rss_bytes,omitempty"`
-	Disk           int64   `json:"disk_bytes"` // of the closed folder
-	DiskBytesRun   float64 `json:"disk_bytes_per_run"`
-	CeilingReached Ceiling `json:"ceiling"`
+	PeakRSS       int64   `json:"peak_rss_bytes,omitempty"`
+	Disk          int64   `json:"disk_bytes"` // of the closed folder
+	DiskBytesRun  float64 `json:"disk_bytes_per_run"`
+	Ceiling       Ceiling `json:"ceiling"`        // of the burn-down; mixed, of all
+	InsertCeiling Ceiling `json:"insert_ceiling"` // mixed, none
 }
 
 // Ceiling is what Pebble alone makes durable on the same disk, in the same process, with batches as large as the groups that one sync
@@ -109,7 +111,13 @@ func (b BurnDown) Run(ctx context.Context, h Host) (report BurnDownReport, err e
 			return err
 		}
 		report.DiskBytesRun = ratio(float64(report.Disk), float64(b.Runs))
-		report.CeilingReached, err = h.ceiling(ctx, report)
+		add, end := h.Tell("measuring what Pebble alone can do", 2*len(ceilingWriters))
+		defer end()
+		most := ceilingTime(time.Duration(report.TotalSeconds * float64(time.Second)))
+		if report.Ceiling, err = h.ceiling(ctx, report.BurnDownSynced, report.BurnDownPerSecond, most, add); err != nil || b.Mixed {
+			return err
+		}
+		report.InsertCeiling, err = h.ceiling(ctx, report.InsertSynced, report.InsertPerSecond, most, add)
 		return err
 	})
 	return report, err
@@ -223,16 +231,16 @@ func (b BurnDown) readBack(ctx context.Context, r *rig, report *BurnDownReport) 
 	return nil
 }
 
-// ceiling tries a few numbers of writers, and gives the best.
-func (h Host) ceiling(ctx context.Context, report BurnDownReport) (best Ceiling, err error) {
-	s, most := report.TotalSynced, ceilingTime(time.Duration(report.TotalSeconds*float64(time.Second)))
-	tries := []int{1, 2, 4}
-	add, end := h.Tell("measuring what Pebble alone can do", len(tries))
-	defer end()
-	for i, writers := range tries {
+// ceilingWriters are the numbers of writers that are tried, of which the best counts.
+var ceilingWriters = []int{1, 2, 4}
+
+// ceiling measures what Pebble does with groups as large as they were in a part of the benchmark.
+func (h Host) ceiling(ctx context.Context, s Synced, runsPerSecond float64, most time.Duration, add func(int)) (best Ceiling, err error) {
+	for _, writers := range ceilingWriters {
 		load := pebble.Load{Writers: writers, Ops: max(1, int(s.PerSync)), Bytes: max(64, int(ratio(float64(s.Bytes), float64(s.Ops))))}
-		ops, took, disk, err := pebble.Ceiling(ctx, h.path("ceiling-"+strconv.Itoa(i)), load, most, h.Elapsed)
-		if err = errors.Join(err, ctx.Err()); err != nil {
+		folder := h.path("ceiling")
+		ops, took, disk, err := pebble.Ceiling(ctx, folder, load, most, h.Elapsed)
+		if err = errors.Join(err, os.RemoveAll(folder), ctx.Err()); err != nil {
 			return best, fmt.Errorf("ceiling: %w", err)
 		}
 		add(1)
@@ -241,6 +249,6 @@ func (h Host) ceiling(ctx context.Context, report BurnDownReport) (best Ceiling,
 		}
 	}
 	best.RunsSecond = ratio(best.OpsPerSecond, s.PerRun)
-	best.Share = ratio(report.TotalPerSecond, best.RunsSecond)
+	best.Share = ratio(runsPerSecond, best.RunsSecond)
 	return best, nil
 }
