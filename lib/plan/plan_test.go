@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -250,6 +251,20 @@ func TestSettingsAndQuotasAreEnough(t *testing.T) {
 		if !strings.HasPrefix(q.Page, "https://docs.aws.amazon.com/") || q.Value <= 0 || q.Name == "" {
 			t.Errorf("a quota without its page: %+v", q)
 		}
+	}
+}
+
+func TestALoadIsReadAsItIsWritten(t *testing.T) {
+	text, err := json.Marshal(bends())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again plan.Load
+	if err := json.Unmarshal(text, &again); err != nil || again != bends() {
+		t.Errorf("%s is read as %+v, %v", text, again, err)
+	}
+	if !strings.Contains(string(text), `"duration":"200ms"`) || !strings.Contains(string(text), `"schedules":10000000`) {
+		t.Errorf("durations are not text in %s", text)
 	}
 }
 

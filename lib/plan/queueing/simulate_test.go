@@ -270,6 +270,22 @@ func TestBadInputNamesItsFlag(t *testing.T) {
 	}
 }
 
+func TestAConfigIsReadAsItIsWritten(t *testing.T) {
+	c := config(5, 4, queueing.Service{Kind: queueing.Lognormal, Mean: 1500 * time.Millisecond, P99: 4 * second})
+	c.For, c.Warm = 90*time.Second, 1500*time.Millisecond
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again queueing.Config
+	if err := json.Unmarshal(text, &again); err != nil || again != c {
+		t.Errorf("%s is read as %+v, %v", text, again, err)
+	}
+	if !strings.Contains(string(text), `"for":"90s"`) || !strings.Contains(string(text), `"mean":"1.5s"`) {
+		t.Errorf("durations are not text in %s", text)
+	}
+}
+
 func BenchmarkSimulate(b *testing.B) {
 	c := config(2400, 10_000, queueing.Service{Kind: queueing.Lognormal, Mean: 240 * time.Millisecond, P99: second})
 	c.For, c.Warm = 10*time.Second, 0
