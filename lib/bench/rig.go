@@ -96,6 +96,7 @@ type setup struct {
 	workers  int
 	room     int // messages that the queue holds of each priority; 0: as many as it does
 	handlers *target.Registry
+	elapsed  func() time.Duration // the scheduler's own; default: the host's
 }
 
 // open opens a scheduler in a folder below the host's. Nothing runs before start.
@@ -110,12 +111,15 @@ func (h Host) open(ctx context.Context, name string, s setup) (*rig, error) {
 	}
 	r.store = &counted{Engine: r.data.Store}
 	r.data.Store = r.store
+	if s.elapsed == nil {
+		s.elapsed = h.Elapsed
+	}
 	waiting := local.Config{Now: h.Now}
 	if s.room > local.DefaultCapacity {
 		waiting.Capacity, waiting.Bytes = s.room, int64(s.room)*messageBytes
 	}
 	r.node, err = r.data.Node(ctx, node.Config{
-		Targets: targets, Metrics: r.metrics, Now: h.Now, Elapsed: h.Elapsed, NewID: h.NewID, Log: h.Log, Concurrency: s.workers,
+		Targets: targets, Metrics: r.metrics, Now: h.Now, Elapsed: s.elapsed, NewID: h.NewID, Log: h.Log, Concurrency: s.workers,
 		Queues: map[string]queue.Queue{job.DefaultQueue: local.New(waiting)},
 	})
 	if err != nil {

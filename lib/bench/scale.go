@@ -97,7 +97,7 @@ func (s Scale) Run(ctx context.Context, h Host) (report ScaleReport, err error) 
 		return report, err
 	}
 	report = ScaleReport{Bench: "scale", Machine: MachineOf(h.Folder, h.Version), Rows: []ScaleRow{}}
-	clock := &virtual{host: h.Now}
+	clock := &virtual{host: h.Now, began: h.Now()}
 	h.Now = clock.now
 	err = h.in(func() (err error) {
 		m := &scaling{Scale: s, host: h, clock: clock}
@@ -135,6 +135,8 @@ const (
 // nobody waits for them.
 type virtual struct {
 	host  func() time.Time
+	began time.Time
+
 	mu    sync.Mutex
 	ahead time.Duration
 	stood time.Time // zero: it goes
@@ -148,6 +150,9 @@ func (v *virtual) now() time.Time {
 	}
 	return v.host().Add(v.ahead)
 }
+
+// elapsed is the time since it began, as it tells it: a clock that goes ahead of that would seem stepped.
+func (v *virtual) elapsed() time.Duration { return v.now().Sub(v.began) }
 
 // stand has it show an instant until it goes on.
 func (v *virtual) stand(at time.Time) {
@@ -181,7 +186,7 @@ func (m *scaling) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.rig, err = m.host.open(ctx, scaleFolder, setup{workers: fewWorkers, handlers: handlers})
+	m.rig, err = m.host.open(ctx, scaleFolder, setup{workers: fewWorkers, handlers: handlers, elapsed: m.clock.elapsed})
 	return err
 }
 
