@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What others read of the benchmarks stays.
+func TestBenchTellsItsFields(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	burnt := belfry(t, "", "bench", "burn-down", "--runs", "150", "--batch", "50", "-o", "json")
+	if burnt.code != 0 {
+		t.Fatal(burnt.errors)
+	}
+	fields := decode[map[string]any](t, burnt.out)
+	for _, name := range []string{"runs", "read_back", "insert_seconds", "insert_per_second", "burn_down_seconds", "burn_down_per_second", "total_per_second",
+		"peak_rss_bytes", "disk_bytes_per_run"} {
+		if v, _ := fields[name].(float64); v <= 0 {
+			t.Errorf("%s is %v", name, fields[name])
+		}
+	}
+	for _, name := range []string{"machine", "insert_synced", "burn_down_synced", "ceiling", "insert_ceiling"} {
+		if _, ok := fields[name].(map[string]any); !ok {
+			t.Errorf("%s is %v", name, fields[name])
+		}
+	}
+	inserted := belfry(t, "", "bench", "insert", "--for", "50ms", "--batch", "20", "-o", "json")
+	if inserted.code != 0 {
+		t.Fatal(inserted.errors)
+	}
+	rows, _ := decode[map[string]any](t, inserted.out)["rows"].([]any)
+	for _, row := range rows {
+		row, _ := row.(map[string]any)
+		if via := row["via"]; via != "process" && via != "http" {
+			t.Errorf("via %v", via)
+		}
+		for _, name := range []string{"callers", "batch", "per_second", "p50_ms", "p99_ms", "max_ms"} {
+			if v, _ := row[name].(float64); v <= 0 {
+				t.Errorf("%s is %v", name, row[name])
+			}
+		}
+	}
+	if len(rows) != 8 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+func TestBenchSaysWhatWasSynced(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	got := belfry(t, "", "bench", "burn-down", "--runs", "150")
+	if got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	for _, text := range []string{"PHASE", "burn down", "150 runs are in the history as succeeded", "every acknowledged change: ", " fdatasyncs", "cores"} {
+		if !strings.Contains(got.out, text) {
+			t.Errorf("%q is missing in\n%s", text, got.out)
+		}
+	}
+}
+
+func TestBenchRefusesAFolderOfSomebodys(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := belfry(t, "", "bench", "insert", "--data", folder); got.code != exitUsage || !strings.Contains(got.errors, "want a folder that is empty or not there") {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "mine")); err != nil {
+		t.Error(err)
+	}
+	if got := belfry(t, "", "bench", "burn-down", "--runs", "0"); got.code != exitUsage || !strings.Contains(got.errors, "runs") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAnInterruptEndsABenchmarkAndLeavesNothing(t *testing.T) {
+	folder := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "bench", "burn-down")
+	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1", "TMPDIR="+folder)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the benchmark begins", func() (bool, string) {
+		found, err := filepath.Glob(filepath.Join(folder, "*", "*", "store", "*.log"))
+		return err == nil && len(found) > 0, said.String()
+	})
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its code is looked at
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("it ended with %d: %s", code, said.String())
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
