@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"context"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -26,11 +27,11 @@ func (e *expiries) add(item store.Item) {
 	heap.Push(e, store.Item{Key: item.Key, Version: item.Version, Expires: item.Expires})
 }
 
-// expire removes what expired before an instant, as an engine does in its own time.
+// expire removes what expired before an instant, as an engine does in its own time: all of it, also where the world ends meanwhile.
 func (w *World) expire(before time.Time) (removed int) {
 	for len(w.expiries) > 0 && w.expiries[0].Expires.Before(before) {
 		item := heap.Pop(&w.expiries).(store.Item)
-		stands, err := w.store.Get(w.ctx, item.Key)
+		stands, err := w.store.Get(context.WithoutCancel(w.ctx), item.Key)
 		if err != nil {
 			panic(err)
 		}

@@ -268,16 +268,17 @@ func (w *World) put(ops []store.Op) ([]uint64, error) {
 	for i := range ops {
 		keys[i] = ops[i].Key
 	}
-	before, err := w.store.Get(w.ctx, keys...)
+	ctx := context.WithoutCancel(w.ctx) // what was begun is done
+	before, err := w.store.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := w.store.Write(w.ctx, ops...)
+	versions, err := w.store.Write(ctx, ops...)
 	w.record(Recorded{Method: "write", Ops: ops, Versions: versions, Err: err})
 	if err != nil {
 		return nil, err
 	}
-	after, err := w.store.Get(w.ctx, keys...)
+	after, err := w.store.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
