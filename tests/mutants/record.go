@@ -61,7 +61,7 @@ type score struct {
 	all, killed    int // mutants, the two that hold the harness apart; equivalent ones are not counted
 	equal          int
 	within, inSim  int // those that the simulation can find, and has found
-	tests, rules   int // found by ordinary tests; mutants that are a rule of the model
+	tests, rules   int // found by ordinary tests; mutants that take out a rule of the protocol
 	rulesInSim     int
 	alive, unknown []string // neither found nor equivalent; without a record
 }
@@ -110,7 +110,7 @@ func (s score) String() string {
 	if n := len(s.unknown); n > 0 {
 		pending = fmt.Sprintf("; %d were not run yet", n)
 	}
-	return fmt.Sprintf("%d of %d planted bugs found (%d more change nothing that anybody could see): %d by ordinary tests alone, %d of the %d within its reach by the simulation alone, among them %d of the model's %d rules",
+	return fmt.Sprintf("%d of %d planted bugs found (%d more change nothing that anybody could see): %d by ordinary tests alone, %d of the %d within its reach by the simulation alone, among them %d of the protocol's %d rules",
 		s.killed, s.all, s.equal, s.tests, s.inSim, s.within, s.rulesInSim, s.rules) + pending
 }
 
