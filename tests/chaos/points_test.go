@@ -28,7 +28,7 @@ func (l *lapse) environment() []string {
 }
 
 // The real binary kills itself at named points: before and after each commit of docs/protocol.md, in the middle of those that write
-// several items, before and after sends and acknowledgements. It is started again on the same data, its clock up to two minutes
+// several items, before and after sends and acknowledgements. It is started again on the same data, its clock up to three minutes
 // further, while clients go on as in the test of random kills. Every point must have been hit.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault11_Fault32_Fault36_killed_at_points(t *testing.T) {
 	t.Parallel()
