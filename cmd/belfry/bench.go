@@ -114,7 +114,7 @@ func newProfile(path string) (*os.File, error) {
 
 func (c *cli) benchBurnDown() *cobra.Command {
 	var flags benchFlags
-	b := bench.BurnDown{Runs: 1_000_000, Batch: 1000, Callers: 4, Workers: 50}
+	b := bench.BurnDown{Runs: 1_000_000, Batch: 1000, Callers: 4, Workers: 1000}
 	cmd := &cobra.Command{
 		Use:   "burn-down",
 		Short: "Measure how fast a heap of runs is worked off",
@@ -126,7 +126,7 @@ Beside it stands the ceiling: what the storage engine alone makes durable on the
 changes that one sync has served.`,
 		Example: `  belfry bench burn-down
   belfry bench burn-down --runs 100000 --data /var/lib/bench
-  belfry bench burn-down --mixed --workers 100 --output json`,
+  belfry bench burn-down --mixed --workers 50 --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := measure(c, cmd.Context(), flags, b.Run)
