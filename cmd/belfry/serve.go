@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -183,11 +182,6 @@ them may serve, tick and work at once. --no-ticks, --work and --no-work leave pa
 	return cmd
 }
 
-// garbage is how much of it may gather before it is collected, in percent of what is in use, where GOGC says nothing. Most of what a server
-// holds are the store's cache and what is not yet in its tables: large, of bounded size, and without pointers to follow. Go's own 100
-// would keep as much again for garbage; collecting it twice as often costs some percent of the processor.
-const garbage = 50
-
 // serveWith runs the server until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
 // one ends the process at once.
 func (c *cli) serveWith(ctx context.Context, s settings) error {
@@ -195,9 +189,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
+	giveRoom()
 	log, err := newLog(c.stderr, s.log.format, s.log.level)
 	if err != nil {
 		return err
