@@ -56,7 +56,8 @@ func (j *Judge) stands(at time.Time, items iter.Seq[store.Item]) {
 	for _, js := range j.ordered() {
 		s := j.shard(j.shardOf(js))
 		for _, rs := range js.runs {
-			if done := max(rs.run.ID.Nominal, rs.run.Created) + (20 * time.Minute).Milliseconds(); rs.stands() && !listed[rs] && !rs.lateListed() &&
+			// A request that is repeated after hours, since its first try had stopped, makes its run then: the timer tells when that was.
+			if done := max(rs.run.ID.Nominal, rs.run.Created, rs.wake) + (20 * time.Minute).Milliseconds(); rs.stands() && !listed[rs] && !rs.lateListed() &&
 				done < s.shard.Oldest() && done < j.shard(rs.shard).shard.Oldest() {
 				j.violate("P1", "run %s of %s is in no index, and all sweeps have passed it", rs.id(), js.tenant)
 			}
