@@ -59,6 +59,7 @@ func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.
 	if err != nil {
 		return report, err
 	}
+	giveRoom() // as a server has it
 	began := time.Now()
 	log, err := newLog(c.stderr, "auto", "warn")
 	if err != nil {
