@@ -17,7 +17,7 @@ import (
 type decider struct {
 	s     *Store
 	heads *heads
-	round uint32 // grows with each batch that is applied
+	round uint32 // grows with each batch that is applied; after 2³² of them, some weeks, it begins again
 
 	group   *group
 	batch   *pebble.Batch // nil: nothing to apply
@@ -286,5 +286,8 @@ func (d *decider) apply() {
 	}
 	d.group.batches = append(d.group.batches, d.batch)
 	d.batch, d.stripes, d.full = nil, d.stripes[:0], false
-	d.round++
+	d.round = after(d.round)
 }
+
+// after is the next round. 0 is none: it is what a part has that nobody has read.
+func after(round uint32) uint32 { return max(round+1, 1) }

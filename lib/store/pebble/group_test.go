@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -244,5 +245,12 @@ func TestFloors(t *testing.T) {
 	}
 	if f.set(of(strings.Repeat("5", headKey)), true); f.asked(of("5")) {
 		t.Error("a key that is too long made a floor")
+	}
+}
+
+// A part that nobody has read has round 0. Were there such a round, all that was not read in it would seem not to be there.
+func TestNoRoundIsNone(t *testing.T) {
+	if round := after(math.MaxUint32); round == 0 || after(round) == round {
+		t.Errorf("the last round is followed by %d", round)
 	}
 }
