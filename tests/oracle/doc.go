@@ -17,5 +17,6 @@
 //
 // # What it does not do
 //
-// It does not drive anything, and it holds nothing against what is merely slow: bounds on lateness are their own test's.
+// It does not drive anything, and it holds nothing against what is merely slow: bounds on lateness are their own test's. It has no word for
+// P10: what a queue did wrong shows as P2, P3, P4 or P6. It sees little of P11: memory and the cost of a tick are measured elsewhere.
 package oracle

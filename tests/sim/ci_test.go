@@ -13,9 +13,9 @@ const (
 	ciTime  = 2 * time.Minute
 )
 
-// TestP2_P3_P4_P5_P6_P7_P8_P9_P10_P12_Fault05_Fault07_Fault11_Fault12_Fault17_Simulation runs some worlds that are always the same,
+// TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_P11_P12_Fault05_Fault07_Fault11_Fault12_Fault17_Simulation runs some worlds that are always the same,
 // and others that are new each day. make sim runs thousands.
-func TestP2_P3_P4_P5_P6_P7_P8_P9_P10_P12_Fault05_Fault07_Fault11_Fault12_Fault17_Simulation(t *testing.T) {
+func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_P11_P12_Fault05_Fault07_Fault11_Fault12_Fault17_Simulation(t *testing.T) {
 	end := time.Now().Add(ciTime)
 	worlds, steps, simulated := 0, uint64(0), time.Duration(0)
 	run := func(seed uint64) bool {

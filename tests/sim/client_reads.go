@@ -49,7 +49,7 @@ func (u *user) getRun(ctx context.Context, id string) oracle.Answer {
 	})
 }
 
-// all reads a listing to its end. more tells that somebody pleases to read on.
+// all reads a listing to its end.
 func all[T any](listing iter.Seq2[T, error]) (items []T, err error) {
 	for item, err := range listing {
 		if err != nil {

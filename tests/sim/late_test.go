@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func outage(name string, o Outage, found func(p pulse) time.Duration) class {
 	return class{name, func(m *Mix) {
 		if o.For > 24*time.Hour {
 			m.Pace, m.Names = Hours, 40 // of which few fire, and some far apart
-			for i := range m.Clients { // that do not ask all the time in vain
+			for i := range m.Clients {  // that do not ask all the time in vain
 				m.Clients[i].Think, m.Clients[i].Persist = time.Hour, 0
 			}
 		}
@@ -278,6 +279,41 @@ func TestLateness(t *testing.T) {
 			row += fmt.Sprintf("| %s / %s | %s / %s ", short(c.late(p)), short(seen.worst), short(c.after(p)), short(seen.after))
 		}
 		t.Log(row + "|")
+	}
+}
+
+// TestTheBoundsOfLatenessAreThePage: docs/simulation.md states for each class the bounds that TestLateness holds, in the code's order.
+func TestTheBoundsOfLatenessAreThePage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| what goes wrong |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")[2:] // behind what is left of the head, and its rule
+	if len(rows) != len(classes) {
+		t.Fatalf("the table has %d classes, want %d", len(rows), len(classes))
+	}
+	for i, c := range classes {
+		want := []string{c.name}
+		for _, alone := range []bool{true, false} {
+			m := plainMix(c, alone)
+			if alone && m.Outages != nil && m.Outages[0].Spare {
+				want = append(want, "–", "–")
+				continue
+			}
+			p := pulseOf(m)
+			want = append(want, short(c.late(p)), short(c.after(p)))
+		}
+		var told []string
+		for cell := range strings.SplitSeq(strings.Trim(rows[i], "| "), " | ") {
+			bound, _, _ := strings.Cut(cell, " / ")
+			told = append(told, bound)
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("row %d is of the bounds %q, want %q", i+1, told, want)
+		}
 	}
 }
 

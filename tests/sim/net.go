@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -106,6 +107,7 @@ func (n *wires) RoundTrip(r *http.Request) (*http.Response, error) {
 		if lost = w.luck.strikes(AnswerLost, w.Faults.AnswerLost); lost {
 			return "lost"
 		}
+		w.bounded(r, answer)
 		return strconv.Itoa(answer.StatusCode)
 	})); err != nil {
 		return nil, err
@@ -118,6 +120,27 @@ func (n *wires) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errReset
 	}
 	return answer, nil
+}
+
+// bounded holds a page of a listing against the length that was asked for.
+func (w *World) bounded(r *http.Request, answer *http.Response) {
+	most, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		panic(err) // it was written in memory
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	var page struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(text, &page); err != nil {
+		w.Violate("P11", "%s was answered with what is no page: %v", r.URL.RequestURI(), err)
+	} else if len(page.Items) > most {
+		w.Violate("P11", "%s was answered with %d items", r.URL.RequestURI(), len(page.Items))
+	}
 }
 
 func (n *wires) op(what string, r *http.Request, do func() string) *op {
