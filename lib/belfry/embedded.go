@@ -137,7 +137,7 @@ func (d desk) trigger(ctx context.Context, name string, request control.Request)
 	return shown(r), err
 }
 
-func (d desk) triggerMany(ctx context.Context, name string, requests []control.Request) ([]Enqueued, error) {
+func (d desk) triggerMany(ctx context.Context, name string, requests []control.Request) ([]Enqueued, error) { //nolint:unparam // a remote engine has errors of the whole
 	asked := make([]control.Asked, len(requests))
 	for i, request := range requests {
 		asked[i] = control.Asked{Job: name, Request: request}

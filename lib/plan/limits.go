@@ -135,7 +135,7 @@ func doAbout(key string) string {
 }
 
 // needsFor are the quotas that this load needs more of than there is.
-func needsFor(l Load, p *Plan) []Need {
+func needsFor(p *Plan) []Need {
 	var needs []Need
 	need := func(q Quota, of float64) {
 		if of > q.Value {

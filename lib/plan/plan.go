@@ -60,7 +60,7 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	p.ObjectsASecond = l.Peak * busiest.Objects
 	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, shards)
 	p.Settings = settingsFor(l, p, t)
-	p.Needs = needsFor(l, p)
+	p.Needs = needsFor(p)
 	p.Limits = limitsFor(l, p, t)
 	return p
 }

@@ -41,13 +41,14 @@ type Adapter struct{ Writes int }
 // rounds are the requests that come one after the other for a page of a bucket, by the protocol's order: read the timers, read their jobs,
 // write the successors, write the claims, send. Each sweep reads the timers, the definitions and the runs again.
 func rounds(a Adapter) (dynamo, sqs int) {
-	up := func(n, by int) int { return (n + by - 1) / by }
-	reads := up(tick.PageSize, store.MaxKeys)
-	writes := up(tick.PageSize, store.MaxEach) * up(min(tick.PageSize, store.MaxEach), a.Writes)
+	pages := func(by int) int { return (tick.PageSize + by - 1) / by }
+	reads := pages(store.MaxKeys)
+	each := min(tick.PageSize, store.MaxEach)
+	writes := pages(store.MaxEach) * ((each + a.Writes - 1) / a.Writes)
 	const query = 1
 	claim := query + reads + 2*writes
 	sweep := query + 2*reads
-	return claim + timer.Sweeps*sweep, up(tick.PageSize, queue.MaxBatch)
+	return claim + timer.Sweeps*sweep, pages(queue.MaxBatch)
 }
 
 // parallelBuckets is how many buckets of a shard one tick reads at once: the default of tick.Config.

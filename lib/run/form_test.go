@@ -1,13 +1,13 @@
 package run_test
 
 import (
-	"github.com/belfry-scheduler/belfry/lib/queue"
-	"github.com/belfry-scheduler/belfry/lib/record"
-	"github.com/belfry-scheduler/belfry/lib/store"
 	"testing"
 
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/record/recordtest"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 func TestARunIsWrittenAsItsTagsSay(t *testing.T) {

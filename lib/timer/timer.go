@@ -189,7 +189,7 @@ func FromSort(sort string) (kind Kind, tenant, id string, nominal int64, ok bool
 
 // cut parts a sort key: wake, kind, tenant, id, generation, nominal.
 func cut(sort string) (parts [6]string, ok bool) {
-	rest, ok := sort, true
+	rest := sort
 	for i := range parts {
 		parts[i], rest, ok = strings.Cut(rest, "#")
 		if ok != (i < len(parts)-1) {

@@ -101,9 +101,8 @@ func (d *decider) seek(iter *pebble.Iterator, p *part) (header, error) {
 	if d.heads.floors.above(p) {
 		return header{}, nil // by what was seen under the key before
 	}
-	first := p.fresh && !d.heads.floors.asked(p)
-	found := false
-	if first {
+	var found bool
+	if p.fresh && !d.heads.floors.asked(p) {
 		prefix := p.key[:prefixLen(p.key)]
 		d.end = end(append(d.end[:0], prefix...))
 		above := iter.SeekGEWithLimit(p.key, d.end) == pebble.IterValid && bytes.HasPrefix(iter.Key(), prefix)
