@@ -222,7 +222,7 @@ func (j *Judge) triggered(q *asking, a Answer, done bool) {
 		if fresh && (t.run != rs.id() || t.body != q.Body) {
 			j.violate("P9", "key %s of %s gave run %s for %q, and gives %s for %q", q.Key, q.Tenant, t.run, t.body, rs.id(), q.Body)
 		}
-		if !fresh {
+		if !fresh && t.run != rs.id() { // a run that is told of again later keeps the time of its first answer
 			t.run, t.body, t.at = rs.id(), q.Body, ms(a.At)
 		}
 		rs.byKey = q.Key
