@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,10 +164,10 @@ func TestP8_ABatchThatAnEditOvertakes(t *testing.T) {
 // Somebody makes one of the jobs between the batch's reads and its write: that one is edited, and no other suffers.
 func TestABatchWithAJobThatWasMadeMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
-		writes := 0
+		var writes atomic.Int64
 		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
 			if c.Method == faulty.Write {
-				if writes++; writes == 1 {
+				if writes.Add(1) == 1 {
 					g.put("acme", "job-003", every(time.Minute))
 				}
 			}
