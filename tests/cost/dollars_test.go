@@ -208,7 +208,11 @@ func near(stands, made string) bool {
 	if errX != nil || errY != nil {
 		return stands == made
 	}
-	return a == b && math.Abs(x-y) <= 0.03*math.Abs(y)+1e-9
+	room := 0.03*math.Abs(y) + 1e-9
+	if y >= 0.01 {
+		room += 0.002 // few of them were counted: which partition each falls into is chance
+	}
+	return a == b && math.Abs(x-y) <= room
 }
 
 // TestDollarsByHand recomputes bills from their units, by another way: in whole cents of a million of each.

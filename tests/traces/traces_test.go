@@ -189,7 +189,7 @@ func TestARunIsOneTraceFromRequestToTarget(t *testing.T) {
 
 			all := until(t, c, func(all []span) bool { _, ok := find(all, callers, "attempt"); return ok })
 			request, _ := find(all, callers, "POST /v1/jobs/{job}/runs")
-			wrote, _ := find(all, callers, "store write")
+			wrote, _ := find(all, callers, "store write_each")
 			sent, _ := find(all, callers, "queue send")
 			attempt, _ := find(all, callers, "attempt")
 			call, _ := find(all, callers, "target http")
