@@ -233,15 +233,5 @@ func (r *rig) feed(ctx context.Context, from time.Time, seconds, rate int) error
 func (r *rig) until(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(at.Sub(r.host.Now()))
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-r.data.Failed():
-		return errors.New("the disk failed")
-	case err := <-r.worked:
-		r.worked <- err
-		return errors.Join(errors.New("the scheduler ended unasked"), err, ctx.Err())
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return r.wait(ctx, timer.C)
 }

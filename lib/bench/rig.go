@@ -178,16 +178,24 @@ func (r *rig) ended(ctx context.Context, had uint64, more int, add func(int)) er
 				return fmt.Errorf("%d runs ended as %s", n, state)
 			}
 		}
-		select {
-		case <-poll.C:
-		case <-r.data.Failed():
-			return errors.New("the disk failed")
-		case err := <-r.worked:
-			r.worked <- err
-			return errors.Join(errors.New("the scheduler ended unasked"), err, ctx.Err())
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := r.wait(ctx, poll.C); err != nil {
+			return err
 		}
+	}
+}
+
+// wait waits for a timer, or gives why there is nothing to wait for any more.
+func (r *rig) wait(ctx context.Context, timer <-chan time.Time) error {
+	select {
+	case <-timer:
+		return nil
+	case <-r.data.Failed():
+		return errors.New("the disk failed")
+	case err := <-r.worked:
+		r.worked <- err
+		return errors.Join(errors.New("the scheduler ended unasked"), err, ctx.Err())
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
