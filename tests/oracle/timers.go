@@ -299,10 +299,10 @@ func (j *Judge) swept(s *shardState, a *armed) {
 	if e == nil {
 		return
 	}
-	// A pass claims so many fires of a long stretch, and leaves the rest to a timer of their own, which is swept in its turn.
+	// What was throttled, and the rest of a long stretch, have timers of their own, which are swept in their turn.
 	rest := dispatch.Forever
 	for nominal, wake := range e.putOff {
-		if wake >= s.shard.Swept[0] && nominal > a.Nominal {
+		if wake >= s.shard.Swept[0] && nominal >= a.Nominal {
 			rest = min(rest, nominal)
 		}
 	}
