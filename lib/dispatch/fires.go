@@ -85,6 +85,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				planned = append(planned, f)
 			}
 		}
+		planned, open = inTurn(planned)
 		if err := d.prepare(ctx, planned); err != nil {
 			return tally, err
 		}
@@ -94,7 +95,6 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		if err := d.claimHeads(ctx, epoch, b, planned); err != nil {
 			return tally, err
 		}
-		open = nil
 		var rest []*wish
 		for _, f := range planned {
 			others := f.known > 0 || b.Horizon > d.HorizonAt(b.Now+MaxSkew.Milliseconds())
@@ -263,7 +263,10 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 	heads := make([]*wish, len(planned))
 	for i, f := range planned {
 		if s := f.plan.Skip; s != nil {
-			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: b.Horizon, Count: s.Count, Reason: s.Reason}
+			if err := d.countOnce(ctx, f, s); err != nil {
+				return err
+			}
+			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: s.Upto, Count: s.Count, Reason: s.Reason}
 			retention := f.Edition.Def.Retention.Std()
 			f.head = &wish{run: f.blank(s.From), decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				return r.Skip(stretch, b.Now, retention)
@@ -309,6 +312,9 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 				fires = fires[1:]
 			}
 		}
+	case f.head.verdict == run.Claimed && f.plan.Skip.Next != 0:
+		f.from, f.known = f.plan.Skip.Next, f.plan.Skip.Known
+		return f.from != never
 	case f.head.verdict == run.Claimed:
 	case standing.State == run.Skipped && standing.Through > 0:
 		// Another tick decided: what it skipped is skipped, what it saw as in time is claimed, the rest is decided anew.

@@ -1,15 +1,11 @@
 package dispatch
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/run"
-	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -39,11 +35,13 @@ type plan struct {
 // Later is the wake-up for what is not going to be better in the next pass: a record that this build cannot read.
 func (b Bounds) Later() int64 { return b.Resume + 60_000 }
 
-// stretch is missed fires that the catch-up policy drops.
+// stretch is missed fires that the catch-up policy drops. Next is not 0 where another decision among them has the say over what comes
+// after: the next round begins there, and claims up to Known however late.
 type stretch struct {
-	From, Through int64
-	Count         int
-	Reason        string
+	From, Through, Upto int64
+	Count               int
+	Reason              string
+	Next, Known         int64
 }
 
 // Bounds is what a pass knows of time: it reads the clock once.
@@ -139,45 +137,10 @@ func (p *plan) catchUp(t timer.Timer, from, last int64, e *job.Edition, b Bounds
 	}
 	if through, ok := lastFire(e.Schedule, from, skipTo-1); ok && skipTo > from {
 		count, _ := e.Schedule.Count(instant(from), instant(through), maxCounted)
-		p.Skip = &stretch{From: from, Through: through, Count: count, Reason: reason}
+		p.Skip = &stretch{From: from, Through: through, Upto: b.Horizon, Count: count, Reason: reason}
 		return nextAfter(e.Schedule, through)
 	}
 	return from, nil
-}
-
-// heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
-// late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
-// then a horizon stands that no clock of now can have published.
-func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
-	var claims []*wish
-	var decided run.Run
-	for some := range slices.Chunk(f.rest, store.MaxKeys) {
-		runs := make([]run.Run, len(some))
-		for i, w := range some {
-			runs[i] = w.run
-		}
-		standing, err := d.ReadRuns(ctx, runs)
-		if err != nil {
-			return err
-		}
-		for i, r := range standing {
-			if r.State == run.Skipped && r.Generation == f.Edition.Generation && r.Through > decided.Through {
-				decided = r
-			}
-			if r.ID.Nominal > decided.Through || r.Version != 0 && r.State != run.Fenced {
-				claims = append(claims, some[i])
-			}
-		}
-	}
-	f.rest = claims
-	if f.from <= decided.Through { // what is still open is to be adopted
-		next, err := nextAfter(f.Edition.Schedule, decided.Through)
-		if err != nil {
-			return err
-		}
-		f.from, f.known = next, decided.Upto
-	}
-	return nil
 }
 
 func (p *plan) last() int64 {

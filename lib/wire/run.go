@@ -44,7 +44,7 @@ type Attempt struct {
 
 // Skipped is a stretch of fires that the catch-up policy dropped.
 type Skipped struct {
-	Count   int       `json:"count" doc:"how many"`
+	Count   int       `json:"count" doc:"how many; 0 where the record that its reason names counts them"`
 	Through time.Time `json:"through" doc:"the last of them"`
 }
 

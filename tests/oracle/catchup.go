@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,16 @@ import (
 // skipped: what is dropped was missed, is counted, and is what the job's policy drops.
 func (j *Judge) skipped(rs *runState, e *edition) {
 	a := &rs.run
+	if a.Count == 0 {
+		// Another timer's decision holds here too, and counts its fires.
+		if !slices.ContainsFunc(rs.job.runs, func(other *runState) bool {
+			r := &other.run
+			return r.State == run.Skipped && r.Generation == a.Generation && r.Count > 0 && r.ID.Nominal < a.ID.Nominal && r.Through == a.Through
+		}) {
+			j.violate("P2", "run %s of %s counts none of the fires that it drops up to %s, and no record before it does", a.ID, a.Tenant, instant(a.Through))
+		}
+		return
+	}
 	decided := a.Ended
 	late := decided - job.MissedAfter.Milliseconds()
 	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()

@@ -26,8 +26,8 @@ type Fate struct {
 	Nominal    int64
 	Generation int64
 	Skipped    bool
-	Through    int64 // of Skipped: the last one dropped, 0 for the one alone
-	Count      int   // of Skipped: how many, 0 for one
+	Through    int64 // of Skipped: the last one dropped
+	Count      int   // of Skipped: how many, 0 where a record before it counts them
 	Reason     string
 }
 
@@ -35,7 +35,8 @@ type Fate struct {
 const counted = 100_000
 
 // Match holds the runs of a job's schedule against what its definitions asked for, as was done with Chronos (Kingsbury, "Call me maybe:
-// Chronos"): each fire in force up to an instant has its own run, of a generation that may have made it, or is dropped by one record;
+// Chronos"): each fire in force up to an instant has its own run, of a generation that may have made it, or is counted by one record of dropped
+// ones;
 // and nothing else ran. Reigns are in the order of their generations. It gives what is wrong, each with the promise that is broken.
 func Match(job string, reigns []Reign, fates []Fate, upTo int64) (wrong []string) {
 	add := func(promise, format string, args ...any) {
@@ -83,6 +84,12 @@ func (m *matching) take(f Fate) {
 		m.ran[f.Nominal] = f
 		return
 	}
+	if f.Reason == "" {
+		m.add("P2", "%s has no reason", f.Run)
+	}
+	if f.Count == 0 {
+		return
+	}
 	r := m.of[f.Generation]
 	through, count := max(f.Through, f.Nominal), 0
 	for fire, ok := f.Nominal, true; ok && fire <= through && count < counted; fire, ok = next(r.Fires, fire) {
@@ -95,8 +102,8 @@ func (m *matching) take(f Fate) {
 		}
 		m.dropped[fire] = f
 	}
-	if count != max(f.Count, 1) || f.Reason == "" {
-		m.add("P2", "%s counts %d dropped fires up to %s, and there are %d; because %q", f.Run, f.Count, instant(through), count, f.Reason)
+	if count != f.Count {
+		m.add("P2", "%s counts %d dropped fires up to %s, and there are %d", f.Run, f.Count, instant(through), count)
 	}
 }
 

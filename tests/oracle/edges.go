@@ -191,7 +191,7 @@ func onDemand(_, a *run.Run) string {
 
 func skips(b, a *run.Run) string {
 	return all(fires, over, func(_, a *run.Run) string {
-		return unless(a.Count > 0 && a.Through >= a.ID.Nominal && a.Reason != "", "what is skipped is counted, with its reason")
+		return unless(a.Count >= 0 && a.Through >= a.ID.Nominal && a.Reason != "", "what is skipped has an end and a reason")
 	})(b, a)
 }
 

@@ -184,6 +184,8 @@ func matched(t *testing.T) map[string][]string {
 	skipped := func(at, through int64, count int) oracle.Fate {
 		return oracle.Fate{Run: "skip", Nominal: at * 1000, Generation: 1, Skipped: true, Through: through * 1000, Count: count, Reason: "missed"}
 	}
+	unexplained := skipped(11, 12, 2)
+	unexplained.Reason = ""
 	reigns := []oracle.Reign{{Generation: 1, Fires: fires(t, 1), From: 10_000, Until: 13_000, Answered: 14_000}, {Generation: 2, Fires: fires(t, 2), From: 13_000, Until: 17_500}}
 	all := map[string][]string{}
 	for name, r := range map[string]struct {
@@ -195,16 +197,19 @@ func matched(t *testing.T) map[string][]string {
 		"some dropped":           {[]oracle.Fate{skipped(11, 12, 2), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
 		"an old one had started, and the new one's is dropped": {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 1),
 			{Run: "skip", Nominal: 14_000, Generation: 2, Skipped: true, Through: 14_000, Count: 1, Reason: "missed"}, ran(16, 2)}, ""},
-		"dropped beyond the edit":  {[]oracle.Fate{skipped(11, 15, 5), ran(14, 2), ran(16, 2)}, ""},
-		"a fire without its run":   {[]oracle.Fate{ran(11, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* of generation 1, in force from .*, has no run"},
-		"the last one is missing":  {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2)}, "P2: j: the fire at .* has no run"},
-		"a run of no fire":         {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(15, 2), ran(16, 2)}, "P8: j: run at .* is of generation 2, which was not in force then"},
-		"a run beyond the end":     {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2), ran(18, 2)}, "P8: j: run at .* was not in force then"},
-		"an old one, too late":     {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 1)}, "P2: j: run at .* is of generation 1, want one of"},
-		"two runs of a fire":       {[]oracle.Fate{ran(11, 1), ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run and run are of one fire"},
-		"dropped twice":            {[]oracle.Fate{skipped(11, 12, 2), skipped(12, 12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* was dropped by skip and skip"},
-		"dropped, and ran":         {[]oracle.Fate{skipped(11, 12, 2), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run ran, and was dropped by skip"},
-		"dropped, wrongly counted": {[]oracle.Fate{skipped(11, 12, 3), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: skip counts 3 dropped fires"},
+		"dropped beyond the edit":   {[]oracle.Fate{skipped(11, 15, 5), ran(14, 2), ran(16, 2)}, ""},
+		"a fire without its run":    {[]oracle.Fate{ran(11, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* of generation 1, in force from .*, has no run"},
+		"the last one is missing":   {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2)}, "P2: j: the fire at .* has no run"},
+		"a run of no fire":          {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(15, 2), ran(16, 2)}, "P8: j: run at .* is of generation 2, which was not in force then"},
+		"a run beyond the end":      {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2), ran(18, 2)}, "P8: j: run at .* was not in force then"},
+		"an old one, too late":      {[]oracle.Fate{ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 1)}, "P2: j: run at .* is of generation 1, want one of"},
+		"two runs of a fire":        {[]oracle.Fate{ran(11, 1), ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run and run are of one fire"},
+		"dropped twice":             {[]oracle.Fate{skipped(11, 12, 2), skipped(12, 12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* was dropped by skip and skip"},
+		"counted by the one before": {[]oracle.Fate{skipped(11, 12, 2), skipped(12, 12, 0), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
+		"counted by none":           {[]oracle.Fate{ran(11, 1), skipped(12, 12, 0), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* of generation 1, in force from .*, has no run"},
+		"dropped without a reason":  {[]oracle.Fate{unexplained, ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: skip has no reason"},
+		"dropped, and ran":          {[]oracle.Fate{skipped(11, 12, 2), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run ran, and was dropped by skip"},
+		"dropped, wrongly counted":  {[]oracle.Fate{skipped(11, 12, 3), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: skip counts 3 dropped fires"},
 	} {
 		all[name] = oracle.Match("j", reigns, r.fates, 20_000)
 		found := strings.Join(all[name], "\n")

@@ -153,6 +153,7 @@ var ofRuns = map[string]row{
 	}, "P8: run .* was opened again under generation .*, and the newest is"},
 	"dropped in time": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Ended -= 12 * 60_000; r.Expires -= 12 * 60_000 }), "P2: run .* drops fires up to .*: they were not missed"},
 	"wrongly counted": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Count++ }), "P2: run .* drops .* fires up to .*, and counts"},
+	"counted by none": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Count = 0 }), "P2: run .* counts none of the fires that it drops up to .*, and no record before it does"},
 	"dropped, and all was to run": {func(p *plot) {
 		i := p.run(first, "plain", run.Skipped)
 		r, _ := p.of(p.life[i])
@@ -183,7 +184,7 @@ var ofEdges = map[string]row{
 	"a run on demand that is fenced": {spoilt("asked", run.Queued, func(r *run.Run) {
 		*r = run.Run{ID: r.ID, Tenant: r.Tenant, State: run.Fenced, Generation: r.Generation}
 	}), "P6: run .*only fires are skipped or fenced"},
-	"skipped without a reason":        {spoilt("plain", run.Skipped, func(r *run.Run) { r.Reason = "" }), "P6: run .*what is skipped is counted"},
+	"skipped without a reason":        {spoilt("plain", run.Skipped, func(r *run.Run) { r.Reason = "" }), "P6: run .*what is skipped has an end and a reason"},
 	"claimed twice":                   {again("plain", run.Queued, func(r *run.Run) { r.Epoch++ }), "P6: run .*generation .* does not pass"},
 	"claimed below its mark":          {func(p *plot) { mark(p, 1) }, "P6: run .*does not pass the mark"},
 	"a started run loses its claim":   {func(p *plot) { fencedAfterStart(p) }, "P6: run .*a run that has started keeps its definition"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
@@ -40,6 +41,57 @@ func TestP2_P4_Fault08_Fault09_Fault17_what_was_dropped_stays_dropped(t *testing
 			}
 			if dropped < 200 {
 				t.Errorf("%d fires were dropped, want nearly all of four minutes", dropped)
+			}
+			w.wants(w.check(w.now()))
+		})
+	}
+}
+
+// Ticks that die between successors and claims leave several timers for the same fires. What is dropped of these after a long outage is
+// counted once, whichever of the timers is decided first.
+func TestP2_Fault17_what_is_dropped_is_recorded_once(t *testing.T) {
+	for name, throttled := range map[string]bool{"in their order": false, "the first one last": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.must(w.host("api").put(tenant, "often", definition(every(10*time.Second), 1)))
+			first := run.FireID("often", base.Add(10*time.Second).UnixMilli()).Key(tenant).String()
+			for range 3 {
+				w.elapsed += 9 * time.Second
+				h, dead := w.restart("dies"), false
+				h.before = func(op operation) faulty.Fault {
+					if dead = dead || op.writes() && strings.Contains(op.text, "run#"); dead {
+						return faulty.Fault{Refuse: errCrashed}
+					}
+					return faulty.Fault{}
+				}
+				if err := h.tick(); dead != (err != nil) {
+					t.Fatalf("dead: %v, and the tick gave %v", dead, err)
+				}
+				delete(w.hosts, "dies")
+			}
+			w.elapsed += 15 * time.Minute
+			hits := 0
+			w.host("ticks").before = func(op operation) faulty.Fault {
+				if throttled && op.writes() && strings.Contains(op.text, first) {
+					hits++
+					return faulty.Fault{Refuse: store.ErrThrottled}
+				}
+				return faulty.Fault{}
+			}
+			w.must(w.host("ticks").tick())
+			if throttled != (hits > 0) {
+				t.Fatalf("the decision of the first timer was throttled %d times", hits)
+			}
+			throttled = false
+			w.advance(time.Minute, 5*time.Second, "ticks")
+			counted, records, last := 0, 0, int64(0)
+			for _, r := range w.runs() {
+				if r.State == run.Skipped {
+					counted, records, last = counted+r.Count, records+1, max(last, r.Through)
+				}
+			}
+			if want := int(time.UnixMilli(last).Sub(base) / (10 * time.Second)); counted != want || want < 60 || records < 2 {
+				t.Errorf("%d records count %d dropped fires, want %d in at least two", records, counted, want)
 			}
 			w.wants(w.check(w.now()))
 		})
