@@ -156,7 +156,11 @@ func (c *cli) showRun(r wire.Run) error {
 		for _, a := range r.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
-		if r.Skipped != nil {
+		switch {
+		case r.Skipped == nil:
+		case r.Skipped.Count == 0:
+			rows = append(rows, [2]string{"skipped", "up to " + c.moment(r.Skipped.Through) + ", counted elsewhere"})
+		default:
 			rows = append(rows, [2]string{"skipped", fmt.Sprintf("%d fires, up to %s", r.Skipped.Count, c.moment(r.Skipped.Through))})
 		}
 		return append(rows, [2]string{"result", short(string(r.Result), 200)})

@@ -60,7 +60,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.State == run.Retrying {
 		shown.NextAttemptAt = instant(r.NextAt)
 	}
-	if r.Through > r.ID.Nominal {
+	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
 	for _, t := range r.Attempts {

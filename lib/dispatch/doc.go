@@ -8,7 +8,7 @@
 //
 // For fire timers (Fires):
 //
-//	To -> successor -> head (first claim, or the decision over missed fires) -> claims -> send -> timers for what was refused
+//	To -> successor -> what stands among missed fires read -> head (first claim, or the decision over these) -> claims -> send -> timers for what was refused
 //
 // and only then may the caller's cursor move. For requests (Requests): run put as scheduled, where it is missing -> job read
 // -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (PutRun): the run, its
@@ -33,7 +33,8 @@
 // run at the first missed fire, put where a claim could go: one decision gets there, and all others adopt it. Fires up to
 // the horizon of the tick that decided are then claimed however late, since that tick may have claimed some of them. A run
 // at the head means that a tick was here in time, and may have stopped among its claims; these end a look-ahead and MaxSkew
-// after that run was made. Beyond, it is decided anew.
+// after that run was made. Beyond, it is decided anew. Where two timers stand for the same fires, the decision of the one ends
+// where the other's begins, or counts nothing where it begins within that (dropped.go).
 //
 // # Time
 //

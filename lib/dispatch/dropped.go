@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -35,20 +37,36 @@ func inTurn(planned []*firing) (now, later []*firing) {
 	return now, later
 }
 
-// countOnce fits a decision over missed fires to those that stand among them, made by way of other timers of the generation: a crash
-// between a successor and the claims of its timer leaves two that stand for the fires from the successor on. Each timer has a record at
-// its first fire, by which sweeps see that it was decided, and each fire is counted in one of them: a decision under one before it counts
-// none of its own, and one over another ends before that.
+// readers bounds how many histories are read at once.
+const readers = 16
+
+// countOnce fits decisions over missed fires to what stands among these by way of other timers of the generation: a crash between a
+// successor and the claims of its timer leaves two that stand for the fires from the successor on. Each timer has a record at its first
+// fire, by which sweeps see that it was decided, and each fire that does not run is counted in one of them. So a decision that begins within
+// another counts nothing and ends with it, and one that reaches another, or a run that was claimed, ends before that.
 //
 // Two ticks that decide at the same moment may miss each other's. Then the fires of both are counted twice, and no other harm is done.
-func (d *Dispatcher) countOnce(ctx context.Context, f *firing, s *stretch) error {
-	head := f.blank(s.From)
-	partition, at := head.ID.Key(head.Tenant).Partition, run.SortFrom(s.From)
-	before, found, err := d.decision(ctx, f, store.Range{Partition: partition, To: at, Backward: true})
+func (d *Dispatcher) countOnce(ctx context.Context, planned []*firing) {
+	var group errgroup.Group
+	group.SetLimit(readers)
+	for _, f := range planned {
+		if s := f.plan.Skip; s != nil {
+			group.Go(func() error {
+				s.failed = d.fit(ctx, f, s)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // each has its own error
+}
+
+func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
+	partition := f.blank(s.From).ID.Key(f.Timer.Tenant).Partition
+	before, found, err := d.nearest(ctx, f, store.Range{Partition: partition, To: run.SortFrom(s.From), Backward: true})
 	switch {
 	case err != nil:
 		return err
-	case found && before.Through >= s.From:
+	case found && before.State == run.Skipped && before.Through >= s.From:
 		s.Through, s.Upto, s.Count, s.Known = before.Through, before.Upto, 0, before.Upto
 		if s.Reason = before.Reason; before.Count > 0 {
 			s.Reason = "missed: counted with the fires from " + instant(before.ID.Nominal).Format(time.RFC3339) + " on"
@@ -56,22 +74,24 @@ func (d *Dispatcher) countOnce(ctx context.Context, f *firing, s *stretch) error
 		s.Next, err = nextAfter(f.Edition.Schedule, before.Through)
 		return err
 	}
-	after, found, err := d.decision(ctx, f, store.Range{Partition: partition, From: run.SortFrom(s.From + 1), To: run.SortFrom(s.Through + 1)})
+	among, found, err := d.nearest(ctx, f, store.Range{Partition: partition, From: run.SortFrom(s.From + 1), To: run.SortFrom(s.Through + 1)})
 	if err != nil || !found {
 		return err
 	}
-	s.Next = after.ID.Nominal
+	s.Next = among.ID.Nominal
+	if among.State != run.Skipped {
+		s.Known = s.Next // it stands, and is left to run
+	}
 	s.Through, _ = lastFire(f.Edition.Schedule, s.From, s.Next-1)
 	s.Count, _ = f.Edition.Schedule.Count(instant(s.From), instant(s.Through), maxCounted)
 	return nil
 }
 
-// decision gives the first record of dropped fires in a range that a firing's generation has there, if it is among the first few runs:
-// between two that overlap lie only fires that had been fenced or claimed before.
-func (d *Dispatcher) decision(ctx context.Context, f *firing, r store.Range) (run.Run, bool, error) {
-	const few = 25
-	for looked := 0; looked < few; {
-		r.Limit = few - looked
+// nearest gives the first run in a range that a firing's generation has claimed or dropped. What lies before it are fences and runs of
+// other generations, hardly ever more than a horizon has fires.
+func (d *Dispatcher) nearest(ctx context.Context, f *firing, r store.Range) (run.Run, bool, error) {
+	r.Limit = 10
+	for looked := 0; looked < maxFires; r.Limit = store.MaxKeys {
 		page, err := d.Store.Query(ctx, r)
 		if err != nil {
 			return run.Run{}, false, err
@@ -82,7 +102,7 @@ func (d *Dispatcher) decision(ctx context.Context, f *firing, r store.Range) (ru
 				continue // listings and doctor tell of it
 			}
 			standing, found, err := run.FromItem(f.Timer.Tenant, id, item)
-			if err == nil && found && standing.State == run.Skipped && standing.Generation == f.Edition.Generation {
+			if err == nil && found && standing.State != run.Fenced && standing.ClaimedFor() == f.Edition.Generation {
 				return standing, true, nil
 			}
 		}

@@ -89,6 +89,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		if err := d.prepare(ctx, planned); err != nil {
 			return tally, err
 		}
+		d.countOnce(ctx, planned)
 		if err := d.awake(b); err != nil {
 			return tally, err
 		}
@@ -260,11 +261,12 @@ func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error
 // claimHeads puts the first claim of each timer, or the decision over its missed fires. It goes before the others: a tick
 // that was stopped before it finds here what was decided meanwhile.
 func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, planned []*firing) error {
-	heads := make([]*wish, len(planned))
-	for i, f := range planned {
+	heads := make([]*wish, 0, len(planned))
+	for _, f := range planned {
 		if s := f.plan.Skip; s != nil {
-			if err := d.countOnce(ctx, f, s); err != nil {
-				return err
+			if s.failed != nil {
+				f.head = &wish{run: f.blank(s.From), err: s.failed}
+				continue
 			}
 			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: s.Upto, Count: s.Count, Reason: s.Reason}
 			retention := f.Edition.Def.Retention.Std()
@@ -274,7 +276,7 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 		} else {
 			f.head = f.claim(f.plan.Fires[0], epoch, b)
 		}
-		heads[i] = f.head
+		heads = append(heads, f.head)
 	}
 	return d.grant(ctx, heads)
 }

@@ -42,6 +42,7 @@ type stretch struct {
 	Count               int
 	Reason              string
 	Next, Known         int64
+	failed              error // what stands among them could not be read
 }
 
 // Bounds is what a pass knows of time: it reads the clock once.

@@ -211,6 +211,9 @@ func (r Run) Cancelled(now int64, log string, l Limits) Run {
 
 // Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
 func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
+	if r.Fired == 0 && r.Trigger == BySchedule && r.Generation != generation {
+		r.Fired = r.Generation
+	}
 	r.State, r.Generation, r.Epoch = Queued, generation, epoch
 	r.Failures, r.Crashes, r.Cancel = 0, 0, false
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0

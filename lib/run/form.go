@@ -65,6 +65,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		data, _ := r.Trace.MarshalBinary() // which never fails
 		w.Bytes(26, data)
 	}
+	w.Int(27, r.Fired)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -147,6 +148,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			if r.Trace.UnmarshalBinary(s.Bytes()) != nil {
 				s.Fail()
 			}
+		case 27:
+			r.Fired = s.Int()
 		default:
 			s.Fail()
 		}

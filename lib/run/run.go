@@ -85,7 +85,8 @@ type Run struct {
 	Version uint64 `cbor:"-"` // of its item: grows with every write
 
 	State      State          `cbor:"1,keyasint"`
-	Generation int64          `cbor:"2,keyasint,omitempty"` // of the definition that it runs; of the edit, for a fence
+	Generation int64          `cbor:"2,keyasint,omitempty"`  // of the definition that it runs; of the edit, for a fence
+	Fired      int64          `cbor:"27,keyasint,omitempty"` // the generation that claimed it, where it was opened again under another
 	Trigger    Trigger        `cbor:"3,keyasint,omitempty"`
 	Priority   queue.Priority `cbor:"4,keyasint,omitempty"`
 	Epoch      uint64         `cbor:"5,keyasint,omitempty"` // of the tick that claimed it, 0 for a claim by the API
@@ -111,12 +112,20 @@ type Run struct {
 
 	// Of a Skipped run that stands for a whole stretch of missed fires, and is the decision that all ticks adopt:
 	Through int64 `cbor:"22,keyasint,omitempty"` // the last skipped fire
-	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted
+	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted, 0 where a record before counts them
 
 	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
+}
+
+// ClaimedFor is the generation that claimed a fire: whoever did has armed the next one before.
+func (r Run) ClaimedFor() int64 {
+	if r.Fired != 0 {
+		return r.Fired
+	}
+	return r.Generation
 }
 
 // Tell has the lines of the log that ctx leads to say which run they are about.

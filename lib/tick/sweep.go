@@ -357,7 +357,7 @@ func (l *look) see(r run.Run, p *pass) {
 		l.missing = append(l.missing, r)
 	case r.State == run.Fenced: // a newer edit has ended the generation before it
 	default:
-		l.foreign = l.foreign || r.Generation != generation
+		l.foreign = l.foreign || r.ClaimedFor() != generation
 		l.through = max(l.through, r.Through)
 		if !r.State.Ended() {
 			l.open = append(l.open, r)

@@ -24,7 +24,7 @@ type Run struct {
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result"`
-	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for more than one missed fire"`
+	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type of a result that is not JSON"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`

@@ -29,6 +29,15 @@ type Fate struct {
 	Through    int64 // of Skipped: the last one dropped
 	Count      int   // of Skipped: how many, 0 where a record before it counts them
 	Reason     string
+
+	// Of Skipped: when the pass that decided began, at the earliest, and when the record was written. Two that were decided at the same time
+	// may have missed each other, and then both count.
+	Began, Written int64
+}
+
+// together tells of two decisions whether each was made before the other could be read.
+func (f Fate) together(other Fate) bool {
+	return max(f.Began, other.Began) <= min(f.Written, other.Written)
 }
 
 // counted is up to where dropped fires are counted: a record that holds it means "at least".
@@ -97,7 +106,7 @@ func (m *matching) take(f Fate) {
 		if fire > r.Until {
 			continue // another generation's say
 		}
-		if other, twice := m.dropped[fire]; twice {
+		if other, twice := m.dropped[fire]; twice && !f.together(other) {
 			m.add("P2", "the fire at %s was dropped by %s and %s", instant(fire), other.Run, f.Run)
 		}
 		m.dropped[fire] = f

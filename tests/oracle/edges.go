@@ -12,6 +12,7 @@ type fields uint32
 
 const (
 	generation fields = 1 << iota
+	fired
 	trigger
 	priority
 	epoch
@@ -34,7 +35,7 @@ const (
 	expires
 )
 
-var fieldNames = [...]string{"generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
+var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
 	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry"}
 
 func (f fields) String() (text string) {
@@ -54,6 +55,7 @@ func differ(b, a *run.Run) (f fields) {
 		}
 	}
 	add(b.Generation != a.Generation, generation)
+	add(b.Fired != a.Fired, fired)
 	add(b.Trigger != a.Trigger, trigger)
 	add(b.Priority != a.Priority, priority)
 	add(b.Epoch != a.Epoch, epoch)
@@ -95,7 +97,7 @@ const (
 	ends   = ended | worker | lease | nextAt | expires
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence
-	opens  = generation | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload
 	births = claims | trigger | created | payload | traced
 )
 

@@ -256,7 +256,7 @@ func (j *Judge) matched(js *jobState, upTo int64) {
 			continue
 		}
 		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: rs.fired, Skipped: r.State == run.Skipped,
-			Through: r.Through, Count: r.Count, Reason: r.Reason})
+			Through: r.Through, Count: r.Count, Reason: r.Reason, Began: r.Ended - j.cfg.Clocks.Milliseconds(), Written: rs.written})
 	}
 	for _, wrong := range Match(js.name+" of "+js.tenant, reigns, fates, upTo) {
 		if len(j.found) < j.cfg.Most {

@@ -182,8 +182,9 @@ func matched(t *testing.T) map[string][]string {
 		return oracle.Fate{Run: "run", Nominal: at * 1000, Generation: generation}
 	}
 	skipped := func(at, through int64, count int) oracle.Fate {
-		return oracle.Fate{Run: "skip", Nominal: at * 1000, Generation: 1, Skipped: true, Through: through * 1000, Count: count, Reason: "missed"}
+		return oracle.Fate{Run: "skip", Nominal: at * 1000, Generation: 1, Skipped: true, Through: through * 1000, Count: count, Reason: "missed", Began: at, Written: at}
 	}
+	atOnce := func(f oracle.Fate) oracle.Fate { f.Began, f.Written = 1, 100; return f }
 	unexplained := skipped(11, 12, 2)
 	unexplained.Reason = ""
 	reigns := []oracle.Reign{{Generation: 1, Fires: fires(t, 1), From: 10_000, Until: 13_000, Answered: 14_000}, {Generation: 2, Fires: fires(t, 2), From: 13_000, Until: 17_500}}
@@ -206,6 +207,7 @@ func matched(t *testing.T) map[string][]string {
 		"two runs of a fire":        {[]oracle.Fate{ran(11, 1), ran(11, 1), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run and run are of one fire"},
 		"dropped twice":             {[]oracle.Fate{skipped(11, 12, 2), skipped(12, 12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* was dropped by skip and skip"},
 		"counted by the one before": {[]oracle.Fate{skipped(11, 12, 2), skipped(12, 12, 0), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
+		"counted twice, at once":    {[]oracle.Fate{atOnce(skipped(11, 12, 2)), atOnce(skipped(12, 12, 1)), ran(13, 1), ran(14, 2), ran(16, 2)}, ""},
 		"counted by none":           {[]oracle.Fate{ran(11, 1), skipped(12, 12, 0), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: the fire at .* of generation 1, in force from .*, has no run"},
 		"dropped without a reason":  {[]oracle.Fate{unexplained, ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: skip has no reason"},
 		"dropped, and ran":          {[]oracle.Fate{skipped(11, 12, 2), ran(12, 1), ran(13, 1), ran(14, 2), ran(16, 2)}, "P2: j: run ran, and was dropped by skip"},

@@ -14,17 +14,18 @@ import (
 
 // runState is what is known of a run.
 type runState struct {
-	job    *jobState
-	shard  int      // of its checks
-	run    run.Run  // as last written; Version 0 where it does not stand
-	left   *run.Run // as it was when it had been kept for long enough
-	past   []sight  // as it stood, the oldest first
-	starts []begun
-	fired  int64  // the generation that it was claimed for; one that is opened again runs under the newest
-	period int    // grows with each time that it is opened again: what a start belongs to
-	called uint64 // the highest fence that its target was called with
-	wake   int64  // of the furthest check or request that was armed for it
-	late   bool   // that one was armed behind the sweeps that should have come upon it
+	job     *jobState
+	shard   int      // of its checks
+	run     run.Run  // as last written; Version 0 where it does not stand
+	left    *run.Run // as it was when it had been kept for long enough
+	past    []sight  // as it stood, the oldest first
+	starts  []begun
+	written int64  // of a skipped one, Unix ms
+	fired   int64  // the generation that it was claimed for; one that is opened again runs under the newest
+	period  int    // grows with each time that it is opened again: what a start belongs to
+	called  uint64 // the highest fence that its target was called with
+	wake    int64  // of the furthest check or request that was armed for it
+	late    bool   // that one was armed behind the sweeps that should have come upon it
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again
@@ -105,6 +106,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case a.State == run.Queued && b.State == run.Running, a.State == run.Retrying:
 		j.again(rs, &b)
 	case a.State == run.Queued, a.State == run.Scheduled, a.State == run.Skipped:
+		rs.written = ms(at)
 		j.claimed(rs, &b)
 	case a.State.Ended() && !b.State.Ended():
 		j.ended(rs, &b)

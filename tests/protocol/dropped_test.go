@@ -98,6 +98,70 @@ func TestP2_Fault17_what_is_dropped_is_recorded_once(t *testing.T) {
 	}
 }
 
+// A tick that claims the fires of a timer which it finds again, and of the next timer with them, dies among them. After a long outage the
+// next timer's decision leaves what had been claimed to run.
+func TestP2_Fault17_what_was_claimed_is_not_dropped(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "often", definition(every(10*time.Second), 1)))
+	fire := func(at time.Duration) run.ID { return run.FireID("often", base.Add(at).UnixMilli()) }
+	w.elapsed += 9 * time.Second
+	w.unclaimed(func(op operation) bool { return true })
+	w.elapsed += 19 * time.Second
+	w.unclaimed(func(op operation) bool { return strings.Contains(op.text, fire(20*time.Second).Key(tenant).String()) })
+	w.elapsed += 15 * time.Minute
+	w.advance(time.Minute, 5*time.Second, "ticks")
+	if late, _ := w.run(tenant, fire(30*time.Second)); late.State != run.Succeeded || late.Created > base.Add(time.Minute).UnixMilli() {
+		t.Errorf("%s is %s, made at %s, want what a tick had claimed to have run", late.ID, late.State, clock(late.Created))
+	}
+	w.wants(w.check(w.now()))
+}
+
+// What stands among missed fires cannot be read for one job: the others are decided all the same, and that one a little later.
+func TestP2_P11_Fault48_one_history_that_is_throttled_makes_no_other_late(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b"} {
+		w.must(w.host("api").put(tenant, name, definition(every(10*time.Second), 1)))
+	}
+	w.elapsed += 15 * time.Minute
+	reads := 0
+	w.host("ticks").before = func(op operation) faulty.Fault {
+		if op.call.Method == faulty.Query && op.call.Range.Partition == run.Partition(tenant, "a", 0) {
+			reads++
+			return faulty.Fault{Refuse: store.ErrThrottled}
+		}
+		return faulty.Fault{}
+	}
+	w.must(w.host("ticks").tick())
+	first := func(name string) run.Run {
+		r, _ := w.run(tenant, run.FireID(name, base.Add(10*time.Second).UnixMilli()))
+		return r
+	}
+	if first("b").State != run.Skipped || first("a").Version != 0 || reads == 0 {
+		t.Fatalf("b is %s, a %s, after %d throttled reads", first("b").State, first("a").State, reads)
+	}
+	w.host("ticks").before = nil
+	w.advance(10*time.Second, 5*time.Second, "ticks")
+	if first("a").State != run.Skipped {
+		t.Errorf("a is %s, want what it missed decided by its timer of its own", first("a").State)
+	}
+	w.wants(w.check(w.now()))
+}
+
+// unclaimed has a host tick that is refused some of its claims, and dies then.
+func (w *world) unclaimed(refused func(operation) bool) {
+	w.Helper()
+	h, dead := w.restart("dies"), false
+	h.before = func(op operation) faulty.Fault {
+		claims := op.writes() && strings.Contains(op.text, "run#")
+		if dead = dead || claims && refused(op); dead && !(claims && !refused(op)) {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		return faulty.Fault{}
+	}
+	_ = h.tick()
+	delete(w.hosts, "dies")
+}
+
 // unfinished has a host tick that dies before its cursors move.
 func (w *world) unfinished(name string) {
 	h := w.restart(name)

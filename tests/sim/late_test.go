@@ -227,7 +227,7 @@ func (l *lateness) measure(t *testing.T, seed uint64, m Mix) {
 			t.Fatal(err)
 		}
 		if dropped.State == run.Skipped {
-			l.skipped += max(1, dropped.Count)
+			l.skipped += dropped.Count
 		}
 	}
 	if len(m.Outages) == 0 { // else to its own end, where the judge looks for the run of each fire, or why there is none
