@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -90,7 +91,7 @@ func (j *Judge) edited(q *asking, a Answer, done bool) {
 		}
 	}
 	if q.Op == PutJob && stood[own].since > q.since {
-		j.guarded(q, js, stood[own])
+		j.guarded(q, js, stood[:own+1])
 	}
 }
 
@@ -107,16 +108,25 @@ func (q *asking) made(e *edition) bool {
 	return !e.deleted && q.Def != nil && sameDefinition(e.Def, q.Def.WithDefaults())
 }
 
-// guarded: a PUT under a condition replaced what the condition names.
-func (j *Judge) guarded(q *asking, js *jobState, e *edition) {
-	at := slices.Index(js.editions, e)
-	exists := at > 0 && !js.editions[at-1].deleted
-	switch {
-	case q.Absent && exists:
-		j.violate("P1", "job %s of %s was to be made where there is none, and replaced generation %d", q.Job, q.Tenant, js.editions[at-1].Generation)
-	case q.Match != "" && (!exists || q.Match != "*" && q.Match != js.editions[at-1].etag()):
-		j.violate("P1", "job %s of %s was to replace %s, and made generation %d over another", q.Job, q.Tenant, q.Match, e.Generation)
+// guarded: a PUT under a condition replaced what the condition names. Of several edits that made the same, any may be its own.
+func (j *Judge) guarded(q *asking, js *jobState, stood []*edition) {
+	var wrong string
+	for _, e := range stood {
+		if e.since <= q.since || !q.made(e) {
+			continue
+		}
+		at := slices.Index(js.editions, e)
+		exists := at > 0 && !js.editions[at-1].deleted
+		switch {
+		case q.Absent && exists:
+			wrong = fmt.Sprintf("job %s of %s was to be made where there is none, and replaced generation %d", q.Job, q.Tenant, js.editions[at-1].Generation)
+		case q.Match != "" && (!exists || q.Match != "*" && q.Match != js.editions[at-1].etag()):
+			wrong = fmt.Sprintf("job %s of %s was to replace %s, and made generation %d over another", q.Job, q.Tenant, q.Match, e.Generation)
+		default:
+			return
+		}
 	}
+	j.violate("P1", "%s", wrong)
 }
 
 // refusedEdit: what is refused for what stands was so at some time.
