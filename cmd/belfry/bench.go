@@ -158,13 +158,13 @@ func (c *cli) showBurnDown(r bench.BurnDownReport) error {
 	}
 	fmt.Fprintf(c.stdout, "%s one-off runs of a handler that does nothing, %s: batches of %d by %d callers, %d attempts at once.\n\n",
 		grouped(r.Runs), how, r.Batch, r.Callers, r.Workers)
-	out := newRows(c, []string{"PHASE", "RUNS/S", "SECONDS", "SYNCS", "OPS A SYNC", "OPS A RUN", "BYTES A RUN", "CEILING"})
+	out := newRows(c, []string{"PHASE", "RUNS/S", "SECONDS", "SYNCS", "OPS A SYNC", "OPS A RUN", "BYTES A RUN", "CPU A RUN", "CEILING"})
 	phase := func(name string, perSecond, seconds float64, s bench.Synced, ceiling bench.Ceiling) error {
 		most := ""
 		if ceiling.RunsSecond > 0 {
 			most = whole(ceiling.RunsSecond) + " runs/s"
 		}
-		return out.add(nil, []string{name, whole(perSecond), decimals(seconds, 2), grouped(int(s.Syncs)), decimals(s.PerSync, 1), decimals(s.PerRun, 1), whole(s.BytesRun), most})
+		return out.add(nil, []string{name, whole(perSecond), decimals(seconds, 2), grouped(int(s.Syncs)), decimals(s.PerSync, 1), decimals(s.PerRun, 1), whole(s.BytesRun), decimals(s.CPURun, 1) + " µs", most})
 	}
 	err := errors.Join(
 		phase("insert", r.InsertPerSecond, r.InsertSeconds, r.InsertSynced, r.InsertCeiling),

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/embed"
@@ -202,13 +203,23 @@ func (r *rig) wait(ctx context.Context, timer <-chan time.Time) error {
 // mark is where a rig's counts stand at some moment.
 type mark struct {
 	at    time.Duration
+	cpu   time.Duration
 	calls Calls
 	disk  pebble.Disk
 }
 
-func (r *rig) mark() mark { return mark{r.host.Elapsed(), r.store.calls(), r.data.Disk()} }
+func (r *rig) mark() mark { return mark{r.host.Elapsed(), processor(), r.store.calls(), r.data.Disk()} }
 
-// Synced is what a part of a benchmark made durable.
+// processor is the time of processors that this process has taken, 0 where the system does not tell.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// Synced is what a part of a benchmark made durable, and what it took of the processors.
 type Synced struct {
 	Syncs    int64   `json:"syncs"`        // of the log; all that was acknowledged waited for one
 	Ops      int64   `json:"ops"`          // of the store that they made durable
@@ -216,12 +227,13 @@ type Synced struct {
 	PerRun   float64 `json:"ops_per_run"`
 	Bytes    int64   `json:"log_bytes"`
 	BytesRun float64 `json:"log_bytes_per_run"`
+	CPURun   float64 `json:"cpu_us_per_run"` // of this whole process; other work on the machine hardly changes it
 }
 
 func (m mark) synced(before mark, runs int) Synced {
 	calls, disk := m.calls.Since(before.calls), m.disk.Since(before.disk)
 	return Synced{Syncs: disk.Syncs, Ops: calls.Ops, PerSync: ratio(float64(calls.Ops), float64(disk.Syncs)), PerRun: ratio(float64(calls.Ops), float64(runs)),
-		Bytes: disk.Bytes, BytesRun: ratio(float64(disk.Bytes), float64(runs))}
+		Bytes: disk.Bytes, BytesRun: ratio(float64(disk.Bytes), float64(runs)), CPURun: ratio(float64((m.cpu-before.cpu).Nanoseconds())/1000, float64(runs))}
 }
 
 // sizeOf is what the files below a folder take.
