@@ -173,7 +173,7 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 	return s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
 		retention := job.DefaultRetention
 		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
-			retention = e.Def.Retention.Std()
+			retention = e.Def.Kept()
 		}
 		if err := mayCancel(r); err != nil {
 			return r, nil, err

@@ -21,7 +21,7 @@ func Limits(def job.Definition) run.Limits {
 		AtMostOnce:  def.Guarantee == job.AtMostOnce,
 		MaxFailures: def.Retry.MaxAttempts,
 		MaxCrashes:  MaxCrashes,
-		Retention:   def.Retention.Std(),
+		Retention:   def.Kept(),
 	}
 }
 

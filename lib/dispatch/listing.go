@@ -40,7 +40,7 @@ func (d *Dispatcher) Listing(ctx context.Context, r run.Run, from int64) (run.Li
 	case err != nil:
 		return run.Listing{}, err
 	default:
-		retention = def.Retention.Std()
+		retention = def.Kept()
 	}
 	return run.Listing{ID: r.ID, Expires: time.UnixMilli(max(from, r.ID.Nominal)).Add(retention + keepListed)}, nil
 }

@@ -135,6 +135,14 @@ type Past struct {
 	Until      int64 `cbor:"2,keyasint"` // Unix ms
 }
 
+// Kept is how long ended runs of the definition are kept: for the default where it says nothing, as the one of a deletion does.
+func (d Definition) Kept() time.Duration {
+	if d.Retention == 0 {
+		return DefaultRetention
+	}
+	return d.Retention.Std()
+}
+
 // Active tells whether the job makes scheduled runs.
 func (j Job) Active() bool {
 	return !j.Deleted && !j.Def.Paused && j.Def.Schedule != nil && j.Fault == ""

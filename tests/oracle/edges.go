@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -210,7 +211,7 @@ func unstarted(b, _ *run.Run) string {
 }
 
 func over(_, a *run.Run) string {
-	return unless(a.Ended > 0 && a.Expires >= a.Ended && a.Worker == "" && a.Lease == 0, "an ended run has its time, and no lease")
+	return unless(a.Ended > 0 && a.Expires >= a.Ended+job.MinRetention.Milliseconds() && a.Worker == "" && a.Lease == 0, "an ended run has its time, is kept, and has no lease")
 }
 
 func begins(b, a *run.Run) string {

@@ -188,6 +188,7 @@ var ofEdges = map[string]row{
 	"claimed twice":                   {again("plain", run.Queued, func(r *run.Run) { r.Epoch++ }), "P6: run .*generation .* does not pass"},
 	"claimed below its mark":          {func(p *plot) { mark(p, 1) }, "P6: run .*does not pass the mark"},
 	"a started run loses its claim":   {func(p *plot) { fencedAfterStart(p) }, "P6: run .*a run that has started keeps its definition"},
+	"kept too short":                  {spoilt("plain", run.Succeeded, func(r *run.Run) { r.Expires = r.Ended + 3_600_000 }), "P6: run .*an ended run has its time, is kept"},
 	"ended without its time":          {spoilt("plain", run.Succeeded, func(r *run.Run) { r.Ended = 0 }), "P6: run .*an ended run has its time"},
 	"two attempts at once":            {spoilt("plain", run.Running, func(r *run.Run) { r.Attempt++ }), "P6: run .*attempt 2 follows 0"},
 	"a fence that is not the version": {spoilt("plain", run.Running, func(r *run.Run) { r.Fence++ }), "P6: run .*fence 3 is not the version 2"},

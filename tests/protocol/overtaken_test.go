@@ -1,10 +1,16 @@
 package protocol_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // A claim of the first generation lies between two edits. The first edit sleeps behind its write, the second is answered, and then
@@ -51,4 +57,37 @@ func (w *world) generationAt(instant int64) int64 {
 		}
 	}
 	return 0
+}
+
+// A delete dies behind a run that it took back, the name is used again, and the run is cancelled: of the definition that it waits for, which
+// is the deletion's, nothing says how long it is kept. It is kept as long as by default.
+func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", definition(every(time.Hour), 1)))
+	asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: 30 * time.Second})
+	w.must(err)
+	diesBehind := func(what string, do func(*host) error) {
+		h, done := w.restart("dies"), false
+		h.before = func(op operation) faulty.Fault {
+			if done {
+				return faulty.Fault{Refuse: errCrashed}
+			}
+			done = op.writes() && strings.Contains(op.text, what)
+			return faulty.Fault{}
+		}
+		if err := do(h); err == nil || !done {
+			t.Fatalf("the write of %s: %v, and %v", what, done, err)
+		}
+	}
+	diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
+	diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })
+	w.must(w.request(oracle.Request{Op: oracle.Cancel, Tenant: tenant, Job: "a", Run: asked.ID.String()}, func(*oracle.Answer) error {
+		_, err := w.host("api").control.Cancel(context.Background(), tenant, asked.ID, "")
+		return err
+	}))
+	ended, _ := w.run(tenant, asked.ID)
+	if kept := time.UnixMilli(ended.Expires).Sub(time.UnixMilli(ended.Ended)); ended.State != run.Cancelled || kept != job.DefaultRetention {
+		t.Errorf("the run is %s and is kept for %s, want cancelled and %s", ended.State, kept, job.DefaultRetention)
+	}
+	w.wants(w.check(w.now()))
 }
