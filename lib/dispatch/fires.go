@@ -226,25 +226,19 @@ func (d *Dispatcher) Arm(ctx context.Context, timers ...timer.Timer) error {
 // ArmEach is Arm with an error for each timer. With an error of the whole call, any of them may have been put. A timer without an Attempt
 // gets one.
 func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error, error) {
-	ops := make([]store.Op, 0, len(timers))
-	at := make([]int, len(timers)) // of each timer, its op
-	seen := make(map[store.Key]int, len(timers))
-	for i, t := range timers {
-		if t.Attempt == 0 {
-			t.Attempt = d.NewID()
+	ops := make([]store.Op, len(timers))
+	for i := range timers {
+		t := &timers[i]
+		attempt := t.Attempt
+		if attempt == 0 {
+			attempt = d.NewID()
 		}
-		op, err := t.Put(t.Attempt)
-		if err != nil {
+		var err error
+		if ops[i], err = t.Put(attempt); err != nil {
 			return nil, err
 		}
-		n, known := seen[op.Key]
-		if !known { // one call may name a key once
-			n = len(ops)
-			seen[op.Key] = n
-			ops = append(ops, op)
-		}
-		at[i] = n
 	}
+	ops, at := store.Once(ops)
 	verdicts, err := d.WriteEach(ctx, ops)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,11 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Size is what an item counts for in the limits: partition, sort key and value.
 func (i Item) Size() int { return len(i.Partition) + len(i.Sort) + len(i.Value) }
@@ -104,12 +109,61 @@ func twice(ops []Op) (first, again int, ok bool) {
 		}
 		return 0, 0, false
 	}
-	seen := make(map[Key]int, len(ops))
+	seen := newKeys(ops)
 	for again := range ops {
-		if first, ok := seen[ops[again].Key]; ok {
+		if first := seen.first(again); first != again {
 			return first, again, true
 		}
-		seen[ops[again].Key] = again
 	}
 	return 0, 0, false
+}
+
+// Once leaves the first of the ops that share a key, since a call may name a key once. at is, of each op, its place among them.
+func Once(ops []Op) (once []Op, at []int) {
+	at = make([]int, len(ops))
+	seen := newKeys(ops)
+	for i := range ops {
+		first := seen.first(i)
+		switch {
+		case first != i:
+			if once == nil {
+				once = append(make([]Op, 0, len(ops)), ops[:i]...)
+			}
+			at[i] = at[first]
+		case once == nil:
+			at[i] = i
+		default:
+			at[i] = len(once)
+			once = append(once, ops[i])
+		}
+	}
+	if once == nil {
+		once = ops
+	}
+	return once, at
+}
+
+// keys tells which ops share a key, as a map would, without one.
+type keys struct {
+	ops   []Op
+	table []int32 // the place of an op and one, at its key's hash or behind it; 0: free
+}
+
+func newKeys(ops []Op) keys {
+	return keys{ops: ops, table: make([]int32, 1<<bits.Len(uint(2*len(ops))))}
+}
+
+// first gives the first op that has the key of the op at i, which is i where none before it does. It is to be asked in order.
+func (k keys) first(i int) int {
+	key := &k.ops[i].Key
+	mask := uint64(len(k.table) - 1)
+	for at := (xxhash.Sum64String(key.Sort) ^ xxhash.Sum64String(key.Partition)) & mask; ; at = (at + 1) & mask {
+		switch n := k.table[at]; {
+		case n == 0:
+			k.table[at] = int32(i + 1)
+			return i
+		case k.ops[n-1].Key == *key:
+			return int(n - 1)
+		}
+	}
 }
