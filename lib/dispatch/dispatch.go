@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,40 +100,53 @@ const tries = 4
 // WriteEach does independent writes, however many, and tries those again that were throttled or whose outcome is unknown;
 // their attempt IDs make the second try of what had happened a success. What still fails has its error in its verdict.
 func (d *Dispatcher) WriteEach(ctx context.Context, ops []store.Op) ([]store.Verdict, error) {
-	verdicts := make([]store.Verdict, len(ops))
-	open := make([]int, len(ops))
-	for i := range ops {
-		open[i] = i
-	}
-	for try := 0; len(open) > 0; try++ {
-		if try > 0 {
-			if err := d.pause(ctx, try); err != nil {
-				return nil, err
-			}
-		}
-		var again []int
-		for len(open) > 0 {
-			n := min(len(open), store.MaxEach)
-			batch := make([]store.Op, n)
-			for i, at := range open[:n] {
-				batch[i] = ops[at]
-			}
-			results, err := d.Store.WriteEach(ctx, batch...)
+	if len(ops) > store.MaxEach {
+		verdicts := make([]store.Verdict, 0, len(ops))
+		for some := range slices.Chunk(ops, store.MaxEach) {
+			part, err := d.writeEach(ctx, some)
 			if err != nil {
 				return nil, err
 			}
-			for i, at := range open[:n] {
-				if errors.Is(results[i].Err, store.ErrThrottled) && errors.Is(verdicts[at].Err, store.ErrUnknown) {
-					results[i].Err = verdicts[at].Err // an earlier try may have been done
-				}
-				verdicts[at] = results[i]
-				if passing(results[i].Err) && try+1 < tries {
-					again = append(again, at)
-				}
-			}
-			open = open[n:]
+			verdicts = append(verdicts, part...)
 		}
-		open = again
+		return verdicts, nil
+	}
+	return d.writeEach(ctx, ops)
+}
+
+// writeEach is WriteEach for what one call takes.
+func (d *Dispatcher) writeEach(ctx context.Context, ops []store.Op) ([]store.Verdict, error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	verdicts, err := d.Store.WriteEach(ctx, ops...)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; try < tries; try++ {
+		var again []int
+		var some []store.Op
+		for i := range verdicts {
+			if passing(verdicts[i].Err) {
+				again, some = append(again, i), append(some, ops[i])
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		if err := d.pause(ctx, try); err != nil {
+			return nil, err
+		}
+		results, err := d.Store.WriteEach(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range again {
+			if errors.Is(results[i].Err, store.ErrThrottled) && errors.Is(verdicts[at].Err, store.ErrUnknown) {
+				results[i].Err = verdicts[at].Err // an earlier try may have been done
+			}
+			verdicts[at] = results[i]
+		}
 	}
 	return verdicts, nil
 }

@@ -47,40 +47,39 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		return nil, nil, err
 	}
 	var wishes []*wish
-	var asked []run.Run // of each wish: the run as it was given
+	var asked []*run.Run // of each wish: the run as it was given
 	var held []*wish
-	for _, r := range runs {
-		read := r
-		if r.Version == 0 {
-			r.Version = 1
+	send := make([]Outgoing, 0, len(runs))
+	claims := map[*job.Job]*run.Claim{}
+	for i := range runs {
+		read := &runs[i]
+		j := jobs[read.ID.Job]
+		c := claims[j]
+		if c == nil {
+			c = &run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
+			claims[j] = c
 		}
-		j := jobs[r.ID.Job]
-		if j.Broken != nil {
-			late = append(late, timer.NewCheck(tenant, r.ID, b.Later()))
-			continue
-		}
-		if j.Def.Paused && !j.Deleted {
-			// A held run that was not read is put where nothing stands: nobody binds it, and so finds that it does not.
-			held = append(held, &wish{run: read, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
-				if r.Version == 0 {
-					if b.forgets(r) {
-						return r, run.Taken
-					}
-					r.State, r.Generation, r.Trigger = run.Scheduled, j.Generation, run.ByRequest
-					return r, run.Claimed
-				}
-				if next, ok := r.Hold(j.Generation); ok {
-					return next, run.Claimed
-				}
-				return r, run.Taken
-			}})
-			late = append(late, timer.NextCheck(tenant, r.ID, b.Horizon))
-			continue
-		}
-		c := run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
 		gone := j.Generation == 0 || j.Deleted
-		asked = append(asked, read)
-		wishes = append(wishes, &wish{run: r, span: d.Tracer.Of(ctx, r.Trace, trace.Producer, "claim"), decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+		believed := *read
+		believed.Version = max(1, read.Version)
+		switch {
+		case j.Broken != nil:
+			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
+			continue
+		case j.Def.Paused && !j.Deleted:
+			held = append(held, hold(*read, j.Generation, b))
+			late = append(late, timer.NextCheck(tenant, read.ID, b.Horizon))
+			continue
+		case !gone:
+			// Whoever asks for a run puts it as claimed: then there is nothing to wish for.
+			if _, verdict := believed.Claim(*c); verdict == run.Standing {
+				tally.Resent++
+				send = append(send, Outgoing{Run: believed, Queue: j.Def.Queue, Due: read.ID.Nominal})
+				continue
+			}
+		}
+		w := &wish{run: believed, span: d.Tracer.Of(ctx, read.Trace, trace.Producer, "claim")}
+		w.decide = func(r run.Run) (run.Run, run.ClaimVerdict) {
 			switch {
 			case r.Version == 0:
 				return r, run.Taken
@@ -90,13 +89,13 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			case gone:
 				return r, run.Taken
 			}
-			return r.Claim(c)
-		}})
+			return r.Claim(*c)
+		}
+		wishes, asked = append(wishes, w), append(asked, read)
 	}
 	if err := d.grant(ctx, append(slices.Clone(wishes), held...)); err != nil {
 		return nil, nil, err
 	}
-	var send []Outgoing
 	for _, w := range held {
 		if w.err != nil {
 			return nil, nil, w.err
@@ -108,7 +107,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		case w.err != nil:
 			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
 		case w.run.Version == 0: // and nothing of what was wished for it happened
-			missing = append(missing, asked[i])
+			missing = append(missing, *asked[i])
 		case w.run.State != run.Queued || w.verdict == run.Taken:
 		default:
 			if w.verdict == run.Claimed {
@@ -130,6 +129,24 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		late = append(late, timer.NewCheck(tenant, o.Run.ID, b.Resume))
 	}
 	return late, missing, nil
+}
+
+// hold wishes a run of a paused job to wait. One that was not read is put where nothing stands: nobody binds it, and so finds that it
+// does not.
+func hold(r run.Run, generation int64, b Bounds) *wish {
+	return &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+		if r.Version == 0 {
+			if b.forgets(r) {
+				return r, run.Taken
+			}
+			r.State, r.Generation, r.Trigger = run.Scheduled, generation, run.ByRequest
+			return r, run.Claimed
+		}
+		if next, ok := r.Hold(generation); ok {
+			return next, run.Claimed
+		}
+		return r, run.Taken
+	}}
 }
 
 // ensure puts runs as Scheduled where nothing stands, and gives what stands.
@@ -193,32 +210,46 @@ func (d *Dispatcher) readRuns(ctx context.Context, runs []run.Run, read func(con
 
 // distinct leaves each run once: two timers may stand for one.
 func distinct(runs []run.Run) []run.Run {
-	seen := make(map[store.Key]bool, len(runs))
+	type name struct {
+		tenant string
+		id     run.ID
+	}
+	seen := make(map[name]bool, len(runs))
+	for i := range runs {
+		seen[name{runs[i].Tenant, runs[i].ID}] = true
+	}
+	if len(seen) == len(runs) {
+		return runs
+	}
 	return slices.DeleteFunc(slices.Clone(runs), func(r run.Run) bool {
-		key := r.ID.Key(r.Tenant)
-		was := seen[key]
-		seen[key] = true
-		return was
+		at := name{r.Tenant, r.ID}
+		first := seen[at]
+		delete(seen, at)
+		return !first
 	})
 }
 
 // newest reads the jobs of some runs, by name.
-func (d *Dispatcher) newest(ctx context.Context, tenant string, runs []run.Run) (map[string]job.Job, error) {
-	jobs := map[string]job.Job{}
+func (d *Dispatcher) newest(ctx context.Context, tenant string, runs []run.Run) (map[string]*job.Job, error) {
+	jobs := map[string]*job.Job{}
 	var names []string
-	for _, r := range runs {
-		if _, seen := jobs[r.ID.Job]; !seen {
-			jobs[r.ID.Job] = job.Job{}
-			names = append(names, r.ID.Job)
+	for i := range runs {
+		name := runs[i].ID.Job
+		if i > 0 && name == runs[i-1].ID.Job {
+			continue
+		}
+		if _, seen := jobs[name]; !seen {
+			jobs[name] = nil
+			names = append(names, name)
 		}
 	}
-	for start := 0; start < len(names); start += store.MaxKeys {
-		read, err := d.Book.Jobs(ctx, tenant, names[start:min(start+store.MaxKeys, len(names))]...)
+	for some := range slices.Chunk(names, store.MaxKeys) {
+		read, err := d.Book.Jobs(ctx, tenant, some...)
 		if err != nil {
 			return nil, err
 		}
-		for _, j := range read {
-			jobs[j.Name] = j
+		for i := range read {
+			jobs[read[i].Name] = &read[i]
 		}
 	}
 	return jobs, nil

@@ -30,12 +30,19 @@ type lane struct {
 func (d *Dispatcher) Send(ctx context.Context, runs []Outgoing) (unsent []Outgoing, err error) {
 	lanes := map[lane][]Outgoing{}
 	var order []lane
-	for _, o := range runs {
-		l := lane{o.Queue, o.Run.Priority}
+	for first := 0; first < len(runs); {
+		l := lane{runs[first].Queue, runs[first].Run.Priority}
+		next := first + 1
+		for next < len(runs) && runs[next].Queue == l.queue && runs[next].Run.Priority == l.priority {
+			next++
+		}
 		if lanes[l] == nil {
 			order = append(order, l)
+			lanes[l] = runs[first:next:next] // most often there is one lane, and nothing to copy
+		} else {
+			lanes[l] = append(lanes[l], runs[first:next]...)
 		}
-		lanes[l] = append(lanes[l], o)
+		first = next
 	}
 	for _, l := range order {
 		left, err := d.sendLane(ctx, l, lanes[l])
@@ -101,7 +108,8 @@ func (d *Dispatcher) sawFull(name string) {
 func (d *Dispatcher) sendBatch(ctx context.Context, q queue.Queue, p queue.Priority, batch []Outgoing) ([]Outgoing, error) {
 	now := d.Now().Add(d.Store.Skew()).UnixMilli() // by the store, as what is due is: a host that is behind would have it wait too long
 	out := make([]queue.Outgoing, len(batch))
-	for i, o := range batch {
+	for i := range batch {
+		o := &batch[i]
 		body, err := run.Message{Run: o.Run, Sent: now}.Encode()
 		if err != nil {
 			return nil, fmt.Errorf("send run %s: %w", o.Run.ID, err)
