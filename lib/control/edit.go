@@ -291,7 +291,10 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, []store.Op, error) {
 	id := s.NewID()
 	j.Generation = max(old.Generation+1, now)
-	j.Updated = now
+	j.Updated, j.Horizon = now, 0
+	if shard.Horizon > s.usual(now) {
+		j.Horizon = shard.Horizon
+	}
 	switch {
 	case !j.Def.Paused:
 		j.HeldSince, j.PausedSince = old.PausedSince, 0

@@ -68,9 +68,14 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 // reach is up to where older generations than this one may have been claimed. A repeated edit knows a bound of its own.
 func (s *Service) reach(j job.Job, shard timer.Shard, repeated bool) int64 {
 	if repeated {
-		return min(shard.Horizon, j.Updated+(dispatch.Lateness+s.Dispatch.Ahead()+dispatch.MaxSkew).Milliseconds())
+		return min(shard.Horizon, max(j.Horizon, s.usual(j.Updated)))
 	}
 	return shard.Horizon
+}
+
+// usual is up to where ticks may claim that have not seen an edit of that time: further only by a clock that has been set back since.
+func (s *Service) usual(updated int64) int64 {
+	return updated + (dispatch.Lateness + s.Dispatch.Ahead() + dispatch.MaxSkew).Milliseconds()
 }
 
 // fence marks the fires of all past generations in (t, horizon], where nothing has started.

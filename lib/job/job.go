@@ -123,6 +123,7 @@ type Job struct {
 	Deleted     bool   `cbor:"4,keyasint,omitempty"`  // a tombstone: generations go on from it when the name is used again
 	Created     int64  `cbor:"5,keyasint,omitempty"`  // Unix ms
 	Updated     int64  `cbor:"6,keyasint,omitempty"`  // Unix ms: of this generation
+	Horizon     int64  `cbor:"11,keyasint,omitempty"` // Unix ms: up to where claims stood at the edit, where a clock that was set back since had gone further
 	Reason      string `cbor:"7,keyasint,omitempty"`  // of the pause
 	PausedSince int64  `cbor:"9,keyasint,omitempty"`  // Unix ms, while it is paused
 	HeldSince   int64  `cbor:"10,keyasint,omitempty"` // Unix ms: when the pause began that this generation ended

@@ -91,3 +91,36 @@ func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	}
 	w.wants(w.check(w.now()))
 }
+
+// Fires are claimed by a clock that is ahead, which is set back then. A delete dies behind its write, and is repeated: it takes back what
+// had been claimed, though that lies far beyond where ticks of now can have claimed.
+func TestP8_Fault09_a_repeated_delete_takes_back_what_a_clock_ahead_had_claimed(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(every(10*time.Second), 1)))
+	w.elapsed += 5 * time.Second
+	w.stepped = 12 * time.Minute
+	w.must(w.host("ticks").tick())
+	w.stepped = 0
+	h, wrote := w.host("dies"), false
+	h.before = func(op operation) faulty.Fault {
+		if wrote {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		wrote = op.writes()
+		return faulty.Fault{}
+	}
+	if err := h.delete(tenant, "a"); err == nil {
+		t.Fatal("a delete went on over its crash")
+	}
+	delete(w.hosts, "dies")
+	w.elapsed += 2 * time.Minute
+	if err := w.host("api").delete(tenant, "a"); err != nil && !strings.Contains(err.Error(), "no job") {
+		t.Fatal(err)
+	}
+	answered := len(w.starts)
+	w.advance(15*time.Minute, 30*time.Second, "ticks")
+	if n := len(w.starts) - answered; n > 0 {
+		t.Errorf("%d runs started after the answer to the delete, want none", n)
+	}
+	w.wants(w.check(w.now()))
+}
