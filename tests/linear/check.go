@@ -36,6 +36,9 @@ type Failure struct {
 	page    []byte // porcupine's picture of it
 }
 
+// Undecided tells that nobody knows whether there is an order: the search ran out of time.
+func (f Failure) Undecided() bool { return f.Verdict == porcupine.Unknown }
+
 func (r Report) String() string {
 	return fmt.Sprintf("%d requests, %d lost, %d refused: %d operations on %d jobs, runs and keys checked by porcupine in %s, %d of them of unknown outcome",
 		r.Requests, r.Lost, r.Refused, r.Operations, r.Things, r.Took.Round(time.Millisecond), r.Open)

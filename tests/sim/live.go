@@ -97,11 +97,11 @@ func mayTake(def job.Definition, p pulse) (all, attempt time.Duration) {
 }
 
 // settle is the second phase: nothing goes wrong any more. Jobs go on firing for a while, then their clients take the schedules away, and
-// within the bound all has ended. Then the judge looks for the last time.
-func (w *World) settle(ctx context.Context, a *Actor) {
+// within the bound all has ended. Then the judge looks for the last time. It tells whether it came to that.
+func (w *World) settle(ctx context.Context, a *Actor) (ended bool) {
 	calm := w.Now()
 	if a.Sleep(ctx, w.Mix.watch()) != nil {
-		return
+		return false
 	}
 	b := w.backlog()
 	w.retire(ctx, a)
@@ -109,7 +109,7 @@ func (w *World) settle(ctx context.Context, a *Actor) {
 	latest := asked.Add(w.Mix.bound(b))
 	for earliest := calm.Add(w.Mix.mended()); w.Now().Before(latest); {
 		if a.Sleep(ctx, 5*time.Minute) != nil {
-			return
+			return false
 		}
 		if w.Now().After(earliest) && w.backlog().runs == 0 && len(w.Judge.Owed(w.Now(), asked, w.items())) == 0 {
 			break
@@ -119,6 +119,7 @@ func (w *World) settle(ctx context.Context, a *Actor) {
 		w.Violate("P4", "%s after the end of all faults there are %s; within %s all was to have ended: %s", w.Now().Sub(calm), left, latest.Sub(calm), b)
 	}
 	w.Judge.End(w.Now(), asked, w.items())
+	return true
 }
 
 // watch is how long jobs go on firing without faults.

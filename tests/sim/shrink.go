@@ -19,8 +19,11 @@ func Shrink(t *testing.T, failed Result, mask Mask, until time.Time) (Mask, Resu
 	})
 }
 
-// simplest is Shrink of worlds that run gives, until it gives no more.
+// simplest is Shrink of worlds that run gives, until it gives no more. What is undecided broke nothing that could be looked for.
 func simplest(failed Result, mask Mask, run func(mask Mask, most uint64) (Result, bool)) (Mask, Result) {
+	if failed.Undecided() {
+		return mask, failed
+	}
 	promises := promisesOf(failed)
 	best := failed
 	try := func(more ...string) bool {
@@ -79,10 +82,14 @@ func promisesOf(r Result) []string {
 	return promises
 }
 
-// Report tells of a world that broke a promise: how, and the command that shows each step of it.
+// Report tells of a world that broke a promise, or is undecided: how, and the command that shows each step of it.
 func Report(r Result, mask Mask) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d broke a promise; it was known after step %d of %d:\n", r.Seed, r.First, r.Steps)
+	if r.Undecided() {
+		fmt.Fprintf(&b, "seed %d is undecided after its %d steps:\n", r.Seed, r.Steps)
+	} else {
+		fmt.Fprintf(&b, "seed %d broke a promise; it was known after step %d of %d:\n", r.Seed, r.First, r.Steps)
+	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}

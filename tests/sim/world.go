@@ -51,6 +51,7 @@ type World struct {
 	quiet bool   // no more faults
 	calls int    // of targets
 	first uint64 // step after which something was known to be wrong
+	ended bool   // it came to its end
 
 	heard  *linear.Recorder // what clients asked and were told
 	broken []string         // what Violate was told, judged with what the Judge found
