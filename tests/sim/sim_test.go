@@ -6,6 +6,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +17,7 @@ import (
 
 var (
 	seeds   = flag.Int("seeds", 0, "TestSeeds: how many worlds")
-	from    = flag.Uint64("from", 1, "TestSeeds: the first seed")
+	from    = flag.Uint64("from", 0, "TestSim, TestSeeds, TestTwice: the first seed; 0: any, where worlds are many, else 1")
 	shrink  = flag.Duration("shrink", 0, "TestSeeds, TestReplay: how long to look for a simpler world that breaks the same promise")
 	most    = flag.Uint64("most", 0, "end each world after so many steps; 0: at its own end")
 	seed    = flag.Uint64("seed", 0, "TestReplay: the seed")
@@ -42,15 +45,62 @@ func judged(t *testing.T, r Result, mask Mask) {
 	}
 }
 
-// TestSeeds runs worlds one after the other: go test ./tests/sim -run TestSeeds -v -args -seeds 20 -from 1.
+// asked skips a test that needs flags where all tests run, and fails it where it was asked for by its name.
+func asked(t *testing.T, how string) {
+	t.Helper()
+	if strings.Contains(flag.Lookup("test.run").Value.String(), t.Name()) {
+		t.Fatalf("nothing to do: %s", how)
+	}
+	t.Skip(how)
+}
+
+// TestSeeds runs worlds one after the other.
 func TestSeeds(t *testing.T) {
-	for s := *from; s < *from+uint64(*seeds); s++ {
+	if *seeds == 0 {
+		asked(t, "go test ./tests/sim -run TestSeeds -v -args -seeds 20 -from 1")
+	}
+	first := max(*from, 1)
+	for s := first; s < first+uint64(*seeds); s++ {
 		began := time.Now()
-		r := Run(t, Config{Seed: s, Most: *most})
+		r := watched(t, Config{Seed: s, Most: *most})
+		if !r.Ended && len(r.Violations) == 0 { // which is no verdict
+			t.Logf("seed %d: cut short after %d steps, in %s", s, r.Steps, time.Since(began).Round(time.Millisecond))
+			continue
+		}
 		t.Logf("seed %d: %d steps, %s simulated in %s, %d calls, hash %x; %s", s, r.Steps, r.Simulated.Round(time.Second),
 			time.Since(began).Round(time.Millisecond), r.Calls, r.Hash, r.Faults)
 		judged(t, r, nil)
 	}
+}
+
+// still is how long a world may take for one step. One takes microseconds, and a look over all that is stored milliseconds.
+const still = time.Minute
+
+// watched is Run, and ends the process where the world makes no step any more: it is in a loop that nothing else would end.
+func watched(t *testing.T, cfg Config) Result {
+	var steps atomic.Uint64
+	cfg.OnStep = func(s Step) { steps.Store(s.N) }
+	done := make(chan struct{})
+	stop := sync.OnceFunc(func() { close(done) })
+	defer stop()
+	go func() {
+		for before := uint64(0); ; {
+			select {
+			case <-done:
+				return
+			case <-time.After(still):
+			}
+			now := steps.Load()
+			if now == before {
+				panic(fmt.Sprintf("seed %d stands still: no step in %s after step %d", cfg.Seed, still, now))
+			}
+			before = now
+		}
+	}()
+	r, heard := play(t, cfg)
+	stop()
+	r.order(heard)
+	return r
 }
 
 // TestReplay runs one seed again: go test ./tests/sim -run TestReplay -v -args -seed 7 -trace.
@@ -74,11 +124,12 @@ func TestReplay(t *testing.T) {
 
 // TestTwice runs some seeds twice: the same seed and the same code give the same steps.
 func TestTwice(t *testing.T) {
-	for s := *from; s < *from+uint64(max(*seeds, 6)); s++ {
-		one, first := traced(t, s)
-		other, second := traced(t, s)
+	first := max(*from, 1)
+	for s := first; s < first+uint64(max(*seeds, 6)); s++ {
+		one, before := traced(t, s)
+		other, after := traced(t, s)
 		if one.Hash != other.Hash || one.Steps != other.Steps {
-			t.Errorf("seed %d: %d steps with hash %x, and then %d with %x\n%s", s, one.Steps, one.Hash, other.Steps, other.Hash, parting(first, second))
+			t.Errorf("seed %d: %d steps with hash %x, and then %d with %x\n%s", s, one.Steps, one.Hash, other.Steps, other.Hash, parting(before, after))
 		}
 	}
 }
