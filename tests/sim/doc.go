@@ -11,10 +11,11 @@
 //
 // A world lives in a bubble of testing/synctest, whose clock goes on only while everybody waits. That alone replays nothing: goroutines
 // that are awake at one instant run in any order. So everything that one goroutine does and another could see is an operation that asks
-// for a grant: each call of the store (each op of a WriteEach by itself), each call of a queue and of the blobs, random numbers, a call
-// that reaches its target and its answer that comes back, a request and its answer, whatever an Actor does. The scheduler waits until
-// the bubble is still, sorts what has newly arrived by what it is about, picks one by seed, does it while all stand still, and lets its
-// goroutine go on. Between two grants goroutines touch nothing that others see, so their order does not matter.
+// for a grant: each call of the store (in a third of the worlds each key of a call by itself: Shape.Whole), each call of a queue and of
+// the blobs, random numbers, a call that reaches its target and its answer that comes back, a request and its answer, whatever an Actor
+// does. The scheduler waits until the bubble is still, sorts what has newly arrived by what it is about, picks one by seed, does it
+// while all stand still, and lets its goroutine go on. Between two grants goroutines touch nothing that others see, so their order does
+// not matter.
 //
 // Sorting needs that two operations can be told apart. Where who, what and about what are the same, the goroutines are asked for their
 // numbers: on one processor these are in the order in which one parent began them. So a process of the simulation has one processor

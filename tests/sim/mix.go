@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,8 +112,11 @@ func (m *Mix) drawTimes(r *rand.Rand) {
 	before := time.Duration(r.Float64() * float64(m.Length))
 	switch r.IntN(4) {
 	case 0, 1: // near a change of clocks
-		if change, ok := nextChange(m.Zones[len(m.Zones)-1], day); ok {
-			m.Start = change.Add(-before)
+		for _, zone := range slices.Backward(m.Zones) { // of the last zone that has one
+			if change, ok := nextChange(zone, day); ok {
+				m.Start = change.Add(-before)
+				break
+			}
 		}
 	case 2: // near the end of a month
 		m.Start = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, time.UTC).Add(-before)
