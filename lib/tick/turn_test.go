@@ -131,6 +131,16 @@ func (c *cloud) ticker() *tick.Ticker {
 // jobs makes so many that fire daily at noon.
 func (c *cloud) jobs(n int) {
 	c.Helper()
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("job-", i)
+	}
+	c.named(names...)
+}
+
+// named makes jobs that fire daily at noon.
+func (c *cloud) named(names ...string) {
+	c.Helper()
 	d := c.dispatcher()
 	service, err := control.New(control.Config{Store: d.Store, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: c.newID,
 		Can: func(string, target.Spec) error { return nil }})
@@ -138,8 +148,8 @@ func (c *cloud) jobs(n int) {
 		c.Fatal(err)
 	}
 	def := job.Definition{Schedule: &schedule.Spec{Cron: "0 12 * * *"}, Target: target.Spec{Handler: &target.Handler{Name: "note"}}}
-	for i := range n {
-		if _, _, err := service.Put(c.Context(), "default", fmt.Sprint("job-", i), def, control.Match{}); err != nil {
+	for _, name := range names {
+		if _, _, err := service.Put(c.Context(), "default", name, def, control.Match{}); err != nil {
 			c.Fatal(err)
 		}
 	}
