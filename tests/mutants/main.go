@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seeds := flags.Int("seeds", 12, "histories of the simulation for each mutant")
 	lanes := flags.Int("lanes", 2, "mutants at once")
 	only := flags.String("only", "", "tests or simulation: leave the other out, and keep what is known of it")
-	bound := flags.Duration("bound", 2*time.Minute, "how long the tests of a package may take; a mutant that makes them hang is found by it")
+	bound := flags.Duration("bound", 2*time.Minute, "how long the tests of a package may take, and a seed of the simulation")
 	update := flags.Bool("update", false, "keep what was found in "+recordFile+" and in "+pageFile)
 	table := flags.Bool("table", false, "only write the table of "+pageFile+" from "+recordFile)
 	if err := flags.Parse(args); err != nil {
@@ -65,13 +65,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := &round{garden: garden{root, dir, *bound}, seeds: *seeds, only: *only, update: *update, out: out, known: kept, all: len(chosen), found: record{Seeds: *seeds, Fates: map[string]fate{}}}
+	r := &round{garden: garden{root, dir, *bound}, seeds: *seeds, only: *only, update: *update, out: out, known: kept, all: len(chosen), found: record{Fates: map[string]fate{}}}
 	err = r.plantAll(ctx, chosen, *lanes)
 	_, _ = fmt.Fprintf(out, "\n%s\nin %s\n", r.found.score(chosen), time.Since(r.began).Round(time.Second))
 	if *update && err == nil {
-		if *only != "tests" {
-			kept.Seeds = *seeds
-		}
 		for name := range kept.Fates {
 			if !slices.ContainsFunc(all, func(m mutant) bool { return m.Name == name }) {
 				delete(kept.Fates, name)
@@ -178,11 +175,13 @@ func (r *round) one(ctx context.Context, m mutant) (err error) {
 		if f.Simulation, err = p.simulate(ctx, 1, r.seeds); err != nil {
 			return err
 		}
+		f.Seeds, f.LateSeeds = r.seeds, p.lateSeeds
 	}
 	if r.only != "simulation" {
 		if f.Tests, err = p.ordinary(ctx); err != nil {
 			return err
 		}
+		f.LateTests = p.lateTests
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +191,7 @@ func (r *round) one(ctx context.Context, m mutant) (err error) {
 			return err
 		}
 	}
-	r.tell(m.Name, "the simulation: "+f.Simulation.text(m.NoSim), "the tests: "+f.Tests.text(""))
+	r.tell(m.Name, "the simulation: "+f.Simulation.text(m.NoSim)+f.lateSeeds(), "the tests: "+f.Tests.text("")+f.lateTests())
 	return nil
 }
 
@@ -213,7 +212,12 @@ func (r *round) hold(ctx context.Context, p *planted) error {
 		if p.Name == sound && d != nil {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s fails without any mutant, so it shows nothing: %s", s, d.text("")))
 		}
-		r.tell(p.Name, s.String()+": "+d.text(""))
+		late := fate{LateSeeds: p.lateSeeds, LateTests: p.lateTests}
+		if p.Name == sound && d == nil && len(p.lateSeeds)+len(p.lateTests) > 0 {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s runs out of time without any mutant, so nothing can be held against it%s%s", s, late.lateSeeds(), late.lateTests()))
+		}
+		r.tell(p.Name, s.String()+": "+d.text("")+late.lateSeeds()+late.lateTests())
+		p.lateSeeds, p.lateTests = nil, nil
 		r.mu.Unlock()
 		p.uproot()
 	}
@@ -235,7 +239,7 @@ func (d *death) text(reason string) string {
 	case d == nil:
 		return "nothing found"
 	case d.Package == simulation.Package:
-		return fmt.Sprintf("seed %d, after %s steps, in %.1f s: %s", d.Seed, thousands(d.Steps), d.Seconds, d.Said)
+		return fmt.Sprintf("seed %d, %s, in %.1f s: %s", d.Seed, d.when(), d.Seconds, d.Said)
 	}
 	return fmt.Sprintf("%s %s, in %.1f s: %s", d.Package, d.Test, d.Seconds, d.Said)
 }

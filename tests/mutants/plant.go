@@ -18,7 +18,7 @@ import (
 type garden struct {
 	root string // of the module
 	dir  string // removed by its owner
-	// bound is how long one run of tests may take. A mutant that hangs is found by it, so tests of a sound product need far less.
+	// bound is how long the tests of a package may take, and a seed of the simulation. Tests of a sound product need far less.
 	bound time.Duration
 }
 
@@ -28,6 +28,10 @@ type planted struct {
 	mutant
 	overlay string // file for -overlay
 	binary  map[string]string
+
+	// What ran out of time, and so tells nothing.
+	lateSeeds []uint64
+	lateTests []string
 }
 
 // plant writes the mutant's files beside the tree, and the overlay that puts them in place of the originals.

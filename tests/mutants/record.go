@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +16,11 @@ import (
 type fate struct {
 	Simulation *death `json:"simulation,omitempty"`
 	Tests      *death `json:"tests,omitempty"`
+	Seeds      int    `json:"seeds,omitempty"` // how many histories the simulation had for it
+
+	// What ran out of time before it found anything, which is no finding.
+	LateSeeds []uint64 `json:"lateSeeds,omitempty"`
+	LateTests []string `json:"lateTests,omitempty"`
 }
 
 // quickest is what finds the mutant soonest, nil where nothing does. An ordinary test is preferred to a seed of about the same time:
@@ -27,7 +34,6 @@ func (f fate) quickest() *death {
 
 // record is what a full run has found, by mutant.
 type record struct {
-	Seeds int             `json:"seeds"` // how many histories the simulation had for each
 	Fates map[string]fate `json:"fates"`
 }
 
@@ -132,7 +138,7 @@ func (r record) page(text string, mutants []mutant) (string, error) {
 
 func (r record) table(mutants []mutant) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s. The simulation had %d seeds for each.\n", r.score(mutants), r.Seeds)
+	fmt.Fprintf(&b, "\n%s. %s\n", r.score(mutants), r.seeds())
 	var areas []string
 	for _, m := range mutants {
 		if !slices.Contains(areas, m.Area) {
@@ -156,11 +162,59 @@ func (r record) table(mutants []mutant) string {
 			if m.Equal != "" {
 				what += " Equivalent, because " + m.Equal
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, what, strings.Join(m.Holds, ", "), f.Simulation.cell(m.NoSim), f.Tests.cell(""))
+			simulated, tested := f.Simulation.cell(m.NoSim)+f.lateSeeds(), f.Tests.cell("")+f.lateTests()
+			switch m.Name { // what make mutants asks of them, and fails without
+			case canary:
+				simulated, tested = "finds it", "every killer finds it"
+			case sound:
+				simulated, tested = "finds nothing", "none finds anything"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, what, strings.Join(m.Holds, ", "), simulated, tested)
 		}
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// seeds says how many histories the simulation had for each.
+func (r record) seeds() string {
+	had := map[int][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Fates)) {
+		if n := r.Fates[name].Seeds; n > 0 {
+			had[n] = append(had[n], "`"+name+"`")
+		}
+	}
+	counts := slices.SortedFunc(maps.Keys(had), func(a, b int) int { return cmp.Or(len(had[b])-len(had[a]), a-b) })
+	if len(counts) == 0 {
+		return "The simulation was not run."
+	}
+	text := fmt.Sprintf("The simulation had %d seeds for each", counts[0])
+	for _, n := range counts[1:] {
+		text += fmt.Sprintf(", but %d for %s", n, strings.Join(had[n], ", "))
+	}
+	return text + "."
+}
+
+func (f fate) lateSeeds() string {
+	if len(f.LateSeeds) == 0 {
+		return ""
+	}
+	return "; out of time: seeds " + strings.Trim(fmt.Sprint(f.LateSeeds), "[]")
+}
+
+func (f fate) lateTests() string {
+	if len(f.LateTests) == 0 {
+		return ""
+	}
+	return "; out of time: " + strings.Join(f.LateTests, ", ")
+}
+
+// when is how far the world had come that shows a mutant.
+func (d *death) when() string {
+	if d.Steps == 0 {
+		return "panic"
+	}
+	return thousands(d.Steps) + " steps"
 }
 
 func (d *death) cell(reason string) string {
@@ -170,7 +224,7 @@ func (d *death) cell(reason string) string {
 	case d == nil:
 		return "–"
 	case d.Package == simulation.Package:
-		return fmt.Sprintf("seed %d, %s steps", d.Seed, thousands(d.Steps))
+		return fmt.Sprintf("seed %d, %s", d.Seed, d.when())
 	}
 	return fmt.Sprintf("`%s` `%s`", d.Package, breakable(d.Test))
 }
