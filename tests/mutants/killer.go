@@ -89,7 +89,9 @@ func (p *planted) try(ctx context.Context, s suite, bound time.Duration, args ..
 	case within.Err() != nil:
 		h.late = s.String()
 		return h, nil
-	case errors.As(err, &exit):
+	case errors.As(err, &exit) && !exit.Exited(): // a signal from outside is nothing that the mutant did
+		return heard{}, fmt.Errorf("the tests of %s were ended: %w", s.Package, err)
+	case exit != nil:
 		h.Said = "it ended without a word: " + err.Error()
 		return h, nil
 	}

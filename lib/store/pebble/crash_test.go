@@ -84,6 +84,7 @@ func TestP1_Fault50_nothing_unsynced_is_told(t *testing.T) {
 	select {
 	case err := <-first:
 		t.Errorf("the first writer was answered before the sync: %v", err)
+		first <- err
 	default:
 	}
 	cut := openOn(t, mem.CrashClone(vfs.CrashCloneCfg{}))
