@@ -9,7 +9,7 @@ import (
 // would not see whether what was accepted has ended. They differ in pace, shape, faults and what their clients do.
 var ciSeeds = []uint64{2, 4, 6, 8, 10, 11, 12, 13, 17, 19, 21, 23, 24, 27, 33, 35, 36, 43, 45, 47}
 
-// A world takes so many steps at the most, and all worlds together so many, some 20 s of one processor. On a busy machine no further
+// A world takes so many steps at the most, and all worlds together so many, some 30 s of one processor. On a busy machine no further
 // world of the day begins when ciTime is over.
 const (
 	ciSum   = 1_200_000
