@@ -149,7 +149,7 @@ func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) 
 	switch {
 	case !ok || tenant != l.tenant || kind == timer.Check && !l.buckets.unended:
 		return nil, nil
-	case kind != timer.Fire:
+	case kind == timer.Request, kind == timer.Check:
 		if l.to != "" && run.SortFrom(nominal) >= l.to {
 			return nil, nil
 		}
@@ -164,6 +164,15 @@ func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) 
 	if err != nil {
 		l.unreadable(l.tenant, item, err)
 		return nil, nil
+	}
+	if t.Kind == timer.Batch {
+		ids := make([]run.ID, 0, timer.Together)
+		for _, one := range t.Singles() {
+			if l.to == "" || run.SortFrom(one.Nominal) < l.to {
+				ids = append(ids, one.Run)
+			}
+		}
+		return ids, nil
 	}
 	return l.fires(ctx, t)
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -57,14 +56,24 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 	return placed
 }
 
-// parallel does something with each of some things, several at once. Each has its own verdict.
+// parallel does something with each of some things, several at once. Each has its own verdict. Who does which is known beforehand, and
+// not a matter of who is faster, so that a simulation can be replayed.
 func parallel[T any](things []T, do func(T)) {
-	var group errgroup.Group
-	group.SetLimit(fanOut)
-	for _, one := range things {
-		group.Go(func() error { do(one); return nil })
+	if len(things) == 0 {
+		return
 	}
-	_ = group.Wait()
+	several := min(fanOut, len(things))
+	work := func(first int) {
+		for i := first; i < len(things); i += several {
+			do(things[i])
+		}
+	}
+	var others sync.WaitGroup
+	for first := 1; first < several; first++ {
+		others.Go(func() { work(first) })
+	}
+	work(0)
+	others.Wait()
 }
 
 // placing is a job of a batch on its way.

@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // Requests of one call share the items that list them, and each keeps its own answer.
@@ -66,6 +67,48 @@ func TestManyRequestsAreListedTogetherAndAnsweredApart(t *testing.T) {
 		}
 		if runs := g.all("acme", control.RunFilter{}); len(runs) != 20 {
 			t.Errorf("%d runs are listed, want 20", len(runs))
+		}
+	})
+}
+
+// Requests that are asked for together share timers, and are found by them until they are listed.
+func TestManyRequestsShareTimers(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "report")
+		var timers atomic.Int64
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if len(c.Ops) > 0 && c.Touches(func(k store.Key) bool { return strings.HasPrefix(k.Partition, "due#") }) {
+				timers.Add(1)
+			}
+			return faulty.Fault{}
+		}
+		asked := make([]control.Asked, 2*timer.Together+2)
+		for i := range asked {
+			asked[i] = control.Asked{Job: "report", Request: control.Request{Payload: json.RawMessage(fmt.Sprint(i))}}
+		}
+		asked[0].Delay = 10 * time.Second // alone with its time
+		for i, a := range g.TriggerMany(t.Context(), "acme", asked) {
+			if a.Err != nil || a.Run.State != run.Queued || string(a.Run.Payload.Inline) != fmt.Sprint(i) {
+				t.Errorf("request %d: %+v", i, a)
+			}
+		}
+		if timers.Load() != 4 {
+			t.Errorf("%d timers for %d requests, want four", timers.Load(), len(asked))
+		}
+		g.hook = nil
+		seen := map[run.ID]bool{}
+		for _, r := range g.all("acme", control.RunFilter{}) {
+			seen[r.ID] = true
+		}
+		if len(seen) != len(asked) {
+			t.Errorf("%d runs are listed, want %d", len(seen), len(asked))
+		}
+		if runs := g.all("acme", control.RunFilter{To: time.Now().Add(time.Second)}); len(runs) != len(asked)-1 {
+			t.Errorf("%d runs of this second are listed, want %d", len(runs), len(asked)-1)
+		}
+		depth, err := g.queue.Depth(t.Context())
+		if err != nil || depth[queue.Normal].Ready+depth[queue.Normal].Delayed != int64(len(asked)) {
+			t.Errorf("%+v messages (%v), want %d", depth[queue.Normal], err, len(asked))
 		}
 	})
 }

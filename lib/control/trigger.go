@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -53,110 +52,156 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 // Order of writes: key, index (of what is due later), timer, run, then the answer. A crash after the key leaves a promise that
 // the same request keeps when it is repeated; after the index, an item that names no run; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
 func (s *Service) TriggerMany(ctx context.Context, tenant string, asked []Asked) []Answer {
-	orders := make([]*order, len(asked))
-	for i, a := range asked {
-		orders[i] = &order{asked: a}
+	answers, room, orders := make([]Answer, len(asked)), make([]order, len(asked)), make([]*order, len(asked))
+	for i := range asked {
+		room[i] = order{asked: &asked[i], Answer: &answers[i]}
+		orders[i] = &room[i]
 	}
-	each(orders, func(o *order) { o.Err = s.accept(ctx, tenant, o) })
+	s.accept(ctx, tenant, orders)
 	s.listLater(ctx, tenant, orders)
 	s.place(ctx, orders)
 	s.sendDirect(ctx, tenant, orders)
 	s.armAgain(ctx, orders)
-	answers := make([]Answer, len(orders))
-	for i, o := range orders {
+	for _, o := range orders {
 		if o.begun {
 			o.Err = halfDone(o.Err)
 		}
-		answers[i] = o.Answer
 	}
 	return answers
 }
 
 // order is a request on its way.
 type order struct {
-	asked  Asked
-	job    job.Job
+	asked  *Asked
+	job    *job.Job
 	now    int64 // when it was taken: its bucket is chosen by that
 	direct bool  // due so soon that whoever takes the request sends the run
 	stood  bool  // the run of a repeated request was there already
 	begun  bool  // something of it is durable
-	Answer
-}
-
-// each does something for the orders that are not settled, for several at once: it may need the store, and most often does not. Who does
-// which is known beforehand, and not a matter of who is faster, so that a simulation can be replayed.
-func each(orders []*order, do func(o *order)) {
-	several := min(fanOut, len(orders))
-	work := func(first int) {
-		for i := first; i < len(orders); i += several {
-			if o := orders[i]; !o.settled() {
-				do(o)
-			}
-		}
-	}
-	var others sync.WaitGroup
-	for first := 1; first < several; first++ {
-		others.Go(func() { work(first) })
-	}
-	work(0)
-	others.Wait()
+	*Answer
 }
 
 // settled tells whether nothing more is to be done for it.
 func (o *order) settled() bool { return o.Err != nil || o.stood }
 
-// accept checks a request and says which run it is to be.
-func (s *Service) accept(ctx context.Context, tenant string, o *order) (err error) {
-	req := o.asked.Request
-	if o.now, err = s.Dispatch.Clock(); err != nil {
-		return skewed(err)
+// unsettled are the orders for which something is still to be done, of those that are chosen.
+func unsettled(orders []*order, chosen func(o *order) bool) []*order {
+	var left []*order
+	for _, o := range orders {
+		if !o.settled() && chosen(o) {
+			left = append(left, o)
+		}
 	}
-	due, err := req.due(o.now)
+	return left
+}
+
+// accept checks requests and says which run each is to be.
+func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
+	now, err := s.Dispatch.Clock()
 	if err != nil {
-		return err
+		for _, o := range orders {
+			o.Err = skewed(err)
+		}
+		return
 	}
-	if err := job.ValidName(o.asked.Job); err != nil {
+	jobs := s.seek(ctx, tenant, orders)
+	for _, o := range orders {
+		o.now = now
+		o.Err = s.acceptOne(ctx, tenant, o, jobs)
+	}
+	parallel(unsettled(orders, func(o *order) bool { return o.asked.Key != "" }), func(o *order) { o.Err = s.bindKey(ctx, tenant, o) })
+	for _, o := range orders {
+		o.direct = o.Run.ID.Nominal < now+s.directly().Milliseconds()
+	}
+	parallel(unsettled(orders, func(o *order) bool { return len(o.asked.Payload) > run.MaxInline }), func(o *order) {
+		o.Run.Payload, o.Err = s.keepPayload(ctx, o.job, o.Run, o.asked.Payload)
+	})
+}
+
+// sought is a job that runs are asked for, and why it takes none.
+type sought struct {
+	name string
+	job  job.Job
+	err  error
+}
+
+// seek looks at each job once, however many runs of it are asked for.
+func (s *Service) seek(ctx context.Context, tenant string, orders []*order) map[string]*sought {
+	jobs := map[string]*sought{}
+	var all []*sought
+	for i, o := range orders {
+		if i > 0 && o.asked.Job == orders[i-1].asked.Job {
+			continue
+		}
+		if name := o.asked.Job; jobs[name] == nil {
+			jobs[name] = &sought{name: name}
+			all = append(all, jobs[name])
+		}
+	}
+	parallel(all, func(w *sought) { w.err = s.takes(ctx, tenant, w) })
+	return jobs
+}
+
+// takes reads a job, and tells whether it takes runs.
+func (s *Service) takes(ctx context.Context, tenant string, w *sought) (err error) {
+	if err := job.ValidName(w.name); err != nil {
 		return err
 	}
 	// A remembered job will do to tell that it exists and whether its queue takes work; the run binds to it as it stands when
 	// it is claimed.
-	if o.job, err = s.Dispatch.Book.Known(ctx, tenant, o.asked.Job, s.Now()); err != nil {
+	if w.job, err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now()); err != nil {
 		return err
 	}
-	if err := existing(&o.job); err != nil {
+	if err := existing(&w.job); err != nil {
 		return err
 	}
-	if wait, full := s.Dispatch.Full(o.job.Def.Queue); full {
-		return &Refusal{Code: CodeBusy, Message: "queue " + o.job.Def.Queue + " is full; try again", RetryAfter: wait}
+	if wait, full := s.Dispatch.Full(w.job.Def.Queue); full {
+		return &Refusal{Code: CodeBusy, Message: "queue " + w.job.Def.Queue + " is full; try again", RetryAfter: wait}
 	}
-	id, created := run.RequestID(o.asked.Job, due, s.NewID()), o.now
-	if req.Key != "" {
-		if id, created, o.Repeated, err = s.promised(ctx, tenant, id, req, o.now); err != nil {
-			return err
-		}
-		o.begun = true
+	return nil
+}
+
+// acceptOne checks a request without asking the store.
+func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs map[string]*sought) error {
+	due, err := o.asked.due(o.now)
+	if err != nil {
+		return err
 	}
-	if o.Repeated {
-		standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
-		if err != nil {
-			return err
-		}
-		if standing[0].Version != 0 {
-			o.Run, o.stood = standing[0], true
-			if o.Run.State.Ended() {
-				return nil
-			}
-			return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
-		}
+	w := jobs[o.asked.Job]
+	if w.err != nil {
+		return w.err
 	}
-	o.direct = id.Nominal < o.now+s.directly().Milliseconds()
-	o.Run = run.Run{ID: id, Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Priority: o.job.Def.Priority, Created: created, Trace: trace.From(ctx)}
-	o.Run.Payload, err = s.keepPayload(ctx, o.job, o.Run, req.Payload)
-	return err
+	o.job = &w.job
+	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx)}
+	if len(o.asked.Payload) <= run.MaxInline {
+		o.Run.Payload.Inline = o.asked.Payload
+	}
+	return nil
+}
+
+// bindKey has a request's key name its run, or finds which run the key names.
+func (s *Service) bindKey(ctx context.Context, tenant string, o *order) (err error) {
+	if o.Run.ID, o.Run.Created, o.Repeated, err = s.promised(ctx, tenant, o.Run.ID, o.asked.Request, o.now); err != nil {
+		return err
+	}
+	o.begun = true
+	if !o.Repeated {
+		return nil
+	}
+	standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: o.Run.ID, Tenant: tenant}})
+	if err != nil || standing[0].Version == 0 {
+		return err
+	}
+	o.Run, o.stood = standing[0], true
+	if o.Run.State.Ended() {
+		return nil
+	}
+	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
 }
 
 // due is when the run is to start, Unix ms.
-func (req Request) due(now int64) (int64, error) {
+func (req *Request) due(now int64) (int64, error) {
 	due := now + req.Delay.Milliseconds()
 	switch {
 	case len(req.Payload) > MaxRunPayload:
@@ -219,14 +264,11 @@ func (s *Service) writeAll(ctx context.Context, ops []store.Op) error {
 // place arms the timers, and then puts the runs. The timer before the run: whatever happens from here on, a tick or sweep comes upon it.
 func (s *Service) place(ctx context.Context, orders []*order) {
 	open := slices.DeleteFunc(slices.Clone(orders), (*order).settled)
-	timers := make([]timer.Timer, len(open))
-	for i, o := range open {
-		timers[i] = timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now), o.direct)
-	}
+	timers, at := s.timers(open)
 	errs, err := s.Dispatch.ArmEach(ctx, timers)
 	for i, o := range open {
 		if o.Err = err; err == nil {
-			o.Err = errs[i]
+			o.Err = errs[at[i]]
 		}
 		if o.Err != nil {
 			continue
@@ -240,6 +282,40 @@ func (s *Service) place(ctx context.Context, orders []*order) {
 	s.putNew(ctx, slices.DeleteFunc(open, (*order).settled))
 }
 
+// timers gives the timers of requests, and which one is of each: a few of those that wake together share one. Whose run may stand already,
+// under a key, has its own.
+func (s *Service) timers(orders []*order) (timers []timer.Timer, at []int) {
+	type instant struct {
+		wake   int64
+		direct bool
+	}
+	gathering := map[instant]int{} // the timer that others of that instant may share
+	var runs [][]*run.Run          // of each timer
+	var when []instant
+	at = make([]int, len(orders))
+	for i, o := range orders {
+		wake := instant{max(o.Run.ID.Nominal, o.now), o.direct}
+		n, known := gathering[wake]
+		if !known || o.Repeated || len(runs[n]) == timer.Together {
+			n = len(runs)
+			runs, when = append(runs, nil), append(when, wake)
+			if !o.Repeated {
+				gathering[wake] = n
+			}
+		}
+		runs[n], at[i] = append(runs[n], &o.Run), n
+	}
+	timers = make([]timer.Timer, len(runs))
+	for n, w := range when {
+		if len(runs[n]) == 1 {
+			timers[n] = timer.NewRequest(*runs[n][0], w.wake, w.direct)
+		} else {
+			timers[n] = timer.NewBatch(runs[n], w.wake, w.direct, s.NewID())
+		}
+	}
+	return timers, at
+}
+
 // sendDirect claims and sends the runs that are due soon, those of several requests together. The jobs are read after the runs are
 // there: an edit that is not seen here sees the runs, and raises their generation.
 func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order) {
@@ -247,7 +323,7 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 		o.direct = o.direct && !o.settled() && !o.Run.State.Ended()
 	}
 	direct := slices.DeleteFunc(slices.Clone(orders), func(o *order) bool { return !o.direct })
-	for some := range slices.Chunk(direct, store.MaxKeys) {
+	for some := range slices.Chunk(direct, store.MaxEach) {
 		runs := make([]run.Run, len(some))
 		for i, o := range some {
 			runs[i] = o.Run
@@ -266,35 +342,24 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 
 // armAgain arms another timer for requests that took so long that the last sweep of their bucket may be near, in a bucket to come.
 func (s *Service) armAgain(ctx context.Context, orders []*order) {
-	each(orders, func(o *order) {
-		if late := s.age(o.now); late > stale {
-			o.Err = s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+late.Milliseconds()), o.direct))
-		}
+	late := func(o *order) bool { return s.age(o.now) > stale }
+	parallel(unsettled(orders, late), func(o *order) {
+		o.Err = s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()), o.direct))
 	})
 }
 
 // putNew puts runs where nothing stands, and gives what stands. Two requests under one key may ask for one run.
 func (s *Service) putNew(ctx context.Context, orders []*order) {
-	ops := make([]store.Op, 0, len(orders))
-	asked := make([]*order, 0, len(orders))
-	at := make([]int, 0, len(orders))
-	seen := make(map[store.Key]int, len(orders))
-	for _, o := range orders {
-		op, err := o.Run.Item(s.NewID())
-		if err != nil {
+	ops := make([]store.Op, len(orders))
+	for i, o := range orders {
+		var err error
+		if ops[i], err = o.Run.Item(s.NewID()); err != nil {
 			o.Err = err
-			continue
 		}
-		n, known := seen[op.Key]
-		if !known {
-			n = len(ops)
-			seen[op.Key] = n
-			ops = append(ops, op)
-		}
-		asked, at = append(asked, o), append(at, n)
 	}
+	ops, at := store.Once(ops)
 	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
-	for i, o := range asked {
+	for i, o := range orders {
 		if err != nil {
 			o.Err = err
 			continue
@@ -313,10 +378,7 @@ func (s *Service) putNew(ctx context.Context, orders []*order) {
 }
 
 // keepPayload puts the payload where the run finds it: in the run while it is small, else in a blob that lasts as long.
-func (s *Service) keepPayload(ctx context.Context, j job.Job, r run.Run, payload []byte) (run.Ref, error) {
-	if len(payload) <= run.MaxInline {
-		return run.Ref{Inline: payload}, nil
-	}
+func (s *Service) keepPayload(ctx context.Context, j *job.Job, r run.Run, payload []byte) (run.Ref, error) {
 	expires := r.ID.Time().Add(j.Def.Retention.Std() + keepPayload)
 	key, err := s.Blobs.Put(ctx, blob.Ref{Tenant: r.Tenant, Kind: blob.Payload, ID: r.ID.String(), Expires: expires}, payload)
 	if err != nil {

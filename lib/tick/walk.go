@@ -75,11 +75,11 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", r.Partition, err)
 		}
-		p.used.Add(1 + int64(len(items.Items)))
 		pg, err := p.sort(items.Items)
 		if err != nil {
 			return err
 		}
+		p.used.Add(1 + int64(max(len(items.Items), len(pg.fires)+len(pg.requests)+len(pg.checks))))
 		pg.bucket, pg.last = first+i, items.Cursor == ""
 		pg.only = pg.last && r.Cursor == ""
 		position := w.to
@@ -131,6 +131,8 @@ func (p *pass) sort(items []store.Item) (page, error) {
 			pg.fires = append(pg.fires, t)
 		case timer.Request:
 			pg.requests = append(pg.requests, t)
+		case timer.Batch:
+			pg.requests = append(pg.requests, t.Singles()...)
 		case timer.Check:
 			pg.checks = append(pg.checks, t)
 		}

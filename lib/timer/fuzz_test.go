@@ -19,6 +19,7 @@ func FuzzItems(f *testing.F) {
 	for _, one := range []timer.Timer{
 		timer.NewFire("acme", "report", 7, 1_800_000_000_000, 1_800_000_000_500),
 		timer.NewRequest(run.Run{ID: id, Tenant: "acme", State: run.Scheduled, Payload: run.Ref{Inline: []byte(`{}`)}}, 1_800_000_000_000, true),
+		timer.NewBatch([]*run.Run{{ID: id, Tenant: "acme", State: run.Scheduled}, {ID: id, Tenant: "acme"}}, 1_800_000_000_000, true, 0xfeed),
 		timer.NewCheck("acme", id, 1_800_000_060_000),
 	} {
 		op, err := one.Put(1)

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,8 +25,13 @@ type Kind byte
 const (
 	Fire    Kind = 'f' // a job's schedule: Nominal and the fires up to To are to be claimed
 	Request Kind = 'r' // a run on demand is to be claimed
+	Batch   Kind = 'b' // several runs on demand are, which were asked for together: see Singles
 	Check   Kind = 'c' // look after a run that has not ended
 )
+
+// Together is how many runs one timer stands for at the most: with so many it costs each of them little, and a page of timers stays
+// small in memory.
+const Together = 16
 
 // Timer is a durable wake-up. Its Wake places it in a minute's bucket; Nominal is the time that it stands for.
 type Timer struct {
@@ -36,6 +42,7 @@ type Timer struct {
 	Job        string // of a Fire
 	Generation int64  // of a Fire
 	Run        run.ID // of a Request or Check
+	Mark       uint64 // of a Batch, drawn at random: it tells it from all others
 	Version    uint64 // of its item
 	Attempt    uint64 // of its item
 
@@ -45,7 +52,14 @@ type Timer struct {
 type body struct {
 	To     int64    `cbor:"2,keyasint,omitempty"` // of a Fire, Unix ms: the last; grows only
 	Create *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
-	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request: whoever armed it sends the run itself; only the sweeps look
+	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request or Batch: whoever armed it sends the runs itself; only the sweeps look
+	Batch  []member `cbor:"5,keyasint,omitempty"` // of a Batch
+}
+
+// member is a run of a batch.
+type member struct {
+	ID  string   `cbor:"1,keyasint"`
+	Run *run.Run `cbor:"2,keyasint,omitempty"` // as it is to be
 }
 
 // record writes the record of a timer, by hand as a run's is, and read reads it.
@@ -53,6 +67,9 @@ func (b *body) record() []byte {
 	size := 16
 	if b.Create != nil {
 		size += b.Create.Size()
+	}
+	for i := range b.Batch {
+		size += 24 + len(b.Batch[i].ID) + b.Batch[i].Run.Size()
 	}
 	w := record.Write(size)
 	b.writeFields(&w)
@@ -67,6 +84,37 @@ func (b *body) writeFields(w *record.Writer) {
 		w.Close(outer)
 	}
 	w.Bool(4, b.Direct)
+	if len(b.Batch) > 0 {
+		w.Array(5, len(b.Batch))
+		for i := range b.Batch {
+			b.Batch[i].writeFields(w)
+		}
+	}
+}
+
+func (m *member) writeFields(w *record.Writer) {
+	outer := w.Element()
+	w.AlwaysText(1, m.ID)
+	if m.Run != nil {
+		inner := w.Open(2)
+		m.Run.WriteFields(w)
+		w.Close(inner)
+	}
+	w.Close(outer)
+}
+
+func (m *member) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			m.ID = string(s.Text())
+		case 2:
+			m.Run = new(run.Run)
+			m.Run.ReadFields(s)
+		default:
+			s.Fail()
+		}
+	}
 }
 
 func (b *body) readFields(s *record.Scanner) {
@@ -79,6 +127,11 @@ func (b *body) readFields(s *record.Scanner) {
 			b.Create.ReadFields(s)
 		case 4:
 			b.Direct = s.Bool()
+		case 5:
+			b.Batch = make([]member, s.Array())
+			for i := range b.Batch {
+				b.Batch[i].readFields(s)
+			}
 		default:
 			s.Fail()
 		}
@@ -106,6 +159,28 @@ func NewRequest(r run.Run, wake int64, direct bool) Timer {
 	return Timer{Wake: wake, Kind: Request, Tenant: r.Tenant, Run: r.ID, Nominal: r.ID.Nominal, body: body{Create: &r, Direct: direct}}
 }
 
+// NewBatch is the timer of runs on demand of one tenant that wake together; mark is drawn at random. Two batches may share runs, so it
+// does not go by them: whoever finds a batch standing where another was to be has armed nothing.
+func NewBatch(runs []*run.Run, wake int64, direct bool, mark uint64) Timer {
+	members := make([]member, len(runs))
+	for i, r := range runs {
+		members[i] = member{ID: r.ID.String(), Run: r}
+	}
+	first := runs[0]
+	return Timer{Wake: wake, Kind: Batch, Tenant: first.Tenant, Mark: mark, Nominal: first.ID.Nominal, body: body{Batch: members, Direct: direct}}
+}
+
+// Singles gives the requests that a Batch stands for, each as if it had a timer of its own.
+func (t Timer) Singles() []Timer {
+	singles := make([]Timer, len(t.Batch))
+	for i := range t.Batch {
+		r := t.Batch[i].Run
+		singles[i] = Timer{Wake: t.Wake, Kind: Request, Tenant: t.Tenant, Run: r.ID, Nominal: r.ID.Nominal, Version: t.Version, Attempt: t.Attempt,
+			body: body{Create: r, Direct: t.Direct}}
+	}
+	return singles
+}
+
 // NewCheck is a timer that looks after a run at wake.
 func NewCheck(tenant string, id run.ID, wake int64) Timer {
 	return Timer{Wake: wake, Kind: Check, Tenant: tenant, Run: id, Nominal: id.Nominal}
@@ -121,11 +196,14 @@ func (t Timer) Put(attempt uint64) (store.Op, error) {
 		Expires: time.UnixMilli(t.Wake).Add(Keep), Attempt: attempt}, nil
 }
 
-// Bucket is which of the buckets the timer lies in: by its job, or by its run for the others, so that a busy job's runs
+// Bucket is which of the buckets the timer lies in: by its job, or by its run or mark for the others, so that a busy job's runs
 // spread.
 func (t Timer) Bucket() int {
 	if t.Kind == Fire {
 		return BucketOf(t.Tenant, t.Job)
+	}
+	if t.Kind == Batch {
+		return int(t.Mark % Buckets)
 	}
 	var room [320]byte
 	return int(xxhash.Sum64(t.Run.Append(append(append(room[:0], t.Tenant...), '#'))) % Buckets)
@@ -139,9 +217,12 @@ func (t Timer) Key() store.Key {
 	var room [384]byte
 	sort := append(record.AppendTime(room[:0], t.Wake), '#', byte(t.Kind), '#')
 	sort = append(append(sort, t.Tenant...), '#')
-	if t.Kind == Fire {
+	switch t.Kind {
+	case Fire:
 		sort = append(sort, t.Job...)
-	} else {
+	case Batch:
+		sort = strconv.AppendUint(sort, t.Mark, 16)
+	default:
 		sort = t.Run.Append(sort)
 	}
 	sort = strconv.AppendInt(append(sort, '#'), t.Generation, 10)
@@ -177,7 +258,7 @@ func FromSortTime(sort string) int64 {
 }
 
 // FromSort reads what the sort key alone tells of a timer: id is the name of a Fire's job, else the text of a run's ID, and
-// nominal is Unix ms.
+// nominal is Unix ms; of a Batch id is its mark.
 func FromSort(sort string) (kind Kind, tenant, id string, nominal int64, ok bool) {
 	parts, ok := cut(sort)
 	if !ok {
@@ -220,6 +301,10 @@ func FromItem(item store.Item) (Timer, error) {
 	switch t.Kind {
 	case Fire:
 		t.Job, t.Generation = parts[3], generation
+	case Batch:
+		if t.Mark, err = strconv.ParseUint(parts[3], 16, 64); err != nil {
+			return Timer{}, fmt.Errorf("timer %s: %w", item.Key, record.ErrBroken)
+		}
 	case Request, Check:
 		if t.Run, err = run.ParseID(parts[3]); err != nil {
 			return Timer{}, fmt.Errorf("timer %s: %w: %w", item.Key, record.ErrBroken, err)
@@ -232,6 +317,17 @@ func FromItem(item store.Item) (Timer, error) {
 	}
 	if t.Create != nil {
 		t.Create.ID, t.Create.Tenant = t.Run, t.Tenant
+	}
+	if t.Kind == Batch && len(t.Batch) == 0 {
+		return Timer{}, fmt.Errorf("timer %s stands for nothing: %w", item.Key, record.ErrBroken)
+	}
+	for i := range t.Batch {
+		m := &t.Batch[i]
+		id, err := run.ParseID(m.ID)
+		if err != nil || m.Run == nil {
+			return Timer{}, fmt.Errorf("timer %s: run %q: %w", item.Key, m.ID, errors.Join(record.ErrBroken, err))
+		}
+		m.Run.ID, m.Run.Tenant = id, t.Tenant
 	}
 	return t, nil
 }

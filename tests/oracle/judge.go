@@ -40,7 +40,7 @@ type Judge struct {
 	shards map[int]*shardState
 	jobs   map[name]*jobState
 	runs   map[store.Key]*runState
-	timers map[store.Key]*armed
+	timers map[store.Key]*stood
 	keys   map[store.Key]*keyState
 	dead   map[store.Key]*runState // listed as dead letters
 	lasts  map[store.Key]uint64    // the versions of all else
@@ -66,7 +66,7 @@ func New(cfg Config) *Judge {
 		cfg.Most = 20
 	}
 	return &Judge{cfg: cfg, layout: timer.Layout{Shards: 1}, shards: map[int]*shardState{}, jobs: map[name]*jobState{},
-		runs: map[store.Key]*runState{}, timers: map[store.Key]*armed{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
+		runs: map[store.Key]*runState{}, timers: map[store.Key]*stood{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
 		asked: map[int]*asking{}, told: map[name]*told{}, redrives: map[string][]*asking{}}
 }
 

@@ -120,6 +120,21 @@ var ofTimers = map[string]row{
 		r := run.Run{ID: run.RequestID("asked", s.Horizon+1, 7), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest}
 		p.insert(at+1, p.timerItem(timer.NewRequest(r, s.Horizon+1, false)))
 	}, "P4: the watermark has passed the request for run asked.*, and there is no run"},
+	"the watermark passes a request of a batch without its run": {func(p *plot) {
+		at := p.shardWhere(movesOn)
+		s, _ := timer.ShardFromItem(0, store.Item{Version: 1, Value: p.life[at].value})
+		r := run.Run{ID: run.RequestID("asked", s.Horizon+1, 7), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest}
+		other := r
+		other.ID = run.RequestID("asked", s.Horizon+1, 8)
+		p.insert(at+1, p.timerItem(timer.NewBatch([]*run.Run{&r, &other}, s.Horizon+1, false, 1)), p.item(other))
+	}, "P4: the watermark has passed the request for run asked.*0007 of default, and there is no run"},
+	"a batch is written over": {func(p *plot) {
+		at := p.shardWhere(movesOn)
+		s, _ := timer.ShardFromItem(0, store.Item{Version: 1, Value: p.life[at].value})
+		r := run.Run{ID: run.RequestID("asked", s.Horizon+1, 7), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest}
+		batch := p.timerItem(timer.NewBatch([]*run.Run{&r, &r}, s.Horizon+1, true, 1))
+		p.insert(at+1, batch, batch)
+	}, "P4: timer .* was written over"},
 	"the first sweep passes a request without its run": {func(p *plot) {
 		at := p.shardWhere(movesOn)
 		s, _ := timer.ShardFromItem(0, store.Item{Version: 1, Value: p.life[at].value})

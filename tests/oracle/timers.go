@@ -24,10 +24,16 @@ type shardState struct {
 	reach   int64              // how far a horizon has been ahead of the true time at the most, ms
 }
 
-// armed is a timer as it was last put.
+// stood is the item of a timer.
+type stood struct {
+	version uint64
+	armed   []*armed // one, or those of a batch
+}
+
+// armed is a timer as it was last put, those of a batch as if each had its own.
 type armed struct {
 	timer.Timer
-	version  uint64
+	shard    int
 	overrun  bool // when it was armed, a horizon beyond it stood already: ticks under way may have passed its place
 	belated  bool // it was armed long after its wake, by a write that came late: later sweeps come upon it
 	position int  // in pending; -1: it is not there
@@ -71,29 +77,45 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 	if t.Key() != after.Key {
 		j.violate("P12", "timer %s is kept at %s", t.Key(), after.Key)
 	}
-	t.Create = nil // it need not be remembered
 	key := after.Key
 	s := j.shard(j.layout.ShardOf(t.Bucket()))
-	a := j.timers[key]
-	switch {
-	case a == nil:
+	stands := j.timers[key]
+	if stands == nil {
 		j.follow(key, 0, before)
-		a = &armed{Timer: t, overrun: s.stood && t.Wake <= s.shard.Horizon, belated: j.belated(at, s, t.Wake), position: -1}
-		j.timers[key] = a
-		if t.Wake > s.shard.Watermark || !s.stood {
-			heap.Push(&s.ahead, a)
-		} else {
-			s.behind(a)
+		stands = &stood{}
+		j.timers[key] = stands
+		singles := []timer.Timer{t}
+		if t.Kind == timer.Batch {
+			singles = t.Singles()
 		}
-	default:
-		j.follow(key, a.version, before)
-		if t.Kind == timer.Fire && t.To < a.To {
-			j.violate("P2", "timer %s stood for fires up to %s, and stands for those up to %s", key, instant(a.To), instant(t.To))
+		for _, one := range singles {
+			one.Create = nil // it need not be remembered
+			a := &armed{Timer: one, shard: s.shard.Number, overrun: s.stood && t.Wake <= s.shard.Horizon, belated: j.belated(at, s, t.Wake), position: -1}
+			stands.armed = append(stands.armed, a)
+			if t.Wake > s.shard.Watermark || !s.stood {
+				heap.Push(&s.ahead, a)
+			} else {
+				s.behind(a)
+			}
 		}
-		a.Timer = t
+	} else {
+		j.follow(key, stands.version, before)
+		switch a := stands.armed[0]; t.Kind {
+		case timer.Batch:
+			j.violate("P4", "timer %s was written over", key)
+		case timer.Fire:
+			if t.To < a.To {
+				j.violate("P2", "timer %s stood for fires up to %s, and stands for those up to %s", key, instant(a.To), instant(t.To))
+			}
+			a.Timer = t
+		default:
+			a.Timer, a.Create = t, nil
+		}
 	}
-	a.version = after.Version
-	j.wakes(a)
+	stands.version = after.Version
+	for _, a := range stands.armed {
+		j.wakes(a)
+	}
 }
 
 // wakes notes that who has a timer is woken by it.
@@ -125,17 +147,19 @@ func (j *Judge) wakes(a *armed) {
 
 // goneTimer: a timer may be cleaned up when every sweep has passed it.
 func (j *Judge) goneTimer(at time.Time, before store.Item) {
-	a := j.timers[before.Key]
-	if a == nil {
+	stands := j.timers[before.Key]
+	if stands == nil {
 		j.follow(before.Key, 0, before)
 		return
 	}
-	s := j.shard(j.layout.ShardOf(a.Bucket()))
-	if s.stood && a.Wake >= s.shard.Oldest() {
+	s := j.shard(stands.armed[0].shard)
+	if s.stood && stands.armed[0].Wake >= s.shard.Oldest() {
 		j.violate("P4", "timer %s is gone, and the sweeps have come to %s", before.Key, instant(s.shard.Oldest()))
 	}
-	if a.position >= 0 {
-		heap.Remove(&s.ahead, a.position)
+	for _, a := range stands.armed {
+		if a.position >= 0 {
+			heap.Remove(&s.ahead, a.position)
+		}
 	}
 	delete(j.timers, before.Key)
 }
@@ -199,12 +223,14 @@ func (j *Judge) storedShard(at time.Time, before, after store.Item) {
 // unsweep puts timers that the first sweep had passed before it again: it was set back with the watermark, and will come upon them.
 func (j *Judge) unsweep(s *shardState) {
 	var again []*armed
-	for _, a := range j.timers {
-		if j.layout.ShardOf(a.Bucket()) != s.shard.Number || a.position >= 0 || a.belated {
-			continue
-		}
-		if m := timer.Minute(a.Wake); m < s.first && (m+1)*60_000 > s.shard.Swept[0] {
-			again = append(again, a)
+	for _, stands := range j.timers {
+		for _, a := range stands.armed {
+			if a.shard != s.shard.Number || a.position >= 0 || a.belated {
+				continue
+			}
+			if m := timer.Minute(a.Wake); m < s.first && (m+1)*60_000 > s.shard.Swept[0] {
+				again = append(again, a)
+			}
 		}
 	}
 	slices.SortFunc(again, func(a, b *armed) int { return strings.Compare(a.Key().String(), b.Key().String()) })

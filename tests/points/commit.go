@@ -94,7 +94,7 @@ func dueOf(op store.Op, beside []store.Op) []string {
 		return nil // what it belongs to has the name
 	case kind == timer.Check:
 		return []string{Check}
-	case kind == timer.Request:
+	case kind == timer.Request, kind == timer.Batch:
 		return []string{Trigger}
 	case versioned:
 		return []string{To}

@@ -38,14 +38,18 @@ func (w *world) shard() timer.Shard {
 	return s
 }
 
-// timers gives all timers that stand, the first to wake first.
+// timers gives all timers that stand, the first to wake first; those of a batch each for itself.
 func (w *world) timers() []timer.Timer {
 	var all []timer.Timer
 	for _, item := range w.items() {
 		if !strings.HasPrefix(item.Partition, "due#") {
 			continue
 		}
-		if t, err := timer.FromItem(item); err == nil {
+		switch t, err := timer.FromItem(item); {
+		case err != nil:
+		case t.Kind == timer.Batch:
+			all = append(all, t.Singles()...)
+		default:
 			all = append(all, t)
 		}
 	}

@@ -157,6 +157,14 @@ func (p *player) timer(t timer.Timer) string {
 		if t.Direct {
 			text += " direct"
 		}
+	case timer.Batch:
+		text = "request timer"
+		for _, one := range t.Singles() {
+			text += " " + p.id(one.Run)
+		}
+		if t.Direct {
+			text += " direct"
+		}
 	case timer.Check:
 		text = "check timer " + p.id(t.Run)
 	}
