@@ -57,7 +57,7 @@ func (j *Judge) stands(at time.Time, items iter.Seq[store.Item]) {
 		s := j.shard(j.shardOf(js))
 		for _, rs := range js.runs {
 			// A request that is repeated after hours, since its first try had stopped, makes its run then: the timer tells when that was.
-			if done := max(rs.run.ID.Nominal, rs.run.Created, rs.wake) + (20 * time.Minute).Milliseconds(); rs.stands() && !listed[rs] && !rs.lateListed() &&
+			if done := max(rs.run.ID.Nominal, rs.run.Created, rs.lastWake()) + (20 * time.Minute).Milliseconds(); rs.stands() && !listed[rs] && !rs.lateListed() &&
 				done < s.shard.Oldest() && done < j.shard(rs.shard).shard.Oldest() {
 				j.violate("P1", "run %s of %s is in no index, and all sweeps have passed it", rs.id(), js.tenant)
 			}
@@ -145,7 +145,7 @@ func (j *Judge) woken() {
 	for _, js := range j.ordered() {
 		j.hasTimer(js)
 		for _, rs := range js.runs {
-			if rs.stands() && !rs.run.State.Ended() && !awake[rs] && !rs.late && rs.wake < j.shard(rs.shard).shard.Swept[0] {
+			if rs.stands() && !rs.run.State.Ended() && !awake[rs] && !rs.late && !j.wakesFrom(rs, swept) {
 				j.violate("P4", "run %s of %s is %s, and nothing will wake it", rs.id(), js.tenant, rs.run.State)
 			}
 		}

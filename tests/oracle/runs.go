@@ -25,6 +25,7 @@ type runState struct {
 	period  int    // grows with each time that it is opened again: what a start belongs to
 	called  uint64 // the highest fence that its target was called with
 	wake    int64  // of the furthest check or request that was armed for it
+	batch   *armed // the timer that it shares with others, where that lies in another shard
 	late    bool   // that one was armed behind the sweeps that should have come upon it
 
 	cancels  int       // how often its cancel was asked for
@@ -111,6 +112,14 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case a.State.Ended() && !b.State.Ended():
 		j.ended(rs, &b)
 	}
+}
+
+// lastWake is when the last of its timers wakes, Unix ms.
+func (rs *runState) lastWake() int64 {
+	if rs.batch != nil {
+		return max(rs.wake, rs.batch.Wake)
+	}
+	return rs.wake
 }
 
 func (j *Judge) newRun(key store.Key, tenant string, id run.ID) *runState {

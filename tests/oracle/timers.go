@@ -141,9 +141,22 @@ func (j *Judge) wakes(a *armed) {
 		if rs == nil {
 			rs = j.newRun(key, a.Tenant, a.Run)
 		}
-		rs.wake, rs.late = max(rs.wake, a.Wake), rs.late || a.belated
+		rs.late = rs.late || a.belated
+		if a.shard == rs.shard {
+			rs.wake = max(rs.wake, a.Wake)
+		} else {
+			rs.batch = a
+		}
 	}
 }
+
+// wakesFrom tells whether a timer of the run's lies at what its shard has come to, or ahead of it.
+func (j *Judge) wakesFrom(rs *runState, come func(timer.Shard) int64) bool {
+	return rs.wake >= come(j.shard(rs.shard).shard) || rs.batch != nil && rs.batch.Wake >= come(j.shard(rs.batch.shard).shard)
+}
+
+func swept(s timer.Shard) int64   { return s.Swept[0] }
+func handled(s timer.Shard) int64 { return s.Watermark + 1 }
 
 // goneTimer: a timer may be cleaned up when every sweep has passed it.
 func (j *Judge) goneTimer(at time.Time, before store.Item) {
@@ -265,7 +278,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 		switch {
 		case rs.run.Version == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
-		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && rs.wake <= s.shard.Watermark && !j.fired(rs):
+		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && !j.wakesFrom(rs, handled) && !j.fired(rs):
 			j.violate("P4", "the watermark has passed the check of run %s of %s, which is %s and has no other", a.Run, a.Tenant, rs.run.State)
 		}
 		return
@@ -357,7 +370,7 @@ func (j *Judge) swept(s *shardState, a *armed) {
 
 // watched: a run that has not ended is come upon again, by a check or by a timer that stands for its fire too.
 func (j *Judge) watched(rs *runState) {
-	if s := j.shard(rs.shard); rs.stands() && !rs.run.State.Ended() && !rs.late && rs.wake < s.shard.Swept[0] && !j.fired(rs) {
+	if rs.stands() && !rs.run.State.Ended() && !rs.late && !j.wakesFrom(rs, swept) && !j.fired(rs) {
 		j.violate("P4", "the first sweep has passed run %s of %s, which is %s, and nothing will wake it", rs.id(), rs.job.tenant, rs.run.State)
 	}
 }
