@@ -7,6 +7,8 @@
 // once and is busy until the slowest of them has ended, as a worker function is; with a batch of one it is a slot of `belfry worker`.
 // Durations are constant, exponential or lognormal.
 //
+// Workers are there from the beginning, or come one after the other until all are, as functions do that Lambda adds to a queue; none goes again.
+//
 // Everything comes from one seed: the same Config gives the same Result, to the last bit, on the same architecture.
 //
 // # How it is known to be right
@@ -17,5 +19,5 @@
 //
 // # What it leaves out
 //
-// Retries, claims, the time that a queue and a store take, functions that have to be started first, and targets that slow down under load.
+// Retries, claims, the time that a queue and a store take, how long a function takes to start, and targets that slow down under load.
 package queueing

@@ -17,6 +17,8 @@ const Ranks = 3
 // Config is a queue, its workers and what falls upon them.
 type Config struct {
 	Workers int            `json:"workers"`
+	From    int            `json:"from"`    // of the workers, those who are there at the beginning; 0 for all
+	Grow    float64        `json:"grow"`    // how many come in a minute, until all are there
 	Batch   int            `json:"batch"`   // runs that a worker takes at once
 	Rate    float64        `json:"rate"`    // arrivals a second, over a minute
 	AtOnce  float64        `json:"at_once"` // the share of a minute's that comes in its first second, at one instant
@@ -36,6 +38,12 @@ func (c Config) Check() error {
 	refuse := func(flag, got, want string) { errs = append(errs, invalid.Field("--"+flag, got, want)) }
 	if c.Workers < 1 || c.Workers > 1_000_000 {
 		refuse("workers", fmt.Sprint(c.Workers), "1 to 1M")
+	}
+	if c.From < 0 || c.From > c.Workers {
+		refuse("from", fmt.Sprint(c.From), "how many of --workers there are at the beginning: 1 up to all")
+	}
+	if !(c.Grow >= 0 && c.Grow <= 1_000_000) || c.Grow > 0 && c.From == 0 {
+		refuse("grow", fmt.Sprint(c.Grow), "how many workers come in a minute, with --from: 0 to 1M, as 300")
 	}
 	if c.Batch < 1 || c.Batch > queue.MaxBatch {
 		refuse("batch", fmt.Sprint(c.Batch), fmt.Sprintf("1 to %d, which is what a worker takes at once", queue.MaxBatch))
@@ -97,16 +105,20 @@ const minute = 60.0
 func Simulate(c Config) *Result {
 	s := newSimulation(c)
 	for {
-		arrival, departure := s.nextArrival(), s.nextDeparture()
-		at := min(arrival, departure)
+		arrival, departure, comes := s.nextArrival(), s.nextDeparture(), s.nextWorker()
+		at := min(arrival, departure, comes)
 		if at >= s.end {
 			break
 		}
 		s.pass(at)
-		if departure <= arrival { // who becomes free at an instant takes what comes at it
+		switch at { // who comes or becomes free at an instant takes what comes at it
+		case comes:
+			s.there++
+			s.free++
+		case departure:
 			s.free++
 			s.leaves()
-		} else {
+		default:
 			s.arrive(at)
 		}
 		s.serve(at)
@@ -130,6 +142,7 @@ type simulation struct {
 	lines [Ranks]line
 	turn  int
 	depth int
+	there int // workers
 	free  int
 	busy  departures
 
@@ -145,6 +158,10 @@ func newSimulation(c Config) *simulation {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(c.Seed, n)) }
 	s := &simulation{Config: c, end: c.For.Seconds(), warm: c.Warm.Seconds(), duration: c.Service.draw(stream(1)), arrivals: stream(2), ranks: stream(3),
 		free: c.Workers, burst: math.Inf(1), single: math.Inf(1), series: make([]Point, points)}
+	if c.From > 0 {
+		s.free = c.From
+	}
+	s.there = s.free
 	for i := range s.series {
 		s.series[i].At = s.end * float64(i) / points
 	}
@@ -165,6 +182,13 @@ func newSimulation(c Config) *simulation {
 func (s *simulation) gap() float64 { return s.arrivals.ExpFloat64() / (s.Rate * (1 - s.AtOnce)) }
 
 func (s *simulation) nextArrival() float64 { return min(s.single, s.burst) }
+
+func (s *simulation) nextWorker() float64 {
+	if s.there == s.Workers || s.Grow == 0 {
+		return math.Inf(1)
+	}
+	return float64(s.there+1-s.From) / s.Grow * minute
+}
 
 func (s *simulation) nextDeparture() float64 {
 	if len(s.busy) == 0 {
@@ -245,7 +269,7 @@ func (s *simulation) point(at float64) int { return min(int(at/s.end*points), po
 
 // pass lets the time go on: nothing changes up to an instant.
 func (s *simulation) pass(to float64) {
-	depth, busy := float64(s.depth), float64(s.Workers-s.free)
+	depth, busy := float64(s.depth), float64(s.there-s.free)
 	if counted := to - max(s.now, s.warm); counted > 0 {
 		s.depthTime += depth * counted
 		s.busyTime += busy * counted

@@ -166,6 +166,27 @@ func TestABurstWaitsByHand(t *testing.T) {
 	}
 }
 
+// TestWorkersThatComeByHand: one is there, one more comes each second, until there are four; each takes a second for a run.
+func TestWorkersThatComeByHand(t *testing.T) {
+	c := queueing.Config{Workers: 4, From: 1, Grow: 60, Batch: 1, Rate: 0.5, AtOnce: 1, Service: queueing.Service{Kind: queueing.Constant, Mean: second},
+		Shares: [queueing.Ranks]float64{0, 1, 0}, For: time.Minute, Seed: 1}
+	r := simulated(t, c)
+	// 30 runs: 1 starts at 0 s, 2 at 1 s, 3 at 2 s, and 4 each second from then on, the last 4 at 8 s.
+	want := (2.0*1 + 3*2 + 4*(3+4+5+6+7+8)) / 30
+	if r.Started != 30 || math.Abs(r.Wait.Max-8) > 1e-9 || math.Abs(r.Wait.Mean-want) > 1e-9 || r.Theory != nil {
+		t.Errorf("%d started, wait %g at most and %g on average, want 8 and %g", r.Started, r.Wait.Max, r.Wait.Mean, want)
+	}
+	near(t, "utilization of all there will be", r.Utilization, 30.0/4/60, 1e-9)
+	c.Grow = 0
+	if r := simulated(t, c); math.Abs(r.Wait.Max-29) > 1e-9 {
+		t.Errorf("one worker, and nobody comes: the last waits %g s, want 29", r.Wait.Max)
+	}
+	c.From = 4
+	if r := simulated(t, c); math.Abs(r.Wait.Max-7) > 1e-9 {
+		t.Errorf("all are there: the last waits %g s, want 7", r.Wait.Max)
+	}
+}
+
 // TestPrioritiesMoveWaitsAndMakeNone: an order that does not look at durations changes nobody's wait on average over all, and the turns
 // keep a floor for low.
 func TestPrioritiesMoveWaitsAndMakeNone(t *testing.T) {

@@ -30,7 +30,7 @@ type Theory struct {
 // TheoryOf gives it for a stable queue with Poisson arrivals whose workers take one run at once; false for others.
 func TheoryOf(c Config) (Theory, bool) {
 	load := c.Rate * c.Service.Mean.Seconds()
-	if c.AtOnce > 0 || c.Batch > 1 || load >= float64(c.Workers) {
+	if c.AtOnce > 0 || c.Batch > 1 || c.From > 0 && c.From < c.Workers || load >= float64(c.Workers) {
 		return Theory{}, false
 	}
 	scv := c.Service.variation()
