@@ -15,7 +15,7 @@ import (
 
 func (c *cli) planQueue() *cobra.Command {
 	var config queueing.Config
-	var workers, batch, high, low float64
+	var workers, from, batch, high, low float64
 	var kind, svg string
 	cmd := &cobra.Command{
 		Use:   "queue",
@@ -27,6 +27,7 @@ A worker is a slot of "belfry worker", or with --batch 10 a worker function, whi
 Where each priority has functions of its own, as on AWS, simulate each by itself.`,
 		Example: `  belfry plan queue --workers 50 --arrivals 200 --duration 220ms
   belfry plan queue --workers 60 --arrivals 200 --at-once 100% --distribution lognormal --p99 1s --for 5m
+  belfry plan queue --workers 180 --from 5 --grow 300 --batch 10 --arrivals 1k --at-once 100% --duration 240ms --for 2m
   belfry plan queue --workers 12 --batch 10 --arrivals 250 --distribution exponential --high 10% --low 30% --svg queue.svg`,
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.NoArgs,
@@ -36,7 +37,7 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 					return misused("--%s: want a number above 0, such as 40 or 1.5k", name)
 				}
 			}
-			config.Workers, config.Batch, config.Service.Kind = int(workers), int(batch), queueing.Kind(kind)
+			config.Workers, config.From, config.Batch, config.Service.Kind = int(workers), int(from), int(batch), queueing.Kind(kind)
 			config.Shares = [queueing.Ranks]float64{high, 1 - high - low, low}
 			if !cmd.Flags().Changed("warm") && config.AtOnce < 1 {
 				config.Warm = config.For / 10
@@ -57,6 +58,8 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 		},
 	}
 	countFlag(cmd, &workers, "workers", "", "`NUMBER` of workers")
+	countFlag(cmd, &from, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
+	countFlag(cmd, &config.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, 300 for functions of a queue")
 	countFlag(cmd, &config.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
 	lengthFlag(cmd, &config.Service.Mean, "duration", "200ms", "`DURATION` of a run, on average")
 	cmd.Flags().StringVar(&kind, "distribution", string(queueing.Constant), "`KIND` of distribution that durations have: constant, exponential or lognormal")
@@ -117,8 +120,12 @@ func (c *cli) showQueue(r *queueing.Result) error {
 	if s.AtOnce > 0 {
 		arrivals = percent(s.AtOnce) + " of each minute's at once"
 	}
-	out.say("%s workers with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
-		plan.Count(float64(s.Workers)), several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean), durations, brief(s.For), s.Seed)
+	there := ""
+	if s.From > 0 && s.From < s.Workers {
+		there = fmt.Sprintf(" (%s at first, and %s more a minute)", plan.Count(float64(s.From)), plan.Count(s.Grow))
+	}
+	out.say("%s workers%s with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
+		plan.Count(float64(s.Workers)), there, several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean), durations, brief(s.For), s.Seed)
 	if r.Load >= 1 {
 		out.say("TOO FEW WORKERS: %.0f%% of what they can do comes in, so the queue grows for as long as it lasts, and the waits with it.", r.Load*100)
 	}

@@ -30,7 +30,16 @@ func TestPlansFromTheCommandLine(t *testing.T) {
 			t.Errorf("wider than 80 columns, or coloured: %q", line)
 		}
 	}
-	// What it says to type can be typed, and all runs of the busiest minute start in time.
+	// What it says to type can be typed, and all runs of the busiest minute start in time, while functions come.
+	got = belfry(t, "", "plan", "--schedules", "20k", "--runs-per-second", "50", "--peak", "1.6k", "--duration", "200ms", "--late", "40s", "-o", "json")
+	made = decode[plan.Plan](t, got.out)
+	if !made.Verdict.One || made.Verdict.Stacks != 1 || made.Workers.ScalingUp == 0 {
+		t.Errorf("code %d: %s", got.code, got.out)
+	}
+	text = belfry(t, "", "plan", "--schedules", "20k", "--runs-per-second", "50", "--peak", "1.6k", "--duration", "200ms", "--late", "40s").out
+	if !strings.Contains(text, "One stack carries it") {
+		t.Errorf("the plan does not say that it is carried:\n%s", text)
+	}
 	_, command, found := strings.Cut(text, "\n  belfry ")
 	if !found {
 		t.Fatalf("no simulation is named in\n%s", text)
@@ -91,6 +100,25 @@ func TestPricesOfOnesOwn(t *testing.T) {
 	}
 }
 
+// TestAPlanSaysNoWhereItsFiguresDo: a parameter at its end is no, with the reason.
+func TestAPlanSaysNoWhereItsFiguresDo(t *testing.T) {
+	text := strings.Join(strings.Fields(belfry(t, "", strings.Fields("plan --schedules 3.4M --runs-per-second 25k --tenants 4 --duration 200ms")...).out), " ")
+	for _, want := range []string{"NormalConcurrency=1000 is the most that there is, and not enough: 1.2k are needed", "Not by one stack", "worker functions of one priority: 1k", "TOO LATE"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "One stack carries it") {
+		t.Error("it says both")
+	}
+	for args, want := range map[string]string{"--helpers 1": "WHICH IS LITTLE", "--helpers 2": "in time, 43% spare", "--helpers 0": "TOO LONG"} {
+		text := belfry(t, "", strings.Fields("plan --schedules 100k --runs-per-second 900 --at-once 0% "+args)...).out
+		if !strings.Contains(text, want) || strings.Contains(text, "One stack") != strings.Contains(want, "43%") {
+			t.Errorf("%s: no %q, or another verdict, in\n%s", args, want, text)
+		}
+	}
+}
+
 func TestMistakesInPlansAreNamed(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"plan", "--runs-per-second: want "},
@@ -109,6 +137,8 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --high 80% --low 30%", "--high: "},
 		{"plan queue --workers 5 --arrivals 1M --for 1h", "--for: "},
 		{"plan queue --workers 5 --arrivals 5 --for 10s --warm 20s", "--warm: "},
+		{"plan queue --workers 5 --arrivals 5 --from 6 --grow 60", "--from: "},
+		{"plan queue --workers 5 --arrivals 5 --grow 60", "--grow: "},
 	} {
 		if got := belfry(t, "", strings.Fields(c.args)...); got.code != exitUsage || !strings.Contains(got.errors, c.says) {
 			t.Errorf("belfry %s: %d %s, want it to say %q", c.args, got.code, got.errors, c.says)

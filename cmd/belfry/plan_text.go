@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -113,15 +114,18 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	if l.Peak > l.Rate {
 		peak = fmt.Sprintf(", %s/s in the busiest minute", count(l.Peak))
 	}
-	out.say("%s schedules, %s runs/s%s: %s a month of 30 days. %s of a minute's runs are due at once, and start within %s; a target takes %s; runs are kept for %s.",
+	out.say("%s schedules, %s runs/s%s: %s a month of 30 days. %s of a minute's runs are due at once, to start within %s; a target takes %s; runs are kept for %s.",
 		count(float64(l.Schedules)), count(l.Rate), peak, count(p.Bill.Runs), percent(l.AtOnce), brief(l.Late), brief(l.Duration), brief(l.Retention))
 	out.say("Prices of %s, %s; quotas as of %s. A star: rests on an assumed time, not measured on AWS.", p.Region, p.AsOf, p.Quotas)
 
 	out.head("TICKS")
 	k := p.Ticks
-	enough := "in time"
-	if !k.Enough {
+	enough := fmt.Sprintf("in time, %.0f%% spare", math.Floor(k.Spare*100))
+	switch {
+	case k.Spare < 0:
 		enough = "TOO LONG: ticks fall behind, and runs are late"
+	case !k.Enough:
+		enough += ", WHICH IS LITTLE: 30% is aimed at"
 	}
 	out.grid([][]string{
 		{"shards", fmt.Sprintf("%d, with %d of the %d buckets of a minute each", k.Shards, k.Buckets, timer.Buckets)},
@@ -138,11 +142,19 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	rows := [][]string{
 		{"starts", fmt.Sprintf("%s runs/s when most start", count(w.Starts))},
 		{"an event *", fmt.Sprintf("%s s for %s runs", count(w.Seconds), count(w.Batch))},
-		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law)", count(w.Mean), count(w.Even), count(w.Burst))},
+		{"functions *", fmt.Sprintf("%s on average, %s in the busiest minute were it even, %s as it is (Little's law, and time to scale up)", count(w.Mean), count(w.Even), count(w.Burst))},
 	}
 	if w.ScalingUp > 0 {
-		rows = append(rows, []string{"to scale up", fmt.Sprintf("%s from a pause: Lambda adds 300 functions a minute to a queue", brief(time.Duration(w.ScalingUp)*time.Second))})
+		rows = append(rows, []string{"to scale up *", fmt.Sprintf("from %s of a queue, by 300 a minute: all are there after %s", count(w.From), seconds(w.ScalingUp))})
 	}
+	late := fmt.Sprintf("the last run starts within %s", brief(l.Late))
+	if w.LastStart > 0 {
+		late = fmt.Sprintf("the last run starts after %s: in time", seconds(w.LastStart))
+		if w.LastStart > l.Late.Seconds()*(1+1e-6) {
+			late = fmt.Sprintf("the last run starts after %s: TOO LATE", seconds(w.LastStart))
+		}
+	}
+	rows = append(rows, []string{"lateness *", late})
 	rows = append(rows, []string{"in flight *", fmt.Sprintf("%s messages of the most usual priority", count(w.InFlight))})
 	out.grid(rows)
 
@@ -183,7 +195,7 @@ func (c *cli) showPlan(p *plan.Plan) error {
 		out.text.WriteString("  sam deploy --parameter-overrides \"" + overrides(p.Settings) + "\"\n") // to be copied: no line of it is broken
 		for _, s := range p.Settings {
 			if s.Short {
-				out.say("  %s=%.0f is the most that there is, and not enough.", s.Name, s.Value)
+				out.say("  %s=%.0f is the most that there is, and not enough: %s are needed.", s.Name, s.Value, count(s.Needs))
 			}
 		}
 	}
@@ -228,10 +240,10 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	}
 	out.grid(limits, 0, 0, 32)
 	out.say("!: this load is beyond it. Runs a second in the busiest minute, all else being in proportion.")
-	out.say("%s", verdict(p))
+	out.verdict(p.Verdict)
 	if line := replay(p); line != "" {
 		out.say("")
-		out.say("Its busiest minute, run by run:")
+		out.say("Its busiest minute, run by run, in the queue that has most of them:")
 		out.text.WriteString("  " + line + "\n")
 	}
 	return out.print()
@@ -251,22 +263,37 @@ func replay(p *plan.Plan) string {
 	if p.Load.Peak*(1+p.Load.Retries)*minutes*60 > queueing.Most {
 		return ""
 	}
-	return fmt.Sprintf("belfry plan queue --workers %.0f --batch %.0f --arrivals %s --at-once %s --duration %s --for %dm",
-		p.Workers.Burst, p.Workers.Batch, strconv.FormatFloat(p.Load.Peak*(1+p.Load.Retries), 'f', -1, 64), percent(p.Load.AtOnce),
-		brief(time.Duration(p.Workers.Seconds*float64(time.Second)).Round(time.Millisecond)), minutes)
+	w, share := p.Workers, p.Load.Priority
+	up := ""
+	if w.ScalingUp > 0 {
+		up = fmt.Sprintf(" --from %.0f --grow %.0f", w.From, plan.Growth)
+	}
+	return fmt.Sprintf("belfry plan queue --workers %.0f%s --batch %.0f --arrivals %s --at-once %s --duration %s --for %dm",
+		math.Ceil(w.Burst*share*(1-1e-9)), up, w.Batch, strconv.FormatFloat(p.Load.Peak*(1+p.Load.Retries)*share, 'f', -1, 64), percent(p.Load.AtOnce),
+		brief(time.Duration(w.Seconds*float64(time.Second)).Round(time.Millisecond)), minutes)
 }
 
 // verdict says what the list comes to.
-func verdict(p *plan.Plan) string {
-	for _, limit := range p.Limits {
-		if limit.Exceeds && limit.Of == plan.OfDesign {
-			return fmt.Sprintf("Not by one stack as Belfry is now: the first that no setting and no quota helps against is the %s, at %s runs/s.", limit.Name, plan.Count(limit.Reached))
-		}
+func (p *paper) verdict(v plan.Verdict) {
+	if v.One {
+		p.say("One stack carries it, with the parameters and quotas above.")
+		return
 	}
-	if !p.Ticks.Enough {
-		return "Not with so few shards or helpers: its ticks fall behind."
+	p.say("Not by one stack as Belfry is now: it would take %d that share the load evenly. No parameter and no quota helps against:", v.Stacks)
+	rows := [][]string{{"reached at", "stacks", "what"}}
+	for _, r := range v.Reasons {
+		rows = append(rows, []string{plan.Count(r.Reached) + "/s", fmt.Sprint(r.Stacks), r.What})
 	}
-	return "One stack carries it, with the settings and quotas above."
+	p.grid(rows)
+}
+
+// seconds writes a time of less than a minute to a tenth, and a longer one to a second.
+func seconds(v float64) string {
+	to := time.Second
+	if v < 60 {
+		to = 100 * time.Millisecond
+	}
+	return brief(time.Duration(v * float64(time.Second)).Round(to))
 }
 
 func several(n int, what string) string {

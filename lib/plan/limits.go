@@ -28,6 +28,8 @@ type Limit struct {
 	Exceeds bool    `json:"exceeded"`   // by this load
 	Do      string  `json:"do"`
 	Assumed bool    `json:"assumed"` // the figure rests on assumptions of the price file
+
+	setting string // of the template, that it bounds
 }
 
 // Need is a quota that this load needs more of.
@@ -40,14 +42,17 @@ type Need struct {
 type Workers struct {
 	Seconds   float64 `json:"seconds_of_an_event"`
 	Batch     float64 `json:"runs_of_an_event"`
-	Starts    float64 `json:"starts_per_second"` // when most start
-	Mean      float64 `json:"functions_mean"`    // over the month, by Little's law
-	Even      float64 `json:"functions_even"`    // in the busiest minute, were its runs spread over it
-	Burst     float64 `json:"functions_burst"`   // with those of its first second
-	ScalingUp float64 `json:"seconds_to_scale"`  // from a pause to that many, by what Lambda adds
+	Starts    float64 `json:"starts_per_second"`  // when most start
+	Mean      float64 `json:"functions_mean"`     // over the month, by Little's law
+	Even      float64 `json:"functions_even"`     // in the busiest minute, were its runs spread over it
+	Burst     float64 `json:"functions_burst"`    // with those of its first second, by when they must start
+	From      float64 `json:"functions_at_first"` // of the most usual priority, when the busiest minute begins
+	ScalingUp float64 `json:"seconds_to_scale"`   // until that many are there, by what Lambda adds
+	LastStart float64 `json:"last_start_seconds"` // how long the last run waits, by the same
 	InFlight  float64 `json:"messages_in_flight"`
 }
 
+// workersFor gives them as they come out of the formulas; rounded makes whole functions of them.
 func workersFor(l Load, t *cost.Tariff) Workers {
 	w := Workers{
 		Seconds: l.Duration.Seconds() + t.Assume(cost.WorkerMS)/1000,
@@ -57,65 +62,146 @@ func workersFor(l Load, t *cost.Tariff) Workers {
 	// Little's law: so many are busy on average as come in the time that one takes. One that is quick takes the next only so often a second.
 	busy := func(rate float64) float64 {
 		events := rate * attempts / w.Batch
-		return whole(max(events*w.Seconds, events/perFunction.Value))
+		return max(events*w.Seconds, events/perFunction.Value)
 	}
 	w.Mean, w.Even, w.Burst = busy(l.Rate), busy(l.Peak), busy(w.Starts)
-	const first = 5 // that a queue begins with
-	most := w.Burst * l.Priority
-	w.ScalingUp = whole(max(0, most-first) / pollers.Value * 60)
-	w.InFlight = whole(w.Starts * l.Priority * attempts * w.Seconds)
+	// Of the queue of the most usual priority: the functions for what is even are there, since the minutes before need them too.
+	even := 1 - l.AtOnce
+	work := func(runs float64) float64 { return busy(runs) * l.Priority }
+	up := ramp{from: max(pollersFirst.Value, work(l.Rate*even)), grow: pollers.Value / minute}
+	burst, steady := work(l.Peak*l.AtOnce*minute), work(l.Peak*even)
+	up.most = up.enough(w.Burst*l.Priority, burst, steady, l.Late.Seconds())
+	w.Burst = up.most / l.Priority
+	w.From, w.ScalingUp, w.LastStart = min(up.from, up.most), up.full(), up.latest(burst, steady)
+	w.InFlight = w.Starts * l.Priority * attempts * w.Seconds
 	return w
 }
 
-// whole rounds up, but not for what is left of a sum of fractions.
-func whole(v float64) float64 { return math.Ceil(v * (1 - 1e-9)) }
+// rounded is how many functions there must be: whole ones.
+func (w Workers) rounded() Workers {
+	for _, v := range []*float64{&w.Mean, &w.Even, &w.Burst, &w.From, &w.InFlight} {
+		*v = whole(*v)
+	}
+	return w
+}
+
+// demand is what a load needs, before anything is rounded.
+type demand struct {
+	shards  int
+	busiest cost.Amount // of a run, in the busiest minute
+	ticks   Ticks
+	workers Workers
+	api     API
+	table   Table
+	objects float64
+}
+
+func demandOf(l Load, t *cost.Tariff, u cost.Units, a Adapter) demand {
+	d := demand{shards: l.Shards, busiest: takes(l, u, l.Peak)}
+	if d.shards == 0 {
+		d.shards = shardsFor(l, t, a)
+	}
+	d.ticks = ticksFor(l, t, a, d.shards, l.Helpers)
+	d.workers = workersFor(l, t)
+	d.api = apiFor(l, t)
+	d.table = tableFor(l, t, d.busiest, u.Idle, d.shards)
+	d.objects = l.Peak * d.busiest.Objects
+	return d
+}
+
+// functions are those of all kinds at once.
+func (d demand) functions() float64 {
+	return d.workers.Burst + float64(d.ticks.AtOnce) + d.api.Functions
+}
+
+// grown is the same load with so many runs a second in its busiest minute, and all else in proportion but the schedules.
+func (l Load) grown(peak float64) Load {
+	by := peak / l.Peak
+	l.Rate, l.HotJob, l.Peak = l.Rate*by, l.HotJob*by, peak
+	return l
+}
+
+// reached is the least rate of the busiest minute at which a need is more than there may be of it, by making the demand anew for each rate that
+// is tried: what does not grow with the load, what grows by steps, and what a run takes more of in a minute that is crowded, are there as they
+// are. It is infinite where no rate is too much, and 0 where every rate is.
+func reached(l Load, t *cost.Tariff, u cost.Units, a Adapter, need func(demand) float64, most float64) float64 {
+	beyond := func(peak float64) bool { return need(demandOf(l.grown(peak), t, u, a)) > most }
+	low, high := 1e-6, 1e12
+	switch {
+	case !beyond(high):
+		return math.Inf(1)
+	case beyond(low):
+		return 0
+	}
+	for high/low > 1+1e-9 {
+		if middle := math.Sqrt(low * high); beyond(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
 
 // limitsFor lists what bends, in the order in which a growing load comes upon it.
-func limitsFor(l Load, p *Plan, t *cost.Tariff) []Limit {
+func limitsFor(l Load, p *Plan, t *cost.Tariff, u cost.Units) []Limit {
 	var limits []Limit
 	add := func(of string, assumed bool, reached float64, do, name string, args ...any) {
-		if reached <= 0 || math.IsInf(reached, 0) || math.IsNaN(reached) {
+		if math.IsInf(reached, 1) || reached <= 0 {
 			return
 		}
-		limits = append(limits, Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Exceeds: reached < l.Peak, Do: do, Assumed: assumed})
+		limits = append(limits, Limit{Name: fmt.Sprintf(name, args...), Of: of, Reached: reached, Exceeds: reached < l.Peak*(1-1e-6), Do: do, Assumed: assumed})
 	}
-	// at is the load at which something that grows with it in proportion has grown from used to most.
-	at := func(used, most float64) float64 { return l.Peak * most / used }
+	at := func(need func(demand) float64, most float64) float64 { return reached(l, t, u, p.adapter, need, most) }
+	ofPriority := func(d demand) float64 { return d.workers.Burst * l.Priority }
+	writes := func(d demand) float64 { return d.table.Writes }
+	reads := func(d demand) float64 { return d.table.Reads }
+	requests := func(d demand) float64 { return d.api.Requests }
 
-	w, k, table := p.Workers, p.Ticks, p.Table
-	functions := w.Burst + float64(k.AtOnce) + p.API.Functions
-	add(OfQuota, true, at(functions, newAccount.Value), "raise quota L-B99A9384",
+	add(OfQuota, true, at(demand.functions, newAccount.Value), "raise quota L-B99A9384",
 		"functions at once in a new account: %s", Count(newAccount.Value))
-	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
+	add(OfSetting, true, at(ofPriority, t.Stack.Workers["normal"]), fmt.Sprintf("NormalConcurrency, up to %s", Count(t.Stack.MostFunctions())),
 		"worker functions of a priority, as deployed: %s", Count(t.Stack.Workers["normal"]))
-	add(OfSetting, false, at(table.Writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
+	add(OfSetting, false, at(writes, newWrites.Value), "WarmWrites and WarmReads, or let the load grow slowly",
 		"writes that a new table is ready for: %s/s", Count(newWrites.Value))
-	if claimed := l.fires() + l.Ahead; claimed > 0 {
+	if claimed := l.claimed(); claimed > 0 {
 		one := min(1+t.Stack.Helpers, t.Stack.Shards)
-		usual := ticksFor(l, t, p.adapter, int(t.Stack.Shards), int(t.Stack.Helpers))
-		add(OfSetting, true, usual.Pace/claimed, "nothing: its helpers take part", "one tick alone, %d MB", int(t.Stack.MemoryMB["tick"]))
-		add(OfSetting, true, usual.Pace*one/claimed, "TickHelpers up to one less than Shards", "ticks at once, as deployed: %s", Count(one))
-		if k.Shards > int(t.Stack.Shards) {
-			add(OfSetting, true, usual.Most/claimed, fmt.Sprintf("Shards up to %d, before the table is made", timer.Buckets), "a tick for each of %s shards", Count(t.Stack.Shards))
+		ticks := func(of, name string, most float64, pace float64, do string) {
+			add(of, true, aim*pace*most/claimed, do, "%s, %.0f%% spare", fmt.Sprintf(name, Count(most)), (1-aim)*100)
 		}
-		most := ticksFor(l, t, p.adapter, timer.Buckets, -1)
-		add(OfDesign, true, most.Most/claimed, "a second stack: more buckets would be another layout of the table", "a tick for each of %d shards", timer.Buckets)
+		usual := ticksFor(l, t, p.adapter, int(t.Stack.Shards), int(t.Stack.Helpers)).Pace
+		ticks(OfSetting, "ticks at once: %s", 1, usual, "nothing: its helpers take part")
+		ticks(OfSetting, "ticks at once, as deployed: %s", one, usual, "TickHelpers up to one less than Shards")
+		if p.Ticks.Shards > int(t.Stack.Shards) {
+			ticks(OfSetting, "a tick for each of %s shards", t.Stack.Shards, usual, fmt.Sprintf("Shards up to %d, before the table is made", timer.Buckets))
+		}
+		most := ticksFor(l, t, p.adapter, timer.Buckets, -1).Pace
+		ticks(OfDesign, "a tick for each of %s shards", timer.Buckets, most, "a second stack: more buckets would be another layout of the table")
+		limits[len(limits)-1].setting = "Shards"
 	}
-	add(OfQuota, true, at(functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
-	add(OfSetting, true, at(w.Burst*l.Priority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
+	add(OfQuota, true, at(demand.functions, concurrent.Value), "raise quota L-B99A9384", "functions at once in an account: %s", Count(concurrent.Value))
+	add(OfDesign, true, at(ofPriority, t.Stack.MostFunctions()), "spread jobs over three priorities; a Pool with belfry worker; a second stack",
 		"worker functions of one priority: %s", Count(t.Stack.MostFunctions()))
-	add(OfQuota, false, at(table.Writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
-	add(OfQuota, false, at(table.Reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
-	add(OfQuota, true, at(w.InFlight, inFlight.Value), "raise the quota, or spread over priorities", "messages in flight of a queue: %s", Count(inFlight.Value))
-	for _, key := range table.Keys {
+	limits[len(limits)-1].setting = "NormalConcurrency"
+	const provisioned = "a longer --late, or jitter; provisioned mode of the queue, which the template has not: 1,000 more a minute, for a price; a Pool with belfry worker"
+	add(OfDesign, true, at(func(d demand) float64 { return d.workers.LastStart }, l.Late.Seconds()*(1+1e-6)), provisioned,
+		"scaling up: %s functions of a queue, and %s more a minute", Count(pollersFirst.Value), Count(pollers.Value))
+	add(OfDesign, true, at(ofPriority, pollersMost.Value), "provisioned mode, which the template has not; a Pool with belfry worker; a second stack",
+		"functions that a queue has at most: %s", Count(pollersMost.Value))
+	add(OfQuota, false, at(writes, tableWrites.Value), "raise the quota", "writes of a table: %s/s", Count(tableWrites.Value))
+	add(OfQuota, false, at(reads, tableReads.Value), "raise the quota", "reads of a table: %s/s", Count(tableReads.Value))
+	add(OfQuota, true, at(func(d demand) float64 { return d.workers.InFlight }, inFlight.Value), "raise the quota, or spread over priorities",
+		"messages in flight of a queue: %s", Count(inFlight.Value))
+	for _, key := range p.Table.Keys {
 		add(OfDesign, false, key.Reached, doAbout(key.Key), "hot key %s, %s: %s units/s", key.Key, key.Unit, Count(key.Limit))
 	}
 	if p.API.Requests > 0 {
-		add(OfSetting, false, at(p.API.Requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
-		add(OfQuota, false, at(p.API.Requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
+		add(OfSetting, false, at(requests, t.Stack.APIRate), "ApiRate and ApiBurst", "requests to the API, as deployed: %s/s", Count(t.Stack.APIRate))
+		add(OfQuota, false, at(requests, gatewayRate.Value), "more runs in each POST /v1/runs/batch, or raise the quota", "requests to API Gateway: %s/s", Count(gatewayRate.Value))
 	}
 	if p.ObjectsASecond > 0 {
-		add(OfDesign, false, at(p.ObjectsASecond, objectWrites.Value), "S3 splits prefixes by itself, in minutes; send IDs and not data", "objects written under one prefix: %s/s", Count(objectWrites.Value))
+		add(OfDesign, false, at(func(d demand) float64 { return d.objects }, objectWrites.Value), "S3 splits prefixes by itself, in minutes; send IDs and not data",
+			"objects written under one prefix: %s/s", Count(objectWrites.Value))
 	}
 	slices.SortStableFunc(limits, func(a, b Limit) int { return cmp.Compare(a.Reached, b.Reached) })
 	return limits
@@ -156,6 +242,7 @@ func needsFor(p *Plan) []Need {
 type Setting struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
+	Needs float64 `json:"needs"`
 	Short bool    `json:"short"` // more is needed than can be set
 }
 
@@ -164,11 +251,15 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 	var settings []Setting
 	functions := func(name string, usual, need float64) {
 		if choice := t.Stack.Choice(need); choice > usual {
-			settings = append(settings, Setting{name, choice, choice < need})
+			settings = append(settings, Setting{name, choice, need, choice < need})
 		}
 	}
 	if shards := float64(p.Ticks.Shards); shards != t.Stack.Shards {
-		settings = append(settings, Setting{"Shards", shards, !p.Ticks.Enough})
+		needs := shards
+		if p.Ticks.Shards == timer.Buckets && l.Helpers < 0 {
+			needs = max(shards, whole(shards*p.Ticks.Seconds/(aim*minute)))
+		}
+		settings = append(settings, Setting{"Shards", shards, needs, needs > shards})
 	}
 	functions("TickHelpers", t.Stack.Helpers, float64(p.Ticks.Helpers))
 	// Named after the priority that most jobs have; of the others each needs its part.
@@ -179,11 +270,14 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 	}
 	if p.API.Requests > t.Stack.APIRate {
 		rate := math.Ceil(p.API.Requests)
-		settings = append(settings, Setting{"ApiRate", rate, false}, Setting{"ApiBurst", 2 * rate, false})
+		settings = append(settings, Setting{"ApiRate", rate, rate, false}, Setting{"ApiBurst", 2 * rate, 2 * rate, false})
+	}
+	warm := func(name string, units float64, least Quota) Setting {
+		units = math.Ceil(max(units, least.Value))
+		return Setting{name, units, units, false}
 	}
 	if p.Table.Writes > newWrites.Value || p.Table.Reads > newReads.Value {
-		settings = append(settings, Setting{"WarmWrites", math.Ceil(max(p.Table.Writes, newWrites.Value)), false},
-			Setting{"WarmReads", math.Ceil(max(p.Table.Reads, newReads.Value)), false})
+		settings = append(settings, warm("WarmWrites", p.Table.Writes, newWrites), warm("WarmReads", p.Table.Reads, newReads))
 	}
 	return settings
 }
@@ -197,8 +291,14 @@ type API struct {
 func apiFor(l Load, t *cost.Tariff) API {
 	a := API{Requests: l.Peak * l.asked() / cost.Full}
 	if a.Requests > 0 {
-		a.Functions = math.Ceil(max(a.Requests*t.Assume(cost.APIMS)/1000, a.Requests/perFunction.Value))
+		a.Functions = max(a.Requests*t.Assume(cost.APIMS)/1000, a.Requests/perFunction.Value)
 	}
+	return a
+}
+
+// rounded is how many functions there must be: whole ones.
+func (a API) rounded() API {
+	a.Functions = whole(a.Functions)
 	return a
 }
 
@@ -212,5 +312,5 @@ type Queues struct {
 }
 
 func queuesFor(l Load, a cost.Amount, ahead float64) Queues {
-	return Queues{OfARun: a.SQS, Requests: l.Peak * a.SQS, Messages: l.Peak * (l.fires() + l.Ahead) * ahead, MaxDelay: ahead, Batch: queue.MaxBatch}
+	return Queues{OfARun: a.SQS, Requests: l.Peak * a.SQS, Messages: l.Peak * l.claimed() * ahead, MaxDelay: ahead, Batch: queue.MaxBatch}
 }

@@ -118,12 +118,14 @@ func (l Load) fires() float64 { return max(0, 1-l.OnDemand-l.Ahead) }
 // asked is the share that comes by the API.
 func (l Load) asked() float64 { return l.OnDemand + l.Ahead }
 
+// claimed is the share that ticks claim. Who asks for a run that is to start at once claims and sends it; ticks only sweep it.
+func (l Load) claimed() float64 { return l.fires() + l.Ahead }
+
 // blob tells whether a payload is an object.
 func (l Load) blob() bool { return l.Payload > run.MaxInline }
 
 // starts is how many runs a second must start when most do: those of the first second of a minute are spread over Late by then.
 func (l Load) starts() float64 {
-	const minute = 60
 	late := l.Late.Seconds()
 	burst := l.Peak * minute * l.AtOnce / late
 	return max(l.Peak, burst+l.Peak*(1-l.AtOnce))

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/belfry-scheduler/belfry/lib/cost"
 	"github.com/belfry-scheduler/belfry/lib/node"
 )
@@ -20,6 +23,7 @@ type Plan struct {
 	Needs    []Need    `json:"quotas_to_raise"`
 	Bill     Bill      `json:"bill"`
 	Limits   []Limit   `json:"limits"` // in the order in which a growing load comes upon them
+	Verdict  Verdict   `json:"verdict"`
 
 	// ObjectsASecond are the payloads and results that are objects, in the busiest minute.
 	ObjectsASecond float64 `json:"objects_per_second"`
@@ -46,22 +50,19 @@ type BillLine struct {
 // Make makes the plan of a load that Check has found good.
 func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	p := &Plan{Region: t.Region, AsOf: t.AsOf, Quotas: QuotasRead, adapter: a}
-	shards := l.Shards
-	if shards == 0 {
-		shards = shardsFor(l, t, a)
-	}
+	d := demandOf(l, t, u, a)
 	p.Load = l
-	busiest := takes(l, u, l.Peak)
-	p.Ticks = ticksFor(l, t, a, shards, l.Helpers)
-	p.Workers = workersFor(l, t)
-	p.API = apiFor(l, t)
-	p.Queues = queuesFor(l, busiest, node.SharedLookAhead.Seconds())
-	p.Table = tableFor(l, t, busiest, u.Idle, shards)
-	p.ObjectsASecond = l.Peak * busiest.Objects
-	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, shards)
+	p.Ticks, p.Workers, p.API, p.Table, p.ObjectsASecond = d.ticks, d.workers.rounded(), d.api.rounded(), d.table, d.objects
+	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
+	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, d.shards)
 	p.Settings = settingsFor(l, p, t)
 	p.Needs = needsFor(p)
-	p.Limits = limitsFor(l, p, t)
+	for i, key := range p.Table.Keys {
+		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return d.table.units(key.Key) }, key.Limit)
+	}
+	slices.SortStableFunc(p.Table.Keys, func(a, b Key) int { return cmp.Compare(a.Reached, b.Reached) }) // what bends first at the beginning
+	p.Limits = limitsFor(l, p, t, u)
+	p.Verdict = verdictFor(p)
 	return p
 }
 

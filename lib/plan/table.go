@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/cost"
@@ -116,7 +116,7 @@ func tableFor(l Load, t *cost.Tariff, a, idle cost.Amount, shards int) Table {
 	minute := float64(shards) / t.Stack.Shards / 60
 	k.Writes = l.Peak*(k.WritesOfARun-works) + l.starts()*works + idle.Shared*minute
 	k.Reads = l.Peak*k.ReadsOfARun + idle.Reads*minute
-	k.JobsGB = float64(l.Schedules) * float64(jobBytes()) / (1 << 30)
+	k.JobsGB = float64(l.Schedules) * float64(jobSize()) / (1 << 30)
 	runs := l.Rate * cost.SecondsAMonth
 	k.StoredGB = k.JobsGB + (a.Storage+a.Kept)*runs
 	k.ObjectsGB = a.Lying * runs
@@ -125,7 +125,12 @@ func tableFor(l Load, t *cost.Tariff, a, idle cost.Amount, shards int) Table {
 	return k
 }
 
-// keysFor are the partition keys that most of the load falls upon, the one that bends first at the beginning.
+// units are those of a key.
+func (k Table) units(key string) float64 {
+	return k.Keys[slices.IndexFunc(k.Keys, func(k Key) bool { return k.Key == key })].Units
+}
+
+// keysFor are the partition keys that most of the load falls upon.
 func keysFor(l Load, a cost.Amount) []Key {
 	var keys []Key
 	add := func(key, what, unit string, perRun float64) {
@@ -136,7 +141,7 @@ func keysFor(l Load, a cost.Amount) []Key {
 		if unit == "read" {
 			limit = keyReads.Value
 		}
-		keys = append(keys, Key{Key: key, What: what, Unit: unit, Units: l.Peak * perRun, Limit: limit, Reached: limit / perRun})
+		keys = append(keys, Key{Key: key, What: what, Unit: unit, Units: l.Peak * perRun, Limit: limit})
 	}
 	tenants := float64(l.Tenants)
 	add("ran#TENANT#0", "lists runs by time", "write", a.Index/tenants)
@@ -146,11 +151,11 @@ func keysFor(l Load, a cost.Amount) []Key {
 	if l.HotJob > 0 {
 		add("run#TENANT#JOB#1", fmt.Sprintf("requests of the busiest job, %d of it", run.Spread), "write", l.HotJob/l.Peak*runWrites/run.Spread)
 	}
-	slices.SortStableFunc(keys, func(a, b Key) int {
-		return strings.Compare(fmt.Sprintf("%030.6f", a.Reached), fmt.Sprintf("%030.6f", b.Reached))
-	})
 	return keys
 }
+
+// jobSize is jobBytes, once.
+var jobSize = sync.OnceValue(jobBytes)
 
 // jobBytes is the size of an ordinary job's item, with what DynamoDB adds to each.
 func jobBytes() int {

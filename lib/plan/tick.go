@@ -31,9 +31,16 @@ type Ticks struct {
 	SendMS       float64 `json:"assumed_sqs_ms"`           //
 	CPUOfARunMS  float64 `json:"assumed_cpu_ms"`           // of a run
 	CPUOfATick   float64 `json:"cpus_of_a_tick"`           // that its memory gives it
-	Enough       bool    `json:"enough"`                   // all of a minute is claimed within it
+	Spare        float64 `json:"spare"`                    // share of the minute that is left
+	Enough       bool    `json:"enough"`                   // all of a minute is claimed within it, and as much is spare as is aimed at
 	TimeoutAfter float64 `json:"function_timeout_seconds"` //
 }
+
+// aim is how much of a minute ticks are planned to be busy: what is left is for a slow page, a tick that is started anew, and an hour in which
+// requests take longer than is assumed.
+const aim = 0.7
+
+const minute = 60 // seconds
 
 // Adapter is what an adapter of the store does at once: lib/store/dynamo's Parallel.
 type Adapter struct{ Writes int }
@@ -57,12 +64,11 @@ const parallelBuckets = tick.DefaultParallel
 func ticksFor(l Load, t *cost.Tariff, a Adapter, shards, helpers int) Ticks {
 	round, sends := rounds(a)
 	k := Ticks{
-		Shards: shards, Buckets: timer.Buckets / shards, Minute: l.Peak * 60,
+		Shards: shards, Buckets: timer.Buckets / shards, Minute: l.Peak * minute,
 		Round: round, Sends: sends, RequestMS: t.Assume(cost.DynamoMS), SendMS: t.Assume(cost.SQSMS), CPUOfARunMS: t.Assume(cost.ClaimCPUMS),
 		CPUOfATick: t.Stack.MemoryMB["tick"] / cpuMB, TimeoutAfter: t.Stack.TickTimeout,
 	}
-	// Runs that are asked for to start at once are claimed and sent by whoever asked; ticks only sweep them.
-	claimed := l.fires() + l.Ahead
+	claimed := l.claimed()
 	k.OfShard = k.Minute / float64(shards)
 	k.Pages = math.Ceil(k.Minute / timer.Buckets / tick.PageSize)
 	k.Asks = k.OfShard > tick.CalledWork
@@ -70,14 +76,15 @@ func ticksFor(l Load, t *cost.Tariff, a Adapter, shards, helpers int) Ticks {
 	k.CPUPace = k.CPUOfATick * 1000 / k.CPUOfARunMS
 	k.Pace = min(k.BucketPace*float64(min(k.Buckets, parallelBuckets)), k.CPUPace)
 	k.Most = k.Pace * float64(shards)
-	need := int(math.Ceil(l.Peak * claimed / k.Pace))
+	need := int(whole(l.Peak * claimed / (aim * k.Pace)))
 	k.AtOnce = min(max(1, need), shards)
 	if helpers >= 0 {
 		k.AtOnce = min(1+helpers, shards)
 	}
 	k.Helpers = k.AtOnce - 1
 	k.Seconds = k.Minute * claimed / (k.Pace * float64(k.AtOnce))
-	k.Enough = k.Seconds <= 60
+	k.Spare = 1 - k.Seconds/minute
+	k.Enough = k.Seconds <= aim*minute*(1+1e-9)
 	return k
 }
 
