@@ -121,9 +121,13 @@ func resample(values []float64, columns int) []float64 {
 	return out
 }
 
-// clock writes seconds as 45s, 2m30s or 1h15m.
+// clock writes seconds as 2.5s, 45s, 2m30s or 1h15m.
 func clock(seconds float64) string {
-	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	to := time.Second
+	if seconds < 60 {
+		to = 10 * time.Millisecond
+	}
+	text := time.Duration(seconds * float64(time.Second)).Round(to).String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
 			text = strings.TrimSuffix(text, zero[1:])

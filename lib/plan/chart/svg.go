@@ -56,7 +56,10 @@ func (c Chart) SVG() string {
 }
 
 func label(out *strings.Builder, x, y float64, class, text string) {
-	fmt.Fprintf(out, `<text x="%.1f" y="%.1f" class="%s">%s</text>`+"\n", x, y, class, html.EscapeString(text))
+	if class != "" {
+		class = ` class="` + class + `"`
+	}
+	fmt.Fprintf(out, `<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, class, html.EscapeString(text))
 }
 
 func (c Chart) panel(out *strings.Builder, p Panel, y float64) {
@@ -78,13 +81,16 @@ func (c Chart) panel(out *strings.Builder, p Panel, y float64) {
 		}
 		label(out, across(at), ground+18, class, clock(c.From+(c.To-c.From)*at))
 	}
+	// Each stands for a stretch of time, and is drawn in its middle.
+	middle := func(i, of int) float64 { return across((float64(i) + 0.5) / float64(of)) }
 	points := func(values []float64) string {
 		var path strings.Builder
 		for i, v := range values {
-			fmt.Fprintf(&path, " %.1f,%.1f", across(float64(i)/float64(max(len(values)-1, 1))), up(v))
+			fmt.Fprintf(&path, " %.1f,%.1f", middle(i, len(values)), up(v))
 		}
 		return path.String()
 	}
-	fmt.Fprintf(out, `<polygon class="area" points="%.1f,%.1f%s %.1f,%.1f"/>`+"\n", left, ground, points(p.values()), left+wide, ground)
+	n := len(p.values())
+	fmt.Fprintf(out, `<polygon class="area" points="%.1f,%.1f%s %.1f,%.1f"/>`+"\n", middle(0, n), ground, points(p.values()), middle(n-1, n), ground)
 	fmt.Fprintf(out, `<polyline class="line" points="%s"/>`+"\n", strings.TrimSpace(points(p.Mean)))
 }
