@@ -20,6 +20,9 @@ var groups = []struct {
 	{"tool", "This command:", []string{"config", "completion", "man", "version", "help"}},
 }
 
+// worksAlone marks a command that has subcommands, and does something without them.
+const worksAlone = "alone"
+
 // longestLine is how wide a paragraph of a help text is where the terminal is wider, or there is none.
 const longestLine = 100
 
@@ -38,7 +41,7 @@ func (c *cli) help(root *cobra.Command) {
 	width := widthOf(c.stdout)
 	root.SetUsageTemplate(strings.NewReplacer(
 		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width),
-		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", // "belfry job [flags]" does nothing
+		"{{if .Runnable}}", `{{if and .Runnable (or (not .HasAvailableSubCommands) (index .Annotations "`+worksAlone+`"))}}`, // "belfry job [flags]" does nothing
 	).Replace(root.UsageTemplate()))
 	shown := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {

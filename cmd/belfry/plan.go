@@ -56,6 +56,10 @@ func countFlag(cmd *cobra.Command, to *float64, name, def, usage string) {
 	parsedFlag(cmd, to, name, def, "number", usage, plan.ParseCount)
 }
 
+func wholeFlag(cmd *cobra.Command, to *int, name, def, usage string) {
+	parsedFlag(cmd, to, name, def, "number", usage, plan.ParseWhole)
+}
+
 func shareFlag(cmd *cobra.Command, to *float64, name, def, usage string) {
 	parsedFlag(cmd, to, name, def, "share", usage, plan.ParseShare)
 }
@@ -69,11 +73,9 @@ func lengthFlag(cmd *cobra.Command, to *time.Duration, name, def, usage string) 
 
 // planning is what `belfry plan` is told.
 type planning struct {
-	load      plan.Load
-	schedules float64
-	tenants   float64
-	prices    string
-	region    string
+	load   plan.Load
+	prices string
+	region string
 }
 
 func (c *cli) plan() *cobra.Command {
@@ -91,7 +93,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
   belfry plan --schedules 20k --runs-per-second 50 --peak 1.5k --at-once 100% --duration 2s --retry-rate 3%
   belfry plan --runs-per-second 200 --on-demand 100% --payload 2KB --retention 7d --output json
   belfry plan prices`,
-		Annotations: map[string]string{anyConfig: "yes"},
+		Annotations: map[string]string{anyConfig: "yes", worksAlone: "yes"},
 		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			made, err := p.make(cmd)
@@ -105,7 +107,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 		},
 	}
 	l := &p.load
-	countFlag(cmd, &p.schedules, "schedules", "0", "`NUMBER` of jobs that have a schedule, as 10M")
+	wholeFlag(cmd, &l.Schedules, "schedules", "0", "`NUMBER` of jobs that have a schedule, as 10M")
 	countFlag(cmd, &l.Rate, "runs-per-second", "", "`RATE` of runs over the month, as 100k")
 	countFlag(cmd, &l.Peak, "peak", "", "`RATE` of runs in the busiest minute; that of the month by default")
 	shareFlag(cmd, &l.AtOnce, "at-once", "100%", "`SHARE` of that minute's runs that is due in its first second, as cron's are")
@@ -117,7 +119,7 @@ prices with its date. What rests on an assumed time is marked by a star: no tick
 	parsedFlag(cmd, &l.Payload, "payload", "40", "size", "`SIZE` of what a request brings, as 2KB", plan.ParseBytes)
 	parsedFlag(cmd, &l.Result, "result", "0", "size", "`SIZE` of what a target answers", plan.ParseBytes)
 	lengthFlag(cmd, &l.Retention, "retention", fmt.Sprintf("%.0fd", job.DefaultRetention.Hours()/24), "`DURATION` for which ended runs are kept")
-	countFlag(cmd, &p.tenants, "tenants", "1", "`NUMBER` of tenants that share the load")
+	wholeFlag(cmd, &l.Tenants, "tenants", "1", "`NUMBER` of tenants that share the load")
 	shareFlag(cmd, &l.Priority, "priority", "100%", "`SHARE` of the runs that have the most usual priority")
 	countFlag(cmd, &l.HotJob, "hot-job", "0", "`RATE` of requests for the busiest job")
 	cmd.Flags().IntVar(&l.Shards, "shards", 0, "`NUMBER` of shards; as many as the load needs by default")
@@ -133,7 +135,6 @@ func (p *planning) make(cmd *cobra.Command) (*plan.Plan, error) {
 	if !cmd.Flags().Changed("runs-per-second") {
 		return nil, misused("--runs-per-second: want how many runs there are in a second over the month, such as 100k, 1.5k or 0.2")
 	}
-	p.load.Schedules, p.load.Tenants = int(p.schedules), int(p.tenants)
 	if !cmd.Flags().Changed("peak") {
 		p.load.Peak = p.load.Rate
 	}

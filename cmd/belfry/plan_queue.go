@@ -15,7 +15,7 @@ import (
 
 func (c *cli) planQueue() *cobra.Command {
 	var config queueing.Config
-	var workers, from, batch, high, low float64
+	var high, low float64
 	var kind, svg string
 	cmd := &cobra.Command{
 		Use:   "queue",
@@ -37,7 +37,7 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 					return misused("--%s: want a number above 0, such as 40 or 1.5k", name)
 				}
 			}
-			config.Workers, config.From, config.Batch, config.Service.Kind = int(workers), int(from), int(batch), queueing.Kind(kind)
+			config.Service.Kind = queueing.Kind(kind)
 			config.Shares = [queueing.Ranks]float64{high, 1 - high - low, low}
 			if !cmd.Flags().Changed("warm") && config.AtOnce < 1 {
 				config.Warm = config.For / 10
@@ -57,8 +57,8 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 			return c.showQueue(result)
 		},
 	}
-	countFlag(cmd, &workers, "workers", "", "`NUMBER` of workers")
-	countFlag(cmd, &from, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
+	wholeFlag(cmd, &config.Workers, "workers", "", "`NUMBER` of workers")
+	wholeFlag(cmd, &config.From, "from", "0", "`NUMBER` of these that are there at the beginning; all by default")
 	countFlag(cmd, &config.Grow, "grow", "0", "`NUMBER` of workers that come in a minute, until all are there, 300 for functions of a queue")
 	countFlag(cmd, &config.Rate, "arrivals", "", "`RATE` of runs a second, as 1.5k")
 	lengthFlag(cmd, &config.Service.Mean, "duration", "200ms", "`DURATION` of a run, on average")
@@ -67,7 +67,7 @@ Where each priority has functions of its own, as on AWS, simulate each by itself
 	shareFlag(cmd, &config.AtOnce, "at-once", "0%", "`SHARE` of each minute's runs that comes in its first second, at one instant; the rest is a Poisson process")
 	shareFlag(cmd, &high, "high", "0%", "`SHARE` of the runs that have high priority")
 	shareFlag(cmd, &low, "low", "0%", "`SHARE` of the runs that have low priority; what is left is normal")
-	countFlag(cmd, &batch, "batch", "1", "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
+	wholeFlag(cmd, &config.Batch, "batch", "1", "`NUMBER` of runs that a worker takes at once, 10 for a worker function")
 	lengthFlag(cmd, &config.For, "for", "10m", "`DURATION` that is simulated")
 	lengthFlag(cmd, &config.Warm, "warm", "0s", "`DURATION` at the beginning that is not counted; a tenth by default, nothing with --at-once 100%")
 	cmd.Flags().Uint64Var(&config.Seed, "seed", 1, "`SEED` of chance")
@@ -126,8 +126,12 @@ func (c *cli) showQueue(r *queueing.Result) error {
 	}
 	out.say("%s workers%s with %s at once, %s runs/s (%s), %s each (%s), for %s, seed %d",
 		plan.Count(float64(s.Workers)), there, several(s.Batch, "run"), plan.Count(s.Rate), arrivals, brief(s.Service.Mean), durations, brief(s.For), s.Seed)
-	if r.Load >= 1 {
-		out.say("TOO FEW WORKERS: %.0f%% of what they can do comes in, so the queue grows for as long as it lasts, and the waits with it.", r.Load*100)
+	const close = 1e-9
+	switch {
+	case r.Load > 1+close:
+		out.say("TOO FEW WORKERS: %.4g%% of what they can do comes in, so the queue grows for as long as it lasts, and the waits with it.", r.Load*100)
+	case r.Load > 1-close:
+		out.say("NO WORKER TO SPARE: as much comes in as they can do, so a queue that has grown does not become shorter.")
 	}
 	out.head("QUEUE")
 	rows := [][]string{
@@ -155,6 +159,9 @@ func (c *cli) showQueue(r *queueing.Result) error {
 		table = table[:2]
 	}
 	out.grid(table)
+	if r.Waiting > 0 {
+		out.say("Waits are those of runs that have started: how long the others wait that are left at the end is not in them.")
+	}
 	if r.Wait.Within > 0 {
 		out.say("The mean is right to ± %s, 19 times in 20.", wait(r.Wait.Within))
 	}

@@ -111,9 +111,9 @@ func TestAPlanSaysNoWhereItsFiguresDo(t *testing.T) {
 	if strings.Contains(text, "One stack carries it") {
 		t.Error("it says both")
 	}
-	for args, want := range map[string]string{"--helpers 1": "WHICH IS LITTLE", "--helpers 2": "in time, 43% spare", "--helpers 0": "TOO LONG"} {
+	for args, want := range map[string]string{"--helpers 1": "WHICH IS LITTLE", "--helpers 2": "in time, 42% spare", "--helpers 0": "TOO LONG"} {
 		text := belfry(t, "", strings.Fields("plan --schedules 100k --runs-per-second 900 --at-once 0% "+args)...).out
-		if !strings.Contains(text, want) || strings.Contains(text, "One stack") != strings.Contains(want, "43%") {
+		if !strings.Contains(text, want) || strings.Contains(text, "One stack") != strings.Contains(want, "42%") {
 			t.Errorf("%s: no %q, or another verdict, in\n%s", args, want, text)
 		}
 	}
@@ -139,6 +139,10 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 		{"plan queue --workers 5 --arrivals 5 --for 10s --warm 20s", "--warm: "},
 		{"plan queue --workers 5 --arrivals 5 --from 6 --grow 60", "--from: "},
 		{"plan queue --workers 5 --arrivals 5 --grow 60", "--grow: "},
+		{"plan queue --workers 1.5 --arrivals 5", `"--workers" flag: want a whole number`},
+		{"plan queue --workers 2 --arrivals 5 --batch 2.5", `"--batch" flag: want a whole number`},
+		{"plan --runs-per-second 5 --schedules 10k --tenants 1.9", `"--tenants" flag: want a whole number`},
+		{"plan --runs-per-second 0.1 --schedules 0.5", `"--schedules" flag: want a whole number`},
 	} {
 		if got := belfry(t, "", strings.Fields(c.args)...); got.code != exitUsage || !strings.Contains(got.errors, c.says) {
 			t.Errorf("belfry %s: %d %s, want it to say %q", c.args, got.code, got.errors, c.says)
@@ -146,6 +150,29 @@ func TestMistakesInPlansAreNamed(t *testing.T) {
 	}
 	if got := belfry(t, "", "plan", "queue", "--workers", "5", "--arrivals", "5", "--svg", filepath.Join(t.TempDir(), "no", "such", "folder.svg")); got.code != exitFailed || !strings.Contains(got.errors, "--svg") {
 		t.Errorf("a folder that is not there: %d %s", got.code, got.errors)
+	}
+}
+
+// TestWhatPlansSayOfFewAndMany: one of a thing is not several, one mistake is one line, and what a queue with too few workers cannot tell is said.
+func TestWhatPlansSayOfFewAndMany(t *testing.T) {
+	if text := belfry(t, "", strings.Fields("plan --schedules 10 --runs-per-second 0.001 --duration 10ms --at-once 0%")...).out; strings.Contains(text, " 1 messages") || !strings.Contains(text, " 1 message of") {
+		t.Errorf("several, or none:\n%s", text)
+	}
+	if got := belfry(t, "", strings.Fields("plan --schedules 0 --runs-per-second 5")...); strings.Count(got.errors, "--schedules: ") != 1 {
+		t.Errorf("one mistake is told as\n%s", got.errors)
+	}
+	for args, want := range map[string]string{
+		"--workers 1 --arrivals 5":             "NO WORKER TO SPARE",
+		"--workers 1 --arrivals 5.02":          "TOO FEW WORKERS: 100.4%",
+		"--workers 1 --arrivals 20 --for 10s":  "Waits are those of runs that have started",
+		"--workers 20 --arrivals 5 --for 10s ": " 2.5s ",
+	} {
+		if text := belfry(t, "", strings.Fields("plan queue "+args)...).out; !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", args, want, text)
+		}
+	}
+	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan [command]") {
+		t.Errorf("the usage has not both forms:\n%s", text)
 	}
 }
 

@@ -155,17 +155,17 @@ func (c *cli) showPlan(p *plan.Plan) error {
 		}
 	}
 	rows = append(rows, []string{"lateness *", late})
-	rows = append(rows, []string{"in flight *", fmt.Sprintf("%s messages of the most usual priority", count(w.InFlight))})
+	rows = append(rows, []string{"in flight *", numbered(w.InFlight, "message") + " of the most usual priority"})
 	out.grid(rows)
 
 	out.head("QUEUES AND API")
 	q := p.Queues
 	rows = [][]string{
 		{"SQS", fmt.Sprintf("%s requests/s, %s a run in batches of %d", count(q.Requests), count(q.OfARun), queue.MaxBatch)},
-		{"sent ahead", fmt.Sprintf("%s messages wait for their second, up to %.0f s", count(q.Messages), q.MaxDelay)},
+		{"sent ahead", fmt.Sprintf("%s, which wait up to %.0f s for their second", numbered(q.Messages, "message"), q.MaxDelay)},
 	}
 	if p.API.Requests > 0 {
-		rows = append(rows, []string{"API", fmt.Sprintf("%s requests/s with %d runs each, %s functions *", count(p.API.Requests), cost.Full, count(p.API.Functions))})
+		rows = append(rows, []string{"API", fmt.Sprintf("%s requests/s with %d runs each, %s *", count(p.API.Requests), cost.Full, numbered(p.API.Functions, "function"))})
 	}
 	out.grid(rows)
 
@@ -223,6 +223,9 @@ func (c *cli) showPlan(p *plan.Plan) error {
 	lines = append(lines, []string{fmt.Sprintf("%14s", plan.Money(b.Total)), fmt.Sprintf("all; %s a million runs without the stack itself", plan.Money(b.Million))})
 	out.grid(lines)
 	out.say("Messages share requests when ten come together, as in a full minute. If none did, it would be %s.", plan.Money(b.Apart))
+	if b.Warm > 0 {
+		out.say("Beside it, once, for WarmWrites and WarmReads: %s, taken as an hour of that capacity.", plan.Money(b.Warm))
+	}
 	out.say("The table's units are %s on demand. Provisioned for the busiest minute, 70%% used then, and kept all month: %s; that is cheaper from %.0f%% use on.",
 		plan.Money(b.Capacity.OnDemand), plan.Money(b.Capacity.Provisioned), b.Capacity.BreakEven*100)
 
@@ -294,6 +297,14 @@ func seconds(v float64) string {
 		to = 100 * time.Millisecond
 	}
 	return brief(time.Duration(v * float64(time.Second)).Round(to))
+}
+
+// numbered writes a number of things; one has no plural.
+func numbered(v float64, what string) string {
+	if plan.Count(v) != "1" {
+		what += "s"
+	}
+	return plan.Count(v) + " " + what
 }
 
 func several(n int, what string) string {

@@ -86,6 +86,11 @@ func (t *Tariff) IdleMonth(minute Amount, told int) []IdleLine {
 	}
 }
 
+// Warm is what it costs, once, to have a table ready for so many more units a second: taken as an hour of as much provisioned capacity.
+func (t *Tariff) Warm(writes, reads float64) float64 {
+	return t.Dollars(provisionedWrite, max(0, writes)) + t.Dollars(provisionedRead, max(0, reads))
+}
+
 // Capacity compares the two ways to pay for a table's reads and writes.
 type Capacity struct {
 	OnDemand    float64 `json:"on_demand"`

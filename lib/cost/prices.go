@@ -31,6 +31,13 @@ type Price struct {
 	Dollars float64 `json:"dollars"`
 	Free    float64 `json:"free"` // a month, for ever and not for the first year
 	Page    string  `json:"page"`
+	Tiers   []Tier  `json:"tiers,omitempty"` // of a month's volume, ascending
+}
+
+// Tier is the price of what is beyond so much in a month.
+type Tier struct {
+	Above   float64 `json:"above"`
+	Dollars float64 `json:"dollars"`
 }
 
 // Stack is what template.yaml makes of one.
@@ -175,6 +182,13 @@ func ReadTariff(text []byte) (*Tariff, error) {
 		if !(p.Dollars >= 0) {
 			refuse(field+".dollars", fmt.Sprint(p.Dollars), "0 or more")
 		}
+		above := 0.0
+		for n, tier := range p.Tiers {
+			if !(tier.Above > above) || !(tier.Dollars >= 0) {
+				refuse(fmt.Sprintf("%s.tiers[%d]", field, n), fmt.Sprintf("%g dollars above %g", tier.Dollars, tier.Above), "above more than the tier before it, for 0 dollars or more")
+			}
+			above = tier.Above
+		}
 		if !(p.Free >= 0) {
 			refuse(field+".free", fmt.Sprint(p.Free), "0 or more")
 		}
@@ -216,10 +230,15 @@ func (t *Tariff) Assume(name string) float64 {
 	return v.Value
 }
 
-// Dollars is what an amount of something costs, whatever is free.
+// Dollars is what a month's amount of something costs, whatever is free.
 func (t *Tariff) Dollars(name string, of float64) float64 {
 	p := t.Price(name)
-	return of / p.Per * p.Dollars
+	sum, dollars, from := 0.0, p.Dollars, 0.0
+	for _, tier := range p.Tiers {
+		sum += max(0, min(of, tier.Above)-from) / p.Per * dollars
+		dollars, from = tier.Dollars, tier.Above
+	}
+	return sum + max(0, of-from)/p.Per*dollars
 }
 
 // BeyondFree is what it costs in an account that uses nothing else.

@@ -246,6 +246,8 @@ type Setting struct {
 	Short bool    `json:"short"` // more is needed than can be set
 }
 
+const warmWrites, warmReads = "WarmWrites", "WarmReads"
+
 // settingsFor are those that are not as the template has them.
 func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 	var settings []Setting
@@ -277,7 +279,7 @@ func settingsFor(l Load, p *Plan, t *cost.Tariff) []Setting {
 		return Setting{name, units, units, false}
 	}
 	if p.Table.Writes > newWrites.Value || p.Table.Reads > newReads.Value {
-		settings = append(settings, warm("WarmWrites", p.Table.Writes, newWrites), warm("WarmReads", p.Table.Reads, newReads))
+		settings = append(settings, warm(warmWrites, p.Table.Writes, newWrites), warm(warmReads, p.Table.Reads, newReads))
 	}
 	return settings
 }

@@ -70,8 +70,7 @@ func (l Load) Check() error {
 	}
 	if l.OnDemand+l.Ahead < 1 && l.Schedules == 0 {
 		refuse("schedules", "0", "how many jobs have a schedule, such as 10M; or --on-demand 100% where none has")
-	}
-	if fires := l.Rate * (1 - l.OnDemand - l.Ahead); fires > float64(l.Schedules) {
+	} else if fires := l.Rate * (1 - l.OnDemand - l.Ahead); fires > float64(l.Schedules) {
 		refuse("schedules", Count(float64(l.Schedules)), fmt.Sprintf("at least %s for %s fires a second: a schedule fires once a second at the most", Count(fires), Count(fires)))
 	}
 	if l.Late < time.Second || l.Late > time.Hour {

@@ -34,6 +34,18 @@ func ParseCount(text string) (float64, error) {
 	return v * times, nil
 }
 
+// ParseWhole reads a number of things, which have no fractions: 10M, 1.5k, 250.
+func ParseWhole(text string) (int, error) {
+	v, err := ParseCount(text)
+	if err == nil && (v != math.Trunc(v) || v > 1e15) {
+		err = invalid.Field("", text, "a whole number such as 10M, 1.5k or 250")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(v), nil
+}
+
 // plain reads digits with an optional fraction, and neither signs nor what else strconv takes for a number.
 func plain(text string) (float64, bool) {
 	if text == "" || strings.Trim(text, "0123456789.") != "" {

@@ -38,6 +38,7 @@ type Bill struct {
 	Total    float64       `json:"total"`
 	Million  float64       `json:"of_a_million_runs"` // without what a stack costs that does nothing
 	Apart    float64       `json:"if_no_messages_share_a_request"`
+	Warm     float64       `json:"warm_once"`      // for WarmWrites and WarmReads, beside the month
 	Capacity cost.Capacity `json:"table_capacity"` // of the line "DynamoDB"
 }
 
@@ -56,6 +57,14 @@ func Make(l Load, t *cost.Tariff, u cost.Units, a Adapter) *Plan {
 	p.Queues = queuesFor(l, d.busiest, node.SharedLookAhead.Seconds())
 	p.Bill = billFor(l, t, u, takes(l, u, l.Rate), p.Table, d.shards)
 	p.Settings = settingsFor(l, p, t)
+	for _, s := range p.Settings {
+		switch s.Name {
+		case warmWrites:
+			p.Bill.Warm += t.Warm(s.Value-newWrites.Value, 0)
+		case warmReads:
+			p.Bill.Warm += t.Warm(0, s.Value-newReads.Value)
+		}
+	}
 	p.Needs = needsFor(p)
 	for i, key := range p.Table.Keys {
 		p.Table.Keys[i].Reached = reached(l, t, u, a, func(d demand) float64 { return d.table.units(key.Key) }, key.Limit)

@@ -212,6 +212,20 @@ func TestWhatBendsFirst(t *testing.T) {
 	}
 }
 
+// TestABillHasTiers: what is beyond a tier is at the next one's price, and what makes a table ready is paid for once.
+func TestABillHasTiers(t *testing.T) {
+	tariff := cost.Listed()
+	for gb, want := range map[float64]float64{1: 0.5, 10_240: 5120, 20_480: 5120 + 2560, 60 * 1024: 5120 + 5120 + 2048 + 512} {
+		near(t, fmt.Sprint(gb, " GB of logs"), tariff.Dollars("logs", gb), want, 1e-9)
+	}
+	near(t, "250 billion requests", tariff.Dollars("sqs", 250e9), 40_000+30_000+12_000, 1e-9)
+	p := made(t, bends())
+	near(t, "making the table ready", p.Bill.Warm, (math.Ceil(p.Table.Writes)-4000)*0.00065+(math.Ceil(p.Table.Reads)-12_000)*0.00013, 1e-9)
+	if p := made(t, load()); p.Bill.Warm != 0 {
+		t.Errorf("a small load wants a table made ready, for %g", p.Bill.Warm)
+	}
+}
+
 // TestTheVerdictIsThatOfTheFigures: one stack carries a load only if no limit that is fixed is exceeded, no parameter is at its end, and ticks
 // have what is to spare; else it says why, and with how many stacks each has a load that one carries.
 func TestTheVerdictIsThatOfTheFigures(t *testing.T) {
@@ -408,6 +422,14 @@ func TestNumbersAreReadAndWritten(t *testing.T) {
 		if got, err := plan.ParseBytes(text); err != nil || got != want {
 			t.Errorf("%s is %d, %v", text, got, err)
 		}
+	}
+	for _, text := range []string{"0.5", "1.9", "1.0005k", "ten"} {
+		if got, err := plan.ParseWhole(text); err == nil {
+			t.Errorf("%q is %d, %v", text, got, err)
+		}
+	}
+	if got, err := plan.ParseWhole("1.5k"); got != 1500 || err != nil {
+		t.Errorf("1.5k is %d, %v", got, err)
 	}
 	for v, want := range map[float64]string{0: "0", 0.2: "0.2", 41.67: "41.7", 999.7: "1k", 1500: "1.5k", 97_820: "97.8k", 1e7: "10M", 259.2e9: "259G"} {
 		if got := plan.Count(v); got != want {
