@@ -17,6 +17,31 @@ import (
 type belfryPeer struct {
 	binary string
 	dir    string // for the folders that it makes, and removes
+
+	settings belfrySettings
+}
+
+// belfrySettings are what decides the speed of its burn-down.
+type belfrySettings struct {
+	Workers   int // attempts at once
+	Batch     int // runs of one insert
+	Inserters int // batches at once
+}
+
+// belfryBest are the defaults of `belfry bench burn-down`. They are given as flags, so that what is printed is what is measured.
+var belfryBest = belfrySettings{Workers: 1000, Batch: 1000, Inserters: 4}
+
+const belfrySurvives = "all that was acknowledged"
+
+func (s belfrySettings) lines() []string {
+	return []string{
+		fmt.Sprintf("belfry bench burn-down --workers %d --batch %d --callers %d: attempts at once, runs of one insert, inserts at once", s.Workers, s.Batch, s.Inserters),
+		"the queue has room for all runs, as it has in no server; " + garbageRule,
+	}
+}
+
+func (s belfrySettings) flags() []string {
+	return []string{"--workers", strconv.Itoa(s.Workers), "--batch", strconv.Itoa(s.Batch), "--callers", strconv.Itoa(s.Inserters)}
 }
 
 // belfryBurnDown is what the harness reads of `belfry bench burn-down --output json`.
@@ -95,11 +120,15 @@ func parseInsert(text []byte) ([]figure, error) {
 }
 
 func (b belfryPeer) burnDown(ctx context.Context, jobs int) (belfryBurnDown, error) {
-	said, err := b.bench(ctx, "burn-down", "--runs", strconv.Itoa(jobs))
+	said, err := b.bench(ctx, append([]string{"burn-down", "--runs", strconv.Itoa(jobs)}, b.settings.flags()...)...)
 	if err != nil {
 		return belfryBurnDown{}, err
 	}
-	return parseBurnDown(said, jobs)
+	told, err := parseBurnDown(said, jobs)
+	if used := (belfrySettings{told.Workers, told.Batch, told.Callers}); err == nil && used != b.settings {
+		return told, fmt.Errorf("belfry bench burn-down says that it had %+v, want %+v", used, b.settings)
+	}
+	return told, err
 }
 
 func (b belfryPeer) insert(ctx context.Context) ([]figure, error) {

@@ -22,7 +22,7 @@ import (
 )
 
 // systems are those that can be measured, in the order of the first round.
-var systems = []string{belfryName, "river", "asynq-always", "asynq-everysec", "asynq-none"}
+var systems = []string{belfryName, belfryDev, "river", "asynq-always", "asynq-everysec", "asynq-none"}
 
 type settings struct {
 	binary  string
@@ -48,7 +48,7 @@ func main() {
 	flag.IntVar(&s.singles, "singles", 20_000, "inserts one by one, by each number of callers")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds, of which the medians are told")
 	flag.DurationVar(&s.limit, "limit", 10*time.Minute, "the longest that one system may take in a round")
-	flag.BoolVar(&s.tune, "tune", false, "try settings of River and Asynq instead, and print what each gives")
+	flag.BoolVar(&s.tune, "tune", false, "try settings of River and Asynq instead, and Go's own rule for garbage, and print what each gives")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -99,8 +99,10 @@ func run(ctx context.Context, s settings, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	collects := new(collector)
+	collects.giveRoom()
 	if s.tune {
-		return tune(ctx, dir, m, s, stdout)
+		return tune(ctx, dir, m, s, collects, stdout)
 	}
 	r, err := measure(ctx, dir, m, s)
 	if err != nil {
@@ -138,6 +140,8 @@ func measure(ctx context.Context, dir string, m machine, s settings) (report, er
 		switch name {
 		case belfryName:
 			c, version, err = newBelfry(ctx, dir, s, &ceilings)
+		case belfryDev:
+			c, version, err = newBelfryDev(ctx, dir, s)
 		case "river":
 			c, version, err = newRiver(ctx, dir, m, s)
 		default:
@@ -161,17 +165,24 @@ func measure(ctx context.Context, dir string, m machine, s settings) (report, er
 	return r, err
 }
 
-func newBelfry(ctx context.Context, dir string, s settings, ceilings *[]ceiling) (contestant, []string, error) {
-	said, err := exec.CommandContext(ctx, s.binary, "version").Output()
+func belfryVersion(ctx context.Context, binary string) (string, error) {
+	said, err := exec.CommandContext(ctx, binary, "version").Output()
 	if err != nil {
-		return contestant{}, nil, fmt.Errorf("%s version: %w; make build builds it", s.binary, err)
+		return "", fmt.Errorf("%s version: %w; make build builds it", binary, err)
 	}
 	first, _, _ := strings.Cut(string(said), "\n") // belfry    v1.2.3
-	version := "Belfry " + strings.TrimSpace(strings.TrimPrefix(first, "belfry"))
-	b := belfryPeer{s.binary, dir}
+	return "Belfry " + strings.TrimSpace(strings.TrimPrefix(first, "belfry")), nil
+}
+
+func newBelfry(ctx context.Context, dir string, s settings, ceilings *[]ceiling) (contestant, []string, error) {
+	version, err := belfryVersion(ctx, s.binary)
+	if err != nil {
+		return contestant{}, nil, err
+	}
+	b := belfryPeer{s.binary, dir, belfryBest}
 	return contestant{
-		name: belfryName, shown: "Belfry, embedded", survives: "all that was acknowledged",
-		settings: []string{"belfry bench burn-down and belfry bench insert, with no other flags than the number of runs"},
+		name: belfryName, shown: "Belfry, embedded", survives: belfrySurvives,
+		settings: append(b.settings.lines(), "belfry bench insert, with its defaults: 5 s for each number of callers, in process and over HTTP"),
 		burnDown: func(ctx context.Context, jobs int) (burnt, error) {
 			told, err := b.burnDown(ctx, jobs)
 			if c := told.Ceiling; err == nil && c.RunsPerSecond > 0 {
@@ -180,6 +191,24 @@ func newBelfry(ctx context.Context, dir string, s settings, ceilings *[]ceiling)
 			return told.burnt(), err
 		},
 		insert: b.insert,
+	}, []string{version}, nil
+}
+
+// newBelfryDev burns down with as many attempts at once as `belfry dev` has by default. Its inserts are those of the other.
+func newBelfryDev(ctx context.Context, dir string, s settings) (contestant, []string, error) {
+	version, err := belfryVersion(ctx, s.binary)
+	if err != nil {
+		return contestant{}, nil, err
+	}
+	b := belfryPeer{s.binary, dir, belfryBest}
+	b.settings.Workers = 50
+	return contestant{
+		name: belfryDev, shown: "Belfry, 50 attempts at once", survives: belfrySurvives, settings: b.settings.lines(),
+		burnDown: func(ctx context.Context, jobs int) (burnt, error) {
+			told, err := b.burnDown(ctx, jobs)
+			return told.burnt(), err
+		},
+		insert: func(context.Context) ([]figure, error) { return nil, nil },
 	}, []string{version}, nil
 }
 
@@ -196,7 +225,7 @@ func newRiver(ctx context.Context, dir string, m machine, s settings) (contestan
 	warm := false
 	return contestant{
 		name: "river", shown: "River on PostgreSQL", survives: "all that was acknowledged",
-		settings: []string{riverBest.String(), "PostgreSQL: " + strings.Join(river.configure, " ")},
+		settings: []string{riverBest.String(), garbageRule, "PostgreSQL: " + strings.Join(river.configure, " ")},
 		burnDown: func(ctx context.Context, jobs int) (burnt, error) {
 			if !warm { // the first one writes new log segments, later ones reuse them
 				warm = true
@@ -229,7 +258,7 @@ func newAsynq(ctx context.Context, dir, fsync string, s settings) (contestant, [
 	a := asynqPeer{dir, fsync, asynqBest[fsync]}
 	return contestant{
 		name: "asynq-" + fsync, shown: shown, survives: asynqSurvives[fsync],
-		settings: []string{a.settings.String(), "Redis: " + strings.ReplaceAll(strings.Join(redisSettings(fsync), " "), "  ", ` "" `)},
+		settings: []string{a.settings.String(), garbageRule, "Redis: " + strings.ReplaceAll(strings.Join(redisSettings(fsync), " "), "  ", ` "" `)},
 		burnDown: a.burnDown,
 		insert:   bySingles(s.singles, a.insert),
 	}, []string{"Asynq " + dependency("github.com/hibiken/asynq"), version}, nil

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -122,6 +124,7 @@ func TestReport(t *testing.T) {
 		Ceiling:  &ceiling{RunsPerSecond: 80_000, OpsPerSecond: 240_000, OpsPerBatch: 24, BytesPerOp: 230, Share: 0.5},
 	}
 	belfry := contestant{name: belfryName, shown: "Belfry, embedded", survives: "all"}
+	fifty := contestant{name: belfryDev, shown: "Belfry, 50 attempts at once", survives: "all"}
 	river := contestant{name: "river", shown: "River on PostgreSQL", survives: "all"}
 	nothing := contestant{name: "asynq-none", shown: "Asynq on Redis", survives: "nothing"}
 	for _, rate := range []float64{50_000, 70_000, 60_000} {
@@ -130,6 +133,7 @@ func TestReport(t *testing.T) {
 		r.Rows = add(r.Rows, river, figure{measure: insert16, inserted: inserted{rate / 10, 2 * time.Millisecond, 9500 * time.Microsecond}})
 		r.Rows = add(r.Rows, belfry, figure{measure: insert16, how: "over HTTP", inserted: inserted{rate / 12, time.Millisecond, 8 * time.Millisecond}})
 		r.Rows = add(r.Rows, belfry, figure{measure: insert16, inserted: inserted{rate / 6, time.Millisecond, 8 * time.Millisecond}})
+		r.Rows = add(r.Rows, fifty, figure{measure: burnDown, inserted: inserted{perSecond: rate / 3}})
 		r.Rows = add(r.Rows, belfry, figure{measure: burnDown, inserted: inserted{perSecond: rate}})
 		r.Rows = add(r.Rows, belfry, figure{measure: endToEnd, inserted: inserted{perSecond: rate}})
 	}
@@ -159,8 +163,8 @@ func TestReport(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
-	if got := read.Rows[2]; got.Measure != burnDown || got.Name != "river" || got.PerSecond != 30_000 || got.Ratio != 2 {
-		t.Errorf("the third row is %+v", got)
+	if got := read.Rows[3]; got.Measure != burnDown || got.Name != "river" || got.PerSecond != 30_000 || got.Ratio != 2 {
+		t.Errorf("the fourth row is %+v", got)
 	}
 }
 
@@ -266,5 +270,90 @@ func TestSettingsAreChecked(t *testing.T) {
 		if err := run(t.Context(), s, io.Discard); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%s: got %v", field, err)
 		}
+	}
+}
+
+// The harness and the product collect garbage by one rule.
+func TestGarbageIsCollectedAsBelfryDoes(t *testing.T) {
+	rule := regexp.MustCompile(`(?m)^\t(heapRoom|leastGarbage|mostGarbage) += (.+?)(?: +//.*)?$|^\treturn int\(.*$`)
+	var rules [2][]string
+	for n, file := range []string{"garbage.go", "../../../cmd/belfry/garbage.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range rule.FindAllStringSubmatch(string(text), -1) {
+			if found[1] == "" {
+				rules[n] = append(rules[n], found[0])
+				continue
+			}
+			rules[n] = append(rules[n], found[1]+" "+found[2])
+		}
+	}
+	if len(rules[0]) != 4 || !slices.Equal(rules[0], rules[1]) {
+		t.Errorf("here %q, in Belfry %q", rules[0], rules[1])
+	}
+}
+
+func TestGosOwnRuleHoldsForAWhile(t *testing.T) {
+	t.Setenv("GOGC", "")
+	c := new(collector)
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	c.apply()
+	ruled := debug.SetGCPercent(100)
+	if ruled <= 100 {
+		t.Errorf("a small heap is collected at %d%%", ruled)
+	}
+	err := c.without(77, func() error {
+		c.apply() // as after a collection
+		if got := debug.SetGCPercent(77); got != 77 {
+			t.Errorf("meanwhile it is %d%%", got)
+		}
+		return nil
+	})
+	if got := debug.SetGCPercent(100); err != nil || got <= 100 {
+		t.Errorf("afterwards it is %d%%, %v", got, err)
+	}
+}
+
+// What is printed of Belfry's settings is what its benchmark is told, and has to say that it had.
+func TestBelfrysSettingsAreTold(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "belfry")
+	const script = `#!/bin/sh
+echo '{"runs": 5000, "read_back": 5000, "insert_seconds": 1, "burn_down_seconds": 1, "workers": 1000, "batch": 1000, "callers": 4}'
+test "$*" = "bench burn-down --runs 5000 --workers $WORKERS --batch 1000 --callers 4 --output json"
+`
+	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := belfryPeer{binary, t.TempDir(), belfryBest}
+	t.Setenv("WORKERS", "1000")
+	if _, err := b.burnDown(t.Context(), 5000); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("WORKERS", "50")
+	b.settings.Workers = 50
+	if _, err := b.burnDown(t.Context(), 5000); err == nil {
+		t.Error("a benchmark that had other settings is accepted")
+	}
+	for _, want := range []string{"--workers 50 --batch 1000 --callers 4", "room for all runs"} {
+		if said := strings.Join(b.settings.lines(), "\n"); !strings.Contains(said, want) {
+			t.Errorf("%q is missing in %s", want, said)
+		}
+	}
+}
+
+// Each row of -tune differs from the contest, and none is there twice.
+func TestTriesDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for _, try := range riverSingleTries() {
+		if seen[try.name] {
+			t.Errorf("%s is there twice", try.name)
+		}
+		seen[try.name] = true
+	}
+	if !seen["one by one, a connection for each caller"] || !seen["one by one, 8 connections"] || !seen["one by one, commit_delay=50 commit_siblings=5"] {
+		t.Errorf("got %v", seen)
 	}
 }

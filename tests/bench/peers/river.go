@@ -22,6 +22,7 @@ type riverSettings struct {
 	Cooldown    time.Duration // FetchCooldown
 	Poll        time.Duration // FetchPollInterval
 	Connections int           // of the pool
+	Singles     int           // of the pool, where callers insert one by one; 0: one for each caller
 	Batch       int           // jobs an insert of many
 	Inserters   int           // that insert batches at once
 	Fast        bool          // InsertManyFast, by COPY, else InsertMany
@@ -36,8 +37,16 @@ func (s riverSettings) String() string {
 	if s.Fast {
 		how = "InsertManyFast"
 	}
-	return fmt.Sprintf("clients %d, MaxWorkers %d, FetchCooldown %s, FetchPollInterval %s, connections %d; %s of %d, %d at once",
-		s.Clients, s.Workers, s.Cooldown, s.Poll, s.Connections, how, s.Batch, s.Inserters)
+	return fmt.Sprintf("clients %d, MaxWorkers %d, FetchCooldown %s, FetchPollInterval %s, connections %d; %s of %d, %d at once; one by one, %s",
+		s.Clients, s.Workers, s.Cooldown, s.Poll, s.Connections, how, s.Batch, s.Inserters, s.singles())
+}
+
+// singles tells of the pool where callers insert one by one.
+func (s riverSettings) singles() string {
+	if s.Singles == 0 {
+		return "a connection for each caller"
+	}
+	return fmt.Sprintf("%d connections", s.Singles)
 }
 
 // riverPeer is River on a PostgreSQL cluster of the harness.
@@ -195,7 +204,11 @@ func (r riverPeer) insertBatches(ctx context.Context, client *river.Client[pgx.T
 
 func (r riverPeer) insert(ctx context.Context, callers, jobs int) (inserted, error) {
 	defer r.postgres.stop()
-	pool, err := r.open(ctx, callers)
+	connections := r.settings.Singles
+	if connections == 0 {
+		connections = callers
+	}
+	pool, err := r.open(ctx, connections)
 	if err != nil {
 		return inserted{}, err
 	}
