@@ -105,6 +105,14 @@ func (d *Data) Disk() pebble.Disk {
 	return d.disk.Disk()
 }
 
+// Expire deletes what has expired, without waiting for the next time that the disk's store does so; memory never waits.
+func (d *Data) Expire(ctx context.Context) (deleted int, err error) {
+	if d.disk == nil {
+		return 0, nil
+	}
+	return d.disk.Expire(ctx)
+}
+
 // Close ends the queues of the node and gives the data back, when nothing uses them any more.
 func (d *Data) Close() error {
 	var errs []error

@@ -102,6 +102,17 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 	}
 }
 
+// Expire deletes all that has expired, without waiting for the next pass.
+func (s *Store) Expire(ctx context.Context) (deleted int, err error) {
+	for {
+		n, more, err := s.sweep(ctx, s.now())
+		deleted += n
+		if err != nil || !more {
+			return deleted, err
+		}
+	}
+}
+
 // sweep makes one round. It gives how many items it deleted, and whether there may be more whose time has come.
 func (s *Store) sweep(ctx context.Context, now time.Time) (deleted int, more bool, err error) {
 	r := &request{now: now.Unix()}
