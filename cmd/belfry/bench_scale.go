@@ -18,7 +18,7 @@ var usualSizes = []int{10_000, 1_000_000}
 
 func (c *cli) benchScale() *cobra.Command {
 	var flags benchFlags
-	s := bench.Scale{Due: 1000, Ticks: 300, Edits: 300, InFlight: 100_000}
+	s := bench.Scale{Due: 1000, Ticks: 300, Edits: 300, Workers: 1000, InFlight: 100_000}
 	most := 1_000_000
 	var hold string
 	var ahead time.Duration
@@ -29,16 +29,17 @@ func (c *cli) benchScale() *cobra.Command {
 due, edits, listings, and a restart. They are loaded by the batch API in this process, and measured at 10,000, at 1,000,000, and at the
 number of --schedules.
 
-In the end a process of its own, on the same data, puts runs in flight and is killed by SIGKILL; then it is told how soon a start behind
-that ticks, and the runs are run.`,
+In the end a process of its own, on the same data, is given --in-flight runs, of which as many begin as --workers says and the others are
+queued, and is killed by SIGKILL; then it is told how soon a start behind that ticks, and the runs are run.`,
 		Example: `  belfry bench scale
-  belfry bench scale --schedules 10000000 --in-flight 1000000 --data /var/lib/bench`,
+  belfry bench scale --schedules 10000000 --in-flight 1000000 --data /var/lib/bench
+  belfry bench scale --workers 10000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hold != "" {
 				flags.data = hold
 				_, err := measure(c, cmd.Context(), flags, func(ctx context.Context, h bench.Host) (struct{}, error) {
-					return struct{}{}, bench.Hold(ctx, h, s.InFlight, ahead, c.stdin, c.stdout)
+					return struct{}{}, bench.Hold(ctx, h, s.InFlight, s.Workers, ahead, c.stdin, c.stdout)
 				})
 				return err
 			}
@@ -53,7 +54,7 @@ that ticks, and the runs are run.`,
 				return err
 			}
 			s.Child = func(ctx context.Context, folder string, ahead time.Duration) *exec.Cmd {
-				return exec.CommandContext(ctx, program, "bench", "scale", "--hold", folder, "--ahead", ahead.String(), "--in-flight", strconv.Itoa(s.InFlight))
+				return exec.CommandContext(ctx, program, "bench", "scale", "--hold", folder, "--ahead", ahead.String(), "--in-flight", strconv.Itoa(s.InFlight), "--workers", strconv.Itoa(s.Workers))
 			}
 			report, err := measure(c, cmd.Context(), flags, s.Run)
 			if err != nil {
@@ -68,7 +69,8 @@ that ticks, and the runs are run.`,
 	f.IntVar(&s.Due, "due", s.Due, "`NUMBER` of fires of the tick that is counted")
 	f.IntVar(&s.Ticks, "ticks", s.Ticks, "`NUMBER` of ticks with nothing due")
 	f.IntVar(&s.Edits, "edits", s.Edits, "`NUMBER` of edits, and of listings of each kind")
-	f.IntVar(&s.InFlight, "in-flight", s.InFlight, "`NUMBER` of runs in flight when a process is killed; 0: none is")
+	f.IntVar(&s.Workers, "workers", s.Workers, "`NUMBER` of attempts at once, up to 10000")
+	f.IntVar(&s.InFlight, "in-flight", s.InFlight, "`NUMBER` of runs, begun or queued, when a process is killed; 0: none is")
 	f.StringVar(&hold, "hold", "", "put runs in flight on the data of another `DIR`, and wait to be killed")
 	f.DurationVar(&ahead, "ahead", 0, "with --hold: how far the clock is ahead, a `DURATION`")
 	for _, own := range []string{"hold", "ahead"} {
@@ -130,8 +132,8 @@ func (c *cli) showScale(r bench.ScaleReport) error {
 	}
 	fmt.Fprintf(c.stdout, "\nsynced     every acknowledged schedule: %s ops of the store by %s fdatasyncs\nmemory     %s at most\n", grouped(int(all.Ops)), grouped(int(all.Syncs)), sizeText(r.PeakRSS))
 	if k := r.Killed; k != nil {
-		fmt.Fprintf(c.stdout, "killed     with %s runs in flight: the first tick after %s, and all of them had run %s s later, %s a second\n",
-			grouped(k.InFlight), millisText(k.Restart), decimals(k.ResumeTook, 1), whole(k.ResumeSpeed))
+		fmt.Fprintf(c.stdout, "killed     with %s runs queued, %s begun: the first tick after %s, with the system's cache warm, and all of them had run %s s later, %s a second\n",
+			grouped(k.InFlight-k.Begun), grouped(k.Begun), millisText(k.Restart), decimals(k.ResumeTook, 1), whole(k.ResumeSpeed))
 	}
 	return nil
 }

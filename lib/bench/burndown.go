@@ -32,7 +32,7 @@ func (b BurnDown) check() error {
 	for _, f := range []struct {
 		name      string
 		got, most int
-	}{{"runs", b.Runs, 1 << 30}, {"batch", b.Batch, maxBatch}, {"callers", b.Callers, 1000}, {"workers", b.Workers, 10_000}} {
+	}{{"runs", b.Runs, 1 << 30}, {"batch", b.Batch, maxBatch}, {"callers", b.Callers, 1000}, {"workers", b.Workers, mostWorkers}} {
 		if f.got < 1 || f.got > f.most {
 			return invalid.Field(f.name, strconv.Itoa(f.got), fmt.Sprintf("1 to %d", f.most))
 		}
@@ -42,6 +42,9 @@ func (b BurnDown) check() error {
 
 // maxBatch is how many runs one request of the API may ask for.
 const maxBatch = 1000
+
+// mostWorkers is how many attempts at once a benchmark may want.
+const mostWorkers = 10_000
 
 // BurnDownReport is what came of it.
 type BurnDownReport struct {

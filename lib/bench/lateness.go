@@ -44,8 +44,8 @@ func (l Lateness) check() error {
 		return invalid.Field("for", l.For.String(), "1s to 24h")
 	case l.Ahead < 0 || l.Ahead > time.Hour:
 		return invalid.Field("ahead", l.Ahead.String(), "0s to 1h")
-	case l.Workers < 1 || l.Workers > 10_000:
-		return invalid.Field("workers", strconv.Itoa(l.Workers), "1 to 10000")
+	case l.Workers < 1 || l.Workers > mostWorkers:
+		return invalid.Field("workers", strconv.Itoa(l.Workers), fmt.Sprintf("1 to %d", mostWorkers))
 	}
 	return nil
 }

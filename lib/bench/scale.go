@@ -24,7 +24,8 @@ type Scale struct {
 	Due      int   // fires of the tick that is counted, at each size the same
 	Ticks    int   // with nothing due
 	Edits    int   // and as many listings
-	InFlight int   // runs that are under way in a process that is killed; 0: none is
+	Workers  int   // attempts at once
+	InFlight int   // runs that a process is given that is killed: as many as it has workers begin, the others are queued; 0: none is
 
 	// Child gives a command that calls Hold in a process of its own, with a clock so far ahead, and passes on what Hold says.
 	Child func(ctx context.Context, folder string, ahead time.Duration) *exec.Cmd
@@ -41,8 +42,12 @@ func (s Scale) check() error {
 		return invalid.Missing("schedules", "1 to 100000000")
 	case s.Due < 1 || s.Due > 10_000:
 		return invalid.Field("due", strconv.Itoa(s.Due), "1 to 10000")
-	case s.Ticks < 1 || s.Edits < 1:
-		return invalid.Field("edits", strconv.Itoa(s.Edits), "1 or more, as of ticks")
+	case s.Ticks < 1:
+		return invalid.Field("ticks", strconv.Itoa(s.Ticks), "1 or more")
+	case s.Edits < 1:
+		return invalid.Field("edits", strconv.Itoa(s.Edits), "1 or more")
+	case s.Workers < 1 || s.Workers > mostWorkers:
+		return invalid.Field("workers", strconv.Itoa(s.Workers), fmt.Sprintf("1 to %d", mostWorkers))
 	case s.InFlight < 0 || s.InFlight > 100_000_000 || s.InFlight > 0 && s.Child == nil:
 		return invalid.Field("in-flight", strconv.Itoa(s.InFlight), "0 to 100000000")
 	}
@@ -82,11 +87,12 @@ type ScaleRow struct {
 	Restart    float64 `json:"restart_ms"`  // from opening the closed store to the first tick
 }
 
-// KillReport is a start behind a kill -9.
+// KillReport is a start behind a kill -9. The system's cache outlives the process: what the start reads is mostly in memory.
 type KillReport struct {
-	InFlight    int     `json:"in_flight"`
+	InFlight    int     `json:"in_flight"` // of which Begun had begun, each with its start durable; the others were queued
+	Begun       int     `json:"begun"`
 	Restart     float64 `json:"restart_ms"`
-	Resumed     int     `json:"resumed"` // of those in flight, how many have succeeded since
+	Resumed     int     `json:"resumed"` // of all of them, how many have succeeded since
 	ResumeTook  float64 `json:"resume_seconds"`
 	ResumeSpeed float64 `json:"resume_per_second"`
 }
@@ -128,7 +134,6 @@ func (s Scale) Run(ctx context.Context, h Host) (report ScaleReport, err error) 
 const (
 	scaleFolder = "scale"
 	scaleJob    = "scale"
-	fewWorkers  = 50
 )
 
 // virtual is a clock that stands still while a tick is counted, and is set ahead in between: so each size meets the same minutes, and
@@ -186,7 +191,7 @@ func (m *scaling) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.rig, err = m.host.open(ctx, scaleFolder, setup{workers: fewWorkers, handlers: handlers, elapsed: m.clock.elapsed})
+	m.rig, err = m.host.open(ctx, scaleFolder, setup{workers: m.Workers, handlers: handlers, elapsed: m.clock.elapsed})
 	return err
 }
 
@@ -316,11 +321,13 @@ func (m *scaling) due(ctx context.Context, row *ScaleRow) error {
 	if err := m.settle(ctx); err != nil {
 		return fmt.Errorf("tick: %w", err)
 	}
-	fires := at.Add(20 * time.Second)
+	fires := at.Add(20 * time.Second).UTC()
+	// Each fires once a year: so each claim arms a successor, which no later part comes upon.
+	yearly := fmt.Sprintf("%d %d %d %d %d *", fires.Second(), fires.Minute(), fires.Hour(), fires.Day(), fires.Month())
 	wanted := make([]control.Wanted, m.Due)
 	for i := range wanted {
 		def := onDemand(scaleJob)
-		def.Schedule = &schedule.Spec{At: &fires}
+		def.Schedule = &schedule.Spec{Cron: yearly}
 		wanted[i] = control.Wanted{Name: fmt.Sprintf("due-%d-%06d", m.sized, i), Def: def}
 	}
 	m.sized++
