@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/bench"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
 // benchFlags are those of all benchmarks.
@@ -44,9 +45,9 @@ none should be running here meanwhile. Every change that is acknowledged is sync
 	return cmd
 }
 
-// measure runs a benchmark, which an interrupt ends; its folder is gone then.
+// measure runs a benchmark, which an interrupt ends, and the loss of its terminal; its folder is gone then. Only SIGKILL leaves it.
 func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.Context, bench.Host) (T, error)) (report T, err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	folder := b.data
 	if folder == "" {
@@ -76,7 +77,20 @@ func measure[T any](c *cli, ctx context.Context, b benchFlags, run func(context.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return report, exiting(exitInterrupted, errors.New("interrupted; what was written is removed"))
 	}
-	return report, badAddress(err)
+	return report, ofFlags(err)
+}
+
+// ofFlags makes a mistake in the command line of what is wrong with the settings of a benchmark, which are named as its flags.
+func ofFlags(err error) error {
+	wrong := invalid.All(err)
+	if len(wrong) == 0 {
+		return err
+	}
+	named := make([]error, len(wrong))
+	for i, e := range wrong {
+		named[i] = &invalid.Error{Field: "--" + e.Field, Got: e.Got, Want: e.Want}
+	}
+	return asUsage(errors.Join(named...))
 }
 
 // profile begins the profiles that are wanted, and gives what ends them.

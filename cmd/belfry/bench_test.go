@@ -79,7 +79,28 @@ func TestBenchRefusesAFolderOfSomebodys(t *testing.T) {
 	}
 }
 
-func TestAnInterruptEndsABenchmarkAndLeavesNothing(t *testing.T) {
+func TestBenchNamesTheFlagThatIsWrong(t *testing.T) {
+	for line, want := range map[string]string{
+		"burn-down --runs 0":    `--runs: got "0", want 1 to 1073741824`,
+		"insert --batch 1":      `--batch: got "1", want 2 to 1000`,
+		"lateness --for 1ms":    `--for: got "1ms", want 1s to 24h`,
+		"scale --workers 10001": `--workers: got "10001", want 1 to 10000`,
+		"scale --ticks 0":       `--ticks: got "0", want 1 or more`,
+	} {
+		if got := belfry(t, "", append([]string{"bench"}, strings.Fields(line)...)...); got.code != exitUsage || !strings.Contains(got.errors, want) {
+			t.Errorf("%s: got %+v, want %s", line, got, want)
+		}
+	}
+}
+
+// Whatever ends a benchmark but SIGKILL, its folder goes.
+func TestASignalEndsABenchmarkAndLeavesNothing(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) { endedBy(t, signal) })
+	}
+}
+
+func endedBy(t *testing.T, signal syscall.Signal) {
 	folder := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "bench", "burn-down")
 	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1", "TMPDIR="+folder)
@@ -92,7 +113,7 @@ func TestAnInterruptEndsABenchmarkAndLeavesNothing(t *testing.T) {
 		found, err := filepath.Glob(filepath.Join(folder, "*", "*", "store", "*.log"))
 		return err == nil && len(found) > 0, said.String()
 	})
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // its code is looked at
