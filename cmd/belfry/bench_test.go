@@ -63,6 +63,19 @@ func TestBenchSaysWhatWasSynced(t *testing.T) {
 	}
 }
 
+func TestASoakTellsItsTrendsInWords(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	got := belfry(t, "", "bench", "soak", "--for", "4s", "--every", "1s", "--rate", "20")
+	if got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	for _, text := range []string{"GOROUTINES", "\n4s ", "looks scatter by", " bytes a run, all of which are kept", "retention  20 runs a second kept for 24h0m0s would take ", " 0 runs left"} {
+		if !strings.Contains(got.out, text) {
+			t.Errorf("%q is missing in\n%s", text, got.out)
+		}
+	}
+}
+
 func TestBenchRefusesAFolderOfSomebodys(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "mine"), nil, 0o600); err != nil {
@@ -81,11 +94,13 @@ func TestBenchRefusesAFolderOfSomebodys(t *testing.T) {
 
 func TestBenchNamesTheFlagThatIsWrong(t *testing.T) {
 	for line, want := range map[string]string{
-		"burn-down --runs 0":    `--runs: got "0", want 1 to 1073741824`,
-		"insert --batch 1":      `--batch: got "1", want 2 to 1000`,
-		"lateness --for 1ms":    `--for: got "1ms", want 1s to 24h`,
-		"scale --workers 10001": `--workers: got "10001", want 1 to 10000`,
-		"scale --ticks 0":       `--ticks: got "0", want 1 or more`,
+		"burn-down --runs 0":         `--runs: got "0", want 1 to 1073741824`,
+		"insert --batch 1":           `--batch: got "1", want 2 to 1000`,
+		"lateness --for 1ms":         `--for: got "1ms", want 1s to 24h`,
+		"scale --workers 10001":      `--workers: got "10001", want 1 to 10000`,
+		"scale --ticks 0":            `--ticks: got "0", want 1 or more`,
+		"soak --retention 1h":        `--retention: got "1h0m0s", want 24h to 43800h`,
+		"soak --for 10s --every 11s": `--every: got "11s", want 1s to a third of --for`,
 	} {
 		if got := belfry(t, "", append([]string{"bench"}, strings.Fields(line)...)...); got.code != exitUsage || !strings.Contains(got.errors, want) {
 			t.Errorf("%s: got %+v, want %s", line, got, want)

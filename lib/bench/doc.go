@@ -1,4 +1,4 @@
-// Package bench measures Belfry on the machine that it runs on: burn-down, insert, lateness and scale, as `belfry bench` shows them.
+// Package bench measures Belfry on the machine that it runs on: burn-down, insert, lateness, scale and soak, as `belfry bench` shows them.
 //
 // # What is measured
 //
@@ -11,7 +11,7 @@
 // # The folder
 //
 // It must be empty or absent, so that nothing of somebody's is measured or overwritten. One that was made is removed, whatever
-// the end; one that was there is left empty.
+// the end, but for SIGKILL; one that was there is left empty.
 //
 // # What it does not do
 //

@@ -236,15 +236,17 @@ func (m mark) synced(before mark, runs int) Synced {
 		Bytes: disk.Bytes, BytesRun: ratio(float64(disk.Bytes), float64(runs)), CPURun: ratio(float64((m.cpu-before.cpu).Nanoseconds())/1000, float64(runs))}
 }
 
-// sizeOf is what the files below a folder take.
+// sizeOf is what the files below a folder take. One that goes while it looks does not count.
 func sizeOf(folder string) (bytes int64, err error) {
-	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil && !entry.IsDir() {
+			if info, err = entry.Info(); err == nil {
+				bytes += info.Size()
+			}
 		}
-		info, err := entry.Info()
-		if err == nil {
-			bytes += info.Size()
+		if path != folder && errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		return err
 	})
