@@ -276,7 +276,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
 		rs := j.runs[a.Run.Key(a.Tenant)]
 		switch {
-		case rs.run.Version == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
+		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
 		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && !j.wakesFrom(rs, handled) && !j.fired(rs):
 			j.violate("P4", "the watermark has passed the check of run %s of %s, which is %s and has no other", a.Run, a.Tenant, rs.run.State)

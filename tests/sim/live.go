@@ -63,6 +63,7 @@ type backlog struct {
 	missed   int           // of one job, the most fires that nobody has come upon
 	longest  time.Duration // that a run may take from its next attempt to its end, all its retries with it
 	attempt  time.Duration // the longest that one attempt may take
+	attempts int           // the most that a run may have
 	ahead    time.Duration // until the last of them is due
 }
 
@@ -80,7 +81,7 @@ const (
 // comes from.
 func (m Mix) bound(b backlog) time.Duration {
 	p := pulseOf(m)
-	rounds := time.Duration(b.runs/concurrency + b.suspects + 1)
+	rounds := time.Duration(b.runs/concurrency + b.suspects*b.attempts + 1) // a suspect waits for its turn with each retry
 	passes := time.Duration(b.missed/perPass + 1)
 	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest
 }
@@ -140,7 +141,7 @@ func (w *World) retire(ctx context.Context, a *Actor) {
 // backlog counts what has not ended.
 func (w *World) backlog() backlog {
 	p, now := pulseOf(w.Mix), w.Now()
-	b := backlog{}
+	b := backlog{attempts: 1}
 	var longest, attempt time.Duration
 	for item := range w.items() {
 		if prefix, rest, _ := strings.Cut(item.Partition, "#"); prefix == "run" {
@@ -171,14 +172,14 @@ func (w *World) backlog() backlog {
 				w.Fatal(err)
 			}
 			all, one := mayTake(past.Def, p)
-			longest, attempt = max(longest, all), max(attempt, one)
+			longest, attempt, b.attempts = max(longest, all), max(attempt, one), max(b.attempts, past.Def.Retry.MaxAttempts)
 		} else if prefix == "job" {
 			j, err := job.FromItem("", "", item)
 			if err != nil {
 				w.Fatal(err)
 			}
 			all, one := mayTake(j.Def, p)
-			longest, attempt = max(longest, all), max(attempt, one)
+			longest, attempt, b.attempts = max(longest, all), max(attempt, one), max(b.attempts, j.Def.Retry.MaxAttempts)
 			if j.Active() {
 				b.missed = max(b.missed, int(w.Mix.span()/w.Mix.Pace.unit()))
 			}
