@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -277,6 +279,37 @@ func TestP9_P5_AKeyWhoseRunWasCleanedUpStartsAnotherRun(t *testing.T) {
 		}
 		if again, repeated, err := g.Trigger(t.Context(), "acme", "report", req); err != nil || !repeated || again.ID != second.ID {
 			t.Errorf("again: %s, repeated %v, %v, want %s", again.ID, repeated, err, second.ID)
+		}
+	})
+}
+
+// This host's clock has been set back, and it hears of it when the run of a request is written. The request fails, and its run stands: the
+// timer that it has lies where all sweeps have passed, so it is given another.
+func TestP4_ARunOfARequestThatFailedIsWoken(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		const behind = 3 * time.Hour
+		g.put("acme", "a")
+		var armed []int64 // wakes
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			for _, op := range c.Ops {
+				if strings.HasPrefix(op.Key.Partition, "run#") {
+					g.Store.(interface{ SetSkew(time.Duration) }).SetSkew(behind)
+				}
+				if wake, _, ok := strings.Cut(op.Key.Sort, "#"); ok && strings.HasPrefix(op.Key.Partition, "due#") {
+					at, err := strconv.ParseInt(wake, 10, 64)
+					if err != nil {
+						t.Error(err)
+					}
+					armed = append(armed, at)
+				}
+			}
+			return faulty.Fault{}
+		}
+		if _, _, err := g.Trigger(t.Context(), "acme", "a", control.Request{}); !errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("a host whose clock is off gave %v, want that it is not known what was done", err)
+		}
+		if now := time.Now().Add(behind).UnixMilli(); len(armed) == 0 || slices.Max(armed) < now {
+			t.Errorf("timers wake at %v, want one at %d or later", armed, now)
 		}
 	})
 }

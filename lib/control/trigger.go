@@ -78,6 +78,7 @@ type order struct {
 	direct bool  // due so soon that whoever takes the request sends the run
 	stood  bool  // the run of a repeated request was there already
 	begun  bool  // something of it is durable
+	put    bool  // its run may be
 	*Answer
 }
 
@@ -340,11 +341,16 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 	}
 }
 
-// armAgain arms another timer for requests that took so long that the last sweep of their bucket may be near, in a bucket to come.
+// armAgain arms another timer for requests that took so long that the last sweep of their bucket may be near, in a bucket to come. A clock
+// that was set back before anything was asked of the store is as if it took that long. It does so whatever failed behind the write of the run:
+// nothing else would wake that.
 func (s *Service) armAgain(ctx context.Context, orders []*order) {
-	late := func(o *order) bool { return s.age(o.now) > stale }
-	parallel(unsettled(orders, late), func(o *order) {
-		o.Err = s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()), o.direct))
+	late := slices.DeleteFunc(slices.Clone(orders), func(o *order) bool { return !o.put || o.stood || s.age(o.now) <= stale })
+	parallel(late, func(o *order) {
+		err := s.Dispatch.Arm(ctx, timer.NewRequest(o.Run, max(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()), o.direct))
+		if o.Err == nil {
+			o.Err = err
+		}
 	})
 }
 
@@ -356,6 +362,7 @@ func (s *Service) putNew(ctx context.Context, orders []*order) {
 		if ops[i], err = o.Run.Item(s.NewID()); err != nil {
 			o.Err = err
 		}
+		o.put = true
 	}
 	ops, at := store.Once(ops)
 	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
