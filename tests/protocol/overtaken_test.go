@@ -66,21 +66,8 @@ func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w.must(w.host("api").put(tenant, "a", definition(every(time.Hour), 1)))
 	asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: 30 * time.Second})
 	w.must(err)
-	diesBehind := func(what string, do func(*host) error) {
-		h, done := w.restart("dies"), false
-		h.before = func(op operation) faulty.Fault {
-			if done {
-				return faulty.Fault{Refuse: errCrashed}
-			}
-			done = op.writes() && strings.Contains(op.text, what)
-			return faulty.Fault{}
-		}
-		if err := do(h); err == nil || !done {
-			t.Fatalf("the write of %s: %v, and %v", what, done, err)
-		}
-	}
-	diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
-	diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })
+	w.diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
+	w.diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })
 	w.must(w.request(oracle.Request{Op: oracle.Cancel, Tenant: tenant, Job: "a", Run: asked.ID.String()}, func(*oracle.Answer) error {
 		_, err := w.host("api").control.Cancel(context.Background(), tenant, asked.ID, "")
 		return err
@@ -101,18 +88,7 @@ func TestP8_Fault09_a_repeated_delete_takes_back_what_a_clock_ahead_had_claimed(
 	w.stepped = 12 * time.Minute
 	w.must(w.host("ticks").tick())
 	w.stepped = 0
-	h, wrote := w.host("dies"), false
-	h.before = func(op operation) faulty.Fault {
-		if wrote {
-			return faulty.Fault{Refuse: errCrashed}
-		}
-		wrote = op.writes()
-		return faulty.Fault{}
-	}
-	if err := h.delete(tenant, "a"); err == nil {
-		t.Fatal("a delete went on over its crash")
-	}
-	delete(w.hosts, "dies")
+	w.diesBehind("", func(h *host) error { return h.delete(tenant, "a") })
 	w.elapsed += 2 * time.Minute
 	if err := w.host("api").delete(tenant, "a"); err != nil && !strings.Contains(err.Error(), "no job") {
 		t.Fatal(err)
@@ -123,4 +99,21 @@ func TestP8_Fault09_a_repeated_delete_takes_back_what_a_clock_ahead_had_claimed(
 		t.Errorf("%d runs started after the answer to the delete, want none", n)
 	}
 	w.wants(w.check(w.now()))
+}
+
+// diesBehind has a host do something that dies behind its first write that names a key, any key for "".
+func (w *world) diesBehind(key string, do func(*host) error) {
+	w.Helper()
+	h, wrote := w.restart("dies"), false
+	h.before = func(op operation) faulty.Fault {
+		if wrote {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		wrote = op.writes() && strings.Contains(op.text, key)
+		return faulty.Fault{}
+	}
+	if err := do(h); err == nil || !wrote {
+		w.Fatalf("a host was to die behind a write of %q: it wrote: %v, and gave %v", key, wrote, err)
+	}
+	delete(w.hosts, "dies")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
-	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -32,18 +31,9 @@ func TestP2_P4_an_edit_that_died_goes_on_behind_a_run_that_was_opened_again(t *t
 	w.must(w.host("api").put(tenant, "a", definition(until(10*time.Minute, every(20*time.Second)), 1)))
 	w.elapsed += 5 * time.Second
 	w.must(w.host("ticks").tick()) // claims 20 s
-	h, wrote := w.host("dies"), false
-	h.before = func(op operation) faulty.Fault {
-		if wrote {
-			return faulty.Fault{Refuse: errCrashed}
-		}
-		wrote = op.writes()
-		return faulty.Fault{}
-	}
-	if err := h.put(tenant, "a", definition(until(10*time.Minute, every(20*time.Second)), 2)); err == nil {
-		t.Fatal("an edit went on over its crash")
-	}
-	delete(w.hosts, "dies")
+	w.diesBehind("", func(h *host) error {
+		return h.put(tenant, "a", definition(until(10*time.Minute, every(20*time.Second)), 2))
+	})
 	w.elapsed += 16 * time.Second
 	w.work()
 	id := run.FireID("a", base.Add(20*time.Second).UnixMilli())
