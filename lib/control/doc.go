@@ -24,7 +24,8 @@
 //
 // # Requests (P1, P9)
 //
-// Key, index (of what is due later), timer, run, answer: in this order. A crash after the key leaves a name, which the same
+// Key, index (of what is due later), timer, run, answer: in this order, and of the requests of one call each step is one write of many,
+// in which every request has its own fate. A crash after the key leaves a name, which the same
 // request uses again; after the index, an item that names no run; after the timer, a run that a tick or sweep makes; after the
 // run, one that they send. The run is put before the job is read: an edit that is not seen then sees the run.
 //

@@ -6,8 +6,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -31,58 +33,123 @@ func keyOf(tenant, key string) store.Key {
 func Records() map[string]any { return map[string]any{"idem": promise{}} }
 
 // body is what makes two requests the same.
-func (req Request) body(name string) []byte {
+func (a *Asked) body() []byte {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s\n%d\n", name, req.Delay.Milliseconds())
-	if req.At != nil {
-		fmt.Fprintf(&text, "%d", req.At.UnixMilli())
+	fmt.Fprintf(&text, "%s\n%d\n", a.Job, a.Delay.Milliseconds())
+	if a.At != nil {
+		fmt.Fprintf(&text, "%d", a.At.UnixMilli())
 	}
 	text.WriteByte('\n')
-	text.Write(req.Payload)
+	text.Write(a.Payload)
 	sum := sha256.Sum256(text.Bytes())
 	return sum[:]
 }
 
-// promised binds the key to a run's ID and its creation: to this one, or to the one that it was bound to before. A key whose run may have ended
-// and been cleaned up since is bound anew.
-func (s *Service) promised(ctx context.Context, tenant string, id run.ID, req Request, now int64) (run.ID, int64, bool, error) {
-	mine := promise{Run: id.String(), Body: req.body(id.Job), Created: now}
-	value, err := record.Encode(mine)
-	if err != nil {
-		return run.ID{}, 0, false, err
+// binding is an order on the way to its key.
+type binding struct {
+	*order
+	mine     promise
+	op       store.Op   // puts it, where the key is free
+	standing store.Item // what has the key instead, as last seen
+}
+
+// bindKeys has the keys of requests name their runs, or finds which runs they name. Those of one call are one write of many, and the few that
+// meet what is over, or has gone meanwhile, another.
+func (s *Service) bindKeys(ctx context.Context, tenant string, orders []*order) {
+	room, open := make([]binding, len(orders)), make([]*binding, 0, len(orders))
+	for i, o := range orders {
+		b := &room[i]
+		b.order, b.mine = o, promise{Run: o.Run.ID.String(), Body: o.asked.body(), Created: o.now}
+		var value []byte
+		if value, o.Err = record.Encode(b.mine); o.Err != nil {
+			continue
+		}
+		b.op = store.Op{Kind: store.Put, Key: keyOf(tenant, o.asked.Key), If: store.Absent, Value: value,
+			Expires: time.UnixMilli(max(o.now, o.Run.ID.Nominal)).Add(keepKey), Attempt: s.NewID()}
+		open = append(open, b)
 	}
-	op := store.Op{Kind: store.Put, Key: keyOf(tenant, req.Key), If: store.Absent, Value: value,
-		Expires: time.UnixMilli(max(now, id.Nominal)).Add(keepKey), Attempt: s.NewID()}
 	for range maxRounds {
-		_, err = s.Dispatch.Write(ctx, op)
-		conflict := store.AsConflict(err)
-		if conflict == nil {
-			return id, now, false, err
+		if open = s.reserve(ctx, open); len(open) == 0 {
+			return
 		}
-		var standing promise
-		if !conflict.Standing.Exists() {
-			op.If = store.Absent
-			continue
-		}
-		if err := record.Decode(conflict.Standing.Value, &standing); err != nil {
-			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
-		}
-		promised, err := run.ParseID(standing.Run)
-		if err != nil {
-			return run.ID{}, 0, false, fmt.Errorf("idempotency key: %w", err)
-		}
-		if over, err := s.over(ctx, tenant, promised, now); err != nil {
-			return run.ID{}, 0, false, err
-		} else if over {
-			op.If = store.At(conflict.Standing)
-			continue
-		}
-		if !bytes.Equal(standing.Body, mine.Body) {
-			return run.ID{}, 0, false, refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", req.Key)
-		}
-		return promised, cmp.Or(standing.Created, now), true, nil
+		parallel(open, func(b *binding) { b.Err = s.adopt(ctx, tenant, b) })
+		open = slices.DeleteFunc(open, func(b *binding) bool { return b.begun || b.Err != nil })
 	}
-	return run.ID{}, 0, false, &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
+	for _, b := range open {
+		b.Err = &Refusal{Code: CodeBusy, Message: "the idempotency key is being used by many at once; try again", RetryAfter: time.Second}
+	}
+}
+
+// reserve puts the promises, and gives the orders whose key has another one: of an earlier call, or of an order before it in this one.
+func (s *Service) reserve(ctx context.Context, open []*binding) (met []*binding) {
+	ops := make([]store.Op, len(open))
+	for i, b := range open {
+		ops[i] = b.op
+	}
+	ops, at := store.Once(ops)
+	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
+	// Durable now: a promise under each key that was free. A crash here leaves them to the same requests, which keep them when they are repeated.
+	for i, b := range open {
+		if b.Err = err; err != nil {
+			continue
+		}
+		done, v := &ops[at[i]], verdicts[at[i]]
+		conflict := store.AsConflict(v.Err)
+		switch {
+		case conflict != nil:
+			b.standing = conflict.Standing
+			met = append(met, b)
+		case v.Err != nil:
+			b.Err = v.Err
+		case done.Attempt == b.op.Attempt:
+			b.begun = true
+		default:
+			b.standing = store.Item{Key: done.Key, Value: done.Value, Version: v.Version}
+			met = append(met, b)
+		}
+	}
+	return met
+}
+
+// adopt makes the run that a key names the order's. A key that has come free, or whose run may have ended and been cleaned up since, is to be
+// bound anew.
+func (s *Service) adopt(ctx context.Context, tenant string, b *binding) error {
+	if !b.standing.Exists() {
+		b.op.If = store.Absent
+		return nil
+	}
+	var given promise
+	if err := record.Decode(b.standing.Value, &given); err != nil {
+		return fmt.Errorf("idempotency key: %w", err)
+	}
+	id, err := run.ParseID(given.Run)
+	if err != nil {
+		return fmt.Errorf("idempotency key: %w", err)
+	}
+	if over, err := s.over(ctx, tenant, id, b.now); err != nil {
+		return err
+	} else if over {
+		b.op.If = store.At(b.standing)
+		return nil
+	}
+	if !bytes.Equal(given.Body, b.mine.Body) {
+		return refuse(CodeKeyReused, "the idempotency key %q was used for another request: use a new one", b.asked.Key)
+	}
+	b.Run.ID, b.Run.Created, b.Repeated, b.begun = id, cmp.Or(given.Created, b.now), true, true
+	return s.join(ctx, tenant, b.order)
+}
+
+// join looks whether the run of a repeated request stands, and wakes it. Where it does not, the request goes on as a new one does.
+func (s *Service) join(ctx context.Context, tenant string, o *order) error {
+	standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: o.Run.ID, Tenant: tenant}})
+	if err != nil || standing[0].Version == 0 {
+		return err
+	}
+	o.Run, o.stood = standing[0], true
+	if o.Run.State.Ended() {
+		return nil
+	}
+	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
 }
 
 // over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not

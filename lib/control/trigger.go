@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -47,7 +46,7 @@ func (s *Service) Trigger(ctx context.Context, tenant, name string, req Request)
 }
 
 // TriggerMany asks for runs, with an answer for each. What they have in common they share: the items that list them, and the requests
-// to the queue.
+// to the queue. The keys of all are one write of many, and so are their timers, and then their runs.
 //
 // Order of writes: key, index (of what is due later), timer, run, then the answer. A crash after the key leaves a promise that
 // the same request keeps when it is repeated; after the index, an item that names no run; after the timer, a run that a tick or sweep makes of it; after the run, one that they send.
@@ -110,7 +109,7 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 		o.now = now
 		o.Err = s.acceptOne(ctx, tenant, o, jobs)
 	}
-	parallel(unsettled(orders, func(o *order) bool { return o.asked.Key != "" }), func(o *order) { o.Err = s.bindKey(ctx, tenant, o) })
+	s.bindKeys(ctx, tenant, unsettled(orders, func(o *order) bool { return o.asked.Key != "" }))
 	for _, o := range orders {
 		o.direct = o.Run.ID.Nominal < now+s.directly().Milliseconds()
 	}
@@ -179,26 +178,6 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 		o.Run.Payload.Inline = o.asked.Payload
 	}
 	return nil
-}
-
-// bindKey has a request's key name its run, or finds which run the key names.
-func (s *Service) bindKey(ctx context.Context, tenant string, o *order) (err error) {
-	if o.Run.ID, o.Run.Created, o.Repeated, err = s.promised(ctx, tenant, o.Run.ID, o.asked.Request, o.now); err != nil {
-		return err
-	}
-	o.begun = true
-	if !o.Repeated {
-		return nil
-	}
-	standing, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: o.Run.ID, Tenant: tenant}})
-	if err != nil || standing[0].Version == 0 {
-		return err
-	}
-	o.Run, o.stood = standing[0], true
-	if o.Run.State.Ended() {
-		return nil
-	}
-	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
 }
 
 // due is when the run is to start, Unix ms.
