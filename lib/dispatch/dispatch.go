@@ -155,11 +155,19 @@ func (d *Dispatcher) writeEach(ctx context.Context, ops []store.Op) ([]store.Ver
 // the next one: then that one meets a conflict. Such an error is a *store.Conflict and store.ErrUnknown as well. Who decides anew on it
 // may do a second time what was asked for once.
 func (d *Dispatcher) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
+	return d.write(ctx, nil, ops)
+}
+
+// write is Write where the first try was made, and failed with that error; nil where none was.
+func (d *Dispatcher) write(ctx context.Context, first error, ops []store.Op) ([]uint64, error) {
 	var unknown error
 	for try := 1; ; try++ {
-		versions, err := d.Store.Write(ctx, ops...)
-		if err == nil {
-			return versions, nil
+		err := first
+		if try > 1 || first == nil {
+			var versions []uint64
+			if versions, err = d.Store.Write(ctx, ops...); err == nil {
+				return versions, nil
+			}
 		}
 		if errors.Is(err, store.ErrUnknown) {
 			unknown = err

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -10,40 +12,96 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// PutRun writes a run as decided, under the version it was decided over, together with what must stand beside it: the listing
-// of a dead letter, and the timer of a retry that is further away than a queue can hold a message. It gives the run as
-// written, or a *store.Conflict.
-func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, now int64) (run.Run, error) {
+// Put is a run as decided, on its way to the store under the version that it was decided over, together with what must stand beside
+// it: the listing of a dead letter, and the timer of a retry that is further away than a queue can hold a message.
+type Put struct {
+	run  run.Run
+	ops  []store.Op
+	done bool  // it is known what became of it
+	err  error // of the try that was made, done or not
+}
+
+// Prepare makes a put of a run as decided at now (Unix ms). What lists a run that is to wait for long is written first.
+func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
-		return run.Run{}, err
+		return nil, err
 	}
-	ops := []store.Op{op}
+	p := &Put{run: r, ops: []store.Op{op}}
 	if r.State.DeadLetter() {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
-			return run.Run{}, err
+			return nil, err
 		}
-		ops = append(ops, letter)
+		p.ops = append(p.ops, letter)
 	}
 	if WaitsInStore(r, now) {
 		check, err := timer.NewCheck(r.Tenant, r.ID, r.NextAt).Put(id)
 		if err != nil {
-			return run.Run{}, err
+			return nil, err
 		}
 		check.If = store.Any // another look at the same instant is as good
-		ops = append(ops, check)
+		p.ops = append(p.ops, check)
 		if err := d.listWaiting(ctx, r); err != nil {
-			return run.Run{}, err
+			return nil, err
 		}
 	}
-	versions, err := d.Write(ctx, ops...)
+	return p, nil
+}
+
+// Alone tells whether the put of a run as decided at now is of the run and nothing else.
+func Alone(r run.Run, now int64) bool { return !r.State.DeadLetter() && !WaitsInStore(r, now) }
+
+// TryEach tries the puts of runs alone, once, each on its own and all in one call of the store. What comes of a try that was
+// throttled, or whose outcome is unknown, is for Do to find out, so that none of them waits for another's repetition.
+func (d *Dispatcher) TryEach(ctx context.Context, puts []*Put) {
+	ops := make([]store.Op, len(puts))
+	for i, p := range puts {
+		ops[i] = p.ops[0]
+	}
+	verdicts, err := d.Store.WriteEach(ctx, ops...)
+	for i, p := range puts {
+		switch {
+		case errors.Is(err, store.ErrTooLarge), errors.Is(err, store.ErrClosed): // of the whole call: nothing was written
+		case err != nil:
+			p.err = fmt.Errorf("%w: %w", store.ErrUnknown, err)
+		default:
+			p.run.Version, p.err = verdicts[i].Version, verdicts[i].Err
+			p.done = !passing(p.err)
+		}
+	}
+}
+
+// Run is the run, as written where the put has won.
+func (p *Put) Run() run.Run { return p.run }
+
+// Won tells whether a try has written the run.
+func (p *Put) Won() bool { return p.done && p.err == nil }
+
+// Do gives the run as written, or a *store.Conflict. It goes on where a try left it: the same op again, which finds what the try may
+// have done.
+func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
+	if !p.done {
+		var versions []uint64
+		if versions, p.err = d.write(ctx, p.err, p.ops); p.err == nil {
+			p.run.Version = versions[0]
+		}
+		p.done = true
+	}
+	if p.err != nil {
+		return run.Run{}, p.err
+	}
+	return p.run, nil
+}
+
+// PutRun prepares a put and does it.
+func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, now int64) (run.Run, error) {
+	p, err := d.Prepare(ctx, r, now)
 	if err != nil {
 		return run.Run{}, err
 	}
-	r.Version = versions[0]
-	return r, nil
+	return d.Do(ctx, p)
 }
 
 // WaitsInStore tells whether a run's next try is further away than a queue can hold its message: a timer wakes it then.
