@@ -65,6 +65,11 @@ func (s *turns) Take(ctx context.Context, most int, _ time.Duration) ([]worker.O
 	}
 }
 
+// Start is the desk's.
+func (s *turns) Start(taking, attempts context.Context, offers []worker.Offer, begun func(int, worker.Attempt, error)) {
+	s.desk.Start(taking, attempts, offers, begun)
+}
+
 // take gives what can be received, or nothing; messages that give no run are settled on the way.
 func (s *turns) take(ctx context.Context, most int) ([]worker.Offer, error) {
 	for {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -151,9 +152,21 @@ func (o *offer) About() worker.About {
 	return about
 }
 
-// Start asks until it is answered: a start whose answer was lost may stand, and the same start again gives the same attempt.
+// Start starts each by itself, all at once.
+func (s *source) Start(taking, attempts context.Context, offers []worker.Offer, begun func(int, worker.Attempt, error)) {
+	var starts sync.WaitGroup
+	for i, o := range offers {
+		starts.Go(func() {
+			started, err := o.(*offer).start(taking, attempts)
+			begun(i, started, err)
+		})
+	}
+	starts.Wait()
+}
+
+// start asks until it is answered: a start whose answer was lost may stand, and the same start again gives the same attempt.
 // After the length of a lease it is given up, with a word that nothing was called.
-func (o *offer) Start(taking, attempts context.Context) (worker.Attempt, error) {
+func (o *offer) start(taking, attempts context.Context) (worker.Attempt, error) {
 	if taking.Err() != nil {
 		o.Leave(attempts, worker.Stopping)
 		return nil, worker.ErrGone
@@ -225,7 +238,11 @@ func (a *attempt) Renew(ctx context.Context) (cancel bool, err error) {
 	return renewed.Cancel, judged(err)
 }
 
-func (a *attempt) Finish(ctx context.Context, e worker.End) (run.State, error) {
+func (a *attempt) Finish(ctx context.Context, e worker.End, told func(run.State, error)) {
+	told(a.finish(ctx, e))
+}
+
+func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
 	end := wire.WorkEnd{WorkClaim: a.claim, Outcome: e.Outcome.String(), Cause: short(e.Cause, 2000), Log: base64.StdEncoding.EncodeToString(e.Log)}
 	switch e.Outcome {
 	case run.OutcomeSucceeded:

@@ -30,11 +30,14 @@ func (m delivery) worn() bool {
 	return m.most > 0 && m.message.Receives >= max(1, m.most-dispatch.MaxCrashes)
 }
 
+// settleWithin bounds what is asked of the queue for a message.
+const settleWithin = 10 * time.Second
+
 // settle carries a verdict out, within the bound that ctx has, or else within one of its own. What cannot be carried out is harmless: the
 // message comes again, and finds the run further on.
 func (m delivery) settle(ctx context.Context, v verdict) {
 	if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 		defer cancel()
 		ctx = within
 	}
@@ -55,11 +58,16 @@ func (m delivery) settle(ctx context.Context, v verdict) {
 	} else {
 		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
 	}
-	if err == nil && errs[0] == nil {
-		return
+	unsettled(ctx, m.log, errs, err)
+}
+
+// unsettled tells of messages that were not settled.
+func unsettled(ctx context.Context, log *slog.Logger, errs []error, err error) {
+	if err == nil {
+		err = errors.Join(errs...)
 	}
-	if err = errors.Join(append(errs, err)...); !errors.Is(err, queue.ErrClosed) {
-		m.log.WarnContext(ctx, "a message was not settled", "error", err)
+	if err != nil && !errors.Is(err, queue.ErrClosed) {
+		log.WarnContext(ctx, "a message was not settled", "error", err)
 	}
 }
 

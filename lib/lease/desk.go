@@ -38,6 +38,7 @@ type Config struct {
 type Desk struct {
 	Config
 	polls bool // the pool's own queue, which others serve too
+	ends  ends
 
 	mu     sync.Mutex
 	under  map[name]*Held  // the attempts of this process
@@ -167,7 +168,7 @@ type name struct {
 	id     run.ID
 }
 
-func nameOf(r run.Run) name { return name{r.Tenant, r.ID} }
+func nameOf(r *run.Run) name { return name{r.Tenant, r.ID} }
 
 // maxUnsure bounds what is remembered of starts whose answer was lost; what is forgotten waits for its lease.
 const maxUnsure = 1000
@@ -179,7 +180,7 @@ func (d *Desk) notBegun(r run.Run) {
 	if len(d.unsure) >= maxUnsure {
 		clear(d.unsure)
 	}
-	d.unsure[nameOf(r)] = r.Version + 1
+	d.unsure[nameOf(&r)] = r.Version + 1
 }
 
 // register remembers an attempt of this process until it is closed. A run may have two here, an old one that was frozen past its
@@ -187,13 +188,13 @@ func (d *Desk) notBegun(r run.Run) {
 func (d *Desk) register(h *Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.under[nameOf(*h.started)] = h
+	d.under[nameOf(h.started)] = h
 }
 
 func (d *Desk) forget(h *Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if name := nameOf(*h.started); d.under[name] == h {
+	if name := nameOf(h.started); d.under[name] == h {
 		delete(d.under, name)
 	}
 }
@@ -210,7 +211,7 @@ const (
 func (d *Desk) own(r run.Run) ownership {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	name := nameOf(r)
+	name := nameOf(&r)
 	if h := d.under[name]; h != nil && h.started.Fence == r.Fence {
 		return under
 	}

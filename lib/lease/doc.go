@@ -8,6 +8,9 @@
 //
 //	message -> [run read, if delivered before] -> OFFER -> its time? -> START -> renewals -> END -> message deleted
 //
+// The runs of one Take that are due are started by one call of the store, and attempts that end about the same time are ended by one, and
+// their messages deleted ten at a time: each write stands for itself, and what fails among them goes on alone.
+//
 // What each step makes sure of:
 //
 //   - Before START nothing has happened: handing the message back is always right. A run that is not due waits here up to a

@@ -63,6 +63,17 @@ func (t *turn) take() {
 	<-mine // bounded by the requests of those before
 }
 
+// try takes it where nobody has it.
+func (t *turn) try() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken {
+		return false
+	}
+	t.taken = true
+	return true
+}
+
 func (t *turn) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +118,7 @@ func (h *Held) learn(r run.Run) {
 // Renew extends lease and visibility.
 func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 	lease := h.desk.Dispatch.Lease
-	_, err = h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) })
+	_, err = h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) }, nil)
 	if errors.Is(err, worker.ErrFenced) {
 		if _, ended := h.standing().Closed(h.started.Fence); !ended {
 			h.settle(context.WithoutCancel(ctx), drop) // the attempt that holds it has a message of its own
@@ -126,18 +137,26 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 
 // write changes the run as long as this attempt holds it: over a cancel's word, or an earlier renewal whose answer was lost, it
 // decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
-// anything else it is fenced. wrote is false where there was nothing to write any more.
-func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run) (wrote bool, err error) {
+// anything else it is fenced. tried is a put of the change that was tried already, nil for none. wrote is false where there was
+// nothing to write any more.
+func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (wrote bool, err error) {
 	for range maxRounds {
-		standing := h.standing()
-		if !standing.Holds(h.started.Fence) {
-			if ended, ok := standing.Closed(h.started.Fence); ok && ended == outcome {
-				return false, nil
+		put := tried
+		tried = nil
+		if put == nil {
+			standing := h.standing()
+			if !standing.Holds(h.started.Fence) {
+				if ended, ok := standing.Closed(h.started.Fence); ok && ended == outcome {
+					return false, nil
+				}
+				return false, worker.ErrFenced
 			}
-			return false, worker.ErrFenced
+			now := h.now()
+			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), now); err != nil {
+				return false, err
+			}
 		}
-		now := h.now()
-		written, err := h.desk.Dispatch.PutRun(ctx, change(standing, now), now)
+		written, err := h.desk.Dispatch.Do(ctx, put)
 		if err == nil {
 			h.learn(written)
 			return true, nil
@@ -158,14 +177,24 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 	return false, fmt.Errorf("overtaken %d times: %w", maxRounds, store.ErrThrottled)
 }
 
-// Finish puts result and log away, writes the end, and settles the message by it.
-func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
-	change := h.ending(ctx, e)
+// Finish puts result and log away, and has the end written together with those of other attempts that end now. told gets the state that
+// it led to when it is durable and the message is settled, or the error.
+func (h *Held) Finish(ctx context.Context, e worker.End, told func(run.State, error)) {
+	h.desk.ends.add(h.desk, &ending{held: h, ctx: ctx, outcome: e.Outcome, change: h.ending(ctx, e), told: told})
+}
+
+// finish is Finish for an end that is written by itself.
+func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
+	return h.conclude(ctx, e.Outcome, h.ending(ctx, e), nil)
+}
+
+// conclude writes the end, of which a put may have been tried, and settles the message by it.
+func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (run.State, error) {
 	// Durable with this write: how the attempt ended, and what follows from it. A crash before it leaves the attempt to its
 	// lease; one after it leaves a message that comes again, finds the end, and is dropped, or a check timer.
 	writing, cancel := context.WithTimeout(ctx, h.desk.Dispatch.Lease)
 	defer cancel()
-	wrote, err := h.write(writing, e.Outcome, change)
+	wrote, err := h.write(writing, outcome, change, tried)
 	if errors.Is(err, worker.ErrFenced) {
 		h.settle(writing, drop)
 		return 0, err
@@ -180,10 +209,15 @@ func (h *Held) Finish(ctx context.Context, e worker.End) (run.State, error) {
 	}
 	r := h.standing()
 	if wrote || !h.resumed {
-		h.counted.Do(func() { count(h.desk.Metrics, r, e.Outcome) })
+		h.count(r, outcome)
 	}
 	h.follow(writing, r)
 	return r.State, nil
+}
+
+// count adds the end to the metrics, once.
+func (h *Held) count(r run.Run, outcome run.Outcome) {
+	h.counted.Do(func() { count(h.desk.Metrics, r, outcome) })
 }
 
 // follow brings an ended attempt's run on its way: the message comes again when the run may be started again. Where the message

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -22,6 +23,7 @@ type Offer struct {
 	run      run.Run
 	name     string // the run's ID
 	edition  *job.Edition
+	first    *beginning // of a start that was tried together with others
 }
 
 var _ worker.Offer = (*Offer)(nil)
@@ -56,55 +58,108 @@ func (o *Offer) Leave(ctx context.Context, why worker.Leaving) {
 	}
 }
 
-// Start begins an attempt of this process's worker.
-func (o *Offer) Start(taking, attempts context.Context) (worker.Attempt, error) {
-	h, err := o.start(taking, attempts, o.desk.Name)
+// beginning is a start on its way.
+type beginning struct {
+	put     *dispatch.Put
+	now     int64
+	payload []byte
+	lost    *target.Failure // why there is no payload
+}
+
+// Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
+// themselves.
+func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, begun func(i int, started worker.Attempt, err error)) {
+	now, err := d.Dispatch.Clock()
+	puts := make([]*dispatch.Put, 0, len(offers))
+	for _, offer := range offers {
+		o := offer.(*Offer) // of Take
+		if err != nil || taking.Err() != nil || o.wait(now) > 0 || o.run.Payload.Blob != "" {
+			continue
+		}
+		if o.first, _ = o.prepare(taking, d.Name, now); o.first != nil {
+			puts = append(puts, o.first.put)
+		}
+	}
+	if len(puts) > 0 {
+		// Durable with this write: each attempt whose op is done, as in start.
+		writing, cancel := context.WithTimeout(context.WithoutCancel(taking), d.Dispatch.Lease/3)
+		d.Dispatch.TryEach(writing, puts)
+		cancel()
+	}
+	var rest sync.WaitGroup
+	for i, offer := range offers {
+		o := offer.(*Offer)
+		start := func() {
+			h, err := o.start(taking, attempts, d.Name)
+			if err != nil {
+				begun(i, nil, err)
+				return
+			}
+			d.register(h)
+			begun(i, h, nil)
+		}
+		if o.first != nil && o.first.put.Won() {
+			start() // it has nothing to wait for
+		} else {
+			rest.Go(start)
+		}
+	}
+	rest.Wait()
+}
+
+// prepare makes the start of a run that is due, unless its payload can't be read now.
+func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginning, error) {
+	b := &beginning{now: now}
+	var err error
+	if b.payload, err = o.desk.payload(ctx, o.run, o.edition.Def); err != nil && !errors.As(err, &b.lost) {
+		return nil, fmt.Errorf("read the payload: %w", err) // before the start: it costs the run nothing
+	}
+	b.put, err = o.desk.Dispatch.Prepare(ctx, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
 	if err != nil {
 		return nil, err
 	}
-	o.desk.register(h)
-	return h, nil
+	return b, nil
 }
 
 // start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
 func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, error) {
-	taking = o.run.Tell(taking)
 	gone := func(v verdict) (*Held, error) {
 		o.delivery.settle(attempts, v)
 		return nil, worker.ErrGone
 	}
 	for range maxRounds {
-		now, err := o.desk.Dispatch.Clock()
-		if err != nil {
-			return gone(shortly)
-		}
-		if wait := o.wait(now); wait > 0 {
-			if !pause(taking, wait) {
+		b := o.first
+		o.first = nil
+		if b == nil {
+			taking = o.run.Tell(taking)
+			now, err := o.desk.Dispatch.Clock()
+			if err != nil {
+				return gone(shortly)
+			}
+			if wait := o.wait(now); wait > 0 {
+				if !pause(taking, wait) {
+					return gone(handBack)
+				}
+				continue
+			}
+			if taking.Err() != nil {
 				return gone(handBack)
 			}
-			continue
-		}
-		if taking.Err() != nil {
-			return gone(handBack)
-		}
-		var lost *target.Failure
-		payload, err := o.desk.payload(taking, o.run, o.edition.Def)
-		if err != nil && !errors.As(err, &lost) {
-			return gone(o.desk.unwell(taking, o.run, "read the payload", err)) // before the start: it costs the run nothing
+			if b, err = o.prepare(taking, holder, now); err != nil {
+				return gone(o.desk.unwell(taking, o.run, "prepare the start", err))
+			}
 		}
 		// Durable with this write: the attempt, under its lease and fence, before its effect. A crash here leaves a running run
 		// without a worker, which its lease ends; where the answer is lost, the same write again is a success.
 		// It is not given up halfway when the worker is told to stop: at most once would then be unknown for nothing.
-		writing, cancel := context.WithTimeout(context.WithoutCancel(taking), o.desk.Dispatch.Lease/3)
-		started, err := o.desk.Dispatch.PutRun(writing, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
-		cancel()
+		started, err := o.desk.do(taking, b.put)
 		if conflict := store.AsConflict(err); conflict != nil {
 			standing, _, err := run.FromItem(o.run.Tenant, o.run.ID, conflict.Standing)
 			if err != nil {
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return o.held(standing, payload, lost), nil
+				return o.held(standing, b), nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -127,17 +182,27 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			return gone(v)
 		}
 		if started.Attempt == 1 {
-			o.desk.Metrics.Lateness.Observe(time.Duration(now-o.run.ID.Nominal) * time.Millisecond)
+			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return o.held(started, payload, lost), nil
+		return o.held(started, b), nil
 	}
 	return gone(shortly)
 }
 
+// do does a put that is not given up while a third of a lease lasts.
+func (d *Desk) do(ctx context.Context, p *dispatch.Put) (run.Run, error) {
+	if p.Won() {
+		return d.Dispatch.Do(ctx, p)
+	}
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3)
+	defer cancel()
+	return d.Dispatch.Do(writing, p)
+}
+
 // held is the attempt that a start has made of the offer.
-func (o *Offer) held(started run.Run, payload []byte, lost *target.Failure) *Held {
+func (o *Offer) held(started run.Run, b *beginning) *Held {
 	o.run = started
-	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
+	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: b.payload, lost: b.lost}
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

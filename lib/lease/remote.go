@@ -291,7 +291,7 @@ func (r *Remote) Leave(ctx context.Context, tenant string, id run.ID, sealed str
 		if standing.Holds(standing.Fence) && standing.Worker == h.String() {
 			held, err := r.resume(ctx, standing, standing.Fence, t, known)
 			if err == nil {
-				_, err = held.Finish(ctx, worker.End{Outcome: run.OutcomeHandedBack})
+				_, err = held.finish(ctx, worker.End{Outcome: run.OutcomeHandedBack})
 			}
 			return err
 		}
@@ -331,7 +331,7 @@ func (r *Remote) Finish(ctx context.Context, tenant string, c Claim, e worker.En
 	if err != nil {
 		return 0, err
 	}
-	state, err := held.Finish(ctx, e)
+	state, err := held.finish(ctx, e)
 	if err == nil {
 		r.heard(held, c.Holder, -1)
 	}

@@ -21,38 +21,50 @@ var (
 
 // attempt is one call of a target under a lease.
 type attempt struct {
-	*Worker
+	*shift
 	lease    Attempt
 	task     Task
-	leases   *renewals
 	renewing renewal
 	log      cappedLog
 	span     *trace.Span
+	ended    func()
 }
 
-// attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended.
-func (w *Worker) attempt(ctx context.Context, leases *renewals, started Attempt) {
-	defer started.Close()
-	a := &attempt{Worker: w, lease: started, task: started.Task(), leases: leases, log: cappedLog{limit: w.MaxLog}}
-	ctx = a.begin(ctx)
-	defer a.span.End()
-
+// attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended. It may return before that is
+// written; nothing of it is under way any more when ended is called.
+func (s *shift) attempt(started Attempt, ended func()) {
+	a := &attempt{shift: s, lease: started, task: started.Task(), log: cappedLog{limit: s.MaxLog}, ended: ended}
+	ctx := a.begin(s.attempts)
 	calling, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	// The lease is kept while a stopped target comes to its end, and while its end is written.
 	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(ctx, quiet, stop) }
-	leases.keep(&a.renewing, a.task.Lease/3)
-	defer leases.end(&a.renewing)
-	w.register(a)
-	defer w.forget(a)
+	s.leases.keep(&a.renewing, a.task.Lease/3)
+	s.register(a)
 	result, err := a.call(calling)
 	cause := context.Cause(calling)
+	stop(nil)
 	if errors.Is(cause, ErrFenced) {
 		a.span.Fail(ErrFenced.Error())
-		w.Log.WarnContext(ctx, "an attempt was fenced off", "run", a.task.Run, "attempt", a.task.Attempt, "fence", a.task.Fence)
+		s.Log.WarnContext(ctx, "an attempt was fenced off", "run", a.task.Run, "attempt", a.task.Attempt, "fence", a.task.Fence)
+		a.close()
 		return
 	}
-	a.finish(ctx, a.end(result, err, cause))
+	e := a.end(result, err, cause)
+	a.span.Set("belfry.outcome", e.Outcome.String())
+	if e.Failure != nil {
+		a.span.Fail(e.Failure.Error())
+	}
+	a.finish(ctx, e, a.Elapsed(), firstTry)
+}
+
+// close lets go of what an attempt has held.
+func (a *attempt) close() {
+	a.forget(a)
+	a.leases.end(&a.renewing)
+	a.span.End()
+	a.lease.Close()
+	a.ended()
+	a.under.Done()
 }
 
 // begin has what follows say which attempt it is about, and begins its span below the one that the run began with.
@@ -158,36 +170,38 @@ func (a *attempt) end(result target.Result, err error, cause error) End {
 	}
 }
 
-// reportFor is how long the end of an attempt is tried to be written: after it nobody waits any more.
-const reportFor = 12 * time.Hour
+// reportFor is how long the end of an attempt is tried to be written: after it nobody waits any more. The tries are firstTry apart, and
+// twice as far each time, up to longestTry.
+const (
+	reportFor  = 12 * time.Hour
+	firstTry   = 100 * time.Millisecond
+	longestTry = 2 * time.Second
+)
 
 // finish reports the end, and goes on trying while nobody can be reached: what has been done need not be done again for it, and
 // at most once gets its true end. It gives up when the worker is being stopped, or is far too late. Then the lease runs out and
 // the attempt counts as crashed: its effect may have happened, which at least once allows, and at most once calls unknown.
-func (a *attempt) finish(ctx context.Context, e End) {
-	const first, longest = 100 * time.Millisecond, 2 * time.Second
+func (a *attempt) finish(ctx context.Context, e End, began, wait time.Duration) {
 	t := a.task
-	a.span.Set("belfry.outcome", e.Outcome.String())
-	if e.Failure != nil {
-		a.span.Fail(e.Failure.Error())
-	}
-	began, ending := a.Elapsed(), context.WithoutCancel(ctx)
-	for wait := first; ; wait = min(2*wait, longest) {
-		state, err := a.lease.Finish(ending, e)
+	a.lease.Finish(context.WithoutCancel(ctx), e, func(state run.State, err error) {
 		switch {
 		case err == nil:
 			a.Log.LogAttrs(ctx, slog.LevelInfo, "attempt ended", slog.String("tenant", t.Tenant), slog.String("run", t.Run), slog.Int("attempt", t.Attempt),
 				slog.String("outcome", e.Outcome.String()), slog.String("state", state.String()))
-			return
 		case errors.Is(err, ErrFenced):
 			a.Log.WarnContext(ctx, "a late result was refused", "run", t.Run, "attempt", t.Attempt, "fence", t.Fence)
-			return
 		case errors.Is(err, ErrRefused), ctx.Err() != nil, a.Elapsed()-began > reportFor:
 			a.Log.ErrorContext(ctx, "the end of an attempt was not written", "run", t.Run, "attempt", t.Attempt, "error", err)
+		default:
+			if wait == firstTry {
+				a.Log.WarnContext(ctx, "the end of an attempt waits to be written", "run", t.Run, "error", err)
+			}
+			a.do(func() {
+				a.sleep(ctx, wait)
+				a.finish(ctx, e, began, min(2*wait, longestTry))
+			})
 			return
-		case wait == first:
-			a.Log.WarnContext(ctx, "the end of an attempt waits to be written", "run", t.Run, "error", err)
 		}
-		a.sleep(ctx, wait)
-	}
+		a.close()
+	})
 }

@@ -6,6 +6,9 @@
 //
 //	take -> can this worker? -> START -> call, renewing -> END
 //
+// What was taken together is started together, each call has a goroutine, and an end is handed to the source, which tells when it is
+// written: so a call that has returned keeps its place and its lease until then, and no goroutine.
+//
 // # What holds
 //
 //   - Before START answers nothing is called.

@@ -86,6 +86,7 @@ func (g *rig) dispatcher(s store.Store, q queue.Queue, now func() time.Time) *di
 // process is one worker process, with its own way to the store and the queue.
 type process struct {
 	*worker.Worker
+	store   *faulty.Store
 	hand    *hand // of an idle process
 	metrics *metrics.Registry
 	dead    atomic.Bool
@@ -104,8 +105,9 @@ type options struct {
 	hook     faulty.Hook
 	blobs    *blob.Bucket
 	queue    queue.Queue
-	idle     bool                     // it is not to receive by itself
-	current  *atomic.Pointer[process] // set to this process before it takes anything
+	around   func(queue.Queue) queue.Queue // default: as it is
+	idle     bool                          // it is not to receive by itself
+	current  *atomic.Pointer[process]      // set to this process before it takes anything
 }
 
 func (g *rig) process(name string, o options) *process {
@@ -132,6 +134,7 @@ func (g *rig) process(name string, o options) *process {
 		}
 		return faulty.Fault{}
 	})
+	p.store = s
 	inner := g.queue
 	if o.queue != nil {
 		inner = o.queue
@@ -148,6 +151,9 @@ func (g *rig) process(name string, o options) *process {
 		return queuefaulty.Fate{Drop: err != nil, Err: err}
 	}
 	q := queuefaulty.Wrap(inner, queuefaulty.Hooks{Receive: fate, Delete: fate, Extend: fate})
+	if o.around != nil {
+		q = o.around(q)
+	}
 	d := g.dispatcher(s, q, func() time.Time { return time.Now().Add(time.Duration(p.offset.Load())) })
 	o.desk = lease.Config{Dispatch: d, Queue: "default", Blobs: g.blobs, Metrics: p.metrics, Name: name, MaxReceives: o.desk.MaxReceives}
 	if o.blobs != nil {
@@ -387,7 +393,7 @@ func (g *rig) cancel(r run.Run) (run.Run, bool) {
 
 // ofRun tells a write of a run that is in the state.
 func ofRun(c faulty.Call, r run.Run, state run.State) bool {
-	if c.Method != faulty.Write || c.Ops[0].Key != r.ID.Key(r.Tenant) {
+	if len(c.Ops) == 0 || c.Ops[0].Key != r.ID.Key(r.Tenant) {
 		return false
 	}
 	written, _, err := run.FromItem(r.Tenant, r.ID, store.Item{Key: c.Ops[0].Key, Version: 1, Value: c.Ops[0].Value})

@@ -18,17 +18,18 @@ type Source interface {
 	// and it comes again, here or elsewhere, when it is neither started nor left by then. An error that wraps ErrRefused says
 	// that asking again will not help.
 	Take(ctx context.Context, max int, wait time.Duration) ([]Offer, error)
+
+	// Start waits out the moment until each of some offers of one Take is due, and begins an attempt of it. It tells begun of each
+	// once, by its place, from whatever goroutine: of those that are due at once together, and of the others when they have begun.
+	// An attempt is durable by then: its number, lease and fence. Start waits no longer than taking goes on; a start under way is not
+	// given up halfway before attempts ends. With ErrGone the run has gone another way. After any error nothing is to be called, and the
+	// source cares for what becomes of the run. Start returns when it has told of all.
+	Start(taking, attempts context.Context, offers []Offer, begun func(i int, started Attempt, err error))
 }
 
-// Offer is a run that may be started. One of Start and Leave is called, once.
+// Offer is a run that may be started. It goes to the Start of its source, or Leave is called, once.
 type Offer interface {
 	About() About
-
-	// Start waits out the moment until the run is due, and begins an attempt. When it answers without an error, the attempt is
-	// durable: its number, lease and fence. It waits no longer than taking goes on; a start under way is not given up halfway
-	// before attempts ends. With ErrGone the run has gone another way. After any error nothing is to be called, and the source
-	// cares for what becomes of the run.
-	Start(taking, attempts context.Context) (Attempt, error)
 
 	// Leave gives the run back without having started it.
 	Leave(ctx context.Context, why Leaving)
@@ -61,9 +62,10 @@ type Attempt interface {
 	// held by another attempt or has ended: nothing of this one is accepted any more.
 	Renew(ctx context.Context) (cancel bool, err error)
 
-	// Finish writes the end, and gives the state that it led to. It may be repeated after an error, and finds what an earlier
-	// try has written. ErrFenced is as above; an error that wraps ErrRefused says that repeating it will not help.
-	Finish(ctx context.Context, e End) (run.State, error)
+	// Finish has the end written, and tells of the state that it led to, or of the error, from whatever goroutine; it may do so before it
+	// returns. It may be repeated after an error, and finds what an earlier try has written. ErrFenced is as above; an error that wraps
+	// ErrRefused says that repeating it will not help.
+	Finish(ctx context.Context, e End, told func(run.State, error))
 
 	// Close lets go of the attempt. One that was not finished is ended by its lease.
 	Close()

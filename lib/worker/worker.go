@@ -73,15 +73,13 @@ const longPoll = 20 * time.Second
 // grace, and then stops and hands back what is left. It returns when nothing of it is under way any more: nil, or why the source
 // refuses this worker for good.
 func (w *Worker) Run(ctx context.Context) error {
-	// Attempts outlive ctx by the grace, so they are not its children.
-	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	s, stop := w.shift(ctx)
 	defer stop(nil)
-	leases := newRenewals(w.Elapsed)
-	defer leases.begin(attempts)()
-	var under sync.WaitGroup
-	refused := w.take(ctx, attempts, leases, &under)
+	defer s.leases.begin(s.attempts)()
+	refused := s.take()
+	close(s.over)
 	done := make(chan struct{})
-	go func() { under.Wait(); close(done) }()
+	go func() { s.under.Wait(); close(done) }()
 	grace := time.NewTimer(w.Grace)
 	defer grace.Stop()
 	select {
@@ -105,52 +103,77 @@ func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 	if err != nil {
 		return err
 	}
-	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	s, stop := w.shift(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(errStopped) })()
 	if left > 0 {
 		defer time.AfterFunc(left, func() { stop(errStopped) }).Stop()
 	}
-	leases := newRenewals(w.Elapsed)
-	defer leases.begin(attempts)()
-	var under sync.WaitGroup
+	defer s.leases.begin(s.attempts)()
+	fit := offers[:0]
 	for _, o := range offers {
-		under.Go(func() {
-			if timeout := o.About().Timeout; left > 0 && timeout > left-patience {
-				w.Log.WarnContext(ctx, "a run may take longer than this worker lives: give its job a shorter timeout, or a queue whose workers live longer",
-					"run", o.About().Run, "timeout", timeout.String(), "left", left.String())
-				o.Leave(context.WithoutCancel(ctx), Incapable)
-				return
-			}
-			w.handle(ctx, attempts, leases, o)
-		})
+		if timeout := o.About().Timeout; left > 0 && timeout > left-patience {
+			w.Log.WarnContext(ctx, "a run may take longer than this worker lives: give its job a shorter timeout, or a queue whose workers live longer",
+				"run", o.About().Run, "timeout", timeout.String(), "left", left.String())
+			s.under.Go(func() { o.Leave(context.WithoutCancel(ctx), Incapable) })
+			continue
+		}
+		fit = append(fit, o)
 	}
-	under.Wait()
+	s.do(func() { s.start(fit, func() {}) })
+	close(s.over)
+	s.under.Wait()
 	return nil
 }
 
-// take takes runs and works on them until ctx ends, or until the source refuses for good, which is its error.
-//
-// The goroutines that see offers to their ends, one for each slot at most, stay for the next one: their stacks grow with what is called,
+// shift is one Run or Pass: what is under way in it.
+type shift struct {
+	*Worker
+	taking   context.Context //nolint:containedctx // while it goes on, runs are started
+	attempts context.Context //nolint:containedctx // of what has started, which outlives taking by the grace
+	leases   *renewals
+	under    sync.WaitGroup
+	idle     chan func()   // to those who have nothing to do
+	over     chan struct{} // closed when nothing more is taken
+}
+
+func (w *Worker) shift(ctx context.Context) (*shift, context.CancelCauseFunc) {
+	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	return &shift{Worker: w, taking: ctx, attempts: attempts, leases: newRenewals(w.Elapsed), idle: make(chan func()), over: make(chan struct{})}, stop
+}
+
+// do has f done by a goroutine that has nothing to do, or else by a new one, which stays for the next f: stacks grow with what is called,
 // and to grow one for each run costs more than the rest of it.
-func (w *Worker) take(ctx, attempts context.Context, leases *renewals, under *sync.WaitGroup) error {
-	slots := make(chan struct{}, w.Concurrency)
-	offered := make(chan Offer)
-	defer close(offered)
-	hands := 0
-	hand := func(o Offer) {
-		for more := true; more; o, more = <-offered {
-			w.handle(ctx, attempts, leases, o)
-			<-slots
-		}
+func (s *shift) do(f func()) {
+	select {
+	case s.idle <- f:
+		return
+	default:
 	}
+	s.under.Go(func() {
+		for more := true; more; {
+			f()
+			select {
+			case f = <-s.idle:
+			case <-s.over:
+				more = false
+			}
+		}
+	})
+}
+
+// take takes runs and works on them until taking ends, or until the source refuses for good, which is its error.
+func (s *shift) take() error {
+	ctx := s.taking
+	slots := make(chan struct{}, s.Concurrency)
+	free := func() { <-slots }
 	failures := 0
 	for ctx.Err() == nil {
-		free := w.reserve(ctx, slots)
-		if free == 0 {
+		room := s.reserve(ctx, slots)
+		if room == 0 {
 			break
 		}
-		offers, err := w.Source.Take(ctx, free, longPoll)
+		offers, err := s.Source.Take(ctx, room, longPoll)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, ErrRefused):
@@ -158,27 +181,17 @@ func (w *Worker) take(ctx, attempts context.Context, leases *renewals, under *sy
 		case err != nil:
 			wait := min(time.Second<<min(failures, 4), 10*time.Second)
 			failures++
-			w.Log.WarnContext(ctx, "no runs are to be had", "error", err, "again_in", wait.String())
-			w.sleep(ctx, wait)
+			s.Log.WarnContext(ctx, "no runs are to be had", "error", err, "again_in", wait.String())
+			s.sleep(ctx, wait)
 		case failures > 0:
-			w.Log.InfoContext(ctx, "runs are to be had again", "failures", failures)
+			s.Log.InfoContext(ctx, "runs are to be had again", "failures", failures)
 			failures = 0
 		}
-		for range free - len(offers) {
-			<-slots
+		for range room - len(offers) {
+			free()
 		}
-		for _, o := range offers {
-			select {
-			case offered <- o:
-				continue
-			default:
-			}
-			if hands == w.Concurrency {
-				offered <- o // one has given its slot back, and is on its way here
-				continue
-			}
-			hands++
-			under.Go(func() { hand(o) })
+		if len(offers) > 0 {
+			s.do(func() { s.start(offers, free) })
 		}
 	}
 	return nil
@@ -204,38 +217,58 @@ func (w *Worker) reserve(ctx context.Context, slots chan struct{}) int {
 // patience is how long a suspect waits for its turn. A run whose time is near waits no longer either.
 const patience = time.Second
 
-// handle starts what was offered, if this worker can, and sees it to its end. Nothing starts once taking has ended; what has
-// started goes on until attempts ends.
-func (w *Worker) handle(taking, attempts context.Context, leases *renewals, o Offer) {
-	about := o.About()
-	leave := func(why Leaving) { o.Leave(context.WithoutCancel(attempts), why) }
-	if taking.Err() != nil {
-		leave(Stopping)
-		return
+// start starts what was offered of it that this worker can, and has what has begun called. ended is called for each, when nothing of it is
+// under way any more. Nothing starts once taking has ended; what has started goes on until attempts ends.
+func (s *shift) start(offers []Offer, ended func()) {
+	leave := func(o Offer, why Leaving) {
+		s.do(func() {
+			o.Leave(context.WithoutCancel(s.attempts), why)
+			ended()
+		})
 	}
-	if err := w.Targets.Can(about.Target); err != nil {
-		if about.First {
-			w.Log.WarnContext(taking, "this worker cannot run it", "run", about.Run, "error", err)
+	fit := offers[:0]
+	for _, o := range offers {
+		about := o.About()
+		err := s.Targets.Can(about.Target)
+		switch {
+		case s.taking.Err() != nil:
+			leave(o, Stopping)
+		case err != nil:
+			if about.First {
+				s.Log.WarnContext(s.taking, "this worker cannot run it", "run", about.Run, "error", err)
+			}
+			leave(o, Incapable)
+		case about.Suspect:
+			s.do(func() {
+				end, ok := s.alone(s.taking)
+				if !ok {
+					leave(o, Busy)
+					return
+				}
+				s.begin([]Offer{o}, func() { end(); ended() })
+			})
+		default:
+			fit = append(fit, o)
 		}
-		leave(Incapable)
-		return
 	}
-	if about.Suspect {
-		end, ok := w.alone(taking)
-		if !ok {
-			leave(Busy)
+	if len(fit) > 0 {
+		s.begin(fit, ended)
+	}
+}
+
+// begin has attempts begun, and each called by a goroutine of its own.
+func (s *shift) begin(offers []Offer, ended func()) {
+	s.Source.Start(s.taking, s.attempts, offers, func(i int, started Attempt, err error) {
+		if err != nil {
+			if !errors.Is(err, ErrGone) {
+				s.Log.WarnContext(s.taking, "a run was not started", "run", offers[i].About().Run, "error", err)
+			}
+			ended()
 			return
 		}
-		defer end()
-	}
-	started, err := o.Start(taking, attempts)
-	if err != nil {
-		if !errors.Is(err, ErrGone) {
-			w.Log.WarnContext(taking, "a run was not started", "run", about.Run, "error", err)
-		}
-		return
-	}
-	w.attempt(attempts, leases, started)
+		s.under.Add(1)
+		s.do(func() { s.attempt(started, ended) })
+	})
 }
 
 // alone lets runs whose next crash is their last go one at a time: any of them may be what kills its workers, and the culprit must

@@ -1,0 +1,179 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// several are runs that are due, and whose messages are received together.
+func (g *rig) several(n int) []run.Run {
+	g.t.Helper()
+	j := g.job(atLeastOnce)
+	var all []run.Run
+	for range n {
+		all = append(all, g.queued(j, time.Now()))
+	}
+	g.send(all...)
+	return all
+}
+
+// deletions counts the calls that delete messages.
+type deletions struct {
+	queue.Queue
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (d *deletions) Delete(ctx context.Context, batch ...queue.Message) ([]error, error) {
+	d.mu.Lock()
+	d.sizes = append(d.sizes, len(batch))
+	d.mu.Unlock()
+	return d.Queue.Delete(ctx, batch...)
+}
+
+func TestRunsThatAreTakenTogetherAreWrittenTogether(t *testing.T) {
+	beside(t, func(t *testing.T, g *rig) {
+		handlers, _ := handler(t, takes(time.Second))
+		all := g.several(10)
+		q := &deletions{}
+		p := g.process("w", options{handlers: handlers, around: func(inner queue.Queue) queue.Queue { q.Queue = inner; return q }})
+		time.Sleep(2 * time.Second)
+		for _, r := range all {
+			g.want(r, run.Succeeded, 1)
+		}
+		g.empty()
+		if each, one := p.store.Count(faulty.WriteEach), p.store.Count(faulty.Write); each != (faulty.Counts{Calls: 2, Items: 20}) || one.Calls != 0 {
+			t.Errorf("%+v and %+v by itself, want ten starts and ten ends by one call each", each, one)
+		}
+		if !slices.Equal(q.sizes, []int{10}) {
+			t.Errorf("messages were deleted by %v at once, want all by one call", q.sizes)
+		}
+	})
+}
+
+// One of the writes that go together is throttled, or its answer lost, and what is tried again after it takes its time: nobody waits
+// for it but its run, which is called once.
+func TestP7_P11_Fault01_Fault48_AWriteAmongOthersHoldsUpNoneOfThem(t *testing.T) {
+	for name, fault := range map[string]faulty.Fault{
+		"Throttled":  {Refuse: store.ErrThrottled},
+		"LostBefore": {Refuse: store.ErrUnknown},
+		"AnswerLost": {Lose: store.ErrUnknown},
+	} {
+		for _, state := range []run.State{run.Running, run.Succeeded} {
+			t.Run(name+strings.ToUpper(state.String()[:1])+state.String()[1:], func(t *testing.T) {
+				beside(t, func(t *testing.T, g *rig) {
+					handlers, calls := handler(t, succeed)
+					all := g.several(10)
+					slow := all[3]
+					goOn := make(chan struct{})
+					var again sync.Once
+					g.process("w", options{handlers: handlers, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
+						if !ofRun(c, slow, state) {
+							return faulty.Fault{}
+						}
+						if c.Method == faulty.WriteEach {
+							return fault
+						}
+						again.Do(func() {
+							select {
+							case <-goOn:
+							case <-ctx.Done():
+							}
+						})
+						return faulty.Fault{}
+					}})
+					time.Sleep(time.Second)
+					for _, r := range all {
+						if r.ID != slow.ID {
+							g.want(r, run.Succeeded, 1)
+						}
+					}
+					close(goOn)
+					time.Sleep(time.Second)
+					g.want(slow, run.Succeeded, 1)
+					if calls.Load() != 10 {
+						t.Errorf("%d calls, want 10", calls.Load())
+					}
+					g.empty()
+				})
+			})
+		}
+	}
+}
+
+// Attempts that end at once, each in its own way, and a message that is there twice.
+func TestP7_P10_EndsOfAllKindsGoTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		var all []run.Run
+		handlers, _ := handler(t, func(ctx context.Context, c target.Call) (target.Result, error) {
+			if c.Attempt > 1 {
+				return target.Result{}, nil
+			}
+			if _, err := takes(time.Second)(ctx, c); err != nil {
+				return target.Result{}, err
+			}
+			switch slices.IndexFunc(all, func(r run.Run) bool { return r.ID.String() == c.Run }) % 4 {
+			case 0:
+				return target.Result{}, target.Permanent(errors.New("never"))
+			case 1:
+				return target.Result{}, errors.New("soon")
+			case 2:
+				return target.Result{}, target.RetryAfter(2*queue.MaxDelay, errors.New("later"))
+			}
+			return target.Result{Body: []byte("7")}, nil
+		})
+		all = g.several(8)
+		g.send(all[3], all[7])
+		g.process("w", options{handlers: handlers})
+		time.Sleep(time.Minute)
+		for i, r := range all {
+			want := []struct {
+				state    run.State
+				attempts int
+			}{{run.Failed, 1}, {run.Succeeded, 2}, {run.Retrying, 1}, {run.Succeeded, 1}}[i%4]
+			g.want(r, want.state, want.attempts)
+		}
+		g.empty()
+	})
+}
+
+// A store that answers no more holds up as many ends as there are, and each is written when it is back.
+func TestP7_Fault45_EndsWaitForAStoreThatIsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		handlers, calls := handler(t, takes(time.Second))
+		all := g.several(30)
+		away := time.Now().Add(time.Second)
+		back := away.Add(10 * time.Minute)
+		p := g.process("w", options{handlers: handlers, hook: func(_ context.Context, c faulty.Call) faulty.Fault {
+			if now := time.Now(); now.Before(away) || !now.Before(back) {
+				return faulty.Fault{}
+			}
+			return faulty.Fault{Refuse: errors.Join(store.ErrUnknown, errors.New("nobody answers"))}
+		}})
+		time.Sleep(time.Minute)
+		if n := p.Running(); n != len(all) {
+			t.Errorf("%d attempts are kept while the store is away, want %d", n, len(all))
+		}
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		for _, r := range all {
+			g.want(r, run.Succeeded, 1)
+		}
+		if n := p.Running(); n != 0 || calls.Load() != int64(len(all)) {
+			t.Errorf("%d attempts under way, %d calls, want none and %d", n, calls.Load(), len(all))
+		}
+		g.empty()
+	})
+}
