@@ -77,7 +77,7 @@ func (e *ends) more() bool {
 func (d *Desk) writeEnds() {
 	for more := true; more; more = d.ends.more() {
 		if d.several() {
-			time.Sleep(endGather)
+			<-time.After(endGather)
 		}
 		d.writeGroup(d.ends.take())
 	}

@@ -205,7 +205,7 @@ func (s *Store) options(cfg Config) *pebble.Options {
 		Logger:                      pebbleLog{s},
 		MemTableSize:                cfg.memTable,
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       10, // of what is written here most is written over within seconds: merged later, there is less of it
 		L0StopWritesThreshold:       32,
 	}
 	// A damaged block refuses the reads that need it, and only those: the rest of the store still answers.
