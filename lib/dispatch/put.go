@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -53,18 +54,27 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, e
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
 func Alone(r run.Run, now int64) bool { return !r.State.DeadLetter() && !WaitsInStore(r, now) }
 
-// TryEach tries the puts of runs alone, once, each on its own and all in one call of the store. What comes of a try that was
-// throttled, or whose outcome is unknown, is for Do to find out, so that none of them waits for another's repetition.
+// tryFor bounds a try: the call of the store answers for all at once, so one op that is not answered holds the others up for so long.
+const tryFor = time.Second
+
+// TryEach tries puts of different runs once, each on its own and all in one call of the store. Those that write more than the run are
+// left to Do, and so is what comes of a try that was throttled, or whose outcome is unknown: none waits for another's repetition.
 func (d *Dispatcher) TryEach(ctx context.Context, puts []*Put) {
+	puts = slices.DeleteFunc(slices.Clone(puts), func(p *Put) bool { return len(p.ops) > 1 })
+	if len(puts) == 0 {
+		return
+	}
 	ops := make([]store.Op, len(puts))
 	for i, p := range puts {
 		ops[i] = p.ops[0]
 	}
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
 	verdicts, err := d.Store.WriteEach(ctx, ops...)
 	for i, p := range puts {
 		switch {
 		case errors.Is(err, store.ErrTooLarge), errors.Is(err, store.ErrClosed): // of the whole call: nothing was written
-		case err != nil:
+		case err != nil: // also of a refusal of the whole call, which Do meets again
 			p.err = fmt.Errorf("%w: %w", store.ErrUnknown, err)
 		default:
 			p.run.Version, p.err = verdicts[i].Version, verdicts[i].Err

@@ -58,14 +58,11 @@ func (m delivery) settle(ctx context.Context, v verdict) {
 	} else {
 		errs, err = m.queue.Extend(ctx, min(v.again, queue.MaxVisibility), m.message)
 	}
-	unsettled(ctx, m.log, errs, err)
+	unsettled(ctx, m.log, errors.Join(append(errs, err)...))
 }
 
-// unsettled tells of messages that were not settled.
-func unsettled(ctx context.Context, log *slog.Logger, errs []error, err error) {
-	if err == nil {
-		err = errors.Join(errs...)
-	}
+// unsettled tells of a message that was not settled, unless err is nil.
+func unsettled(ctx context.Context, log *slog.Logger, err error) {
 	if err != nil && !errors.Is(err, queue.ErrClosed) {
 		log.WarnContext(ctx, "a message was not settled", "error", err)
 	}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,11 +14,13 @@ import (
 )
 
 // Ends of attempts are written in groups: an attempt that ends waits for no answer of its own, which would wake a goroutine for each,
-// and the messages of a group are deleted ten at a time. A group is what ends while the groups before it are on their way to the store.
+// and the messages of a group are deleted ten at a time. A group is what ends within a moment of its first, and while all writers
+// are busy. One that the store is slow with holds itself up, and the others once there is one for each writer, for the length of a
+// try (dispatch.TryEach).
 const (
-	endWriters = 4                      // groups on their way at once: one that the store is slow with holds up none but its own
+	endWriters = 4                      // groups on their way at once
 	endGroup   = 250                    // ends in one group
-	endGather  = 200 * time.Microsecond // how long the first of a group waits for others, where there are any under way
+	endGather  = 200 * time.Microsecond // the moment: none where nothing else is under way
 )
 
 // ends is the attempts of a desk that have ended and wait to be written.
@@ -49,7 +52,7 @@ func (e *ends) add(d *Desk, one *ending) {
 	}
 }
 
-// take takes a group, in an order that does not depend on who came first.
+// take takes a group of those that have waited longest. What is asked of the store for it does not depend on who of them came first.
 func (e *ends) take() []*ending {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,7 +60,10 @@ func (e *ends) take() []*ending {
 	group := slices.Clone(e.waiting[:n])
 	e.waiting = slices.Delete(e.waiting, 0, n)
 	e.gathering = false
-	slices.SortFunc(group, func(a, b *ending) int { return strings.Compare(a.held.name, b.held.name) })
+	slices.SortFunc(group, func(a, b *ending) int {
+		r, s := a.held.started, b.held.started
+		return cmp.Or(strings.Compare(r.Tenant, s.Tenant), strings.Compare(a.held.name, b.held.name), cmp.Compare(r.Fence, s.Fence))
+	})
 	return group
 }
 
@@ -94,10 +100,10 @@ func (d *Desk) several() bool {
 // by itself.
 func (d *Desk) writeGroup(group []*ending) {
 	puts := make([]*dispatch.Put, 0, len(group))
-	for _, e := range group {
+	for i, e := range group {
 		standing := e.held.standing()
-		if !standing.Holds(e.held.started.Fence) {
-			continue
+		if !standing.Holds(e.held.started.Fence) || i > 0 && nameOf(group[i-1].held.started) == nameOf(e.held.started) {
+			continue // fenced, or an attempt that was frozen and its successor
 		}
 		now := e.held.now()
 		r := e.change(standing, now)
@@ -109,12 +115,8 @@ func (d *Desk) writeGroup(group []*ending) {
 			puts = append(puts, put)
 		}
 	}
-	if len(puts) > 0 {
-		// Durable with this write: each end whose op is done, as in conclude.
-		writing, cancel := context.WithTimeout(context.Background(), d.Dispatch.Lease)
-		d.Dispatch.TryEach(writing, puts)
-		cancel()
-	}
+	// Durable with this write: each end whose op is done, as in conclude.
+	d.Dispatch.TryEach(context.Background(), puts)
 	var dropped []*ending
 	for _, e := range group {
 		if e.put != nil && e.put.Won() && e.held.over(e.put.Run()) {
@@ -151,8 +153,12 @@ func (d *Desk) dropped(some []*ending) {
 	within, cancel := context.WithTimeout(context.Background(), settleWithin)
 	defer cancel()
 	errs, err := d.From.Delete(within, messages...)
-	unsettled(within, d.Log, errs, err)
-	for _, e := range some {
+	for i, e := range some {
+		if err == nil {
+			unsettled(e.ctx, d.Log, errs[i])
+		} else {
+			unsettled(e.ctx, d.Log, err)
+		}
 		e.held.delivery = nil
 		e.held.messages.give()
 		r := e.put.Run()

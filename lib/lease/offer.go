@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,10 +61,9 @@ func (o *Offer) Leave(ctx context.Context, why worker.Leaving) {
 
 // beginning is a start on its way.
 type beginning struct {
-	put     *dispatch.Put
-	now     int64
-	payload []byte
-	lost    *target.Failure // why there is no payload
+	put   *dispatch.Put
+	now   int64         // Unix ms, from which the lease counts
+	since time.Duration // the same, by the clock that is never stepped
 }
 
 // Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
@@ -71,21 +71,17 @@ type beginning struct {
 func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, begun func(i int, started worker.Attempt, err error)) {
 	now, err := d.Dispatch.Clock()
 	puts := make([]*dispatch.Put, 0, len(offers))
-	for _, offer := range offers {
+	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
-		if err != nil || taking.Err() != nil || o.wait(now) > 0 || o.run.Payload.Blob != "" {
+		if err != nil || taking.Err() != nil || o.wait(now) > 0 || o.run.Payload.Blob != "" || o.among(offers[:i]) {
 			continue
 		}
 		if o.first, _ = o.prepare(taking, d.Name, now); o.first != nil {
 			puts = append(puts, o.first.put)
 		}
 	}
-	if len(puts) > 0 {
-		// Durable with this write: each attempt whose op is done, as in start.
-		writing, cancel := context.WithTimeout(context.WithoutCancel(taking), d.Dispatch.Lease/3)
-		d.Dispatch.TryEach(writing, puts)
-		cancel()
-	}
+	// Durable with this write: each attempt whose op is done, as in start.
+	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
 	var rest sync.WaitGroup
 	for i, offer := range offers {
 		o := offer.(*Offer)
@@ -107,18 +103,21 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	rest.Wait()
 }
 
-// prepare makes the start of a run that is due, unless its payload can't be read now.
+// among tells whether a message was doubled, and both were taken.
+func (o *Offer) among(others []worker.Offer) bool {
+	return slices.ContainsFunc(others, func(other worker.Offer) bool {
+		r := &other.(*Offer).run
+		return r.ID == o.run.ID && r.Tenant == o.run.Tenant
+	})
+}
+
+// prepare makes the start of a run that is due.
 func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginning, error) {
-	b := &beginning{now: now}
-	var err error
-	if b.payload, err = o.desk.payload(ctx, o.run, o.edition.Def); err != nil && !errors.As(err, &b.lost) {
-		return nil, fmt.Errorf("read the payload: %w", err) // before the start: it costs the run nothing
-	}
-	b.put, err = o.desk.Dispatch.Prepare(ctx, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
+	put, err := o.desk.Dispatch.Prepare(ctx, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
 	if err != nil {
 		return nil, err
 	}
-	return b, nil
+	return &beginning{put: put, now: now, since: o.desk.Dispatch.Elapsed()}, nil
 }
 
 // start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
@@ -127,11 +126,19 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		o.delivery.settle(attempts, v)
 		return nil, worker.ErrGone
 	}
+	if o.first == nil || !o.first.put.Won() {
+		taking = o.run.Tell(taking)
+	}
+	// Before the clock is read: the lease counts from then. And before the start: a store of blobs that is away costs the run nothing.
+	var lost *target.Failure
+	payload, err := o.desk.payload(taking, o.run, o.edition.Def)
+	if err != nil && !errors.As(err, &lost) {
+		return gone(o.desk.unwell(taking, o.run, "read the payload", err))
+	}
 	for range maxRounds {
 		b := o.first
 		o.first = nil
 		if b == nil {
-			taking = o.run.Tell(taking)
 			now, err := o.desk.Dispatch.Clock()
 			if err != nil {
 				return gone(shortly)
@@ -152,14 +159,14 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		// Durable with this write: the attempt, under its lease and fence, before its effect. A crash here leaves a running run
 		// without a worker, which its lease ends; where the answer is lost, the same write again is a success.
 		// It is not given up halfway when the worker is told to stop: at most once would then be unknown for nothing.
-		started, err := o.desk.do(taking, b.put)
+		started, err := o.desk.do(taking, b)
 		if conflict := store.AsConflict(err); conflict != nil {
 			standing, _, err := run.FromItem(o.run.Tenant, o.run.ID, conflict.Standing)
 			if err != nil {
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return o.held(standing, b), nil
+				return o.held(standing, payload, lost), nil
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -184,25 +191,26 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if started.Attempt == 1 {
 			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return o.held(started, b), nil
+		return o.held(started, payload, lost), nil
 	}
 	return gone(shortly)
 }
 
-// do does a put that is not given up while a third of a lease lasts.
-func (d *Desk) do(ctx context.Context, p *dispatch.Put) (run.Run, error) {
-	if p.Won() {
-		return d.Dispatch.Do(ctx, p)
+// do does a start. All tries together take no longer than a third of the lease, since the lease goes on meanwhile: two thirds are left to
+// renew it for the first time.
+func (d *Desk) do(ctx context.Context, b *beginning) (run.Run, error) {
+	if b.put.Won() {
+		return d.Dispatch.Do(ctx, b.put)
 	}
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3)
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3-(d.Dispatch.Elapsed()-b.since))
 	defer cancel()
-	return d.Dispatch.Do(writing, p)
+	return d.Dispatch.Do(writing, b.put)
 }
 
 // held is the attempt that a start has made of the offer.
-func (o *Offer) held(started run.Run, b *beginning) *Held {
+func (o *Offer) held(started run.Run, payload []byte, lost *target.Failure) *Held {
 	o.run = started
-	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: b.payload, lost: b.lost}
+	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -64,7 +64,7 @@ func (a *attempt) close() {
 	a.span.End()
 	a.lease.Close()
 	a.ended()
-	a.under.Done()
+	a.busy.Done()
 }
 
 // begin has what follows say which attempt it is about, and begins its span below the one that the run began with.

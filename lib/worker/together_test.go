@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
 // several are runs that are due, and whose messages are received together.
@@ -175,5 +177,92 @@ func TestP7_Fault45_EndsWaitForAStoreThatIsAway(t *testing.T) {
 			t.Errorf("%d attempts under way, %d calls, want none and %d", n, calls.Load(), len(all))
 		}
 		g.empty()
+	})
+}
+
+// Of the first lease two thirds are left when a start has been written, however slow that was: what is alive is not taken for dead.
+func TestP5_Fault45_ASlowStartLeavesTimeToRenew(t *testing.T) {
+	beside(t, func(t *testing.T, g *rig) {
+		handlers, calls := handler(t, takes(time.Minute))
+		r := g.queued(g.job(atMostOnce), time.Now())
+		var tries atomic.Int64
+		g.process("w1", options{handlers: handlers, Config: worker.Config{Concurrency: 1}, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
+			if !ofRun(c, r, run.Running) {
+				return faulty.Fault{}
+			}
+			slow := 300 * time.Millisecond // renewals
+			switch tries.Add(1) {
+			case 1:
+				slow = 20 * time.Second // never in time
+			case 2:
+				slow = 8900 * time.Millisecond
+			}
+			return late(ctx, slow)
+		}})
+		g.send(r)
+		time.Sleep(25 * time.Second)
+		g.process("w2", options{handlers: handlers})
+		time.Sleep(3 * time.Minute)
+		g.want(r, run.Succeeded, 1)
+		if calls.Load() != 1 {
+			t.Errorf("%d calls, want 1", calls.Load())
+		}
+	})
+}
+
+// late lets a call happen after a while, or says that nobody knows, when its context ends before.
+func late(ctx context.Context, by time.Duration) faulty.Fault {
+	select {
+	case <-time.After(by):
+		return faulty.Fault{}
+	case <-ctx.Done():
+		return faulty.Fault{Refuse: store.ErrUnknown}
+	}
+}
+
+// What nobody answers holds up those that it was written with for a second.
+func TestP11_Fault48_ASilentWriteAmongOthersHoldsThemUpForAMoment(t *testing.T) {
+	for _, state := range []run.State{run.Running, run.Succeeded} {
+		t.Run(state.String(), func(t *testing.T) {
+			beside(t, func(t *testing.T, g *rig) {
+				handlers, _ := handler(t, succeed)
+				all := g.several(10)
+				g.process("w", options{handlers: handlers, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
+					if !ofRun(c, all[9], state) {
+						return faulty.Fault{}
+					}
+					return late(ctx, 5*time.Second)
+				}})
+				time.Sleep(3 * time.Second)
+				for _, r := range all[:9] {
+					g.want(r, run.Succeeded, 1)
+				}
+				time.Sleep(10 * time.Second)
+				g.want(all[9], run.Succeeded, 1)
+				g.empty()
+			})
+		})
+	}
+}
+
+// A worker that is told to stop while its store is silent is gone when the ends have had the length of a lease.
+func TestP11_AStopUnderASilentStoreEnds(t *testing.T) {
+	beside(t, func(t *testing.T, g *rig) {
+		handlers, _ := handler(t, takes(2*time.Second))
+		g.several(10)
+		silent := time.Now().Add(time.Second)
+		p := g.process("w", options{handlers: handlers, Config: worker.Config{Grace: time.Second}, hook: func(ctx context.Context, _ faulty.Call) faulty.Fault {
+			if time.Now().Before(silent) {
+				return faulty.Fault{}
+			}
+			<-ctx.Done()
+			return faulty.Fault{Refuse: store.ErrUnknown}
+		}})
+		time.Sleep(2500 * time.Millisecond)
+		began := time.Now()
+		p.stop()
+		if took := time.Since(began); took > leaseFor+2*time.Second {
+			t.Errorf("it took %s, want the length of a lease and little more", took)
+		}
 	})
 }

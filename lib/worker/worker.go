@@ -79,7 +79,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	refused := s.take()
 	close(s.over)
 	done := make(chan struct{})
-	go func() { s.under.Wait(); close(done) }()
+	go func() { s.busy.Wait(); close(done) }()
 	grace := time.NewTimer(w.Grace)
 	defer grace.Stop()
 	select {
@@ -90,7 +90,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.Log.WarnContext(ctx, "the grace is over: attempts are stopped and handed back", "attempts", w.Running())
 	stop(errStopped)
-	<-done // bounded by the targets' own grace and the time-outs of the writes
+	<-done // bounded by the targets' own grace and the time-outs of the tries and writes
 	return refused
 }
 
@@ -110,19 +110,10 @@ func (w *Worker) Pass(ctx context.Context, left time.Duration) error {
 		defer time.AfterFunc(left, func() { stop(errStopped) }).Stop()
 	}
 	defer s.leases.begin(s.attempts)()
-	fit := offers[:0]
-	for _, o := range offers {
-		if timeout := o.About().Timeout; left > 0 && timeout > left-patience {
-			w.Log.WarnContext(ctx, "a run may take longer than this worker lives: give its job a shorter timeout, or a queue whose workers live longer",
-				"run", o.About().Run, "timeout", timeout.String(), "left", left.String())
-			s.under.Go(func() { o.Leave(context.WithoutCancel(ctx), Incapable) })
-			continue
-		}
-		fit = append(fit, o)
-	}
-	s.do(func() { s.start(fit, func() {}) })
+	s.left = left
+	s.do(func() { s.start(offers, func() {}) })
 	close(s.over)
-	s.under.Wait()
+	s.busy.Wait()
 	return nil
 }
 
@@ -131,8 +122,9 @@ type shift struct {
 	*Worker
 	taking   context.Context //nolint:containedctx // while it goes on, runs are started
 	attempts context.Context //nolint:containedctx // of what has started, which outlives taking by the grace
+	left     time.Duration   // how long it goes on, 0 for any time
 	leases   *renewals
-	under    sync.WaitGroup
+	busy     sync.WaitGroup
 	idle     chan func()   // to those who have nothing to do
 	over     chan struct{} // closed when nothing more is taken
 }
@@ -143,14 +135,15 @@ func (w *Worker) shift(ctx context.Context) (*shift, context.CancelCauseFunc) {
 }
 
 // do has f done by a goroutine that has nothing to do, or else by a new one, which stays for the next f: stacks grow with what is called,
-// and to grow one for each run costs more than the rest of it.
+// and to grow one for each run costs more than the rest of it. There are about as many as have had something to do at once, which the
+// slots bound: one for each that was taken, and one for each that has just given its slot back.
 func (s *shift) do(f func()) {
 	select {
 	case s.idle <- f:
 		return
 	default:
 	}
-	s.under.Go(func() {
+	s.busy.Go(func() {
 		for more := true; more; {
 			f()
 			select {
@@ -238,6 +231,10 @@ func (s *shift) start(offers []Offer, ended func()) {
 				s.Log.WarnContext(s.taking, "this worker cannot run it", "run", about.Run, "error", err)
 			}
 			leave(o, Incapable)
+		case s.left > 0 && about.Timeout > s.left-patience:
+			s.Log.WarnContext(s.taking, "a run may take longer than this worker lives: give its job a shorter timeout, or a queue whose workers live longer",
+				"run", about.Run, "timeout", about.Timeout.String(), "left", s.left.String())
+			leave(o, Incapable)
 		case about.Suspect:
 			s.do(func() {
 				end, ok := s.alone(s.taking)
@@ -245,19 +242,19 @@ func (s *shift) start(offers []Offer, ended func()) {
 					leave(o, Busy)
 					return
 				}
-				s.begin([]Offer{o}, func() { end(); ended() })
+				s.launch([]Offer{o}, func() { end(); ended() })
 			})
 		default:
 			fit = append(fit, o)
 		}
 	}
 	if len(fit) > 0 {
-		s.begin(fit, ended)
+		s.launch(fit, ended)
 	}
 }
 
-// begin has attempts begun, and each called by a goroutine of its own.
-func (s *shift) begin(offers []Offer, ended func()) {
+// launch has attempts begun, and each called by a goroutine of its own.
+func (s *shift) launch(offers []Offer, ended func()) {
 	s.Source.Start(s.taking, s.attempts, offers, func(i int, started Attempt, err error) {
 		if err != nil {
 			if !errors.Is(err, ErrGone) {
@@ -266,7 +263,7 @@ func (s *shift) begin(offers []Offer, ended func()) {
 			ended()
 			return
 		}
-		s.under.Add(1)
+		s.busy.Add(1)
 		s.do(func() { s.attempt(started, ended) })
 	})
 }
