@@ -167,7 +167,7 @@ func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) 
 	}
 	if t.Kind == timer.Batch {
 		ids := make([]run.ID, 0, timer.Together)
-		for _, one := range t.Singles() {
+		for _, one := range t.AppendSingles(nil) {
 			if l.to == "" || run.SortFrom(one.Nominal) < l.to {
 				ids = append(ids, one.Run)
 			}

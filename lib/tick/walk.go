@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -116,7 +117,7 @@ func (p *pass) handle(ctx context.Context, handle handler, pg page) error {
 // here, since passing over it would lose it.
 func (p *pass) sort(items []store.Item) (page, error) {
 	var pg page
-	for _, item := range items {
+	for i, item := range items {
 		t, err := timer.FromItem(item)
 		switch {
 		case errors.Is(err, record.ErrNewer):
@@ -132,7 +133,10 @@ func (p *pass) sort(items []store.Item) (page, error) {
 		case timer.Request:
 			pg.requests = append(pg.requests, t)
 		case timer.Batch:
-			pg.requests = append(pg.requests, t.Singles()...)
+			if cap(pg.requests)-len(pg.requests) < len(t.Batch) { // most pages that have one are full of them
+				pg.requests = slices.Grow(pg.requests, (len(items)-i)*len(t.Batch))
+			}
+			pg.requests = t.AppendSingles(pg.requests)
 		case timer.Check:
 			pg.checks = append(pg.checks, t)
 		}

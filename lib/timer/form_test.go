@@ -53,7 +53,7 @@ func TestABatchStandsForEachOfItsRequests(t *testing.T) {
 	if read.Key() != op.Key {
 		t.Errorf("the timer that was put at %s is to stand at %s", op.Key, read.Key())
 	}
-	singles := read.Singles()
+	singles := read.AppendSingles(nil)
 	if len(singles) != len(runs) {
 		t.Fatalf("a batch of %d stands for %d", len(runs), len(singles))
 	}

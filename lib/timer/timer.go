@@ -170,15 +170,14 @@ func NewBatch(runs []*run.Run, wake int64, direct bool, mark uint64) Timer {
 	return Timer{Wake: wake, Kind: Batch, Tenant: first.Tenant, Mark: mark, Nominal: first.ID.Nominal, body: body{Batch: members, Direct: direct}}
 }
 
-// Singles gives the requests that a Batch stands for, each as if it had a timer of its own.
-func (t Timer) Singles() []Timer {
-	singles := make([]Timer, len(t.Batch))
+// AppendSingles appends the requests that a Batch stands for, each as if it had a timer of its own.
+func (t *Timer) AppendSingles(to []Timer) []Timer {
 	for i := range t.Batch {
 		r := t.Batch[i].Run
-		singles[i] = Timer{Wake: t.Wake, Kind: Request, Tenant: t.Tenant, Run: r.ID, Nominal: r.ID.Nominal, Version: t.Version, Attempt: t.Attempt,
-			body: body{Create: r, Direct: t.Direct}}
+		to = append(to, Timer{Wake: t.Wake, Kind: Request, Tenant: t.Tenant, Run: r.ID, Nominal: r.ID.Nominal, Version: t.Version, Attempt: t.Attempt,
+			body: body{Create: r, Direct: t.Direct}})
 	}
-	return singles
+	return to
 }
 
 // NewCheck is a timer that looks after a run at wake.

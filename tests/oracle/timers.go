@@ -86,7 +86,7 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 		j.timers[key] = stands
 		singles := []timer.Timer{t}
 		if t.Kind == timer.Batch {
-			singles = t.Singles()
+			singles = t.AppendSingles(nil)
 		}
 		for _, one := range singles {
 			one.Create = nil // it need not be remembered

@@ -48,7 +48,7 @@ func (w *world) timers() []timer.Timer {
 		switch t, err := timer.FromItem(item); {
 		case err != nil:
 		case t.Kind == timer.Batch:
-			all = append(all, t.Singles()...)
+			all = append(all, t.AppendSingles(nil)...)
 		default:
 			all = append(all, t)
 		}

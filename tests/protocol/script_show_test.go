@@ -159,7 +159,7 @@ func (p *player) timer(t timer.Timer) string {
 		}
 	case timer.Batch:
 		text = "request timer"
-		for _, one := range t.Singles() {
+		for _, one := range t.AppendSingles(nil) {
 			text += " " + p.id(one.Run)
 		}
 		if t.Direct {

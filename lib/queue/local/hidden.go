@@ -2,10 +2,17 @@ package local
 
 import "time"
 
-// heap holds the hidden messages, the first to come back on top; of one instant, the first sent.
-type heap []*message
+// heap holds the hidden messages, the first to come back on top; of one instant, the first sent. What decides is in it, so that
+// it is put in order without a look at the messages.
+type heap []hidden
 
-func (a *message) before(b *message) bool {
+type hidden struct {
+	at  time.Duration
+	seq uint64
+	ref ref
+}
+
+func (a hidden) before(b hidden) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
@@ -14,25 +21,23 @@ func (q *Queue) hide(m *message, at time.Duration) {
 	if m.taken {
 		q.lanes[m.rank].taken++
 	}
-	m.at = at
-	m.index = int32(len(q.hidden))
-	q.hidden = append(q.hidden, m)
-	q.hidden.up(int(m.index))
+	q.hidden = append(q.hidden, hidden{at: at, seq: m.seq, ref: m.self})
+	q.up(len(q.hidden) - 1)
 }
 
 // ripen makes ready what was hidden until now or earlier.
 func (q *Queue) ripen(now time.Duration) {
 	for len(q.hidden) > 0 && q.hidden[0].at <= now {
-		m := q.hidden[0]
+		m := q.messages.at(q.hidden[0].ref)
 		q.unhide(m)
-		q.lanes[m.rank].push(m)
+		q.lanes[m.rank].push(&q.messages, m)
 	}
 }
 
 // pull takes a message out of wherever it stands.
 func (q *Queue) pull(m *message) {
 	if m.index < 0 {
-		q.lanes[m.rank].remove(m)
+		q.lanes[m.rank].remove(&q.messages, m)
 		m.taken = true // by the receipt that still names it
 		return
 	}
@@ -46,54 +51,53 @@ func (q *Queue) unhide(m *message) {
 		q.lanes[m.rank].taken--
 		m.taken = false
 	}
-	last := len(q.hidden) - 1
-	i := int(m.index)
-	q.hidden[i] = q.hidden[last]
-	q.hidden[i].index = int32(i)
-	q.hidden[last] = nil
+	last, i := len(q.hidden)-1, int(m.index)
+	q.put(i, q.hidden[last])
 	q.hidden = q.hidden[:last]
 	m.index = -1
 	if i < last {
-		q.hidden.down(i)
-		q.hidden.up(i)
+		q.down(i)
+		q.up(i)
 	}
 }
 
-func (h heap) up(i int) {
-	m := h[i]
+// put puts h at a place of the heap.
+func (q *Queue) put(i int, h hidden) {
+	q.hidden[i] = h
+	q.messages.at(h.ref).index = int32(i)
+}
+
+func (q *Queue) up(i int) {
+	h := q.hidden[i]
 	for i > 0 {
 		parent := (i - 1) / 4
-		if !m.before(h[parent]) {
+		if !h.before(q.hidden[parent]) {
 			break
 		}
-		h[i] = h[parent]
-		h[i].index = int32(i)
+		q.put(i, q.hidden[parent])
 		i = parent
 	}
-	h[i] = m
-	m.index = int32(i)
+	q.put(i, h)
 }
 
-func (h heap) down(i int) {
-	m := h[i]
+func (q *Queue) down(i int) {
+	h := q.hidden[i]
 	for {
 		first := 4*i + 1
-		if first >= len(h) {
+		if first >= len(q.hidden) {
 			break
 		}
 		least := first
-		for c := first + 1; c < first+4 && c < len(h); c++ {
-			if h[c].before(h[least]) {
+		for c := first + 1; c < first+4 && c < len(q.hidden); c++ {
+			if q.hidden[c].before(q.hidden[least]) {
 				least = c
 			}
 		}
-		if !h[least].before(m) {
+		if !q.hidden[least].before(h) {
 			break
 		}
-		h[i] = h[least]
-		h[i].index = int32(i)
+		q.put(i, q.hidden[least])
 		i = least
 	}
-	h[i] = m
-	m.index = int32(i)
+	q.put(i, h)
 }

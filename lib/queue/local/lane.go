@@ -4,31 +4,30 @@ import "github.com/belfry-scheduler/belfry/lib/queue"
 
 // lane is one priority: what it holds, and its ready messages, a line for each group.
 type lane struct {
-	held   int   // messages in any state
-	taken  int   // received, and neither deleted nor visible again
-	ready  int   // standing in a line
-	bytes  int64 // bodies of all that is held
-	groups map[string]*group
-	next   *group // whose turn it is, in a ring of the groups that have something ready
+	held  int   // messages in any state
+	taken int   // received, and neither deleted nor visible again
+	ready int   // standing in a line
+	bytes int64 // bodies of all that is held
+	lines map[uint32]*line
+	next  *line // whose turn it is, in a ring of the groups that have something ready
 }
 
-// group is a line of ready messages that stands in its lane's ring while it is not empty.
-type group struct {
-	name         string
-	first, last  *message
-	before, then *group
+// line is the ready messages of a group. It stands in its lane's ring while it is not empty.
+type line struct {
+	first, last  ref
+	before, then *line
 }
 
 // push puts a message at the end of its group's line. A group that had nothing ready gets its turn last.
-func (l *lane) push(m *message) {
+func (l *lane) push(all *slab[message], m *message) {
 	l.ready++
-	g := l.groups[m.group]
+	g := l.lines[m.group]
 	if g == nil {
-		g = &group{name: m.group}
-		if l.groups == nil {
-			l.groups = map[string]*group{}
+		g = &line{}
+		if l.lines == nil {
+			l.lines = map[uint32]*line{}
 		}
-		l.groups[m.group] = g
+		l.lines[m.group] = g
 		if l.next == nil {
 			g.before, g.then, l.next = g, g, g
 		} else {
@@ -36,34 +35,34 @@ func (l *lane) push(m *message) {
 			g.before.then, g.then.before = g, g
 		}
 	}
-	m.turn, m.prev, m.next = g, g.last, nil
-	if g.last == nil {
-		g.first = m
+	m.prev, m.next = g.last, 0
+	if g.last == 0 {
+		g.first = m.self
 	} else {
-		g.last.next = m
+		all.at(g.last).next = m.self
 	}
-	g.last = m
+	g.last = m.self
 }
 
 // remove takes a ready message out, wherever in the line it stands.
-func (l *lane) remove(m *message) {
+func (l *lane) remove(all *slab[message], m *message) {
 	l.ready--
-	g := m.turn
-	if m.prev == nil {
+	g := l.lines[m.group]
+	if m.prev == 0 {
 		g.first = m.next
 	} else {
-		m.prev.next = m.next
+		all.at(m.prev).next = m.next
 	}
-	if m.next == nil {
+	if m.next == 0 {
 		g.last = m.prev
 	} else {
-		m.next.prev = m.prev
+		all.at(m.next).prev = m.prev
 	}
-	m.turn, m.prev, m.next = nil, nil, nil
-	if g.first != nil {
+	m.prev, m.next = 0, 0
+	if g.first != 0 {
 		return
 	}
-	delete(l.groups, g.name)
+	delete(l.lines, m.group)
 	if g.then == g {
 		l.next = nil
 		return
@@ -75,23 +74,23 @@ func (l *lane) remove(m *message) {
 }
 
 // pop takes the first message of the group whose turn it is, nil when nothing is ready.
-func (l *lane) pop() *message {
+func (l *lane) pop(all *slab[message]) *message {
 	g := l.next
 	if g == nil {
 		return nil
 	}
 	l.next = g.then
-	m := g.first
-	l.remove(m)
+	m := all.at(g.first)
+	l.remove(all, m)
 	return m
 }
 
 // pick takes the next ready message by queue.Turns, nil when nothing is ready.
 func (q *Queue) pick() *message {
 	first := queue.Turns[q.turn]
-	m := q.lanes[first].pop()
+	m := q.lanes[first].pop(&q.messages)
 	for rank := 0; m == nil && rank < len(q.lanes); rank++ {
-		m = q.lanes[rank].pop()
+		m = q.lanes[rank].pop(&q.messages)
 	}
 	if m != nil {
 		q.turn = (q.turn + 1) % uint8(len(queue.Turns))
