@@ -135,7 +135,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Shared {
 		owner = cfg.Name
 	}
-	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {

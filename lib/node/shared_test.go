@@ -11,6 +11,7 @@ import (
 
 	"gocloud.dev/blob/memblob"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
@@ -132,6 +133,35 @@ func TestP5_AStartVoidsNobodysLease(t *testing.T) {
 			if r.ID.Time().Before(time.Now()) && (r.State != run.Succeeded || r.Attempt != 1 || r.Crashes != 0) {
 				t.Errorf("%s is %s after %d attempts and %d crashes", r.ID, r.State, r.Attempt, r.Crashes)
 			}
+		}
+	})
+}
+
+// TestP4_LeasesAreJudgedHoweverFarApartTicksAre has a run whose worker died and whose message is lost: nothing but a check ends its lease.
+// Ticks that are always further apart than half the look-ahead must not look like ones that were away each time.
+func TestP4_LeasesAreJudgedHoweverFarApartTicksAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing()
+		f := func(context.Context, *life, target.Call) (target.Result, error) { return target.Result{}, nil }
+		server := begin(t, "server", s, bucket, f, share, func(c *node.Config) { c.NoTicks = true })
+		server.put("once", 0)
+		r, _, err := server.Control.Trigger(t.Context(), "default", "once", control.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost, err := server.Queues["default"].Receive(t.Context(), 10, 0, queue.MaxVisibility); err != nil || len(lost) != 1 {
+			t.Fatalf("%d messages, %v", len(lost), err)
+		}
+		now := time.Now().UnixMilli()
+		if _, err := server.Dispatch.PutRun(t.Context(), server.runs("once")[0].Start("gone", now, server.Dispatch.Lease), now); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, "all", s, bucket, f, share, func(c *node.Config) {
+			c.Serves, c.LookAhead, c.Every = []string{"default"}, 2*time.Minute, 97*time.Second
+		})
+		time.Sleep(time.Hour)
+		if got := server.runs("once")[0]; got.ID != r.ID || got.State != run.Succeeded || got.Attempt != 2 || got.Crashes != 1 {
+			t.Errorf("%s is %s after %d attempts and %d crashes, want it succeeded by its second", got.ID, got.State, got.Attempt, got.Crashes)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (timer.Shard, int6
 // note draws what follows from how long ago the last pass was. A process that ticks once a minute, and perhaps in another place each
 // time, knows it from nowhere else.
 func (t *Ticker) note(s *timer.Shard, now int64) {
-	usual := t.Dispatch.LookAhead/2 + t.Dispatch.Lease/3
+	usual := max(t.Every, t.Dispatch.LookAhead/2) + t.Dispatch.Lease/3
 	if t.missed(s.Number) || s.Passed != 0 && now-s.Passed > usual.Milliseconds() {
 		s.Settled = now + t.Dispatch.Lease.Milliseconds()
 	}
