@@ -69,7 +69,7 @@ func TestFencesAreNoRuns(t *testing.T) {
 func TestP5_P7_OnlyARetryReopens(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		ctx := t.Context()
-		j := g.put("acme", "a", func(d *job.Definition) { d.Retention = 0 })
+		g.put("acme", "a", func(d *job.Definition) { d.Retention = 0 })
 		ended := func(end func(run.Run, int64) run.Run) run.Run {
 			r := g.trigger("acme", "a", control.Request{})
 			g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
@@ -81,6 +81,8 @@ func TestP5_P7_OnlyARetryReopens(t *testing.T) {
 		dead := ended(func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no"}, limits) })
 		unknown := ended(func(r run.Run, now int64) run.Run { return r.Crash(now, "gone", run.Limits{AtMostOnce: true}) })
 		succeeded := ended(func(r run.Run, now int64) run.Run { return r.Succeed(now, run.Ref{}, "", limits) })
+		// P8: they are opened under the definition that mends them.
+		j := g.put("acme", "a", func(d *job.Definition) { d.Retention, d.Description = 0, "mended" })
 		for name, row := range map[string]struct {
 			r     run.Run
 			force bool
