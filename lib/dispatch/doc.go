@@ -11,8 +11,8 @@
 //	To -> successor -> what stands among missed fires read -> head (first claim, or the decision over these) -> claims -> send -> timers for what was refused
 //
 // and only then may the caller's cursor move. For requests (Requests): run put as scheduled, where it is missing -> job read
-// -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (PutRun): the run, its
-// dead letter and the timer of a long wait in one Write.
+// -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (Prepare, Do): the run,
+// its dead letter and the timer of a long wait in one Write; starts and ends that write the run alone are tried together first (TryEach).
 //
 // The rule behind all of them: what will wake a thing is durable before the thing needs it.
 //

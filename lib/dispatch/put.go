@@ -54,7 +54,8 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, e
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
 func Alone(r run.Run, now int64) bool { return !r.State.DeadLetter() && !WaitsInStore(r, now) }
 
-// tryFor bounds a try: the call of the store answers for all at once, so one op that is not answered holds the others up for so long.
+// tryFor bounds a try, and a third of a lease does: the call of the store answers for all at once, so one op that is not answered holds the
+// others up for so long.
 const tryFor = time.Second
 
 // TryEach tries puts of different runs once, each on its own and all in one call of the store. Those that write more than the run are
@@ -68,7 +69,7 @@ func (d *Dispatcher) TryEach(ctx context.Context, puts []*Put) {
 	for i, p := range puts {
 		ops[i] = p.ops[0]
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	ctx, cancel := context.WithTimeout(ctx, min(tryFor, d.Lease/3))
 	defer cancel()
 	verdicts, err := d.Store.WriteEach(ctx, ops...)
 	for i, p := range puts {

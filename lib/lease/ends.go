@@ -15,8 +15,8 @@ import (
 
 // Ends of attempts are written in groups: an attempt that ends waits for no answer of its own, which would wake a goroutine for each,
 // and the messages of a group are deleted ten at a time. A group is what ends within a moment of its first, and while all writers
-// are busy. One that the store is slow with holds itself up, and the others once there is one for each writer, for the length of a
-// try (dispatch.TryEach).
+// are busy. A write that the store is slow with holds up its group, and all others once each writer has such a one, for the length of a try
+// (dispatch.TryEach).
 const (
 	endWriters = 4                      // groups on their way at once
 	endGroup   = 250                    // ends in one group

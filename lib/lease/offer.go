@@ -67,40 +67,47 @@ type beginning struct {
 }
 
 // Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
-// themselves.
+// themselves meanwhile.
 func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, begun func(i int, started worker.Attempt, err error)) {
 	now, err := d.Dispatch.Clock()
+	fit := err == nil && taking.Err() == nil
+	var alone sync.WaitGroup
+	start := func(i int) {
+		o := offers[i].(*Offer)
+		h, err := o.start(taking, attempts, d.Name)
+		if err != nil {
+			begun(i, nil, err)
+			return
+		}
+		d.register(h)
+		begun(i, h, nil)
+	}
 	puts := make([]*dispatch.Put, 0, len(offers))
+	together := make([]int, 0, len(offers))
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
-		if err != nil || taking.Err() != nil || o.wait(now) > 0 || o.run.Payload.Blob != "" || o.among(offers[:i]) {
-			continue
+		doubled := o.among(offers[:i])
+		if fit && !doubled && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
+			if o.first, err = o.prepare(taking, d.Name, now); err == nil {
+				puts = append(puts, o.first.put)
+			}
 		}
-		if o.first, _ = o.prepare(taking, d.Name, now); o.first != nil {
-			puts = append(puts, o.first.put)
+		if o.first != nil || doubled { // the other message's start goes first
+			together = append(together, i)
+		} else {
+			alone.Go(func() { start(i) })
 		}
 	}
 	// Durable with this write: each attempt whose op is done, as in start.
 	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
-	var rest sync.WaitGroup
-	for i, offer := range offers {
-		o := offer.(*Offer)
-		start := func() {
-			h, err := o.start(taking, attempts, d.Name)
-			if err != nil {
-				begun(i, nil, err)
-				return
-			}
-			d.register(h)
-			begun(i, h, nil)
-		}
-		if o.first != nil && o.first.put.Won() {
-			start() // it has nothing to wait for
+	for _, i := range together {
+		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() {
+			start(i) // it has nothing to wait for
 		} else {
-			rest.Go(start)
+			alone.Go(func() { start(i) })
 		}
 	}
-	rest.Wait()
+	alone.Wait()
 }
 
 // among tells whether a message was doubled, and both were taken.
@@ -128,11 +135,18 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	}
 	if o.first == nil || !o.first.put.Won() {
 		taking = o.run.Tell(taking)
+		if taking.Err() != nil && o.first == nil {
+			return gone(handBack)
+		}
 	}
 	// Before the clock is read: the lease counts from then. And before the start: a store of blobs that is away costs the run nothing.
 	var lost *target.Failure
 	payload, err := o.desk.payload(taking, o.run, o.edition.Def)
-	if err != nil && !errors.As(err, &lost) {
+	switch {
+	case err == nil, errors.As(err, &lost):
+	case taking.Err() != nil:
+		return gone(handBack)
+	default:
 		return gone(o.desk.unwell(taking, o.run, "read the payload", err))
 	}
 	for range maxRounds {

@@ -226,19 +226,33 @@ func TestP11_Fault48_ASilentWriteAmongOthersHoldsThemUpForAMoment(t *testing.T) 
 		t.Run(state.String(), func(t *testing.T) {
 			beside(t, func(t *testing.T, g *rig) {
 				handlers, _ := handler(t, succeed)
+				soon := g.queued(g.job(atLeastOnce), time.Now().Add(300*time.Millisecond)) // it is not written with them
+				body, err := run.Message{Run: soon, Sent: time.Now().UnixMilli()}.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := g.queue.Send(t.Context(), queue.Normal, queue.Outgoing{Body: body}); err != nil {
+					t.Fatal(err)
+				}
 				all := g.several(10)
 				g.process("w", options{handlers: handlers, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
-					if !ofRun(c, all[9], state) {
+					if !ofRun(c, all[8], state) { // one of those that are taken with it
 						return faulty.Fault{}
 					}
 					return late(ctx, 5*time.Second)
 				}})
-				time.Sleep(3 * time.Second)
-				for _, r := range all[:9] {
-					g.want(r, run.Succeeded, 1)
+				time.Sleep(400 * time.Millisecond)
+				if state == run.Running {
+					g.want(soon, run.Succeeded, 1)
+				}
+				time.Sleep(2600 * time.Millisecond)
+				for i, r := range all {
+					if i != 8 {
+						g.want(r, run.Succeeded, 1)
+					}
 				}
 				time.Sleep(10 * time.Second)
-				g.want(all[9], run.Succeeded, 1)
+				g.want(all[8], run.Succeeded, 1)
 				g.empty()
 			})
 		})
