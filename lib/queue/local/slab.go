@@ -69,10 +69,10 @@ func (q *Queue) keep(body []byte, group string) *message {
 	return m
 }
 
-// slabKept is how much memory an empty queue keeps, in chunks of messages: a few thousand.
+// slabKept is how much an empty queue keeps, in chunks: room for a few thousand messages, and for four times as many blocks.
 const slabKept = 8
 
-// drop lets go of a message. Where there were many, memory goes back with the last of them.
+// drop lets go of a message. Where there were many, memory goes back with the last of them, and not before.
 func (q *Queue) drop(m *message) {
 	for r := m.body; r != 0; {
 		next := q.blocks.at(r).next
@@ -81,8 +81,8 @@ func (q *Queue) drop(m *message) {
 	}
 	q.groups.leave(m.group)
 	q.messages.give(m.self)
-	if q.held--; q.held == 0 && len(q.messages.chunks) > slabKept {
-		q.messages, q.blocks = slab[message]{}, slab[block]{}
+	if q.held--; q.held == 0 && (len(q.messages.chunks) > slabKept || len(q.blocks.chunks) > 4*slabKept) {
+		q.messages, q.blocks, q.hidden, q.deliveries = slab[message]{}, slab[block]{}, nil, map[uint64]ref{}
 	}
 }
 
