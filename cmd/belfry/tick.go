@@ -78,8 +78,12 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 		return err
 	}
 	defer targets.Close()
+	every := s.ticks.every
+	if s.once { // whoever calls it knows how far apart its ticks are: up to the look-ahead, none of them is for having been away
+		every = max(every, s.ticks.lookAhead-time.Second)
+	}
 	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
-		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: s.ticks.every, Shards: s.ticks.shards, Tracer: o.tracer})
+		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: every, Shards: s.ticks.shards, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	// Default 20s.
 	Lease time.Duration
 
-	// Every is how far apart the ticks are that this process makes. Passes further apart than that and half the look-ahead are taken for
-	// an absence, after which no lease is judged for the length of one. Default 0: half the look-ahead decides.
+	// Every is how far apart the ticks are that this process makes. Passes further apart than the longer of that and half the look-ahead, and
+	// a third of a lease, are taken for an absence, after which no lease is judged for the length of one.
 	Every time.Duration
 
 	// Work bounds a pass: queries and timers together, before the cursor moves and the next pass goes on. Default 20000.
