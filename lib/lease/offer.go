@@ -83,7 +83,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 		begun(i, h, nil)
 	}
 	puts := make([]*dispatch.Put, 0, len(offers))
-	together := make([]int, 0, len(offers))
+	var together, apart []int
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
 		doubled := o.among(offers[:i])
@@ -95,8 +95,11 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 		if o.first != nil || doubled { // the other message's start goes first
 			together = append(together, i)
 		} else {
-			alone.Go(func() { start(i) })
+			apart = append(apart, i)
 		}
+	}
+	for _, i := range apart { // nothing looks at them from here on
+		alone.Go(func() { start(i) })
 	}
 	// Durable with this write: each attempt whose op is done, as in start.
 	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
