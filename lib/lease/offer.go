@@ -116,8 +116,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 // among tells whether a message was doubled, and both were taken.
 func (o *Offer) among(others []worker.Offer) bool {
 	return slices.ContainsFunc(others, func(other worker.Offer) bool {
-		r := &other.(*Offer).run
-		return r.ID == o.run.ID && r.Tenant == o.run.Tenant
+		return nameOf(&other.(*Offer).run) == nameOf(&o.run)
 	})
 }
 
