@@ -218,17 +218,15 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if err != nil {
 			return job.Job{}, err
 		}
-		// Hosts' clocks differ a little: an edit never speaks of an earlier instant than the one that it follows, or its fences
-		// would take fires from the generation before. An instant further ahead was written before the clock was stepped back.
-		if ahead := j.Updated - now; ahead > 0 && ahead <= stale.Milliseconds() {
-			now = j.Updated
-		}
+		// A standing edit that is further ahead than hosts' clocks may be was written by one that was wrong: generations before it
+		// would go on until then, whatever is answered now. So even an edit that changes nothing else is written again, as of now.
+		astray := j.Updated > now+dispatch.MaxSkew.Milliseconds()
 		old := j
 		changed, err := change(&j)
 		if err != nil {
 			return job.Job{}, err
 		}
-		if changed {
+		if changed = changed || astray; changed {
 			if j, err = s.replace(ctx, old, j, now); errors.Is(err, errAgain) {
 				continue
 			} else if err != nil {
@@ -271,7 +269,7 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 	if err != nil {
 		return job.Job{}, err
 	}
-	if s.age(now) > stale {
+	if s.outdated(now) {
 		return job.Job{}, errAgain
 	}
 	versions, err := s.Dispatch.Write(ctx, ops...)
@@ -298,8 +296,13 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	switch {
 	case !j.Def.Paused:
 		j.HeldSince, j.PausedSince = old.PausedSince, 0
+		if old.Updated > now && !old.Def.Paused {
+			j.HeldSince = old.HeldSince // a resume by a wrong clock was refused before it let go what the pause had held
+		}
 	case !old.Def.Paused:
 		j.HeldSince, j.PausedSince = 0, now
+	default:
+		j.PausedSince = min(old.PausedSince, now)
 	}
 	if j.Created == 0 {
 		j.Created = now
@@ -315,6 +318,9 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 				Message: fmt.Sprintf("job %s was edited %d times within the last hours; wait until the sweeps have caught up", j.Name, maxPast)}
 		}
 		j.Past = append(j.Past, job.Past{Generation: old.Generation, Until: now})
+		for i := range j.Past { // hosts' clocks differ: what older generations had left ends with this edit as well
+			j.Past[i].Until = min(j.Past[i].Until, now)
+		}
 		past, err := old.PutPast(time.UnixMilli(now), id)
 		if err != nil {
 			return job.Job{}, nil, err
@@ -340,6 +346,13 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 
 func (s *Service) age(since int64) time.Duration {
 	return time.Duration(s.Now().Add(s.Store.Skew()).UnixMilli()-since) * time.Millisecond
+}
+
+// outdated tells whether an edit may not be written any more as of now: it was slow, or the clock was stepped, as an answer of the store's has
+// told since.
+func (s *Service) outdated(now int64) bool {
+	age := s.age(now)
+	return age > stale || age < -dispatch.MaxSkew
 }
 
 // firstTimer is the timer of the generation's first fire after t.

@@ -144,7 +144,7 @@ func (s *Service) writeNew(ctx context.Context, now int64, fresh []*placing) err
 	for _, p := range fresh {
 		ops = append(ops, p.ops...)
 	}
-	if s.age(now) > stale || store.CheckWrite(ops) != nil {
+	if s.outdated(now) || store.CheckWrite(ops) != nil {
 		return errAgain
 	}
 	versions, err := s.Dispatch.Write(ctx, ops...)

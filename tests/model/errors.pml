@@ -19,3 +19,4 @@ hidden byte planted;
 #define movefirst (planted == 17)/* the cursors move before the sends */
 #define nocheck   (planted == 18)/* no check timers */
 #define nostretch (planted == 19)/* an edit that was overtaken settles the newer one only */
+#define nocut     (planted == 20)/* an edit leaves older generations' ends where a clock ahead has put them */

@@ -110,6 +110,7 @@ var (
 	twoTicks    = []string{"TICKS=2", "EDITS=0", "PASSES=0"}                              // two ticks
 	ticksEdit   = []string{"TICKS=2", "EDITS=1", "PASSES=0", "T=0", "LAST=2"}             // two ticks and an edit
 	twoEdits    = []string{"TICKS=0", "EDITS=2"}                                          // two edits, a tick that goes well
+	wrongClock  = []string{"TICKS=0", "EDITS=2", "WRONG=1", "LAST=5"}                     // two edits, one of them by a clock far ahead, a tick that goes well
 	sleepers    = []string{"T=0", "LATE=7"}                                               // a tick and an edit that may sleep beyond the sweep
 	sweeping    = []string{"T=0", "LATE=3", "LA=1", "LAG=2", "LAST=5"}                    // sweeps while fires are yet to come
 	repeating   = []string{"TICKS=0", "PASSES=2", "REPEATS=1", "T=0", "LATE=7", "LAST=2"} // an edit and its repetition, before and after the sweep
@@ -123,7 +124,7 @@ func TestP2_P4_P8_TheModelKeepsThePromises(t *testing.T) {
 	}
 	began := time.Now()
 	t.Run("bounds", func(t *testing.T) {
-		for name, bounds := range map[string][]string{"AheadOfTime": aheadOfTime, "Soon": soon, "TwoTicks": twoTicks, "TwoTicksAndAnEdit": ticksEdit, "TwoEdits": twoEdits,
+		for name, bounds := range map[string][]string{"AheadOfTime": aheadOfTime, "Soon": soon, "TwoTicks": twoTicks, "TwoTicksAndAnEdit": ticksEdit, "TwoEdits": twoEdits, "WrongClock": wrongClock,
 			"Sleepers": sleepers, "Sweeping": sweeping, "Repeating": repeating} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -158,7 +159,7 @@ func plantedErrors(t *testing.T) map[string]string {
 func TestEachRuleTakenOutIsMissed(t *testing.T) {
 	needsSpin(t)
 	bounds := map[string][]string{
-		"lateX": soon, "noover": repeating, "sendfirst": sweeping, "noD": sleepers, "movefirst": sleepers, "onlylast": twoEdits, "noreread": twoEdits, "nostretch": twoEdits,
+		"lateX": soon, "noover": repeating, "sendfirst": sweeping, "noD": sleepers, "movefirst": sleepers, "onlylast": twoEdits, "noreread": twoEdits, "nostretch": twoEdits, "nocut": wrongClock,
 	}
 	for rule, number := range plantedErrors(t) {
 		t.Run(rule, func(t *testing.T) {

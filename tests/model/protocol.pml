@@ -26,7 +26,7 @@
 mtype = { PUBLISH, READ, LOOK, JOB, GROW, ARM, CLAIM, SEND, RUNS, CHECK, MOVE, EDIT, READX, FENCE, ANSWER, START };
 byte now;                                       /* the true time */
 byte X, W, S, owner;                            /* the shard: horizon, watermark, the sweep's cursor; whose pass wrote it last */
-byte job = 1, until[G + 1];                     /* the job: its generation; when each older one ended */
+byte job = 1, until[G + 1], since[G + 1];       /* the job: its generation; when each older one ended; the instants of its edits, as they were written */
 SET fires, timers, To[K];                       /* schedules; fire timers; for each timer, the fires that it stands for beside its own */
 SET queued, fenced, began;                      /* what stands at each fire's run: a claim, a fence, or it has started */
 int check[N];                                   /* for each run: its check timers, as a set of times after the fire */
@@ -143,20 +143,24 @@ proctype tick(byte h; byte n) alone { locals; n = clock(n + now); pass(n) }
 #define past(j) (j == 3 -> row(fires, 2) | (onlylast -> 0 : row(fires, 1)) : (j == 2 -> row(fires, 1) : 0))
 #define fences  fence(((past(j) & within(t, (hi == j -> x : min(x, until[hi - 1])))) << (j - 1) * N))
 
-/* An edit of the job, at an instant t; or its repetition, after an answer that was lost. */
-proctype edit(byte h; bit repeated) alone {
+#define astray (until[j - 1] > t + D)
+
+/* An edit of the job, at an instant t; or its repetition, after an answer that was lost. A host whose clock is off by far learns of it by
+   the answer to its write, and gives none. */
+proctype edit(byte h; bit repeated; byte off) alone {
   locals; byte t, own;
   do
-  :: d_step { turn(h) -> t = clock(now) };
-     d_step { turn(h) -> j = job; t = max(t, until[j - 1]); say(JOB, j, t) }
+  :: d_step { turn(h) -> t = clock(now + off) };
+     d_step { turn(h) -> j = job; say(JOB, j, t) }
      if
-     :: repeated || j == G -> t = until[j - 1]; own = j; break
+     :: (repeated || j == G) && !astray -> t = until[j - 1]; own = j; break
+     :: j == G && astray -> goto dead                           /* no generation is left to write it again */
      :: else ->
         if :: mine = row(fires, 1) :: mine = 0 :: mine = row(fires, 1) & 10 fi;      /* another schedule, or a pause */
         d_step { turn(h) ->
           if
-          :: job == j && (now - t <= D || noD) ->
-             until[j] = t; job = j + 1; own = job; fires = fires | mine << j * N;
+          :: job == j && (now + off - t <= D || noD) ->
+             until[j] = t; since[j + 1] = t; if :: nocut :: else -> for (i : 1 .. j) { until[i] = min(until[i], t) } fi; job = j + 1; own = job; fires = fires | mine << j * N;
              if :: !split -> timers = timers | lowest(mine & ~upto(t)) << j * N :: else fi
           :: else
           fi;
@@ -187,12 +191,13 @@ proctype edit(byte h; bit repeated) alone {
      if :: hi == j -> break :: again :: else -> j = hi; t = until[j - 1] fi
   od;
   x = 0; hi = 0; s = 0;
-  d_step { turn(h) -> answered = answered | 1 << own | 1 << j; say(ANSWER, own, 0) }
+  d_step { turn(h) && !off -> answered = answered | 1 << own | 1 << j; say(ANSWER, own, 0) };
+dead: skip
 }
 
 /* A message arrives. It is a hint: if its fire is due, what starts is the claim that stands there, of whatever generation. */
 #define arrived     (noversion -> sent & any(queued | fenced) : queued & any(sent))
-#define old(g)      (answered >> g & 1 -> upto((g - 1) * N) & ~spread(upto(until[g - 1])) : 0)
+#define old(g)      (answered >> g & 1 -> upto((g - 1) * N) & ~spread(upto(since[g])) : 0)
 #define start(s)    b = s; put(began, b); P8_edits_hold = !(b & (old(2) | old(3))); assert(P8_edits_hold)
 #define arrives(f)  :: d_step { turn(0) && f <= now && arrived & spread(1 << f - 1) -> start(one(START, arrived & spread(1 << f - 1))); say(START, b, 0) }
 proctype world() alone { byte h; do arrives(1) arrives(2) arrives(3) arrives(4) arrives(5) :: d_step { turn(0) && now < T -> now++ } :: d_step { turn(0) && !claiming && now < late -> now = late } od }
@@ -219,7 +224,7 @@ init {
   atomic {
     opening; fires = upto(last); timers = 1;
     do :: ticks > i -> i++; run tick(i, (i == 1 -> ahead : 0)) :: else -> break od;
-    i = 0; do :: edits > i -> i++; run edit(10 + i, false) :: else -> break od;
-    i = 0; do :: repeats > i -> i++; run edit(20 + i, true) :: else -> break od;
+    i = 0; do :: edits > i -> i++; run edit(10 + i, false, (i <= wrong -> far : 0)) :: else -> break od;
+    i = 0; do :: repeats > i -> i++; run edit(20 + i, true, 0) :: else -> break od;
     run world(); run healthy() }
 }

@@ -3,7 +3,7 @@
    model cannot take there, with these figures, ends the way. How far each trace went is told as "at TRACE STEP". */
 #define N 5
 #define SET short
-hidden byte LA = 2, LAG = 200, D = 15, SKEW = 1, last = 5, T, late, ticks = 12, ahead, edits = 2, repeats, passes;
+hidden byte LA = 2, LAG = 200, D = 15, SKEW = 1, last = 5, T, late, ticks = 12, ahead, edits = 2, wrong, far, repeats, passes;
 short which, at;                                /* which trace, and how far in it */
 short who, what, fig1, fig2;                    /* its next step */
 c_code {

@@ -1,0 +1,127 @@
+package protocol_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
+)
+
+// A host's clock was stepped ahead, and it learns of that by the answer to its write: the edit that it wrote speaks of an instant to come,
+// and it refuses to answer. A host whose clock is right is asked the same, or something else, and answers: from then on no
+// older definition runs, though by the first edit all of them would go on until its instant (make sim SEED=918663193176).
+func TestP2_P8_Fault09_an_edit_by_a_clock_ahead_is_written_again_as_of_now(t *testing.T) {
+	second := definition(every(time.Second), 2)
+	third := definition(every(7*time.Second), 3)
+	type edit = func(*host) error
+	put := func(def job.Definition) edit { return func(h *host) error { return h.put(tenant, "a", def) } }
+	pause := func(h *host) error { return h.pause(tenant, "a") }
+	remove := func(h *host) error {
+		err := h.delete(tenant, "a")
+		if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == control.CodeJobNotFound {
+			return nil // the first one deleted it
+		}
+		return err
+	}
+	for name, edits := range map[string][]edit{
+		"a put, repeated":         {put(second), put(second)},
+		"a put, and another":      {put(second), put(third)},
+		"a pause, repeated":       {pause, pause},
+		"a pause, and a put":      {pause, put(third)},
+		"a delete, repeated":      {remove, remove},
+		"a delete, and a put":     {remove, put(third)},
+		"a put, and a delete":     {put(second), remove},
+		"two puts, and the first": {put(second), put(third), put(second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, clocks(oracle.AnyClock))
+			w.must(w.host("api").put(tenant, "a", definition(every(10*time.Second), 1)))
+			w.advance(33*time.Second, time.Second, "ticks")
+			for _, first := range edits[:len(edits)-1] {
+				w.byAClockAhead(10*time.Minute, first)
+			}
+			w.advance(4*time.Second, time.Second, "ticks")
+			w.must(edits[len(edits)-1](w.host("api")))
+			now, instant, answered := w.job(tenant, "a").Generation, w.now(), len(w.starts)
+			w.advance(5*time.Minute, time.Second, "ticks")
+			for _, s := range w.starts[answered:] {
+				if s.generation < now && s.id.Nominal > instant {
+					t.Fatalf("%s runs by generation %d, after the answer to the edit that made %d", show(s.id), s.generation, now)
+				}
+			}
+			w.wants(w.check(w.now()))
+		})
+	}
+}
+
+// What a pause had held is let go by a resume at once, also where the first try was written by a clock ahead and refused before that.
+func TestP8_Fault09_a_resume_by_a_clock_ahead_is_repeated(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("api").pause(tenant, "a"))
+	w.must(w.host("api").trigger(tenant, "a", 0))
+	w.advance(30*time.Second, time.Second, "ticks")
+	w.byAClockAhead(time.Hour, func(h *host) error { return h.resume(tenant, "a") })
+	if n := len(w.starts); n > 0 {
+		t.Fatalf("%d runs started during the pause", n)
+	}
+	w.must(w.host("api").resume(tenant, "a"))
+	w.advance(2*time.Second, time.Second, "ticks")
+	if n := len(w.starts); n != 1 {
+		t.Errorf("2 s after the answer to the resume, %d runs have started, want the one that was held", n)
+	}
+	w.wants(w.check(w.now()))
+}
+
+// byAClockAhead has a host edit by a clock that is ahead. It learns how far by the answer to its first write, and refuses to go on.
+func (w *world) byAClockAhead(ahead time.Duration, edit func(*host) error) {
+	w.Helper()
+	h := w.restart("ahead")
+	h.skew = ahead
+	wrote := false
+	h.before = func(op operation) faulty.Fault {
+		if wrote {
+			h.store.SetSkew(-ahead)
+		}
+		wrote = wrote || op.call.Method == faulty.Write
+		return faulty.Fault{}
+	}
+	if err := edit(h); !errors.Is(err, store.ErrUnknown) || !wrote {
+		w.Fatalf("an edit by a clock that is %s ahead: wrote %v, and gave %v; want it begun and not finished", ahead, wrote, err)
+	}
+	delete(w.hosts, "ahead")
+}
+
+// A host that learns by an answer to its reads that its clock was stepped writes nothing as of the wrong time.
+func TestP8_Fault08_Fault09_an_edit_whose_clock_turns_out_to_be_wrong_is_not_written(t *testing.T) {
+	for _, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		w := newWorld(t, clocks(oracle.AnyClock))
+		w.must(w.host("api").put(tenant, "a", definition(every(10*time.Second), 1)))
+		before := w.job(tenant, "a")
+		for what, edit := range map[string]func(*host) error{
+			"a PUT": func(h *host) error { return h.put(tenant, "a", definition(every(time.Second), 2)) },
+			"a batch": func(h *host) error {
+				return h.control.PutMany(t.Context(), tenant, []control.Wanted{{Name: "b", Def: definition(every(time.Second), 2)}})[0].Err
+			},
+		} {
+			h := w.restart("off")
+			h.skew = off
+			h.before = func(operation) faulty.Fault {
+				h.store.SetSkew(-off)
+				return faulty.Fault{}
+			}
+			err := edit(h)
+			if refused := (*control.Refusal)(nil); !errors.As(err, &refused) || refused.Code != control.CodeClockSkewed {
+				t.Errorf("%s by a clock that is off by %s gave %v, want a refusal", what, off, err)
+			}
+		}
+		if now := w.job(tenant, "a"); now.Version != before.Version || w.job(tenant, "b").Version != 0 {
+			t.Errorf("by a clock that is off by %s, a became %+v, and b %+v", off, now, w.job(tenant, "b"))
+		}
+	}
+}
