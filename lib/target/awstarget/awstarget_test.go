@@ -370,7 +370,7 @@ func TestP11_HandingOverIsBounded(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	c.patience = 20 * time.Millisecond
+	c.patience = 300 * time.Millisecond // enough to connect in on a busy machine
 	for _, to := range []target.AWS{{ARN: functionARN, Invoke: target.InvokeAsync}, {ARN: queueARN}, {ARN: topicARN}, {ARN: busARN}, {ARN: machineARN}} {
 		_, err := c.Call(t.Context(), to, attempt())
 		var f *target.Failure
@@ -378,7 +378,7 @@ func TestP11_HandingOverIsBounded(t *testing.T) {
 			t.Errorf("%s: %v, want that nobody knows", to.ARN, err)
 		}
 	}
-	time.AfterFunc(5*c.patience, func() { close(answer) })
+	time.AfterFunc(2*c.patience, func() { close(answer) })
 	if _, err := c.Call(t.Context(), target.AWS{ARN: functionARN}, attempt()); err != nil {
 		t.Errorf("a function that takes longer: %v", err)
 	}
