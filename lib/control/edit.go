@@ -210,17 +210,22 @@ func (s *Service) Resume(ctx context.Context, tenant, name string) (job.Job, err
 // after a conflict. When edit returns nil, no run of an older definition with a later nominal time will start.
 func (s *Service) edit(ctx context.Context, tenant, name string, change func(*job.Job) (bool, error)) (job.Job, error) {
 	for range maxRounds {
-		now, err := s.Dispatch.Clock()
-		if err != nil {
-			return job.Job{}, skewed(err)
-		}
 		j, err := s.Dispatch.Book.Job(ctx, tenant, name)
 		if err != nil {
 			return job.Job{}, err
 		}
-		// A standing edit that is further ahead than hosts' clocks may be was written by one that was wrong: generations before it
-		// would go on until then, whatever is answered now. So even an edit that changes nothing else is written again, as of now.
+		// Behind the job: what it was slow to read is not taken for ahead, and the store's answer may tell that this clock was stepped.
+		now, err := s.Dispatch.Clock()
+		if err != nil {
+			return job.Job{}, skewed(err)
+		}
+		// Hosts' clocks differ a little: an edit never speaks of an earlier instant than the one that it follows, or its fences
+		// would take fires from the generation before. One that is further ahead was written by a clock that was wrong: generations
+		// before it would go on until then, whatever is answered now. So even an edit that changes nothing else is written again, as of now.
 		astray := j.Updated > now+dispatch.MaxSkew.Milliseconds()
+		if !astray {
+			now = max(now, j.Updated)
+		}
 		old := j
 		changed, err := change(&j)
 		if err != nil {
@@ -295,7 +300,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	}
 	switch {
 	case !j.Def.Paused:
-		j.HeldSince, j.PausedSince = old.PausedSince, 0
+		j.HeldSince, j.PausedSince = min(old.PausedSince, now), 0
 		if old.Updated > now && !old.Def.Paused {
 			j.HeldSince = old.HeldSince // a resume by a wrong clock was refused before it let go what the pause had held
 		}
@@ -304,7 +309,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	default:
 		j.PausedSince = min(old.PausedSince, now)
 	}
-	if j.Created == 0 {
+	if j.Created == 0 || j.Created > now {
 		j.Created = now
 	}
 	ops := make([]store.Op, 0, 3)
@@ -312,14 +317,16 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 		// What the last sweep has passed, by more than a write may be late, has no timers and no claims left.
 		// Cursors that are ahead of the clock, which was stepped back, say nothing.
 		settled := min(shard.Oldest(), now) - dispatch.Lateness.Milliseconds()
-		j.Past = slices.DeleteFunc(slices.Clone(old.Past), func(p job.Past) bool { return p.Until < settled })
+		j.Past = slices.DeleteFunc(slices.Clone(old.Past), func(p job.Past) bool { return max(p.Until, p.Cut) < settled })
 		if len(j.Past) >= maxPast {
 			return job.Job{}, nil, &Refusal{Code: CodeBusy, RetryAfter: time.Minute,
 				Message: fmt.Sprintf("job %s was edited %d times within the last hours; wait until the sweeps have caught up", j.Name, maxPast)}
 		}
 		j.Past = append(j.Past, job.Past{Generation: old.Generation, Until: now})
-		for i := range j.Past { // hosts' clocks differ: what older generations had left ends with this edit as well
-			j.Past[i].Until = min(j.Past[i].Until, now)
+		for i, p := range j.Past { // what a clock ahead had left to older generations ends now as well
+			if p.Until > now {
+				j.Past[i].Until, j.Past[i].Cut = now, max(p.Cut, p.Until)
+			}
 		}
 		past, err := old.PutPast(time.UnixMilli(now), id)
 		if err != nil {

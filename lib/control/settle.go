@@ -20,6 +20,7 @@ import (
 // A repeated edit finds the horizon far beyond where it stood at the first try. What older generations can have claimed lies
 // below reach.
 func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job, error) {
+	since := j.Updated // of the earliest of the edits that it settles
 	for range maxRounds {
 		shard, err := s.shard(ctx, j)
 		if err != nil {
@@ -35,7 +36,7 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			if err := s.fence(ctx, j, j.Updated, min(s.reach(j, shard, repeated), newest.Updated)); err != nil {
 				return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 			}
-			j = newest
+			j, since = newest, min(since, newest.Updated)
 			continue
 		}
 		if newest.Generation == 0 {
@@ -57,7 +58,7 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		if overtaken {
 			continue
 		}
-		if err := s.rebind(ctx, newest, t, shard.Horizon); err != nil {
+		if err := s.rebind(ctx, newest, since, shard.Horizon); err != nil {
 			return job.Job{}, fmt.Errorf("bind the runs of %s: %w", j.Name, err)
 		}
 		return newest, nil
@@ -187,7 +188,7 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 	// Requests that did not see the edit were taken before now.
 	from, upTo := t+1, max(horizon, b.Now+s.directly().Milliseconds())+stale.Milliseconds()
 	if j.HeldSince != 0 {
-		from = j.HeldSince - dispatch.Lateness.Milliseconds() // what a pause has held is due
+		from = min(from, j.HeldSince-dispatch.Lateness.Milliseconds()) // what a pause has held is due
 	}
 	if j.Deleted {
 		upTo = dispatch.Forever - 1

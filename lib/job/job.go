@@ -134,6 +134,9 @@ type Job struct {
 type Past struct {
 	Generation int64 `cbor:"1,keyasint"`
 	Until      int64 `cbor:"2,keyasint"` // Unix ms
+	// Cut is the end that its own record still tells of (Unix ms), where an edit has brought that forward: until every sweep has passed it, the
+	// job lists the generation.
+	Cut int64 `cbor:"3,keyasint,omitempty"`
 }
 
 // Kept is how long ended runs of the definition are kept: for the default where it says nothing, as the one of a deletion does.

@@ -141,19 +141,18 @@ inline never_stuck() {
 proctype tick(byte h; byte n) alone { locals; n = clock(n + now); pass(n) }
 
 #define past(j) (j == 3 -> row(fires, 2) | (onlylast -> 0 : row(fires, 1)) : (j == 2 -> row(fires, 1) : 0))
-#define fences  fence(((past(j) & within(t, (hi == j -> x : min(x, until[hi - 1])))) << (j - 1) * N))
+#define fences  fence(((past(j) & within(t, (hi == j -> x : min(x, since[hi])))) << (j - 1) * N))
 
-#define astray (until[j - 1] > t + D)
+#define astray (since[j] > t + SKEW)
 
 /* An edit of the job, at an instant t; or its repetition, after an answer that was lost. A host whose clock is off by far learns of it by
    the answer to its write, and gives none. */
 proctype edit(byte h; bit repeated; byte off) alone {
   locals; byte t, own;
   do
-  :: d_step { turn(h) -> t = clock(now + off) };
-     d_step { turn(h) -> j = job; say(JOB, j, t) }
+  :: d_step { turn(h) -> j = job; t = clock(now + off); if :: astray :: else -> t = max(t, since[j]) fi; say(JOB, j, t) }
      if
-     :: (repeated || j == G) && !astray -> t = until[j - 1]; own = j; break
+     :: (repeated || j == G) && !astray -> t = since[j]; own = j; break
      :: j == G && astray -> goto dead                           /* no generation is left to write it again */
      :: else ->
         if :: mine = row(fires, 1) :: mine = 0 :: mine = row(fires, 1) & 10 fi;      /* another schedule, or a pause */
@@ -188,7 +187,7 @@ proctype edit(byte h; bit repeated; byte off) alone {
         if :: row(fires, j) & within(s, x) && !noreread -> d_step { turn(h) -> hi = job; again = (hi != j); say(JOB, hi, 0) } :: else fi
      :: else -> claiming--; break
      od;
-     if :: hi == j -> break :: again :: else -> j = hi; t = until[j - 1] fi
+     if :: hi == j -> break :: again :: else -> j = hi; t = since[j] fi
   od;
   x = 0; hi = 0; s = 0;
   d_step { turn(h) && !off -> answered = answered | 1 << own | 1 << j; say(ANSWER, own, 0) };

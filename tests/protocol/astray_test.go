@@ -125,3 +125,98 @@ func TestP8_Fault08_Fault09_an_edit_whose_clock_turns_out_to_be_wrong_is_not_wri
 		}
 	}
 }
+
+// What a clock ahead left to an older generation is remembered until it is over: the generation's own record still tells of it.
+func TestP8_Fault09_what_an_edit_has_cut_stays_cut(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(every(2*time.Hour), 1)))
+	w.advance(5*time.Second, time.Second, "ticks")
+	w.byAClockAhead(3*time.Hour, func(h *host) error { return h.pause(tenant, "a") })
+	w.must(w.host("api").pause(tenant, "a"))
+	w.advance(100*time.Minute, 20*time.Second, "ticks") // until the last sweep has passed the pause
+	_, err := w.host("api").control.Pause(t.Context(), tenant, "a", "for another reason")
+	w.must(err)
+	w.advance(25*time.Minute, 20*time.Second, "ticks")
+	if n := len(w.starts); n > 0 {
+		t.Errorf("%d runs started during the pause", n)
+	}
+}
+
+// A pause by a clock ahead is refused before it takes back what was claimed. The resume behind it does.
+func TestP8_Fault09_a_resume_behind_a_pause_by_a_clock_ahead(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("api").trigger(tenant, "a", 40*time.Second))
+	held := definition(nil, 2)
+	held.Paused = true
+	w.byAClockAhead(time.Hour, func(h *host) error { return h.put(tenant, "a", held) })
+	w.elapsed += 5 * time.Second
+	w.must(w.host("api").resume(tenant, "a"))
+	w.advance(time.Minute, time.Second, "ticks")
+	if n := len(w.starts); n != 1 || w.starts[0].generation != w.job(tenant, "a").Generation {
+		t.Errorf("%d runs started, want the one, as the job stands since the resume", n)
+	}
+	w.wants(w.check(w.now()))
+}
+
+// An edit that a slow read holds up finds another that was answered meanwhile, and does not take it for one by a clock ahead.
+func TestP2_Fault07_a_slow_edit_is_behind_the_one_that_overtook_it(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", definition(until(time.Minute, every(time.Second)), 1)))
+	w.advance(3*time.Second, time.Second, "ticks")
+	var answered job.Job
+	slow := w.host("slow")
+	slow.before = func(op operation) faulty.Fault {
+		if op.n == 1 {
+			w.elapsed += 5 * time.Second
+			w.must(w.host("api").pause(tenant, "a"))
+			answered = w.job(tenant, "a")
+		}
+		return faulty.Fault{}
+	}
+	w.must(slow.pause(tenant, "a"))
+	if now := w.job(tenant, "a"); now.Generation != answered.Generation || answered.Generation == 0 {
+		t.Errorf("the slow pause left generation %d, and the one before it was answered with %d", now.Generation, answered.Generation)
+	}
+	w.wants(w.settle())
+}
+
+// An edit is overtaken by one of a clock ahead, and answers for both: what was claimed before it is bound again.
+func TestP8_Fault09_an_edit_that_a_clock_ahead_overtakes_binds_runs_again(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("api").trigger(tenant, "a", 30*time.Second))
+	first := w.job(tenant, "a").Generation
+	h, wrote := w.host("overtaken"), false
+	h.before = func(op operation) faulty.Fault {
+		if wrote {
+			h.before = nil
+			w.byAClockAhead(time.Hour, func(h *host) error { return h.put(tenant, "a", definition(nil, 3)) })
+		}
+		wrote = op.call.Method == faulty.Write
+		return faulty.Fault{}
+	}
+	w.must(h.put(tenant, "a", definition(nil, 2)))
+	w.advance(40*time.Second, time.Second, "ticks")
+	if len(w.starts) != 1 || w.starts[0].generation == first {
+		t.Errorf("started: %+v, want the run, and not as it was defined before the edit that was answered", w.starts)
+	}
+}
+
+// Of two hosts whose clocks differ as much as they may, the one behind edits after the other: what was due before the first edit still runs.
+func TestP2_Fault07_an_edit_by_a_clock_behind_takes_nothing_from_the_one_before(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", definition(every(10*time.Second), 1)))
+	w.elapsed += 9 * time.Second
+	w.must(w.host("ticks").tick())
+	w.elapsed += 1500 * time.Millisecond // the run of 10 s waits for a worker
+	w.must(w.host("api").pause(tenant, "a"))
+	behind := w.host("behind")
+	behind.skew = -time.Second
+	w.must(behind.put(tenant, "a", definition(nil, 2)))
+	w.work()
+	if len(w.starts) != 1 {
+		t.Errorf("%d runs started, want the one that was due before the pause", len(w.starts))
+	}
+	w.wants(w.settle())
+}
