@@ -309,7 +309,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	default:
 		j.PausedSince = min(old.PausedSince, now)
 	}
-	if j.Created == 0 || j.Created > now {
+	if j.Created == 0 {
 		j.Created = now
 	}
 	ops := make([]store.Op, 0, 3)

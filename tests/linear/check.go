@@ -131,10 +131,13 @@ func (r *Recorder) operations(on thing) []porcupine.Operation {
 	all := make([]porcupine.Operation, 0, len(*r.things[on]))
 	for _, o := range *r.things[on] {
 		what := o.what
-		if step, ok := what.(jobStep); ok && step.match != "" && step.match != "*" {
-			step.etag = -1 // one that no answer told stands for no generation
-			if generation, ok := r.tags[step.match]; ok {
-				step.etag = generation
+		if step, ok := what.(jobStep); ok {
+			step.stepped = r.stepped
+			if step.match != "" && step.match != "*" {
+				step.etag = -1 // one that no answer told stands for no generation
+				if generation, ok := r.tags[step.match]; ok {
+					step.etag = generation
+				}
 			}
 			what = step
 		}

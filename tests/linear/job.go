@@ -39,6 +39,8 @@ type jobStep struct {
 	etag   int64  // the generation that match stands for
 	absent bool   // If-None-Match: *
 
+	stepped bool // clocks are, so what changes nothing may still be written again
+
 	status int // 0: not known
 	code   string
 	upTo   int64    // of an edit's answer
@@ -93,12 +95,25 @@ func (in jobStep) on(s jobState) []jobState {
 	return in.change(s, jobState{exists: true, base: s.base, paused: paused, reason: in.reason}, 200, 412)
 }
 
-// unchanged is a step that does nothing in s, and says so with a status.
+// unchanged is a step that does nothing in s, and says so with a status. Where clocks are stepped it may make a generation of the same.
 func (in jobStep) unchanged(s jobState, status int) []jobState {
-	if in.status == 0 || in.status == status && (in.upTo == 0 || s.lo <= in.upTo) {
-		return []jobState{s}
+	if in.status != 0 && (in.status != status || in.upTo != 0 && s.lo > in.upTo) {
+		return nil
 	}
-	return nil
+	after := []jobState{s}
+	again := s
+	if again.lo, again.hi = s.lo+1, in.highest(); in.stepped && again.lo <= again.hi {
+		after = append(after, again)
+	}
+	return after
+}
+
+// highest is what the generation may be that the step makes.
+func (in jobStep) highest() int64 {
+	if in.upTo != 0 {
+		return in.upTo
+	}
+	return math.MaxInt64
 }
 
 // change is a step that makes s another state, unless its condition does not hold.
@@ -109,10 +124,7 @@ func (in jobStep) change(s, to jobState, done, refused int) []jobState {
 		after = append(after, s)
 	}
 	if may && (in.status == 0 || in.status == done) {
-		to.lo, to.hi = holds.lo+1, math.MaxInt64
-		if in.upTo != 0 {
-			to.hi = in.upTo
-		}
+		to.lo, to.hi = holds.lo+1, in.highest()
 		if s.exists && to.exists {
 			to.created = s.created
 		}

@@ -105,6 +105,12 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("PUT /v1/jobs/a If-None-Match: *", definition(1), shows(201, 1, 14))
 			s.ask("PUT /v1/jobs/a If-None-Match: *", definition(2), refuses(412, "job_exists"))
 		},
+		"an edit that is written again where clocks are stepped": func(s *script) {
+			s.ClocksStep()
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(1), shows(200, 1, 11))
+			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), refuses(412, "precondition_failed"))
+		},
 		"a lost edit that was done, found by repeating it with its old condition": func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
 			s.ask(`PUT /v1/jobs/a If-Match: "g10"`, definition(2), "")

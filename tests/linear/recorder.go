@@ -22,6 +22,7 @@ type Recorder struct {
 	requests int
 	lost     int
 	refused  int
+	stepped  bool
 }
 
 // thing is what a request is for.
@@ -48,6 +49,14 @@ type operation struct {
 // NewRecorder makes one. now tells the time by which runs expire and keys are forgotten.
 func NewRecorder(now func() time.Time) *Recorder {
 	return &Recorder{now: now, things: map[thing]*history{}, tags: map[string]int64{}}
+}
+
+// ClocksStep says that hosts' clocks are stepped in this history: an edit that changes nothing may then make a generation, in the place of
+// one that a clock ahead had written.
+func (r *Recorder) ClocksStep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stepped = true
 }
 
 // Transport is what a client of a tenant is to send its requests with; next is what carries them.

@@ -129,9 +129,11 @@ func newWorld(t *testing.T, cfg Config) *World {
 	w.sched = newScheduler(w.Rand("scheduler"))
 	w.sched.orderly, w.sched.takes = w.Mix.Shape.Orderly, w.latency(w.Rand("latency"))
 	clocks := dispatch.MaxSkew
-	stepped := func(o Outage) bool { return o.Clock != 0 }
-	if f := w.Mix.Faults; w.Mix.Shape.Alone && (f.Step > 0 || f.Skew > 0 || slices.ContainsFunc(w.Mix.Outages, stepped)) {
-		clocks = oracle.AnyClock
+	if f := w.Mix.Faults; f.Step > 0 || f.Skew > 0 || slices.ContainsFunc(w.Mix.Outages, func(o Outage) bool { return o.Clock != 0 }) {
+		w.heard.ClocksStep()
+		if w.Mix.Shape.Alone {
+			clocks = oracle.AnyClock
+		}
 	}
 	w.Judge = oracle.New(oracle.Config{Clocks: clocks})
 	w.lines = w.newLines()
