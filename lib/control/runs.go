@@ -206,12 +206,18 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if err := mayReopen(r, force); err != nil {
 			return r, nil, err
 		}
-		next := r.Reopen(j.Generation, 0, reason)
+		generation := j.Generation
+		if id.OnDemand() {
+			generation = max(generation, r.Generation)
+		}
+		next := r.Reopen(generation, 0, reason)
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}
-		if id.OnDemand() && id.Nominal > now {
-			next.State = run.Scheduled // it was cancelled ahead of its time, or a clock was set back: it binds when that comes
+		if id.OnDemand() && (id.Nominal > now || generation > j.Generation) {
+			// It was cancelled ahead of its time, or a clock was set back: it binds when that comes. Or it was cancelled while a pause held it, under
+			// a mark that no claim of the paused job passes: it is held again.
+			next.State = run.Scheduled
 		}
 		// A wake-up in the same write: a reopened run is never without one.
 		check, err := timer.NextCheck(tenant, id, now+s.directly().Milliseconds()).Put(s.NewID())

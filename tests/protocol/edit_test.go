@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
@@ -197,4 +199,40 @@ func TestP2_P4_Fault08_Fault09_what_is_asked_for_after_a_step_back_is_found(t *t
 		t.Errorf("in 15 minutes after the step back: %v runs, want 15 and the one asked for of new, most of half", count)
 	}
 	w.wants(w.check(from))
+}
+
+// A run that was opened again in a paused job waits for a worker, is held by a check, cancelled, and opened once more: it is held as before,
+// and its mark, which no claim of the paused job passes, does not go back (make sim SEED=161334521950).
+func TestP6_P8_a_run_that_a_pause_holds_is_opened_again(t *testing.T) {
+	w := newWorld(t)
+	api := w.host("api")
+	w.must(api.put(tenant, "a", definition(nil, 1)))
+	asked, _, err := api.order(tenant, "a", control.Request{})
+	w.must(err)
+	w.must(api.pause(tenant, "a"))
+	act := func(op oracle.Op, do func() error) {
+		t.Helper()
+		w.must(w.request(oracle.Request{Op: op, Tenant: tenant, Job: "a", Run: asked.ID.String()}, func(*oracle.Answer) error { return do() }))
+	}
+	cancel := func() error { _, err := api.control.Cancel(t.Context(), tenant, asked.ID, ""); return err }
+	retry := func() error { _, err := api.control.Retry(t.Context(), tenant, asked.ID, false); return err }
+	act(oracle.Cancel, cancel)
+	act(oracle.Retry, retry)
+	for range 40 { // minutes without a worker
+		w.elapsed += time.Minute
+		w.must(w.host("ticks").tick())
+	}
+	held, _ := w.run(tenant, asked.ID)
+	act(oracle.Cancel, cancel)
+	act(oracle.Retry, retry)
+	again, _ := w.run(tenant, asked.ID)
+	if held.State != run.Scheduled || again.State != run.Scheduled || again.Generation < held.Generation {
+		t.Fatalf("held as %s under %d, and then %s under %d", held.State, held.Generation, again.State, again.Generation)
+	}
+	w.must(api.resume(tenant, "a"))
+	w.advance(16*time.Minute, 20*time.Second, "ticks")
+	if n := len(w.starts); n != 1 {
+		t.Errorf("%d runs started after the resume, want the one", n)
+	}
+	w.wants(w.check(w.now()))
 }
