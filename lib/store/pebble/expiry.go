@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -82,6 +83,7 @@ func (d *decider) decideExpired(r *request) {
 func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
+	var pass expiryPass
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,13 +92,14 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 			return
 		case <-timer.C:
 		}
-		_, more, err := s.sweep(ctx, s.now())
+		more, err := s.sweep(ctx, s.now(), &pass)
 		if err != nil && ctx.Err() == nil && s.broken() == nil {
 			s.log.Error("delete expired items", "error", err)
 		}
 		if more && err == nil {
 			timer.Reset(sweepPause)
 		} else {
+			pass = expiryPass{}
 			timer.Reset(every)
 		}
 	}
@@ -104,47 +107,60 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 
 // Expire deletes all that has expired, without waiting for the next pass.
 func (s *Store) Expire(ctx context.Context) (deleted int, err error) {
-	for {
-		n, more, err := s.sweep(ctx, s.now())
-		deleted += n
-		if err != nil || !more {
-			return deleted, err
-		}
+	var pass expiryPass
+	for more := true; more && err == nil; {
+		more, err = s.sweep(ctx, s.now(), &pass)
 	}
+	return pass.deleted, err
 }
 
-// sweep makes one round. It gives how many items it deleted, and whether there may be more whose time has come.
-func (s *Store) sweep(ctx context.Context, now time.Time) (deleted int, more bool, err error) {
+// expiryPass is a pass over what has expired. It remembers where it has come to: before that lie only the marks that Pebble leaves of
+// deleted entries until it compacts them, and a round that began with them again would read all those of the rounds before it. An entry
+// that is put there meanwhile waits for the next pass.
+type expiryPass struct {
+	behind  []byte // the last entry that was looked at
+	deleted int    // items
+}
+
+// sweep makes one round of a pass, and tells whether there may be more whose time has come.
+func (s *Store) sweep(ctx context.Context, now time.Time, pass *expiryPass) (more bool, err error) {
 	r := &request{now: now.Unix()}
-	if r.entries, err = s.due(r.now); err != nil || len(r.entries) == 0 {
-		return 0, false, err
+	if r.entries, err = s.due(pass.behind, r.now); err != nil || len(r.entries) == 0 {
+		return false, err
 	}
 	for _, entry := range r.entries {
 		key, err := decodeEntry(entry)
 		if err != nil {
-			return 0, false, err
+			return false, err
 		}
 		k, err := decodeKey(key)
 		if err != nil {
-			return 0, false, err
+			return false, err
 		}
 		r.ops = append(r.ops, store.Op{Kind: store.Delete, Key: k})
 		r.parts = append(r.parts, s.part(key, k.Partition))
 	}
 	if err := s.decided(ctx, r); err != nil {
-		return 0, false, err
+		return false, err
 	}
-	return r.expired, len(r.entries) == sweepRound, nil
+	pass.behind = r.entries[len(r.entries)-1]
+	pass.deleted += r.expired
+	return len(r.entries) == sweepRound, nil
 }
 
-// due gives the oldest entries whose time has come.
-func (s *Store) due(now int64) (entries [][]byte, err error) {
+// due gives the oldest entries behind one whose time has come.
+func (s *Store) due(behind []byte, now int64) (entries [][]byte, err error) {
 	if now < 1 {
 		return nil, nil
 	}
-	iter, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound: []byte{expirySpace}, UpperBound: appendEntry(nil, now+1, nil),
-	})
+	from, to := []byte{expirySpace}, appendEntry(nil, now+1, nil)
+	if behind != nil {
+		from = append(slices.Clone(behind), 0)
+	}
+	if bytes.Compare(from, to) >= 0 { // the clock was set back in the middle of the pass
+		return nil, nil
+	}
+	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return nil, err
 	}

@@ -24,24 +24,23 @@ func idle(t *testing.T, memTable uint64) *Store {
 
 func sweepAll(t *testing.T, s *Store, now time.Time) (deleted, rounds int) {
 	t.Helper()
-	for {
-		n, more, err := s.sweep(t.Context(), now)
+	var pass expiryPass
+	for more := true; more; rounds++ {
+		before := pass.deleted
+		var err error
+		more, err = s.sweep(t.Context(), now, &pass)
 		mustNot(t, err)
-		if n > sweepRound {
+		if n := pass.deleted - before; n > sweepRound {
 			t.Fatalf("a round deleted %d items", n)
 		}
-		deleted += n
-		rounds++
-		if !more {
-			return deleted, rounds
-		}
 	}
+	return pass.deleted, rounds
 }
 
 // entries counts the entries of all times.
 func entries(t *testing.T, s *Store) int {
 	t.Helper()
-	all, err := s.due(1 << 60)
+	all, err := s.due(nil, 1<<60)
 	mustNot(t, err)
 	return len(all)
 }
@@ -145,6 +144,34 @@ func TestOneEntryForManyWrites(t *testing.T) {
 	mustNot(t, err)
 	if deleted, _ := sweepAll(t, s, now); deleted != 1 {
 		t.Error("an item that was made to expire sooner was not found")
+	}
+}
+
+// TestWhatExpiresBehindAPassWaitsForTheNext has an item come to expire before what a pass has already looked at.
+func TestWhatExpiresBehindAPassWaitsForTheNext(t *testing.T) {
+	s := idle(t, 0)
+	ctx, now := t.Context(), time.Unix(2_000_000_000, 0)
+	put := func(n int, before time.Duration) {
+		t.Helper()
+		_, err := s.WriteEach(ctx, expiring(store.Key{Partition: "p", Sort: fmt.Sprintf("%05d", n)}, now.Add(-before)))
+		mustNot(t, err)
+	}
+	for n := range sweepRound + 10 {
+		put(n, time.Minute)
+	}
+	var pass expiryPass
+	if more, err := s.sweep(ctx, now, &pass); err != nil || !more || pass.deleted != sweepRound {
+		t.Fatalf("the first round deleted %d items, more %t (%v)", pass.deleted, more, err)
+	}
+	put(sweepRound+10, time.Hour)
+	if more, err := s.sweep(ctx, now.Add(-2*time.Hour), &pass); err != nil || more || pass.deleted != sweepRound {
+		t.Errorf("by a clock that was set back, %d items were deleted, more %t (%v)", pass.deleted, more, err)
+	}
+	if more, err := s.sweep(ctx, now, &pass); err != nil || more || pass.deleted != sweepRound+10 {
+		t.Errorf("the pass ended with %d items, more %t (%v)", pass.deleted, more, err)
+	}
+	if deleted, _ := sweepAll(t, s, now); deleted != 1 || entries(t, s) != 0 {
+		t.Errorf("the next pass deleted %d items, and left %d entries", deleted, entries(t, s))
 	}
 }
 
