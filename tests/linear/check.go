@@ -22,7 +22,8 @@ type Report struct {
 	Lost       int // of which nobody knows what became
 	Refused    int // that did nothing
 	Operations int // checked
-	Open       int // of them, not known: each may have happened at any time since, or not
+	Unknown    int // of them, those of which nobody knows whether they happened
+	Open       int // of these, those that may have happened at any time up to the end of the history
 	Things     int // jobs, runs and keys
 	Took       time.Duration
 	Failures   []Failure
@@ -40,8 +41,8 @@ type Failure struct {
 func (f Failure) Undecided() bool { return f.Verdict == porcupine.Unknown }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d requests, %d lost, %d refused: %d operations on %d jobs, runs and keys checked by porcupine in %s, %d of them of unknown outcome",
-		r.Requests, r.Lost, r.Refused, r.Operations, r.Things, r.Took.Round(time.Millisecond), r.Open)
+	return fmt.Sprintf("%d requests, %d lost, %d refused: %d operations on %d jobs, runs and keys checked by porcupine in %s, %d of them of unknown outcome, %d of these to the end",
+		r.Requests, r.Lost, r.Refused, r.Operations, r.Things, r.Took.Round(time.Millisecond), r.Unknown, r.Open)
 }
 
 // perThing is how long the search for one thing's order may take. In histories that have one it takes milliseconds.
@@ -87,7 +88,10 @@ func (r *Recorder) Check(each time.Duration) Report {
 		report.Operations += len(*r.things[on])
 		for _, o := range *r.things[on] {
 			if o.back == 0 {
-				report.Open++
+				report.Unknown++
+				if o.way.over == 0 {
+					report.Open++
+				}
 			}
 		}
 		work <- i
@@ -125,7 +129,8 @@ func (r *Recorder) search(on thing, each time.Duration) *Failure {
 	return f
 }
 
-// operations are those of one thing as porcupine takes them, by their begins. Those whose outcome is not known end with the history.
+// operations are those of one thing as porcupine takes them, by their begins. Those whose outcome is not known end
+// when their request is over, as far as that was told, and else with the history.
 func (r *Recorder) operations(on thing) []porcupine.Operation {
 	end := r.moment + 1
 	all := make([]porcupine.Operation, 0, len(*r.things[on]))
@@ -141,11 +146,7 @@ func (r *Recorder) operations(on thing) []porcupine.Operation {
 			}
 			what = step
 		}
-		back := o.back
-		if back == 0 {
-			back = end
-		}
-		all = append(all, porcupine.Operation{ClientId: o.client, Input: what, Call: o.call, Return: back})
+		all = append(all, porcupine.Operation{ClientId: o.client, Input: what, Call: o.call, Return: o.ends(end)})
 	}
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	return all

@@ -10,7 +10,9 @@
 //   - Answered with 2xx, or refused for what stands there (404, 409, 412): an operation with that answer.
 //   - Refused for another reason (422, 429, throttled): nothing was done, says docs/api.md, and so nothing is noted. Had something
 //     been done, a later answer has no explanation.
-//   - Lost, timed out, outcome_unknown, any other 5xx: an operation that may happen at any time up to the end of the history, or not.
+//   - Lost, timed out, outcome_unknown, any other 5xx: an operation that may happen, or not, at any time until its request is over. Who
+//     carries requests may know when that is, and tells its Way; else it is the end of the history.
+//   - Told to have reached nobody: nothing, and nothing is noted.
 //   - A batch is one operation for each of its items; a listing of jobs is one look at each job in it.
 //
 // # What is left out

@@ -17,6 +17,7 @@ type script struct {
 	t *testing.T
 	*Recorder
 	clock time.Time
+	way   *Way // of the newest request
 }
 
 func newScript(t *testing.T) *script {
@@ -41,7 +42,8 @@ func (s *script) ask(request, body, answer string, meanwhile ...func()) {
 	if len(words) == 4 {
 		r.Header.Set(strings.TrimSuffix(words[2], ":"), words[3])
 	}
-	transport := s.Transport("default", answering(func(*http.Request) (*http.Response, error) {
+	transport := s.Transport("default", answering(func(r *http.Request) (*http.Response, error) {
+		s.way = WayOf(r.Context())
 		for _, do := range meanwhile {
 			do()
 		}
@@ -127,6 +129,31 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 		"a lost edit that was never done": func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), "")
 			s.ask("GET /v1/jobs/a", "", refuses(404, "job_not_found"))
+		},
+		"a lost edit that was done before it was over, after its client had given up": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "")
+			lost := s.way
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+			lost.Over()
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		},
+		"a lost edit that was over, and done, while its client waited": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "", func() { s.way.Over() })
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		},
+		"of two lost edits the one that is not over": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "")
+			s.ask("PUT /v1/jobs/a", definition(3), "", func() { s.way.Over() })
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		},
+		"an edit that was over, and then answered": func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10), func() { s.way.Over() })
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
 		},
 		"an answer that shows a later edit": func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 2, 11), func() {
@@ -265,6 +292,40 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
 			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
 		}},
+		"a lost edit that is done when it was over": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "")
+			s.way.Over()
+			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		}},
+		"a lost edit that is done when it was over while its client waited": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "", func() {
+				s.way.Over()
+				s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+			})
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		}},
+		"an edit that never arrived, and was done": {"job default/a", func(s *script) {
+			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
+			s.ask("PUT /v1/jobs/a", definition(2), "", func() { s.way.Never() })
+			s.ask("GET /v1/jobs/a", "", shows(200, 2, 11))
+		}},
+		"a lost retry that opens a run when it was over": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/runs/r/retry", `{}`, "")
+			s.way.Over()
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
+		}},
+		"a lost redrive that opens a run when it was over": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
+			s.way.Over()
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
+		}},
 		"a pause that does not hold": {"job default/a", func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
 			s.ask("POST /v1/jobs/a/pause", `{}`, pausedAt(11, ""))
@@ -352,5 +413,42 @@ func TestUnknownIsAFailure(t *testing.T) {
 	found := s.Check(50 * time.Millisecond).Failures
 	if len(found) != 1 || found[0].Verdict != porcupine.Unknown || !strings.Contains(found[0].Text, "in time, no order") {
 		t.Errorf("found %+v, want a verdict of unknown", found)
+	}
+}
+
+// TestLostAndOverIsDecided: where requests are told to be over, many that are lost make no search long, neither for an order nor for none.
+func TestLostAndOverIsDecided(t *testing.T) {
+	for name, row := range map[string]struct {
+		last int
+		want porcupine.CheckResult
+	}{
+		"an order":     {1, porcupine.Ok},
+		"and no order": {-1, porcupine.Illegal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t)
+			s.ask("PUT /v1/jobs/a", definition(0), shows(201, 0, 10))
+			var sent []*Way
+			for n := range 200 {
+				s.ask("PUT /v1/jobs/a", definition(1), "")
+				sent = append(sent, s.way)
+				s.ask("GET /v1/jobs/a", "", shows(200, 0, 10))
+				if n >= 4 { // some are under way at any time
+					sent[n-4].Over()
+				}
+			}
+			s.ask("GET /v1/jobs/a", "", shows(200, row.last, 11))
+			for _, way := range sent {
+				way.Over()
+			}
+			verdict := porcupine.Ok
+			report := s.Check(time.Minute)
+			for _, f := range report.Failures {
+				verdict = f.Verdict
+			}
+			if verdict != row.want || report.Unknown != 200 || report.Open != 0 {
+				t.Errorf("%s: %s, want %s", report, verdict, row.want)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package linear
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -43,6 +44,7 @@ type history []operation
 type operation struct {
 	client     int
 	call, back int64 // moments; 0 back: open
+	way        *Way  // of the request, while that is open
 	what       any   // a jobStep, runStep or keyStep
 }
 
@@ -92,6 +94,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		request = request.Clone(request.Context())
 		request.Body = io.NopCloser(bytes.NewReader(asked.body))
 	}
+	way := &Way{recorder: t.recorder}
+	request = request.WithContext(context.WithValue(request.Context(), wayKey{}, way))
 	call := t.recorder.tick()
 	answer, err := t.next.RoundTrip(request)
 	var told told
@@ -105,7 +109,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			told.status, told.header = answer.StatusCode, answer.Header
 		}
 	}
-	t.recorder.note(t.client, call, asked, told)
+	t.recorder.note(t.client, call, way, asked, told)
 	return answer, err
 }
 
@@ -133,12 +137,16 @@ func (r *Recorder) tick() int64 {
 }
 
 // note takes a request and its answer apart into operations.
-func (r *Recorder) note(client int, call int64, asked asked, told told) {
+func (r *Recorder) note(client int, call int64, way *Way, asked asked, told told) {
 	found := asked.operations(told)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.moment++
 	r.requests++
+	if way.never && told.status == 0 {
+		r.refused++
+		return
+	}
 	switch {
 	case asked.open(told):
 		r.lost++
@@ -149,7 +157,7 @@ func (r *Recorder) note(client int, call int64, asked asked, told told) {
 		if f.everywhere {
 			for on, h := range r.things {
 				if on.kind == f.on.kind && on.tenant == f.on.tenant {
-					*h = append(*h, operation{client: client, call: call, what: f.what})
+					*h = append(*h, operation{client: client, call: call, way: way, what: f.what})
 				}
 			}
 			continue
@@ -161,7 +169,7 @@ func (r *Recorder) note(client int, call int64, asked asked, told told) {
 		}
 		o := operation{client: client, call: call, back: r.moment, what: f.what}
 		if f.open {
-			o.back = 0
+			o.back, o.way = 0, way
 		}
 		*h = append(*h, o)
 		if f.tag != "" {
