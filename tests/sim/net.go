@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/tests/linear"
 )
 
 // tenantHeader tells whose a request is. Tokens are tested elsewhere; here they would only cost steps.
@@ -60,6 +61,7 @@ func (n *wires) shorter(r *http.Request) *http.Request {
 // RoundTrip carries a request to a host and the answer back, as two steps with what goes wrong in between.
 func (n *wires) RoundTrip(r *http.Request) (*http.Response, error) {
 	w, ctx := n.actor.World, r.Context()
+	way := linear.WayOf(ctx)
 	n.actor.Requests++
 	r = n.shorter(r)
 	var body []byte
@@ -89,9 +91,11 @@ func (n *wires) RoundTrip(r *http.Request) (*http.Response, error) {
 		return to.id
 	}))
 	if err != nil {
+		way.Never() // its client gave up before it was sent
 		return nil, err
 	}
 	if failed != nil {
+		way.Never()
 		if n.rand.IntN(2) == 0 { // nobody says so
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -164,17 +168,20 @@ func (w *World) anyone(r *rand.Rand) *host {
 // answer has a host handle a request. Where the client hangs up it goes on, as a server does that has not noticed, until its time is
 // over; where the host dies, the connection breaks.
 func (h *host) answer(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
-	handler := h.serving
+	handler, way := h.serving, linear.WayOf(ctx)
 	if handler == nil {
+		way.Never()
 		return nil, errNobody
 	}
-	inner, stop := context.WithCancel(h.ctx)
+	inner, q := begin(h.ctx, way)
+	inner, stop := context.WithCancel(inner)
 	request := r.Clone(inner)
 	request.Host, request.Body, request.RequestURI, request.RemoteAddr = "127.0.0.1:7340", io.NopCloser(bytes.NewReader(body)), r.URL.RequestURI(), "127.0.0.1:1"
 	recorder := httptest.NewRecorder()
 	done := make(chan struct{})
 	h.requests.Go(func() {
 		defer close(done)
+		defer q.ends()
 		defer stop()
 		handler.ServeHTTP(recorder, request)
 	})

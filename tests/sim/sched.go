@@ -82,8 +82,9 @@ type pending struct {
 	asked  bool          // the question is: who are you
 	id     uint64        // of the goroutine, once asked
 	err    error
-	gone   bool // its goroutine waits no more
-	landed bool // who is gone leaves what it has sent
+	gone   bool     // its goroutine waits no more
+	landed bool     // who is gone leaves what it has sent
+	of     *request // of what lands: for which it was sent, nil for none
 }
 
 // drawer is a goroutine that wants an ID.
@@ -121,6 +122,7 @@ func (s *scheduler) ask(ctx context.Context, c *pending, ops ...*op) error {
 	s.mu.Lock()
 	for _, o := range ops {
 		o.call = c
+		c.of.sends()
 		s.arrived = append(s.arrived, o)
 	}
 	s.mu.Unlock()
@@ -261,6 +263,7 @@ func (s *scheduler) collect() {
 // leave has an operation done later for which nobody waits.
 func (s *scheduler) leave(o *op, after time.Duration) {
 	s.numbers++
+	o.call.of.sends()
 	o.number, o.due = s.numbers, s.elapsed()+after
 	heap.Push(&s.later, o)
 }
@@ -327,6 +330,7 @@ func (s *scheduler) done(o *op) {
 	if o.call.open--; o.call.open == 0 && !o.call.gone {
 		o.call.turn <- struct{}{}
 	}
+	o.call.of.ends()
 }
 
 // note adds a step to the hash, and to the trace where somebody reads it.

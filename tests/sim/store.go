@@ -124,7 +124,7 @@ func (s shelf) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 		return nil, err
 	}
 	var versions []uint64
-	c := &pending{landed: true}
+	c := sent(ctx, ops)
 	err := w.sched.ask(ctx, c, h.op("write", ops[0].Key.Partition, ops[0].Key.Sort, byStore, func() (outcome string) {
 		outcome, c.err = w.write(h, c, ops, func(ops []store.Op) (err error) {
 			versions, err = w.put(ops)
@@ -147,7 +147,7 @@ func (s shelf) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict,
 		return nil, err
 	}
 	verdicts := make([]store.Verdict, len(ops))
-	c := &pending{landed: true}
+	c := sent(ctx, ops)
 	each := func(i int) string {
 		outcome, err := w.write(h, c, ops[i:i+1], func(ops []store.Op) error {
 			versions, err := w.put(ops)
@@ -236,7 +236,7 @@ func (w *World) write(h *host, c *pending, ops []store.Op, do func([]store.Op) e
 		w.luck.counts[StoreGone]++
 	}
 	if w.luck.strikes(StoreLate, w.Faults.Late) {
-		w.later(h, ops, w.luck.upTo(StoreLate, dispatch.Lateness-time.Second))
+		w.later(h, c, ops, w.luck.upTo(StoreLate, dispatch.Lateness-time.Second))
 		return "late", fmt.Errorf("late: %w", store.ErrUnknown)
 	}
 	err = do(ops)
@@ -252,9 +252,9 @@ func (w *World) write(h *host, c *pending, ops []store.Op, do func([]store.Op) e
 }
 
 // later does a write after its caller has been answered.
-func (w *World) later(h *host, ops []store.Op, after time.Duration) {
+func (w *World) later(h *host, c *pending, ops []store.Op, after time.Duration) {
 	ops = kept(ops)
-	w.sched.leave(&op{call: &pending{gone: true, landed: true, open: 1}, who: h.id, what: "late write", key: ops[0].Key.Partition, sort: ops[0].Key.Sort, do: func() string {
+	w.sched.leave(&op{call: &pending{gone: true, landed: true, open: 1, of: c.of}, who: h.id, what: "late write", key: ops[0].Key.Partition, sort: ops[0].Key.Sort, do: func() string {
 		if _, err := w.put(ops); err != nil {
 			return "conflict"
 		}
