@@ -107,12 +107,11 @@ func (r *Recorder) Check(each time.Duration) Report {
 	return report
 }
 
-var models = map[string]porcupine.NondeterministicModel{aJob: jobModel, aRun: runModel, aKey: keyModel}
+var models = map[string]porcupine.Model{aJob: jobs(), aRun: runModel.ToModel(), aKey: keyModel.ToModel()}
 
 // search looks for the order of one thing.
 func (r *Recorder) search(on thing, each time.Duration) *Failure {
-	nondeterministic := models[on.kind]
-	model := nondeterministic.ToModel()
+	model := models[on.kind]
 	operations := r.operations(on)
 	verdict := porcupine.CheckOperationsTimeout(model, operations, each)
 	if verdict == porcupine.Ok {

@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -55,6 +56,41 @@ var jobModel = porcupine.NondeterministicModel{
 		return in.(jobStep).String()
 	},
 	DescribeState: func(state any) string { return state.(jobState).String() },
+}
+
+// jobs is jobModel without the states that others cover. Each of many lost edits may have happened or not, and each that has raises the
+// lowest generation that there can be: states would be as many as definitions times edits.
+func jobs() porcupine.Model {
+	model := jobModel.ToModel()
+	step := model.Step
+	model.Step = func(state, in, out any) (bool, any) {
+		ok, next := step(state, in, out)
+		return ok, uncovered(next.([]any))
+	}
+	return model
+}
+
+// uncovered gives the states that no other covers.
+func uncovered(all []any) []any {
+	var left []any
+	for _, one := range all {
+		s := one.(jobState)
+		if slices.ContainsFunc(left, func(other any) bool { return other.(jobState).covers(s) }) {
+			continue
+		}
+		left = append(slices.DeleteFunc(left, func(other any) bool { return s.covers(other.(jobState)) }), one)
+	}
+	return left
+}
+
+// covers tells whether s is what other is, with every generation that other may have: then each answer that can come from other can come
+// from s, and what s becomes by it covers what other becomes.
+func (s jobState) covers(other jobState) bool {
+	if s.lo > other.lo || s.hi < other.hi {
+		return false
+	}
+	s.lo, s.hi = other.lo, other.hi
+	return s == other
 }
 
 func states[S any](of []S) []any {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -413,6 +415,74 @@ func TestUnknownIsAFailure(t *testing.T) {
 	found := s.Check(50 * time.Millisecond).Failures
 	if len(found) != 1 || found[0].Verdict != porcupine.Unknown || !strings.Contains(found[0].Text, "in time, no order") {
 		t.Errorf("found %+v, want a verdict of unknown", found)
+	}
+}
+
+// TestLostInARowIsDecided: lost edits with no look in between leave no more states than there are definitions.
+func TestLostInARowIsDecided(t *testing.T) {
+	s := newScript(t)
+	s.ask("PUT /v1/jobs/a", definition(0), shows(201, 0, 10))
+	for n := range 2000 {
+		s.ask("PUT /v1/jobs/a", definition(n%20), "")
+		s.way.Over()
+	}
+	s.ask("GET /v1/jobs/a", "", shows(200, 7, 2004))
+	Hold(t, s.Recorder)
+	s.ask("GET /v1/jobs/a", "", shows(200, 8, 2004))
+	if found := s.Check(time.Minute).Failures; len(found) != 1 || found[0].Verdict != porcupine.Illegal {
+		t.Errorf("found %+v, want an illegal history", found)
+	}
+}
+
+// TestCovered: from a state that covers another each step leads to states that cover what it leads to from there.
+func TestCovered(t *testing.T) {
+	var all []jobState
+	for _, exists := range []bool{false, true} {
+		for lo := range int64(5) {
+			for _, hi := range []int64{lo, lo + 1, 4, math.MaxInt64} {
+				if s := (jobState{exists: exists, lo: lo, hi: hi}); hi >= lo {
+					all = append(all, s)
+					if exists {
+						s.base = "f"
+						paused := s
+						paused.paused, paused.reason = true, "x"
+						all = append(all, s, paused)
+					}
+				}
+			}
+		}
+	}
+	var steps []jobStep
+	for _, verb := range []jobVerb{putJob, deleteJob, pauseJob, resumeJob, lookAtJob} {
+		for _, status := range []int{0, 200, 201, 204, 404, 412} {
+			for generation := range int64(5) {
+				step := jobStep{verb: verb, base: "f", status: status, upTo: generation, seen: jobState{exists: true, lo: generation, hi: generation, base: "f"}}
+				guarded, absent, stepped, gone := step, step, step, step
+				guarded.match, guarded.etag = "e", generation
+				absent.absent, stepped.stepped, gone.seen.exists = true, true, false
+				steps = append(steps, step, guarded, absent, stepped, gone)
+			}
+		}
+	}
+	compared := 0
+	for _, wide := range all {
+		for _, narrow := range all {
+			if !wide.covers(narrow) {
+				continue
+			}
+			for _, step := range steps {
+				after := step.on(wide)
+				for _, s := range step.on(narrow) {
+					compared++
+					if !slices.ContainsFunc(after, func(w jobState) bool { return w.covers(s) }) {
+						t.Fatalf("%s leads from %s to %s, and from %s to %v", step, narrow, s, wide, after)
+					}
+				}
+			}
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("%d states were compared", compared)
 	}
 }
 
