@@ -85,8 +85,9 @@ func (r *Recorder) Check(each time.Duration) Report {
 		})
 	}
 	for i, on := range things {
-		report.Operations += len(*r.things[on])
-		for _, o := range *r.things[on] {
+		all := r.of(on)
+		report.Operations += len(all)
+		for _, o := range all {
 			if o.back == 0 {
 				report.Unknown++
 				if o.way.over == 0 {
@@ -132,8 +133,9 @@ func (r *Recorder) search(on thing, each time.Duration) *Failure {
 // when their request is over, as far as that was told, and else with the history.
 func (r *Recorder) operations(on thing) []porcupine.Operation {
 	end := r.moment + 1
-	all := make([]porcupine.Operation, 0, len(*r.things[on]))
-	for _, o := range *r.things[on] {
+	history := r.of(on)
+	all := make([]porcupine.Operation, 0, len(history))
+	for _, o := range history {
 		what := o.what
 		if step, ok := what.(jobStep); ok {
 			step.stepped = r.stepped

@@ -204,6 +204,13 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_skipped"))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9))
 		},
+		"a lost redrive that comes to a run which nobody had heard of": func(s *script) {
+			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
+			lost := s.way
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
+			lost.Over()
+		},
 		"a redrive of nobody knows how many": func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, refuses(503, "outcome_unknown"))
@@ -323,6 +330,12 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		}},
 		"a lost redrive that opens a run when it was over": {"run default/r", func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
+			s.way.Over()
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
+		}},
+		"a lost redrive that was over when a run was dead": {"run default/r", func(s *script) {
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
 			s.way.Over()
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))

@@ -19,7 +19,8 @@ type Recorder struct {
 	moment   int64 // counts begins and ends: their order, whatever clocks do
 	clients  int
 	things   map[thing]*history
-	tags     map[string]int64 // generations by ETag: the same one may be of several jobs
+	wide     map[thing]history // what may have been done to any thing of a kind and tenant, under no name
+	tags     map[string]int64  // generations by ETag: the same one may be of several jobs
 	requests int
 	lost     int
 	refused  int
@@ -50,7 +51,7 @@ type operation struct {
 
 // NewRecorder makes one. now tells the time by which runs expire and keys are forgotten.
 func NewRecorder(now func() time.Time) *Recorder {
-	return &Recorder{now: now, things: map[thing]*history{}, tags: map[string]int64{}}
+	return &Recorder{now: now, things: map[thing]*history{}, wide: map[thing]history{}, tags: map[string]int64{}}
 }
 
 // ClocksStep says that hosts' clocks are stepped in this history: an edit that changes nothing may then make a generation, in the place of
@@ -155,11 +156,7 @@ func (r *Recorder) note(client int, call int64, way *Way, asked asked, told told
 	}
 	for _, f := range found {
 		if f.everywhere {
-			for on, h := range r.things {
-				if on.kind == f.on.kind && on.tenant == f.on.tenant {
-					*h = append(*h, operation{client: client, call: call, way: way, what: f.what})
-				}
-			}
+			r.wide[f.on] = append(r.wide[f.on], operation{client: client, call: call, way: way, what: f.what})
 			continue
 		}
 		h := r.things[f.on]
@@ -176,6 +173,22 @@ func (r *Recorder) note(client int, call int64, way *Way, asked asked, told told
 			r.tags[f.tag] = f.generation
 		}
 	}
+}
+
+// of gives the operations on a thing, with those on any of its kind that may have come behind the first of its own: a thing may be heard
+// of when those were already lost.
+func (r *Recorder) of(on thing) history {
+	all := *r.things[on]
+	first := all[0].call
+	for _, o := range all {
+		first = min(first, o.call)
+	}
+	for _, o := range r.wide[thing{kind: on.kind, tenant: on.tenant}] {
+		if o.ends(r.moment+1) > first {
+			all = append(all[:len(all):len(all)], o)
+		}
+	}
+	return all
 }
 
 // sorted gives all things in the order of their names.
