@@ -131,11 +131,11 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}); err != nil {
 		return nil, err
 	}
-	owner := alone
+	ticks := tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: alone, Every: cfg.Every, Log: cfg.Log, Tracer: cfg.Tracer, Sweepers: 1}
 	if cfg.Shared {
-		owner = cfg.Name
+		ticks.Owner, ticks.Sweepers = cfg.Name, 0
 	}
-	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
+	if n.Ticker, err = tick.New(ticks); err != nil {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {

@@ -27,8 +27,10 @@ type pass struct {
 	*Ticker
 	bounds dispatch.Bounds
 	stint
-	used   atomic.Int64 // queries and timers
-	behind bool         // something is left that a further pass may do at once
+	used   atomic.Int64  // queries and timers
+	spare  time.Duration // on the elapsed clock: what can wait begins nothing after it, since the next fires are to be claimed
+	behind bool          // something is left that a further pass may do at once
+	under  underWay      // sweeps
 
 	// saving has room for the one who writes the shard, which is under the version of the write before. It is no mutex, which is not to be
 	// held over a request.
@@ -46,7 +48,7 @@ type pass struct {
 
 // pass is one pass over a shard: lease and horizon, due timers, watermark, sweeps. It tells whether something is left.
 func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (behind bool, err error) {
-	s, now, err := t.take(ctx, n, stint.help)
+	s, under, now, err := t.take(ctx, n, stint.help)
 	t.noteTaken(n, err == nil || errors.Is(err, errHeld) || errors.Is(err, errDone))
 	if err != nil {
 		return false, err
@@ -55,7 +57,9 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	first, end := t.Dispatch.Layout.BucketsOf(n)
 	// Not to the horizon: after a step back of the clock that lies far ahead, and what is put in between must still be read.
 	to := min(s.Horizon, t.Dispatch.HorizonAt(now))
-	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: t.Dispatch.Elapsed(), at: s.Positions(first, end), saving: make(chan struct{}, 1),
+	began := t.Dispatch.Elapsed()
+	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: began, spare: began + t.Dispatch.LookAhead/4, under: under,
+		at: s.Positions(first, end), saving: make(chan struct{}, 1),
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Resume: to + resumeAfter.Milliseconds(),
 			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	stop := p.renewing(ctx)
@@ -205,13 +209,13 @@ func (p *pass) renewing(ctx context.Context) (stop func()) {
 
 // leave ends the pass. One that came upon no timer writes nothing: where the cursors have come to, this process writes with its next
 // lease, and should it not come to that, reading so little again costs no more than the write. Where something is left, the lease is
-// given up.
+// given up, but for a sweep under way, which only this process can go on with.
 func (p *pass) leave(ctx context.Context) error {
 	if p.behind || p.busy || p.used.Load() > int64(8*len(p.at)) {
-		if err := p.save(ctx, p.behind); err != nil {
+		if err := p.save(ctx, p.behind && p.under == underWay{}); err != nil {
 			return err
 		}
 	}
-	p.keep(p.shard)
+	p.keep(p.shard, p.under)
 	return nil
 }

@@ -26,30 +26,28 @@ const setBack = time.Minute
 // is anything read. The clock is not read again: however long the pass is stopped, it stays below what it published.
 //
 // The cursors are written with it that this process has moved over nothing in its last pass, unless another tick came between.
-func (t *Ticker) take(ctx context.Context, n int, help *Help) (timer.Shard, int64, error) {
+func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, under underWay, now int64, err error) {
 	items, err := t.store.Get(ctx, timer.ShardKey(n))
 	if err != nil {
-		return timer.Shard{}, 0, err
+		return s, under, 0, err
 	}
-	s, err := timer.ShardFromItem(n, items[0])
-	if err != nil {
-		return timer.Shard{}, 0, err
+	if s, err = timer.ShardFromItem(n, items[0]); err != nil {
+		return s, under, 0, err
 	}
 	if s.Version == 0 {
-		return timer.Shard{}, 0, fmt.Errorf("shard %d was never set up: %w", n, record.ErrBroken)
+		return s, under, 0, fmt.Errorf("shard %d was never set up: %w", n, record.ErrBroken)
 	}
 	if help.done(s) {
-		return timer.Shard{}, 0, errDone
+		return s, under, 0, errDone
 	}
-	s = t.recall(s)
-	now, err := t.Dispatch.Clock()
-	if err != nil {
-		return timer.Shard{}, 0, err
+	s, under = t.recall(s)
+	if now, err = t.Dispatch.Clock(); err != nil {
+		return s, under, 0, err
 	}
 	if s.Watermark > now+(t.Dispatch.Ahead()+setBack).Milliseconds() {
 		// What is asked for now would lie behind all cursors. Reading again is harmless: every step finds its own traces.
 		t.Log.WarnContext(ctx, "the clock is behind the watermark, which is set back", "shard", s.Number, "watermark", time.UnixMilli(s.Watermark))
-		s.Watermark, s.Reached = now, nil
+		s.Watermark, s.Reached, under = now, nil, underWay{}
 		for k := range s.Swept {
 			begin := now - timer.Lags[timer.Sweeps-1].Milliseconds()
 			s.Swept[k] = min(s.Swept[k], begin-begin%60_000)
@@ -58,16 +56,14 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (timer.Shard, int6
 	length := t.Lease.Milliseconds()
 	// A lease further away than its length was written before the clock was stepped back: void.
 	if s.Owner != t.Owner && s.Lease > now && s.Lease <= now+length {
-		return timer.Shard{}, 0, errHeld
+		return s, under, 0, errHeld
 	}
 	t.note(&s, now)
 	s.Epoch++
 	s.Owner, s.Lease, s.Passed = t.Owner, now+length, now
 	s.Horizon = max(s.Horizon, t.Dispatch.HorizonAt(now))
-	if err := t.write(ctx, &s); err != nil {
-		return timer.Shard{}, 0, err
-	}
-	return s, now, nil
+	err = t.write(ctx, &s)
+	return s, under, now, err
 }
 
 // note draws what follows from how long ago the last pass was. A process that ticks once a minute, and perhaps in another place each
@@ -99,19 +95,19 @@ func (t *Ticker) write(ctx context.Context, s *timer.Shard) error {
 }
 
 // recall gives a shard with its cursors as this process has left them, where nobody has written it since.
-func (t *Ticker) recall(s timer.Shard) timer.Shard {
+func (t *Ticker) recall(s timer.Shard) (timer.Shard, underWay) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if left := t.left[s.Number]; left.Version == s.Version {
-		return left
+		return left.Shard, left.under
 	}
-	return s
+	return s, underWay{}
 }
 
-func (t *Ticker) keep(s timer.Shard) {
+func (t *Ticker) keep(s timer.Shard, under underWay) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left[s.Number] = s
+	t.left[s.Number] = left{s, under}
 }
 
 // missed tells whether this process failed to take a shard when it last tried.

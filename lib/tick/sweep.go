@@ -2,13 +2,8 @@ package tick
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -17,86 +12,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
-
-// sweeps takes the second looks that are due: whole minutes, each once per sweep, none skipped however late. A minute that
-// fails holds its sweep, not the others. The cursors are written when the pass ends: every run of these minutes has ended or has a
-// check timer ahead of the horizon by then, and a crash before that write sweeps them again.
-func (p *pass) sweeps(ctx context.Context) error {
-	var errs []error
-	for k := range timer.Sweeps {
-		p.mu.Lock()
-		end := min(p.bounds.Now-timer.Lags[k].Milliseconds(), p.shard.Watermark)
-		swept := p.shard.Swept[k]
-		p.mu.Unlock()
-		end -= end % 60_000 // the first instant of the first minute that is not over
-		for budget := p.used.Load() + int64(p.work/4); swept < end && p.used.Load() < budget && !p.over(); {
-			minute := timer.Minute(swept)
-			if err := p.sweep(ctx, k, minute); err != nil {
-				errs = append(errs, fmt.Errorf("sweep %d of minute %d: %w", k+1, minute, err))
-				break
-			}
-			swept = (minute + 1) * 60_000
-			p.mu.Lock()
-			p.behind = p.behind || swept < end
-			p.shard.Swept[k] = swept
-			p.mu.Unlock()
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// print is what the first sweep remembers of a minute: for each bucket a hash over its timers, 0 for none. A later sweep that
-// finds the same need not look at the runs: each had ended, or had a check timer.
-type print struct {
-	Buckets [timer.Buckets]uint64 `cbor:"1,keyasint"`
-}
-
-func printKey(shard int, minute int64) store.Key {
-	return store.Key{Partition: fmt.Sprintf("swept#%02d", shard), Sort: fmt.Sprintf("%010d", minute)}
-}
-
-// Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"swept": print{}} }
-
-// sweep looks at one minute again, and lists the runs that came due in it. A later sweep lists those of buckets that have changed.
-func (p *pass) sweep(ctx context.Context, k int, minute int64) error {
-	list := &list{pass: p, minute: minute, again: k > 0, asking: make(chan struct{}, 1), waiting: map[int]map[string][]run.Listing{}, ready: map[string][]run.Listing{}}
-	err := p.whole(ctx, minute, func(p *pass, ctx context.Context, pg page) (Report, error) {
-		if same, err := list.see(ctx, pg); same || err != nil {
-			return Report{}, err
-		}
-		repairs, runs, err := p.again(ctx, pg)
-		if err == nil {
-			err = list.note(ctx, pg, runs)
-		}
-		return Report{Repairs: repairs}, err
-	})
-	if err == nil {
-		err = list.finish(ctx)
-	}
-	if err != nil || k > 0 || !list.found {
-		return err
-	}
-	value, err := record.Encode(list.seen)
-	if err != nil {
-		return err
-	}
-	_, err = p.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: printKey(p.shard.Number, minute), Value: value,
-		Expires: time.UnixMilli((minute + 1) * 60_000).Add(2 * timer.Lags[timer.Sweeps-1]), Attempt: p.Dispatch.NewID()})
-	return err
-}
-
-// hash covers what the sweep acts on: which timers there are, and what they stand for.
-func (pg page) hash() uint64 {
-	sum := xxhash.New()
-	for _, timers := range [][]timer.Timer{pg.fires, pg.requests, pg.checks} {
-		for _, t := range timers {
-			_, _ = sum.WriteString(t.Key().Sort)
-			_ = binary.Write(sum, binary.LittleEndian, t.To)
-		}
-	}
-	return max(1, sum.Sum64())
-}
 
 // again looks after a page of timers behind the watermark: fires and requests without their run are claimed and sent as the
 // main pass does, unended runs get a check timer ahead of the horizon. seen are the runs that the page's timers stand for, which

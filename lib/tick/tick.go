@@ -36,6 +36,10 @@ type Config struct {
 
 	// Parallel is how many buckets are read at once. Default DefaultParallel.
 	Parallel int
+
+	// Sweepers is how many buckets of more than a page the sweeps read at once. They are in no hurry: where the store works on the processor
+	// that also does what is due, one leaves it room. Default Parallel.
+	Sweepers int
 }
 
 // DefaultParallel is the default of Config.Parallel.
@@ -47,9 +51,18 @@ type Ticker struct {
 	store store.Store
 
 	mu     sync.Mutex
-	left   map[int]timer.Shard // by number: as this process has left it, perhaps with cursors that it has not written
-	failed map[int]bool        // by number: this process could not take it
+	left   map[int]left // by number of the shard
+	failed map[int]bool // by number: this process could not take it
 }
+
+// left is a shard as this process has left it, perhaps with cursors that it has not written.
+type left struct {
+	timer.Shard
+	under underWay
+}
+
+// underWay are the minutes that a pass has begun to sweep and not ended; nil for none.
+type underWay [timer.Sweeps]*minuteSweep
 
 // New checks the configuration.
 func New(cfg Config) (*Ticker, error) {
@@ -68,7 +81,10 @@ func New(cfg Config) (*Ticker, error) {
 	if cfg.Parallel == 0 {
 		cfg.Parallel = DefaultParallel
 	}
-	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]timer.Shard{}, failed: map[int]bool{}}, nil
+	if cfg.Sweepers == 0 {
+		cfg.Sweepers = cfg.Parallel
+	}
+	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]left{}, failed: map[int]bool{}}, nil
 }
 
 // Report is what a tick did.

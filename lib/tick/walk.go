@@ -20,6 +20,7 @@ type walk struct {
 	to     string                       // before this sort key it ends
 	enough func() bool                  // asked before each page; nil: never
 	moved  func(i int, position string) // told behind which sort keys all of a bucket was handled; nil: nobody
+	long   chan struct{}                // has room for those who read a bucket of more than a page; nil: all may
 	handle handler
 }
 
@@ -57,12 +58,17 @@ func (p *pass) walk(ctx context.Context, w *walk) []error {
 
 // whole walks through all of a minute, wherever the ticks have come.
 func (p *pass) whole(ctx context.Context, minute int64, handle handler) error {
+	return errors.Join(p.walk(ctx, &walk{minute: minute, from: p.beginning(minute), to: timer.SortFrom((minute + 1) * 60_000), handle: handle})...)
+}
+
+// beginning gives where a minute begins, for each bucket.
+func (p *pass) beginning(minute int64) []string {
 	first, end := p.Dispatch.Layout.BucketsOf(p.shard.Number)
-	w := walk{minute: minute, from: make([]string, end-first), to: timer.SortFrom((minute + 1) * 60_000), handle: handle}
-	for i := range w.from {
-		w.from[i] = timer.SortFrom(minute * 60_000)
+	from := make([]string, end-first)
+	for i := range from {
+		from[i] = timer.SortFrom(minute * 60_000)
 	}
-	return errors.Join(p.walk(ctx, &w)...)
+	return from
 }
 
 // PageSize is how many timers of a bucket are read at once: it bounds the memory of its reading, and with it that of a pass.
@@ -97,6 +103,14 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		}
 		if pg.last { // an empty page with a cursor is not the end
 			return nil
+		}
+		if w.long != nil && r.Cursor == "" {
+			select {
+			case w.long <- struct{}{}:
+				defer func() { <-w.long }()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		r.Cursor = items.Cursor
 	}
