@@ -138,6 +138,9 @@ func (h *host) assemble() error {
 	if h.node, err = node.New(h.ctx, cfg); err != nil {
 		return err
 	}
+	if work := h.Mix.Shape.Work; work > 0 {
+		h.node.Ticker.Work = work
+	}
 	serving, err := h.api()
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type Shape struct {
 	Orderly float64 // how often the oldest operation goes on, and not any
 	Shards  int
 	Every   time.Duration // between ticks of hosts that share
+	Work    int           // queries and timers of a pass, after which it ends, or goes on with a sweep the next time; 0: as many as it does
 
 	MaxReceives int // how often a queue that is shared hands out a message before it gives it up; 0: as often as it takes
 }
@@ -34,6 +35,7 @@ func (s *Shape) detail(r *rand.Rand) {
 	s.Shards = []int{1, 2, 4, 16}[r.IntN(4)]
 	s.Every = []time.Duration{20 * time.Second, 30 * time.Second, time.Minute, 97 * time.Second}[r.IntN(4)]
 	s.MaxReceives = []int{0, 5, 10}[r.IntN(3)]
+	s.Work = []int{0, 0, 0, 80, 250}[r.IntN(5)]
 }
 
 // role is what a process does where several share a store.
