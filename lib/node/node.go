@@ -131,11 +131,12 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	}); err != nil {
 		return nil, err
 	}
-	ticks := tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: alone, Every: cfg.Every, Log: cfg.Log, Tracer: cfg.Tracer, Sweepers: 1}
+	owner := alone
 	if cfg.Shared {
-		ticks.Owner, ticks.Sweepers = cfg.Name, 0
+		owner = cfg.Name
 	}
-	if n.Ticker, err = tick.New(ticks); err != nil {
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Alone: !cfg.Shared,
+		Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {

@@ -1,8 +1,8 @@
 // Package tick makes passes over the shards: publish a horizon, claim and send what is due, move the watermark, sweep.
 //
 // Truth: the shard's item (package timer). All that a Ticker keeps between two passes is where it has moved cursors over nothing, which
-// it writes with the next lease, how far it is with the sweep of a long minute, and which shards it could not take: a function that is called once a minute and a loop that calls
-// it every second do the same.
+// it writes with the next lease, which shards it could not take, and, where it is alone, how far it is with the sweep of a long minute: a
+// function that is called once a minute and a loop that calls it every second do the same.
 //
 // # One pass
 //
@@ -10,7 +10,7 @@
 //     not read for claims after.
 //  2. due: timers in (watermark, horizon], a minute at a time, all buckets and pages; the jobs after the timers.
 //  3. Fires, requests and checks go through package dispatch: claimed and sent.
-//  4. sweeps: whole minutes at their lags, each with its cursor, which moves last. A long minute takes several passes.
+//  4. sweeps: whole minutes at their lags, each with its cursor, which moves last. Where a process is alone, a long minute takes several passes.
 //  5. The watermark and the cursors, under the version of this pass. A pass that came upon nothing leaves that to the next.
 //
 // The lease is renewed by time, and with it is written how far each bucket has come, after each page. So a pass may take long,

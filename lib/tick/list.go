@@ -20,7 +20,7 @@ func (s *minuteSweep) note(ctx context.Context, runs []run.Run) error {
 	noted := make([]run.Listing, len(runs))
 	for i, r := range runs {
 		var err error
-		if noted[i], err = s.Dispatch.Listing(ctx, r, (s.minute+1)*60_000); err != nil {
+		if noted[i], err = s.p.Dispatch.Listing(ctx, r, (s.minute+1)*60_000); err != nil {
 			return err
 		}
 	}
@@ -49,13 +49,13 @@ func (s *minuteSweep) full(much int) map[string][]run.Listing {
 func (s *minuteSweep) write(ctx context.Context, ready map[string][]run.Listing) error {
 	var ops []store.Op
 	for _, tenant := range slices.Sorted(maps.Keys(ready)) {
-		some, err := run.Index(tenant, ready[tenant], s.Dispatch.NewID())
+		some, err := run.Index(tenant, ready[tenant], s.p.Dispatch.NewID())
 		if err != nil {
 			return err
 		}
 		ops = append(ops, some...)
 	}
-	verdicts, err := s.Dispatch.WriteEach(ctx, ops)
+	verdicts, err := s.p.Dispatch.WriteEach(ctx, ops)
 	if err != nil {
 		return err
 	}

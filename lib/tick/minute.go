@@ -21,7 +21,8 @@ import (
 // fails holds its sweep, not the others. The cursors are written when the pass ends: every run of these minutes has ended or has a
 // check timer ahead of the horizon by then, and a crash before that write sweeps them again.
 //
-// Meanwhile nothing is claimed. A minute of so many timers that this would use up the look-ahead is gone on with by the next pass.
+// Meanwhile nothing is claimed. Where this process is alone, a minute of so many timers that this would use up the look-ahead is gone on
+// with by the next pass. Where several tick, the one that has the shard does all of a minute: what it knows of a part is worth nothing to another.
 func (p *pass) sweeps(ctx context.Context) error {
 	var errs []error
 	for k := range timer.Sweeps {
@@ -31,7 +32,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 		p.mu.Unlock()
 		end -= end % 60_000 // the first instant of the first minute that is not over
 		budget := p.used.Load() + int64(p.work/4)
-		enough := func() bool { return p.used.Load() >= budget && p.Dispatch.Elapsed() >= p.spare }
+		enough := func() bool { return p.Alone && p.used.Load() >= budget && p.Dispatch.Elapsed() >= p.spare }
 		for swept < end && p.used.Load() < budget && !p.over() {
 			minute := timer.Minute(swept)
 			done, err := p.sweep(ctx, k, minute, enough)
@@ -64,14 +65,15 @@ func printKey(shard int, minute int64) store.Key {
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any { return map[string]any{"swept": print{}} }
 
-// minuteSweep is a sweep of one minute, which may take several passes. It is in memory only: where it is lost, to a crash or because
-// another tick had the shard in between, the minute is swept from its beginning.
+// minuteSweep is a sweep of one minute, which may take several passes. It is in memory only: where it is lost, to a crash or an error, the
+// minute is swept from its beginning.
 type minuteSweep struct {
-	*pass   // that is at it
+	p       *pass // that is at it
 	minute  int64
 	later   bool     // it is not the first sweep
 	from    []string // by bucket of the shard: from where on it is to be read
-	changed []string // by bucket: from where on it is to be read once more, since a later sweep found it changed; "" for not at all
+	mended  []bool   // by bucket: it has changed since the first sweep, and was looked at
+	changed []string // by bucket: from where on it is to be read once more, since it has changed; "" for not at all. nil until all was read once
 
 	asking chan struct{} // has room for the one who reads known: not a mutex, which is not to be held over a request
 	asked  bool
@@ -90,67 +92,98 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64, enough func() boo
 	s := p.under[k]
 	p.under[k] = nil // an error begins it anew
 	if s == nil || s.minute != minute {
-		s = &minuteSweep{minute: minute, later: k > 0, from: p.beginning(minute), changed: make([]string, len(p.at)),
+		s = &minuteSweep{minute: minute, later: k > 0, from: p.beginning(minute), mended: make([]bool, len(p.at)),
 			asking: make(chan struct{}, 1), ready: map[string][]run.Listing{}}
 	}
-	s.pass = p
-	look := (*minuteSweep).repair
-	if s.later {
-		look = (*minuteSweep).compare
-	}
-	if done, err = s.read(ctx, s.from, look, enough); done && err == nil {
-		done, err = s.read(ctx, s.changed, (*minuteSweep).repair, enough)
-	}
-	switch {
-	case err != nil:
+	s.p = p
+	if done, err = s.goOn(ctx, enough); err != nil || !done {
+		if err == nil {
+			p.under[k] = s
+		}
 		return false, err
-	case !done:
-		p.under[k] = s
-		return false, nil
 	}
 	return true, s.finish(ctx)
 }
 
+// sweeper is what a sweep does with a page.
+type sweeper func(*minuteSweep, context.Context, page) (Report, error)
+
+func (s *minuteSweep) goOn(ctx context.Context, enough func() bool) (done bool, err error) {
+	look := sweeper((*minuteSweep).first)
+	if s.later {
+		look = (*minuteSweep).compare
+	}
+	if done, err = s.read(ctx, s.from, look, enough); err != nil || !done || !s.later {
+		return done, err
+	}
+	if s.changed == nil {
+		if s.changed, err = s.differing(ctx); err != nil {
+			return false, err
+		}
+	}
+	return s.read(ctx, s.changed, (*minuteSweep).repair, enough)
+}
+
 // read hands the pages of some buckets on, and tells whether it came to their ends. How far it came stands in from.
-func (s *minuteSweep) read(ctx context.Context, from []string, look func(*minuteSweep, context.Context, page) (Report, error), enough func() bool) (done bool, err error) {
-	w := walk{minute: s.minute, from: slices.Clone(from), to: timer.SortFrom((s.minute + 1) * 60_000), enough: enough, long: make(chan struct{}, s.Sweepers)}
+func (s *minuteSweep) read(ctx context.Context, from []string, look sweeper, enough func() bool) (done bool, err error) {
+	w := walk{minute: s.minute, from: slices.Clone(from), to: timer.SortFrom((s.minute + 1) * 60_000), enough: enough}
 	w.handle = func(_ *pass, ctx context.Context, pg page) (Report, error) { return look(s, ctx, pg) }
 	w.moved = func(i int, position string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		from[i] = position
 	}
-	err = errors.Join(s.walk(ctx, &w)...)
+	if s.p.Alone {
+		w.long = make(chan struct{}, 1)
+	}
+	err = errors.Join(s.p.walk(ctx, &w)...)
 	return !slices.ContainsFunc(from, func(position string) bool { return position != "" && position < w.to }), err
 }
 
-// compare takes a page of a bucket that an earlier sweep has looked at. A bucket of one page is at hand, and looked at where it has
-// changed. One of more pages tells by the last of them, and is read once more.
+// first is what the first sweep does with a page.
+func (s *minuteSweep) first(ctx context.Context, pg page) (Report, error) {
+	s.see(pg)
+	return s.repair(ctx, pg)
+}
+
+// compare is what a later sweep does with a page. A bucket that is all on it is at hand, and looked at at once where it has changed. Of
+// longer ones that is known when all has been read: a store may show only by an empty page that one is at its end.
 func (s *minuteSweep) compare(ctx context.Context, pg page) (Report, error) {
+	sum := s.see(pg)
+	if !pg.only {
+		return Report{}, nil
+	}
 	known, err := s.before(ctx)
-	if err != nil {
+	if err != nil || known != nil && sum == known.Buckets[pg.bucket] {
 		return Report{}, err
 	}
-	sum := s.see(pg)
-	switch {
-	case !pg.last, known != nil && sum == known.Buckets[pg.bucket]:
-		return Report{}, nil
-	case pg.only:
-		return s.repair(ctx, pg)
+	first, _ := s.p.Dispatch.Layout.BucketsOf(s.p.shard.Number)
+	s.mended[pg.bucket-first] = true
+	return s.repair(ctx, pg)
+}
+
+// differing gives where to begin with the buckets that have changed, and were not at hand.
+func (s *minuteSweep) differing(ctx context.Context) ([]string, error) {
+	changed := make([]string, len(s.from))
+	if !s.found {
+		return changed, nil
 	}
-	first, _ := s.Dispatch.Layout.BucketsOf(s.shard.Number)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changed[pg.bucket-first] = timer.SortFrom(s.minute * 60_000)
-	return Report{}, nil
+	known, err := s.before(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, _ := s.p.Dispatch.Layout.BucketsOf(s.p.shard.Number)
+	for i := range changed {
+		if sum := s.seen.Buckets[first+i]; sum != 0 && !s.mended[i] && (known == nil || sum != known.Buckets[first+i]) {
+			changed[i] = timer.SortFrom(s.minute * 60_000)
+		}
+	}
+	return changed, nil
 }
 
 // repair looks after the runs of a page, and lists them.
 func (s *minuteSweep) repair(ctx context.Context, pg page) (Report, error) {
-	if !s.later {
-		s.see(pg)
-	}
-	repairs, runs, err := s.again(ctx, pg)
+	repairs, runs, err := s.p.again(ctx, pg)
 	if err == nil {
 		err = s.note(ctx, runs)
 	}
@@ -196,16 +229,16 @@ func (s *minuteSweep) before(ctx context.Context) (*print, error) {
 	if s.asked {
 		return s.known, nil
 	}
-	items, err := s.store.Get(ctx, printKey(s.shard.Number, s.minute))
+	items, err := s.p.store.Get(ctx, printKey(s.p.shard.Number, s.minute))
 	if err != nil {
 		return nil, err
 	}
-	s.used.Add(1)
+	s.p.used.Add(1)
 	s.asked = true
 	if items[0].Exists() {
 		s.known = new(print)
 		if err := record.Decode(items[0].Value, s.known); err != nil {
-			s.Log.WarnContext(ctx, "what the first sweep remembered is unreadable: all is looked at", "minute", s.minute, "error", err)
+			s.p.Log.WarnContext(ctx, "what the first sweep remembered is unreadable: all is looked at", "minute", s.minute, "error", err)
 			*s.known = print{}
 			for i := range s.known.Buckets {
 				s.known.Buckets[i] = 1 // no hash is likely to be that
@@ -224,7 +257,7 @@ func (s *minuteSweep) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: printKey(s.shard.Number, s.minute), Value: value,
-		Expires: time.UnixMilli((s.minute + 1) * 60_000).Add(2 * timer.Lags[timer.Sweeps-1]), Attempt: s.Dispatch.NewID()})
+	_, err = s.p.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: printKey(s.p.shard.Number, s.minute), Value: value,
+		Expires: time.UnixMilli((s.minute + 1) * 60_000).Add(2 * timer.Lags[timer.Sweeps-1]), Attempt: s.p.Dispatch.NewID()})
 	return err
 }

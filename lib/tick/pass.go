@@ -28,7 +28,7 @@ type pass struct {
 	bounds dispatch.Bounds
 	stint
 	used   atomic.Int64  // queries and timers
-	spare  time.Duration // on the elapsed clock: what can wait begins nothing after it, since the next fires are to be claimed
+	spare  time.Duration // on the elapsed clock: what can wait is kept short behind it, since the next fires are to be claimed
 	behind bool          // something is left that a further pass may do at once
 	under  underWay      // sweeps
 
@@ -209,10 +209,10 @@ func (p *pass) renewing(ctx context.Context) (stop func()) {
 
 // leave ends the pass. One that came upon no timer writes nothing: where the cursors have come to, this process writes with its next
 // lease, and should it not come to that, reading so little again costs no more than the write. Where something is left, the lease is
-// given up, but for a sweep under way, which only this process can go on with.
+// given up.
 func (p *pass) leave(ctx context.Context) error {
 	if p.behind || p.busy || p.used.Load() > int64(8*len(p.at)) {
-		if err := p.save(ctx, p.behind && p.under == underWay{}); err != nil {
+		if err := p.save(ctx, p.behind); err != nil {
 			return err
 		}
 	}

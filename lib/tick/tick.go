@@ -37,9 +37,9 @@ type Config struct {
 	// Parallel is how many buckets are read at once. Default DefaultParallel.
 	Parallel int
 
-	// Sweepers is how many buckets of more than a page the sweeps read at once. They are in no hurry: where the store works on the processor
-	// that also does what is due, one leaves it room. Default Parallel.
-	Sweepers int
+	// Alone tells that no other process ticks on this store, and that the store works on this one's processors. Then the sweeps leave room for
+	// what is due: a long minute is swept in parts, by one pass after the other, and buckets of more than a page one at a time.
+	Alone bool
 }
 
 // DefaultParallel is the default of Config.Parallel.
@@ -80,9 +80,6 @@ func New(cfg Config) (*Ticker, error) {
 	}
 	if cfg.Parallel == 0 {
 		cfg.Parallel = DefaultParallel
-	}
-	if cfg.Sweepers == 0 {
-		cfg.Sweepers = cfg.Parallel
 	}
 	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]left{}, failed: map[int]bool{}}, nil
 }

@@ -30,7 +30,7 @@ type handler func(*pass, context.Context, page) (Report, error)
 // page is one page of a bucket, taken apart by kind.
 type page struct {
 	bucket   int
-	only     bool // the bucket has no other page
+	only     bool // the bucket has no other page, before it or after
 	last     bool // the bucket has none after it
 	fires    []timer.Timer
 	requests []timer.Timer
@@ -88,7 +88,7 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		}
 		p.used.Add(1 + int64(max(len(items.Items), len(pg.fires)+len(pg.requests)+len(pg.checks))))
 		pg.bucket, pg.last = first+i, items.Cursor == ""
-		pg.only = pg.last && r.Cursor == ""
+		pg.only = pg.last && r.Cursor == "" && w.from[i] <= timer.SortFrom(w.minute*60_000)
 		position := w.to
 		if len(items.Items) > 0 {
 			if err := p.handle(ctx, w.handle, pg); err != nil {
