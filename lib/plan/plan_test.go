@@ -101,15 +101,33 @@ func TestBillsAreThoseOfTheCostPage(t *testing.T) {
 	near(t, "a million runs that are tried again once", made(t, l).Bill.Million, dollars(t, row(t, "retry, once", "10")[7]), 0.02)
 }
 
+// TestCrowdedMinutes holds that a run takes the same reads, however many are due in its minute, but for the definitions of more jobs than a
+// process remembers.
+func TestCrowdedMinutes(t *testing.T) {
+	reads := func(schedules int, rate float64) float64 {
+		l := load()
+		l.Schedules, l.Rate, l.Peak = schedules, rate, rate
+		return made(t, l).Table.ReadsOfARun
+	}
+	for _, schedules := range []int{5_000, 50_000} {
+		if few, many := reads(schedules, 200), reads(schedules, 2000); math.Abs(many-few) > 0.15 {
+			t.Errorf("of %d schedules a run takes %.2f reads in a minute of few, and %.2f in one of many", schedules, few, many)
+		}
+	}
+	if remembered, read := reads(5_000, 2000), reads(50_000, 2000); math.Abs(read-remembered-1) > 1e-6 {
+		t.Errorf("a run takes %.2f reads where its job is remembered, and %.2f where not: want a definition more for the worker, and one for the first sweep", remembered, read)
+	}
+}
+
 // TestAPlanByHand recomputes the great one from the constants, by another way.
 func TestAPlanByHand(t *testing.T) {
 	p := made(t, bends())
 	for what, c := range map[string][2]float64{
 		"runs in a minute":        {p.Ticks.Minute, 6_000_000},
 		"pages of a bucket":       {p.Ticks.Pages, 367}, // 6M / 64 / 256 = 366.2
-		"requests of a page":      {float64(p.Ticks.Round), 1 + 3 + 8 + 8 + 3*(1+3+3)},
+		"requests of a page":      {float64(p.Ticks.Round), 1 + 3 + 8 + 8 + 3*1 + 3 + 3},
 		"sends of a page":         {float64(p.Ticks.Sends), 26},
-		"pace of a bucket":        {p.Ticks.BucketPace, 256 / 0.465}, // 41 times 5 ms and 26 times 10 ms
+		"pace of a bucket":        {p.Ticks.BucketPace, 256 / 0.405}, // 29 times 5 ms and 26 times 10 ms
 		"pace of a CPU":           {p.Ticks.CPUPace, 512.0 / 1769 * 1000 / 0.55},
 		"functions, even":         {p.Workers.Even, 2400},  // 100,000/10 a second for 0.24 s
 		"functions, burst":        {p.Workers.Burst, 4800}, // 6M in 30 s
@@ -118,8 +136,8 @@ func TestAPlanByHand(t *testing.T) {
 		"in flight":               {p.Workers.InFlight, 48_000},
 		"bucket, writes":          {key(t, p, "due#").Units, 100_000.0 / 64},
 		"bucket, reached at":      {key(t, p, "due#").Reached, 64_000},
-		"definitions, reads":      {key(t, p, "job#").Units, 100_000 * (1 + 4*0.5) / 64},
-		"definitions, reached":    {key(t, p, "job#").Reached, 64_000},
+		"definitions, reads":      {key(t, p, "job#").Units, 100_000 * (1 + 2*0.5) / 64},
+		"definitions, reached":    {key(t, p, "job#").Reached, 96_000},
 		"sent ahead":              {p.Queues.Messages, 15_000_000},
 		"writes, when they start": {p.Table.Writes, 100_000*(p.Table.WritesOfARun-2) + 200_000*2 + 4*16.0/60},
 	} {

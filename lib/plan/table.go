@@ -54,18 +54,14 @@ const partitionGB = 10
 // crowded tells whether so many runs a second are more than a page for each bucket of their minute.
 func crowded(rate float64) bool { return rate*60/timer.Buckets > tick.PageSize }
 
-// definitions is what a fire takes for definitions that no process remembers: the worker reads one, and so does each sweep that looks at the
-// run, which of a minute that is not crowded is the first alone.
-func definitions(l Load, rate float64) float64 {
+// definitions is what a fire takes for definitions that no process remembers: the worker reads one, and so does the first sweep, which looks
+// at the run.
+func definitions(l Load) float64 {
 	const cheap = 0.5
-	switch {
-	case l.Schedules <= job.Remembered:
+	if l.Schedules <= job.Remembered {
 		return 0
-	case crowded(rate):
-		return cheap * (1 + timer.Sweeps)
-	default:
-		return cheap * (1 + 1)
 	}
+	return cheap * (1 + 1)
 }
 
 // takes is what one run of the load takes in a minute with so many runs a second.
@@ -77,9 +73,9 @@ func takes(l Load, u cost.Units, rate float64) cost.Amount {
 		fire = u.Of(cost.Dense, cost.Full)
 		many := l
 		many.Schedules = job.Remembered + 1
-		fire.Reads -= definitions(many, rate)
+		fire.Reads -= definitions(many)
 	}
-	fire.Reads += definitions(l, rate)
+	fire.Reads += definitions(l)
 	a = a.Plus(l.fires(), fire)
 	a = a.Plus(l.OnDemand, u.Of(cost.Immediate, cost.Full))
 	a = a.Plus(l.Ahead, u.Of(cost.Ahead, cost.Full))
@@ -146,7 +142,7 @@ func keysFor(l Load, a cost.Amount) []Key {
 	tenants := float64(l.Tenants)
 	add("ran#TENANT#0", "lists runs by time", "write", a.Index/tenants)
 	add(fmt.Sprintf("due#MINUTE#%02d", timer.Buckets-1), fmt.Sprintf("timers, %d buckets of a minute", timer.Buckets), "write", timerWrites/float64(timer.Buckets))
-	reads := claimReads + definitions(l, l.Peak)
+	reads := claimReads + definitions(l)
 	add(fmt.Sprintf("job#TENANT#%02d", job.Spread-1), fmt.Sprintf("definitions, %d of a tenant", job.Spread), "read", reads/tenants/job.Spread)
 	if l.HotJob > 0 {
 		add("run#TENANT#JOB#1", fmt.Sprintf("requests of the busiest job, %d of it", run.Spread), "write", l.HotJob/l.Peak*runWrites/run.Spread)

@@ -46,7 +46,7 @@ const minute = 60 // seconds
 type Adapter struct{ Writes int }
 
 // rounds are the requests that come one after the other for a page of a bucket, by the protocol's order: read the timers, read their jobs,
-// write the successors, write the claims, send. Each sweep reads the timers, the definitions and the runs again.
+// write the successors, write the claims, send. Each sweep reads the timers again, and the first the definitions and the runs as well.
 func rounds(a Adapter) (dynamo, sqs int) {
 	pages := func(by int) int { return (tick.PageSize + by - 1) / by }
 	reads := pages(store.MaxKeys)
@@ -54,8 +54,8 @@ func rounds(a Adapter) (dynamo, sqs int) {
 	writes := pages(store.MaxEach) * ((each + a.Writes - 1) / a.Writes)
 	const query = 1
 	claim := query + reads + 2*writes
-	sweep := query + 2*reads
-	return claim + timer.Sweeps*sweep, pages(queue.MaxBatch)
+	sweeps := timer.Sweeps*query + 2*reads
+	return claim + sweeps, pages(queue.MaxBatch)
 }
 
 // parallelBuckets is how many buckets of a shard one tick reads at once: the default of tick.Config.
