@@ -456,10 +456,12 @@ func TestCovered(t *testing.T) {
 				if s := (jobState{exists: exists, lo: lo, hi: hi}); hi >= lo {
 					all = append(all, s)
 					if exists {
-						s.base = "f"
-						paused := s
-						paused.paused, paused.reason = true, "x"
-						all = append(all, s, paused)
+						for _, base := range []string{"f", "g"} {
+							s.base = base
+							paused := s
+							paused.paused, paused.reason = true, "x"
+							all = append(all, s, paused)
+						}
 					}
 				}
 			}
@@ -470,10 +472,11 @@ func TestCovered(t *testing.T) {
 		for _, status := range []int{0, 200, 201, 204, 404, 412} {
 			for generation := range int64(5) {
 				step := jobStep{verb: verb, base: "f", status: status, upTo: generation, seen: jobState{exists: true, lo: generation, hi: generation, base: "f"}}
-				guarded, absent, stepped, gone := step, step, step, step
+				guarded, absent, stepped, gone, other := step, step, step, step, step
 				guarded.match, guarded.etag = "e", generation
 				absent.absent, stepped.stepped, gone.seen.exists = true, true, false
-				steps = append(steps, step, guarded, absent, stepped, gone)
+				other.base, other.seen.base = "g", "g"
+				steps = append(steps, step, guarded, absent, stepped, gone, other)
 			}
 		}
 	}
