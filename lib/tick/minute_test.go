@@ -89,9 +89,9 @@ func TestP2_P4_ALongMinuteIsSweptInParts(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(t)
-				names := c.crowd(6)
+				names := c.crowd(3)
 				c.toNoon()
-				store := odd{peek: 7 * time.Second, looked: new(atomic.Int64)} // three times that for a page
+				store := odd{peek: 13 * time.Second, looked: new(atomic.Int64)} // three times that for a page, and a part
 				ticks := c.over(store, row.alone)
 				if _, err := ticks.Turn(t.Context(), tick.Turn{}); err != nil {
 					t.Fatal(err)
