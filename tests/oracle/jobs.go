@@ -35,7 +35,7 @@ type edition struct {
 	parked      bool            // its schedule has failed
 	since, end  int             // events: from which one it stood, and from which one it did not; 0 while it does
 	wake        int64           // of its furthest timer
-	putOff      map[int64]int64 // fires that are to be claimed later, and when
+	wakes       map[int64]int64 // of its timers that no sweep has passed: by nominal time, when they wake
 	late        bool            // that one was armed behind the sweeps that should have come upon it
 }
 

@@ -128,12 +128,10 @@ func (j *Judge) wakes(a *armed) {
 			j.violate("P12", "timer %s is of no generation of a job of that tenant", a.Key())
 			return
 		}
-		if a.Wake > a.Nominal {
-			if e.putOff == nil {
-				e.putOff = map[int64]int64{}
-			}
-			e.putOff[a.Nominal] = max(e.putOff[a.Nominal], a.Wake)
+		if e.wakes == nil {
+			e.wakes = map[int64]int64{}
 		}
+		e.wakes[a.Nominal] = max(e.wakes[a.Nominal], a.Wake)
 		e.wake, e.late = max(e.wake, a.Wake), e.late || a.belated
 	default:
 		key := a.Run.Key(a.Tenant)
@@ -288,7 +286,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 	if !js.inForce(e, a.Nominal) {
 		return
 	}
-	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.putOff[a.Nominal] <= s.shard.Watermark && !j.forgotten(a.Nominal, s) {
+	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.wakes[a.Nominal] <= s.shard.Watermark && !j.forgotten(a.Nominal, s) {
 		j.violate("P2", "the watermark has passed the fire of %s of %s at %s, and there is neither a run nor another timer of it", a.Job, a.Tenant, instant(a.Nominal))
 	}
 	if e.end != 0 || e.wake > s.shard.Watermark {
@@ -338,10 +336,14 @@ func (j *Judge) swept(s *shardState, a *armed) {
 	if e == nil {
 		return
 	}
-	// What was throttled, and the rest of a long stretch, have timers of their own, which are swept in their turn.
+	// What was throttled, and the rest of a long stretch, have timers of their own, which are swept in their turn. After a step of the
+	// clock such a timer may wake at its nominal time, so it is known by what it stands for, not by when it wakes.
 	rest := dispatch.Forever
-	for nominal, wake := range e.putOff {
-		if wake >= s.shard.Swept[0] && nominal >= a.Nominal {
+	for nominal, wake := range e.wakes {
+		switch {
+		case wake < s.shard.Swept[0]:
+			delete(e.wakes, nominal)
+		case nominal >= a.Nominal:
 			rest = min(rest, nominal)
 		}
 	}
