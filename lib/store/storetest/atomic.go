@@ -37,12 +37,12 @@ func neverHalf(f *fixture) {
 			for n := 0; n < 100 && !f.Failed(); n++ {
 				a := random.IntN(accounts)
 				b := (a + 1 + random.IntN(accounts-1)) % accounts
-				items, err := f.Get(f.ctx, keys[a], keys[b])
+				items, err := f.Get(f.Context(), keys[a], keys[b])
 				if err != nil {
 					f.Error(err)
 					return
 				}
-				_, err = f.Write(f.ctx,
+				_, err = f.Write(f.Context(),
 					tried(put(keys[a], store.At(items[0]), strconv.Itoa(held(items[0])-n)), uint64(1+mover*1000+n)),
 					tried(put(keys[b], store.At(items[1]), strconv.Itoa(held(items[1])+n)), uint64(1+mover*1000+n)))
 				switch {
@@ -57,7 +57,7 @@ func neverHalf(f *fixture) {
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	prove := func() {
-		items, err := f.Get(f.ctx, keys...)
+		items, err := f.Get(f.Context(), keys...)
 		if err != nil {
 			f.Error(err)
 			return
@@ -67,7 +67,7 @@ func neverHalf(f *fixture) {
 			checks[i] = check(keys[i], store.At(items[i]))
 			sum += held(items[i])
 		}
-		if _, err := f.Write(f.ctx, checks...); err == nil {
+		if _, err := f.Write(f.Context(), checks...); err == nil {
 			proven.Add(1)
 			if sum != accounts*amount {
 				f.Errorf("the accounts held %d together, want %d", sum, accounts*amount)
@@ -107,7 +107,7 @@ func counters(f *fixture) {
 			for n := range each {
 				k := key(fmt.Sprint("counter", n%3))
 				for {
-					items, err := f.Get(f.ctx, k)
+					items, err := f.Get(f.Context(), k)
 					if err != nil {
 						f.Error(err)
 						return
@@ -115,10 +115,10 @@ func counters(f *fixture) {
 					held, _ := strconv.Atoi(string(items[0].Value))
 					op := put(k, store.At(items[0]), strconv.Itoa(held+1))
 					if caller%2 == 0 {
-						_, err = f.Write(f.ctx, op)
+						_, err = f.Write(f.Context(), op)
 					} else {
 						var verdicts []store.Verdict
-						if verdicts, err = f.WriteEach(f.ctx, op); err == nil {
+						if verdicts, err = f.WriteEach(f.Context(), op); err == nil {
 							err = verdicts[0].Err
 						}
 					}

@@ -22,9 +22,9 @@ func limits(f *fixture) {
 		}
 		return ops
 	}
-	write := func(ops ...store.Op) error { _, err := f.Write(f.ctx, ops...); return err }
+	write := func(ops ...store.Op) error { _, err := f.Write(f.Context(), ops...); return err }
 	each := func(ops ...store.Op) error {
-		verdicts, err := f.WriteEach(f.ctx, ops...)
+		verdicts, err := f.WriteEach(f.Context(), ops...)
 		for _, v := range verdicts {
 			err = errors.Join(err, v.Err)
 		}
@@ -35,8 +35,8 @@ func limits(f *fixture) {
 		for i := range keys {
 			keys[i] = key(fmt.Sprint(i))
 		}
-		items, err := f.Get(f.ctx, keys...)
-		_, peek := f.Peek(f.ctx, keys...)
+		items, err := f.Get(f.Context(), keys...)
+		_, peek := f.Peek(f.Context(), keys...)
 		if err == nil && len(items) != n {
 			err = fmt.Errorf("%d items for %d keys", len(items), n)
 		}
@@ -45,7 +45,7 @@ func limits(f *fixture) {
 		}
 		return err
 	}
-	query := func(r store.Range) error { _, err := f.Query(f.ctx, r); return err }
+	query := func(r store.Range) error { _, err := f.Query(f.Context(), r); return err }
 	const sixteen = store.MaxOpsBytes / 16
 	for _, c := range []struct {
 		what     string
@@ -96,10 +96,10 @@ func malformed(f *fixture) {
 		"put and delete":  remove(key("good"), store.Any),
 		"an empty delete": remove(store.Key{}, store.Any),
 	} {
-		if _, err := f.Write(f.ctx, good, op); !errors.Is(err, store.ErrTooLarge) {
+		if _, err := f.Write(f.Context(), good, op); !errors.Is(err, store.ErrTooLarge) {
 			f.Errorf("%s: write gave %v, want ErrTooLarge", name, err)
 		}
-		if _, err := f.WriteEach(f.ctx, good, op); !errors.Is(err, store.ErrTooLarge) {
+		if _, err := f.WriteEach(f.Context(), good, op); !errors.Is(err, store.ErrTooLarge) {
 			f.Errorf("%s: write each gave %v, want ErrTooLarge", name, err)
 		}
 	}
@@ -107,18 +107,18 @@ func malformed(f *fixture) {
 	for _, s := range numbered(99) {
 		ops = append(ops, put(key(s), store.Any, "v"))
 	}
-	_, err := f.Write(f.ctx, append(ops, ops[50])...)
+	_, err := f.Write(f.Context(), append(ops, ops[50])...)
 	f.is(err, store.ErrTooLarge)
-	_, err = f.Write(f.ctx, good, check(key("good"), store.Absent))
+	_, err = f.Write(f.Context(), good, check(key("good"), store.Absent))
 	f.is(err, store.ErrTooLarge)
-	_, err = f.WriteEach(f.ctx, good, check(key("b"), store.Any))
+	_, err = f.WriteEach(f.Context(), good, check(key("b"), store.Any))
 	f.is(err, store.ErrTooLarge)
 	for _, k := range []store.Key{{}, {Partition: "p"}, {Sort: "s"}} {
-		_, err := f.Get(f.ctx, key("a"), k)
+		_, err := f.Get(f.Context(), key("a"), k)
 		f.is(err, store.ErrTooLarge)
 	}
 	for _, r := range []store.Range{{}, {Partition: "p", Limit: -1}} {
-		_, err := f.Query(f.ctx, r)
+		_, err := f.Query(f.Context(), r)
 		f.is(err, store.ErrTooLarge)
 	}
 	if got := f.sorts(store.Range{Partition: "p"}); len(got) != 0 {
@@ -131,7 +131,7 @@ func valueIsCopied(f *fixture) {
 	f.write(store.Op{Kind: store.Put, Key: key("a"), Value: value})
 	copy(value, "scribbled!")
 	f.stands(key("a"), 1, "as written")
-	if _, err := f.WriteEach(f.ctx, store.Op{Kind: store.Put, Key: key("b"), Value: value}); err != nil {
+	if _, err := f.WriteEach(f.Context(), store.Op{Kind: store.Put, Key: key("b"), Value: value}); err != nil {
 		f.Fatal(err)
 	}
 	copy(value, "as written")
@@ -140,7 +140,7 @@ func valueIsCopied(f *fixture) {
 
 func contextOver(f *fixture) {
 	f.put(key("a"), "1")
-	over, cancel := context.WithCancel(f.ctx)
+	over, cancel := context.WithCancel(f.Context())
 	cancel()
 	_, err := f.Get(over, key("a"))
 	f.is(err, context.Canceled)
@@ -166,7 +166,7 @@ func closed(f *fixture) {
 					started <- struct{}{}
 				}
 				// Each call is either done whole before Close returns, or refused by name.
-				if _, err := f.Write(f.ctx, put(key(fmt.Sprint(i, ",", n)), store.Absent, "v")); err != nil {
+				if _, err := f.Write(f.Context(), put(key(fmt.Sprint(i, ",", n)), store.Absent, "v")); err != nil {
 					if !errors.Is(err, store.ErrClosed) {
 						f.Errorf("a write while the store closed: %v", err)
 					}
@@ -182,15 +182,15 @@ func closed(f *fixture) {
 		f.Fatal(err)
 	}
 	wg.Wait()
-	_, err := f.Get(f.ctx, key("a"))
+	_, err := f.Get(f.Context(), key("a"))
 	f.is(err, store.ErrClosed)
-	_, err = f.Peek(f.ctx, key("a"))
+	_, err = f.Peek(f.Context(), key("a"))
 	f.is(err, store.ErrClosed)
-	_, err = f.Query(f.ctx, store.Range{Partition: "p"})
+	_, err = f.Query(f.Context(), store.Range{Partition: "p"})
 	f.is(err, store.ErrClosed)
-	_, err = f.Write(f.ctx, put(key("a"), store.Any, "2"))
+	_, err = f.Write(f.Context(), put(key("a"), store.Any, "2"))
 	f.is(err, store.ErrClosed)
-	_, err = f.WriteEach(f.ctx, put(key("a"), store.Any, "2"))
+	_, err = f.WriteEach(f.Context(), put(key("a"), store.Any, "2"))
 	f.is(err, store.ErrClosed)
 	if err := f.Close(); err != nil {
 		f.Errorf("closing twice: %v", err)

@@ -24,7 +24,7 @@ func putReadsBack(f *fixture) {
 		for range 2 {
 			got := f.get(op.Key)
 			page := f.all(store.Range{Partition: "p", From: name, To: name + "\x00"})
-			peeked, err := f.Peek(f.ctx, op.Key)
+			peeked, err := f.Peek(f.Context(), op.Key)
 			if err != nil || len(page) != 1 || len(peeked) != 1 {
 				f.Fatalf("%s: %d in the query, %d peeked, %v", name, len(page), len(peeked), err)
 			}
@@ -42,7 +42,7 @@ func putReadsBack(f *fixture) {
 func absentReads(f *fixture) {
 	f.put(key("b"), "1")
 	keys := []store.Key{key("c"), key("b"), key("a"), {Partition: "q", Sort: "b"}, key("b")}
-	items, err := f.Get(f.ctx, keys...)
+	items, err := f.Get(f.Context(), keys...)
 	if err != nil || len(items) != len(keys) {
 		f.Fatalf("%d items for %d keys, %v", len(items), len(keys), err)
 	}
@@ -51,7 +51,7 @@ func absentReads(f *fixture) {
 			f.Errorf("place %d: %+v, wanted the key %q", i, items[i], k)
 		}
 	}
-	if items, err := f.Get(f.ctx); err != nil || len(items) != 0 {
+	if items, err := f.Get(f.Context()); err != nil || len(items) != 0 {
 		f.Errorf("no keys: %v, %v", items, err)
 	}
 	if got := f.all(store.Range{Partition: "nobody's"}); len(got) != 0 {
@@ -85,14 +85,14 @@ func conditions(f *fixture) {
 				var version uint64
 				var err error
 				if each {
-					verdicts, failed := f.WriteEach(f.ctx, op)
+					verdicts, failed := f.WriteEach(f.Context(), op)
 					if failed != nil || len(verdicts) != 1 {
 						f.Fatalf("%d verdicts, %v", len(verdicts), failed)
 					}
 					version, err = verdicts[0].Version, verdicts[0].Err
 				} else {
 					var versions []uint64
-					if versions, err = f.Write(f.ctx, op); err == nil {
+					if versions, err = f.Write(f.Context(), op); err == nil {
 						version = versions[0]
 					}
 				}
@@ -134,7 +134,7 @@ func conflictCarries(f *fixture) {
 	}
 	check(f.refused(1, put(key("b"), store.Absent, "b"), put(key("a"), store.Absent, "new")))
 	check(f.refused(0, remove(key("a"), store.Version(2))))
-	verdicts, err := f.WriteEach(f.ctx, put(key("c"), store.Any, "c"), put(key("a"), store.Version(2), "new"))
+	verdicts, err := f.WriteEach(f.Context(), put(key("c"), store.Any, "c"), put(key("a"), store.Version(2), "new"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func onePutWins(f *fixture) {
 		for i := range 8 {
 			wg.Go(func() {
 				op := tried(put(key(fmt.Sprint(round)), store.Absent, fmt.Sprint(i)), uint64(100*round+i+1))
-				switch _, err := f.Write(f.ctx, op); {
+				switch _, err := f.Write(f.Context(), op); {
 				case err == nil:
 					wins.Add(1)
 				case store.AsConflict(err) != nil && store.AsConflict(err).Standing.Version == 1:
@@ -205,7 +205,7 @@ func ownAttempt(f *fixture) {
 	second := tried(put(key("a"), store.Version(1), "2"), 12)
 	each := func(op store.Op) store.Verdict {
 		f.Helper()
-		verdicts, err := f.WriteEach(f.ctx, op)
+		verdicts, err := f.WriteEach(f.Context(), op)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func writeWhole(f *fixture) {
 	f.stands(all[2].Key, 1, "b")
 	f.write(check(key("a"), store.Version(1)))
 	f.refused(0, check(key("a"), store.Absent))
-	if v, err := f.Write(f.ctx); err != nil || len(v) != 0 {
+	if v, err := f.Write(f.Context()); err != nil || len(v) != 0 {
 		f.Fatalf("no ops: %v, %v", v, err)
 	}
 }
@@ -312,7 +312,7 @@ func verdicts(f *fixture) {
 		put(key("0"), store.Absent, "new"), put(key("1"), store.Absent, "new"), put(key("2"), store.Version(4), "new"),
 		remove(key("3"), store.Version(1)), put(key("4"), store.Any, "new"), remove(key("5"), store.Version(1)),
 	}
-	got, err := f.WriteEach(f.ctx, ops...)
+	got, err := f.WriteEach(f.Context(), ops...)
 	if err != nil || len(got) != len(ops) {
 		f.Fatalf("%d verdicts for %d ops, %v", len(got), len(ops), err)
 	}
@@ -330,7 +330,7 @@ func verdicts(f *fixture) {
 	f.stands(key("2"), 0, "")
 	f.stands(key("3"), 0, "")
 	f.stands(key("4"), 1, "new")
-	if got, err := f.WriteEach(f.ctx); err != nil || len(got) != 0 {
+	if got, err := f.WriteEach(f.Context()); err != nil || len(got) != 0 {
 		f.Errorf("no ops: %v, %v", got, err)
 	}
 	// As many as go into one call, from several callers at once: each item is won once.
@@ -342,7 +342,7 @@ func verdicts(f *fixture) {
 			for i, n := range numbered(len(ops)) {
 				ops[i] = tried(put(key("many"+n), store.Absent, n), uint64(caller+1))
 			}
-			got, err := f.WriteEach(f.ctx, ops...)
+			got, err := f.WriteEach(f.Context(), ops...)
 			if err != nil || len(got) != len(ops) {
 				f.Errorf("%d verdicts, %v", len(got), err)
 			}

@@ -145,7 +145,7 @@ func (c *caller) call(n int) {
 
 func (c *caller) read(at int, k store.Key) {
 	begin := c.history.now()
-	items, err := c.store.Get(c.ctx, k)
+	items, err := c.store.Get(c.Context(), k)
 	if err != nil {
 		c.Error(err)
 		return
@@ -157,7 +157,7 @@ func (c *caller) read(at int, k store.Key) {
 // scan reads by a Query, which is item by item.
 func (c *caller) scan() {
 	begin := c.history.now()
-	page, err := c.store.Query(c.ctx, store.Range{Partition: c.history.partition})
+	page, err := c.store.Query(c.Context(), store.Range{Partition: c.history.partition})
 	if err != nil {
 		c.Error(err)
 		return
@@ -179,7 +179,7 @@ func (c *caller) scan() {
 func (c *caller) write(at int, op store.Op) {
 	for try := range 3 {
 		begin := c.history.now()
-		versions, err := c.store.Write(c.ctx, op)
+		versions, err := c.store.Write(c.Context(), op)
 		out := c.answer(err, 0)
 		if err == nil {
 			out.version = versions[0]
@@ -193,7 +193,7 @@ func (c *caller) write(at int, op store.Op) {
 
 func (c *caller) each(at int, op store.Op) {
 	begin := c.history.now()
-	verdicts, err := c.store.WriteEach(c.ctx, op)
+	verdicts, err := c.store.WriteEach(c.Context(), op)
 	if err != nil {
 		c.Error(err)
 		return
@@ -206,7 +206,7 @@ func (c *caller) each(at int, op store.Op) {
 // both writes two keys at once. When the other key was the reason for a conflict, this one tells nothing.
 func (c *caller) both(at int, op store.Op, other int, second store.Op) {
 	begin := c.history.now()
-	versions, err := c.store.Write(c.ctx, op, second)
+	versions, err := c.store.Write(c.Context(), op, second)
 	for i, o := range []store.Op{op, second} {
 		out := c.answer(err, i)
 		if err == nil {
