@@ -6,8 +6,11 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ci=$here/../.ci
-cache=$ci/cache/emulators
-mkdir -p "$cache"
+# shellcheck source=../.ci/lib.sh
+. "$ci/lib.sh"
+programs=$tools/emulators # what is installed
+cache=$ci/cache/emulators # what runs here has its logs, process IDs and data in
+mkdir -p "$programs" "$cache"
 
 # java_tools makes sure of a Java that runs the emulators, and of Maven, which fetches them.
 java_tools() {
@@ -23,13 +26,15 @@ java_tools() {
 	fi
 }
 
-# jars GROUP ARTIFACT VERSION: fetches an artifact and all that it needs into $cache/ARTIFACT-VERSION, checksums verified.
+# jars GROUP ARTIFACT VERSION: fetches an artifact and all that it needs into $programs/ARTIFACT-VERSION, checksums verified.
 # The folder has its name only when it is complete.
 jars() {
-	folder=$cache/$2-$3
+	folder=$programs/$2-$3
 	[ -d "$folder" ] && return
 	java_tools
-	echo "Will fetch $1:$2:$3 and what it needs with Maven, some 50 MB, into .ci/cache/emulators."
+	alone "$2"
+	[ -d "$folder" ] && return
+	echo "Will fetch $1:$2:$3 and what it needs with Maven, some 50 MB, into $programs."
 	rm -rf "$folder.part"
 	mkdir -p "$folder.part"
 	cat >"$folder.part/pom.xml" <<-END
@@ -48,11 +53,13 @@ jars() {
 	mv "$folder.part" "$folder"
 }
 
-# go_program PACKAGE VERSION: builds a program of a Go module into $cache/PROGRAM-VERSION, checksums verified.
+# go_program PACKAGE VERSION: builds a program of a Go module into $programs/PROGRAM-VERSION, checksums verified.
 go_program() {
-	folder=$cache/${1##*/}-$2
+	folder=$programs/${1##*/}-$2
 	[ -d "$folder" ] && return
-	echo "Will build $1 v$2 with Go, in a minute, into .ci/cache/emulators."
+	alone "${1##*/}"
+	[ -d "$folder" ] && return
+	echo "Will build $1 v$2 with Go, in a minute, into $programs."
 	rm -rf "$folder.part"
 	mkdir -p "$folder.part"
 	(cd "$folder.part" && GOFLAGS='' GOBIN=$folder.part "${GO:-go}" install "$1@v$2")
@@ -87,12 +94,12 @@ start() {
 }
 
 # stop ends what start started, and waits until it is gone. An old process ID may be somebody else's by now, or of another
-# process namespace: only a process that runs out of the cache is ended.
+# process namespace: only a process of what was installed is ended.
 stop() {
 	[ -f "$cache/$name.pid" ] || return 0
 	pid=$(cat "$cache/$name.pid")
 	rm -f "$cache/$name.pid"
-	grep -q "$cache" "/proc/$pid/cmdline" 2>/dev/null || return 0
+	grep -q "$programs" "/proc/$pid/cmdline" 2>/dev/null || return 0
 	kill "$pid" 2>/dev/null || return 0
 	tries=0
 	while kill -0 "$pid" 2>/dev/null; do
