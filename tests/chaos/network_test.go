@@ -29,7 +29,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault1_Fault3_Fault36_bad_network_and_stoppe
 	rounds := max(1, int(process.Number(t, "BELFRY_KILLS", 0))/25)
 	seed := seedOf(t)
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*3*time.Minute+20*time.Minute)
 	defer cancel()
 	const lease = 2 * time.Second
 

@@ -38,7 +38,7 @@ import (
 // loses requests and answers.
 func TestP1_P6_P7_P8_P9_Fault01_Fault02_Fault04_Fault39_Fault51_contended(t *testing.T) {
 	rounds := process.Number(t, "BELFRY_ROUNDS", 12)
-	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Seed(t)
 	for round := range rounds {
 		t.Run(fmt.Sprint(seed+round), func(t *testing.T) {
 			t.Logf("BELFRY_SEED=%d BELFRY_ROUNDS=1 go test ./tests/linear -count=1 -run contended", seed+round)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // tree gives the module's root and all mutants of it.
@@ -133,11 +135,14 @@ func TestTheCanaryDies(t *testing.T) {
 	}
 }
 
-// ofTheDay is how many mutants are planted in a run of the tests.
-const ofTheDay = 5
+// some is how many mutants a drawn seed plants.
+const some = 5
 
-// Some mutants are found again by what found them before. Which ones goes by the day, so that all come round.
-func TestMutantsOfTheDayDie(t *testing.T) {
+// Some mutants are found again by what found them before: those whose names MUTANTS tells, else some that a drawn seed chooses.
+func TestSomeMutantsDie(t *testing.T) {
+	if !process.Drawn() && os.Getenv("MUTANTS") == "" {
+		t.Skip("make test-deep plants some; MUTANTS=\"words of names\" tells which")
+	}
 	g, all := tree(t)
 	r := recorded(t)
 	var known []mutant
@@ -150,10 +155,9 @@ func TestMutantsOfTheDayDie(t *testing.T) {
 		t.Fatal("no mutant has a record of what found it")
 	}
 	// Not one behind the other: neighbours are of one area, and break one package.
-	day := int(time.Now().Unix() / (24 * 60 * 60))
-	rounds := (len(known) + ofTheDay - 1) / ofTheDay
+	rounds := uint64((len(known) + some - 1) / some)
 	var chosen []mutant
-	for i := day % rounds; i < len(known); i += rounds {
+	for i := process.Seed(t) % rounds; i < uint64(len(known)); i += rounds {
 		chosen = append(chosen, known[i])
 	}
 	if word := os.Getenv("MUTANTS"); word != "" {

@@ -134,7 +134,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_loa
 	if testing.Short() {
 		cuts = 50
 	}
-	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Seed(t)
 	t.Logf("BELFRY_SEED=%d BELFRY_CUTS=%d go test ./tests/power -count=1 -run cuts_under_load", seed, cuts)
 	began := time.Now()
 	w := newWorld(t, seed)
@@ -183,7 +183,7 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_Fault11_Fault36_Fault50_power_cuts_under_loa
 // more, and the next start has all that was. In real time: what a failed disk leaves hangs until the process ends.
 func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	t.Parallel()
-	seed := process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	seed := process.Seed(t)
 	t.Logf("BELFRY_SEED=%d go test ./tests/power -count=1 -run fails_once", seed)
 	w := newWorld(t, seed)
 	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -20,8 +20,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/client"
 )
 
-// Patience bounds every wait for a process on a busy machine.
-const Patience = time.Minute
+// Patience bounds every wait for a process. It is there for a hang and no measure of speed: a busy machine may take several times as long.
+const Patience = 5 * time.Minute
 
 // AnyPort takes a free one.
 const AnyPort = "127.0.0.1:0"

@@ -199,7 +199,7 @@ func (f *fleet) lapse(d time.Duration) {
 // tests/chaos do, and are judged in the same way. At the end the clocks of all go on until sweeps and checks have seen to what
 // was left behind. It is not run beside the other tests of the package, which look at when runs start.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault1_Fault3_Fault11_Fault36_chaos_on_shared_engines(t *testing.T) {
-	kills, seed := max(24, int(process.Number(t, "BELFRY_KILLS", 0))/5), process.Number(t, "BELFRY_SEED", uint64(time.Now().UnixNano()))
+	kills, seed := max(24, int(process.Number(t, "BELFRY_KILLS", 0))/5), process.Seed(t)
 	t.Logf("BELFRY_SEED=%d", seed)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*3*time.Second+3*time.Minute)

@@ -14,9 +14,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
-var lateSeeds = flag.Int("late-seeds", 0, "TestLateness: how many worlds of each class of fault; 0: one of each of three classes, each day others")
+var lateSeeds = flag.Int("late-seeds", 0, "TestLateness: how many worlds of each class of fault; 0: one of each of three classes, which a drawn BELFRY_SEED chooses")
 
 var only = flag.String("late-only", "", "TestLateness: the classes of fault whose names hold this")
 
@@ -247,7 +248,7 @@ func TestLateness(t *testing.T) {
 	} else if *lateSeeds == 0 {
 		some = nil
 		for n := range 3 {
-			some = append(some, classes[(int(time.Now().Unix()/86_400)*3+n)%len(classes)])
+			some = append(some, classes[(int(process.Seed(t)%1000)*3+n)%len(classes)])
 		}
 	}
 	t.Log("late: bound / worst seen, and after the end: bound / worst seen; alone, then three on one store")
