@@ -13,8 +13,10 @@ RELEASE   ?= $(VERSION)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
-# Folders whose tests have the build tag "emulators".
-EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3 tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters tests/engines
+# Folders whose tests have the build tag "emulators": the adapters of AWS, and in make test-deep all.
+EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3
+# Packages whose goroutines share what they change.
+RACED    := ./lib/lease ./lib/dispatch ./lib/tick ./lib/worker ./lib/node ./lib/queue/local ./lib/store/pebble ./lib/belfry
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -43,33 +45,47 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 	CGO_ENABLED=0 GOOS=linux GOARCH=$${GOARCH:-arm64} $(GO) build $(FUNCTION_FLAGS) \
 		-o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(shell echo $(@:build-%Function=%) | tr '[:upper:]' '[:lower:]')
 
-# Two lanes side by side, since the second mostly waits. The order puts what fails fast first and Go's own results last, where a
-# reader of the log looks.
-test: ## everything: linters, promises, pages, API conformance, emulators, race detector, all Go tests
-	@MAKE="$(MAKE)" .ci/steps \
-		"lint promises docs test-model test-api test-fuzz test-release test-race" \
-		"test-aws test-template test-emulators" \
-		test-go
+# What fails fast stands first.
+test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
+	@MAKE="$(MAKE)" .ci/steps "lint promises docs test-model" "test-go" "test-race | test-emulators test-aws"
+
+# Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
+test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
+	@export BELFRY_SEED=$${BELFRY_SEED:-$$(date +%s)}; echo "BELFRY_SEED=$$BELFRY_SEED make test-deep"; \
+	MAKE="$(MAKE)" .ci/steps "lint promises docs deep-model" "deep-go" \
+		"test-api test-fuzz test-release deep-race | test-aws test-template deep-emulators"
+
+# -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
+SHORT := -short
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
-	$(GO) test -timeout 10m ./...
-	cd tests/bench/peers && $(GO) test -timeout 2m ./...
+	$(GO) test $(SHORT) -timeout 30m ./...
+	cd tests/bench/peers && $(GO) test $(SHORT) -timeout 30m ./...
 
-# -short trims volumes (fewer random histories and zones), never a kind of test: the detector costs five to ten times. What vet finds
-# test-go finds.
-test-race: ## the domain packages under the race detector
+# The detector costs five to ten times. What vet finds test-go finds.
+test-race: ## packages that share memory, under the race detector
 	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
-	then set -x; $(GO) test -race -short -vet=off -timeout 10m ./lib/...; \
+	then set -x; $(GO) test -race -short -vet=off -timeout 30m $(RACED); \
 	else .ci/absent "a C compiler (make test-race)"; fi
 
-# spin is in Debian and Homebrew. What passes here test-go finds cached.
+# spin is in Debian and Homebrew. What passes here test-go finds cached, since the flags are the same.
 test-model: ## the model of the protocol, by spin
 	@if { command -v spin && command -v gcc; } >/dev/null || .ci/system spin gcc libc6-dev; \
-	then set -x; $(GO) test $(MODELFLAGS) ./tests/model; \
+	then set -x; $(GO) test $(SHORT) -timeout 30m $(MODELFLAGS) ./tests/model; \
 	else .ci/absent "spin (make test-model)"; fi
 
+.PHONY: deep-go deep-model deep-race deep-emulators test-deep
+deep-go deep-model: SHORT :=
+deep-race: RACED := ./lib/...
+deep-emulators: EMULATED += tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters tests/engines
+deep-go: test-go
+deep-model: test-model
+deep-race: test-race
+deep-emulators: test-emulators
+
 model: MODELFLAGS = -v -count=1
-model: test-model ## the same, telling what was explored
+model: SHORT :=
+model: test-model ## all of it, telling what was explored
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
@@ -190,11 +206,15 @@ release-store: ## keep a store and a backup of this release for the tests of lat
 
 tools: $(LINTER) venv ## build and install what make test needs beyond Go
 
-venv: ## the Python tools of make test, in .ci/venv
+venv: ## the Python tools of make test, which .ci/venv leads to
 	@.ci/python || .ci/absent "the Python tools (make venv)"
 
 $(LINTER): .ci/tools/go.mod .ci/tools/go.sum
 	@.ci/linter $@
+
+.PHONY: clean-tools
+clean-tools: ## remove the tools that all clones on this machine share
+	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/belfry"
 
 clean: ## remove what building and testing left; data under .belfry stays
 	rm -rf bin dist .ci/cache .ci/venv .ci/tools/bin
