@@ -17,7 +17,7 @@ func TestTreeKeepsTheRules(t *testing.T) {
 	if len(tree.packages) < 10 {
 		t.Fatalf("only %d packages found", len(tree.packages))
 	}
-	for _, broken := range tree.check(sleepers) {
+	for _, broken := range tree.check(sleepers, hasty) {
 		t.Error(broken)
 	}
 }
@@ -57,6 +57,17 @@ func TestRulesFindWhatIsPlanted(t *testing.T) {
 		"a sleep in virtual time":                    {"lib/job/a_test.go", "package job\nimport \"time\"\nimport \"testing/synctest\"\nfunc f() { synctest.Wait(); time.Sleep(1) }", ""},
 		"a sleep with a reason":                      {"tests/listed/a_test.go", "package listed\nimport \"time\"\nfunc f() { time.Sleep(1) }", ""},
 		"a reason for a sleep that is there no more": {"tests/listed/a_test.go", "package listed", "tests/listed/a_test.go: "},
+
+		"a deadline that measures the machine":                {"lib/job/a_test.go", "package job\nfunc f() { context.WithTimeout(ctx, 4*time.Minute) }", "lib/job/a_test.go:2: waits for 4m0s"},
+		"such a deadline by a constant":                       {"tests/kill/a.go", "package kill\nconst soon = 10 * time.Second\nfunc f() { context.WithTimeout(ctx, 2*(soon+time.Second)) }", "tests/kill/a.go:3: waits for 22s"},
+		"such a deadline of a client":                         {"lib/job/a_test.go", "package job\nvar c = &http.Client{Timeout: 10 * time.Second}", "lib/job/a_test.go:2: waits for 10s"},
+		"a deadline for a hang":                               {"lib/job/a_test.go", "package job\nfunc f() { context.WithTimeout(ctx, 5*time.Minute) }", ""},
+		"a short deadline in virtual time":                    {"lib/job/a_test.go", "package job\nimport _ \"testing/synctest\"\nfunc f() { context.WithTimeout(ctx, time.Second) }", ""},
+		"a short deadline of the product":                     {"lib/job/a.go", "package job\nfunc f() { context.WithTimeout(ctx, time.Second) }", ""},
+		"a reason for a short deadline that is there no more": {"tests/listed/b_test.go", "package listed", "tests/listed/b_test.go: "},
+		"a seed from the clock":                               {"tests/kill/a.go", "package kill\nfunc f() { rand.NewPCG(uint64(time.Now().UnixNano()), 1) }", "tests/kill/a.go:2: takes its seed"},
+		"a seed of the day":                                   {"lib/job/a_test.go", "package job\nfunc f() { for seed := time.Now().Unix() / 86_400; ; {} }", "lib/job/a_test.go:2: takes its seed"},
+		"a seed otherwise from the clock":                     {"lib/job/a_test.go", "package job\nfunc f() { process.Number(t, \"X\", uint64(time.Now().UnixNano())) }", "lib/job/a_test.go:2: takes its seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := fstest.MapFS{
@@ -64,13 +75,14 @@ func TestRulesFindWhatIsPlanted(t *testing.T) {
 				"lib/job/job.go":         {Data: []byte("package job")},
 				".ci/planted/lib/x/x.go": {Data: []byte("package util")},
 				"tests/listed/a_test.go": {Data: []byte("package listed\nimport \"time\"\nfunc f() { time.Sleep(1) }")},
+				"tests/listed/b_test.go": {Data: []byte("package listed\nfunc g() { context.WithTimeout(ctx, time.Second) }")},
 			}
 			fsys[row.file] = &fstest.MapFile{Data: []byte(row.text)}
 			tree, err := read(fsys)
 			if err != nil {
 				t.Fatal(err)
 			}
-			broken := tree.check(map[string]string{"tests/listed/a_test.go": "as an example"})
+			broken := tree.check(map[string]string{"tests/listed/a_test.go": "as an example"}, map[string]string{"tests/listed/b_test.go": "as an example"})
 			switch {
 			case row.want == "" && len(broken) > 0:
 				t.Errorf("allowed, but: %q", broken)

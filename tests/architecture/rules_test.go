@@ -43,6 +43,9 @@ type source struct {
 	imports []string // within the module, without its path
 	sleeps  []int    // lines that call time.Sleep
 	virtual bool     // imports testing/synctest, whose bubbles have their own time
+
+	waits     waits
+	constants map[string]ast.Expr
 }
 
 func (s source) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
@@ -88,7 +91,7 @@ func parse(fsys fs.FS, name string) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	s := source{name: name, pkg: file.Name.Name, lines: strings.Count(string(text), "\n")}
+	s := source{name: name, pkg: file.Name.Name, lines: strings.Count(string(text), "\n"), waits: waitsOf(file, files), constants: constants(file)}
 	clock := ""
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -128,16 +131,17 @@ func suite(dir string) bool {
 }
 
 // check lists what breaks a rule, in the order of the files.
-func (t tree) check(sleepers map[string]string) []string {
+func (t tree) check(sleepers, hasty map[string]string) []string {
 	var broken []string
 	refuse := func(where, format string, args ...any) {
 		broken = append(broken, where+": "+fmt.Sprintf(format, args...))
 	}
-	slept := map[string]bool{}
+	slept, waited := map[string]bool{}, map[string]bool{}
 	for _, dir := range slices.Sorted(maps.Keys(t.packages)) {
 		checkPlace(dir, refuse)
 		// One file of a package may open the bubble in which the tests of the others run.
 		virtual := slices.ContainsFunc(t.packages[dir], func(s source) bool { return s.virtual })
+		t.checkWaits(dir, virtual, hasty, waited, refuse)
 		for _, s := range t.packages[dir] {
 			if strings.HasPrefix(dir, "functions/") && s.pkg != "main" && !s.isTest() {
 				refuse(dir, "want package main: a Lambda only wires, what it does belongs in lib/, where the binary shares it")
@@ -164,6 +168,11 @@ func (t tree) check(sleepers map[string]string) []string {
 	for _, name := range slices.Sorted(maps.Keys(sleepers)) {
 		if !slept[name] {
 			refuse(name, "does not sleep; take it out of sleepers")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(hasty)) {
+		if !waited[name] {
+			refuse(name, "has no short deadline; take it out of hasty")
 		}
 	}
 	return broken
