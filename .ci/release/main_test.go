@@ -395,7 +395,7 @@ func TestImageFromScratchRuns(t *testing.T) {
 		t.Fatalf("%v: %s\n%s", err, greeting.Bytes(), log.Bytes())
 	}
 	// The zone comes from inside the binary: there is no other.
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: 5 * time.Minute}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, at.Address+"/v1/jobs/zoned",
 		strings.NewReader(`{"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"http": {"url": "https://example.org"}}}`))
 	if err != nil {
@@ -419,7 +419,7 @@ func TestImageFromScratchRuns(t *testing.T) {
 		if err != nil {
 			t.Errorf("told to stop, it ended with %v\n%s", err, log.Bytes())
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		server.Process.Kill()
 		t.Errorf("told to stop, it went on\n%s", log.Bytes())
 	}

@@ -96,7 +96,7 @@ func TestServeListensBeyondThisMachineOnlyGuarded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// One that starts after all is stopped, and the test fails.
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer stop()
 			var errs lines
 			code := run(ctx, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, c.args...), strings.NewReader(""), io.Discard, &errs)
@@ -147,7 +147,7 @@ func TestAServerWithTLSAsksForTokensAndTakesANewCertificate(t *testing.T) {
 
 	shown := func() *tls.ConnectionState {
 		t.Helper()
-		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true,
+		client := &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/healthz", nil)
 		if err != nil {

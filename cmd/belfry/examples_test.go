@@ -261,8 +261,8 @@ func (s *stage) do(line string) {
 	}
 }
 
-// examplePatience bounds one example.
-const examplePatience = 30 * time.Second
+// examplePatience bounds one example that hangs.
+const examplePatience = 5 * time.Minute
 
 // lasting is what ends only when it is told to: by a service manager, or by Ctrl-C.
 type lasting int

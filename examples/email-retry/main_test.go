@@ -27,7 +27,7 @@ func (o *output) String() string {
 }
 
 func TestTheMailsArrive(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var said output
 	if err := run(ctx, "pebble://"+t.TempDir(), &said); err != nil {

@@ -20,7 +20,7 @@ func TestItWritesItsReports(t *testing.T) {
 	if err := os.WriteFile(orders, []byte("1,1250\n2,999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	said, stdout := io.Pipe()
 	ended := make(chan error, 1)

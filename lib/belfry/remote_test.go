@@ -81,7 +81,7 @@ func server(t *testing.T, scopes ...access.Scope) (address, token string) {
 
 func wait(t *testing.T, b *Belfry, id string) Run {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := b.Wait(ctx, id)
 	if err != nil {

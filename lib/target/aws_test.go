@@ -100,9 +100,11 @@ func TestHowACallOfAWSEnds(t *testing.T) {
 		"nobody knows":      {func(context.Context, AWS, Call) (Result, error) { return Result{}, lost }, KindLost},
 		"its time was over": {func(ctx context.Context, _ AWS, _ Call) (Result, error) { <-ctx.Done(); return Result{}, lost }, KindTimeout},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, end := timedOut(t)
+		if c.kind == KindTimeout {
+			end()
+		}
 		_, err := awsSet(t, c.call, "arn:aws:*:*:*:*").Call(ctx, Spec{AWS: &AWS{ARN: reportARN}}, Call{Tenant: "acme"})
-		cancel()
 		var f *Failure
 		if !errors.As(err, &f) || f.Kind != c.kind {
 			t.Errorf("%s: %v, want %s", name, err, c.kind)

@@ -143,7 +143,7 @@ func newRoll(t *testing.T) roll {
 // wantNobody waits until nobody holds the pipe any more.
 func (r roll) wantNobody(t *testing.T) {
 	t.Helper()
-	if err := r.read.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := r.read.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

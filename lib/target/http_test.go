@@ -222,12 +222,12 @@ func TestHTTPTimeoutAndCancelAreTwoThings(t *testing.T) {
 }
 
 func TestHTTPDeadlineIsATimeout(t *testing.T) {
+	ctx, end := timedOut(t)
 	spec := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		end()
 		<-r.Context().Done()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
 	_, err := newSet(t, nil).Call(ctx, spec, testCall())
 	wantFailure(t, err, KindTimeout, false)
 }

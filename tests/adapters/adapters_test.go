@@ -58,11 +58,11 @@ func TestP2_P5_P9_Fault01_Fault02_AThrottledStoreThatLosesAnswers(t *testing.T) 
 	r.job("once", atMostOnce)
 	r.trigger("asked", 20)
 	r.trigger("once", 20)
-	r.until("fires have been claimed under faults", 10*time.Second, func() bool { return len(r.runs("fires")) >= 8 })
+	r.until("fires have been claimed under faults", func() bool { return len(r.runs("fires")) >= 8 })
 	r.mend()
 	r.later()
 	for _, name := range []string{"asked", "once"} {
-		for _, one := range r.ended(name, 20, 25*time.Second) {
+		for _, one := range r.ended(name, 20) {
 			if one.State != run.Succeeded && (name == "asked" || one.State != run.Unknown) {
 				t.Errorf("%s ended as %s: %s", one.ID, one.State, one.Reason)
 			}
@@ -77,7 +77,7 @@ func TestP2_P5_P9_Fault01_Fault02_AThrottledStoreThatLosesAnswers(t *testing.T) 
 			t.Errorf("%s, at most once and %s, was called %d times", one.ID, one.State, n)
 		}
 	}
-	fires := r.ended("fires", 8, 25*time.Second)
+	fires := r.ended("fires", 8)
 	first, last := fires[len(fires)-1].ID.Nominal, fires[0].ID.Nominal
 	if want := int((last-first)/1000) + 1; len(fires) != want {
 		t.Errorf("%d runs between %d and %d, want one a second: %d", len(fires), first, last, want)
@@ -105,10 +105,10 @@ func TestP10_Fault20_Fault25_DoubledAndLostMessages(t *testing.T) {
 	const runs = 30
 	r.job("asked", nil)
 	r.trigger("asked", runs)
-	r.ended("asked", runs-int(lost.Load()), 15*time.Second)
+	r.ended("asked", runs-int(lost.Load()))
 	sound.Store(true)
 	r.later()
-	for _, one := range r.ended("asked", runs, 15*time.Second) {
+	for _, one := range r.ended("asked", runs) {
 		if calls := r.called()[one.ID.String()]; one.State != run.Succeeded || calls != 1 {
 			t.Errorf("%s is %s after %d calls, want succeeded after one", one.ID, one.State, calls)
 		}
@@ -131,7 +131,7 @@ func TestP5_P6_Fault34_Fault36_AWorkerIsKilledInTheMiddleOfABatch(t *testing.T) 
 	asking.Wait()
 	select {
 	case <-r.child("works"):
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the worker was not killed")
 	}
 	before := r.called()
@@ -149,12 +149,12 @@ func TestP5_P6_Fault34_Fault36_AWorkerIsKilledInTheMiddleOfABatch(t *testing.T) 
 		cancel()
 		<-done
 	}()
-	for _, one := range r.ended("again", 6, 25*time.Second) {
+	for _, one := range r.ended("again", 6) {
 		if one.State != run.Succeeded || one.Failures != 0 {
 			t.Errorf("%s is %s after %d failures, want succeeded after none", one.ID, one.State, one.Failures)
 		}
 	}
-	for _, one := range r.ended("once", 6, 25*time.Second) {
+	for _, one := range r.ended("once", 6) {
 		calls := r.called()[one.ID.String()]
 		// A run whose start was written, and whose call was not made any more, is unknown too: nobody can tell.
 		sound := one.State == run.Unknown && calls <= 1 || one.State == run.Succeeded && calls == 1 && before[one.ID.String()] == 0
@@ -175,7 +175,7 @@ func TestP2_Fault11_Fault12_ATickIsKilledBetweenClaimAndSend(t *testing.T) {
 	})
 	select {
 	case <-r.child("ticks"):
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the tick was not killed")
 	}
 	standing := r.runs("fires")
@@ -193,7 +193,7 @@ func TestP2_Fault11_Fault12_ATickIsKilledBetweenClaimAndSend(t *testing.T) {
 		cancel()
 		<-done
 	}()
-	fires := r.ended("fires", 9, 45*time.Second)
+	fires := r.ended("fires", 9)
 	calls := r.called()
 	for _, one := range fires {
 		if one.State != run.Succeeded || calls[one.ID.String()] != 1 {
@@ -226,7 +226,7 @@ func TestP6_Fault28_Fault34_APoisonMessage(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		r.ended("poison", 1, 50*time.Second)
+		r.ended("poison", 1)
 		over.Store(true)
 	}()
 	for !over.Load() && killed < 6 { // whoever runs a service starts it again
@@ -241,7 +241,7 @@ func TestP6_Fault28_Fault34_APoisonMessage(t *testing.T) {
 	if poison := r.runs("poison"); len(poison) != 1 || poison[0].State != run.Dead || poison[0].Crashes != 3 || poison[0].Failures != 0 {
 		t.Errorf("the poison is %s, want dead after 3 crashes and no failure", fmt.Sprint(poison))
 	}
-	for _, one := range r.ended("neighbour", 8, 20*time.Second) {
+	for _, one := range r.ended("neighbour", 8) {
 		if one.State != run.Succeeded || one.Failures != 0 {
 			t.Errorf("%s is %s after %d failures, want succeeded", one.ID, one.State, one.Failures)
 		}

@@ -204,7 +204,7 @@ func (r *rig) job(name string, change func(*job.Definition)) {
 		change(&def)
 	}
 	var err error
-	r.until("the job is put", 20*time.Second, func() bool {
+	r.until("the job is put", func() bool {
 		_, _, err = r.Control.Put(r.Context(), tenant, name, def, control.Match{})
 		var refused *control.Refusal
 		return err == nil || errors.As(err, &refused) && refused.RetryAfter == 0
@@ -220,7 +220,7 @@ func (r *rig) trigger(name string, n int) {
 	var asking sync.WaitGroup
 	for i := range n {
 		asking.Go(func() {
-			r.until("the run is accepted", 30*time.Second, func() bool {
+			r.until("the run is accepted", func() bool {
 				_, _, err := r.Control.Trigger(r.Context(), tenant, name, control.Request{Key: fmt.Sprint(name, "-", i)})
 				return err == nil
 			})
@@ -229,8 +229,11 @@ func (r *rig) trigger(name string, n int) {
 	asking.Wait()
 }
 
+// patience bounds every wait for other processes and engines, where it would hang.
+const patience = 5 * time.Minute
+
 // until waits for something that no signal tells of, since it happens in other processes.
-func (r *rig) until(what string, patience time.Duration, is func() bool) {
+func (r *rig) until(what string, is func() bool) {
 	r.Helper()
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -254,7 +257,7 @@ func (r *rig) later() {
 	for _, ahead := range []time.Duration{4 * time.Minute, 9 * time.Minute, 19 * time.Minute} {
 		r.ahead.Store(int64(ahead))
 		at := r.now().UnixMilli()
-		r.until("the first sweep has come so far", 10*time.Second, func() bool { return r.swept() > at-200_000 })
+		r.until("the first sweep has come so far", func() bool { return r.swept() > at-200_000 })
 		select {
 		case <-time.After(2 * time.Second): // for workers: nothing tells that they have nothing to do
 		case <-r.Context().Done():
@@ -295,9 +298,9 @@ func (r *rig) runs(name string) (all []run.Run) {
 }
 
 // ended waits until so many runs of a job have, and gives them all.
-func (r *rig) ended(name string, n int, patience time.Duration) []run.Run {
+func (r *rig) ended(name string, n int) []run.Run {
 	r.Helper()
-	r.until(fmt.Sprintf("%d runs of %s have ended", n, name), patience, func() bool {
+	r.until(fmt.Sprintf("%d runs of %s have ended", n, name), func() bool {
 		ended := 0
 		for _, one := range r.runs(name) {
 			if one.State.Ended() {

@@ -70,8 +70,8 @@ func rested(t *testing.T, ctx context.Context, l *load.Load, kills int) load.Out
 	}
 	linear.Hold(t, l.Seen)
 	killed.judged(t.Name(), got)
-	if got.Lost == 0 || got.States["succeeded"] < 5*kills {
-		t.Errorf("too little happened for the promises to be tried: %d answers lost, %v", got.Lost, got.States)
+	if got.States["succeeded"] < 5*kills {
+		t.Errorf("too little happened for the promises to be tried: %v", got.States)
 	}
 	return got
 }

@@ -44,7 +44,7 @@ func TestProgramsOfThePagesRun(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, source).CombinedOutput(); err != nil {
 				t.Fatalf("build: %v\n%s", err, out)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			run := exec.CommandContext(ctx, binary)
 			run.Dir = folder

@@ -6,7 +6,6 @@
 //	BELFRY_API_KEY                  a key of it; without one, requests are signed with the AWS credentials of the environment
 //	BELFRY_SECOND_STACK, …          another stack in the same account, which nobody ticks but its own schedule
 //	BELFRY_DEPLOY                   a command that updates a stack: its name, and parameters as NAME=VALUE, are added to it
-//	BELFRY_LATE                     how late a fire may be in the middle of many
 //	BELFRY_TARGET                   HOST:PORT that the tests listen on and the functions reach
 //	AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
 package e2e

@@ -27,7 +27,7 @@ func metricsAreWritten(t *testing.T, f fixture) {
 		"belfry_tick_seconds":                    1,
 	}
 	var got total
-	deadline := time.Now().Add(patience / 3)
+	deadline := time.Now().Add(patience)
 	for {
 		got = counted(t, f.stack)
 		missing := map[string]float64{}

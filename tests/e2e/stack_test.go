@@ -23,9 +23,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// patience bounds every wait for something that a stack does. It is no measure of how fast it should be: what must come in time says so
-// itself.
-const patience = 3 * time.Minute
+// patience bounds every wait for something that a stack does, and each request. It is no measure of how fast it should be: how late things
+// were stands in the log.
+const patience = 10 * time.Minute
 
 // stack is a deployed one.
 type stack struct {
@@ -40,7 +40,7 @@ var session = strconv.FormatInt(time.Now().UnixMilli(), 36)
 func opened(t testing.TB, prefix string) stack {
 	t.Helper()
 	s := stack{name: env(t, prefix+"STACK"), address: env(t, prefix+"ADDRESS"), key: os.Getenv(prefix + "API_KEY"),
-		client: &http.Client{Timeout: 40 * time.Second}}
+		client: &http.Client{Timeout: patience}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	return s
 }
@@ -280,7 +280,7 @@ func call(t testing.TB, service, method, path string, headers http.Header, body 
 		req.Header[name] = values
 	}
 	sign(t, req, service, text)
-	client := http.Client{Timeout: 2 * time.Minute}
+	client := http.Client{Timeout: patience}
 	answer, err := client.Do(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", service, path, err)

@@ -82,7 +82,7 @@ func explore(t *testing.T, bounds ...string) explored {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	// -E: where a host sleeps for ever is no deadlock.
 	cmd := exec.CommandContext(ctx, checker, "-E", "-m20000", "-w21")

@@ -35,7 +35,7 @@ func follow(t *testing.T, traces [][]row) []int {
 	if err := os.WriteFile(file, []byte(told.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, checker, "-E", "-m20000", "-w18")
 	cmd.Env, cmd.Dir = append(os.Environ(), "TRACES="+file), dir

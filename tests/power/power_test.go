@@ -186,7 +186,7 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 	seed := process.Seed(t)
 	t.Logf("BELFRY_SEED=%d go test ./tests/power -count=1 -run fails_once", seed)
 	w := newWorld(t, seed)
-	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, end := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer end()
 	w.begin(ctx, seed)
 	stopped := 0
@@ -196,8 +196,8 @@ func TestP1_P2_P5_P6_P7_P8_P9_Fault49_a_sync_that_fails_once(t *testing.T) {
 		w.live(d, func(m *machine) {
 			select {
 			case <-d.failed:
-			case <-time.After(5 * time.Second):
-				t.Errorf("%d syncs in 5 s, want %d", d.syncs.Load(), d.failAt)
+			case <-time.After(process.Patience):
+				t.Errorf("%d syncs in %s, want %d", d.syncs.Load(), process.Patience, d.failAt)
 			}
 			// The clients go on asking, of a store that has stopped, unless it was a blob's file: that put has failed, and no more.
 			select {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/belfry-scheduler/belfry/tests/docs/markdown"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 // shared are the commands that want the engines that processes share.
@@ -70,7 +70,7 @@ func TestExamplesOnSharedEngines(t *testing.T) {
 // example runs a line, and wants it to end well: by itself, or when it is told to.
 func (h *house) example(line string) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(h.t.Context(), process.Patience)
 	defer cancel()
 	line = strings.ReplaceAll(line, "region=eu-central-1", "region=us-east-1") // where the emulators are
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+line)

@@ -81,7 +81,7 @@ func (h *house) run(args ...string) string {
 }
 
 func (h *house) try(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(h.t.Context(), process.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = h.env
@@ -149,9 +149,9 @@ func (c *calls) note(run, attempt string) {
 }
 
 // wait waits until so many runs were called.
-func (c *calls) wait(t *testing.T, n int, patience time.Duration) {
+func (c *calls) wait(t *testing.T, n int) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(process.Patience)
 	for {
 		c.mu.Lock()
 		seen, more := len(c.seen), c.more
@@ -162,7 +162,7 @@ func (c *calls) wait(t *testing.T, n int, patience time.Duration) {
 		select {
 		case <-more:
 		case <-deadline:
-			t.Fatalf("%d runs were called in %s, want %d", seen, patience, n)
+			t.Fatalf("%d runs were called in %s, want %d", seen, process.Patience, n)
 		}
 	}
 }

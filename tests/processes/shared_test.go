@@ -18,6 +18,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
+	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
 func ended(state string) bool {
@@ -29,9 +30,9 @@ func ended(state string) bool {
 }
 
 // waitFor asks for a run until it has ended.
-func waitFor(t *testing.T, server *client.Client, id string, patience time.Duration) wire.Run {
+func waitFor(t *testing.T, server *client.Client, id string) wire.Run {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	for every := time.NewTicker(200 * time.Millisecond); ; {
 		r, err := server.Run(ctx, id)
@@ -42,7 +43,7 @@ func waitFor(t *testing.T, server *client.Client, id string, patience time.Durat
 		select {
 		case <-every.C:
 		case <-ctx.Done():
-			t.Fatalf("%s is %s after %s, %v", id, r.State, patience, err)
+			t.Fatalf("%s is %s after %s, %v", id, r.State, process.Patience, err)
 		}
 	}
 }
@@ -123,17 +124,17 @@ func TestP4_P5_P6_P10_AWorkerIsKilledAmongItsRuns(t *testing.T) {
 	}
 	ask("held", 6, &held)
 	ask("once", 3, &once)
-	seen.wait(t, 9, 30*time.Second)
+	seen.wait(t, 9)
 	doomed.Kill()
 	saviour := h.start("worker", "--queue", "gpu", "--allow-loopback", "--name", "saviour")
 	ask("here", 5, &here)
 	for _, id := range here {
-		if r := waitFor(t, server, id, 30*time.Second); r.State != "succeeded" || r.Attempt != 1 {
+		if r := waitFor(t, server, id); r.State != "succeeded" || r.Attempt != 1 {
 			t.Errorf("%s is %s after %d attempts", id, r.State, r.Attempt)
 		}
 	}
 	for _, id := range held {
-		r := waitFor(t, server, id, time.Minute)
+		r := waitFor(t, server, id)
 		if r.State != "succeeded" || r.Attempt != 2 || r.Attempts[0].Outcome != "crashed" {
 			t.Errorf("%s is %s: %+v", id, r.State, r.Attempts)
 		}
@@ -142,7 +143,7 @@ func TestP4_P5_P6_P10_AWorkerIsKilledAmongItsRuns(t *testing.T) {
 		}
 	}
 	for _, id := range once {
-		if r := waitFor(t, server, id, time.Minute); r.State != "unknown" || len(seen.seen[id]) != 1 {
+		if r := waitFor(t, server, id); r.State != "unknown" || len(seen.seen[id]) != 1 {
 			t.Errorf("%s is %s, called %d times", id, r.State, len(seen.seen[id]))
 		}
 	}
@@ -175,11 +176,11 @@ func TestP2_P4_TicksOfTwoProcessesShareTheShards(t *testing.T) {
 	}
 	begun := time.Now().Add(2 * time.Second)
 	two := h.start("tick")
-	seen.wait(t, 4*jobs, time.Minute)
+	seen.wait(t, 4*jobs)
 	one.Kill()
-	seen.wait(t, 8*jobs, time.Minute)
+	seen.wait(t, 8*jobs)
 	three := h.start("tick")
-	seen.wait(t, 23*jobs, 2*time.Minute) // beyond what the killed one had claimed
+	seen.wait(t, 23*jobs) // beyond what the killed one had claimed
 	until := time.Now().Add(-3 * time.Second)
 	for n := range jobs {
 		runs := map[time.Time]wire.Run{}

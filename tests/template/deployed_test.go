@@ -31,7 +31,7 @@ var rootUser = sdk.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}
 const (
 	region   = "eu-central-1"
 	sink     = "arn:aws:sqs:" + region + ":000000000000:sink"
-	patience = time.Minute
+	patience = 10 * time.Minute
 )
 
 // deployed is a stack of the emulator.
@@ -113,7 +113,7 @@ func batches(node *yaml.Node) {
 // tool runs one of SAM's venv, as root of the emulator, and gives what it prints.
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if name == "aws" { // which takes a queue's address from its own list otherwise
 		args = append(args, "--endpoint-url", os.Getenv("AWS_ENDPOINT_URL"))
@@ -180,7 +180,7 @@ func (d deployed) call(t *testing.T, who sdk.Credentials, method, path, body str
 			t.Fatal(err)
 		}
 	}
-	client := http.Client{Timeout: 40 * time.Second}
+	client := http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(req)
 	if err != nil {

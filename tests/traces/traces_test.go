@@ -105,8 +105,8 @@ const (
 	callerSpan = "b7ad6b7169203331"
 )
 
-// patience bounds the waits for what comes by a socket.
-const patience = 20 * time.Second
+// patience bounds the waits for what comes by a socket, where it would hang.
+const patience = 5 * time.Minute
 
 // until waits for spans that satisfy, of a trace that is joined, and gives all that have come. Who ends a span tells of it after what it
 // set going may have been told of, so the attempt can come before the request that it hangs below.

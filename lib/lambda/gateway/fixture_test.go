@@ -96,7 +96,7 @@ type answer struct {
 // ask invokes the function as API Gateway does.
 func (f *function) ask(event any) answer {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 29*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := f.invoke(ctx, f.encode(event))
 	if err != nil {

@@ -168,7 +168,7 @@ func TestFault28_TheDeadLetterQueue(t *testing.T) {
 	// dies takes messages and settles nothing, as a function does that is killed.
 	dies := func(only run.Run) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
 			got, err := d.raw.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: at.QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout: 1, WaitTimeSeconds: 2})
 			if err != nil {
 				t.Fatal(err)
@@ -198,7 +198,7 @@ func TestFault28_TheDeadLetterQueue(t *testing.T) {
 		t.Error("nothing is said of the message that nobody can read")
 	}
 	// The second run meets a worker that lives; the first does not, again.
-	for deadline := time.Now().Add(30 * time.Second); d.state(fine) != run.Succeeded || d.state(doomed) != run.Succeeded; {
+	for deadline := time.Now().Add(5 * time.Minute); d.state(fine) != run.Succeeded || d.state(doomed) != run.Succeeded; {
 		if time.Now().After(deadline) {
 			t.Fatalf("the runs that went back are %s and %s", d.state(doomed), d.state(fine))
 		}
@@ -224,7 +224,7 @@ func TestFault28_TheDeadLetterQueue(t *testing.T) {
 	if err != nil || redriven.Count != 1 {
 		t.Fatalf("redriven: %+v, %v", redriven, err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); d.state(killer) != run.Succeeded; {
+	for deadline := time.Now().Add(5 * time.Minute); d.state(killer) != run.Succeeded; {
 		if time.Now().After(deadline) {
 			t.Fatalf("redriven it is %s", d.state(killer))
 		}

@@ -245,7 +245,7 @@ func TestFault49_disk_failures(t *testing.T) {
 			d := newDisk(mem)
 			s, err := Open(Config{Dir: "store", FS: d, memTable: 64 << 10})
 			mustNot(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			witness := &told{versions: map[store.Key]uint64{}}
 			acked := make(chan struct{}, 10_000)

@@ -179,7 +179,7 @@ func TestWhatExpiresBehindAPassWaitsForTheNext(t *testing.T) {
 // room back.
 func TestFolderIsBoundedByExpiry(t *testing.T) {
 	mem := vfs.NewMem()
-	ctx, cancelled := t.Context(), time.After(2*time.Minute)
+	ctx, cancelled := t.Context(), time.After(10*time.Minute)
 	s, err := Open(Config{Dir: "store", FS: mem, SweepEvery: time.Millisecond, memTable: 256 << 10})
 	mustNot(t, err)
 	defer func() { mustNot(t, s.Close()) }()

@@ -229,7 +229,7 @@ func ofLog(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 // visible waits until Pebble shows the item, synced or not.
 func visible(t *testing.T, s *Store, k store.Key) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		_, closer, err := s.db.Get(appendKey(nil, k.Partition, k.Sort))

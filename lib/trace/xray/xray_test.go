@@ -42,7 +42,7 @@ func daemon(t *testing.T) (address string, read func() segment) {
 	t.Cleanup(func() { conn.Close() })
 	return conn.LocalAddr().String(), func() segment {
 		t.Helper()
-		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		buffer := make([]byte, 64<<10)

@@ -112,7 +112,7 @@ func onCPU(t *testing.T, pid int) (all time.Duration) {
 func once(t *testing.T, binary string, env []string, event string) took {
 	t.Helper()
 	r := newRuntime(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	process := exec.CommandContext(ctx, binary)
 	process.Env = append(slices.Clone(env), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(r.URL, "http://"))
