@@ -47,16 +47,31 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 
 # What fails fast stands first.
 test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
-	@MAKE="$(MAKE)" .ci/steps "lint promises docs test-model" "test-go" "test-race | test-emulators test-aws"
+	@MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "test-go" "test-race | test-emulators test-aws"
 
 # Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
 	@export BELFRY_SEED=$${BELFRY_SEED:-$$(date +%s)}; echo "BELFRY_SEED=$$BELFRY_SEED make test-deep"; \
-	MAKE="$(MAKE)" .ci/steps "lint promises docs deep-model" "deep-go" \
+	MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs deep-model" "deep-go" \
 		"test-api test-fuzz test-release deep-race | test-aws test-template deep-emulators"
 
 # -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
 SHORT := -short
+
+.PHONY: architecture
+architecture: ## where code may lie and what it may know; patches of planted bugs apply and have their records
+	$(GO) build ./...
+	$(GO) test $(SHORT) ./tests/architecture
+	$(GO) test $(SHORT) ./tests/mutants -run 'Patch|Rule|EveryMutant'
+
+# Some of what make test holds, in some minutes: for each save, not for landing.
+.PHONY: check
+check: ## for the inner loop: architecture, generated pages, lint, and tests of what differs from main and of what imports it
+	@MAKE="$(MAKE)" .ci/steps "architecture generated lint" "check-go"
+
+.PHONY: check-go
+check-go:
+	@GO="$(GO)" .ci/changed | xargs -r $(GO) test $(SHORT) -timeout 30m
 
 test-go: ## every Go test but those of emulators; needs nothing but Go
 	$(GO) test $(SHORT) -timeout 30m ./...
@@ -158,7 +173,7 @@ test-fuzz: ## all fuzz targets for two seconds each
 	@GO="$(GO)" FUZZTIME=2s .ci/fuzz
 
 cost: ## count what runs and an idle month cost on AWS, print it, and write the tables of docs/cost.md
-	@cd tests/cost && $(GO) test -count=1 -run "TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted" -args -update -show
+	@cd tests/cost && $(GO) test -count=1 -run '$(OF_COSTS)' -args -update -show
 
 # A fifth of the kills go to processes on shared engines, where their emulators can be had.
 chaos: ## kill the real binary under load, at random moments and at named points; KILLS=1000 times
@@ -185,21 +200,38 @@ release: ## build what people download, for Linux and macOS, into dist; VERSION=
 man: build ## manual pages of all commands, into bin/man
 	bin/belfry man --dir bin/man
 
-# Strict: a link or an anchor that leads nowhere, a page that no menu has, or a screen that is not what belfry shows, ends it.
+# Strict: a link or an anchor that leads nowhere, or a page that no menu has, ends it.
 docs: build ## the pages of docs/ as a site, into bin/docs; it loads nothing from elsewhere
-	@if .ci/python; then set -ex; .ci/venv/bin/python .ci/site/screens.py --check; \
+	@if .ci/python; then set -ex; \
 	NO_MKDOCS_2_WARNING=1 .ci/venv/bin/mkdocs build --strict --quiet -f .ci/site/mkdocs.yml; \
 	else .ci/absent "mkdocs (make docs)"; fi
 
-docs-screens: build ## draw the screens of docs/screens again, by running belfry
+docs-screens: build
 	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py; else .ci/absent "Rich (make docs-screens)"; fi
 
-docs-reference: ## write the pages that are made from the code: commands, settings, requests
-	$(GO) test ./cmd/belfry -run 'TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage' -count=1 -args -update
-	$(GO) test ./lib/api -run TestTheReferenceIsTheDocument -count=1 -args -update
+# What is made from the code: each is a test that compares, and writes instead under -update.
+OF_COMMANDS := TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage
+OF_THE_API  := TestTheReferenceIsTheDocument
+OF_ROUTES   := TestTheRoutesAreTheDocument
+OF_COSTS    := TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted
 
-template-routes: ## write infra/api.yaml, whose routes are those of the API's document
-	$(GO) test ./tests/template -run TestTheRoutesAreTheDocument -count=1 -args -update
+.PHONY: generate generated
+generate: docs-reference template-routes docs-screens ## write all that is made from the code: pages, routes, screens, tables of costs
+	cd tests/cost && $(GO) test -count=1 -run '$(OF_COSTS)' -args -update
+
+generated: build ## tell what of it is stale
+	$(GO) test ./cmd/belfry -run '$(OF_COMMANDS)'
+	$(GO) test ./lib/api -run '$(OF_THE_API)'
+	$(GO) test ./tests/template -run '$(OF_ROUTES)'
+	$(GO) test ./tests/cost -run '$(OF_COSTS)'
+	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py --check; else .ci/absent "Rich (make generated)"; fi
+
+docs-reference:
+	$(GO) test ./cmd/belfry -run '$(OF_COMMANDS)' -count=1 -args -update
+	$(GO) test ./lib/api -run '$(OF_THE_API)' -count=1 -args -update
+
+template-routes:
+	$(GO) test ./tests/template -run '$(OF_ROUTES)' -count=1 -args -update
 
 release-store: ## keep a store and a backup of this release for the tests of later ones; RELEASE=v0.1.0
 	$(GO) test ./tests/upgrade -count=1 -run '^TestMake$$' -args -release "$(RELEASE)"

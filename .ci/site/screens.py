@@ -171,7 +171,7 @@ def main():
         elif not svg.exists() or not words.exists() or compared(words.read_text()) != compared(plain):
             stale.append(f"docs/screens/{name}.svg is not what belfry shows:\n{plain}")
     if stale:
-        sys.exit("\n".join(stale) + "make docs-screens draws them again.")
+        sys.exit("\n".join(stale) + "make generate draws them again.")
 
 
 if __name__ == "__main__":

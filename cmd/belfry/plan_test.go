@@ -199,6 +199,6 @@ func TestThePictureOfThePlanPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(stands, made) {
-		t.Error("docs/plan.svg is not what the command writes; make docs-reference writes it")
+		t.Error("docs/plan.svg is not what the command writes; make generate writes it")
 	}
 }

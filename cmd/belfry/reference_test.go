@@ -54,7 +54,7 @@ func held(t *testing.T, path string, want func(page string) string) {
 	}
 	if !*update {
 		had, has := firstDifference(string(page), made)
-		t.Fatalf("%s is not what the code says; make docs-reference writes it\n  page: %s\n  code: %s", path, had, has)
+		t.Fatalf("%s is not what the code says; make generate writes it\n  page: %s\n  code: %s", path, had, has)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func between(t *testing.T, page, name, table string) string {
 
 func reference(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Reference of the commands\n\nThis page is made from the commands (`make docs-reference`); [cli.md](../cli.md) tells how to use them.\n")
+	b.WriteString("# Reference of the commands\n\nThis page is made from the commands (`make generate`); [cli.md](../cli.md) tells how to use them.\n")
 	b.WriteString("[configuration.md](../configuration.md) says what else than flags sets things, [cli.md](../cli.md#exit-codes) what exit codes mean.\n\n")
 	for _, g := range groups {
 		fmt.Fprintf(&b, "- %s", strings.TrimSuffix(g.title, ":"))

@@ -33,7 +33,7 @@ func TestTheReferenceIsTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the API says of itself; make docs-reference writes it", path)
+		t.Errorf("%s is not what the API says of itself; make generate writes it", path)
 	}
 }
 
@@ -93,7 +93,7 @@ var chapters = []struct{ tag, title, says string }{
 
 func (d *referred) page() string {
 	var b strings.Builder
-	b.WriteString("# Every request of the API\n\nThis page is made from the server's own `/openapi.json` (`make docs-reference`). [api.md](../api.md) says what holds for\n" +
+	b.WriteString("# Every request of the API\n\nThis page is made from the server's own `/openapi.json` (`make generate`). [api.md](../api.md) says what holds for\n" +
 		"all requests, what errors look like, and how a request is sent again.\n")
 	known := 0
 	for _, chapter := range chapters {

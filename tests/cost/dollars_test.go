@@ -134,7 +134,7 @@ func TestTheCostPageIsWhatIsCounted(t *testing.T) {
 		case *update:
 			page = before + begin + made[name] + "<!-- end -->" + after
 		default:
-			t.Errorf("%s, table %q, is not what is counted: %s; make cost writes it", path, name, why)
+			t.Errorf("%s, table %q, is not what is counted: %s; make generate writes it", path, name, why)
 		}
 	}
 	if *update && page != string(text) {
@@ -195,7 +195,7 @@ func TestTheUnitsOfPlansAreWhatIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not what is counted: %s; make cost writes it", path, why)
+		t.Errorf("%s is not what is counted: %s; make generate writes it", path, why)
 	}
 }
 

@@ -182,7 +182,7 @@ func TestTheRoutesAreTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what /openapi.json says; make template-routes writes it", apiFile)
+		t.Errorf("%s is not what /openapi.json says; make generate writes it", apiFile)
 	}
 	for _, loose := range []string{"x-amazon-apigateway-any-method", "{proxy+}", "security: []"} {
 		if strings.Contains(string(got), loose) {
