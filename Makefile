@@ -189,10 +189,10 @@ mutants-update: ## the same, and keep what was found in tests/mutants/killers.js
 	$(GO) run ./tests/mutants -update $(if $(SEEDS),-seeds $(SEEDS)) $(MUTANTS)
 
 .PHONY: sim
-sim: ## simulate hours of Belfry under faults, for SIMTIME=30m; SEED=7 shows each step of one world, WITHOUT=lost,host1 less of it
+sim: ## simulate hours of Belfry under faults, for SIMTIME=30m; STEPS=17m only where clocks step so far; SEED=7 shows each step of one world, WITHOUT=lost,host1 less of it
 	@if [ -n "$(SEED)" ]; \
 	then $(GO) test ./tests/sim -count=1 -timeout 0 -run '^TestReplay$$' -v -args -trace -seed "$(SEED)" -without "$(WITHOUT)"; \
-	else $(GO) test ./tests/sim -count=1 -timeout 0 -run '^TestSim$$' -v -args -for "$(SIMTIME)" -seeds "$(or $(SEEDS),0)" -from "$(or $(FROM),0)"; fi
+	else $(GO) test ./tests/sim -count=1 -timeout 0 -run '^TestSim$$' -v -args -for "$(SIMTIME)" -seeds "$(or $(SEEDS),0)" -from "$(or $(FROM),0)" -steps "$(or $(STEPS),0)"; fi
 
 release: ## build what people download, for Linux and macOS, into dist; VERSION=v1.2.3
 	cd .ci/release && $(GO) run . -version "$(VERSION)" -out "$(CURDIR)/dist"

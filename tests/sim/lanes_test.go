@@ -24,6 +24,7 @@ var (
 	end   = flag.Int64("end", 0, "a process of TestSim: when its time is over, in Unix seconds; 0: never")
 	lane  = flag.Int("lane", 0, "a process of TestSim: which one")
 	lanes = flag.Int("lanes", 0, "TestSim: how many processes; default one a processor")
+	steps = flag.Duration("steps", 0, "TestSim: only worlds in which a clock may be so far from the true time")
 )
 
 // outcome is what a process of TestSim tells of a world, a line each.
@@ -83,6 +84,9 @@ func TestLane(t *testing.T) {
 		asked(t, "it is one of TestSim's processes")
 	}
 	for s := *from + uint64(*lane-1); (*end == 0 || time.Now().Unix() < *end) && (*seeds == 0 || s < *from+uint64(*seeds)); s += uint64(*lanes) {
+		if Draw(s).stepsBy() < *steps {
+			continue
+		}
 		began := time.Now()
 		var at under
 		done := at.tell(s)
@@ -177,7 +181,7 @@ func (s *tally) listen(i, n int) error {
 		return err
 	}
 	cmd := exec.Command(self, "-test.run=^TestLane$", "-test.timeout=0", "-lane="+strconv.Itoa(i), "-lanes="+strconv.Itoa(n), "-from="+strconv.FormatUint(*from, 10),
-		"-end="+strconv.FormatInt(time.Now().Add(*span).Unix(), 10), "-seeds="+strconv.Itoa(*seeds), "-most="+strconv.FormatUint(*most, 10), "-shrink="+max(*shrink, time.Minute).String())
+		"-end="+strconv.FormatInt(time.Now().Add(*span).Unix(), 10), "-seeds="+strconv.Itoa(*seeds), "-most="+strconv.FormatUint(*most, 10), "-steps="+steps.String(), "-shrink="+max(*shrink, time.Minute).String())
 	var errors strings.Builder
 	cmd.Stderr = &errors
 	out, err := cmd.StdoutPipe()

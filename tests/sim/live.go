@@ -123,8 +123,30 @@ func (w *World) settle(ctx context.Context, a *Actor) (ended bool) {
 	return true
 }
 
-// watch is how long jobs go on firing without faults.
-func (m Mix) watch() time.Duration { return 2*time.Minute + 3*m.Pace.unit() }
+// watch is how long jobs go on firing without faults: where clocks were ahead, until the time has come to where they were, since what they
+// published and decided reaches that far.
+func (m Mix) watch() time.Duration {
+	length := 2*time.Minute + 3*m.Pace.unit()
+	if by := m.stepsBy(); by > 0 {
+		length += by + pulseOf(m).Ahead
+		if by > timer.Lags[0] { // what was decided by such a clock is looked at again by all sweeps, and the last lags by an hour
+			length = max(length, timer.Lags[timer.Sweeps-1])
+		}
+	}
+	return length
+}
+
+// stepsBy is how far a clock may be from the true time at the most.
+func (m Mix) stepsBy() time.Duration {
+	by := time.Duration(0)
+	if m.Faults.Step > 0 {
+		by = m.Faults.StepBy
+	}
+	for _, o := range m.Outages {
+		by = max(by, o.Clock.Abs())
+	}
+	return by
+}
 
 // retire has every job's schedule taken away, and lets go what pauses hold.
 func (w *World) retire(ctx context.Context, a *Actor) {
