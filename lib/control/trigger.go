@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -203,12 +204,14 @@ func (req *Request) due(now int64) (int64, error) {
 	return due, nil
 }
 
-// listLater lists runs that are due later. What is due soon is found in the buckets until the first sweep lists it.
+// listLater lists runs that are due later. What is due soon is found in the buckets until the first sweep lists it. A run that a clock ahead
+// has put, whose request is repeated now, was due soon by that clock only.
 func (s *Service) listLater(ctx context.Context, tenant string, orders []*order) {
 	var later []*order
 	var listings []run.Listing
 	for _, o := range orders {
-		if o.settled() || o.direct {
+		astray := o.stood && o.Err == nil && o.Run.Created > o.now+dispatch.MaxSkew.Milliseconds()
+		if o.settled() && !astray || o.direct {
 			continue
 		}
 		listing, err := s.Dispatch.Listing(ctx, o.Run, o.Run.ID.Nominal)
@@ -308,8 +311,12 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 		for i, o := range some {
 			runs[i] = o.Run
 		}
-		b, err := s.bounds(some[len(some)-1].now + s.directly().Milliseconds())
-		if err == nil {
+		now, err := s.Dispatch.Clock()
+		if err != nil {
+			err = skewed(err)
+		} else {
+			upTo := some[len(some)-1].now + s.directly().Milliseconds()
+			b := dispatch.Bounds{Now: now, Horizon: upTo, Reach: upTo, Resume: upTo + resumeAfter.Milliseconds()}
 			_, err = s.Dispatch.Requests(ctx, tenant, 0, b, runs)
 		}
 		if err != nil {

@@ -71,7 +71,7 @@ func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 			continue
 		}
 		for _, rs := range js.runs {
-			if listed[rs] || len(rs.past) == 0 || !q.within(rs.run.ID.Nominal) || q.Job == "" && rs.lateListed() {
+			if listed[rs] || len(rs.past) == 0 || !q.within(rs.run.ID.Nominal) || q.Job == "" && (rs.lateListed() || j.astray(rs, q.At)) {
 				continue
 			}
 			if !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !wanted(s) }) {
@@ -102,6 +102,11 @@ func (rs *runState) lateListed() bool {
 		return true
 	}
 	return rs.late
+}
+
+// astray tells of a run that a clock ahead has put, and that no answer has named, whether it is listed when its time has come.
+func (j *Judge) astray(rs *runState, at time.Time) bool {
+	return j.cfg.Clocks >= AnyClock && rs.run.ID.OnDemand() && rs.byAsk == 0 && rs.byKey == "" && rs.run.Created > ms(at)
 }
 
 // listedLetters: each run that had failed or was dead all the time is listed, once, and nothing else is.
