@@ -169,12 +169,17 @@ func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, ho
 	return err
 }
 
+// resumeAfter is how far beyond the reach of ticks a timer goes that puts something off to a later pass.
+const resumeAfter = 2 * time.Second
+
+// bounds is what an edit knows of time: the horizon was published.
 func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 	now, err := s.Dispatch.Clock()
 	if err != nil {
 		return dispatch.Bounds{}, skewed(err)
 	}
-	return dispatch.Bounds{Now: now, Horizon: horizon, Resume: horizon + (2 * time.Second).Milliseconds()}, nil
+	reach := s.Dispatch.Reach(horizon, now)
+	return dispatch.Bounds{Now: now, Horizon: horizon, Reach: reach, Resume: reach + resumeAfter.Milliseconds()}, nil
 }
 
 // rebind does for on-demand runs what fences do for fires: those of older generations that are due after t lose their claim,

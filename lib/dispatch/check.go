@@ -53,11 +53,11 @@ const (
 )
 
 // Wakeup is the next timer of a run that has not ended: the regular check, or the end of a wait that lies further ahead.
-func Wakeup(r run.Run, horizon int64) timer.Timer {
-	if r.State == run.Retrying && r.NextAt > horizon {
+func Wakeup(r run.Run, reach int64) timer.Timer {
+	if r.State == run.Retrying && r.NextAt > reach {
 		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
 	}
-	return timer.NextCheck(r.Tenant, r.ID, horizon)
+	return timer.NextCheck(r.Tenant, r.ID, reach)
 }
 
 // Check looks after runs that have not ended: the next check first, then what is needed. What has ended is dropped. runs need
@@ -88,7 +88,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		open = append(open, r)
-		check := Wakeup(r, b.Horizon)
+		check := Wakeup(r, b.Reach)
 		check.Attempt = b.Mark
 		next = append(next, check)
 	}

@@ -82,3 +82,14 @@ func (d *Dispatcher) HorizonAt(now int64) int64 {
 	}
 	return horizon
 }
+
+// Reach is up to where ticks under way may have passed the places of timers: a published horizon, and where that is stale, what clocks of
+// now reach. Who is to be looked at again has a timer beyond it: one beyond a stale horizon would keep him waiting until the time has come there.
+func (d *Dispatcher) Reach(horizon, now int64) int64 {
+	return min(horizon, d.HorizonAt(now+2*MaxSkew.Milliseconds()))
+}
+
+// stale tells whether the published horizon is one that no clock of now can have published: one that was ahead has been set back.
+func (d *Dispatcher) stale(b Bounds) bool {
+	return b.Horizon > d.HorizonAt(b.Now+MaxSkew.Milliseconds())
+}

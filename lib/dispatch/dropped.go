@@ -113,6 +113,31 @@ func (d *Dispatcher) nearest(ctx context.Context, f *firing, r store.Range) (run
 	return run.Run{}, false, nil
 }
 
+// covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. The timer of
+// such a plan was put by another plan, which gave way to the decision, and lies among the fires that it drops. They are in time again only
+// after a clock that was ahead has been set back, so that only then anything is read.
+func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) error {
+	if !d.stale(b) {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, f := range planned {
+		if f.plan.Skip != nil {
+			continue // it looks for itself
+		}
+		group.Go(func() error {
+			first := f.blank(f.plan.Fires[0])
+			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
+			if found && f.dropped(before) && before.Through >= first.ID.Nominal {
+				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 // heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
 // late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
 // then a horizon stands that no clock of now can have published.
@@ -129,7 +154,7 @@ func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 			return err
 		}
 		for i, r := range standing {
-			if r.State == run.Skipped && r.Generation == f.Edition.Generation && r.Through > decided.Through {
+			if f.dropped(r) && r.Through > decided.Through {
 				decided = r
 			}
 			if r.ID.Nominal > decided.Through || r.Version != 0 && r.State != run.Fenced {

@@ -85,6 +85,9 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				planned = append(planned, f)
 			}
 		}
+		if err := d.covered(ctx, b, planned); err != nil {
+			return tally, err
+		}
 		planned, open = inTurn(planned)
 		if err := d.prepare(ctx, planned); err != nil {
 			return tally, err
@@ -98,7 +101,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		}
 		var rest []*wish
 		for _, f := range planned {
-			others := f.known > 0 || b.Horizon > d.HorizonAt(b.Now+MaxSkew.Milliseconds())
+			others := f.known > 0 || d.stale(b)
 			again := f.adopt(b, epoch, d.HorizonAt)
 			if others {
 				if err := d.heed(ctx, f); err != nil {
@@ -123,7 +126,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	}
 	if b.Watch {
 		for _, o := range send {
-			late = append(late, timer.NextCheck(o.Run.Tenant, o.Run.ID, b.Horizon))
+			late = append(late, timer.NextCheck(o.Run.Tenant, o.Run.ID, b.Reach))
 		}
 	}
 	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.
@@ -303,7 +306,7 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		return false
 	case f.plan.Skip == nil:
 		fires = fires[1:]
-		if f.head.verdict == run.Taken && standing.State == run.Skipped {
+		if f.head.verdict == run.Taken && f.dropped(standing) {
 			for len(fires) > 0 && fires[0] <= standing.Through {
 				fires = fires[1:]
 			}
@@ -312,7 +315,7 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		f.from, f.known = f.plan.Skip.Next, f.plan.Skip.Known
 		return f.from != never
 	case f.head.verdict == run.Claimed:
-	case standing.State == run.Skipped && standing.Through > 0:
+	case f.dropped(standing):
 		// Another tick decided: what it skipped is skipped, what it saw as in time is claimed, the rest is decided anew.
 		next, err := nextAfter(f.Edition.Schedule, standing.Through)
 		if err != nil || next == never {
@@ -338,6 +341,11 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 	}
 	f.from, f.known = f.plan.Rest, 0
 	return f.plan.Rest != never
+}
+
+// dropped tells whether a record is a decision over missed fires of this timer's generation. What another one has dropped is its own.
+func (f *firing) dropped(r run.Run) bool {
+	return r.State == run.Skipped && r.Through > 0 && r.Generation == f.Edition.Generation
 }
 
 // collect gives what is to be sent, and timers for what the store refused.

@@ -66,7 +66,7 @@ func (l *leased) pass(shown, elapsed time.Duration) {
 func (l *leased) check(t *testing.T) (dispatch.Repairs, run.Run) {
 	t.Helper()
 	now := l.now.UnixMilli()
-	repairs, err := l.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now + 2000, Resume: now + 4000}, []run.Run{l.run}, nil)
+	repairs, err := l.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now + 2000, Reach: now + 2000, Resume: now + 4000}, []run.Run{l.run}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

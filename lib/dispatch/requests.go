@@ -68,7 +68,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			continue
 		case j.Def.Paused && !j.Deleted:
 			held = append(held, hold(*read, j.Generation, b))
-			late = append(late, timer.NextCheck(tenant, read.ID, b.Horizon))
+			late = append(late, timer.NextCheck(tenant, read.ID, b.Reach))
 			continue
 		case !gone:
 			// Whoever asks for a run puts it as claimed: then there is nothing to wish for.

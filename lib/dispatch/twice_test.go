@@ -44,7 +44,7 @@ func TestP4_P10_Fault20_a_run_named_twice_in_a_batch_is_claimed_once(t *testing.
 	if _, err := over.Write(ctx, job, put); err != nil {
 		t.Fatal(err)
 	}
-	b := dispatch.Bounds{Now: now.UnixMilli(), Horizon: now.UnixMilli() + 2000, Resume: now.UnixMilli() + 4000}
+	b := dispatch.Bounds{Now: now.UnixMilli(), Horizon: now.UnixMilli() + 2000, Reach: now.UnixMilli() + 2000, Resume: now.UnixMilli() + 4000}
 	if _, err := d.Check(ctx, 1, b, []run.Run{asked, asked}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestP4_Fault24_a_request_that_is_made_up_for_is_put_as_it_was_asked(t *test
 	if _, err := over.Write(ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	b := dispatch.Bounds{Now: now.UnixMilli(), Horizon: now.UnixMilli() + 2000, Resume: now.UnixMilli() + 4000}
+	b := dispatch.Bounds{Now: now.UnixMilli(), Horizon: now.UnixMilli() + 2000, Reach: now.UnixMilli() + 2000, Resume: now.UnixMilli() + 4000}
 	if _, err := d.Requests(ctx, "default", 1, b, []run.Run{asked}); err != nil {
 		t.Fatal(err)
 	}

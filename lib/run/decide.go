@@ -28,20 +28,21 @@ const (
 )
 
 // Claim decides over what stands at the run's key. A run is queued where there is nothing, or a fence of this generation or
-// lower, or a queued claim of a lower generation; on demand also where it is scheduled, under a mark no higher, since such
-// runs bind to the definition at claim. A higher mark or claim means that an edit has ended the generation before this nominal
-// time. A run that has had an attempt keeps its definition, though it may be queued again.
+// lower, or a queued claim of a lower generation, or a fire that a lower one has dropped; on demand also where it is scheduled,
+// under a mark no higher, since such runs bind to the definition at claim. A higher mark or claim means that an edit has ended
+// the generation before this nominal time. A run that has had an attempt keeps its definition, though it may be queued again.
 func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	switch {
 	case r.Version == 0, (r.State == Fenced || r.State == Scheduled) && r.Generation <= c.Generation:
 	case r.State == Queued && r.Generation < c.Generation && r.Attempt == 0:
 	case r.State == Queued && r.Generation == c.Generation:
 		return r, Standing
+	case r.droppedBefore(c.Generation):
 	default:
 		return r, Taken
 	}
 	next := r
-	if r.Version == 0 || r.State == Fenced {
+	if r.Version == 0 || r.State == Fenced || r.State == Skipped {
 		next = c.Run
 		next.ID, next.Tenant, next.Version = r.ID, r.Tenant, r.Version
 		next.Trigger = c.Trigger
@@ -54,10 +55,16 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	return next, Claimed
 }
 
-// FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower
-// fence, or a queued claim of a lower generation. What has started is left alone. expires is when the mark may be cleaned up.
+// droppedBefore tells of a fire that a lower generation has dropped it as missed. Where it lies in this one's time, the clock that dropped it
+// was ahead of the edit, and the decision is none of this generation's.
+func (r Run) droppedBefore(generation int64) bool {
+	return r.State == Skipped && r.Generation < generation && !r.ID.OnDemand() && r.Attempt == 0
+}
+
+// FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower fence, a queued claim
+// of a lower generation, or a fire that one has dropped. What has started is left alone. expires is when the mark may be cleaned up.
 func (r Run) FenceOff(generation, expires int64) (Run, bool) {
-	open := r.Version == 0 || (r.State == Fenced || r.State == Queued && r.Attempt == 0) && r.Generation < generation
+	open := r.Version == 0 || (r.State == Fenced || r.State == Queued && r.Attempt == 0) && r.Generation < generation || r.droppedBefore(generation)
 	if !open || r.ID.OnDemand() {
 		return r, false
 	}

@@ -138,7 +138,7 @@ func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []r
 func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
 	checks := make([]timer.Timer, len(runs))
 	for i, r := range runs {
-		checks[i] = dispatch.Wakeup(r, p.bounds.Horizon)
+		checks[i] = dispatch.Wakeup(r, p.bounds.Reach)
 	}
 	repairs.Watched += len(checks)
 	return p.Dispatch.Arm(ctx, checks...)
@@ -271,6 +271,8 @@ func (l *look) see(r run.Run, p *pass) {
 		r.State == run.Queued && r.Attempt == 0 && r.Generation < generation:
 		l.missing = append(l.missing, r)
 	case r.State == run.Fenced: // a newer edit has ended the generation before it
+	case r.State == run.Skipped && r.Generation < generation: // by a clock that was ahead of the edit
+		l.missing = append(l.missing, r)
 	default:
 		l.foreign = l.foreign || r.ClaimedFor() != generation
 		l.through = max(l.through, r.Through)

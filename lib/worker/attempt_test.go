@@ -237,7 +237,7 @@ func TestP6_AnOldAttemptBesideItsSuccessor(t *testing.T) {
 		away.Store(true) // it cannot renew
 		time.Sleep(leaseFor + time.Second)
 		now := time.Now().UnixMilli()
-		if _, err := g.base.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Resume: now + 2000}, []run.Run{r}, nil); err != nil {
+		if _, err := g.base.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now, Resume: now + 2000}, []run.Run{r}, nil); err != nil {
 			t.Fatal(err)
 		}
 		away.Store(false)
@@ -298,7 +298,7 @@ func TestFault37_TwoCleanupsCountOneCrash(t *testing.T) {
 		for range 3 {
 			checks.Go(func() {
 				now := time.Now().UnixMilli()
-				if _, err := g.base.Check(context.Background(), 1, dispatch.Bounds{Now: now, Horizon: now, Resume: now + 2000}, []run.Run{r}, nil); err != nil {
+				if _, err := g.base.Check(context.Background(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now, Resume: now + 2000}, []run.Run{r}, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -608,7 +608,7 @@ func TestFault24_AWaitLongerThanTheQueueCanHoldIsATimer(t *testing.T) {
 		}
 		time.Sleep(5 * time.Hour)
 		at := time.Now().UnixMilli()
-		if _, err := g.base.Check(t.Context(), 1, dispatch.Bounds{Now: at, Horizon: at + 2000, Resume: at + 4000}, []run.Run{r}, nil); err != nil {
+		if _, err := g.base.Check(t.Context(), 1, dispatch.Bounds{Now: at, Horizon: at + 2000, Reach: at + 2000, Resume: at + 4000}, []run.Run{r}, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -120,22 +120,26 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Scheduled}:    {generation | epoch, all(onDemand, unstarted, rises)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
 	{run.Queued, run.Skipped}:      {claims | ends | stretch, all(skips, unstarted, rises)},
-	{run.Running, run.Running}:     {lease | cancel, asksToStop},
-	{run.Running, run.Succeeded}:   {closes | result, all(over, closed(run.OutcomeSucceeded))},
-	{run.Running, run.Failed}:      {closes | failures, all(over, closed(run.OutcomeFailed))},
-	{run.Running, run.Dead}:        {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
-	{run.Running, run.Unknown}:     {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
-	{run.Running, run.Cancelled}:   {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled), wasCancelled)},
-	{run.Running, run.Retrying}:    {worker | lease | nextAt | failures | logKey, closed(run.OutcomeFailed)},
-	{run.Running, run.Queued}:      {worker | lease | crashes | logKey, closed(run.OutcomeCrashed, run.OutcomeHandedBack)},
-	{run.Retrying, run.Running}:    {starts, begins},
-	{run.Retrying, run.Cancelled}:  {ends, over},
-	{run.Retrying, run.Dead}:       {ends, over},
-	{run.Succeeded, run.Queued}:    {opens, reopened},
-	{run.Failed, run.Queued}:       {opens, reopened},
-	{run.Dead, run.Queued}:         {opens, reopened},
-	{run.Cancelled, run.Queued}:    {opens, reopened},
-	{run.Unknown, run.Queued}:      {opens, reopened},
+	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
+	{run.Skipped, run.Fenced}:     {births | ends | stretch, all(fires, unstarted, rises)},
+	{run.Skipped, run.Queued}:     {births | ends | stretch, all(born, fires, unstarted, rises)},
+	{run.Skipped, run.Skipped}:    {births | ends | stretch, all(skips, unstarted, rises)},
+	{run.Running, run.Running}:    {lease | cancel, asksToStop},
+	{run.Running, run.Succeeded}:  {closes | result, all(over, closed(run.OutcomeSucceeded))},
+	{run.Running, run.Failed}:     {closes | failures, all(over, closed(run.OutcomeFailed))},
+	{run.Running, run.Dead}:       {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
+	{run.Running, run.Unknown}:    {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed))},
+	{run.Running, run.Cancelled}:  {closes | failures | crashes, all(over, closed(run.OutcomeFailed, run.OutcomeCrashed, run.OutcomeCancelled), wasCancelled)},
+	{run.Running, run.Retrying}:   {worker | lease | nextAt | failures | logKey, closed(run.OutcomeFailed)},
+	{run.Running, run.Queued}:     {worker | lease | crashes | logKey, closed(run.OutcomeCrashed, run.OutcomeHandedBack)},
+	{run.Retrying, run.Running}:   {starts, begins},
+	{run.Retrying, run.Cancelled}: {ends, over},
+	{run.Retrying, run.Dead}:      {ends, over},
+	{run.Succeeded, run.Queued}:   {opens, reopened},
+	{run.Failed, run.Queued}:      {opens, reopened},
+	{run.Dead, run.Queued}:        {opens, reopened},
+	{run.Cancelled, run.Queued}:   {opens, reopened},
+	{run.Unknown, run.Queued}:     {opens, reopened},
 	// Retried before its time: it was cancelled ahead of it, or a clock that was ahead was set back.
 	{run.Cancelled, run.Scheduled}: {opens, all(onDemand, reopened)},
 	{run.Succeeded, run.Scheduled}: {opens, all(onDemand, reopened)},
@@ -152,7 +156,7 @@ func along(b, a *run.Run) (promise, wrong string) {
 		return "P7", "an ended run"
 	case !ok:
 		return "P6", "no edge of the graph"
-	case b.State == run.Queued && a.State == run.Fenced: // a mark takes the place of a claim
+	case (b.State == run.Queued || b.State == run.Skipped) && a.State == run.Fenced: // a mark takes the place of a claim
 	case more != 0:
 		return "P6", "it must not change the " + more.String()
 	}

@@ -165,7 +165,7 @@ func (j *Judge) wakesFires(a *armed, awake map[*runState]bool) {
 			continue
 		}
 		awake[rs] = true
-		if rs.run.State == run.Skipped {
+		if rs.run.State == run.Skipped && rs.run.Generation == a.Generation {
 			fire = max(fire, rs.run.Through)
 		}
 	}

@@ -102,7 +102,8 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	switch {
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, &b)
-	case b.State.Ended() && !a.State.Ended():
+	case b.State == run.Skipped && a.State == run.Fenced:
+	case b.State.Ended() && !a.State.Ended() && b.State != run.Skipped:
 		j.reopened(rs, &b)
 	case a.State == run.Queued && b.State == run.Running, a.State == run.Retrying:
 		j.again(rs, &b)

@@ -1,0 +1,183 @@
+package protocol_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
+)
+
+// The host's clock was ahead, as when a machine takes its hardware clock's local time for UTC, and is set right; or it was set back. On the
+// embedded engine that clock is also the store's. What it decided in between is of its own generation only, holds for all of that, and keeps
+// nobody waiting.
+
+// punctual holds that each fire of a generation in (from, to) of an interval ran, once, within 2 s.
+func (w *world) punctual(name string, generation, from, to int64, every time.Duration) {
+	w.Helper()
+	started := map[int64]int{}
+	for _, s := range w.starts {
+		if s.id.Job != name || s.generation != generation {
+			continue
+		}
+		started[s.id.Nominal]++
+		if late := time.Duration(s.at-s.id.Nominal) * time.Millisecond; late > 2*time.Second || late < -time.Second {
+			w.Errorf("%s starts %s after its time", show(s.id), late)
+		}
+	}
+	fires, lost := 0, 0
+	for f := (from/every.Milliseconds() + 1) * every.Milliseconds(); f < to; f += every.Milliseconds() {
+		fires++
+		switch started[f] {
+		case 0:
+			lost++
+		case 1:
+		default:
+			w.Errorf("the fire at %s ran %d times", clock(f), started[f])
+		}
+	}
+	if lost > 0 || fires == 0 {
+		w.Errorf("%d of %d fires of generation %d did not run", lost, fires, generation)
+	}
+}
+
+// An edit's fires are its own, whatever a clock ahead has decided over those of the generation before.
+func TestP2_P8_Fault09_a_decision_by_a_clock_ahead_holds_for_no_newer_definition(t *testing.T) {
+	for name, at := range map[string]time.Duration{
+		"an edit before the first fire that was dropped": 5 * time.Second,
+		"an edit among them":                             3 * time.Minute,
+	} {
+		for _, mode := range []job.CatchUpMode{job.CatchUpOne, job.CatchUpNone} {
+			t.Run(name+", catch-up "+string(mode), func(t *testing.T) {
+				w := newWorld(t, clocks(oracle.AnyClock))
+				first := definition(every(10*time.Second), 1)
+				first.CatchUp.Mode = mode
+				w.must(w.host("api").put(tenant, "often", first))
+				w.stepped = 20 * time.Minute
+				w.must(w.host("ticks").tick())
+				w.work()
+				w.stepped = 0
+				w.advance(at, time.Second, "ticks")
+				second := definition(until(10*time.Minute, every(10*time.Second)), 2)
+				second.CatchUp.Mode = mode
+				w.must(w.host("api").put(tenant, "often", second))
+				edited := w.now()
+				w.advance(15*time.Minute, time.Second, "ticks")
+				w.punctual("often", w.job(tenant, "often").Generation, edited, base.Add(10*time.Minute).UnixMilli(), 10*time.Second)
+				w.wants(w.check(w.now()))
+			})
+		}
+	}
+}
+
+// An edit that dies before it has fenced anything leaves to the ticks what a clock ahead has dropped of it: its fires run, of the generation
+// that is in force.
+func TestP2_P8_Fault09_Fault11_a_dropped_fire_is_claimed_over_for_an_edit_that_died(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "often", definition(every(10*time.Second), 1)))
+	w.stepped = 20 * time.Minute
+	w.must(w.host("ticks").tick())
+	w.work()
+	w.stepped = 0
+	w.advance(5*time.Second, time.Second, "ticks")
+	h, wrote := w.restart("dies"), false
+	h.before = func(op operation) faulty.Fault {
+		if wrote {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		wrote = op.call.Method == faulty.Write
+		return faulty.Fault{}
+	}
+	if err := h.put(tenant, "often", definition(until(10*time.Minute, every(10*time.Second)), 2)); err == nil || !wrote {
+		t.Fatalf("the edit wrote %v, and gave %v; want it begun and not finished", wrote, err)
+	}
+	delete(w.hosts, "dies")
+	edited := w.now()
+	w.advance(15*time.Minute, time.Second, "ticks")
+	w.punctual("often", w.job(tenant, "often").Generation, edited, base.Add(10*time.Minute).UnixMilli(), 10*time.Second)
+	w.wants(w.check(w.now()))
+}
+
+// What is recorded as dropped does not run, whichever timer stands for it.
+func TestP2_Fault09_what_a_clock_far_ahead_has_dropped_stays_dropped(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "often", definition(until(35*time.Minute, every(time.Second)), 1)))
+	w.advance(10*time.Second, time.Second, "ticks")
+	w.elapsed += time.Second
+	w.unfinished("early")
+	w.stepped = 40 * time.Minute
+	w.unfinished("ahead")
+	w.work()
+	w.stepped = 0
+	w.advance(40*time.Minute, time.Second, "ticks")
+	dropped, ran, through := 0, 0, int64(0)
+	for _, r := range w.runs() {
+		switch {
+		case r.State == run.Skipped:
+			dropped += r.Count
+			through = max(through, r.Through)
+		case r.ID.Nominal <= through && r.State != run.Fenced:
+			ran++
+		}
+	}
+	if dropped < 1000 {
+		t.Errorf("%d fires were dropped, want nearly all of 35 minutes", dropped)
+	}
+	if ran > 0 {
+		t.Errorf("%d fires run, though a decision drops all up to %s", ran, clock(through))
+	}
+	w.wants(w.check(w.now()))
+}
+
+// The horizon that a clock ahead has published stands far beyond the time for as long; the fires of an edit do not wait for it.
+func TestP2_P4_Fault09_no_fire_of_an_edit_waits_for_a_stale_horizon(t *testing.T) {
+	for _, mode := range []job.CatchUpMode{job.CatchUpAll, job.CatchUpOne, job.CatchUpNone} {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorld(t, clocks(oracle.AnyClock))
+			w.elapsed = time.Hour
+			w.must(w.host("ticks").tick())
+			w.stepped = -45 * time.Minute
+			def := definition(until(55*time.Minute, every(2*time.Second)), 1) // more fires than one pass claims, and time goes by twos
+			def.CatchUp.Mode = mode
+			w.must(w.host("api").put(tenant, "often", def))
+			edited := w.now()
+			w.advance(45*time.Minute, 2*time.Second, "ticks")
+			w.punctual("often", w.job(tenant, "often").Generation, edited, base.Add(55*time.Minute).UnixMilli(), 2*time.Second)
+			w.wants(w.check(w.now()))
+		})
+	}
+}
+
+// A request by a clock ahead was refused when its run had been put, due soon by that clock. It is repeated: from the answer on the run is listed,
+// though its time is yet to come.
+func TestP1_P9_Fault09_a_run_that_a_clock_ahead_has_put_is_listed_once_it_is_accepted(t *testing.T) {
+	const ahead = 16 * time.Minute
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("ticks").tick())
+	h := w.restart("ahead")
+	h.skew = ahead
+	put := false
+	h.before = func(op operation) faulty.Fault {
+		if op.writes() && strings.Contains(op.text, "run#") {
+			put = true
+			h.store.SetSkew(-ahead) // it learns of its clock by the answer
+		}
+		return faulty.Fault{}
+	}
+	if _, _, err := h.order(tenant, "a", control.Request{Key: "k"}); err == nil || !put {
+		t.Fatalf("the request put its run: %v, and gave %v; want it put, and refused", put, err)
+	}
+	delete(w.hosts, "ahead")
+	accepted, repeated, err := w.host("api").order(tenant, "a", control.Request{Key: "k"})
+	if err != nil || !repeated || accepted.ID.Nominal < w.now()+10*60_000 {
+		t.Fatalf("repeated %v as %+v: %v; want the run of the first try", repeated, accepted, err)
+	}
+	w.wants(w.checkListed())
+	w.advance(20*time.Minute, 10*time.Second, "ticks")
+	w.wants(append(w.check(w.now()), w.checkListed()...))
+}
