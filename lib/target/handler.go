@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Func is a Go function that runs can call. It should return soon after ctx has ended: nothing can stop it if it does not.
@@ -76,30 +75,20 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 	if !ok {
 		return Result{}, s.canHandle(name)
 	}
-	h := &handlerCall{ended: make(chan struct{})}
-	go func() {
+	h := new(handlerCall)
+	if !bounded(ctx, s.cfg.Grace, func() {
 		defer func() {
 			if h.settled.Swap(true) {
 				s.abandoned.Add(-1)
 			}
 		}()
 		h.guard(ctx, f, call)
-	}()
-
-	select {
-	case <-h.ended:
-	case <-ctx.Done():
-		grace := time.NewTimer(s.cfg.Grace)
-		defer grace.Stop()
-		select {
-		case <-h.ended:
-		case <-grace.C:
-			s.abandoned.Add(1)
-			if h.settled.Swap(true) {
-				s.abandoned.Add(-1)
-			}
-			return Result{}, ended(ctx)
+	}) {
+		s.abandoned.Add(1)
+		if h.settled.Swap(true) {
+			s.abandoned.Add(-1)
 		}
+		return Result{}, ended(ctx)
 	}
 	got := h.answer
 	if got.err != nil {
@@ -143,8 +132,7 @@ type answer struct {
 
 // handlerCall is one call of a function.
 type handlerCall struct {
-	answer               // once it has ended
-	ended  chan struct{} // closed at its end
+	answer // once it has ended
 
 	settled atomic.Bool // set by the function's end and by giving up on it; who comes second takes it off the count
 }
@@ -159,7 +147,6 @@ func (h *handlerCall) guard(ctx context.Context, f Func, call Call) {
 			_, _ = fmt.Fprintf(call.Log, "panic: %v\n%s", thrown, debug.Stack())
 			h.err = &panicError{fmt.Sprint(thrown)}
 		}
-		close(h.ended)
 	}()
 	h.result, h.err = f(ctx, call)
 }

@@ -25,6 +25,8 @@ func sharedTransport(cfg Config) *http.Transport {
 	t.MaxIdleConns = 256
 	t.MaxIdleConnsPerHost = 16
 	t.IdleConnTimeout = 90 * time.Second
+	// A server that reads nothing more would hold every later request on its connection, and what closes them.
+	t.HTTP2 = &http.HTTP2Config{WriteByteTimeout: connectTimeout}
 	return t
 }
 
@@ -49,8 +51,18 @@ func baseTransport(cfg Config) *http.Transport {
 	}
 }
 
-// callHTTP speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
+// callHTTP makes one request. It ends at the latest a grace after ctx, whatever the server does and the transport makes of it.
 func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
+	var result Result
+	var err error
+	if !bounded(ctx, s.cfg.Grace, func() { result, err = s.exchange(ctx, h, call, known) }) {
+		return Result{}, ended(ctx)
+	}
+	return result, err
+}
+
+// exchange speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
+func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
@@ -72,6 +84,10 @@ func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call, known revealed) (
 		return Result{}, brokenCall(ctx, err, connected.Load(), known.veil)
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		// Its body is the connection itself. A read of it would end with the connection only, not with ctx.
+		return Result{}, s.refusedBy(h, response, nil, known.veil)
+	}
 
 	body, err := readAnswer(response.Body, known.veil)
 	if failure := s.refusedBy(h, response, body.kept, known.veil); failure != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,9 @@ type Set struct {
 	shared    *http.Transport // keeps connections: for calls that carry an Idempotency-Key
 	fresh     *http.Transport // a connection for each call: for calls at most once
 	abandoned atomic.Int64
+
+	mu        sync.Mutex
+	processes map[*os.Process]bool // those of attempts that have not ended
 }
 
 // New checks the configuration; it opens nothing.
@@ -88,7 +92,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg)}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), processes: map[*os.Process]bool{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
@@ -147,6 +151,51 @@ func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
 		return s.callAWS(ctx, *spec.AWS, call)
 	default:
 		return s.callHandler(ctx, spec.Handler.Name, call)
+	}
+}
+
+// bounded runs f in a goroutine, and returns true when f has ended. It waits at the latest until a grace after ctx has ended: false says that
+// f goes on, and that what f writes must not be read.
+func bounded(ctx context.Context, grace time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	left := time.NewTimer(grace)
+	defer left.Stop()
+	select {
+	case <-done:
+		return true
+	case <-left.C:
+		return false
+	}
+}
+
+// Kill ends at once what exec targets have started and what has not ended: for a process that is about to end itself without the grace, beside
+// whose next start none of it is to go on. What has left its process group is not found.
+func (s *Set) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for process := range s.processes {
+		killGroup(process)
+	}
+}
+
+// lives notes a process that Kill is to end, until the function that it gives is called.
+func (s *Set) lives(process *os.Process) (ended func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.processes[process] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.processes, process)
 	}
 }
 
