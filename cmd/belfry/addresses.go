@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/netip"
 	"strings"
 
@@ -11,13 +12,31 @@ import (
 
 // addressFlags are the flags of whatever calls http targets.
 func addressFlags(cmd *cobra.Command, p *target.AddressPolicy) {
+	p.Own = ownAddresses
 	f := cmd.Flags()
-	f.BoolVar(&p.AllowLoopback, "allow-loopback", p.AllowLoopback, "let http jobs call servers of this machine")
+	f.BoolVar(&p.AllowLoopback, "allow-loopback", p.AllowLoopback, "let http jobs call servers of this machine, on loopback and its other addresses")
 	f.BoolVar(&p.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
 	f.BoolVar(&p.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
 	f.BoolVar(&p.DenyPrivate, "deny-private", false, "keep http jobs from private networks such as 10.0.0.0/8")
 	f.Var((*prefixes)(&p.Allow), "allow-address", "`NETWORK` or address, such as 100.64.0.0/10, that http jobs may call; may be given more than once")
 	f.Var((*prefixes)(&p.Deny), "deny-address", "`NETWORK` or address that http jobs may not call; the more specific of both lists counts")
+}
+
+// ownAddresses lists the addresses of this machine's interfaces.
+func ownAddresses() ([]netip.Addr, error) {
+	networks, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	own := make([]netip.Addr, 0, len(networks))
+	for _, network := range networks {
+		prefix, err := netip.ParsePrefix(network.String())
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, prefix.Addr())
+	}
+	return own, nil
 }
 
 // prefixes is a flag with a list of networks; an address is a network of one.

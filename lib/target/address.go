@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -15,24 +16,28 @@ import (
 // It works as a routing table: of the operator's entries and the refused blocks that hold an address, the most specific one
 // decides. Where lengths are the same, Deny stands before Allow, and both before a block. What no entry holds is allowed.
 type AddressPolicy struct {
-	AllowLoopback  bool // 127.0.0.0/8 and ::1, and 0.0.0.0/8 and ::, which lead there too
+	AllowLoopback  bool // 127.0.0.0/8 and ::1, and 0.0.0.0/8 and ::, which lead there too; and what Own gives
 	AllowLinkLocal bool // 169.254.0.0/16 and fe80::/10, without the metadata addresses among them
 	AllowMetadata  bool // where clouds hand the host's credentials to whoever asks
 	DenyPrivate    bool // 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7 and fec0::/10
 
 	Allow []netip.Prefix
 	Deny  []netip.Prefix
+
+	// Own gives the addresses of this host's interfaces. What listens there is as close as on loopback, and is refused like it. It is
+	// called for each new connection, because the addresses of a host change. nil: the host has none that anything listens on.
+	Own func() ([]netip.Addr, error)
 }
 
 // refusal says why a connection to the address is not allowed, nil when it is. An address that leads to others inside it must
 // be allowed as each of them.
-func (p AddressPolicy) refusal(addr netip.Addr) *errRefused {
+func (p AddressPolicy) refusal(addr netip.Addr, own []netip.Addr) *errRefused {
 	addr = addr.WithZone("").Unmap()
-	if refused := p.judge(addr); refused != nil {
+	if refused := p.judge(addr, own); refused != nil {
 		return refused
 	}
 	for _, inner := range embedded(addr) {
-		if refused := p.judge(inner); refused != nil {
+		if refused := p.judge(inner, own); refused != nil {
 			refused.addr, refused.reason = addr, fmt.Sprintf("a way to %s, %s", inner, refused.reason)
 			return refused
 		}
@@ -40,8 +45,26 @@ func (p AddressPolicy) refusal(addr netip.Addr) *errRefused {
 	return nil
 }
 
-func (p AddressPolicy) judge(addr netip.Addr) *errRefused {
+// own lists the host's addresses, none where a connection to them is allowed.
+func (p AddressPolicy) own() ([]netip.Addr, error) {
+	if p.Own == nil || p.AllowLoopback {
+		return nil, nil
+	}
+	own, err := p.Own()
+	if err != nil {
+		return nil, fmt.Errorf("look up the addresses of this host: %w", err)
+	}
+	for i, addr := range own {
+		own[i] = addr.WithZone("").Unmap()
+	}
+	return own, nil
+}
+
+func (p AddressPolicy) judge(addr netip.Addr, own []netip.Addr) *errRefused {
 	block := lookUp(addr)
+	if block.kind != never && block.kind != loopback && slices.Contains(own, addr) {
+		block = entry{netip.PrefixFrom(addr, addr.BitLen()), loopback, "an address of this host"}
+	}
 	allow, deny := longest(p.Allow, addr), longest(p.Deny, addr)
 	opened, refused := p.opens(block.kind), p.refuses(block.kind)
 	switch {
@@ -149,7 +172,11 @@ func (p AddressPolicy) dialer() *net.Dialer {
 			if err != nil {
 				return fmt.Errorf("connect to %s: %w", address, err)
 			}
-			if refused := p.refusal(at.Addr()); refused != nil {
+			own, err := p.own()
+			if err != nil {
+				return err
+			}
+			if refused := p.refusal(at.Addr(), own); refused != nil {
 				return refused
 			}
 			return nil

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -69,7 +70,7 @@ func TestAddressesAreJudged(t *testing.T) {
 			rows++
 			for name, policy := range policies {
 				want := slices.Contains(strings.Split(allowed, ", "), name)
-				if refused := policy.refusal(netip.MustParseAddr(text)); (refused == nil) != want {
+				if refused := policy.refusal(netip.MustParseAddr(text), nil); (refused == nil) != want {
 					t.Errorf("%s, %s: refused because %v, want allowed %t", text, name, refused, want)
 				}
 			}
@@ -113,15 +114,67 @@ func TestTheOperatorsEntriesAreMoreOrLessSpecific(t *testing.T) {
 		policy := c.policy
 		policy.Allow, policy.Deny = list(c.allow), list(c.deny)
 		for _, text := range strings.Fields(c.reaches) {
-			if refused := policy.refusal(netip.MustParseAddr(text)); refused != nil {
+			if refused := policy.refusal(netip.MustParseAddr(text), nil); refused != nil {
 				t.Errorf("allow %q, deny %q: %v", c.allow, c.deny, refused)
 			}
 		}
 		for _, text := range strings.Fields(c.refuses) {
-			if policy.refusal(netip.MustParseAddr(text)) == nil {
+			if policy.refusal(netip.MustParseAddr(text), nil) == nil {
 				t.Errorf("allow %q, deny %q: %s is reached", c.allow, c.deny, text)
 			}
 		}
+	}
+}
+
+// TestTheHostsOwnAddressesAreRefusedLikeLoopback: what listens on one of them is as close as what listens on loopback.
+func TestTheHostsOwnAddressesAreRefusedLikeLoopback(t *testing.T) {
+	var own []netip.Addr
+	add := func(texts string) {
+		for _, text := range strings.Fields(texts) {
+			own = append(own, netip.MustParseAddr(text))
+		}
+	}
+	add("127.0.0.1 10.0.0.7 8.8.8.7 fd00::7 2a00::7 fe80::7%eth0 169.254.0.7 ::ffff:192.168.0.7")
+	connects := func(policy AddressPolicy, to string) error {
+		policy.Own = func() ([]netip.Addr, error) { return slices.Clone(own), nil }
+		return policy.dialer().Control("tcp", netip.AddrPortFrom(netip.MustParseAddr(to), 80).String(), nil)
+	}
+	exactly := closed
+	exactly.Allow = []netip.Prefix{netip.MustParsePrefix("10.0.0.7/32"), netip.MustParsePrefix("127.0.0.0/8")}
+	for _, row := range []struct {
+		name             string
+		policy           AddressPolicy
+		reaches, refuses string
+	}{
+		{"Closed", closed, "10.0.0.8 8.8.8.8 fd00::8 2a00::8", "10.0.0.7 ::ffff:10.0.0.7 64:ff9b::10.0.0.7 8.8.8.7 2002:808:807::1 fd00::7 2a00::7 fe80::7%eth0 192.168.0.7 127.0.0.1"},
+		{"AllowLinkLocal", AddressPolicy{AllowLinkLocal: true}, "169.254.0.8 fe80::8%eth0", "169.254.0.7 fe80::7%eth0 fe80::7"},
+		{"AllowLoopback", toLoopback, "10.0.0.7 8.8.8.7 fd00::7 2a00::7 127.0.0.1", "169.254.0.7"},
+		{"AllowAddress", exactly, "10.0.0.7 127.0.0.1", "8.8.8.7 fd00::7"},
+		{"AllowNetwork", AddressPolicy{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, "10.0.0.8", "10.0.0.7"},
+	} {
+		for _, text := range strings.Fields(row.reaches) {
+			if err := connects(row.policy, text); err != nil {
+				t.Errorf("%s: %v", row.name, err)
+			}
+		}
+		for _, text := range strings.Fields(row.refuses) {
+			var refused *errRefused
+			if err := connects(row.policy, text); !errors.As(err, &refused) {
+				t.Errorf("%s: %s: got %v, want it refused", row.name, text, err)
+			}
+		}
+	}
+
+	if err := connects(closed, "10.0.0.9"); err != nil {
+		t.Error(err)
+	}
+	add("10.0.0.9") // an interface has come up
+	if err := connects(closed, "10.0.0.9"); err == nil || err.Error() != "10.0.0.9 is an address of this host, which this worker's operator does not allow (--allow-loopback)" {
+		t.Errorf("an address that the host has since: %v", err)
+	}
+	unknown := AddressPolicy{Own: func() ([]netip.Addr, error) { return nil, errors.New("no netlink") }}
+	if err := unknown.dialer().Control("tcp", "8.8.8.8:80", nil); err == nil {
+		t.Error("connected without knowing the host's own addresses")
 	}
 }
 

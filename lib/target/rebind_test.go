@@ -106,7 +106,7 @@ func TestANameThatChangesBetweenLookUpAndConnectGainsNothing(t *testing.T) {
 		call.AtMostOnce = atMostOnce
 		n := startNames(t, addresses("127.0.0.2"), addresses("127.0.0.1"))
 		looked, err := n.LookupNetIP(t.Context(), "ip4", "changes.example")
-		if err != nil || policy.refusal(looked[0]) != nil {
+		if err != nil || policy.refusal(looked[0], nil) != nil {
 			t.Fatalf("the look-up gives %v, %v; want an address that is allowed", looked, err)
 		}
 		_, err = n.calledBy(t, policy).Call(t.Context(), spec, call)
