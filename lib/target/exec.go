@@ -19,7 +19,8 @@ import (
 // When ctx ends, the whole group gets SIGTERM, and SIGKILL after the grace; then the attempt is a timeout or a
 // cancellation, whatever the process made of it. When the process ends by itself, what it left running in the background
 // goes on, as it would under cron; its output is awaited for a grace, so that a background process which holds the pipe
-// cannot hold the worker. A worker that is killed leaves its processes running: the run's next attempt has a higher fence.
+// cannot hold the worker. From then on its output is read and dropped, until nobody holds the pipe: a pipe that nobody reads would
+// end whoever writes to it. A worker that is killed leaves its processes running: the run's next attempt has a higher fence.
 func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (Result, error) {
 	env, err := known.texts(e.Env, maxExecBytes, func(text string) bool { return !hasNUL(text) }, "a text without NUL bytes")
 	if err != nil {
@@ -29,20 +30,26 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	var stderr tail
 	// Each output by itself: a secret that is printed to one is not torn by what the other says in between.
 	veiledOut, veiledErr := known.veil.over(both{&stdout, call.Log}), known.veil.over(both{&stderr, call.Log})
+	outputs, err := newOutputs(veiledOut, veiledErr)
+	if err != nil {
+		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err)
+	}
 	cmd := &exec.Cmd{
 		Args:        e.Argv,
 		Env:         s.environment(env, call),
 		Dir:         e.Dir,
 		Stdin:       bytes.NewReader(call.Payload),
-		Stdout:      veiledOut,
-		Stderr:      veiledErr,
+		Stdout:      outputs[0].write,
+		Stderr:      outputs[1].write,
 		WaitDelay:   s.cfg.Grace,
 		SysProcAttr: ownGroup(),
 	}
 	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
+		outputs.close()
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
 	if err := cmd.Start(); err != nil {
+		outputs.close()
 		where := ""
 		if e.Dir != "" {
 			where = " in " + e.Dir // the system's error does not tell a missing folder from a missing program
@@ -52,24 +59,28 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		return Result{}, f
 	}
 
+	over := s.lives(cmd.Process)
+	outputs.copy()
 	exited := make(chan struct{}) // closed when err holds how
+	whole := false                // nothing of its output is missing
 	go func() {
 		defer close(exited)
-		err = cmd.Wait()
+		if err = cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) {
+			err = nil // something that it started holds its input
+		}
+		over() // its number may be another's from now on
+		whole = outputs.end(s.cfg.Grace)
+		veiledOut.close(false)
+		veiledErr.close(false)
 	}()
 	select {
 	case <-exited:
 	case <-ctx.Done():
 		s.stop(cmd, exited)
-		veiledOut.close(false)
-		veiledErr.close(false)
 		return Result{}, ended(ctx)
 	}
-	veiledOut.close(false)
-	veiledErr.close(false)
-	if errors.Is(err, exec.ErrWaitDelay) {
-		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is not read\n")
-		err = nil
+	if !whole {
+		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is dropped\n")
 	}
 	if err != nil {
 		return Result{}, exitFailure(e, err, stderr.String())

@@ -188,6 +188,27 @@ func TestExecHasAGraceToEndInOrder(t *testing.T) {
 	}
 }
 
+// What goes on in the background may go on writing: a pipe that nobody reads would end it.
+func TestExecGoesOnReadingWhatNobodyKeeps(t *testing.T) {
+	finished := newRoll(t) // held by the background process until its end
+	goOn := filepath.Join(t.TempDir(), "go-on")
+	spec := shell(`exec 3>"$ROLL"; (while [ ! -e "$GO_ON" ]; do sleep 0.02; done; i=0; while [ $i -lt 5000 ]; do echo "line $i of what nobody keeps"; i=$((i+1)); done; echo done >&3) & echo started`)
+	spec.Exec.Env = Texts(map[string]string{"ROLL": finished.path, "GO_ON": goOn})
+	got, err := newSet(t, nil).Call(t.Context(), spec, testCall())
+	if err != nil || string(got.Body) != "started\n" {
+		t.Fatalf("got %q, %v", got.Body, err)
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := finished.read.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(finished.read); err != nil || string(text) != "done\n" {
+		t.Errorf("it wrote %q, %v; want it to come to its end", text, err)
+	}
+}
+
 func TestExecIsNotHeldByWhatHoldsItsPipe(t *testing.T) {
 	log := watch("started")
 	call := testCall()

@@ -1,0 +1,81 @@
+package target
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// outputs are standard output and standard error of a process.
+type outputs [2]*output
+
+// output is a pipe from a process, and where goes what comes out of it.
+type output struct {
+	read, write *os.File
+
+	mu   sync.Mutex
+	to   io.Writer     // io.Discard from the end of the attempt on
+	done chan struct{} // closed when nobody holds the pipe any more
+}
+
+func newOutputs(stdout, stderr io.Writer) (o outputs, err error) {
+	for i, to := range [2]io.Writer{stdout, stderr} {
+		one := &output{to: to, done: make(chan struct{})}
+		if one.read, one.write, err = os.Pipe(); err != nil {
+			o.close()
+			return outputs{}, err
+		}
+		o[i] = one
+	}
+	return o, nil
+}
+
+// close lets go of pipes that no process was given.
+func (o outputs) close() {
+	for _, one := range o {
+		if one != nil {
+			_ = one.read.Close()
+			_ = one.write.Close()
+		}
+	}
+}
+
+// copy begins to read. The process has its own ends of the pipes by now.
+func (o outputs) copy() {
+	for _, one := range o {
+		_ = one.write.Close()
+		go func() {
+			defer close(one.done)
+			_, _ = io.Copy(one, one.read) // it takes everything; an error of the pipe is its end
+			_ = one.read.Close()
+		}()
+	}
+}
+
+// end waits until nobody holds the pipes, a grace at most, and lets nothing through from then on. It tells whether that was all.
+func (o outputs) end(grace time.Duration) (whole bool) {
+	over := time.NewTimer(grace)
+	defer over.Stop()
+	whole = true
+	for _, one := range o {
+		if whole {
+			select {
+			case <-one.done:
+			case <-over.C:
+				whole = false
+			}
+		}
+		one.mu.Lock()
+		one.to = io.Discard
+		one.mu.Unlock()
+	}
+	return whole
+}
+
+// Write hands on what was read.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to.Write(p)
+}
