@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +21,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue/sqs"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // engineFlags are the engines that processes share, by URL.
@@ -188,11 +187,10 @@ func checkLease(lease time.Duration) error {
 }
 
 // untilStopped greets, and runs work until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
-// one ends the process at once.
-func untilStopped(ctx context.Context, log *slog.Logger, grace time.Duration, greet func() error, work func(context.Context) error) error {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
+// one ends the process at once, and with it what its targets have started.
+func (c *cli) untilStopped(ctx context.Context, log *slog.Logger, targets *target.Set, grace time.Duration, greet func() error, work func(context.Context) error) error {
+	signals, end := asksToStop(log, c.stderr)
+	defer end()
 	if err := greet(); err != nil {
 		return err
 	}
@@ -213,6 +211,7 @@ func untilStopped(ctx context.Context, log *slog.Logger, grace time.Duration, gr
 	case err := <-worked:
 		return err
 	case <-signals:
+		targets.Kill()
 		return errors.New("ended at once; what ran is taken up when its lease is over")
 	}
 }

@@ -259,7 +259,7 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string, *lines) {
 func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.T) {
 	busy := func(data, flag string) (*exec.Cmd, *lines) {
 		cmd, address, log := startProcess(t, "--data", data, "--allow-exec", "--grace", "60s")
-		job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "trap '' TERM; touch '` + flag + `'; while [ -e '` + flag + `' ]; do sleep 0.02; done; echo done"]}}, "timeout": "10m"}`
+		job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "trap '' TERM; echo $$ >'` + flag + `'; while [ -e '` + flag + `' ]; do sleep 0.02; done; echo done"]}}, "timeout": "10m"}`
 		if got := belfry(t, job, "job", "apply", "busy", "-f", "-", "--address", address); got.code != 0 {
 			t.Fatal(got.errors)
 		}
@@ -282,7 +282,9 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "ended at once") { // at the end of the grace it would end otherwise
 		t.Errorf("two signals: ended with %v, want at once with code 1\n%s", err, log.String())
 	}
-	os.Remove(flag) // what it started goes on without it, up to here
+	if pid, err := os.ReadFile(flag); err != nil || !gone(strings.TrimSpace(string(pid))) {
+		t.Errorf("the command %s goes on without it, beside its next attempt: %v", pid, err)
+	}
 
 	data, flag = t.TempDir(), filepath.Join(t.TempDir(), "running")
 	cmd, log = busy(data, flag)

@@ -33,6 +33,7 @@ import (
 type process struct {
 	store   store.Store
 	node    *node.Node
+	targets *target.Set
 	handler http.Handler
 	began   time.Time
 
@@ -78,13 +79,13 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if err != nil {
 		return nil, err
 	}
-	targets, err := target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
+	p.targets, err = target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		UserAgent: "Belfry/" + thisBuild().Version})
 	if err != nil {
 		return nil, err
 	}
 	if p.node, err = wire(node.Config{
-		Targets: targets, Metrics: registry, Log: log,
+		Targets: p.targets, Metrics: registry, Log: log,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
 		Lease: s.lease, Concurrency: s.concurrency, Grace: s.grace, Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets, Tracer: tracer,
 	}); err != nil {

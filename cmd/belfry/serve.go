@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -194,9 +193,8 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
+	signals, end := asksToStop(log, c.stderr)
+	defer end()
 
 	listener, err := listen(ctx, s.listen)
 	if err != nil {
@@ -240,6 +238,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	case err := <-drained:
 		return errors.Join(cause, err)
 	case <-signals:
+		p.targets.Kill()
 		return errors.New("ended at once; what ran is taken up at the next start")
 	case <-p.failed:
 		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")

@@ -90,7 +90,7 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 	if s.once {
 		return c.tickOnce(ctx, n)
 	}
-	return untilStopped(ctx, o.log, 0, func() error { return c.greetTicker(n.Name, s) }, n.Run)
+	return c.untilStopped(ctx, o.log, targets, 0, func() error { return c.greetTicker(n.Name, s) }, n.Run)
 }
 
 func (c *cli) greetTicker(name string, s tickSettings) error {

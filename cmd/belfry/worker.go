@@ -180,7 +180,7 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 		workers = append(workers, w)
 	}
 	greet := func() error { return c.greetWorker(server, name, s) }
-	return untilStopped(ctx, log, s.grace, greet, func(ctx context.Context) error { return refusedWork(work(ctx, workers)) })
+	return c.untilStopped(ctx, log, targets, s.grace, greet, func(ctx context.Context) error { return refusedWork(work(ctx, workers)) })
 }
 
 // work runs all workers; where the server refuses one for good, all end.

@@ -47,7 +47,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	if err != nil {
 		return err
 	}
-	return untilStopped(ctx, o.log, s.grace, func() error { return c.greetShared(n.Name, s) }, n.Run)
+	return c.untilStopped(ctx, o.log, targets, s.grace, func() error { return c.greetShared(n.Name, s) }, n.Run)
 }
 
 func (c *cli) greetShared(name string, s workerSettings) error {

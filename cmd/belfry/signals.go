@@ -1,0 +1,58 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// asksToStop gives the signals that ask a process to stop that runs for long, and has others do what docs/server.md says of them: none of
+// them ends it otherwise, because its runs are to have their grace. What is not handled here would end it at once.
+//
+// A hang-up ends what belongs to a terminal. Without one it comes from whoever rotates logs or has services read their files anew, of which
+// there is nothing to do: log lines go to standard error, and certificates are read anew by themselves.
+func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end func()) {
+	stops, all := make(chan os.Signal, 2), make(chan os.Signal, 8)
+	handled := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE}
+	handled = append(handled, othersSignals...)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		handled = append(handled, syscall.SIGHUP)
+	}
+	signal.Notify(all, handled...)
+	ofTerminal := isTerminal(stderr) || isTerminal(os.Stdin)
+	over := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			case got := <-all:
+				switch {
+				case got == os.Interrupt, got == syscall.SIGTERM, got == syscall.SIGHUP && ofTerminal:
+					select {
+					case stops <- got:
+					default: // it has been asked twice
+					}
+				case got == syscall.SIGPIPE: // nobody reads what it prints: that is no reason to stop
+				case got == syscall.SIGQUIT:
+					_, _ = stderr.Write(goroutines())
+				default:
+					log.Info("a signal that nothing is done for: there are no files to read or open anew", "signal", got.String())
+				}
+			}
+		}
+	}()
+	return stops, func() {
+		signal.Stop(all)
+		close(over)
+	}
+}
+
+// goroutines shows what each goroutine is at, up to 4 MB of it.
+func goroutines() []byte {
+	text := make([]byte, 4<<20)
+	return text[:runtime.Stack(text, true)]
+}
