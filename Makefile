@@ -92,6 +92,7 @@ test-model: ## the model of the protocol, by spin
 .PHONY: deep-go deep-model deep-race deep-emulators test-deep
 deep-go deep-model: SHORT :=
 deep-race: RACED := ./lib/...
+deep-emulators: DEEP := 1
 deep-emulators: EMULATED += tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters tests/engines
 deep-go: test-go
 deep-model: test-model
@@ -113,8 +114,8 @@ test-release: ## what people download: archives, systemd unit, container image
 
 # Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.
 test-emulators: ## the adapters of clouds against emulators of DynamoDB, SQS, S3 and so on, without Docker
-	@if [ "$$(uname)" = Linux ] && localstack/test --able && GO="$(GO)" localstack/test --install $(EMULATED); \
-	then set -x; GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && GO="$(GO)" DEEP="$(DEEP)" localstack/test --install $(EMULATED); \
+	then set -x; GO="$(GO)" DEEP="$(DEEP)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
 test-aws: ## the template with its functions, deployed into MiniStack and used from outside

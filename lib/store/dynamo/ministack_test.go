@@ -1,4 +1,4 @@
-//go:build emulators
+//go:build emulators && deep
 
 package dynamo_test
 
