@@ -202,6 +202,11 @@ func tighten(schema *huma.Schema) {
 	}
 }
 
+// zeroAllowed marks the durations and numbers whose zero is a value like any other. In Go the zero of most fields is what they hold when they
+// were left out: given in a request it would pass for the default, or for no bound. So it is refused elsewhere, unless the schema's minimum
+// takes it in.
+const zeroAllowed = "x-zero-allowed"
+
 // describe says in the document what the domain's types say in their comments, and what it asks of them as far as a schema
 // can; form.go checks that too.
 func describe(schemas map[string]*huma.Schema) {
@@ -231,6 +236,44 @@ func describe(schemas map[string]*huma.Schema) {
 		bound(schemas["HTTPTarget"].Properties[field].Items, 300, 599)
 	}
 	bound(schemas["ExecTarget"].Properties["permanent_exit_codes"].Items, 1, 255)
+
+	most := func(schema, field string, count int) {
+		if schemas[schema] == nil { // of an operation that this server does not have
+			return
+		}
+		if property := schemas[schema].Properties[field]; property.Type == huma.TypeArray {
+			property.MaxItems = &count
+		} else {
+			property.MaxProperties = &count
+		}
+	}
+	most("HTTPTarget", "headers", target.MaxHeaders)
+	most("HTTPTarget", "permanent_status", target.MaxStatuses)
+	most("HTTPTarget", "retry_status", target.MaxStatuses)
+	most("ExecTarget", "argv", target.MaxArgv)
+	most("ExecTarget", "env", target.MaxEnv)
+	most("ExecTarget", "permanent_exit_codes", target.MaxStatuses)
+	for _, name := range []string{"Job", "NamedJob", "RunFilter"} {
+		most(name, "labels", job.MaxLabels)
+	}
+	most("JobStatus", "next_runs", shownFires)
+	most("WorkRequest", "labels", mostLabels)
+
+	for schema, fields := range map[string][]string{"Schedule": {"phase", "jitter"}, "Trigger": {"delay"}, "JobTrigger": {"delay"},
+		"WorkRequest": {"wait"}, "WorkFailure": {"retry_after"}} {
+		for _, field := range fields {
+			if schemas[schema] != nil {
+				schemas[schema].Properties[field].Extensions = map[string]any{zeroAllowed: true}
+			}
+		}
+	}
+
+	for schema, fields := range map[string][]string{"Schedule": {"cron", "timezone"}, "HTTPTarget": {"method"}, "ExecTarget": {"dir"},
+		"AWSTarget": {"message_group", "source", "detail_type"}} {
+		for _, field := range fields {
+			schemas[schema].Properties[field].MinLength = &one
+		}
+	}
 
 	say("Schedule", "cron", "five fields, or six with leading seconds, or a macro such as @daily; docs/schedule.md has the dialect")
 	say("Schedule", "every", "fires at the Unix epoch + phase + k × every; at least 1s")

@@ -25,38 +25,60 @@ import (
 // form checks JSON against the schemas of the OpenAPI document. The framework's own check is not used: it takes keys in any
 // letter case, null for whatever may be left out, and the last of two equal keys, so that a typing error would pass for a
 // field that was never given.
+//
+// A check costs a few times the memory of its text, however wrong that is: nothing is copied, and beyond invalid.Most wrong fields no
+// more are put into words.
 type form struct {
 	registry  huma.Registry
 	malformed []wire.FieldError // not what the schema says
 	invalid   []wire.FieldError // as the schema says, but a format that it can only hint at does not hold
+	more      int               // wrong fields beyond those
 }
 
-func (f *form) refuse(field, message string) {
-	f.malformed = append(f.malformed, wire.FieldError{Field: field, Message: message})
+// refuse names a field that has not the form. args are put into words only where the field is listed.
+func (f *form) refuse(field, format string, args ...any) {
+	f.list(&f.malformed, field, format, args...)
 }
+
+// reject names a field whose form is right and whose value cannot be.
+func (f *form) reject(field, format string, args ...any) {
+	f.list(&f.invalid, field, format, args...)
+}
+
+func (f *form) list(into *[]wire.FieldError, field, format string, args ...any) {
+	if f.full() {
+		f.more++
+		return
+	}
+	*into = append(*into, wire.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f *form) full() bool { return len(f.malformed)+len(f.invalid) == invalid.Most }
 
 // problem is nil when nothing was wrong.
 func (f *form) problem() error {
 	switch {
 	case len(f.malformed) > 0:
 		p := newProblem(codeMalformed, "The request does not have the form that /openapi.json describes.")
-		p.Errors = append(f.malformed, f.invalid...)
+		p.Errors, p.MoreErrors = append(f.malformed, f.invalid...), f.more
 		return p
 	case len(f.invalid) > 0:
-		return invalidProblem(f.invalid)
+		return invalidProblem(f.invalid, f.more)
 	}
 	return nil
 }
 
 // body checks a whole document.
 func (f *form) body(schema *huma.Schema, text []byte) {
-	var document json.RawMessage
-	if !utf8.Valid(text) {
+	switch {
+	case !utf8.Valid(text):
 		f.refuse("", "want JSON in UTF-8")
-	} else if err := json.Unmarshal(text, &document); err != nil {
-		f.refuse("", "want JSON: "+strings.TrimPrefix(err.Error(), "json: "))
-	} else {
-		f.check(schema, document, "")
+	case !json.Valid(text):
+		var document json.RawMessage
+		err := json.Unmarshal(text, &document)
+		f.refuse("", "want JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+	default:
+		f.check(schema, bytes.TrimSpace(text), "")
 	}
 }
 
@@ -72,7 +94,7 @@ func (f *form) check(schema *huma.Schema, text json.RawMessage, field string) {
 		return
 	}
 	if got := kind(text); got != schema.Type && !(got == huma.TypeNumber && schema.Type == huma.TypeInteger) {
-		f.refuse(field, fmt.Sprintf("got %s, want %s", got, wantOf(schema)))
+		f.refuse(field, "got %s, want %s", got, want{schema})
 		return
 	}
 	switch schema.Type {
@@ -95,42 +117,41 @@ func (f *form) choose(schema *huma.Schema, text json.RawMessage, field string) {
 			return
 		}
 	}
-	f.refuse(field, fmt.Sprintf("got %s, want %s", kind(text), wantOf(schema)))
+	f.refuse(field, "got %s, want %s", kind(text), want{schema})
 }
 
 func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
-	in := json.NewDecoder(bytes.NewReader(text))
-	_, _ = in.Token() // the text is a valid object: no step of this loop can fail
-	seen := map[string]bool{}
-	for in.More() {
-		token, _ := in.Token()
-		var value json.RawMessage
-		_ = in.Decode(&value)
-		key := token.(string)
-		at := under(field, key)
+	seen := map[string]bool{} // of the names that the schema knows or leaves free
+	free, _ := schema.AdditionalProperties.(*huma.Schema)
+	each(text, func(name, value json.RawMessage) bool {
+		key := textOf(name)
 		property := schema.Properties[key]
-		if free, ok := schema.AdditionalProperties.(*huma.Schema); ok && property == nil {
+		if property == nil {
 			property = free
 		}
-		switch {
+		switch at := f.under(field, key); {
 		case seen[key]:
 			f.refuse(at, "given twice")
 		case property == nil:
-			f.refuse(at, "unknown field; want "+listOf(slices.Sorted(maps.Keys(schema.Properties))))
+			f.refuse(at, "unknown field; want %s", fieldsOf{schema})
+		case free != nil && schema.MaxProperties != nil && len(seen) == *schema.MaxProperties:
+			f.refuse(field, "got more than %d names, want at most %d", *schema.MaxProperties, *schema.MaxProperties)
+			return false
 		default:
-			f.check(property, bytes.TrimSpace(value), at)
+			seen[key] = true
+			f.check(property, value, at)
 		}
-		seen[key] = true
-	}
+		return true
+	})
 	for _, key := range schema.Required {
 		if !seen[key] {
-			f.refuse(under(field, key), "missing; want "+wantOf(schema.Properties[key]))
+			f.refuse(f.under(field, key), "missing; want %s", want{schema.Properties[key]})
 		}
 	}
 	if one := oneOf(schema); one != nil {
 		given := slices.DeleteFunc(slices.Clone(one), func(key string) bool { return !seen[key] })
 		if len(given) != 1 {
-			f.refuse(field, fmt.Sprintf("want exactly one of %s", listOf(one)))
+			f.refuse(field, "want exactly one of %s", listOf(one))
 		}
 	}
 }
@@ -145,41 +166,47 @@ func oneOf(schema *huma.Schema) []string {
 }
 
 func (f *form) array(schema *huma.Schema, text json.RawMessage, field string) {
-	var items []json.RawMessage
-	_ = json.Unmarshal(text, &items) // a valid array
-	if least := schema.MinItems; least != nil && len(items) < *least {
-		f.refuse(field, fmt.Sprintf("got %d entries, want at least %d", len(items), *least))
+	count := 0
+	each(text, func(_, _ json.RawMessage) bool { count++; return true })
+	if least := schema.MinItems; least != nil && count < *least {
+		f.refuse(field, "got %d entries, want at least %d", count, *least)
 	}
-	if most := schema.MaxItems; most != nil && len(items) > *most {
-		f.refuse(field, fmt.Sprintf("got %d entries, want at most %d", len(items), *most))
+	if most := schema.MaxItems; most != nil && count > *most {
+		f.refuse(field, "got %d entries, want at most %d", count, *most)
 		return
 	}
-	for i, item := range items {
-		f.check(schema.Items, item, fmt.Sprintf("%s[%d]", field, i))
-	}
+	i := 0
+	each(text, func(_, item json.RawMessage) bool {
+		f.check(schema.Items, item, f.entry(field, i))
+		i++
+		return true
+	})
 }
 
 func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
-	var text string
-	_ = json.Unmarshal(quoted, &text) // a valid string
+	text := textOf(quoted)
 	length := utf8.RuneCountInString(text)
 	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
 	switch {
 	case schema.MinLength != nil && length < *schema.MinLength && !named:
-		f.refuse(field, fmt.Sprintf("got %d characters, want at least %d", length, *schema.MinLength))
+		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
 	case schema.MaxLength != nil && length > *schema.MaxLength:
-		f.refuse(field, fmt.Sprintf("got %d characters, want at most %d", length, *schema.MaxLength))
+		f.refuse(field, "got %d characters, want at most %d", length, *schema.MaxLength)
 	case len(schema.Enum) > 0 && !slices.Contains(schema.Enum, any(text)),
 		schema.Pattern != "" && !compiled(schema.Pattern).MatchString(text):
-		f.refuse(field, fmt.Sprintf("got %s, want %s", shown(text), wantOf(schema)))
+		f.refuse(field, "got %s, want %s", quoting(text), want{schema})
 	case schema.Format == "date-time":
 		var instant time.Time
-		if instant.UnmarshalJSON(quoted) != nil {
-			f.invalid = append(f.invalid, wire.FieldError{Field: field, Message: fmt.Sprintf("got %s, want %s", shown(text), wantTime)})
+		if instant.UnmarshalJSON(quoted) != nil || instant.Unix() < 0 { // the zero of a time is long before
+			f.reject(field, "got %s, want %s", quoting(text), wantTime)
 		}
 	case schema.Pattern == durationPattern:
-		if _, err := schedule.ParseDuration(text); err != nil {
-			f.invalid = append(f.invalid, fieldErrors(invalid.Under(field, err))...)
+		d, err := schedule.ParseDuration(text)
+		for _, e := range invalid.All(err) {
+			f.reject(field, "%s", messageOf(e))
+		}
+		if err == nil && d == 0 && schema.Extensions[zeroAllowed] != true {
+			f.reject(field, "got %s, want more than 0s, or the field left out", quoting(text))
 		}
 	}
 }
@@ -188,18 +215,58 @@ func (f *form) number(schema *huma.Schema, text, field string) {
 	value, err := strconv.ParseFloat(text, 64)
 	if _, whole := strconv.ParseInt(text, 10, 64); schema.Type == huma.TypeInteger && whole != nil {
 		if err == nil && value == math.Trunc(value) {
-			f.invalid = append(f.invalid, wire.FieldError{Field: field, Message: fmt.Sprintf("got %.40s, want it without a fraction or exponent, and below 2^63", text)})
+			f.reject(field, "got %.40s, want it without a fraction or exponent, and below 2^63", text)
 			return
 		}
 		err = whole
 	}
 	if err != nil || schema.Minimum != nil && value < *schema.Minimum || schema.Maximum != nil && value > *schema.Maximum {
-		f.refuse(field, fmt.Sprintf("got %.40s, want %s", text, wantOf(schema)))
+		f.refuse(field, "got %.40s, want %s", text, want{schema})
+		return
+	}
+	if value == 0 && schema.Minimum == nil && schema.Extensions[zeroAllowed] != true {
+		f.reject(field, "got %.40s, want another number than 0, or the field left out", text)
 	}
 }
 
+// want, fieldsOf and quoting are put into words only where they are read.
+type want struct{ schema *huma.Schema }
+
+func (w want) String() string { return wantOf(w.schema) }
+
+type fieldsOf struct{ schema *huma.Schema }
+
+func (o fieldsOf) String() string { return listOf(slices.Sorted(maps.Keys(o.schema.Properties))) }
+
+type listing []string
+
+func (l listing) String() string { return listOf(l) }
+
+type quoting string
+
+func (q quoting) String() string { return invalid.Quote(string(q)) }
+
+// under is the path of a name in an object. Where no more fields are listed nobody reads it.
+func (f *form) under(field, key string) string {
+	if f.full() {
+		return ""
+	}
+	if key = invalid.Cut(key); field == "" {
+		return key
+	}
+	return field + "." + key
+}
+
+// entry is the path of an entry of a list.
+func (f *form) entry(field string, i int) string {
+	if f.full() {
+		return ""
+	}
+	return field + "[" + strconv.Itoa(i) + "]"
+}
+
 const (
-	wantTime = `a time such as "2026-11-21T09:00:00Z" (RFC 3339)`
+	wantTime = `a time such as "2026-11-21T09:00:00Z" (RFC 3339), from 1970 on`
 	anything = "any JSON"
 )
 
@@ -274,16 +341,6 @@ func kind(text json.RawMessage) string {
 	return huma.TypeNumber
 }
 
-func under(field, key string) string {
-	if len(key) > longestShown {
-		key = key[:longestShown] + "…"
-	}
-	if field == "" {
-		return key
-	}
-	return field + "." + key
-}
-
 func listOf(names []string) string {
 	if len(names) == 0 {
 		return "no fields"
@@ -294,14 +351,8 @@ func listOf(names []string) string {
 	return names[0]
 }
 
-const longestShown = 80
-
-func shown(text string) string {
-	if len(text) > longestShown {
-		text = text[:longestShown] + "…"
-	}
-	return strconv.Quote(text)
-}
+// shown is a text as a message quotes it.
+func shown(text string) string { return invalid.Quote(text) }
 
 // patterns holds the few patterns of the document, compiled.
 var patterns sync.Map

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,7 @@ import (
 func (f *form) parameters(declared []*huma.Param, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		f.refuse("", "want a query such as ?limit=10&prefix=a: "+err.Error())
+		f.refuse("", "want a query such as ?limit=10&prefix=a: %v", err)
 		return
 	}
 	known := []string{}
@@ -33,15 +35,15 @@ func (f *form) parameters(declared []*huma.Param, r *http.Request) {
 			delete(query, p.Name)
 		}
 	}
-	for name := range query {
-		f.refuse(under("", name), "unknown query parameter; want "+listOf(known))
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		f.refuse(f.under("", name), "unknown query parameter; want %s", listing(known))
 	}
 }
 
 func (f *form) parameter(p *huma.Param, values []string) {
 	if len(values) == 0 {
 		if p.Required {
-			f.refuse(p.Name, "missing; want "+wantOf(p.Schema))
+			f.refuse(p.Name, "missing; want %s", want{p.Schema})
 		}
 		return
 	}

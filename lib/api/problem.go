@@ -103,9 +103,10 @@ func TooLarge(w http.ResponseWriter, limit int64) {
 	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter.").write(w)
 }
 
-func invalidProblem(fields []wire.FieldError) *problem {
+// invalidProblem names what is wrong; more is how many others are.
+func invalidProblem(fields []wire.FieldError, more int) *problem {
 	p := newProblem(codeInvalid, "The request cannot be carried out as it is.")
-	p.Errors = fields
+	p.Errors, p.MoreErrors = fields, more
 	return p
 }
 
@@ -183,7 +184,7 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 	case errors.Is(err, access.ErrNoSuchToken):
 		return newProblem(codeTokenNotFound, "There is no such token.")
 	case errors.Is(err, store.ErrBadCursor):
-		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}})
+		return invalidProblem([]wire.FieldError{{Field: "cursor", Message: "want the next of the page before, with the same filters"}}, 0)
 	case errors.Is(err, dispatch.ErrSkewed): // a worker elsewhere asked for runs
 		p := newProblem(control.CodeClockSkewed, err.Error())
 		p.RetryAfter = schedule.Duration(retrySkewed)
@@ -206,21 +207,21 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		p.RetryAfter = schedule.Duration(retryUnknown)
 		return p
 	}
-	if fields := fieldErrors(err); len(fields) > 0 {
-		return invalidProblem(fields)
+	if first, more := invalid.First(err, invalid.Most); len(first) > 0 {
+		fields := make([]wire.FieldError, len(first))
+		for i, e := range first {
+			fields[i] = wire.FieldError{Field: e.Field, Message: messageOf(e)}
+		}
+		return invalidProblem(fields, more)
 	}
 	a.Log.ErrorContext(ctx, "request failed", "err", err)
 	return newProblem(codeInternal, "Belfry made an error. Its log has the details.")
 }
 
-func fieldErrors(err error) []wire.FieldError {
-	var fields []wire.FieldError
-	for _, e := range invalid.All(err) {
-		message := "want " + e.Want
-		if e.Got != "" {
-			message = fmt.Sprintf("got %s, want %s", e.Got, e.Want)
-		}
-		fields = append(fields, wire.FieldError{Field: e.Field, Message: message})
+// messageOf says what is wrong with a field that stands beside it.
+func messageOf(e *invalid.Error) string {
+	if e.Got == "" {
+		return "want " + e.Want
 	}
-	return fields
+	return fmt.Sprintf("got %s, want %s", e.Got, e.Want)
 }

@@ -1,4 +1,4 @@
-// Package invalid is the one form of "your input is wrong, and here is what would be right".
+// Package invalid describes wrong input in one form: the field, what is wrong with it, and what would be right.
 //
 // Every validation in Belfry returns an *Error or several joined with errors.Join; the HTTP API turns them into the
 // fields of a problem document and the command line into one line each. A field is named as the user wrote it, by its
@@ -8,6 +8,8 @@ package invalid
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"unicode/utf8"
 )
 
 // Error is one field that cannot be accepted.
@@ -19,6 +21,8 @@ type Error struct {
 
 func (e *Error) Error() string {
 	switch {
+	case e.Field == "" && e.Got == "":
+		return "want " + e.Want
 	case e.Field == "":
 		return fmt.Sprintf("got %s, want %s", e.Got, e.Want)
 	case e.Got == "":
@@ -30,12 +34,12 @@ func (e *Error) Error() string {
 
 // Field reports that the field holds got where want would be right. got is quoted and cut to a readable length.
 func Field(field, got, want string) error {
-	return &Error{Field: field, Got: quote(got), Want: want}
+	return &Error{Field: cutTo(longestPath, field), Got: Quote(got), Want: want}
 }
 
 // Missing reports a field that must be given.
 func Missing(field, want string) error {
-	return &Error{Field: field, Want: want}
+	return &Error{Field: cutTo(longestPath, field), Want: want}
 }
 
 // Under puts every *Error in err below a parent field: Under("schedule", Field("cron", …)) names "schedule.cron".
@@ -54,7 +58,7 @@ func Under(parent string, err error) error {
 		if e.Field != "" {
 			field = parent + "." + e.Field
 		}
-		moved[i] = &Error{Field: field, Got: e.Got, Want: e.Want}
+		moved[i] = &Error{Field: cutTo(longestPath, field), Got: e.Got, Want: e.Want}
 	}
 	return errors.Join(moved...)
 }
@@ -78,12 +82,51 @@ func All(err error) []*Error {
 	return nil
 }
 
-// longest is how much of a wrong value an error shows: enough to recognize it, too little to flood a log.
-const longest = 80
+// Most is how many wrong fields an answer names. Of the others it gives the number: nobody reads more, and a request must not
+// make an answer many times its size.
+const Most = 100
 
-func quote(got string) string {
-	if len(got) > longest {
-		got = got[:longest] + "…"
+// First returns the first of the *Errors in err, at most most of them, and the number of the others.
+func First(err error, most int) (first []*Error, more int) {
+	all := All(err)
+	if len(all) > most {
+		return all[:most], len(all) - most
 	}
-	return fmt.Sprintf("%q", got)
+	return all, 0
+}
+
+// Lines returns a line for each *Error in err, at most Most, then one with the number of the others.
+func Lines(err error) []string {
+	first, more := First(err, Most)
+	lines := make([]string, 0, len(first)+1)
+	for _, e := range first {
+		lines = append(lines, e.Error())
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
+
+// longest is how many bytes of a wrong value or name an error shows: enough to recognize it, too little to flood a log.
+// longestPath is the same for the path of a field.
+const (
+	longest     = 80
+	longestPath = 400
+)
+
+// Quote returns a text in quotes, cut to a readable length.
+func Quote(text string) string { return strconv.Quote(Cut(text)) }
+
+// Cut returns a text cut to a readable length, between two characters.
+func Cut(text string) string { return cutTo(longest, text) }
+
+func cutTo(most int, text string) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
 }

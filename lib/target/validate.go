@@ -15,14 +15,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
-// Bounds of a definition. They keep a job well under the store's item size and a request under what servers accept.
+// Bounds of a definition. They keep a job well under the store's item size and a request under what servers accept. Those of lists stand in
+// the API's document.
 const (
 	maxURL         = 2048
-	maxHeaders     = 64
+	MaxHeaders     = 64
 	maxHeaderBytes = 16 << 10 // names and values together
-	maxStatuses    = 64
-	maxArgv        = 256
-	maxEnv         = 128
+	MaxStatuses    = 64
+	MaxArgv        = 256
+	MaxEnv         = 128
 	maxExecBytes   = 64 << 10 // argv and env together
 	maxDir         = 4096
 )
@@ -103,8 +104,8 @@ func validHeaders(headers map[string]Value) error {
 		}
 		seen[canonical] = true
 	}
-	if len(headers) > maxHeaders {
-		errs = append(errs, invalid.Field("headers", fmt.Sprintf("%d headers", len(headers)), fmt.Sprintf("at most %d", maxHeaders)))
+	if len(headers) > MaxHeaders {
+		errs = append(errs, invalid.Field("headers", fmt.Sprintf("%d headers", len(headers)), fmt.Sprintf("at most %d", MaxHeaders)))
 	}
 	if size > maxHeaderBytes {
 		errs = append(errs, invalid.Field("headers", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d bytes of names and values", maxHeaderBytes)))
@@ -176,8 +177,8 @@ func validCodes(field string, codes []int, low, high int) error {
 			errs = append(errs, invalid.Field(field, strconv.Itoa(code), fmt.Sprintf("numbers from %d to %d", low, high)))
 		}
 	}
-	if len(codes) > maxStatuses {
-		errs = append(errs, invalid.Field(field, fmt.Sprintf("%d numbers", len(codes)), fmt.Sprintf("at most %d", maxStatuses)))
+	if len(codes) > MaxStatuses {
+		errs = append(errs, invalid.Field(field, fmt.Sprintf("%d numbers", len(codes)), fmt.Sprintf("at most %d", MaxStatuses)))
 	}
 	return errors.Join(errs...)
 }
@@ -193,8 +194,8 @@ func (e *Exec) validate() error {
 	switch {
 	case len(e.Argv) == 0 || e.Argv[0] == "":
 		errs = append(errs, invalid.Missing("argv", "the program and its arguments, such as [\"/usr/bin/backup\", \"--all\"]"))
-	case len(e.Argv) > maxArgv:
-		errs = append(errs, invalid.Field("argv", fmt.Sprintf("%d arguments", len(e.Argv)), fmt.Sprintf("at most %d", maxArgv)))
+	case len(e.Argv) > MaxArgv:
+		errs = append(errs, invalid.Field("argv", fmt.Sprintf("%d arguments", len(e.Argv)), fmt.Sprintf("at most %d", MaxArgv)))
 	case slices.ContainsFunc(e.Argv, hasNUL):
 		errs = append(errs, invalid.Missing("argv", "arguments without NUL bytes"))
 	case strings.Contains(e.Argv[0], "/") && !filepath.IsAbs(e.Argv[0]) && e.Dir == "":
@@ -214,8 +215,8 @@ func (e *Exec) validate() error {
 			errs = append(errs, invalid.Missing("env."+name, "a value without NUL bytes"))
 		}
 	}
-	if len(e.Env) > maxEnv {
-		errs = append(errs, invalid.Field("env", fmt.Sprintf("%d names", len(e.Env)), fmt.Sprintf("at most %d", maxEnv)))
+	if len(e.Env) > MaxEnv {
+		errs = append(errs, invalid.Field("env", fmt.Sprintf("%d names", len(e.Env)), fmt.Sprintf("at most %d", MaxEnv)))
 	}
 	if size > maxExecBytes {
 		errs = append(errs, invalid.Field("argv", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d bytes of argv and env together", maxExecBytes)))

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -86,8 +88,12 @@ type Problem struct {
 	Status int          `json:"status" doc:"the HTTP status"`
 	Code   string       `json:"code" doc:"stable; docs/api.md lists them"`
 	Detail string       `json:"detail" doc:"what happened and what would help, for people"`
-	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong"`
-	Checks []Check      `json:"checks,omitempty" doc:"of /readyz: all that was checked"`
+	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong, up to 100"`
+
+	// MoreErrors is how many were found beyond those.
+	MoreErrors int `json:"more_errors,omitempty" doc:"how many more are wrong than errors names"`
+
+	Checks []Check `json:"checks,omitempty" doc:"of /readyz: all that was checked"`
 
 	// RetryAfter is the header of the same name, for one of many in a batch too.
 	RetryAfter schedule.Duration `json:"retry_after,omitempty" doc:"when to try again what was refused for now"`
@@ -103,6 +109,9 @@ func (p *Problem) Error() string {
 	text := p.Detail
 	for _, e := range p.Errors {
 		text += "\n  " + e.Field + ": " + e.Message
+	}
+	if p.MoreErrors > 0 {
+		text += fmt.Sprintf("\n  and %d more", p.MoreErrors)
 	}
 	return text
 }

@@ -13,7 +13,7 @@ type WorkRequest struct {
 	Worker      string            `json:"worker" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"its name, unique over all starts of all workers"`
 	Max         int               `json:"max" minimum:"1" maximum:"10" doc:"how many runs at most"`
 	Wait        schedule.Duration `json:"wait,omitempty" doc:"how long to wait for the first, up to 20s"`
-	Handlers    []string          `json:"handlers,omitempty" maxItems:"1000" maxLength:"128" doc:"the Go functions that it has"`
+	Handlers    []string          `json:"handlers,omitempty" maxItems:"1000" minLength:"1" maxLength:"128" doc:"the Go functions that it has"`
 	HTTP        bool              `json:"http,omitempty" doc:"it calls http targets"`
 	Exec        bool              `json:"exec,omitempty" doc:"it starts processes"`
 	AWS         bool              `json:"aws,omitempty" doc:"it calls resources of AWS"`

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// These are the promises of a server towards whoever may write a job, or only send a request, tried on the program as it is.
+
+// A target that answers 101 hands over its connection, and says nothing on it: the attempt ends all the same, and so does the server.
+func TestATargetThatSwitchesProtocolsHoldsNothing(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\n")
+				<-t.Context().Done()
+			}()
+		}
+	}()
+	cmd, address, log := startProcess(t, "--data", t.TempDir())
+	job := `{"retry": {"max_attempts": 1}, "timeout": "1h", "target": {"http": {"url": "http://` + listener.Addr().String() + `"}}}`
+	if got := belfry(t, job, "job", "apply", "a", "-f", "-", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	for range 60 { // more than there are places for
+		if got := belfry(t, "", "job", "trigger", "a", "--address", address); got.code != 0 {
+			t.Fatal(got.errors)
+		}
+	}
+	if got := belfry(t, "", "job", "trigger", "a", "--wait", "--address", address); !strings.Contains(got.out+got.errors, "answered 101 Switching Protocols") {
+		t.Errorf("it ended as %s%s", got.out, got.errors)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it stopped with %v\n%s", err, log.String())
+	}
+}
+
+// Bodies as large as a request may be, wrong from the beginning to the end, three at once.
+func TestP11_HostileBodiesCostLittle(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("only Linux tells how much memory a process has taken")
+	}
+	cmd, address, _ := startProcess(t, "--data", t.TempDir())
+	const size = 16<<20 - 100
+	fill := func(first, format, last string) []byte {
+		body := bytes.NewBufferString(first)
+		for i := 0; body.Len() < size; i++ {
+			fmt.Fprintf(body, format, i)
+		}
+		return append(bytes.TrimSuffix(body.Bytes(), []byte(",")), last...)
+	}
+	bodies := [][]byte{
+		fill("{", `"%d":0,`, "}"), fill(`{"labels":{`, `"k%d":"",`, "}}"), fill(`{"target":{"exec":{"argv":[`, `"%d",`, "]}}}"),
+		fill(`{"jobs":[`, `{"n%d":1},`, "]}"), fill(`{"payload":[`, "[%d],", "]}"), fill("{", `"a":{"a":{"a":{"%d":[`, ""),
+	}
+	for _, path := range []string{"/v1/jobs/a", "/v1/jobs/batch", "/v1/runs/batch", "/v1/runs/cancel", "/v1/jobs/a/runs"} {
+		method := map[bool]string{true: http.MethodPut, false: http.MethodPost}[path == "/v1/jobs/a"]
+		for _, body := range bodies {
+			var together sync.WaitGroup
+			for range 3 {
+				together.Go(func() {
+					req, err := http.NewRequestWithContext(t.Context(), method, address+path, bytes.NewReader(body))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					req.Header.Set("Content-Type", "application/json")
+					answer, err := http.DefaultClient.Do(req)
+					if err != nil {
+						return // it may hang up on what is larger than it takes
+					}
+					defer answer.Body.Close()
+					n, _ := io.Copy(io.Discard, answer.Body)
+					if most := int64(len(body)*4 + 64<<10); n > most || answer.StatusCode < 400 && path != "/v1/jobs/a/runs" {
+						t.Errorf("%s %s with %.30s…: %s, %d bytes", method, path, body, answer.Status, n)
+					}
+				})
+			}
+			together.Wait()
+		}
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(peak)[0])
+	t.Logf("%d MB at the most", kilobytes>>10)
+	if err != nil || kilobytes > 1_500_000 {
+		t.Errorf("it took %d MB, %v; want at most 1,500", kilobytes>>10, err)
+	}
+}

@@ -1,0 +1,237 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// schemaText is what tests read of a schema.
+type schemaText struct {
+	Ref                  string `json:"$ref"`
+	Type                 any
+	Format               string
+	Pattern              string
+	Properties           map[string]*schemaText
+	AdditionalProperties json.RawMessage
+	Items                *schemaText
+	OneOf                []*schemaText
+	ReadOnly             bool
+	Required             []string
+	Enum                 []any
+	Examples             []any
+	Minimum              *float64
+	MinLength, MaxLength *int
+	MinItems, MaxItems   *int
+	MaxProperties        *int
+	ExclusiveMinimum     *float64
+}
+
+// surface is the OpenAPI document as far as tests walk over it.
+type surface struct {
+	Paths map[string]map[string]*struct {
+		OperationID string
+		RequestBody *struct {
+			Content map[string]struct{ Schema *schemaText }
+		}
+		Parameters []struct {
+			Name, In string
+			Schema   *schemaText
+		}
+	}
+	Components struct{ Schemas map[string]*schemaText }
+}
+
+func (s *server) surface() surface {
+	s.t.Helper()
+	var d surface
+	if err := json.Unmarshal(s.send("GET", "/openapi.json", "").is(200).body, &d); err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (d surface) resolve(schema *schemaText) *schemaText {
+	for schema.Ref != "" {
+		schema = d.Components.Schemas[schema.Ref[strings.LastIndexByte(schema.Ref, '/')+1:]]
+	}
+	return schema
+}
+
+// free is the schema of the values of a map, nil for an object whose names are all known.
+func (o *schemaText) free() *schemaText {
+	var values schemaText
+	if len(o.AdditionalProperties) == 0 || o.AdditionalProperties[0] != '{' || json.Unmarshal(o.AdditionalProperties, &values) != nil {
+		return nil
+	}
+	return &values
+}
+
+// anyJSON reports whether a value of every type fits.
+func (o *schemaText) anyJSON() bool { return o.Type == nil && len(o.OneOf) == 0 }
+
+// walk visits every place of a request in which a value may stand. in makes a whole body of a value there: it holds nothing else.
+func (d surface) walk(schema *schemaText, field string, in func(value string) string, visit func(field string, schema *schemaText, in func(string) string)) {
+	schema = d.resolve(schema)
+	if schema.ReadOnly {
+		return
+	}
+	visit(field, schema, in)
+	for _, name := range sorted(schema.Properties) {
+		at := strings.TrimPrefix(field+"."+name, ".")
+		d.walk(schema.Properties[name], at, func(value string) string { return in(fmt.Sprintf("{%q:%s}", name, value)) }, visit)
+	}
+	if values := schema.free(); values != nil {
+		d.walk(values, field+".x", func(value string) string { return in(`{"x":` + value + `}`) }, visit)
+	}
+	if schema.Items != nil {
+		d.walk(schema.Items, field+"[0]", func(value string) string { return in("[" + value + "]") }, visit)
+	}
+	for _, one := range schema.OneOf {
+		if one.Type != nil {
+			d.walk(one, field, in, visit)
+		}
+	}
+}
+
+func sorted[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// bodies visits every operation with a body.
+func (d surface) bodies(visit func(method, path string, schema *schemaText)) {
+	for _, path := range sorted(d.Paths) {
+		for _, method := range sorted(d.Paths[path]) {
+			if op := d.Paths[path][method]; op.RequestBody != nil {
+				for _, content := range op.RequestBody.Content {
+					visit(strings.ToUpper(method), strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0", "{secret}", "s", "{token}", "0f3a5b7c9d1e2f40").Replace(path), content.Schema)
+				}
+			}
+		}
+	}
+}
+
+// Every list and every map of a request has a bound in the document, so that no text becomes many times its size.
+func TestP11_EveryListOfARequestIsBounded(t *testing.T) {
+	d := start(t, 0, everything(t)).surface()
+	d.bodies(func(method, path string, schema *schemaText) {
+		d.walk(schema, "", func(value string) string { return value }, func(field string, schema *schemaText, _ func(string) string) {
+			if schema.Type == "array" && schema.MaxItems == nil || schema.free() != nil && schema.MaxProperties == nil {
+				t.Errorf("%s %s: %s has no bound", method, path, field)
+			}
+		})
+	})
+}
+
+// allocated is how many bytes of memory the process has taken so far, those included that it has given back.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// What a request costs, in memory and in the size of its answer, is bounded by a few times its size, however wrong it is.
+func TestP11_HostileBodiesCostAFewTimesTheirSize(t *testing.T) {
+	if raced {
+		t.Skip("under the race detector pools forget what they hold, so that requests take more memory")
+	}
+	const size = 100 << 10
+	fill := func(format string) string {
+		var text strings.Builder
+		for i := 0; text.Len() < size; i++ {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			if strings.Contains(format, "%") {
+				fmt.Fprintf(&text, format, i)
+			} else {
+				text.WriteString(format)
+			}
+		}
+		return text.String()
+	}
+	unknown, same, numbers, texts, objects, empty := fill(`"k%d":0`), fill(`"k":0`), "["+fill("1")+"]", "["+fill(`"a"`)+"]", "["+fill("{}")+"]", "["+fill(`"k%d"`)+"]"
+	long, values := `"`+strings.Repeat("x", size)+`"`, fill(`"k%d":""`)
+	hostile := map[string]string{
+		"unknown names": "{" + unknown + "}", "one name": "{" + same + "}", "names of texts": "{" + values + "}", "numbers": numbers, "texts": texts, "different texts": empty,
+		"objects": objects, "lists": "[" + fill("[]") + "]", "lists of lists": "[" + fill("[[1,[]]]") + "]", "a long text": long, "a long name": "{" + long + ":" + long + "}", "a long number": strings.Repeat("1", size),
+		"deep": strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "escapes": `"` + strings.Repeat(`\u0001`, size/6) + `"`, "no JSON": strings.Repeat("{", size),
+	}
+	s := start(t, 0, everything(t))
+	s.send("PUT", "/v1/jobs/a", echo).is(201) // which a patch merges with
+	d := s.surface()
+	tried := map[*schemaText]bool{} // what several requests have in common is tried at the first
+	d.bodies(func(method, path string, schema *schemaText) {
+		d.walk(schema, "", func(value string) string { return value }, func(field string, schema *schemaText, in func(string) string) {
+			if field != "" && tried[schema] {
+				return
+			}
+			tried[schema] = true
+			for _, name := range sorted(hostile) {
+				if schema.Type != "object" && schema.Type != "array" && !schema.anyJSON() && name != "a long text" && name != "escapes" {
+					continue // as at any other place
+				}
+				s.costs(method, path, in(hostile[name]), name+" as "+field, 1)
+			}
+		})
+	})
+	for _, path := range sorted(d.Paths) {
+		if d.Paths[path]["get"] != nil {
+			s.costs("GET", path+"?"+strings.Repeat("a&bb&", 10_000), "", "unknown parameters", 1)
+		}
+	}
+}
+
+// costs sends a request, and fails the test where it costs more than times a few times its size.
+func (s *server) costs(method, path, body, what string, times int) reply {
+	s.t.Helper()
+	const memory, memoryOfAny, answer, answerOfAny = 12, 1 << 20, 2, 64 << 10
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1"
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	before := allocated()
+	s.handler.ServeHTTP(w, r)
+	sent := len(body) + len(path)
+	if took, most := int(allocated()-before), times*memory*sent+memoryOfAny; took > most {
+		s.t.Errorf("%s %.60s with %s, %d bytes: took %d bytes of memory, want at most %d", method, path, what, sent, took, most)
+	}
+	if got, most := w.Body.Len(), times*answer*sent+answerOfAny; got > most {
+		s.t.Errorf("%s %.60s with %s, %d bytes: answered %d bytes, want at most %d", method, path, what, sent, got, most)
+	}
+	if w.Code >= 500 {
+		s.t.Errorf("%s %.60s with %s: %d %.300s", method, path, what, w.Code, w.Body)
+	}
+	if w.Code >= 400 {
+		var p wire.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || len(p.Errors) > invalid.Most {
+			s.t.Errorf("%s %.60s with %s: %d errors, %v; want at most %d", method, path, what, len(p.Errors), err, invalid.Most)
+		}
+	}
+	return reply{s.t, method + " " + path, w.Code, w.Header(), w.Body.Bytes()}
+}
+
+// Of many wrong fields the first are named, and the others counted.
+func TestP11_ErrorsAreNamedUpToABound(t *testing.T) {
+	s := start(t, 0, everything(t))
+	var body strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&body, `"k%d":0,`, i)
+	}
+	p := into[wire.Problem](s.send("PUT", "/v1/jobs/a", "{"+body.String()+`"target":{"handler":{"name":"echo"}}}`).is(400))
+	if len(p.Errors) != invalid.Most || p.MoreErrors != 5000-invalid.Most || !strings.HasSuffix(p.Error(), "and 4900 more") {
+		t.Errorf("%d errors and %d more, in words %.100q…", len(p.Errors), p.MoreErrors, p.Error())
+	}
+}

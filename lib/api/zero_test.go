@@ -1,0 +1,101 @@
+package api_test
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What was given is told from what was left out: a zero of a request is refused under the name of its field, wherever the field is
+// one of those below whose zero is a value. A field that is added is tried too.
+func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
+	s := start(t, 0, everything(t))
+	d := s.surface()
+	meant := []string{"schedule.phase", "schedule.jitter", "delay", "wait", "failure.retry_after", "running", "offset"}
+	// An empty text is a text like any other, or says as little as none.
+	texts := regexp.MustCompile(`(^|\.)(description|reason|note|name|key|labels\.x|headers\.x|env\.x|argv\[0\]|cause|content_type|message|log|result|value|ticket)$`)
+	met := map[string]bool{}
+	zeros := func(schema *schemaText) []string {
+		switch {
+		case strings.Contains(schema.Pattern, "(ms|s|m|h)"):
+			return []string{`"0s"`, `"0d"`, `"0.0h0ms"`, `"0"`}
+		case schema.Format == "date-time":
+			return []string{`"0001-01-01T00:00:00Z"`, `"0001-01-01T02:00:00+02:00"`, `"1969-12-31T23:59:59Z"`}
+		case schema.Type == "integer" || schema.Type == "number":
+			return []string{"0", "0.0", "-0"}
+		case schema.Type == "string":
+			return []string{`""`}
+		}
+		return nil
+	}
+	refused := func(what, field string, r reply) {
+		t.Helper()
+		leaf := field[strings.LastIndexByte(field, ']')+1:]
+		fields := map[string]string{}
+		if r.status == 400 || r.status == 422 {
+			fields = r.refused(r.status, map[int]string{400: "malformed", 422: "invalid"}[r.status])
+		}
+		if name := strings.TrimPrefix(leaf, "."); slices.Contains(meant, name) {
+			met[name] = true
+			if strings.Contains(what, "0.0") {
+				return // a form of zero that some fields do not take
+			}
+			if fields[field] != "" {
+				t.Errorf("%s: %s, want it taken as zero", what, fields[field])
+			}
+		} else if fields[field] == "" {
+			t.Errorf("%s: %d %.200s, want %s refused", what, r.status, r.body, field)
+		}
+	}
+	d.bodies(func(method, path string, schema *schemaText) {
+		d.walk(schema, "", func(value string) string { return value }, func(field string, schema *schemaText, in func(string) string) {
+			if strings.Contains(field, "status.") { // what only Belfry writes: ignored in requests
+				return
+			}
+			for _, zero := range zeros(schema) {
+				if zero == `""` && texts.MatchString(field) {
+					continue
+				}
+				refused(method+" "+path+" with "+in(zero), field, s.send(method, path, in(zero)))
+			}
+		})
+	})
+	for _, path := range sorted(d.Paths) {
+		for method, op := range d.Paths[path] {
+			for _, p := range op.Parameters {
+				if p.In != "query" {
+					continue
+				}
+				for _, zero := range zeros(p.Schema) {
+					at := strings.NewReplacer("{job}", "a", "{run}", "a~0mi4lf3k0").Replace(path) + "?" + p.Name + "=" + url.QueryEscape(strings.Trim(zero, `"`))
+					refused(at, p.Name, s.send(strings.ToUpper(method), at, map[bool]string{true: "{}"}[op.RequestBody != nil]))
+				}
+			}
+		}
+	}
+	for _, field := range meant {
+		if !met[field] {
+			t.Errorf("no request has %s any more", field)
+		}
+	}
+}
+
+// A zero that would have chosen everything, or lasted for ever, changes nothing.
+func TestAZeroChangesNothing(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/a", echo).is(201)
+	s.send("POST", "/v1/jobs/a/runs", `{"delay": "1h"}`).is(202)
+	for what, c := range map[string][3]string{
+		"a token for ever": {"/v1/tokens", `{"scopes": ["read"], "expires_in": "0s"}`, "expires_in"},
+		"a cancel of all":  {"/v1/runs/cancel", `{"matching": {"to": "0001-01-01T00:00:00Z"}}`, "matching.to"},
+	} {
+		if fields := s.send("POST", c[0], c[1]).refused(422, "invalid"); fields[c[2]] == "" {
+			t.Errorf("%s: %v, want %s named", what, fields, c[2])
+		}
+	}
+	if list := string(s.send("GET", "/v1/runs?state=scheduled", "").is(200).body); !strings.Contains(list, `"scheduled"`) {
+		t.Errorf("the run was cancelled: %s", list)
+	}
+}
