@@ -55,23 +55,65 @@ func baseTransport(cfg Config) *http.Transport {
 func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
 	var result Result
 	var err error
-	if !bounded(ctx, s.cfg.Grace, func() { result, err = s.exchange(ctx, h, call, known) }) {
-		return Result{}, ended(ctx)
+	at := new(progress)
+	if !bounded(ctx, s.cfg.Grace, func() { result, err = s.exchange(ctx, h, call, known, at) }) {
+		return Result{}, at.ended(ctx)
 	}
 	return result, err
 }
 
-// exchange speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
-func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
-	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+// progress is how far a request has come: what it is at.
+type progress struct{ phase atomic.Int32 }
+
+// The phases, in their order. Up to the handshake nothing of the request was sent.
+const (
+	resolving = iota
+	connecting
+	securing
+	sending
+	waiting
+	receiving
+)
+
+var phases = [...]string{"looking up the name", "connecting", "in the TLS handshake", "sending the request", "waiting for the answer", "reading the answer"}
+
+func (p *progress) at(phase int32) func() { return func() { p.phase.Store(phase) } }
+
+// sent tells whether the target may have got anything of the request.
+func (p *progress) sent() bool { return p.phase.Load() >= sending }
+
+// ended is the error of a call whose context is over. Before anything was sent no timer leaves a doubt.
+func (p *progress) ended(ctx context.Context) error {
+	err := ended(ctx)
+	var f *Failure
+	if errors.As(err, &f) {
+		f.Message += " while " + phases[p.phase.Load()]
+		if !p.sent() {
+			f.Kind = KindConnect
+		}
+	}
+	return err
+}
+
+// follow has the transport tell how far the request has come.
+func (p *progress) follow(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart:             func(httptrace.DNSStartInfo) { p.phase.Store(resolving) },
+		ConnectStart:         func(string, string) { p.phase.Store(connecting) },
+		TLSHandshakeStart:    p.at(securing),
+		GotConn:              func(httptrace.GotConnInfo) { p.phase.Store(sending) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { p.phase.Store(waiting) },
+		GotFirstResponseByte: p.at(receiving),
 	})
+}
+
+// exchange speaks to the transport itself: no cookies, no redirects, and no error text with the URL's query in it.
+func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, at *progress) (Result, error) {
 	headers, err := s.headers(h, call, known)
 	if err != nil {
 		return Result{}, err
 	}
-	request, err := s.request(traced, h, call, headers)
+	request, err := s.request(at.follow(ctx), h, call, headers)
 	if err != nil {
 		return Result{}, failed(KindConnect, err, "make the request: %v", err).permanent()
 	}
@@ -81,7 +123,7 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed) (
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, brokenCall(ctx, err, connected.Load(), known.veil)
+		return Result{}, brokenCall(ctx, err, at, known.veil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -95,7 +137,7 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed) (
 		return Result{}, failure
 	}
 	if err != nil {
-		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), true, known.veil)
+		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), at, known.veil)
 	}
 	return Result{Body: body.kept, ContentType: oneLine(known.veil.hide(response.Header.Get("Content-Type")), 200), Truncated: body.truncated}, nil
 }
@@ -156,14 +198,14 @@ func (s *Set) request(ctx context.Context, h HTTP, call Call, headers map[string
 }
 
 // brokenCall tells what is known when no answer came: whether the request can have reached the target.
-func brokenCall(ctx context.Context, err error, connected bool, v *veil) error {
+func brokenCall(ctx context.Context, err error, at *progress, v *veil) error {
 	var refused *errRefused
 	switch {
 	case errors.As(err, &refused):
 		return failed(KindRefused, err, "%v", refused).permanent()
 	case ctx.Err() != nil:
-		return ended(ctx)
-	case connected:
+		return at.ended(ctx)
+	case at.sent():
 		return failed(KindLost, err, "%s", v.hide(err.Error()))
 	default:
 		return failed(KindConnect, err, "%s", v.hide(err.Error()))
