@@ -35,5 +35,5 @@ const MaxResultBytes = 256 << 10
 type Result struct {
 	Body        []byte // at most MaxResultBytes
 	ContentType string // a media type, "" when the target named none
-	Truncated   bool   // the answer was longer than MaxResultBytes; Body is its beginning
+	Truncated   bool   // what a process or a service of AWS said was longer than MaxResultBytes; Body is its beginning
 }

@@ -20,6 +20,7 @@ const (
 	KindPayload    = "payload"     // the payload cannot be read, or not be given to this target: nothing was sent
 	KindSecret     = "secret"      // a secret that the target needs could not be had: nothing was sent, nothing ran
 	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
+	KindResult     = "result"      // the target did its work, and its result is larger than what is kept of one
 	KindStart      = "start"       // the process could not be started: nothing ran
 	KindExit       = "exit"        // the process ended with an exit code other than 0
 	KindSignal     = "signal"      // the process was killed by a signal that Belfry did not send
@@ -88,6 +89,12 @@ func Reported(kind, message string, permanent bool, retryAfter time.Duration) *F
 	f := failed(kind, nil, "%s", message)
 	f.Permanent, f.RetryAfter = permanent, boundedWait(retryAfter)
 	return f
+}
+
+// tooLarge says that a result which others are to read whole is not kept: its beginning would pass for all of it, and is no JSON any more. The
+// work is done, and another attempt would do it again.
+func tooLarge(what string) *Failure {
+	return failed(KindResult, nil, "%s is larger than the %d KiB that are kept of a result; what it was to do is done", what, MaxResultBytes>>10).permanent()
 }
 
 func (f *Failure) permanent() *Failure {

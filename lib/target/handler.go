@@ -95,9 +95,7 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 		return Result{}, handlerFailure(ctx, got.err)
 	}
 	if len(got.result.Body) > MaxResultBytes {
-		// Cloned: the rest of a large answer must not stay in memory behind its beginning.
-		got.result.Body = append([]byte(nil), got.result.Body[:MaxResultBytes]...)
-		got.result.Truncated = true
+		return Result{}, tooLarge("the handler's result")
 	}
 	return got.result, nil
 }

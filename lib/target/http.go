@@ -139,7 +139,10 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, a
 	if err != nil {
 		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), at, known.veil)
 	}
-	return Result{Body: body.kept, ContentType: oneLine(known.veil.hide(response.Header.Get("Content-Type")), 200), Truncated: body.truncated}, nil
+	if body.truncated {
+		return Result{}, tooLarge("the answer")
+	}
+	return Result{Body: body.kept, ContentType: oneLine(known.veil.hide(response.Header.Get("Content-Type")), 200)}, nil
 }
 
 // readAnswer keeps the beginning of an answer, without what it repeats of secrets. It reads a little more than it keeps,
