@@ -26,6 +26,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -68,7 +69,7 @@ func canaryTargets(server string) map[string]string {
 			"ENV": {"secret": "from-env"}, "FILE": {"secret": "from-file"}, "KEY": {"secret": "signing"}}}}`
 	}
 	return map[string]string{
-		"http-ok": http("/ok"), "http-large": http("/large"), "http-binary": http("/binary"), "http-401": http("/401"), "http-500": http("/500"),
+		"http-ok": http("/ok"), "http-large": http("/large"), "http-too-large": http("/too-large"), "http-binary": http("/binary"), "http-401": http("/401"), "http-500": http("/500"),
 		"http-redirect": http("/redirect"), "http-broken": http("/broken"), "http-nonsense": http("/nonsense"), "http-slow": http("/slow"),
 		"http-nobody":  strings.Replace(http("/"), server, "http://127.0.0.1:1", 1),
 		"http-refused": strings.Replace(http("/"), server, "http://169.254.169.254", 1),
@@ -93,8 +94,13 @@ func repeater(w http.ResponseWriter, r *http.Request) {
 	case "/ok":
 		w.Header().Set("Content-Type", "text/plain; x="+r.Header.Get("X-Store"))
 		io.WriteString(w, all)
-	case "/large":
-		io.WriteString(w, strings.Repeat(strings.ReplaceAll(all, "\n", " ")+"\n", 2000))
+	case "/large", "/too-large":
+		line := strings.ReplaceAll(all, "\n", " ") + "\n"
+		lines := target.MaxResultBytes / 2 / len(line) // with what masks put in place of secrets, it is kept
+		if r.URL.Path == "/too-large" {
+			lines *= 4
+		}
+		io.WriteString(w, strings.Repeat(line, lines))
 	case "/binary":
 		io.WriteString(w, "\xff\xfe\x00"+all)
 	case "/401":
