@@ -123,14 +123,15 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for _, f := range planned {
-		if f.plan.Skip != nil {
-			continue // it looks for itself
+		if f.plan.Skip != nil || f.known >= f.plan.Fires[0] {
+			continue // it looks for itself, or has looked: what stands at its first fire took no decision
 		}
 		group.Go(func() error {
 			first := f.blank(f.plan.Fires[0])
 			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
 			if found && f.dropped(before) && before.Through >= first.ID.Nominal {
 				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
+				f.decided = before
 			}
 			return err
 		})
@@ -143,7 +144,7 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 // then a horizon stands that no clock of now can have published.
 func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 	var claims []*wish
-	var decided run.Run
+	decided := f.decided
 	for some := range slices.Chunk(f.rest, store.MaxKeys) {
 		runs := make([]run.Run, len(some))
 		for i, w := range some {

@@ -52,6 +52,7 @@ type firing struct {
 	plan        plan
 	head        *wish
 	rest        []*wish
+	decided     run.Run // a decision that its first fire lies within
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,

@@ -50,7 +50,7 @@ type Bounds struct {
 	Now     int64  // the pass's clock, read before the horizon was published
 	Horizon int64  // fires up to it are claimed
 	Reach   int64  // up to it ticks under way may have passed the places of timers: see Dispatcher.Reach
-	Resume  int64  // wake-up for what must wait for a later pass, beyond the reach
+	Resume  int64  // wake-up for what must wait for a later pass: beyond what this one reads
 	Watch   bool   // arm a check for each claim: the timer that led to it lies behind the first sweep
 	Settled int64  // until then no lease is judged: living workers may have been unable to renew theirs
 	Mark    uint64 // the Attempt of the next checks, by which the pass knows them again; 0 for none
