@@ -61,25 +61,30 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 
 	over := s.lives(cmd.Process)
 	outputs.copy()
+	defer over()
 	exited := make(chan struct{}) // closed when err holds how
-	whole := false                // nothing of its output is missing
 	go func() {
 		defer close(exited)
 		if err = cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // something that it started holds its input
 		}
-		over() // its number may be another's from now on
-		whole = outputs.end(s.cfg.Grace)
+	}()
+	finish := func(wait time.Duration, cut <-chan struct{}) (whole bool) {
+		whole = outputs.end(wait, cut)
 		veiledOut.close(false)
 		veiledErr.close(false)
-	}()
+		return whole
+	}
 	select {
 	case <-exited:
 	case <-ctx.Done():
 		s.stop(cmd, exited)
+		finish(s.cfg.Grace/2, nil)
 		return Result{}, ended(ctx)
 	}
-	if !whole {
+	over() // its number may be another's from now on
+	// It has ended by itself: that is the verdict. The end of its time only cuts the wait for what others may still print.
+	if !finish(s.cfg.Grace, ctx.Done()) {
 		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is dropped\n")
 	}
 	if err != nil {

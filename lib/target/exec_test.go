@@ -209,6 +209,37 @@ func TestExecGoesOnReadingWhatNobodyKeeps(t *testing.T) {
 	}
 }
 
+// The end of its time while others still hold the output of a process that has ended is none of its own end, and none of theirs.
+func TestExecThatHasEndedIsNoTimeout(t *testing.T) {
+	living := newRoll(t)
+	spec := shell(`exec 3>"$ROLL"; (while [ ! -e "$GO_ON" ]; do sleep 0.02; done; echo done >&3) & echo started`)
+	goOn := filepath.Join(t.TempDir(), "go-on")
+	spec.Exec.Env = Texts(map[string]string{"ROLL": living.path, "GO_ON": goOn})
+	log := watch("started")
+	call := testCall()
+	call.Log = log
+	ctx, end := timedOut(t)
+	go func() { <-log.seen; end() }()
+	got, err := newSet(t, func(c *Config) { c.Grace = 5 * time.Minute }).Call(ctx, spec, call)
+	// Where its time was over before it had ended, that is the verdict; there is no order between the two.
+	var f *Failure
+	if err != nil && !(errors.As(err, &f) && f.Kind == KindTimeout) || err == nil && string(got.Body) != "started\n" {
+		t.Fatalf("got %q, %v", got.Body, err)
+	}
+	if err != nil {
+		return
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := living.read.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(living.read); err != nil || string(text) != "done\n" {
+		t.Errorf("what goes on in the background wrote %q, %v", text, err)
+	}
+}
+
 func TestExecIsNotHeldByWhatHoldsItsPipe(t *testing.T) {
 	log := watch("started")
 	call := testCall()

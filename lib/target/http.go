@@ -77,7 +77,15 @@ const (
 
 var phases = [...]string{"looking up the name", "connecting", "in the TLS handshake", "sending the request", "waiting for the answer", "reading the answer"}
 
-func (p *progress) at(phase int32) func() { return func() { p.phase.Store(phase) } }
+// reach notes a phase. It never goes back: the transport may go on dialling for others while a kept connection carries this request.
+func (p *progress) reach(phase int32) {
+	for {
+		at := p.phase.Load()
+		if at >= phase || p.phase.CompareAndSwap(at, phase) {
+			return
+		}
+	}
+}
 
 // sent tells whether the target may have got anything of the request.
 func (p *progress) sent() bool { return p.phase.Load() >= sending }
@@ -98,12 +106,11 @@ func (p *progress) ended(ctx context.Context) error {
 // follow has the transport tell how far the request has come.
 func (p *progress) follow(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSStart:             func(httptrace.DNSStartInfo) { p.phase.Store(resolving) },
-		ConnectStart:         func(string, string) { p.phase.Store(connecting) },
-		TLSHandshakeStart:    p.at(securing),
-		GotConn:              func(httptrace.GotConnInfo) { p.phase.Store(sending) },
-		WroteRequest:         func(httptrace.WroteRequestInfo) { p.phase.Store(waiting) },
-		GotFirstResponseByte: p.at(receiving),
+		ConnectStart:         func(string, string) { p.reach(connecting) },
+		TLSHandshakeStart:    func() { p.reach(securing) },
+		GotConn:              func(httptrace.GotConnInfo) { p.reach(sending) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { p.reach(waiting) },
+		GotFirstResponseByte: func() { p.reach(receiving) },
 	})
 }
 

@@ -53,9 +53,10 @@ func (o outputs) copy() {
 	}
 }
 
-// end waits until nobody holds the pipes, a grace at most, and lets nothing through from then on. It tells whether that was all.
-func (o outputs) end(grace time.Duration) (whole bool) {
-	over := time.NewTimer(grace)
+// end waits until nobody holds the pipes, for so long at most, or until cut is closed, and lets nothing through from then on. It tells whether
+// that was all.
+func (o outputs) end(wait time.Duration, cut <-chan struct{}) (whole bool) {
+	over := time.NewTimer(wait)
 	defer over.Stop()
 	whole = true
 	for _, one := range o {
@@ -63,6 +64,8 @@ func (o outputs) end(grace time.Duration) (whole bool) {
 			select {
 			case <-one.done:
 			case <-over.C:
+				whole = false
+			case <-cut:
 				whole = false
 			}
 		}

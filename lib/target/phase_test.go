@@ -1,9 +1,9 @@
 package target
 
 import (
-	"context"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -50,24 +50,30 @@ func TestP5_ATimeoutBeforeAnythingWasSentIsKnownToHaveDoneNothing(t *testing.T) 
 	}
 }
 
-// Nobody accepts, and the backlog is full: the connection hangs, whichever timer ends it.
-func TestP5_AFullBacklogIsNoConnection(t *testing.T) {
+// A connection that does not come about is none, whichever timer ends the wait for it.
+func TestP5_ATimeoutWhileConnectingIsNoConnection(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		ctx, over := timedOut(t)
-		s := newSet(t, nil)
-		transport := s.shared
-		if once {
-			transport = s.fresh
-		}
-		dial := transport.DialContext
-		transport.DialContext = func(dialled context.Context, network, address string) (net.Conn, error) {
-			over() // the request is at connecting
-			<-dialled.Done()
-			return dial(dialled, network, address)
-		}
+		s := newSet(t, func(c *Config) {
+			c.Addresses = AddressPolicy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+				Own: func() ([]netip.Addr, error) { over(); <-ctx.Done(); return nil, nil }} // asked in the midst of it
+		})
 		call := testCall()
 		call.AtMostOnce = once
 		_, err := s.Call(ctx, Spec{HTTP: &HTTP{URL: "http://127.0.0.1:1/"}}, call)
-		wantFailure(t, err, KindConnect, false)
+		if f := wantFailure(t, err, KindConnect, false); !strings.HasSuffix(f.Message, "while connecting") {
+			t.Errorf("it says %q", f.Message)
+		}
+	}
+}
+
+// While a kept connection carries a request, the transport may go on dialling for others: the request has been sent all the same.
+func TestP5_WhatWasSentStaysSent(t *testing.T) {
+	at := new(progress)
+	for _, phase := range []int32{connecting, securing, sending, connecting, waiting, securing} {
+		at.reach(phase)
+	}
+	if !at.sent() || at.phase.Load() != waiting {
+		t.Errorf("it is at %s", phases[at.phase.Load()])
 	}
 }

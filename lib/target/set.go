@@ -64,6 +64,7 @@ type Set struct {
 
 	mu        sync.Mutex
 	processes map[*os.Process]bool // those of attempts that have not ended
+	killed    bool                 // what starts now is killed, too
 }
 
 // New checks the configuration; it opens nothing.
@@ -123,6 +124,7 @@ func (s *Set) Able() (handlers []string, exec, aws bool) {
 // Call makes one attempt and waits for its end, at the latest Config.Grace twice over after ctx has ended. The error is
 //   - nil: the target did its work,
 //   - a *Failure (by errors.As): it did not, or nobody can tell; a deadline of ctx is one of these, of KindTimeout,
+//     or of KindConnect where nothing was sent,
 //   - an error that wraps ErrNotHere: nothing was tried, another worker may,
 //   - else ctx's own: the attempt was cancelled, and its effect is unknown.
 //
@@ -182,6 +184,7 @@ func bounded(ctx context.Context, grace time.Duration, f func()) bool {
 func (s *Set) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.killed = true
 	for process := range s.processes {
 		killGroup(process)
 	}
@@ -192,6 +195,9 @@ func (s *Set) lives(process *os.Process) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.processes[process] = true
+	if s.killed {
+		killGroup(process)
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
