@@ -235,3 +235,27 @@ func TestP11_ErrorsAreNamedUpToABound(t *testing.T) {
 		t.Errorf("%d errors and %d more, in words %.100q…", len(p.Errors), p.MoreErrors, p.Error())
 	}
 }
+
+// What many jobs of a batch have wrong is named up to the same bound, and at least once for each.
+func TestP11_ErrorsOfABatchAreNamedUpToABound(t *testing.T) {
+	s := start(t, 0, everything(t))
+	var jobs []string
+	for i := range 500 {
+		var env strings.Builder
+		for n := range 100 {
+			fmt.Fprintf(&env, `"=%d":"",`, n)
+		}
+		jobs = append(jobs, fmt.Sprintf(`{"name":"j%d","target":{"exec":{"argv":["true"],"env":{%s}}}}`, i, strings.TrimSuffix(env.String(), ",")))
+	}
+	got := into[wire.JobVerdicts](s.costs("POST", "/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+"]}", "wrong environments", 10).is(200))
+	named, more := 0, 0
+	for _, v := range got.Items {
+		if v.Problem == nil || len(v.Problem.Errors) == 0 {
+			t.Fatalf("%s: %+v, want it refused, with a field", v.Name, v.Problem)
+		}
+		named, more = named+len(v.Problem.Errors), more+v.Problem.MoreErrors
+	}
+	if named > invalid.Most+500 || named+more != 500*100 {
+		t.Errorf("%d fields are named, and %d more counted; want at most %d of %d", named, more, invalid.Most+500, 500*100)
+	}
+}

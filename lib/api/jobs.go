@@ -174,6 +174,7 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {
 		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i]) })
+		shareErrors(verdicts)
 		return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
 	}
 	wanted := make([]control.Wanted, len(in.body.Jobs))
@@ -188,7 +189,22 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 		shown := a.jobForm(placed.Job)
 		verdicts[i] = wire.JobVerdict{Name: wanted[i].Name, Status: putStatus(placed.Change), Change: placed.Change.String(), Job: &shown}
 	}
+	shareErrors(verdicts)
 	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+}
+
+// shareErrors names in all verdicts together as many wrong fields as an answer does, and at least one of each job.
+func shareErrors(verdicts []wire.JobVerdict) {
+	left := invalid.Most
+	for _, v := range verdicts {
+		if v.Problem == nil {
+			continue
+		}
+		shown := min(len(v.Problem.Errors), max(1, left))
+		v.Problem.MoreErrors += len(v.Problem.Errors) - shown
+		v.Problem.Errors = v.Problem.Errors[:shown]
+		left -= shown
+	}
 }
 
 func (a *api) refusedJob(ctx context.Context, name string, err error) wire.JobVerdict {

@@ -95,19 +95,6 @@ func First(err error, most int) (first []*Error, more int) {
 	return all, 0
 }
 
-// Lines returns a line for each *Error in err, at most Most, then one with the number of the others.
-func Lines(err error) []string {
-	first, more := First(err, Most)
-	lines := make([]string, 0, len(first)+1)
-	for _, e := range first {
-		lines = append(lines, e.Error())
-	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return lines
-}
-
 // longest is how many bytes of a wrong value or name an error shows: enough to recognize it, too little to flood a log.
 // longestPath is the same for the path of a field.
 const (

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
