@@ -83,14 +83,13 @@ func eventually(t *testing.T, what string, try func() (ok bool, saw string)) {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	saw := ""
-	for range 500 {
+	for over := time.Now().Add(examplePatience); time.Now().Before(over); <-poll.C {
 		var ok bool
 		if ok, saw = try(); ok {
 			return
 		}
-		<-poll.C
 	}
-	t.Fatalf("%s: not in 10 s; last seen:\n%s", what, saw)
+	t.Fatalf("%s: not in %s; last seen:\n%s", what, examplePatience, saw)
 }
 
 func TestExitCodes(t *testing.T) {

@@ -229,6 +229,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		worked <- nil
 	case <-p.failed:
 		// What is under way can be neither finished nor acknowledged; waiting for it would only delay the restart.
+		p.targets.Kill()
 		return errors.New("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
 	}
 
@@ -241,6 +242,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		p.targets.Kill()
 		return errors.New("ended at once; what ran is taken up at the next start")
 	case <-p.failed:
+		p.targets.Kill()
 		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
 	}
 }
