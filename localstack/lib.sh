@@ -99,7 +99,7 @@ stop() {
 	[ -f "$cache/$name.pid" ] || return 0
 	pid=$(cat "$cache/$name.pid")
 	rm -f "$cache/$name.pid"
-	grep -q "$programs" "/proc/$pid/cmdline" 2>/dev/null || return 0
+	grep -q "$tools" "/proc/$pid/cmdline" 2>/dev/null || return 0
 	kill "$pid" 2>/dev/null || return 0
 	tries=0
 	while kill -0 "$pid" 2>/dev/null; do
