@@ -22,7 +22,7 @@ var needs = map[string]string{
 	"clone":   "it is about a whole clone: make test runs the targets that it names",
 	"docker":  "no container engine is at hand; make test-release runs what the image would hold",
 	"domain":  "it calls a server by a name of the reader's own",
-	"engines": "it wants DynamoDB, SQS and S3; make test-emulators runs it, in tests/processes",
+	"engines": "it wants DynamoDB, SQS and S3; make deep-emulators runs it, in tests/processes",
 	"network": "it fetches what is not on this machine",
 	"root":    "it changes the machine; make test-release installs the same files and judges the unit",
 	"run":     "it is a script that a run starts; TestTheFenceScriptOfThePages starts it",
@@ -136,7 +136,7 @@ func (s *session) play(example md.Example) bool {
 	poll := time.NewTicker(100 * time.Millisecond)
 	defer poll.Stop()
 	got := look()
-	for patience := time.Now().Add(examplePatience / 3); again && !alike(got, example.Shows) && time.Now().Before(patience); got = look() {
+	for patience := time.Now().Add(examplePatience); again && !alike(got, example.Shows) && time.Now().Before(patience); got = look() {
 		<-poll.C
 	}
 	if !alike(got, example.Shows) {

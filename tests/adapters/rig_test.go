@@ -153,7 +153,7 @@ func newRig(t *testing.T, f faults, worker, ticks bool) *rig {
 	t.Parallel()
 	r := &rig{T: t, place: place{Name: "adapters-" + strconv.FormatInt(places.Add(1), 10), Calls: filepath.Join(t.TempDir(), "calls"), Role: "test"}, f: f}
 	if os.Getenv("BELFRY_TEST_DYNAMODB") == "" || os.Getenv("BELFRY_TEST_SQS") == "" {
-		t.Fatal("BELFRY_TEST_DYNAMODB and BELFRY_TEST_SQS are not set: run make test-emulators")
+		t.Fatal("BELFRY_TEST_DYNAMODB and BELFRY_TEST_SQS are not set: run make deep-emulators")
 	}
 	if err := dynamo.CreateTable(t.Context(), r.table()); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ const emulated = true
 func TestTheMeterCountsAsDynamoDB(t *testing.T) {
 	endpoint := os.Getenv("BELFRY_TEST_DYNAMODB")
 	if endpoint == "" {
-		t.Fatal("BELFRY_TEST_DYNAMODB is not set: want the endpoint of an emulator; run make test-emulators")
+		t.Fatal("BELFRY_TEST_DYNAMODB is not set: want the endpoint of an emulator; run make deep-emulators")
 	}
 	var mu sync.Mutex
 	var reads, writes, transacted float64

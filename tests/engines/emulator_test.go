@@ -17,7 +17,7 @@ import (
 func TestDynamoDBAnswersAsMemory(t *testing.T) {
 	endpoint := os.Getenv("BELFRY_TEST_DYNAMODB")
 	if endpoint == "" {
-		t.Fatal("BELFRY_TEST_DYNAMODB is not set: want the endpoint of an emulator; run make test-emulators")
+		t.Fatal("BELFRY_TEST_DYNAMODB is not set: want the endpoint of an emulator; run make deep-emulators")
 	}
 	for n, recording := range recorded(t, 4_000) {
 		cfg := dynamo.Config{

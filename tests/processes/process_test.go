@@ -49,7 +49,7 @@ func newHouse(t *testing.T, name string, queues ...string) *house {
 	for variable, at := range map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "BELFRY_TEST_DYNAMODB", "AWS_ENDPOINT_URL_SQS": "BELFRY_TEST_SQS", "AWS_ENDPOINT_URL_S3": "BELFRY_TEST_S3"} {
 		endpoint := os.Getenv(at)
 		if endpoint == "" {
-			t.Fatalf("%s is not set: run these tests by make test-emulators", at)
+			t.Fatalf("%s is not set: run these tests by make deep-emulators", at)
 		}
 		h.env = append(h.env, variable+"="+endpoint)
 	}
