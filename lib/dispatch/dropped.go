@@ -123,8 +123,8 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for _, f := range planned {
-		if f.plan.Skip != nil || f.known >= f.plan.Fires[0] {
-			continue // it looks for itself, or has looked: what stands at its first fire took no decision
+		if f.plan.Skip != nil {
+			continue // it looks for itself
 		}
 		group.Go(func() error {
 			first := f.blank(f.plan.Fires[0])

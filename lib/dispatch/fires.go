@@ -52,7 +52,7 @@ type firing struct {
 	plan        plan
 	head        *wish
 	rest        []*wish
-	decided     run.Run // a decision that its first fire lies within
+	decided     run.Run // a decision that its first fire lies within: the next round begins after it, whatever stands at that fire
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
