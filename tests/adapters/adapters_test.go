@@ -21,6 +21,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	drawn "github.com/belfry-scheduler/belfry/tests/process"
 )
 
 func atMostOnce(d *job.Definition) { d.Guarantee = job.AtMostOnce }
@@ -28,6 +29,12 @@ func atMostOnce(d *job.Definition) { d.Guarantee = job.AtMostOnce }
 // TestP2_P5_P9_Fault01_Fault02_AThrottledStoreThatLosesAnswers has one request of six go wrong: refused for load, done without an
 // answer, lost without one. Nothing that was accepted is lost, one key gives one run, and at most once stays so.
 func TestP2_P5_P9_Fault01_Fault02_AThrottledStoreThatLosesAnswers(t *testing.T) {
+	rng, luck := rand.New(rand.NewPCG(drawn.Seed(t), 1)), sync.Mutex{}
+	draw := func() int {
+		luck.Lock()
+		defer luck.Unlock()
+		return rng.IntN(100)
+	}
 	var went [3]atomic.Int64
 	var begun atomic.Bool // a process that is refused as it begins ends, and is for its host to begin again
 	r := newRig(t, faults{store: func(_ context.Context, c faulty.Call) faulty.Fault {
@@ -35,7 +42,7 @@ func TestP2_P5_P9_Fault01_Fault02_AThrottledStoreThatLosesAnswers(t *testing.T) 
 			return faulty.Fault{}
 		}
 		writes := c.Method == faulty.Write || c.Method == faulty.WriteEach
-		switch n := rand.N(100); {
+		switch n := draw(); {
 		case n < 6:
 			went[0].Add(1)
 			return faulty.Fault{Refuse: store.ErrThrottled}
