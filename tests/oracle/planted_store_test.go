@@ -66,6 +66,17 @@ var ofTimers = map[string]row{
 		t.To = t.Nominal
 		p.insert(i+1, p.timerItem(t))
 	}, "P2: timer .* stood for fires up to"},
+	"what the generation before has dropped is passed": {func(p *plot) {
+		before, _ := p.of(p.life[p.run(first, "plain", run.Queued)])
+		i := p.index(first, func(e event) bool {
+			r, ok := p.of(e)
+			return ok && r.ID.Job == "plain" && r.Tenant == tenant && r.State == run.Queued && r.Generation > before.Generation
+		})
+		r, _ := p.of(p.life[i])
+		p.hide(r.ID)
+		p.insert(i, p.item(run.Run{ID: r.ID, Tenant: r.Tenant, State: run.Skipped, Generation: before.Generation, Trigger: run.BySchedule,
+			Priority: r.Priority, Created: r.Created, Through: r.ID.Nominal + 3_600_000, Count: 900}))
+	}, "P8: the first sweep has passed the fire .* and it is skipped under"},
 	"a timer of no generation": {func(p *plot) {
 		i, t := p.timer(first, func(t timer.Timer) bool { return t.Kind == timer.Fire })
 		t.Generation++
