@@ -6,13 +6,55 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
+
+// absent says what it is that does not exist. The system has the same words for the program, the directory that it is to start in, and the
+// interpreter or loader that the program names.
+func absent(err error, program, dir string) string {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if dir != "" {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return ": there is no such directory"
+		}
+	}
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(dir, program)
+	}
+	if is, err := os.Stat(program); err != nil || !is.Mode().IsRegular() {
+		return ""
+	}
+	file, err := os.Open(program)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }()                 // only read
+	start, err := io.ReadAll(io.LimitReader(file, 256)) // as much as Linux looks at
+	if err != nil {
+		return ""
+	}
+	line, script := bytes.CutPrefix(start, []byte("#!"))
+	if !script {
+		return ": it is there, and the loader that it needs is not"
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	interpreter, _, _ := strings.Cut(strings.TrimLeft(string(line), " \t"), " ")
+	if strings.HasSuffix(interpreter, "\r") {
+		return fmt.Sprintf(": it is there, and its first line names the interpreter %s; want lines that end without a carriage return", invalid.Quote(interpreter))
+	}
+	return fmt.Sprintf(": it is there, and the interpreter %s that its first line names is not", invalid.Quote(interpreter))
+}
 
 // callExec runs a process in a process group of its own.
 //
@@ -54,7 +96,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		if e.Dir != "" {
 			where = " in " + e.Dir // the system's error does not tell a missing folder from a missing program
 		}
-		f := failed(KindStart, err, "start %s%s: %v", e.Argv[0], where, err)
+		f := failed(KindStart, err, "start %s%s: %v%s", e.Argv[0], where, err, absent(err, cmd.Path, e.Dir))
 		f.Permanent = !startMayWorkLater(err)
 		return Result{}, f
 	}

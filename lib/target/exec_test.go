@@ -71,6 +71,15 @@ func TestExecEndsAreClassified(t *testing.T) {
 	at := func(argv ...string) Spec { return Spec{Exec: &Exec{Argv: argv, PermanentExitCodes: []int{64, 78}}} }
 	inDir := at("true")
 	inDir.Exec.Dir = filepath.Join(t.TempDir(), "gone")
+	script := func(text string) Spec {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return at(path)
+	}
+	besides := script("#!/no/such/shell\n")
+	besides.Exec.Dir, besides.Exec.Argv[0] = filepath.Dir(besides.Exec.Argv[0]), "./script"
 	for name, c := range map[string]struct {
 		spec      Spec
 		kind      string
@@ -83,7 +92,10 @@ func TestExecEndsAreClassified(t *testing.T) {
 		"bare name not found": {at("no-such-program-here"), KindStart, true, "start no-such-program-here: not found in PATH"},
 		"path not found":      {at("/no/such/program"), KindStart, true, "/no/such/program"},
 		"not executable":      {at(notExecutable), KindStart, true, "permission"},
-		"no such dir":         {inDir, KindStart, true, "gone"},
+		"no such dir":         {inDir, KindStart, true, "no such file or directory: there is no such directory"},
+		"ends of lines":       {script("#!/bin/sh\r\ntrue\r\n"), KindStart, true, `the interpreter "/bin/sh\r"; want lines that end without a carriage return`},
+		"no such interpreter": {script("#!/no/such/shell -e\necho\n"), KindStart, true, `the interpreter "/no/such/shell" that its first line names is not`},
+		"beside its dir":      {besides, KindStart, true, `the interpreter "/no/such/shell"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newSet(t, nil).Call(t.Context(), c.spec, testCall())
