@@ -22,7 +22,7 @@ const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-
 // The other patterns, as the tags of parameters have them; a test compares.
 const (
 	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
-	urlPattern   = `^https?://[^ #]+$`
+	urlPattern   = `^[Hh][Tt][Tt][Pp][Ss]?://[^ #]+$`
 	arnPattern   = `^arn:[!-~]+$`
 	keyPattern   = `^[!-~]+$`
 	tokenPattern = `^[0-9a-f]{16}$`

@@ -275,7 +275,7 @@ var meaning = map[string]string{
 	durationPattern: `a duration such as "90s", "1h30m" or "30d"`,
 	job.NamePattern: "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
-	urlPattern:      "an absolute http or https URL",
+	urlPattern:      "an absolute http or https URL, without blanks (%20 stands for one) and without a fragment (#…), which is never sent",
 	arnPattern:      "an ARN such as \"arn:aws:lambda:eu-west-1:123456789012:function:report\"",
 	keyPattern:      "1 to 255 visible ASCII characters",
 	tokenPattern:    "the ID of a token, 16 hex digits",

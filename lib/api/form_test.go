@@ -27,6 +27,8 @@ func TestWrongFormsAreRefusedAndNamed(t *testing.T) {
 		"broken number":               {"PUT", "/v1/jobs/x", job(`"retry": {"max_attempts": 1.5}`), "retry.max_attempts", "whole number"},
 		"entry of a list":             {"PUT", "/v1/jobs/x", `{"target": {"exec": {"argv": ["a", 1]}}}`, "target.exec.argv[1]", "text"},
 		"value of a map":              {"PUT", "/v1/jobs/x", job(`"labels": {"team": 1}`), "labels.team", "text"},
+		"a blank in a URL":            {"PUT", "/v1/jobs/x", `{"target": {"http": {"url": "http://a.b/c d"}}}`, "target.http.url", "%20 stands for one"},
+		"a fragment in a URL":         {"PUT", "/v1/jobs/x", `{"target": {"http": {"url": "http://a.b/c#d"}}}`, "target.http.url", "never sent"},
 		"number for a header":         {"PUT", "/v1/jobs/x", `{"target": {"http": {"url": "http://a.b", "headers": {"X-A": 1}}}}`, "target.http.headers.X-A", `{"secret": "name"}`},
 		"no name of a secret":         {"PUT", "/v1/jobs/x", `{"target": {"http": {"url": "http://a.b", "headers": {"X-A": {}}}}}`, "target.http.headers.X-A.secret", "missing"},
 		"empty name of a secret":      {"PUT", "/v1/jobs/x", `{"target": {"exec": {"argv": ["a"], "env": {"A": {"secret": ""}}}}}`, "target.exec.env.A.secret", "letters"},

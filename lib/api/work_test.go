@@ -41,7 +41,7 @@ func TestP11_WhatAWorkerSaysOfItselfIsSmall(t *testing.T) {
 // A worker's words are foreign ones: they come to logs and terminals, as those of targets do.
 func TestWhatAWorkerTellsIsOneLine(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
-		s.send("PUT", "/v1/jobs/a", `{"queue": "far", "target": {"http": {"url": "https://example.org/"}}, "retry": {"max_attempts": 1}}`).is(201)
+		s.send("PUT", "/v1/jobs/a", `{"queue": "far", "target": {"http": {"url": "HTTPS://example.org/"}}, "retry": {"max_attempts": 1}}`).is(201)
 		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
 		offer := into[wire.OfferList](s.send("POST", "/v1/work/take", `{"queue": "far", "worker": "w", "max": 1, "wait": "5s", "http": true}`).is(200)).Items[0]
 		started := into[wire.WorkTask](s.send("POST", "/v1/work/start", fmt.Sprintf(`{"run": %q, "ticket": %q, "worker": "w", "start": "1"}`, id, offer.Ticket)).is(200))

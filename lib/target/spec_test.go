@@ -21,6 +21,7 @@ func fieldsOf(err error) string {
 func TestGoodSpecs(t *testing.T) {
 	for name, spec := range map[string]Spec{
 		"http":        {HTTP: &HTTP{URL: "https://example.org/hook?x=1"}},
+		"capitals":    {HTTP: &HTTP{URL: "HTTPS://Example.org/a%20b"}},
 		"port":        {HTTP: &HTTP{URL: "http://127.0.0.1:7340", Method: "DELETE"}},
 		"ipv6":        {HTTP: &HTTP{URL: "http://[::1]:80/"}},
 		"headers":     {HTTP: &HTTP{URL: "http://a", Headers: Texts(map[string]string{"Authorization": "Bearer x", "X-Leer": "", "x-é": "no"})}},
@@ -73,6 +74,8 @@ func TestBadSpecsNameTheField(t *testing.T) {
 		"userinfo":            {at("https://user:hush@example.org"), "http.url"},
 		"fragment":            {at("https://example.org/#x"), "http.url"},
 		"empty fragment":      {at("https://example.org/#"), "http.url"},
+		"blank":               {at("http://a/b c"), "http.url"},
+		"blank at the end":    {at("http://a/ "), "http.url"},
 		"port 0":              {at("http://a:0"), "http.url"},
 		"port 65536":          {at("http://a:65536"), "http.url"},
 		"empty port":          {at("http://a:"), "http.url"},

@@ -64,6 +64,9 @@ func validURL(text string) error {
 	if len(text) > maxURL {
 		return invalid.Field("url", text, fmt.Sprintf("at most %d bytes", maxURL))
 	}
+	if strings.Contains(text, " ") {
+		return invalid.Field("url", text, "a URL without blanks; %20 stands for one")
+	}
 	at, err := url.Parse(text)
 	if err != nil || at.Opaque != "" || at.Hostname() == "" || (at.Scheme != "http" && at.Scheme != "https") {
 		return invalid.Field("url", text, want)
