@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,6 +28,16 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Setenv("BELFRY_CONFIG", os.DevNull)
+	// Whoever runs these tests may ignore hangups, as nohup does and some CI, and processes inherit that, unless it is undone here.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		<-hangup
+		signal.Reset(syscall.SIGHUP)
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(syscall.SIGHUP)
+		}
+	}()
 	os.Exit(m.Run())
 }
 
