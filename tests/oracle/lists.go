@@ -106,7 +106,7 @@ func (rs *runState) lateListed() bool {
 
 // astray tells of a run that a clock ahead has put, and that no answer has named, whether it is listed when its time has come.
 func (j *Judge) astray(rs *runState, at time.Time) bool {
-	return j.cfg.Clocks >= AnyClock && rs.run.ID.OnDemand() && rs.byAsk == 0 && rs.byKey == "" && rs.run.Created > ms(at)
+	return rs.run.ID.OnDemand() && rs.byAsk == 0 && rs.byKey == "" && rs.run.Created > ms(at)
 }
 
 // listedLetters: each run that had failed or was dead all the time is listed, once, and nothing else is.
