@@ -43,6 +43,23 @@ func readRequest(conn net.Conn) {
 	}
 }
 
+// timeOutAt calls a target, and has the time be over when it has come to what it does without an end.
+func timeOutAt(t *testing.T, spec Spec, reached <-chan struct{}, once bool) error {
+	t.Helper()
+	ctx, over := timedOut(t)
+	go func() {
+		select {
+		case <-reached:
+			over()
+		case <-t.Context().Done():
+		}
+	}()
+	call := testCall()
+	call.AtMostOnce = once
+	_, err := newSet(t, nil).Call(ctx, spec, call)
+	return err
+}
+
 // TestACallEndsAtItsTimeoutWhateverTheServerDoes: each of these servers keeps its side open for ever.
 func TestACallEndsAtItsTimeoutWhateverTheServerDoes(t *testing.T) {
 	for name, behave := range map[string]func(conn net.Conn, reached func()){
@@ -77,17 +94,7 @@ func TestACallEndsAtItsTimeoutWhateverTheServerDoes(t *testing.T) {
 			t.Run(name+map[bool]string{true: ", at most once"}[once], func(t *testing.T) {
 				t.Parallel()
 				spec, reached := hostile(t, behave)
-				ctx, over := timedOut(t)
-				go func() {
-					select {
-					case <-reached:
-						over()
-					case <-t.Context().Done():
-					}
-				}()
-				call := testCall()
-				call.AtMostOnce = once
-				_, err := newSet(t, nil).Call(ctx, spec, call)
+				err := timeOutAt(t, spec, reached, once)
 				wantFailure(t, err, KindTimeout, false)
 			})
 		}

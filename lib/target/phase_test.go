@@ -31,17 +31,7 @@ func TestP5_ATimeoutBeforeAnythingWasSentIsKnownToHaveDoneNothing(t *testing.T) 
 			t.Run(name+map[bool]string{true: ", at most once"}[once], func(t *testing.T) {
 				spec, reached := hostile(t, row.behave)
 				spec.HTTP.URL = strings.Replace(spec.HTTP.URL, "http", row.scheme, 1)
-				ctx, over := timedOut(t)
-				go func() {
-					select {
-					case <-reached:
-						over()
-					case <-t.Context().Done():
-					}
-				}()
-				call := testCall()
-				call.AtMostOnce = once
-				_, err := newSet(t, nil).Call(ctx, spec, call)
+				err := timeOutAt(t, spec, reached, once)
 				if f := wantFailure(t, err, row.kind, false); !strings.HasSuffix(f.Message, row.says) {
 					t.Errorf("it says %q, want that it was %s", f.Message, row.says)
 				}
