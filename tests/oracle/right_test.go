@@ -2,8 +2,11 @@ package oracle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
@@ -17,6 +20,45 @@ var right = map[string]func(p *plot){
 		t.To += 3_600_000
 		p.insert(i+1, p.timerItem(t))
 	},
+}
+
+// TestOnlyItsOwnDropsHideFromATimer: a timer stands for what comes after a fire that the generation before has dropped, however far that
+// decision reaches. The life is not right otherwise: no tick goes that way by itself.
+func TestOnlyItsOwnDropsHideFromATimer(t *testing.T) {
+	p := &plot{TB: t, life: quiet(t), cfg: oracle.Config{Most: 1000, Clocks: oracle.AnyClock}}
+	before, _ := p.of(p.life[p.run(first, "plain", run.Queued)])
+	queued := func(after int) (int, run.Run) {
+		i := p.index(after, func(e event) bool {
+			r, ok := p.of(e)
+			return ok && r.ID.Job == "plain" && r.Tenant == tenant && r.State == run.Queued && r.Generation > before.Generation
+		})
+		r, _ := p.of(p.life[i])
+		return i, r
+	}
+	i, dropped := queued(first)
+	_, waits := queued(i)
+	_, stands := p.timer(first, func(t timer.Timer) bool {
+		return t.Kind == timer.Fire && t.Generation == dropped.Generation && t.Nominal == dropped.ID.Nominal
+	})
+	p.hide(dropped.ID)
+	p.insert(i, p.item(run.Run{ID: dropped.ID, Tenant: tenant, State: run.Skipped, Generation: before.Generation, Trigger: run.BySchedule,
+		Priority: dropped.Priority, Created: dropped.Created, Through: dropped.ID.Nominal + 3_600_000, Count: 900}))
+	stands.To = waits.ID.Nominal
+	p.insert(i+1, p.timerItem(stands))
+	p.life = slices.DeleteFunc(p.life, func(e event) bool { // what else would wake the run that waits
+		if !strings.HasPrefix(e.key.Partition, "due#") || e.gone {
+			return false
+		}
+		t, err := timer.FromItem(store.Item{Key: e.key, Version: 1, Value: e.value})
+		return err == nil && (t.Kind == timer.Fire && t.Generation == waits.Generation && t.Nominal == waits.ID.Nominal || t.Kind == timer.Check && t.Run == waits.ID)
+	})
+	at, _ := queued(i)
+	p.insert(at+1, event{asked: &oracle.Request{Op: oracle.GetJob, Tenant: tenant, Job: "plain", At: p.life[at].at}, question: 1000})
+	for _, v := range p.judged(p.cfg) {
+		if strings.Contains(v, "nothing will wake it") {
+			t.Error(v)
+		}
+	}
 }
 
 // TestWhatIsRightIsNotToldOf wants no word of the judge about a life in which something unusual is right.
