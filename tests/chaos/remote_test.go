@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/rpc"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +20,6 @@ import (
 type remote struct {
 	store store.Store
 	queue queue.Queue
-
-	mu      sync.Mutex
-	refused map[string][]store.Key // writes that met another version, by worker
 }
 
 type (
@@ -158,13 +154,6 @@ func serveRemote(t *testing.T, r *remote) string {
 	return listener.Addr().String()
 }
 
-// refusals gives the keys of a worker's writes that met another version.
-func (r *remote) refusals(worker string) []store.Key {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]store.Key(nil), r.refused[worker]...)
-}
-
 type remoteMethods struct{ r *remote }
 
 func (m *remoteMethods) Get(keys []store.Key, items *[]store.Item) (err error) {
@@ -179,11 +168,6 @@ func (m *remoteMethods) Query(r store.Range, page *store.Page) (err error) {
 
 func (m *remoteMethods) Write(w Written, out *Versions) error {
 	got, err := m.r.store.Write(context.Background(), w.ops()...)
-	if c := store.AsConflict(err); c != nil {
-		m.r.mu.Lock()
-		m.r.refused[w.Worker] = append(m.r.refused[w.Worker], c.Standing.Key)
-		m.r.mu.Unlock()
-	}
 	*out = Versions{Versions: got, Failure: pack(err)}
 	return nil
 }

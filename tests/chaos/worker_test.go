@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -99,7 +98,7 @@ func newID() uint64 { return 1 + rand.Uint64N(1<<63) }
 func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	r := &remote{store: memory.New(memory.Config{Now: time.Now}), queue: queuelocal.New(queuelocal.Config{Now: time.Now}), refused: map[string][]store.Key{}}
+	r := &remote{store: memory.New(memory.Config{Now: time.Now}), queue: queuelocal.New(queuelocal.Config{Now: time.Now})}
 	address := serveRemote(t, r)
 	d, err := dispatcher(ctx, r.store, r.queue)
 	if err != nil {
@@ -109,14 +108,15 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 	if err != nil {
 		t.Fatal(err)
 	}
-	launchWorker := func(name string) *exec.Cmd {
+	launchWorker := func(name string) (*exec.Cmd, *os.File) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), workFor+"="+address, workerName+"="+name)
-		cmd.Stderr = process.Log(t)
+		log := process.Log(t)
+		cmd.Stderr = log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		})
-		return cmd
+		return cmd, log
 	}
 	stands := func(id run.ID) run.Run {
 		standing, err := service.Run(ctx, "default", id)
@@ -134,7 +134,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 		return standing
 	}
 
-	stopped := launchWorker("stopped")
+	stopped, log := launchWorker("stopped")
 	h := newHeld(t)
 	ids := map[string]run.ID{}
 	for name, guarantee := range map[string]job.Guarantee{least: job.AtLeastOnce, most: job.AtMostOnce} {
@@ -176,9 +176,7 @@ func TestP5_P6_P7_Fault3_Fault36_a_worker_stopped_past_its_lease_and_woken(t *te
 		t.Fatal(err)
 	}
 	process.Eventually(t, "the woken worker's late writes", func() (bool, error) {
-		refused := r.refusals("stopped")
-		return slices.Contains(refused, ids[least].Key("default")) && slices.Contains(refused, ids[most].Key("default")),
-			fmt.Errorf("refused: %v", refused)
+		return refusedAll(process.Said(t, log), ids[least].String(), ids[most].String())
 	})
 	for name, was := range before {
 		if is := stands(ids[name]); is.Version != was.Version || is.State != was.State {
