@@ -183,9 +183,10 @@ func (c *cli) jobDelete() *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use:   "delete [NAME...]",
-		Short: "Delete jobs; their runs stay until they expire",
-		Long: `Delete jobs: those named, or those that match. Their runs stay until they expire. Over a filter the jobs are counted first, and you
-are asked; one that was changed since stays, and is named.`,
+		Short: "Delete jobs; their ended runs stay until they expire",
+		Long: `Delete jobs: those named, or those that match. Nothing of them starts any more: an attempt under way goes on
+to its end and is not tried again, and all other runs that have not ended are cancelled. Ended runs stay until they expire.
+Over a filter the jobs are counted first, and you are asked; one that was changed since stays, and is named.`,
 		Example: `  belfry job delete report
   belfry job delete --label team=billing --dry-run
   belfry job delete --prefix try- --yes`,

@@ -82,7 +82,7 @@ func (a *api) jobs() {
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
 	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
-		summary: "Delete a job; its runs stay until they expire",
+		summary: "Delete a job; nothing of it starts any more, and its ended runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)

@@ -155,7 +155,8 @@ func existing(j *job.Job) error {
 	return nil
 }
 
-// Delete ends a job: its schedule, and its on-demand runs that have not started. Its name may be used again.
+// Delete ends a job. When it returns nil, no attempt of its runs begins any more: what has not started, or is to be tried again, ends as
+// cancelled, at the latest when a worker comes to it. Attempts under way go on to their end. The name may be used again.
 func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
 	gone := false
 	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
@@ -294,6 +295,9 @@ func (s *Service) replace(ctx context.Context, old, j job.Job, now int64) (job.J
 func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, []store.Op, error) {
 	id := s.NewID()
 	j.Generation = max(old.Generation+1, now)
+	if old.Deleted && !j.Deleted {
+		j.Born = j.Generation
+	}
 	j.Updated, j.Horizon = now, 0
 	if shard.Horizon > s.usual(now) {
 		j.Horizon = shard.Horizon

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -36,6 +37,9 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 			if err := s.fence(ctx, j, j.Updated, min(s.reach(j, shard, repeated), newest.Updated)); err != nil {
 				return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
 			}
+			if err := s.withdraw(ctx, j); err != nil {
+				return job.Job{}, err
+			}
 			j, since = newest, min(since, newest.Updated)
 			continue
 		}
@@ -50,6 +54,9 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		}
 		if err := s.fence(ctx, newest, t, s.reach(newest, shard, repeated)); err != nil {
 			return job.Job{}, fmt.Errorf("fence older generations of %s: %w", j.Name, err)
+		}
+		if err := s.withdraw(ctx, newest); err != nil {
+			return job.Job{}, err
 		}
 		overtaken, err := s.claimAll(ctx, newest, t, shard.Horizon)
 		if err != nil {
@@ -110,6 +117,30 @@ func (s *Service) fence(ctx context.Context, j job.Job, t, horizon int64) error 
 		}
 	}
 	return s.Dispatch.Change(ctx, ids, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation, expires) })
+}
+
+// withdraw ends the fires before a delete that may be started yet without a look at the job. Those that wait for longer, or are tried again, look.
+func (s *Service) withdraw(ctx context.Context, j job.Job) error {
+	if !j.Deleted {
+		return nil
+	}
+	now, err := s.Dispatch.Clock()
+	if err != nil {
+		return skewed(err)
+	}
+	editions := make([]*job.Edition, len(j.Past))
+	for i, past := range j.Past {
+		if editions[i], err = s.Dispatch.Book.Edition(ctx, j.Tenant, j.Name, past.Generation); err != nil {
+			return fmt.Errorf("end the fires of %s: %w", j.Name, err)
+		}
+	}
+	// What has run is only read: most of these have.
+	for recent := range slices.Chunk(dispatch.RecentFires(j, j.Updated, editions), store.MaxKeys) {
+		if err := s.Dispatch.Withdraw(ctx, now, recent); err != nil {
+			return fmt.Errorf("end the fires of %s: %w", j.Name, err)
+		}
+	}
+	return nil
 }
 
 // claimAll claims the new generation's fires in (t, horizon], and those up to where the horizon has moved meanwhile. The last of it
@@ -196,7 +227,7 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 		from = min(from, j.HeldSince-dispatch.Lateness.Milliseconds()) // what a pause has held is due
 	}
 	if j.Deleted {
-		upTo = dispatch.Forever - 1
+		from, upTo = min(from, dispatch.Recent(t)), dispatch.Forever-1
 	}
 	for n := 1; n < run.Partitions; n++ {
 		r := store.Range{Partition: run.Partition(j.Tenant, j.Name, n), From: run.SortFrom(from), To: run.SortFrom(upTo + 1), Limit: store.MaxKeys}

@@ -145,6 +145,11 @@ func (d *Dispatcher) Change(ctx context.Context, runs []run.Run, change func(run
 			return r, run.Taken
 		}}
 	}
+	return d.granted(ctx, wishes)
+}
+
+// granted carries all wishes out, or tells why one is not.
+func (d *Dispatcher) granted(ctx context.Context, wishes []*wish) error {
 	if err := d.grant(ctx, wishes); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			case r.Version == 0:
 				return r, run.Taken
 			case gone && (r.State == run.Scheduled || r.State == run.Queued):
-				next, _ := r.AskCancel(b.Now, "the job was deleted", job.DefaultRetention)
+				next, _ := r.AskCancel(b.Now, Deleted, job.DefaultRetention)
 				return next, run.Claimed
 			case gone:
 				return r, run.Taken

@@ -128,6 +128,8 @@ type Job struct {
 	PausedSince int64  `cbor:"9,keyasint,omitempty"`  // Unix ms, while it is paused
 	HeldSince   int64  `cbor:"10,keyasint,omitempty"` // Unix ms: when the pause began that this generation ended
 	Fault       string `cbor:"8,keyasint,omitempty"`  // why the schedule was parked: its next fire cannot be computed
+	// Born is the generation with which a name was used again after a delete: those below it are of the job that was deleted.
+	Born int64 `cbor:"12,keyasint,omitempty"`
 }
 
 // Past is a generation that was replaced.
@@ -150,6 +152,11 @@ func (d Definition) Kept() time.Duration {
 // Active tells whether the job makes scheduled runs.
 func (j Job) Active() bool {
 	return !j.Deleted && !j.Def.Paused && j.Def.Schedule != nil && j.Fault == ""
+}
+
+// Gone tells whether the job of this name that had a generation has been deleted, though another may have the name by now.
+func (j Job) Gone(generation int64) bool {
+	return j.Deleted || generation < j.Born
 }
 
 // Until is when a past generation ended, in Unix ms.

@@ -188,6 +188,24 @@ func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
 	return h.conclude(ctx, e.Outcome, h.ending(ctx, e), nil)
 }
 
+// callOff ends an attempt whose target is not called: as cancelled where its job was deleted, else as handed back.
+func (h *Held) callOff(ctx context.Context, gone bool) {
+	outcome, change := run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "") }
+	if gone {
+		limits := dispatch.Limits(h.edition.Def)
+		outcome, change = run.OutcomeCancelled, func(r run.Run, now int64) run.Run {
+			r.Reason = dispatch.Deleted
+			return r.Cancelled(now, "", limits)
+		}
+	}
+	ctx = context.WithoutCancel(ctx) // conclude has a bound of its own
+	if _, err := h.conclude(ctx, outcome, change, nil); err != nil {
+		// Its lease ends it, and whoever starts it then looks again.
+		h.desk.unwell(ctx, *h.started, "end an attempt that calls nothing", err)
+		h.settle(ctx, verdict{again: h.desk.Dispatch.Lease})
+	}
+}
+
 // conclude writes the end, of which a put may have been tried, and settles the message by it.
 func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (run.State, error) {
 	// Durable with this write: how the attempt ended, and what follows from it. A crash before it leaves the attempt to its

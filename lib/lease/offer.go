@@ -25,6 +25,9 @@ type Offer struct {
 	name     string // the run's ID
 	edition  *job.Edition
 	first    *beginning // of a start that was tried together with others
+	looked   bool       // at its job, since the start was durable
+	gone     bool       // the job was deleted
+	blind    error      // the job could not be read
 }
 
 var _ worker.Offer = (*Offer)(nil)
@@ -36,15 +39,22 @@ func (o *Offer) About() worker.About {
 
 func (o *Offer) suspect() bool { return o.run.Crashes >= dispatch.MaxCrashes-1 }
 
+// due is when the run may start, Unix ms.
+func (o *Offer) due() int64 {
+	if o.run.ID.OnDemand() {
+		return max(o.run.NextAt, o.run.ID.Nominal)
+	}
+	return max(o.run.NextAt, o.edition.Due(o.run.Tenant, o.run.ID.Job, o.run.ID.Nominal))
+}
+
 // wait is how long the run has until it is due.
 func (o *Offer) wait(now int64) time.Duration {
-	due := o.run.NextAt
-	if o.run.ID.OnDemand() {
-		due = max(due, o.run.ID.Nominal)
-	} else {
-		due = max(due, o.edition.Due(o.run.Tenant, o.run.ID.Job, o.run.ID.Nominal))
-	}
-	return time.Duration(due-now) * time.Millisecond
+	return time.Duration(o.due()-now) * time.Millisecond
+}
+
+// prompt tells, of a start that has become durable, whether it was by a time at which no look at the job is needed.
+func (o *Offer) prompt(b *beginning) bool {
+	return dispatch.Prompt(o.run, o.due(), b.now+(o.desk.Dispatch.Elapsed()-b.since).Milliseconds())
 }
 
 // Leave gives the message to another worker.
@@ -103,8 +113,15 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	}
 	// Durable with this write: each attempt whose op is done, as in start.
 	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
+	var late []*Offer
 	for _, i := range together {
-		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() {
+		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() && !o.prompt(o.first) {
+			late = append(late, o)
+		}
+	}
+	d.look(taking, late...)
+	for _, i := range together {
+		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() && !o.gone && o.blind == nil {
 			start(i) // it has nothing to wait for
 		} else {
 			alone.Go(func() { start(i) })
@@ -182,7 +199,8 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				return o.held(standing, payload, lost), nil
+				o.desk.look(taking, o) // a start whose answer was lost may have died before it did
+				return o.held(taking, standing, payload, lost)
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -204,12 +222,49 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			}
 			return gone(v)
 		}
-		if started.Attempt == 1 {
+		if !o.looked && !o.prompt(b) {
+			o.desk.look(taking, o)
+		}
+		h, err := o.held(taking, started, payload, lost)
+		if err == nil && started.Attempt == 1 {
 			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-o.run.ID.Nominal) * time.Millisecond)
 		}
-		return o.held(started, payload, lost), nil
+		return h, err
 	}
 	return gone(shortly)
+}
+
+// look reads the jobs of attempts whose starts are durable, one read for all that are of one tenant: a delete whose answer was given before is
+// seen. What cannot be read tells nothing.
+func (d *Desk) look(ctx context.Context, started ...*Offer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3)
+	defer cancel()
+	for tenant, mine := range dispatch.ByTenant(started, func(o *Offer) string { return o.run.Tenant }) {
+		var names []string
+		for _, o := range mine {
+			if !slices.Contains(names, o.run.ID.Job) {
+				names = append(names, o.run.ID.Job)
+			}
+		}
+		jobs := map[string]job.Job{}
+		var failed error
+		for some := range slices.Chunk(names, store.MaxKeys) {
+			read, err := d.Dispatch.Book.Jobs(ctx, tenant, some...)
+			if err != nil {
+				failed = err
+				break
+			}
+			for _, j := range read {
+				jobs[j.Name] = j
+			}
+		}
+		for _, o := range mine {
+			o.looked, o.blind = true, failed
+			if j, ok := jobs[o.run.ID.Job]; ok {
+				o.blind, o.gone = nil, j.Gone(o.run.Generation)
+			}
+		}
+	}
 }
 
 // do does a start. All tries together take no longer than a third of the lease, since the lease goes on meanwhile: two thirds are left to
@@ -223,10 +278,19 @@ func (d *Desk) do(ctx context.Context, b *beginning) (run.Run, error) {
 	return d.Dispatch.Do(writing, b.put)
 }
 
-// held is the attempt that a start has made of the offer.
-func (o *Offer) held(started run.Run, payload []byte, lost *target.Failure) *Held {
+// held is the attempt that a start has made of the offer. Where its job was deleted it ends here, and where that cannot be told it is handed
+// back; its target is called in neither case.
+func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, lost *target.Failure) (*Held, error) {
 	o.run = started
-	return &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
+	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
+	if !o.gone && o.blind == nil {
+		return h, nil
+	}
+	if o.blind != nil {
+		o.desk.unwell(ctx, started, "look at the job", o.blind)
+	}
+	h.callOff(ctx, o.gone)
+	return nil, worker.ErrGone
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -234,6 +234,15 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 	}
 	if standing.Holds(standing.Fence) && standing.Worker == h.String() {
 		held, err := r.resume(ctx, standing, standing.Fence, t, known)
+		if err != nil {
+			return nil, t, err
+		}
+		// Whoever wrote the start may have died before its look at the job.
+		jobs, err := r.Dispatch.Book.Jobs(ctx, tenant, id.Job)
+		if err == nil && jobs[0].Gone(standing.Generation) {
+			held.callOff(ctx, true)
+			return nil, t, worker.ErrGone
+		}
 		if err == nil {
 			held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
 			var lost *target.Failure

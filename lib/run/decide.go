@@ -261,6 +261,16 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 	return next.end(Skipped, now, s.Reason, Limits{Retention: retention}), Claimed
 }
 
+// Withdraw ends a fire whose job is deleted, as a claim of c that was cancelled at once: where a claim could be written, and where one stands.
+// Nobody claims it after that.
+func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, ClaimVerdict) {
+	next, verdict := r.Claim(c)
+	if verdict == Taken {
+		return r, Taken
+	}
+	return next.end(Cancelled, c.Now, reason, Limits{Retention: retention}), Claimed
+}
+
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
 	r.Worker, r.Lease, r.NextAt = "", 0, 0

@@ -86,6 +86,9 @@ func edges() map[string]bool {
 		if next, ok := r.FenceOff(generation, 1); ok {
 			add(r, next)
 		}
+		if next, verdict := r.Withdraw(run.Claim{Generation: generation}, "", 1); verdict == run.Claimed {
+			add(r, next)
+		}
 	}
 	for _, r := range requests {
 		if r.Version == 0 {

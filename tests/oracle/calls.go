@@ -30,6 +30,9 @@ func (j *Judge) Called(c Call) (stale bool) {
 		j.violate("P6", "attempt %d of run %s of %s was called twice", c.Attempt, c.Run, c.Tenant)
 	}
 	s.called = true
+	if s.orphan {
+		j.violate("P8", "attempt %d of run %s of %s was started after the answer to the delete of its job, and called", c.Attempt, c.Run, c.Tenant)
+	}
 	j.early(c.At, s.due, rs, c.Attempt, "called")
 	if s.payload != nil && !bytes.Equal(s.payload, c.Payload) {
 		j.violate("P8", "run %s of %s of generation %d was called with %.80q, want %.80q", c.Run, c.Tenant, s.edition.Generation, c.Payload, s.payload)

@@ -107,15 +107,17 @@ var edges = map[[2]run.State]edge{
 	{nothing, run.Scheduled}:       {births, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
+	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew
 	{run.Fenced, run.Fenced}:       {generation | expires, rises},
 	{run.Fenced, run.Queued}:       {births | expires, all(born, keeps)},
 	{run.Fenced, run.Skipped}:      {births | ends | stretch, all(skips, keeps)},
+	{run.Fenced, run.Cancelled}:    {births | ends, all(born, fires, over, keeps)},
 	{run.Scheduled, run.Scheduled}: {generation | epoch, all(onDemand, rises)},
 	{run.Scheduled, run.Queued}:    {claims, all(onDemand, keeps)},
 	{run.Scheduled, run.Cancelled}: {ends, over},
 	{run.Queued, run.Queued}:       {claims, all(unstarted, rises)},
 	{run.Queued, run.Running}:      {starts, begins},
-	{run.Queued, run.Cancelled}:    {ends, over},
+	{run.Queued, run.Cancelled}:    {claims | ends, over},
 	{run.Queued, run.Dead}:         {ends, over},
 	{run.Queued, run.Scheduled}:    {generation | epoch, all(onDemand, unstarted, rises)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
@@ -123,6 +125,7 @@ var edges = map[[2]run.State]edge{
 	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
 	{run.Skipped, run.Fenced}:     {births | ends | stretch, all(fires, unstarted, rises)},
 	{run.Skipped, run.Queued}:     {births | ends | stretch, all(born, fires, unstarted, rises)},
+	{run.Skipped, run.Cancelled}:  {births | ends | stretch, all(born, fires, unstarted, rises, over)},
 	{run.Skipped, run.Skipped}:    {births | ends | stretch, all(skips, unstarted, rises)},
 	{run.Running, run.Running}:    {lease | cancel, asksToStop},
 	{run.Running, run.Succeeded}:  {closes | result, all(over, closed(run.OutcomeSucceeded))},
@@ -236,8 +239,11 @@ func asksToStop(b, a *run.Run) string {
 	return unless(a.Cancel || !b.Cancel, "a cancel was taken back")
 }
 
-func wasCancelled(b, _ *run.Run) string {
-	return unless(b.Cancel, "nobody asked to cancel it")
+// deletedJob is the reason of what a delete has cancelled.
+const deletedJob = "the job was deleted"
+
+func wasCancelled(b, a *run.Run) string {
+	return unless(b.Cancel || a.Reason == deletedJob, "nobody asked to cancel it")
 }
 
 // closed: the attempt ended in one of these ways, and was counted so.

@@ -143,6 +143,13 @@ func (js *jobState) answer(e *edition) {
 	}
 }
 
+// deletedSince tells whether a delete of a generation was answered.
+func (js *jobState) deletedSince(generation int64) bool {
+	return slices.ContainsFunc(js.answered, func(a answered) bool {
+		return a.generation > generation && js.byGeneration[a.generation].deleted
+	})
+}
+
 // standing are the editions that stood at some time between two events.
 func (js *jobState) standing(from, to int) []*edition {
 	first := slices.IndexFunc(js.editions, func(e *edition) bool { return e.end == 0 || e.end > from })

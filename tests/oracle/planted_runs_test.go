@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -29,6 +30,15 @@ func again(jobName string, state run.State, change func(r *run.Run)) func(p *plo
 // spoilt changes a run where it is put into a state.
 func spoilt(jobName string, state run.State, change func(r *run.Run)) func(p *plot) {
 	return func(p *plot) { p.spoil(p.run(first, jobName, state), change) }
+}
+
+// withdraw has the first fire of the plain job be cancelled instead of claimed, a little later.
+func (p *plot) withdraw(later int64) {
+	i := p.run(first, "plain", run.Queued)
+	r, _ := p.of(p.life[i])
+	r.ID.Nominal += later
+	r.State, r.Ended, r.Expires = run.Cancelled, r.Created, r.Created+job.MinRetention.Milliseconds()
+	p.insert(i, p.item(r))
 }
 
 var ofRuns = map[string]row{
@@ -64,6 +74,12 @@ var ofRuns = map[string]row{
 		r.ID.Nominal += 40_000
 		p.insert(i, p.item(r))
 	}, "P8: run .* was claimed beyond the horizon"},
+	"withdrawn for a generation on demand": {func(p *plot) {
+		i := p.put(first, "job", func(e event) bool { return e.key.Sort == "plain" })
+		p.spoilJob(i, func(j *job.Job) { j.Def.Schedule = nil })
+		p.withdraw(0)
+	}, "P8: run .* was cancelled for generation .*, which has no fires"},
+	"withdrawn where nothing fires": {func(p *plot) { p.withdraw(7) }, "P2: run .* was cancelled for generation .*, which does not fire then"},
 	"an old claim after the answer": {func(p *plot) {
 		_, answered := p.answer(first, oracle.PutJob, func(q oracle.Request, _ oracle.Answer) bool { return string(q.Def.Payload) == `{"edit":2}` })
 		old, _ := p.of(p.life[p.run(first, "plain", run.Queued)])
@@ -243,6 +259,15 @@ var ofCalls = map[string]row{
 	"called as another attempt": {func(p *plot) { p.calls(p.call(first, "plain"), func(c *oracle.Call) { c.Attempt = 2 }) }, "P6: .* which is of attempt 1"},
 	"called twice":              {func(p *plot) { i := p.call(first, "plain"); p.insert(i, p.life[i]) }, "P6: .* was called twice"},
 	"called early":              {func(p *plot) { p.calls(p.call(first, "plain"), func(c *oracle.Call) { c.At = c.At.Add(-time.Minute) }) }, "P3: attempt 1 of run .* was called .* ms early"},
+	"called in an attempt that began after the answer to the delete": {func(p *plot) {
+		began, call := p.run(first, "plain", run.Running), p.call(first, "plain")
+		start, called := p.life[began], p.life[call]
+		p.life = slices.DeleteFunc(p.life, func(e event) bool {
+			return e.call == called.call || e.key == start.key && slices.ContainsFunc(p.life[began:], func(o event) bool { return o.key == e.key && bytes.Equal(o.value, e.value) })
+		})
+		_, answered := p.answer(first, oracle.DeleteJob)
+		p.insert(answered+1, start, called)
+	}, "P8: attempt 1 of run .* was started after the answer to the delete of its job, and called"},
 	"called with another edit's payload": {func(p *plot) {
 		p.calls(p.call(first, "plain"), func(c *oracle.Call) { c.Payload = []byte(`{"edit":2}`) })
 	}, "P8: run .* was called with"},

@@ -111,8 +111,8 @@ func (j *Judge) mayCancel(rs *runState) bool {
 	if rs.cancels > 0 {
 		return true
 	}
-	if !rs.run.ID.OnDemand() {
-		return false
+	if !rs.run.ID.OnDemand() || rs.run.Attempt > 0 {
+		return slices.ContainsFunc(rs.job.editions, func(e *edition) bool { return e.deleted && e.Generation > rs.run.Generation })
 	}
 	born := rs.past[0].since
 	return slices.ContainsFunc(rs.job.editions, func(e *edition) bool { return e.deleted && (e.end == 0 || e.end > born) })

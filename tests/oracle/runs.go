@@ -54,6 +54,7 @@ type begun struct {
 	due      int64
 	edition  *edition
 	payload  []byte // that its target is to be given; nil where it lies in a blob
+	orphan   bool   // begun after the answer to a delete of its job
 	called   bool
 	returned bool
 	ok       bool
@@ -110,7 +111,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case a.State == run.Queued, a.State == run.Scheduled, a.State == run.Skipped:
 		rs.written = ms(at)
 		j.claimed(rs, &b)
-	case a.State.Ended() && !b.State.Ended():
+	case a.State.Ended() && !b.State.Ended(), b.State == run.Skipped && a.State == run.Cancelled:
 		j.ended(rs, &b)
 	}
 }
@@ -222,7 +223,7 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 	case len(a.Payload.Inline) > 0:
 		payload = a.Payload.Inline
 	}
-	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: payload})
+	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: payload, orphan: rs.job.deletedSince(a.Generation)})
 }
 
 func (j *Judge) early(at time.Time, due int64, rs *runState, attempt int, what string) {
@@ -262,8 +263,11 @@ func (j *Judge) ended(rs *runState, b *run.Run) {
 	case run.Succeeded:
 		j.succeeded(rs)
 	case run.Cancelled:
-		if b.State != run.Running && !j.mayCancel(rs) {
+		if (b.State != run.Running || !b.Cancel) && !j.mayCancel(rs) {
 			j.violate("P2", "run %s of %s was cancelled as it was %s, and nobody asked for it: %s", a.ID, a.Tenant, b.State, a.Reason)
+		}
+		if !a.ID.OnDemand() && (b.Version == 0 || b.State == run.Fenced || b.State == run.Skipped) {
+			j.withdrawn(rs, e)
 		}
 	case run.Dead:
 		spent := e != nil && a.Failures > b.Failures && a.Failures >= e.Def.Retry.MaxAttempts && e.Def.Guarantee != job.AtMostOnce
@@ -275,6 +279,19 @@ func (j *Judge) ended(rs *runState, b *run.Run) {
 		if e == nil || e.Def.Guarantee != job.AtMostOnce {
 			j.violate("P2", "at-least-once run %s of %s is unknown: %s", a.ID, a.Tenant, a.Reason)
 		}
+	}
+}
+
+// withdrawn: what a delete ends before anything was claimed is a fire that would have run.
+func (j *Judge) withdrawn(rs *runState, e *edition) {
+	a := &rs.run
+	rs.fired = a.Generation
+	if e == nil || e.Schedule == nil {
+		j.violate("P8", "run %s of %s was cancelled for generation %d, which has no fires", a.ID, a.Tenant, a.Generation)
+		return
+	}
+	if next, ok := e.Schedule.Next(time.UnixMilli(a.ID.Nominal - 1)); !ok || next.UnixMilli() != a.ID.Nominal || !rs.job.inForce(e, a.ID.Nominal) {
+		j.violate("P2", "run %s of %s was cancelled for generation %d, which does not fire then", a.ID, a.Tenant, a.Generation)
 	}
 }
 

@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// Deleted is the reason of a run that was cancelled since its job was deleted.
+const Deleted = "the job was deleted"
+
+// Promptness is how long after it was due a run may be started without a look at its job. A first attempt that was durable by then cannot
+// have missed a delete, which ends what is as recent as that itself (Recent). Any other attempt looks at the job when its start is durable,
+// and calls nothing where the job was deleted. So an ordinary run reads nothing for it, and what waits for long is not searched for.
+const Promptness = 10 * time.Second
+
+// Prompt tells whether a start that was durable at now needs no look at the job. r is the run before it, due in Unix ms.
+func Prompt(r run.Run, due, now int64) bool {
+	return r.Attempt == 0 && r.Reason == "" && now <= due+Promptness.Milliseconds()
+}
+
+// Recent is from when on (Unix ms) a delete at t ends what is due itself: what was due before either has been started by now, as seen from any
+// clock that may start something, or looks at the job.
+func Recent(t int64) int64 { return t - (Promptness + 2*MaxSkew).Milliseconds() }
+
+// RecentFires gives the runs of a deleted job's fires that lie before the delete at t, and may be started yet without a look at the job.
+// Those of each generation are in force up to its end, and behind the end of the one before.
+func RecentFires(j job.Job, t int64, editions []*job.Edition) []run.Run {
+	var runs []run.Run
+	var after int64
+	if len(j.Past) > 0 && j.Past[0].Generation <= t {
+		after = j.Past[0].Generation // its instant, but where a clock was set back before it: then nothing is left out
+	}
+	for i, past := range j.Past {
+		from, e := after, editions[i]
+		after = past.Until
+		if e.Schedule == nil || e.Def.Paused {
+			continue
+		}
+		from = max(from+1, Recent(t)-e.Def.Schedule.Jitter.Std().Milliseconds())
+		for _, f := range FiresBetween(e.Schedule, from, min(past.Until, t), maxRecent) {
+			if e.Due(j.Tenant, j.Name, f) >= Recent(t) {
+				runs = append(runs, run.Run{ID: run.FireID(j.Name, f), Tenant: j.Tenant, Generation: past.Generation, Priority: e.Def.Priority})
+			}
+		}
+	}
+	return runs
+}
+
+// maxRecent bounds the fires of a generation that are looked at: more than the most frequent schedule has within the largest jitter.
+const maxRecent = 1000
+
+// Withdraw ends fires of a deleted job that have not started, at most store.MaxKeys, as of now. Each says which generation it is of.
+//
+// Durable afterwards: their ends. A crash in between leaves some to be claimed; nobody was told of the delete, and a repeated one ends them.
+func (d *Dispatcher) Withdraw(ctx context.Context, now int64, fires []run.Run) error {
+	standing, err := d.ReadRuns(ctx, fires)
+	if err != nil {
+		return err
+	}
+	wishes := make([]*wish, len(fires))
+	for i, fire := range fires {
+		c := run.Claim{Generation: fire.Generation, Trigger: run.BySchedule, Now: now, Run: run.Run{Priority: fire.Priority}}
+		wishes[i] = &wish{run: standing[i], decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Withdraw(c, Deleted, job.DefaultRetention) }}
+	}
+	return d.granted(ctx, wishes)
+}

@@ -1,0 +1,141 @@
+package protocol_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// failing is a job whose target fails, and is tried again.
+func (w *world) failing(spec *schedule.Spec) job.Definition {
+	w.handlers.Register("fail", func(ctx context.Context, call target.Call) (target.Result, error) {
+		_, _ = w.note(ctx, call)
+		return target.Result{}, errors.New("no")
+	})
+	def := definition(spec, 1)
+	def.Target.Handler.Name = "fail"
+	def.Retry = job.Retry{MaxAttempts: 50, Initial: schedule.Duration(20 * time.Second), Max: schedule.Duration(20 * time.Second), Factor: 1}
+	return def
+}
+
+// A job is deleted, or deleted and made anew, at each operation of whoever works on its runs: those that start in time, those that wait to be
+// tried again, and those that have waited for long. The judge knows when the answer to the delete was given, and which attempts began after it.
+func TestP8_P2_nothing_starts_after_the_answer_to_a_delete(t *testing.T) {
+	anew := map[string]bool{"deleted": false, "made anew": true}
+	for name, again := range anew {
+		t.Run(name, func(t *testing.T) {
+			cancelled, called := 0, 0
+			for k, more := 1, true; more; k++ {
+				more = false
+				w := newWorld(t, lookAhead(20*time.Second))
+				w.must(w.host("api").put(tenant, "a", w.failing(until(2*time.Minute, every(10*time.Second)))))
+				w.must(w.host("api").trigger(tenant, "a", 15*time.Second))
+				w.advance(24*time.Second, 6*time.Second, "ticks") // some are tried again
+				w.elapsed += 12 * time.Second                     // and some wait since then
+				w.must(w.host("ticks").tick())
+				n := 0
+				acting := func(operation) faulty.Fault {
+					if n++; n == k {
+						more = true
+						w.must(w.host("owner").delete(tenant, "a"))
+						if again {
+							w.must(w.host("owner").put(tenant, "a", definition(until(2*time.Minute, every(20*time.Second)), 2)))
+						}
+						called = len(w.starts)
+					}
+					return faulty.Fault{}
+				}
+				for _, name := range []string{"worker", "ticks"} {
+					w.host(name).before = acting
+				}
+				w.work()
+				w.must(w.host("ticks").tick())
+				w.host("worker").before, w.host("ticks").before = nil, nil
+				if !more {
+					break
+				}
+				if wrong := w.settle(); len(wrong) > 0 {
+					t.Fatalf("deleted at operation %d: %v", k, wrong)
+				}
+				for _, r := range w.runs() {
+					if r.State == run.Cancelled && r.Reason == "the job was deleted" {
+						cancelled++
+					} else if !r.State.Ended() && r.State != run.Fenced {
+						t.Errorf("deleted at operation %d: %s is %s", k, show(r.ID), r.State)
+					}
+				}
+				if !again && len(w.starts) > called+1 { // the attempt under way at the most
+					t.Errorf("deleted at operation %d: %d attempts began after the answer", k, len(w.starts)-called)
+				}
+			}
+			if cancelled == 0 {
+				t.Error("nothing was cancelled")
+			}
+		})
+	}
+}
+
+// A tick that has read the job stops, the job is deleted, and the tick goes on to claim what was due before that.
+func TestP8_P2_a_tick_that_overlooks_a_delete_starts_nothing(t *testing.T) {
+	for k, more := 1, true; more; k++ {
+		more = false
+		w := newWorld(t)
+		w.must(w.host("api").put(tenant, "a", definition(until(time.Minute, every(time.Second)), 1)))
+		w.advance(5*time.Second, time.Second, "ticks")
+		w.elapsed += 4 * time.Second // the ticks are a little late
+		h := w.host("ticks")
+		h.ops, h.before = 0, func(op operation) faulty.Fault {
+			if op.n == k {
+				more = true
+				w.must(w.host("owner").delete(tenant, "a"))
+			}
+			return faulty.Fault{}
+		}
+		w.must(h.tick())
+		h.before = nil
+		answered := len(w.starts)
+		w.work()
+		if more && len(w.starts) > answered {
+			t.Errorf("deleted at operation %d: %s runs", k, show(w.starts[answered].id))
+		}
+		if wrong := w.settle(); len(wrong) > 0 {
+			t.Fatalf("deleted at operation %d: %v", k, wrong)
+		}
+	}
+}
+
+// Where the job cannot be read once the start is durable, nothing is called, and the run is handed back: it costs neither a failure nor a
+// crash, also where it may be called once only.
+func TestP5_P8_Fault48_a_job_that_cannot_be_read_costs_no_attempt(t *testing.T) {
+	w := newWorld(t)
+	def := definition(until(15*time.Second, every(10*time.Second)), 1)
+	def.Guarantee = job.AtMostOnce
+	w.must(w.host("api").put(tenant, "a", def))
+	w.advance(9*time.Second, time.Second, "ticks")
+	w.elapsed += time.Minute // its message has waited
+	refused := 0
+	w.host("worker").before = func(op operation) faulty.Fault {
+		if op.call.Method == faulty.Get && len(op.call.Keys) == 1 && op.call.Keys[0] == job.Key(tenant, "a") && refused < 3 {
+			refused++
+			return faulty.Fault{Refuse: store.ErrThrottled}
+		}
+		return faulty.Fault{}
+	}
+	for range 20 {
+		w.work()
+		w.elapsed += time.Second
+	}
+	r, _ := w.run(tenant, run.FireID("a", base.Add(10*time.Second).UnixMilli()))
+	if refused == 0 || r.State != run.Succeeded || r.Failures != 0 || r.Crashes != 0 || len(w.starts) != 1 {
+		t.Errorf("after %d refusals: %s with %d failures, %d crashes, %d calls", refused, r.State, r.Failures, r.Crashes, len(w.starts))
+	}
+	w.wants(w.settle())
+}
