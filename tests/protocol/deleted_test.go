@@ -39,7 +39,7 @@ func TestP8_P2_nothing_starts_after_the_answer_to_a_delete(t *testing.T) {
 				w.must(w.host("api").put(tenant, "a", w.failing(until(2*time.Minute, every(10*time.Second)))))
 				w.must(w.host("api").trigger(tenant, "a", 15*time.Second))
 				w.advance(24*time.Second, 6*time.Second, "ticks") // some are tried again
-				w.elapsed += 12 * time.Second                     // and some wait since then
+				w.elapsed += 30 * time.Second                     // and some wait since then, for longer than a delete looks back
 				w.must(w.host("ticks").tick())
 				n := 0
 				acting := func(operation) faulty.Fault {
