@@ -44,10 +44,14 @@ func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err err
 		return 0, err
 	}
 	swept = dispatch.Forever
-	last := t.Now().Add(t.Store.Skew()).UnixMilli() + t.directly().Milliseconds()
+	now := t.Now().Add(t.Store.Skew()).UnixMilli()
+	last := now + t.Dispatch.Directly().Milliseconds()
 	for _, shard := range b.shards {
 		swept = min(swept, shard.Swept[0], shard.Watermark)
 		last = max(last, shard.Horizon)
+		if t.Dispatch.Stale(shard.Horizon, now) { // by that clock, what was asked for was due soon so far ahead
+			last = max(last, shard.Horizon+(t.Dispatch.Directly()-t.Dispatch.Ahead()).Milliseconds())
+		}
 	}
 	last += 2 * dispatch.MaxSkew.Milliseconds()
 	if b.unended {

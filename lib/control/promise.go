@@ -149,7 +149,7 @@ func (s *Service) join(ctx context.Context, tenant string, o *order) error {
 	if o.Run.State.Ended() {
 		return nil
 	}
-	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.directly().Milliseconds()))
+	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.Dispatch.Directly().Milliseconds()))
 }
 
 // over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not

@@ -220,7 +220,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 			next.State = run.Scheduled
 		}
 		// A wake-up in the same write: a reopened run is never without one.
-		check, err := timer.NextCheck(tenant, id, now+s.directly().Milliseconds()).Put(s.NewID())
+		check, err := timer.NextCheck(tenant, id, now+s.Dispatch.Directly().Milliseconds()).Put(s.NewID())
 		if err != nil {
 			return r, nil, err
 		}

@@ -215,14 +215,14 @@ func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 
 // rebind does for on-demand runs what fences do for fires: those of older generations that are due after t lose their claim,
 // under a mark that no older claim passes. Then they are claimed again, held or cancelled, as the job now stands. Requests send
-// runs themselves up to directly() ahead, which is further than the horizon.
+// runs themselves up to Directly ahead, which is further than the horizon.
 func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error {
 	b, err := s.bounds(horizon)
 	if err != nil {
 		return err
 	}
 	// Requests that did not see the edit were taken before now.
-	from, upTo := t+1, max(horizon, b.Now+s.directly().Milliseconds())+stale.Milliseconds()
+	from, upTo := t+1, max(horizon, b.Now+s.Dispatch.Directly().Milliseconds())+stale.Milliseconds()
 	if j.HeldSince != 0 {
 		from = min(from, j.HeldSince-dispatch.Lateness.Milliseconds()) // what a pause has held is due
 	}
@@ -269,7 +269,7 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 	}
 	var due []run.Run
 	for _, r := range unstarted {
-		if j.Deleted || r.ID.Nominal <= b.Now+s.directly().Milliseconds() {
+		if j.Deleted || r.ID.Nominal <= b.Now+s.Dispatch.Directly().Milliseconds() {
 			due = append(due, r)
 		}
 	}
@@ -280,6 +280,3 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 	_, err = s.Dispatch.Requests(ctx, j.Tenant, 0, b, standing)
 	return err
 }
-
-// directly is how soon a request must be due for its run to be sent by whoever takes the request.
-func (s *Service) directly() time.Duration { return s.Dispatch.Ahead() + time.Minute }

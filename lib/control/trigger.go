@@ -112,7 +112,7 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 	}
 	s.bindKeys(ctx, tenant, unsettled(orders, func(o *order) bool { return o.asked.Key != "" }))
 	for _, o := range orders {
-		o.direct = o.Run.ID.Nominal < now+s.directly().Milliseconds()
+		o.direct = o.Run.ID.Nominal < now+s.Dispatch.Directly().Milliseconds()
 	}
 	parallel(unsettled(orders, func(o *order) bool { return len(o.asked.Payload) > run.MaxInline }), func(o *order) {
 		o.Run.Payload, o.Err = s.keepPayload(ctx, o.job, o.Run, o.asked.Payload)
@@ -315,7 +315,7 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 		if err != nil {
 			err = skewed(err)
 		} else {
-			upTo := some[len(some)-1].now + s.directly().Milliseconds()
+			upTo := some[len(some)-1].now + s.Dispatch.Directly().Milliseconds()
 			b := dispatch.Bounds{Now: now, Horizon: upTo, Reach: upTo, Resume: upTo + resumeAfter.Milliseconds()}
 			_, err = s.Dispatch.Requests(ctx, tenant, 0, b, runs)
 		}

@@ -83,13 +83,17 @@ func (d *Dispatcher) HorizonAt(now int64) int64 {
 	return horizon
 }
 
+// Directly is how soon a request must be due for its run to be claimed and sent by whoever takes it, instead of by a tick when its time has come.
+// An edit looks for claims on demand that far.
+func (d *Dispatcher) Directly() time.Duration { return d.Ahead() + time.Minute }
+
 // Reach is up to where ticks under way may have passed the places of timers: a published horizon, and where that is stale, what clocks of
 // now reach. Who is to be looked at again has a timer beyond it: one beyond a stale horizon would keep him waiting until the time has come there.
 func (d *Dispatcher) Reach(horizon, now int64) int64 {
 	return min(horizon, d.HorizonAt(now+2*MaxSkew.Milliseconds()))
 }
 
-// stale tells whether the published horizon is one that no clock of now can have published: one that was ahead has been set back.
-func (d *Dispatcher) stale(b Bounds) bool {
-	return b.Horizon > d.HorizonAt(b.Now+MaxSkew.Milliseconds())
+// Stale tells whether a published horizon is one that no clock of now can have published: one that was ahead has been set back.
+func (d *Dispatcher) Stale(horizon, now int64) bool {
+	return horizon > d.HorizonAt(now+MaxSkew.Milliseconds())
 }

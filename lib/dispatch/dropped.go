@@ -117,7 +117,7 @@ func (d *Dispatcher) nearest(ctx context.Context, f *firing, r store.Range) (run
 // such a plan was put by another plan, which gave way to the decision, and lies among the fires that it drops. They are in time again only
 // after a clock that was ahead has been set back, so that only then anything is read.
 func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) error {
-	if !d.stale(b) {
+	if !d.Stale(b.Horizon, b.Now) {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)

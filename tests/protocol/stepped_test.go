@@ -181,3 +181,22 @@ func TestP1_P9_Fault09_a_run_that_a_clock_ahead_has_put_is_listed_once_it_is_acc
 	w.advance(20*time.Minute, 10*time.Second, "ticks")
 	w.wants(append(w.check(w.now()), w.checkListed()...))
 }
+
+// A clock that is ahead takes a request that is due soon, by it, and is set back: the run is due in a while, and is listed all that time.
+func TestP1_Fault09_what_a_clock_ahead_took_as_due_soon_is_listed(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.elapsed, w.stepped = 30*time.Second, 20*time.Minute
+	w.must(w.host("ticks").tick())
+	w.must(w.host("api").trigger(tenant, "a", 50*time.Second)) // in the minute behind the horizon's
+	w.stepped = 0
+	for range 22 {
+		w.elapsed += time.Minute
+		w.must(w.host("ticks").tick())
+		w.wants(append(w.checkListed(), w.checkListed(run.Queued)...))
+	}
+	w.work()
+	if len(w.starts) != 1 {
+		t.Errorf("it ran %d times", len(w.starts))
+	}
+}
