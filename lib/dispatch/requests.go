@@ -70,6 +70,10 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			held = append(held, hold(*read, j.Generation, b))
 			late = append(late, timer.NextCheck(tenant, read.ID, b.Reach))
 			continue
+		case !gone && read.ID.Nominal > max(b.Horizon, b.Now+d.Directly().Milliseconds()):
+			// A delete looked for it, and by now the name has a job again. Claimed now, no edit to come would look for it; it has a timer of
+			// its own.
+			continue
 		case !gone:
 			// Whoever asks for a run puts it as claimed: then there is nothing to wish for.
 			if _, verdict := believed.Claim(*c); verdict == run.Standing {

@@ -139,3 +139,42 @@ func TestP5_P8_Fault48_a_job_that_cannot_be_read_costs_no_attempt(t *testing.T) 
 	}
 	w.wants(w.settle())
 }
+
+// A delete looks for runs on demand however far ahead, and while it does so the job is made anew. What is due much later is left to its time: a
+// claim so far ahead would be out of every later edit's sight.
+func TestP8_P2_a_delete_that_is_overtaken_claims_nothing_far_ahead(t *testing.T) {
+	for k, more := 1, true; more; k++ {
+		more = false
+		w := newWorld(t)
+		w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+		w.must(w.host("api").trigger(tenant, "a", 10*time.Minute))
+		w.advance(3*time.Second, time.Second, "ticks")
+		h := w.host("owner")
+		h.before = func(op operation) faulty.Fault {
+			if op.n == k {
+				more = true
+				w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+			}
+			return faulty.Fault{}
+		}
+		w.must(h.delete(tenant, "a"))
+		h.before = nil
+		if !more {
+			break
+		}
+		w.elapsed += 2 * time.Minute
+		w.must(w.host("api").put(tenant, "a", definition(nil, 3)))
+		newest := w.job(tenant, "a").Generation
+		w.elapsed += 8 * time.Minute
+		w.work() // a message that is due by now is taken before the ticks come to its time
+		w.advance(time.Minute, 10*time.Second, "ticks")
+		for _, s := range w.starts {
+			if s.generation != newest {
+				t.Errorf("made anew at operation %d: %s ran by generation %d, want %d, of the newest edit", k, show(s.id), s.generation, newest)
+			}
+		}
+		if wrong := w.settle(); len(wrong) > 0 {
+			t.Errorf("made anew at operation %d: %v", k, wrong)
+		}
+	}
+}
