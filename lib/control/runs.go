@@ -330,6 +330,7 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 			return run.Run{}, fmt.Errorf("write run %s: %w", id, err)
 		}
 		next.Version = versions[0]
+		s.Dispatch.CountEnd(next)
 		if next.Cancel && s.Cancelled != nil {
 			s.Cancelled(tenant, id)
 		}

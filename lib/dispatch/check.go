@@ -31,8 +31,6 @@ type Repairs struct {
 	Resent  int // queued runs whose message may be lost
 	Expired int // attempts whose lease had run out
 	Watched int // unended runs that got a check timer
-	Dead    int // of the expired, those that had killed too many workers
-	Unknown int // of the expired, those at most once
 }
 
 // Add sums up.
@@ -41,8 +39,6 @@ func (r *Repairs) Add(o Repairs) {
 	r.Resent += o.Resent
 	r.Expired += o.Expired
 	r.Watched += o.Watched
-	r.Dead += o.Dead
-	r.Unknown += o.Unknown
 }
 
 // crowded is from how many ready messages on a queue's depth explains why a run is still waiting, and patience is how long.
@@ -137,13 +133,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 					return repairs, err
 				}
 				repairs.Expired++
-				switch ended.State {
-				case run.Queued:
+				if ended.State == run.Queued {
 					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
-				case run.Dead:
-					repairs.Dead++
-				case run.Unknown:
-					repairs.Unknown++
 				}
 			} else if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.

@@ -107,6 +107,7 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 			switch {
 			case v.Err == nil:
 				w.run.Version = v.Version
+				d.CountEnd(w.run)
 			case conflict == nil:
 				w.err = v.Err
 			default:

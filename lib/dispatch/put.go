@@ -79,7 +79,9 @@ func (d *Dispatcher) TryEach(ctx context.Context, puts []*Put) {
 			p.err = fmt.Errorf("%w: %w", store.ErrUnknown, err)
 		default:
 			p.run.Version, p.err = verdicts[i].Version, verdicts[i].Err
-			p.done = !passing(p.err)
+			if p.done = !passing(p.err); p.Won() {
+				d.CountEnd(p.run)
+			}
 		}
 	}
 }
@@ -97,6 +99,7 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 		var versions []uint64
 		if versions, p.err = d.write(ctx, p.err, p.ops); p.err == nil {
 			p.run.Version = versions[0]
+			d.CountEnd(p.run)
 		}
 		p.done = true
 	}
@@ -104,6 +107,20 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 		return run.Run{}, p.err
 	}
 	return p.run, nil
+}
+
+// CountEnd adds the end of a run to the metrics, and nothing for a run that goes on. Whoever writes a run calls it, once the write is durable;
+// whoever only finds the end does not. A decision over missed fires counts each of them.
+func (d *Dispatcher) CountEnd(r run.Run) {
+	switch {
+	case r.State == run.Skipped:
+		d.Metrics.Runs.Add(r.Count, r.State.String())
+	case r.State.Ended():
+		d.Metrics.Runs.Inc(r.State.String())
+	}
+	if r.State.DeadLetter() {
+		d.Metrics.DeadLetters.Inc(r.State.String())
+	}
 }
 
 // PutRun prepares a put and does it.

@@ -109,4 +109,7 @@ func TestP4_Fault24_a_request_that_is_made_up_for_is_put_as_it_was_asked(t *test
 	if stands, _, err := run.FromItem("default", asked.ID, items[0]); err != nil || stands.State != run.Cancelled {
 		t.Errorf("stands as %s (%v), want cancelled", stands.State, err)
 	}
+	if got := d.Metrics.Runs.Value("cancelled"); got != 1 {
+		t.Errorf("%d runs counted as cancelled, want 1", got)
+	}
 }

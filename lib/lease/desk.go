@@ -222,21 +222,10 @@ func (d *Desk) own(r run.Run) ownership {
 	return unknown
 }
 
-// count adds the end of an attempt, and of a run, to the metrics.
+// count adds the end of an attempt to the metrics. The end of its run was counted when it was written.
 func count(to *metrics.Registry, r run.Run, outcome run.Outcome) {
 	to.Attempts.Inc(outcome.String())
 	if r.State == run.Retrying {
 		to.Retries.Inc()
-	}
-	countEnd(to, r)
-}
-
-// countEnd adds the end of a run to the metrics, where it has one.
-func countEnd(to *metrics.Registry, r run.Run) {
-	if r.State.Ended() {
-		to.Runs.Inc(r.State.String())
-	}
-	if r.State.DeadLetter() {
-		to.DeadLetters.Inc(r.State.String())
 	}
 }

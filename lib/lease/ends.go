@@ -162,7 +162,7 @@ func (d *Desk) dropped(some []*ending) {
 		e.held.delivery = nil
 		e.held.messages.give()
 		r := e.put.Run()
-		e.held.count(r, e.outcome)
+		e.held.count(r, e.outcome, true)
 		e.told(r.State, nil)
 	}
 }

@@ -227,15 +227,20 @@ func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(ru
 	}
 	r := h.standing()
 	if wrote || !h.resumed {
-		h.count(r, outcome)
+		h.count(r, outcome, wrote)
 	}
 	h.follow(writing, r)
 	return r.State, nil
 }
 
-// count adds the end to the metrics, once.
-func (h *Held) count(r run.Run, outcome run.Outcome) {
-	h.counted.Do(func() { count(h.desk.Metrics, r, outcome) })
+// count adds the end to the metrics, once. One that was found standing is of an earlier try, whose answer was lost.
+func (h *Held) count(r run.Run, outcome run.Outcome, wrote bool) {
+	h.counted.Do(func() {
+		count(h.desk.Metrics, r, outcome)
+		if !wrote {
+			h.desk.Dispatch.CountEnd(r)
+		}
+	})
 }
 
 // follow brings an ended attempt's run on its way: the message comes again when the run may be started again. Where the message

@@ -60,7 +60,7 @@ func (o *office) restart() {
 	var err error
 	o.d, err = dispatch.New(dispatch.Config{Store: o.store, Book: job.NewBook(o.store, job.Compile), Queues: map[string]queue.Queue{pool: o.queue},
 		Owners: map[string]string{pool: tenant}, Layout: timer.Layout{Shards: 1}, Now: time.Now,
-		Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64})
+		Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Metrics: o.metrics})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -112,7 +112,6 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 		if err != nil {
 			return err
 		}
-		countEnd(r.Metrics, dead)
 		r.Log.ErrorContext(ctx, "a run is dead that no worker could start", "tenant", dead.Tenant, "run", dead.ID.String())
 		return nil
 	}

@@ -101,6 +101,9 @@ func TestFault28_ARunThatNoWorkerCanStartIsDead(t *testing.T) {
 		if letter, err := run.DeadLetterFromItem(listed[0]); err != nil || letter.Error != now.Reason {
 			t.Errorf("it is listed with %q, %v; want the cause", letter.Error, err)
 		}
+		if got := o.metrics.Runs.Value("dead"); got != 1 {
+			t.Errorf("%d runs counted as dead, want 1", got)
+		}
 		if got := o.metrics.DeadLetters.Value("dead"); got != 1 {
 			t.Errorf("%d dead letters were counted, want 1", got)
 		}

@@ -137,14 +137,10 @@ func (t *Ticker) count(r Report, took time.Duration) {
 	m.TickItems.Add(r.Sent, "sent")
 	m.TickItems.Add(r.Unsent, "unsent")
 	m.TickItems.Add(r.Parked, "parked")
-	m.Runs.Add(r.Skipped, "skipped")
 }
 
 func (t *Ticker) countRepairs(r dispatch.Repairs) {
 	m := t.Metrics
-	m.Runs.Add(r.Dead, "dead")
-	m.Runs.Add(r.Unknown, "unknown")
-	m.DeadLetters.Add(r.Dead, "dead")
 	m.Attempts.Add(r.Expired, "crashed")
 	m.Repairs.Add(r.Claimed, "claimed")
 	m.Repairs.Add(r.Resent, "resent")

@@ -1,0 +1,127 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/node"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Whatever ends a run, its worker, a cancel, the deletion of its job, a pass over what a dead process left or a tick that drops missed
+// fires: belfry_runs_total says what the store says.
+func TestEveryEndOfARunIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		durable, bucket, counts := memory.New(memory.Config{}), memblob.OpenBucket(nil), metrics.New()
+		counted := func(c *node.Config) { c.Metrics = counts }
+		var cut atomic.Bool
+		mortal := faulty.New(durable, func(context.Context, faulty.Call) faulty.Fault {
+			if cut.Load() {
+				return faulty.Fault{Refuse: store.ErrUnknown}
+			}
+			return faulty.Fault{}
+		})
+		f := func(ctx context.Context, _ *life, call target.Call) (target.Result, error) {
+			switch call.Job {
+			case "permanent":
+				return target.Result{}, target.Permanent(errors.New("no"))
+			case "spent", "retries":
+				return target.Result{}, errors.New("not now")
+			case "stopped", "lost", "lost-once", "lost-cancelled":
+				<-ctx.Done()
+				return target.Result{}, ctx.Err()
+			}
+			return target.Result{}, nil
+		}
+		l := begin(t, "first", mortal, bucket, f, counted)
+		ask := func(name string, delay time.Duration) run.ID {
+			r, _, err := l.Control.Trigger(t.Context(), "default", name, control.Request{Delay: delay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.ID
+		}
+		cancel := func(id run.ID) {
+			if _, err := l.Control.Cancel(t.Context(), "default", id, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		once := func(d *job.Definition) { d.Retry.MaxAttempts = 1 }
+		l.put("fires", time.Minute)
+		asked := map[string]run.ID{}
+		for name, change := range map[string]func(*job.Definition){
+			"ok": once, "permanent": once, "spent": once, "stopped": once, "lost": once, "lost-once": atMostOnce, "lost-cancelled": once,
+			"retries": func(d *job.Definition) {
+				d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(time.Hour), Max: schedule.Duration(24 * time.Hour), Factor: 2}
+			},
+		} {
+			l.put(name, 0, change)
+			asked[name] = ask(name, 0)
+		}
+		l.put("later", 0)
+		l.put("deleted", 0)
+		ask("deleted", time.Hour)
+		ask("deleted", 30*time.Second)
+		time.Sleep(10 * time.Second)
+		cancel(ask("later", time.Hour))
+		cancel(asked["stopped"])
+		cancel(asked["retries"])
+		if err := l.Control.Delete(t.Context(), "default", "deleted", control.Match{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		cut.Store(true) // the process dies
+		l.alive.Store(false)
+		l.stop()
+		service, err := control.New(l.Control.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Store(false)
+		if _, err := service.Cancel(t.Context(), "default", asked["lost-cancelled"], ""); err != nil { // by way of another process
+			t.Fatal(err)
+		}
+		cut.Store(true)
+		time.Sleep(30 * time.Minute)
+		l = begin(t, "second", durable, bucket, f, counted)
+		time.Sleep(5*time.Minute + 30*time.Second) // not at a fire
+
+		stand := map[run.State]uint64{}
+		for _, name := range []string{"fires", "ok", "permanent", "spent", "stopped", "lost", "lost-once", "lost-cancelled", "retries", "later", "deleted"} {
+			for _, r := range l.runs(name) {
+				if r.State == run.Skipped {
+					stand[run.Skipped] += uint64(r.Count)
+				} else {
+					stand[r.State]++
+				}
+			}
+		}
+		least := map[run.State]uint64{run.Succeeded: 6, run.Failed: 1, run.Dead: 1, run.Unknown: 1, run.Cancelled: 6, run.Skipped: 20}
+		for _, s := range run.States() {
+			if !s.Ended() {
+				continue
+			}
+			if got := counts.Runs.Value(s.String()); got != stand[s] || got < least[s] {
+				t.Errorf("%d runs counted as %s, of %d that there are, want the same and at least %d", got, s, stand[s], least[s])
+			}
+		}
+		if got := counts.DeadLetters.Value("dead") + counts.DeadLetters.Value("failed"); got != stand[run.Dead]+stand[run.Failed] {
+			t.Errorf("%d dead letters counted, of %d", got, stand[run.Dead]+stand[run.Failed])
+		}
+		l.stop()
+	})
+}
