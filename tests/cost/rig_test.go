@@ -19,6 +19,7 @@ import (
 	"gocloud.dev/blob/memblob"
 
 	blobs "github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/emf"
@@ -135,7 +136,13 @@ func newRig(t *testing.T, over store.Store, batch int, handler target.Func) *rig
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.desk = lease.Config{Dispatch: r.Dispatch, Queue: "default", Blobs: bucket, Metrics: registry["worker"], Name: "worker", MaxReceives: 10, Log: log}
+	workers := r.Dispatch.Config
+	workers.Metrics = registry["worker"]
+	d, err := dispatch.New(workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.desk = lease.Config{Dispatch: d, Queue: "default", Blobs: bucket, Metrics: registry["worker"], Name: "worker", MaxReceives: 10, Log: log}
 	return r
 }
 
