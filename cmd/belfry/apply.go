@@ -334,7 +334,7 @@ func (a *apply) end(err error) error {
 		return err
 	}
 	if a.dryRun && !a.structured() {
-		fmt.Fprintln(a.stdout, a.summary())
+		fmt.Fprintln(a.stdout, dryRunSummary(a.count))
 	}
 	if a.refused == nil && a.exitCode && a.count["created"]+a.count["updated"]+a.count["deleted"] > 0 {
 		return exiting(exitDiffers, errSaid)
@@ -342,11 +342,11 @@ func (a *apply) end(err error) error {
 	return a.refused
 }
 
-// summary is "dry run, nothing was stored: 2 created, 1 updated, 4 unchanged".
-func (a *apply) summary() string {
+// dryRunSummary is "dry run, nothing was stored: 2 created, 1 updated, 4 unchanged".
+func dryRunSummary(count map[string]int) string {
 	var parts []string
-	for _, change := range []string{"created", "updated", "deleted", "refused"} {
-		if n := a.count[change]; n > 0 {
+	for _, change := range []string{"created", "updated", "deleted", "refused", "lost"} {
+		if n := count[change]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, change))
 		}
 	}
@@ -354,7 +354,7 @@ func (a *apply) summary() string {
 	if len(parts) > 0 {
 		would = strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("dry run, nothing was stored: %s, %d unchanged", would, a.count["unchanged"])
+	return fmt.Sprintf("dry run, nothing was stored: %s, %d unchanged", would, count["unchanged"])
 }
 
 // countOf is "1 job" or "2 jobs".

@@ -174,7 +174,7 @@ MAILTO=ann@example.org
 func TestImportOfACrontab(t *testing.T) {
 	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
 	plan := call(0, userCrontab, "import", "crontab", "-", "--dry-run", "--timezone", "Europe/Berlin").out
-	for _, want := range []string{"3     job", "5     job", "1     setting", "2     note", "4     lost", "Europe/Berlin", "@reboot names no time"} {
+	for _, want := range []string{"3     created", "5     created", "1     setting", "2     note", "4     lost", "Europe/Berlin", "@reboot names no time"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan lacks %q:\n%s", want, plan)
 		}

@@ -15,7 +15,9 @@ import (
 
 func (c *cli) importing() *cobra.Command {
 	cmd := &cobra.Command{Use: "import", Short: "Take over jobs from elsewhere",
-		Long: `Take over jobs from elsewhere. What "belfry export" wrote is Belfry's own, and "belfry job apply -f FILE" takes it in.`}
+		Long: `Take over jobs from elsewhere. What "belfry export" wrote is Belfry's own, and "belfry job apply -f FILE" takes it in.
+
+With --dry-run the server checks every job and stores none, as with "job apply". Where no server answers, only local checks are made.`}
 	cmd.AddCommand(c.importCrontab(), c.importKubernetes(), c.importEventBridge())
 	return cmd
 }
@@ -47,16 +49,13 @@ func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		i.adjust(&found)
-		if i.dryRun {
-			return i.plan(found)
-		}
 		server, err := c.client()
 		if err != nil {
 			return err
 		}
 		return i.apply(cmd.Context(), server, found)
 	}
-	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "only show what would be made of it; with -o yaml or json, as \"job apply\" takes it")
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "let the server check the jobs, show what would be made of them, and store nothing; with -o yaml or json, as \"job apply\" takes them")
 	cmd.Flags().StringVar(&i.prefix, "prefix", "", "begin the names of the jobs with `PREFIX`")
 	i.labels.flag(cmd, "give the jobs this label, `NAME=VALUE`; may be given more than once")
 	cmd.Flags().BoolVar(&i.paused, "paused", false, "pause the jobs; with --paused=false none of them, whatever the file says")
@@ -114,44 +113,14 @@ func (l importLine) row() []string {
 	return []string{fmt.Sprint(l.Line), l.Result, l.Name, when1, what}
 }
 
-// plan shows what would be made. For programs that is the jobs alone, as a file of "job apply" has them; what is to be known
-// about them is for people, on standard error.
-func (i *importOf) plan(found imported) error {
-	if i.structured() {
-		return i.definitions(found)
-	}
-	out := newRows(i.cli, importHeadings)
-	for _, j := range found.jobs {
-		l := importLine{Line: j.Line, Name: j.Name, Result: "job", Job: &wire.Job{Definition: j.Def.WithDefaults()}}
-		if err := out.add(l, l.row()); err != nil {
-			return err
-		}
-	}
-	if _, err := found.addRest(out); err != nil {
-		return err
-	}
-	return out.end()
-}
-
-func (i *importOf) definitions(found imported) error {
-	out := newRows(i.cli, nil)
-	for _, j := range found.jobs {
-		d, err := i.document(j)
-		if err != nil {
-			return err
-		}
-		if err := out.add(d.text(), nil); err != nil {
-			return err
-		}
-	}
-	for _, n := range found.notes {
-		i.warn("line %d: %s: %s", n.Line, n.Text, n.Why)
-	}
-	return out.end()
-}
-
 // addRest adds what became of everything that is no job.
-func (found imported) addRest(out *rows) (lost int, err error) {
+func (i *importOf) addRest(out *rows, found imported) (lost int, err error) {
+	if i.dryRun && i.structured() {
+		for _, n := range found.notes {
+			i.warn("line %d: %s: %s", n.Line, n.Text, n.Why)
+		}
+		return 0, nil
+	}
 	for _, l := range found.settings {
 		if err := out.add(l, l.row()); err != nil {
 			return lost, err
@@ -179,62 +148,118 @@ func (i *importOf) document(j takeover.Job) (document, error) {
 	return document{name: j.Name, file: i.file, job: value}, nil
 }
 
-// apply goes on behind a job that the server refuses; only a server that cannot be reached ends it.
+// apply goes on behind a job that the server refuses. Only a server that gives no verdicts ends it.
 func (i *importOf) apply(ctx context.Context, server *client.Client, found imported) error {
 	out := newRows(i.cli, importHeadings)
-	told := i.progress("importing jobs", int64(len(found.jobs)))
+	what := "importing jobs"
+	if i.dryRun {
+		what = "checking jobs"
+	}
+	told := i.progress(what, int64(len(found.jobs)))
 	defer told.end()
-	refused := 0
-	var unreachable error
-	for rest := found.jobs; len(rest) > 0; {
+	count := map[string]int{}
+	rest := found.jobs
+	var failed error
+	for len(rest) > 0 {
 		chunk := rest[:min(len(rest), chunkJobs)]
-		n, err := i.applyChunk(ctx, server, chunk, out, told)
-		refused += n
-		var gone *client.Unreachable
-		if errors.As(err, &gone) {
-			unreachable = fmt.Errorf("line %d, and those below it: %w", chunk[0].Line, err)
+		var verdicts []wire.JobVerdict
+		if verdicts, failed = i.put(ctx, server, chunk); failed != nil {
 			break
 		}
-		if err != nil {
-			return endWith(out, err)
+		told.clear()
+		for k, v := range verdicts {
+			if err := i.tell(out, chunk[k], v, count); err != nil {
+				return err
+			}
 		}
+		told.add(int64(len(chunk)))
 		rest = rest[len(chunk):]
 	}
 	told.clear()
-	lost, err := found.addRest(out)
+	if i.dryRun {
+		return i.endDry(ctx, out, found, rest, failed, count)
+	}
+	var gone *client.Unreachable
+	if failed != nil && !errors.As(failed, &gone) {
+		return endWith(out, failed)
+	}
+	elsewhere, err := i.addRest(out, found)
+	lost := elsewhere + count["lost"]
 	switch {
 	case err != nil:
 		return err
-	case unreachable != nil:
-		return endWith(out, unreachable)
-	case lost+refused > 0:
-		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost+refused, lost+len(found.jobs)))
+	case failed != nil:
+		return endWith(out, fmt.Errorf("line %d, and those below it: %w", rest[0].Line, failed))
+	case lost > 0:
+		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost, elsewhere+len(found.jobs)))
 	}
 	return out.end()
 }
 
-func (i *importOf) applyChunk(ctx context.Context, server *client.Client, jobs []takeover.Job, out *rows, told *progress) (refused int, err error) {
+// endDry shows the jobs that the server gave no verdict on, as this program alone has checked them, and says so. Without a server that somebody
+// has named, that is no failure.
+func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unasked []takeover.Job, failed error, count map[string]int) error {
+	for _, j := range unasked {
+		if err := i.tell(out, j, wire.JobVerdict{Change: "job"}, count); err != nil {
+			return err
+		}
+	}
+	lost, err := i.addRest(out, found)
+	if err != nil {
+		return err
+	}
+	count["lost"] += lost
+	if err := out.end(); err != nil {
+		return err
+	}
+	var gone *client.Unreachable
+	switch {
+	case errors.As(failed, &gone) && i.config.settings["address"].from.kind == fromDefault && ctx.Err() == nil:
+		i.warn("only local checks were made: no server answers at %s. To see what a server would refuse, name one with --address", i.address)
+	case failed != nil:
+		return fmt.Errorf("only local checks were made of line %d, and those below it: %w", unasked[0].Line, failed)
+	case len(found.jobs) > 0 && !i.structured():
+		_, err := fmt.Fprintln(i.stdout, dryRunSummary(count))
+		return err
+	}
+	return nil
+}
+
+// put gives the server's verdicts on some jobs.
+func (i *importOf) put(ctx context.Context, server *client.Client, jobs []takeover.Job) (verdicts []wire.JobVerdict, err error) {
 	docs := make([]document, len(jobs))
 	for k, j := range jobs {
 		if docs[k], err = i.document(j); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	verdicts, err := (&apply{cli: i.cli, server: server}).putChunk(ctx, docs)
-	if err != nil {
-		return 0, err
+	return (&apply{cli: i.cli, server: server, dryRun: i.dryRun}).putChunk(ctx, docs)
+}
+
+// tell shows what became of a job, and counts it. For programs a dry run shows the jobs alone, as a file of "job apply" has them; what is to be
+// known about them is for people, on standard error.
+func (i *importOf) tell(out *rows, j takeover.Job, v wire.JobVerdict, count map[string]int) error {
+	if v.Problem != nil {
+		count["lost"]++
+	} else {
+		count[v.Change]++
 	}
-	told.clear()
-	for k, v := range verdicts {
-		l := importLine{Line: jobs[k].Line, Name: jobs[k].Name, Result: v.Change, Job: v.Job}
+	if i.dryRun && i.structured() {
 		if v.Problem != nil {
-			refused++
-			l.Result, l.Job, l.Note = "lost", nil, v.Problem.Error()
+			i.warn("line %d: %s: the server would refuse it: %s", j.Line, j.Name, v.Problem.Error())
 		}
-		if err := out.add(l, l.row()); err != nil {
-			return refused, err
+		d, err := i.document(j)
+		if err != nil {
+			return err
 		}
+		return out.add(d.text(), nil)
 	}
-	told.add(int64(len(jobs)))
-	return refused, nil
+	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change, Job: v.Job}
+	switch {
+	case v.Problem != nil:
+		l.Result, l.Job, l.Note = "lost", nil, v.Problem.Error()
+	case i.dryRun:
+		l.Job = &wire.Job{Definition: j.Def.WithDefaults()}
+	}
+	return out.add(l, l.row())
 }

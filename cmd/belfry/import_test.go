@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -70,6 +78,83 @@ func TestImportedDefinitionsCanBeApplied(t *testing.T) {
 	}
 	if got := call(1, twoCronJobs, "import", "kubernetes", "-"); !strings.Contains(got.out, "unchanged") {
 		t.Errorf("the import made something else than the file:\n%s", got.out)
+	}
+}
+
+// A dry run says what this server would refuse and what it would change, stores nothing, and is no failure.
+func TestADryRunOfAnImportAsksTheServer(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir())) // without --allow-exec
+	for name, way := range map[string]struct {
+		args    []string
+		text    string
+		summary string
+	}{
+		"crontab":     {[]string{"crontab", "-", "--timezone", "UTC"}, "30 9 * * 1-5 echo hi\n@reboot echo up\n", "dry run, nothing was stored: 2 lost, 0 unchanged"},
+		"kubernetes":  {[]string{"kubernetes", "-", "--as", "exec"}, twoCronJobs, "dry run, nothing was stored: 2 lost, 0 unchanged"},
+		"eventbridge": {[]string{"eventbridge", "-"}, oneSchedule, "dry run, nothing was stored: 1 lost, 0 unchanged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(append([]string{"import"}, way.args...), "--dry-run")
+			people := call(0, way.text, args...)
+			for _, want := range []string{"1     lost", "this worker cannot run the target", way.summary} {
+				if !strings.Contains(people.out, want) {
+					t.Errorf("lacks %q:\n%s", want, people.out)
+				}
+			}
+			for _, form := range []string{"yaml", "json"} {
+				programs := call(0, way.text, append(args, "-o", form)...)
+				if !strings.Contains(programs.errors, "line 1: ") || !strings.Contains(programs.errors, "the server would refuse it") || strings.Contains(programs.out, "refused") {
+					t.Errorf("-o %s:\n%s\n%s", form, programs.out, programs.errors)
+				}
+			}
+		})
+	}
+	args := []string{"import", "eventbridge", "-", "--target-url", "https://jobs.example.org/{group}/{name}"}
+	for _, want := range []string{"created", "unchanged"} {
+		for range 2 { // the second time as the first: nothing was stored
+			got := call(0, oneSchedule, append(args, "--dry-run")...)
+			if !strings.Contains(got.out, "1     "+want) || !strings.Contains(got.out, "30 22 * * 1-5") {
+				t.Errorf("want %s:\n%s", want, got.out)
+			}
+		}
+		call(0, oneSchedule, args...)
+	}
+	if got := call(0, oneSchedule, append(args, "--dry-run", "--paused")...); !strings.Contains(got.out, "dry run, nothing was stored: 1 updated, 0 unchanged") {
+		t.Errorf("with --paused:\n%s", got.out)
+	}
+}
+
+// Without a server a dry run shows what this program alone has checked, and says so. Where somebody has named the server, that is a failure.
+func TestADryRunOfAnImportWithoutAServer(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	got := belfry(t, twoCronJobs, "import", "kubernetes", "-", "--dry-run", "--address", closed.URL)
+	if got.code != exitNoAnswer || !strings.Contains(got.out, "1     job     billing.invoices") || strings.Contains(got.out, "nothing was stored") ||
+		!strings.Contains(got.errors, "only local checks were made of line 1") {
+		t.Errorf("a server that was named: code %d\n%s%s", got.code, got.out, got.errors)
+	}
+
+	var out, errs bytes.Buffer
+	c := &cli{stdout: &out, stderr: &errs, now: time.Now, output: formTable}
+	c.address = closed.URL
+	c.config.settings = map[string]value{"address": {closed.URL, source{kind: fromDefault}}}
+	server, err := client.New(client.Config{Address: closed.URL, NewKey: rand.Text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := imported{jobs: []takeover.Job{{Line: 7, Name: "a", Def: job.Definition{Target: target.Spec{HTTP: &target.HTTP{URL: "https://example.org/"}}}}}}
+	if err := (&importOf{cli: c, dryRun: true}).apply(t.Context(), server, found); err != nil {
+		t.Errorf("the built-in address: %v", err)
+	}
+	if !strings.Contains(out.String(), "7     job     a") || !strings.Contains(errs.String(), "only local checks were made: no server answers at "+closed.URL) {
+		t.Errorf("the built-in address:\n%s%s", out.String(), errs.String())
+	}
+
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer refuses.Close()
+	if got := belfry(t, twoCronJobs, "import", "kubernetes", "-", "--dry-run", "--address", refuses.URL); got.code == 0 || !strings.Contains(got.out, "1     job     billing.invoices") ||
+		!strings.Contains(got.errors, "only local checks were made") {
+		t.Errorf("a server that gives no verdicts: code %d\n%s%s", got.code, got.out, got.errors)
 	}
 }
 
