@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -110,5 +112,106 @@ func TestP11_HostileBodiesCostLittle(t *testing.T) {
 	t.Logf("%d MB at the most", kilobytes>>10)
 	if err != nil || kilobytes > 1_500_000 {
 		t.Errorf("it took %d MB, %v; want at most 1,500", kilobytes>>10, err)
+	}
+}
+
+// A ticket opens nothing but the attempt that it was given for, whoever made it up; and that one goes on over a kill of the server.
+func TestP6_ATicketIsNotMadeUp(t *testing.T) {
+	data := t.TempDir()
+	server, address, _ := startProcess(t, "--data", data, "--remote-queue", "far")
+	type answer struct {
+		Items       []struct{ Run, Ticket string }
+		Run, Ticket string
+		Fence       uint64
+		Code, State string
+		Errors      []struct{ Field string }
+	}
+	post := func(path string, body map[string]any) (int, answer) {
+		t.Helper()
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+path, bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		got, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		var a answer
+		if err := json.NewDecoder(got.Body).Decode(&a); err != nil && got.StatusCode != http.StatusNoContent {
+			t.Fatalf("%s: %s, %v", path, got.Status, err)
+		}
+		return got.StatusCode, a
+	}
+	job := `{"queue": "far", "guarantee": "at_most_once", "target": {"http": {"url": "https://example.org/"}}}`
+	if got := belfry(t, job, "job", "apply", "a", "-f", "-", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	attempt := func(name string) map[string]any {
+		t.Helper()
+		if got := belfry(t, "", "job", "trigger", "a", "--address", address); got.code != 0 {
+			t.Fatal(got.errors)
+		}
+		status, taken := post("/v1/work/take", map[string]any{"queue": "far", "worker": name, "max": 1, "wait": "20s", "http": true})
+		if status != 200 || len(taken.Items) != 1 {
+			t.Fatalf("take: %d %+v", status, taken)
+		}
+		offer := taken.Items[0]
+		status, begun := post("/v1/work/start", map[string]any{"run": offer.Run, "ticket": offer.Ticket, "worker": name, "start": "1"})
+		if status != 200 || begun.Ticket == "" {
+			t.Fatalf("start: %d %+v", status, begun)
+		}
+		return map[string]any{"run": offer.Run, "fence": begun.Fence, "worker": name, "start": "1", "ticket": begun.Ticket}
+	}
+	mine, theirs := attempt("w-1"), attempt("w-2")
+	with := func(claim map[string]any, more ...any) map[string]any {
+		changed := maps.Clone(claim)
+		for i := 0; i < len(more); i += 2 {
+			changed[more[i].(string)] = more[i+1]
+		}
+		return changed
+	}
+	refuses := func() {
+		t.Helper()
+		for what, ticket := range map[string]string{"an empty one": "", "a word": "ticket", "a made-up one": strings.Repeat("QUJD", 60), "bytes": "\x00\xff",
+			"another run's": theirs["ticket"].(string), "a part": mine["ticket"].(string)[:40], "one and more": mine["ticket"].(string) + "AAAA"} {
+			claim, end, leave := with(mine, "ticket", ticket), with(mine, "ticket", ticket, "outcome", "succeeded"), with(mine, "ticket", ticket, "reason", "busy")
+			begin := with(mine, "ticket", ticket)
+			delete(begin, "fence")
+			delete(leave, "fence")
+			for path, body := range map[string]map[string]any{"renew": claim, "finish": end, "start": begin, "leave": leave} {
+				status, got := post("/v1/work/"+path, body)
+				empty := status == 400 && got.Code == "malformed" && len(got.Errors) == 1 && got.Errors[0].Field == "ticket"
+				if made := status == 403 && got.Code == "wrong_ticket"; ticket == "" && !empty || ticket != "" && !made {
+					t.Errorf("%s with %s: %d %+v", path, what, status, got)
+				}
+			}
+		}
+		if got := belfry(t, "", "run", "get", mine["run"].(string), "-o", "json", "--address", address); !strings.Contains(got.out, `"state": "running"`) {
+			t.Errorf("the run afterwards: %s%s", got.out, got.errors)
+		}
+		if status, got := post("/v1/work/renew", mine); status != 200 {
+			t.Errorf("the right ticket renews: %d %+v", status, got)
+		}
+	}
+	refuses()
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	_, address, _ = startProcess(t, "--data", data, "--remote-queue", "far")
+	refuses()
+	for range 2 { // an end whose answer was lost
+		if status, got := post("/v1/work/finish", with(mine, "outcome", "succeeded")); status != 200 || got.State != "succeeded" {
+			t.Errorf("the right ticket finishes: %d %+v", status, got)
+		}
+	}
+	if status, got := post("/v1/work/renew", mine); status != 409 || got.Code != "fenced" {
+		t.Errorf("after the end: %d %+v, want it fenced", status, got)
 	}
 }

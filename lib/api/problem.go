@@ -68,6 +68,7 @@ var statusOf = map[control.Code]int{
 	codeNoSuchPool:          http.StatusNotFound,
 	codeOfferGone:           http.StatusConflict,
 	codeFenced:              http.StatusConflict,
+	codeTicket:              http.StatusForbidden,
 	codeStopping:            http.StatusServiceUnavailable,
 	codeInternal:            http.StatusInternalServerError,
 	control.CodeJobNotFound: http.StatusNotFound,

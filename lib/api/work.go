@@ -27,6 +27,7 @@ const (
 	codeNoSuchPool control.Code = "no_such_queue" // for workers elsewhere of this tenant
 	codeOfferGone  control.Code = "offer_gone"
 	codeFenced     control.Code = "fenced"
+	codeTicket     control.Code = "wrong_ticket"
 	codeStopping   control.Code = "stopping"
 )
 
@@ -45,16 +46,16 @@ func (a *api) work() {
 		codes:   []control.Code{codeNoSuchPool, codeStopping}}, a.takeWork)
 	register(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
-		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone}}, a.startWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone, codeTicket}}, a.startWork)
 	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.leaveWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.leaveWork)
 	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.renewWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.renewWork)
 	register(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced}}, a.finishWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.finishWork)
 }
 
 // ofWork tells what a worker decides on; every other error is as anywhere.
@@ -67,6 +68,8 @@ func ofWork(err error) error {
 		p := newProblem(codeStopping, "The server is being stopped. Ask again when it is back.")
 		p.RetryAfter = schedule.Duration(time.Second)
 		return p
+	case errors.Is(err, lease.ErrTicket):
+		return newProblem(codeTicket, "This ticket is not of this run and attempt. Give back the one that came with the offer, and after the start the one that the start gave.")
 	case errors.Is(err, worker.ErrGone):
 		return newProblem(codeOfferGone, "The run is not to be started any more: it has ended, somebody else has it, or it was reserved for too long.")
 	case errors.Is(err, worker.ErrFenced):

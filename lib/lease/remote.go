@@ -25,7 +25,8 @@ type RemoteConfig struct {
 	Metrics  *metrics.Registry
 	Pools    map[string]string // by name, the tenant whose runs a pool has; none is right too
 	Secrets  target.Secrets    // what targets name, resolved for workers that cannot. Default target.NoSecrets
-	Key      []byte            // 32 random bytes that nobody else has. A new key voids every reservation
+	Key      []byte            // of TicketKey: 32 bytes
+	Epoch    uint64            // random, of this process: reservations end with it
 
 	MaxReceives int // as Config's
 
@@ -33,7 +34,8 @@ type RemoteConfig struct {
 }
 
 // Remote serves workers in other processes. It keeps nothing of their attempts: a reservation or an attempt is named by its run,
-// its holder and a ticket, which is sealed and travels with the worker. So a restart voids reservations, and no attempt.
+// its holder and a ticket, which is sealed and travels with the worker. Any process on the store can tell whether a ticket is right. A restart
+// voids reservations, and no attempt.
 type Remote struct {
 	RemoteConfig
 	desks  map[string]*Desk // by pool
@@ -152,8 +154,8 @@ func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int,
 		var fit []Offered
 		for _, o := range offers {
 			if r.fits(ctx, tenant, w, o) {
-				fit = append(fit, Offered{About: o.About(), Lease: desk.Dispatch.Lease, Ticket: r.seal(ticket{Queue: w.Queue, Tenant: tenant,
-					Receipt: o.delivery.message.Receipt, Receives: o.delivery.message.Receives, Body: o.delivery.message.Body, Priority: o.delivery.message.Priority})})
+				fit = append(fit, Offered{About: o.About(), Lease: desk.Dispatch.Lease, Ticket: r.seal(ticket{
+					Queue: w.Queue, Tenant: tenant, Run: o.name, Epoch: r.Epoch, Receipt: o.delivery.message.Receipt, Receives: o.delivery.message.Receives, Body: o.delivery.message.Body, Priority: o.delivery.message.Priority})})
 			}
 		}
 		if len(fit) > 0 || left <= 0 {
@@ -209,18 +211,20 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 	if task.Failure == nil {
 		task.Secrets, task.Withheld = r.secrets(ctx, task)
 	}
-	t.Body = nil
+	t.Body, t.Fence = nil, task.Fence
 	return task, r.seal(t), nil
 }
 
 func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed string, h Holder) (*Held, ticket, error) {
-	t, known := r.open(sealed, tenant)
+	t, known, err := r.open(sealed, tenant, id, 0)
+	if err != nil {
+		return nil, t, err
+	}
 	desk := r.desks[t.Queue]
 	standing := run.Run{ID: id, Tenant: tenant}
-	known = known && desk != nil
 	if known {
 		message, err := run.DecodeMessage(t.Body)
-		if err != nil || message.Run.ID != id || message.Run.Tenant != tenant {
+		if err != nil {
 			return nil, t, worker.ErrGone
 		}
 		standing = message.Run
@@ -289,9 +293,11 @@ func (r *Remote) secrets(ctx context.Context, t worker.Task) (found, withheld ma
 
 // Leave gives back what was offered. A start of it whose answer never came is undone: its worker says that it called nothing.
 func (r *Remote) Leave(ctx context.Context, tenant string, id run.ID, sealed string, h Holder, why worker.Leaving) error {
-	t, known := r.open(sealed, tenant)
+	t, known, err := r.open(sealed, tenant, id, 0)
+	if err != nil {
+		return err
+	}
 	desk := r.desks[t.Queue]
-	known = known && desk != nil
 	if h.Start != "" {
 		standing, err := r.read(ctx, run.Run{ID: id, Tenant: tenant})
 		if err != nil {
@@ -349,6 +355,13 @@ func (r *Remote) Finish(ctx context.Context, tenant string, c Claim, e worker.En
 
 // claimed finds an attempt by its fence. Only its holder may speak for it.
 func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, error) {
+	if c.Fence == 0 {
+		return nil, ErrTicket // that of an offer
+	}
+	t, known, err := r.open(c.Ticket, tenant, c.Run, c.Fence)
+	if err != nil {
+		return nil, err
+	}
 	standing, err := r.read(ctx, run.Run{ID: c.Run, Tenant: tenant})
 	if err != nil {
 		return nil, err
@@ -356,8 +369,7 @@ func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, er
 	if standing.Version == 0 || standing.Fence != c.Fence || standing.Holds(c.Fence) && standing.Worker != c.Holder.String() {
 		return nil, worker.ErrFenced
 	}
-	t, known := r.open(c.Ticket, tenant)
-	return r.resume(ctx, standing, c.Fence, t, known && r.desks[t.Queue] != nil)
+	return r.resume(ctx, standing, c.Fence, t, known)
 }
 
 // resume makes an attempt of a run as it stands, with the message that it was started by, where that is still known.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,9 +65,13 @@ func (o *office) restart() {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	key := make([]byte, 32)
-	for i := range key {
-		key[i] = byte(rand.Uint32())
+	fresh := make([]byte, 32)
+	for i := range fresh {
+		fresh[i] = byte(rand.Uint32())
+	}
+	key, err := lease.TicketKey(o.t.Context(), o.store, fresh, rand.Uint64())
+	if err != nil {
+		o.t.Fatal(err)
 	}
 	secrets := func(_ context.Context, _, name string) (string, error) {
 		if name == "known" {
@@ -75,7 +80,7 @@ func (o *office) restart() {
 		return "", errors.New("there is none of that name")
 	}
 	if o.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: o.d, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: o.metrics,
-		Pools: map[string]string{pool: tenant}, Key: key, Secrets: secrets}); err != nil {
+		Pools: map[string]string{pool: tenant}, Key: key, Epoch: rand.Uint64(), Secrets: secrets}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -137,6 +142,16 @@ func able(name string, handlers ...string) lease.Announced {
 func (o *office) take(w lease.Announced) lease.Offered {
 	o.t.Helper()
 	offers, err := o.Take(o.t.Context(), tenant, w, 10, 20*time.Second)
+	if err != nil || len(offers) != 1 {
+		o.t.Fatalf("%d offers, %v; want one", len(offers), err)
+	}
+	return offers[0]
+}
+
+// take1 takes one run of several.
+func (o *office) take1(w lease.Announced) lease.Offered {
+	o.t.Helper()
+	offers, err := o.Take(o.t.Context(), tenant, w, 1, 20*time.Second)
 	if err != nil || len(offers) != 1 {
 		o.t.Fatalf("%d offers, %v; want one", len(offers), err)
 	}
@@ -250,21 +265,16 @@ func TestP6_OnlyItsHolderSpeaksForAnAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		good := lease.Claim{Run: r.ID, Fence: task.Fence, Holder: me, Ticket: ticket}
-		for name, change := range map[string]func(*lease.Claim, *string){
-			"another worker":  func(c *lease.Claim, _ *string) { c.Holder.Worker = "w-2" },
-			"another start":   func(c *lease.Claim, _ *string) { c.Holder.Start = "2" },
-			"an older fence":  func(c *lease.Claim, _ *string) { c.Fence-- },
-			"a newer fence":   func(c *lease.Claim, _ *string) { c.Fence++ },
-			"another tenant":  func(_ *lease.Claim, of *string) { *of = "rival" },
-			"no such run":     func(c *lease.Claim, _ *string) { c.Run = run.RequestID("other", 1, 1) },
-			"nobody's ticket": func(c *lease.Claim, _ *string) { c.Ticket, c.Holder.Worker = "x", "w-2" },
+		for name, change := range map[string]func(*lease.Claim){
+			"another worker": func(c *lease.Claim) { c.Holder.Worker = "w-2" },
+			"another start":  func(c *lease.Claim) { c.Holder.Start = "2" },
 		} {
-			claim, of := good, tenant
-			change(&claim, &of)
-			if _, err := o.Renew(t.Context(), of, claim); !errors.Is(err, worker.ErrFenced) {
+			claim := good
+			change(&claim)
+			if _, err := o.Renew(t.Context(), tenant, claim); !errors.Is(err, worker.ErrFenced) {
 				t.Errorf("%s renews: %v", name, err)
 			}
-			if _, err := o.Finish(t.Context(), of, claim, worker.End{Outcome: run.OutcomeSucceeded}); !errors.Is(err, worker.ErrFenced) {
+			if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); !errors.Is(err, worker.ErrFenced) {
 				t.Errorf("%s finishes: %v", name, err)
 			}
 		}
@@ -275,6 +285,105 @@ func TestP6_OnlyItsHolderSpeaksForAnAttempt(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A ticket says which run and attempt it is for, and nobody else can have made it: neither the run's ID nor its fence nor the name of its
+// holder is a secret.
+func TestP6_ATicketIsOfItsRunAndAttempt(t *testing.T) {
+	for name, between := range map[string]func(*office){"AtTheSameServer": func(*office) {}, "AfterItsRestart": (*office).restart} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(t *testing.T, o *office) {
+				r, other := o.queued(tenant, once), o.queued(tenant, once)
+				offers := map[string]lease.Offered{}
+				for len(offers) < 2 {
+					offer := o.take1(able("w-1", "f"))
+					offers[offer.Run] = offer
+				}
+				offer := offers[r.ID.String()]
+				task, ticket, err := o.Start(t.Context(), tenant, r.ID, offer.Ticket, me)
+				if err != nil {
+					t.Fatal(err)
+				}
+				theirs := lease.Holder{Worker: "w-2", Start: "1"}
+				_, another, err := o.Start(t.Context(), tenant, other.ID, offers[other.ID.String()].Ticket, theirs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				between(o)
+				good := lease.Claim{Run: r.ID, Fence: task.Fence, Holder: me, Ticket: ticket}
+				refuse := func(what, of string, claim lease.Claim) {
+					t.Helper()
+					_, renews := o.Renew(t.Context(), of, claim)
+					_, finishes := o.Finish(t.Context(), of, claim, worker.End{Outcome: run.OutcomeSucceeded})
+					_, _, starts := o.Start(t.Context(), of, claim.Run, claim.Ticket, claim.Holder)
+					leaves := o.Leave(t.Context(), of, claim.Run, claim.Ticket, claim.Holder, worker.Stopping)
+					for word, err := range map[string]error{"renews": renews, "finishes": finishes, "starts": starts, "leaves": leaves} {
+						if !errors.Is(err, lease.ErrTicket) {
+							t.Errorf("%s %s: %v", what, word, err)
+						}
+					}
+				}
+				turned := []byte(ticket)
+				turned[len(turned)/2] ^= 1
+				for what, text := range map[string]string{"no ticket": "", "a made-up one": strings.Repeat("QUFB", 40), "one of no form": "é\x00",
+					"another run's": another, "one that was changed": string(turned), "one cut off": ticket[:len(ticket)-4], "a longer one": ticket + "AAAA"} {
+					claim := good
+					claim.Ticket = text
+					refuse(what, tenant, claim)
+				}
+				for what, change := range map[string]func(*lease.Claim){
+					"for another run":   func(c *lease.Claim) { c.Run, c.Holder = other.ID, theirs },
+					"for no run":        func(c *lease.Claim) { c.Run = run.RequestID("none", 1, 1) },
+					"for a newer fence": func(c *lease.Claim) { c.Fence++ },
+					"for an older one":  func(c *lease.Claim) { c.Fence-- },
+				} {
+					claim := good
+					change(&claim)
+					refuse(what, tenant, claim)
+				}
+				refuse("for another tenant", "rival", good)
+				for _, fence := range []uint64{0, task.Fence} { // an offer's is for a start
+					claim := good
+					claim.Ticket, claim.Fence = offer.Ticket, fence
+					_, renews := o.Renew(t.Context(), tenant, claim)
+					_, finishes := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded})
+					if !errors.Is(renews, lease.ErrTicket) || !errors.Is(finishes, lease.ErrTicket) {
+						t.Errorf("by the ticket of an offer, fence %d: %v, %v", fence, renews, finishes)
+					}
+				}
+				if now := o.read(r); now.State != run.Running || now.Fence != task.Fence || now.Version != task.Fence {
+					t.Errorf("after all of it: %+v", now)
+				}
+				if _, err := o.Renew(t.Context(), tenant, good); err != nil {
+					t.Errorf("the right one: %v", err)
+				}
+				if state, err := o.Finish(t.Context(), tenant, good, worker.End{Outcome: run.OutcomeSucceeded}); err != nil || state != run.Succeeded {
+					t.Errorf("the right one finishes: %s, %v", state, err)
+				}
+			})
+		})
+	}
+}
+
+// Servers that start at once agree on the key of their store.
+func TestServersOfAStoreShareTheKeyOfTickets(t *testing.T) {
+	s := memory.New(memory.Config{})
+	keys := make([][]byte, 8)
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			var err error
+			if keys[i], err = lease.TicketKey(t.Context(), s, []byte(strings.Repeat(string(rune('a'+i)), 32)), uint64(i+1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if len(key) != 32 || !slices.Equal(key, keys[0]) {
+			t.Errorf("keys %q, want one", keys)
+		}
+	}
 }
 
 func TestP12_APoolIsItsTenants(t *testing.T) {
@@ -289,17 +398,17 @@ func TestP12_APoolIsItsTenants(t *testing.T) {
 			t.Fatalf("offered %s", offer.Run)
 		}
 		for _, of := range []string{"rival", "nobody"} { // a ticket is of no use to others
-			if _, _, err := o.Start(t.Context(), of, mine.ID, offer.Ticket, me); !errors.Is(err, worker.ErrGone) {
+			if _, _, err := o.Start(t.Context(), of, mine.ID, offer.Ticket, me); !errors.Is(err, lease.ErrTicket) {
 				t.Errorf("%s starts: %v", of, err)
 			}
-			if err := o.Leave(t.Context(), of, mine.ID, offer.Ticket, lease.Holder{Worker: "w"}, worker.Stopping); err != nil {
-				t.Error(err)
+			if err := o.Leave(t.Context(), of, mine.ID, offer.Ticket, lease.Holder{Worker: "w"}, worker.Stopping); !errors.Is(err, lease.ErrTicket) {
+				t.Errorf("%s leaves: %v", of, err)
 			}
 		}
 		if offers, err := o.Take(t.Context(), tenant, able("w-2", "f"), 10, 0); err != nil || len(offers) != 0 {
 			t.Errorf("after what others said of it: %d offers, %v; want it reserved still", len(offers), err)
 		}
-		if _, _, err := o.Start(t.Context(), tenant, theirs.ID, offer.Ticket, me); !errors.Is(err, worker.ErrGone) {
+		if _, _, err := o.Start(t.Context(), tenant, theirs.ID, offer.Ticket, me); !errors.Is(err, lease.ErrTicket) {
 			t.Errorf("a run of another tenant starts: %v", err)
 		}
 		if len(o.Workers("rival")) != 0 || len(o.Workers(tenant)) != 2 {

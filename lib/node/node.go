@@ -68,7 +68,7 @@ type Config struct {
 
 	Longest   map[string]time.Duration // the longest timeout that a pool's workers can run, by name. Left out: any that a job may have
 	Elsewhere map[string]string        // the pools that only workers in other processes serve: by name, whose runs they have
-	RemoteKey []byte                   // 32 random bytes of this start, for such workers. Default: there are none
+	RemoteKey []byte                   // 32 random bytes, for such workers: the store keeps the first. Default: there are none
 	Secrets   target.Secrets           // what targets name, for workers that cannot look it up. Default target.NoSecrets
 }
 
@@ -140,8 +140,12 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if cfg.RemoteKey != nil {
+		key, err := lease.TicketKey(ctx, cfg.Store, cfg.RemoteKey, cfg.NewID())
+		if err != nil {
+			return nil, err
+		}
 		if n.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: n.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
-			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: cfg.RemoteKey, Log: cfg.Log, MaxReceives: cfg.MaxReceives}); err != nil {
+			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: key, Epoch: cfg.NewID(), Log: cfg.Log, MaxReceives: cfg.MaxReceives}); err != nil {
 			return nil, err
 		}
 	} else if len(cfg.Elsewhere) > 0 {

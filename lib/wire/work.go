@@ -48,7 +48,7 @@ type Holder struct {
 type WorkStart struct {
 	Holder
 	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
-	Ticket string `json:"ticket" maxLength:"8192" doc:"as it was offered"`
+	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as it was offered"`
 }
 
 // WorkTask is an attempt that has begun: what to call, and with what.
@@ -76,7 +76,7 @@ type WorkLeave struct {
 	Worker string `json:"worker" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"the worker's name"`
 	Start  string `json:"start,omitempty" minLength:"1" maxLength:"20" pattern:"^[0-9a-z]{1,20}$" doc:"of a start whose answer never came: nothing was called"`
 	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
-	Ticket string `json:"ticket" maxLength:"8192" doc:"as it was offered"`
+	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as it was offered"`
 	Reason string `json:"reason" enum:"stopping,busy,incapable" doc:"why it is not started"`
 }
 
@@ -85,7 +85,7 @@ type WorkClaim struct {
 	Holder
 	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
 	Fence  uint64 `json:"fence" minimum:"1" doc:"as the start gave it"`
-	Ticket string `json:"ticket" maxLength:"8192" doc:"as the start gave it"`
+	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as the start gave it"`
 }
 
 // WorkLease is a lease that was renewed.

@@ -21,6 +21,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/secret"
@@ -131,12 +132,15 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	_, err = f.store.Write(t.Context(), op)
 	must(t, err)
 
+	_, err = lease.TicketKey(t.Context(), f.store, make([]byte, 32), 1) // as a server with workers elsewhere has it
+	must(t, err)
+
 	kinds := map[string]bool{}
 	for _, i := range storetest.Items(t, f.store) {
 		kind, _, _ := strings.Cut(i.Partition, "#")
 		kinds[kind] = true
 	}
-	for _, of := range []map[string]any{job.Records(), run.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records()} {
+	for _, of := range []map[string]any{job.Records(), run.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		for kind := range of {
 			if !kinds[kind] {
 				t.Errorf("there is no record of kind %s", kind)
