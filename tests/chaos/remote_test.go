@@ -32,10 +32,7 @@ type (
 		Expires time.Time
 		Attempt uint64
 	}
-	Written struct {
-		Worker string
-		Ops    []Operation
-	}
+	Written []Operation
 	Failure struct {
 		Text     string // "": none
 		Is       int    // index into decided, -1 for others
@@ -123,8 +120,8 @@ func packEach(errs []error) []Failure {
 }
 
 func (w Written) ops() []store.Op {
-	ops := make([]store.Op, len(w.Ops))
-	for i, o := range w.Ops {
+	ops := make([]store.Op, len(w))
+	for i, o := range w {
 		ops[i] = store.Op{Kind: o.Kind, Key: o.Key, If: condition(o.Absent, o.Version), Value: o.Value, Expires: o.Expires, Attempt: o.Attempt}
 	}
 	return ops
@@ -210,10 +207,7 @@ func (m *remoteMethods) Depth(_ struct{}, out *map[queue.Priority]queue.Depth) (
 }
 
 // far is the calling side, in the worker's process.
-type far struct {
-	rpc  *rpc.Client
-	name string
-}
+type far struct{ rpc *rpc.Client }
 
 // call ends with its context; what it asked for may still happen, as over any network.
 func (f far) call(ctx context.Context, method string, args, reply any) error {
@@ -242,18 +236,17 @@ func (f farStore) Query(ctx context.Context, r store.Range) (page store.Page, er
 	return page, err
 }
 
-func (f farStore) asked(ops []store.Op) Written {
-	w := Written{Worker: f.name}
+func asked(ops []store.Op) (w Written) {
 	for _, o := range ops {
 		version, _ := o.If.Wants()
-		w.Ops = append(w.Ops, Operation{Kind: o.Kind, Key: o.Key, Absent: o.If.IsAbsent(), Version: version, Value: o.Value, Expires: o.Expires, Attempt: o.Attempt})
+		w = append(w, Operation{Kind: o.Kind, Key: o.Key, Absent: o.If.IsAbsent(), Version: version, Value: o.Value, Expires: o.Expires, Attempt: o.Attempt})
 	}
 	return w
 }
 
 func (f farStore) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 	var out Versions
-	if err := f.call(ctx, "Write", f.asked(ops), &out); err != nil {
+	if err := f.call(ctx, "Write", asked(ops), &out); err != nil {
 		return nil, err
 	}
 	return out.Versions, out.Failure.unpack()
@@ -261,7 +254,7 @@ func (f farStore) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) 
 
 func (f farStore) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
 	var out Verdicts
-	if err := f.call(ctx, "WriteEach", f.asked(ops), &out); err != nil {
+	if err := f.call(ctx, "WriteEach", asked(ops), &out); err != nil {
 		return nil, err
 	}
 	each := make([]store.Verdict, len(out.Failures))

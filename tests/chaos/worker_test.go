@@ -57,7 +57,7 @@ func workOn(ctx context.Context, address string) error {
 		return err
 	}
 	name := os.Getenv(workerName)
-	d, err := dispatcher(ctx, farStore{far{calls, name}}, farQueue{far{calls, name}})
+	d, err := dispatcher(ctx, farStore{far{calls}}, farQueue{far{calls}})
 	if err != nil {
 		return err
 	}
