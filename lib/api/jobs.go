@@ -174,9 +174,15 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {
 		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i]) })
-		shareErrors(verdicts)
-		return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+	} else {
+		a.placeAll(ctx, in, verdicts)
 	}
+	shareErrors(verdicts)
+	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
+}
+
+// placeAll puts the jobs of a batch.
+func (a *api) placeAll(ctx context.Context, in input[wire.JobBatch], verdicts []wire.JobVerdict) {
 	wanted := make([]control.Wanted, len(in.body.Jobs))
 	for i, entry := range in.body.Jobs {
 		wanted[i] = control.Wanted{Name: entry.Name, Def: entry.Definition}
@@ -189,8 +195,6 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 		shown := a.jobForm(placed.Job)
 		verdicts[i] = wire.JobVerdict{Name: wanted[i].Name, Status: putStatus(placed.Change), Change: placed.Change.String(), Job: &shown}
 	}
-	shareErrors(verdicts)
-	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
 }
 
 // shareErrors names in all verdicts together as many wrong fields as an answer does, and at least one of each job.
