@@ -57,7 +57,8 @@ type Request struct {
 	Expires time.Time // zero: never
 }
 
-func (r Request) check(now time.Time) error {
+// Check gives what is wrong with a request, as joined *invalid.Error.
+func (r Request) Check(now time.Time) error {
 	var errs []error
 	if !validName.MatchString(r.Name) {
 		errs = append(errs, invalid.Field("name", r.Name, "at most 100 characters, none of them a control character"))
@@ -85,7 +86,7 @@ func (r Request) check(now time.Time) error {
 // and lets nobody in.
 func (s *Tokens) Create(ctx context.Context, tenant string, r Request) (text string, t Token, err error) {
 	now := s.Now()
-	if err := errors.Join(ValidTenant(tenant), r.check(now)); err != nil {
+	if err := errors.Join(ValidTenant(tenant), r.Check(now)); err != nil {
 		return "", Token{}, err
 	}
 	id, text, err := draw(s.Random)

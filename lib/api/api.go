@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -167,15 +166,22 @@ type input[B any] struct {
 
 type inputKey struct{}
 
-// register adds an operation whose parameters are P, whose body is B (none for noBody) and whose answer is O. The form of
-// parameters and body is checked before the handler runs.
-func register[P, B, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+// register adds an operation without a body, whose parameters are P and whose answer is O. Their form is checked before the handler runs.
+func register[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
+	add(a, op, nil, nil, handle)
+}
+
+// accept is register for an operation with a body of type B. values names what of a body cannot be, as far as that can be told without the
+// store: where the form of something is wrong, what it says of the rest is answered too. The handler refuses the same.
+func accept[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
 	var none B
-	_, without := any(none).(noBody)
-	var schema *huma.Schema
-	if !without {
-		schema = a.schemaOf(none)
-	}
+	add(a, op, a.schemaOf(none), values, handle)
+}
+
+// formAlone is for bodies of which the form says all.
+func formAlone[B any](input[B]) error { return nil }
+
+func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
 	described := op.describe(a, schema)
 	described.SkipValidateParams = true
 	described.Middlewares = huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
@@ -183,20 +189,20 @@ func register[P, B, O any](a *api, op operation, handle func(ctx context.Context
 		in := input[B]{tenant: callerOf(ctx.Context()).Tenant}
 		check := form{registry: a.huma.OpenAPI().Components.Schemas}
 		check.parameters(ctx.Operation().Parameters, r)
-		if !without {
+		if schema != nil {
 			text, refused := readBody(w, r, op.bodyLimit())
 			if refused != nil {
 				refused.write(w)
 				return
 			}
-			check.body(schema, text)
-			if check.problem() == nil {
-				// Without its blanks a payload is the same however often it is shown and sent back.
-				var compact bytes.Buffer
-				_ = json.Compact(&compact, text) // checked: it is JSON
-				if err := json.Unmarshal(compact.Bytes(), &in.body); err != nil {
+			right := check.body(schema, text)
+			wrong := check.wrong() > 0
+			if right != nil && !check.full() {
+				if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
 					a.problemOf(ctx.Context(), err).write(w)
 					return
+				} else if err == nil && wrong {
+					check.judge(values(in))
 				}
 			}
 		}

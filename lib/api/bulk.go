@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -18,59 +19,58 @@ import (
 const reopenRate = 10
 
 func (a *api) cancelRuns(ctx context.Context, _ *struct{}, in input[wire.CancelRuns]) (*answer[wire.BulkVerdicts], error) {
-	b := in.body
-	filter, err := filterOf(b.Matching)
-	if err != nil {
-		return nil, err
-	}
-	for i, state := range filter.States {
-		if state.Ended() {
-			return nil, invalid.Field(fmt.Sprintf("matching.states[%d]", i), state.String(), "scheduled, queued, running or retrying: the others have ended")
-		}
-	}
-	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
+	filter, asked, err := cancelOf(in.body)
 	if err != nil {
 		return nil, err
 	}
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
-		return a.Control.CancelMany(ctx, in.tenant, filter, bulk, b.Reason)
+		return a.Control.CancelMany(ctx, in.tenant, filter, bulk, in.body.Reason)
 	})
+}
+
+func cancelOf(b wire.CancelRuns) (control.RunFilter, bulk, error) {
+	filter, wrong := filterOf(b.Matching, "scheduled, queued, running or retrying: the others have ended", func(s run.State) bool { return !s.Ended() })
+	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
+	return filter, asked, errors.Join(wrong, err)
 }
 
 func (a *api) retryRuns(ctx context.Context, _ *struct{}, in input[wire.RetryRuns]) (*answer[wire.BulkVerdicts], error) {
-	b := in.body
-	filter, err := filterOf(b.Matching)
+	filter, asked, err := retryOf(in.body)
 	if err != nil {
-		return nil, err
-	}
-	for i, state := range filter.States {
-		if !state.Ended() || state == run.Skipped {
-			return nil, invalid.Field(fmt.Sprintf("matching.states[%d]", i), state.String(), "failed, dead, cancelled, unknown or succeeded: the others have not ended, or never ran")
-		}
-	}
-	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
-	if err != nil {
-		return nil, err
-	}
-	if err := asked.pace(b.PerSecond); err != nil {
 		return nil, err
 	}
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
-		return a.Control.RetryMany(ctx, in.tenant, filter, bulk, b.Force)
+		return a.Control.RetryMany(ctx, in.tenant, filter, bulk, in.body.Force)
 	})
 }
 
-// filterOf reads the filter of a bulk request, which chooses all where there is none.
-func filterOf(m *wire.RunFilter) (control.RunFilter, error) {
+func retryOf(b wire.RetryRuns) (control.RunFilter, bulk, error) {
+	filter, wrong := filterOf(b.Matching, "failed, dead, cancelled, unknown or succeeded: the others have not ended, or never ran",
+		func(s run.State) bool { return s.Ended() && s != run.Skipped })
+	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
+	if err == nil {
+		err = asked.pace(b.PerSecond)
+	}
+	return filter, asked, errors.Join(wrong, err)
+}
+
+// filterOf reads the filter of a bulk request, which chooses all where there is none. Of states it takes those that fit, which want lists.
+func filterOf(m *wire.RunFilter, want string, fits func(run.State) bool) (control.RunFilter, error) {
 	if m == nil {
 		return control.RunFilter{}, nil
 	}
+	var wrong []error
 	for name := range m.Labels {
 		if name == "" {
-			return control.RunFilter{}, invalid.Field("matching.labels", name, "names of labels")
+			wrong = append(wrong, invalid.Field("matching.labels", name, "names of labels"))
 		}
 	}
-	return control.RunFilter{Job: m.Job, States: statesOf(m.States), Labels: m.Labels, Error: m.Error, From: timeOf(m.From), To: timeOf(m.To)}, nil
+	for i, name := range m.States {
+		if state, ok := run.ParseState(name); ok && !fits(state) {
+			wrong = append(wrong, invalid.Field(fmt.Sprintf("matching.states[%d]", i), name, want))
+		}
+	}
+	return control.RunFilter{Job: m.Job, States: statesOf(m.States), Labels: m.Labels, Error: m.Error, From: timeOf(m.From), To: timeOf(m.To)}, errors.Join(wrong...)
 }
 
 func timeOf(t *time.Time) time.Time {
@@ -97,13 +97,14 @@ type bulk struct {
 }
 
 func bulkOf(runs []string, cursor string, most int, dry bool) (bulk, error) {
-	switch {
-	case runs != nil && most != 0:
-		return bulk{}, invalid.Missing("max", "no max beside runs: all of them are meant")
-	case runs != nil && cursor != "":
-		return bulk{}, invalid.Missing("cursor", "no cursor beside runs: all of them are meant")
+	var wrong []error
+	if runs != nil && most != 0 {
+		wrong = append(wrong, invalid.Missing("max", "no max beside runs: all of them are meant"))
 	}
-	return bulk{Bulk: control.Bulk{Cursor: cursor, Max: most, DryRun: dry}, runs: runs}, nil
+	if runs != nil && cursor != "" {
+		wrong = append(wrong, invalid.Missing("cursor", "no cursor beside runs: all of them are meant"))
+	}
+	return bulk{Bulk: control.Bulk{Cursor: cursor, Max: most, DryRun: dry}, runs: runs}, errors.Join(wrong...)
 }
 
 // pace sets how fast runs start, and refuses more of them than the time of one request is enough for.

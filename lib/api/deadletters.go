@@ -19,9 +19,9 @@ type deadList struct {
 func (a *api) deadLetters() {
 	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", scope: access.Read,
 		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
-	register(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
+	accept(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
-		codes:   []control.Code{control.CodeBusy}}, a.redrive)
+		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Redrive]) error { _, err := redriveOf(in.body); return err }, a.redrive)
 }
 
 func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]) (*answer[wire.DeadLetterPage], error) {
@@ -38,19 +38,23 @@ func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]
 }
 
 func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) (*answer[wire.BulkVerdicts], error) {
-	b := in.body
-	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
+	asked, err := redriveOf(in.body)
 	if err != nil {
 		return nil, err
 	}
-	if err := asked.pace(b.PerSecond); err != nil {
-		return nil, err
-	}
 	filter := control.DeadFilter{}
-	if m := b.Matching; m != nil {
+	if m := in.body.Matching; m != nil {
 		filter = control.DeadFilter{Job: m.Job, Error: m.Error, From: timeOf(m.From), To: timeOf(m.To)}
 	}
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
 		return a.Control.Redrive(ctx, in.tenant, filter, bulk)
 	})
+}
+
+func redriveOf(b wire.Redrive) (bulk, error) {
+	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
+	if err == nil {
+		err = asked.pace(b.PerSecond)
+	}
+	return asked, err
 }

@@ -1,24 +1,20 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -26,23 +22,37 @@ import (
 // letter case, null for whatever may be left out, and the last of two equal keys, so that a typing error would pass for a
 // field that was never given.
 //
-// A check costs a few times the memory of its text, however wrong that is: nothing is copied, and beyond invalid.Most wrong fields no
-// more are put into words.
+// A check costs a few times the memory of its text, however wrong that is: what is right of it is copied once, and beyond invalid.Most wrong
+// fields no more are put into words.
 type form struct {
 	registry  huma.Registry
 	malformed []wire.FieldError // not what the schema says
 	invalid   []wire.FieldError // as the schema says, but a format that it can only hint at does not hold
 	more      int               // wrong fields beyond those
+	unread    []string          // of those, the fields of which nothing can be read: missing, or not what they should be
 }
 
 // refuse names a field that has not the form. args are put into words only where the field is listed.
 func (f *form) refuse(field, format string, args ...any) {
+	f.unreadable(field)
 	f.list(&f.malformed, field, format, args...)
 }
 
 // reject names a field whose form is right and whose value cannot be.
 func (f *form) reject(field, format string, args ...any) {
+	f.unreadable(field)
 	f.list(&f.invalid, field, format, args...)
+}
+
+// surplus names a field that should not be there.
+func (f *form) surplus(field, format string, args ...any) {
+	f.list(&f.malformed, field, format, args...)
+}
+
+func (f *form) unreadable(field string) {
+	if !f.full() {
+		f.unread = append(f.unread, field)
+	}
 }
 
 func (f *form) list(into *[]wire.FieldError, field, format string, args ...any) {
@@ -54,6 +64,9 @@ func (f *form) list(into *[]wire.FieldError, field, format string, args ...any) 
 }
 
 func (f *form) full() bool { return len(f.malformed)+len(f.invalid) == invalid.Most }
+
+// wrong is how many fields are.
+func (f *form) wrong() int { return len(f.malformed) + len(f.invalid) + f.more }
 
 // problem is nil when nothing was wrong.
 func (f *form) problem() error {
@@ -68,8 +81,9 @@ func (f *form) problem() error {
 	return nil
 }
 
-// body checks a whole document.
-func (f *form) body(schema *huma.Schema, text []byte) {
+// body checks a whole document, and gives what is right of it, without blanks: so a payload is the same however often it is shown and sent
+// back. It is nil where nothing is.
+func (f *form) body(schema *huma.Schema, text []byte) []byte {
 	switch {
 	case !utf8.Valid(text):
 		f.refuse("", "want JSON in UTF-8")
@@ -78,155 +92,18 @@ func (f *form) body(schema *huma.Schema, text []byte) {
 		err := json.Unmarshal(text, &document)
 		f.refuse("", "want JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 	default:
-		f.check(schema, bytes.TrimSpace(text), "")
+		return f.value(schema, text, "")
 	}
+	return nil
 }
 
-func (f *form) check(schema *huma.Schema, text json.RawMessage, field string) {
-	for schema.Ref != "" {
-		schema = f.registry.SchemaFromRef(schema.Ref)
+// value is body for a text that is valid JSON.
+func (f *form) value(schema *huma.Schema, text json.RawMessage, field string) []byte {
+	r := &reading{form: f, text: text, at: between(text, 0)}
+	if !r.check(schema, field) {
+		return nil
 	}
-	if schema.Type == "" && len(schema.OneOf) > 0 {
-		f.choose(schema, text, field)
-		return
-	}
-	if schema.Type == "" || schema.Nullable && string(text) == "null" {
-		return
-	}
-	if got := kind(text); got != schema.Type && !(got == huma.TypeNumber && schema.Type == huma.TypeInteger) {
-		f.refuse(field, "got %s, want %s", got, want{schema})
-		return
-	}
-	switch schema.Type {
-	case huma.TypeObject:
-		f.object(schema, text, field)
-	case huma.TypeArray:
-		f.array(schema, text, field)
-	case huma.TypeString:
-		f.text(schema, text, field)
-	case huma.TypeInteger, huma.TypeNumber:
-		f.number(schema, string(text), field)
-	}
-}
-
-// choose checks a value against the one alternative that has its type: the document has none that differ in less.
-func (f *form) choose(schema *huma.Schema, text json.RawMessage, field string) {
-	for _, alternative := range schema.OneOf {
-		if alternative.Type == kind(text) {
-			f.check(alternative, text, field)
-			return
-		}
-	}
-	f.refuse(field, "got %s, want %s", kind(text), want{schema})
-}
-
-func (f *form) object(schema *huma.Schema, text json.RawMessage, field string) {
-	seen := map[string]bool{} // of the names that the schema knows or leaves free
-	free, _ := schema.AdditionalProperties.(*huma.Schema)
-	each(text, func(name, value json.RawMessage) bool {
-		key := textOf(name)
-		property := schema.Properties[key]
-		if property == nil {
-			property = free
-		}
-		switch at := f.under(field, key); {
-		case seen[key]:
-			f.refuse(at, "given twice")
-		case property == nil:
-			f.refuse(at, "unknown field; want %s", fieldsOf{schema})
-		case free != nil && schema.MaxProperties != nil && len(seen) == *schema.MaxProperties:
-			f.refuse(field, "got more than %d names, want at most %d", *schema.MaxProperties, *schema.MaxProperties)
-			return false
-		default:
-			seen[key] = true
-			f.check(property, value, at)
-		}
-		return true
-	})
-	for _, key := range schema.Required {
-		if !seen[key] {
-			f.refuse(f.under(field, key), "missing; want %s", want{schema.Properties[key]})
-		}
-	}
-	if one := oneOf(schema); one != nil {
-		given := slices.DeleteFunc(slices.Clone(one), func(key string) bool { return !seen[key] })
-		if len(given) != 1 {
-			f.refuse(field, "want exactly one of %s", listOf(one))
-		}
-	}
-}
-
-// oneOf lists the fields of which exactly one is to be given, nil for objects without such a rule.
-func oneOf(schema *huma.Schema) []string {
-	var keys []string
-	for _, choice := range schema.OneOf {
-		keys = append(keys, choice.Required...)
-	}
-	return keys
-}
-
-func (f *form) array(schema *huma.Schema, text json.RawMessage, field string) {
-	count := 0
-	each(text, func(_, _ json.RawMessage) bool { count++; return true })
-	if least := schema.MinItems; least != nil && count < *least {
-		f.refuse(field, "got %d entries, want at least %d", count, *least)
-	}
-	if most := schema.MaxItems; most != nil && count > *most {
-		f.refuse(field, "got %d entries, want at most %d", count, *most)
-		return
-	}
-	i := 0
-	each(text, func(_, item json.RawMessage) bool {
-		f.check(schema.Items, item, f.entry(field, i))
-		i++
-		return true
-	})
-}
-
-func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
-	text := textOf(quoted)
-	length := utf8.RuneCountInString(text)
-	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
-	switch {
-	case schema.MinLength != nil && length < *schema.MinLength && !named:
-		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
-	case schema.MaxLength != nil && length > *schema.MaxLength:
-		f.refuse(field, "got %d characters, want at most %d", length, *schema.MaxLength)
-	case len(schema.Enum) > 0 && !slices.Contains(schema.Enum, any(text)),
-		schema.Pattern != "" && !compiled(schema.Pattern).MatchString(text):
-		f.refuse(field, "got %s, want %s", quoting(text), want{schema})
-	case schema.Format == "date-time":
-		var instant time.Time
-		if instant.UnmarshalJSON(quoted) != nil || instant.Unix() < 0 { // the zero of a time is long before
-			f.reject(field, "got %s, want %s", quoting(text), wantTime)
-		}
-	case schema.Pattern == durationPattern:
-		d, err := schedule.ParseDuration(text)
-		for _, e := range invalid.All(err) {
-			f.reject(field, "%s", messageOf(e))
-		}
-		if err == nil && d == 0 && schema.Extensions[zeroAllowed] != true {
-			f.reject(field, "got %s, want more than 0s, or the field left out", quoting(text))
-		}
-	}
-}
-
-func (f *form) number(schema *huma.Schema, text, field string) {
-	value, err := strconv.ParseFloat(text, 64)
-	if _, whole := strconv.ParseInt(text, 10, 64); schema.Type == huma.TypeInteger && whole != nil {
-		if err == nil && value == math.Trunc(value) {
-			f.reject(field, "got %.40s, want it without a fraction or exponent, and below 2^63", text)
-			return
-		}
-		err = whole
-	}
-	if err != nil || schema.Minimum != nil && value < *schema.Minimum || schema.Maximum != nil && value > *schema.Maximum {
-		f.refuse(field, "got %.40s, want %s", text, want{schema})
-		return
-	}
-	if value == 0 && schema.Minimum == nil && schema.Extensions[zeroAllowed] != true {
-		f.reject(field, "got %.40s, want another number than 0, or the field left out", text)
-	}
+	return r.kept.Bytes()
 }
 
 // want, fieldsOf and quoting are put into words only where they are read.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -69,7 +70,7 @@ func (a *api) jobs() {
 	for _, id := range []string{"get-job", "pause-job", "resume-job", "list-job-runs", "trigger-job", "delete-job"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"job": "$request.path.job"}}
 	}
-	register(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
+	accept(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
 		summary: "Create or replace a job",
 		example: map[string]any{
 			"schedule": map[string]any{"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"},
@@ -77,7 +78,7 @@ func (a *api) jobs() {
 			"payload":  map[string]any{"report": "daily"},
 			"labels":   map[string]any{"team": "billing"},
 		},
-		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.putJob)
+		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
 	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
@@ -86,14 +87,18 @@ func (a *api) jobs() {
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
-	register(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
-		summary: "Create or replace many jobs, with a verdict for each"}, a.putJobs)
-	register(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
+	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
+		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
+	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
-		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, a.pauseJob)
-	register(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.pauseJob)
+	accept(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
 		summary: "Resume a paused job",
-		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, a.resumeJob)
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.resumeJob)
+}
+
+func (a *api) jobValues(in input[wire.Job]) error {
+	return a.Control.Check(in.tenant, in.body.Definition)
 }
 
 func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAnswer, error) {
@@ -159,17 +164,38 @@ func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answ
 	return &answer[wire.JobPage]{shown}, nil
 }
 
-func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
-	seen := map[string]int{}
+func (a *api) batchValues(in input[wire.JobBatch]) error {
+	wrong := []error{namesOf(in.body.Jobs)}
 	for i, entry := range in.body.Jobs {
+		if err := a.Control.Check(in.tenant, entry.Definition); err != nil {
+			wrong = append(wrong, invalid.Under(fmt.Sprintf("jobs[%d]", i), err))
+		}
+		if len(wrong) > invalid.Most {
+			break // more are not named
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// namesOf refuses names that no job may have, and those that stand twice in a batch.
+func namesOf(jobs []wire.NamedJob) error {
+	var wrong []error
+	seen := map[string]int{}
+	for i, entry := range jobs {
 		field := fmt.Sprintf("jobs[%d].name", i)
 		if first, twice := seen[entry.Name]; twice {
-			return nil, invalid.Field(field, entry.Name, fmt.Sprintf("each job once; jobs[%d] has that name", first))
+			wrong = append(wrong, invalid.Field(field, entry.Name, fmt.Sprintf("each job once; jobs[%d] has that name", first)))
+			continue
 		}
-		if err := notReserved(field, entry.Name); err != nil {
-			return nil, err
-		}
+		wrong = append(wrong, notReserved(field, entry.Name))
 		seen[entry.Name] = i
+	}
+	return errors.Join(wrong...)
+}
+
+func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
+	if err := namesOf(in.body.Jobs); err != nil {
+		return nil, err
 	}
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {

@@ -36,7 +36,7 @@ func (f *form) parameters(declared []*huma.Param, r *http.Request) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		f.refuse(f.under("", name), "unknown query parameter; want %s", listing(known))
+		f.surplus(f.under("", name), "unknown query parameter; want %s", listing(known))
 	}
 }
 
@@ -62,10 +62,10 @@ func (f *form) parameter(p *huma.Param, values []string) {
 	}
 	if list {
 		texts, _ := json.Marshal(values) // strings always have a JSON form
-		f.check(p.Schema, texts, p.Name)
+		f.value(p.Schema, texts, p.Name)
 		return
 	}
-	f.check(p.Schema, jsonOf(p.Schema.Type, values[0]), p.Name)
+	f.value(p.Schema, jsonOf(p.Schema.Type, values[0]), p.Name)
 }
 
 // jsonOf writes the text of a parameter as the JSON that its schema speaks of.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -95,20 +97,20 @@ func (a *api) runs() {
 	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
 	}
-	register(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
+	accept(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
 		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
-		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerJob)
-	register(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
-		summary: "Ask for many runs, with a verdict for each"}, a.triggerJobs)
-	register(a, operation{id: "cancel-runs", method: http.MethodPost, path: "/v1/runs/cancel", tag: "runs", scope: access.Run, batch: true,
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerValues, a.triggerJob)
+	accept(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
+		summary: "Ask for many runs, with a verdict for each"}, a.triggersValues, a.triggerJobs)
+	accept(a, operation{id: "cancel-runs", method: http.MethodPost, path: "/v1/runs/cancel", tag: "runs", scope: access.Run, batch: true,
 		summary: "Cancel runs by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"job": "daily-report", "states": []string{"scheduled", "queued"}}, "dry_run": true},
-		codes:   []control.Code{control.CodeBusy}}, a.cancelRuns)
-	register(a, operation{id: "retry-runs", method: http.MethodPost, path: "/v1/runs/retry", tag: "runs", scope: access.Run, batch: true,
+		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.CancelRuns]) error { _, _, err := cancelOf(in.body); return err }, a.cancelRuns)
+	accept(a, operation{id: "retry-runs", method: http.MethodPost, path: "/v1/runs/retry", tag: "runs", scope: access.Run, batch: true,
 		summary: "Run ended runs again, by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
-		codes:   []control.Code{control.CodeBusy}}, a.retryRuns)
+		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.RetryRuns]) error { _, _, err := retryOf(in.body); return err }, a.retryRuns)
 	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
@@ -117,12 +119,12 @@ func (a *api) runs() {
 	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
 		summary: "Show a run with its result",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
-	register(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
+	accept(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
 		summary: "Cancel a run that has not ended; one that is running is told to stop",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, a.cancelRun)
-	register(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, formAlone, a.cancelRun)
+	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, a.retryRun)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, text: true,
 		summary: "Show what the newest attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
@@ -130,6 +132,23 @@ func (a *api) runs() {
 
 func request(t wire.Trigger, key string) control.Request {
 	return control.Request{At: t.At, Delay: t.Delay.Std(), Payload: t.Payload, Key: key}
+}
+
+func (a *api) triggerValues(in input[wire.Trigger]) error {
+	return a.Control.CheckRequest(request(in.body, ""))
+}
+
+func (a *api) triggersValues(in input[wire.RunBatch]) error {
+	var wrong []error
+	for i, entry := range in.body.Runs {
+		if err := a.Control.CheckRequest(request(entry.Trigger, "")); err != nil {
+			wrong = append(wrong, invalid.Under(fmt.Sprintf("runs[%d]", i), err))
+		}
+		if len(wrong) > invalid.Most {
+			break // more are not named
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 func (a *api) triggerJob(ctx context.Context, p *trigger, in input[wire.Trigger]) (*runAccepted, error) {

@@ -5,24 +5,6 @@ import (
 	"encoding/json"
 )
 
-// each visits the members of an object, or the entries of an array, until visit returns false. The text is valid JSON without
-// blanks around it; name is nil for an entry. Nothing is copied, so that a text costs no memory beyond its own.
-func each(text json.RawMessage, visit func(name, value json.RawMessage) bool) {
-	object := text[0] == '{'
-	for at := between(text, 1); text[at] != '}' && text[at] != ']'; at = between(text, at) {
-		var name json.RawMessage
-		if object {
-			end := behind(text, at)
-			name, at = text[at:end], between(text, end)
-		}
-		end := behind(text, at)
-		if !visit(name, text[at:end]) {
-			return
-		}
-		at = end
-	}
-}
-
 // between returns where the next value, name or end stands.
 func between(text json.RawMessage, at int) int {
 	for {

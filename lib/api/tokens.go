@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -18,9 +19,9 @@ type tokenPath struct {
 type tokenList struct{ Page }
 
 func (a *api) tokens() {
-	register(a, operation{id: "create-token", method: http.MethodPost, path: "/v1/tokens", tag: "tokens", scope: access.Admin, status: http.StatusCreated,
+	accept(a, operation{id: "create-token", method: http.MethodPost, path: "/v1/tokens", tag: "tokens", scope: access.Admin, status: http.StatusCreated,
 		summary: "Make a token of the caller's tenant; its secret is shown this once",
-		example: map[string]any{"name": "deploys", "scopes": []string{"read", "run"}, "expires_in": "90d"}}, a.createToken)
+		example: map[string]any{"name": "deploys", "scopes": []string{"read", "run"}, "expires_in": "90d"}}, func(in input[wire.TokenRequest]) error { _, err := a.tokenOf(in.body); return err }, a.createToken)
 	register(a, operation{id: "list-tokens", method: http.MethodGet, path: "/v1/tokens", tag: "tokens", scope: access.Admin,
 		summary: "List the tokens of the caller's tenant, those included that ended in the last 30 days"}, a.listTokens)
 	register(a, operation{id: "revoke-token", method: http.MethodDelete, path: "/v1/tokens/{token}", tag: "tokens", scope: access.Admin, status: http.StatusNoContent,
@@ -32,20 +33,29 @@ func (a *api) tokens() {
 const longestToken = 100 * 365 * 24 * time.Hour
 
 func (a *api) createToken(ctx context.Context, _ *struct{}, in input[wire.TokenRequest]) (*answer[wire.NewToken], error) {
-	want := access.Request{Name: in.body.Name}
-	for _, s := range in.body.Scopes {
-		want.Scopes = append(want.Scopes, access.Scope(s))
-	}
-	if d := in.body.ExpiresIn.Std(); d > longestToken {
-		return nil, invalid.Field("expires_in", in.body.ExpiresIn.String(), "at most 36500d; leave it out for a token that does not expire")
-	} else if d != 0 {
-		want.Expires = a.Now().Add(d)
+	want, err := a.tokenOf(in.body)
+	if err != nil {
+		return nil, err
 	}
 	text, t, err := a.Gate.Tokens.Create(ctx, in.tenant, want)
 	if err != nil {
 		return nil, err
 	}
 	return &answer[wire.NewToken]{wire.NewToken{Token: TokenForm(t), Secret: text}}, nil
+}
+
+func (a *api) tokenOf(b wire.TokenRequest) (access.Request, error) {
+	want := access.Request{Name: b.Name}
+	for _, s := range b.Scopes {
+		want.Scopes = append(want.Scopes, access.Scope(s))
+	}
+	var wrong error
+	if d := b.ExpiresIn.Std(); d > longestToken {
+		wrong = invalid.Field("expires_in", b.ExpiresIn.String(), "at most 36500d; leave it out for a token that does not expire")
+	} else if d != 0 {
+		want.Expires = a.Now().Add(d)
+	}
+	return want, errors.Join(want.Check(a.Now()), wrong)
 }
 
 // TokenForm shows a token.

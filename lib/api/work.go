@@ -40,22 +40,22 @@ const (
 )
 
 func (a *api) work() {
-	register(a, operation{id: "take-work", method: http.MethodPost, path: "/v1/work/take", tag: "work", scope: access.Work, waits: true,
+	accept(a, operation{id: "take-work", method: http.MethodPost, path: "/v1/work/take", tag: "work", scope: access.Work, waits: true,
 		summary: "Wait for runs to work on, as a worker in another process",
 		example: map[string]any{"queue": "gpu", "worker": "gpu-1-7f3a", "max": 1, "wait": "20s", "http": true},
-		codes:   []control.Code{codeNoSuchPool, codeStopping}}, a.takeWork)
-	register(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
+		codes:   []control.Code{codeNoSuchPool, codeStopping}}, func(in input[wire.WorkRequest]) error { return announced(in.body) }, a.takeWork)
+	accept(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
-		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone, codeTicket}}, a.startWork)
-	register(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
+		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone, codeTicket}}, formAlone, a.startWork)
+	accept(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.leaveWork)
-	register(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.leaveWork)
+	accept(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.renewWork)
-	register(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.renewWork)
+	accept(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, a.finishWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, func(in input[wire.WorkEnd]) error { _, err := endOf(in.body); return err }, a.finishWork)
 }
 
 // ofWork tells what a worker decides on; every other error is as anywhere.
@@ -88,10 +88,7 @@ func runOf(id string) (run.ID, error) {
 
 func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkRequest]) (*answer[wire.OfferList], error) {
 	b := in.body
-	if b.Wait < 0 || b.Wait.Std() > queue.MaxWait {
-		return nil, invalid.Field("wait", b.Wait.String(), "0s to 20s")
-	}
-	if err := validLabels(b.Labels); err != nil {
+	if err := announced(b); err != nil {
 		return nil, err
 	}
 	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS,
@@ -117,6 +114,15 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 	return &answer[wire.OfferList]{list}, nil
 }
 
+// announced refuses what a worker cannot be, or ask for.
+func announced(b wire.WorkRequest) error {
+	var wait error
+	if b.Wait < 0 || b.Wait.Std() > queue.MaxWait {
+		wait = invalid.Field("wait", b.Wait.String(), "0s to 20s")
+	}
+	return errors.Join(wait, validLabels(b.Labels))
+}
+
 // mostLabels is how many labels a worker may have.
 const mostLabels = 16
 
@@ -125,15 +131,16 @@ func validLabels(labels map[string]string) error {
 	if len(labels) > mostLabels {
 		return invalid.Field("labels", strconv.Itoa(len(labels))+" labels", "at most "+strconv.Itoa(mostLabels))
 	}
+	var wrong []error
 	for key, value := range labels {
 		switch {
 		case job.ValidName(key) != nil:
-			return invalid.Field("labels", shown(key), "names of letters, digits, dots, underscores or hyphens")
+			wrong = append(wrong, invalid.Field("labels", shown(key), "names of letters, digits, dots, underscores or hyphens"))
 		case len(value) > job.MaxLabel:
-			return invalid.Field("labels."+key, strconv.Itoa(len(value))+" bytes", fmt.Sprintf("at most %d", job.MaxLabel))
+			wrong = append(wrong, invalid.Field("labels."+key, strconv.Itoa(len(value))+" bytes", fmt.Sprintf("at most %d", job.MaxLabel)))
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 func (a *api) startWork(ctx context.Context, _ *struct{}, in input[wire.WorkStart]) (*answer[wire.WorkTask], error) {
@@ -204,18 +211,21 @@ func endOf(b wire.WorkEnd) (e worker.End, err error) {
 		}
 	}
 	e.Cause = b.Cause
-	if e.Log, err = base64.StdEncoding.DecodeString(b.Log); err != nil {
-		return e, invalid.Field("log", "other text", "base64")
+	var wrong []error
+	decode := func(field, text string) []byte {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			wrong = append(wrong, invalid.Field(field, "other text", "base64"))
+		}
+		return data
 	}
-	e.Result = target.Result{ContentType: b.ContentType, Truncated: b.Truncated}
-	if e.Result.Body, err = base64.StdEncoding.DecodeString(b.Result); err != nil {
-		return e, invalid.Field("result", "other text", "base64")
-	}
+	e.Log = decode("log", b.Log)
+	e.Result = target.Result{ContentType: b.ContentType, Truncated: b.Truncated, Body: decode("result", b.Result)}
 	switch {
 	case e.Outcome == run.OutcomeFailed && b.Failure == nil:
-		return e, invalid.Field("failure", "none", "why it failed, with outcome failed")
+		wrong = append(wrong, invalid.Field("failure", "none", "why it failed, with outcome failed"))
 	case b.Failure != nil:
 		e.Failure = target.Reported(b.Failure.Kind, b.Failure.Message, b.Failure.Permanent, b.Failure.RetryAfter.Std())
 	}
-	return e, nil
+	return e, errors.Join(wrong...)
 }

@@ -77,6 +77,20 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 		return nil, err
 	}
 	def = def.WithDefaults()
+	compiled, err := s.check(tenant, def)
+	if err != nil {
+		return nil, err
+	}
+	return &put{service: s, def: def, compiled: compiled, match: match}, nil
+}
+
+// Check gives what Put refuses of a definition whatever stands under its name: joined *invalid.Error.
+func (s *Service) Check(tenant string, def job.Definition) error {
+	_, err := s.check(tenant, def.WithDefaults())
+	return err
+}
+
+func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, error) {
 	compiled, err := def.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) })
 	if err != nil {
 		return nil, err
@@ -88,7 +102,7 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 	if err := s.Can(def.Queue, def.Target); err != nil {
 		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
 	}
-	return &put{service: s, def: def, compiled: compiled, match: match}, nil
+	return compiled, nil
 }
 
 // apply makes the job what was put, and tells whether that changes it.

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -181,27 +182,38 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 	return nil
 }
 
+// CheckRequest gives what Trigger refuses of a request whatever its job is: joined *invalid.Error.
+func (s *Service) CheckRequest(req Request) error {
+	_, err := req.due(s.Now().UnixMilli())
+	return err
+}
+
 // due is when the run is to start, Unix ms.
 func (req *Request) due(now int64) (int64, error) {
-	due := now + req.Delay.Milliseconds()
+	var wrong []error
+	refuse := func(field, got, want string) { wrong = append(wrong, invalid.Field(field, got, want)) }
 	switch {
 	case len(req.Payload) > MaxRunPayload:
-		return 0, invalid.Field("payload", fmt.Sprintf("%d bytes", len(req.Payload)), fmt.Sprintf("at most %d", MaxRunPayload))
+		refuse("payload", fmt.Sprintf("%d bytes", len(req.Payload)), fmt.Sprintf("at most %d", MaxRunPayload))
 	case len(req.Payload) > 0 && !json.Valid(req.Payload):
-		return 0, invalid.Field("payload", string(req.Payload), "JSON")
-	case len(req.Key) > MaxKey:
-		return 0, invalid.Field("Idempotency-Key", req.Key, fmt.Sprintf("at most %d bytes", MaxKey))
+		refuse("payload", string(req.Payload), "JSON")
+	}
+	if len(req.Key) > MaxKey {
+		refuse("Idempotency-Key", req.Key, fmt.Sprintf("at most %d bytes", MaxKey))
+	}
+	due, from := now+req.Delay.Milliseconds(), "delay"
+	switch {
 	case req.At != nil && req.Delay != 0:
-		return 0, invalid.Field("delay", req.Delay.String(), "either at or delay, not both")
+		refuse("delay", req.Delay.String(), "either at or delay, not both")
 	case req.Delay < 0:
-		return 0, invalid.Field("delay", req.Delay.String(), "a duration that is not negative")
+		refuse("delay", req.Delay.String(), "a duration that is not negative")
 	case req.At != nil:
-		due = max(now, req.At.UnixMilli())
+		due, from = max(now, req.At.UnixMilli()), "at"
 	}
 	if due > now+MaxAhead.Milliseconds() {
-		return 0, invalid.Field("at", time.UnixMilli(due).UTC().Format(time.RFC3339), "a time within the next five years")
+		refuse(from, time.UnixMilli(due).UTC().Format(time.RFC3339), "a time within the next five years")
 	}
-	return due, nil
+	return due, errors.Join(wrong...)
 }
 
 // listLater lists runs that are due later. What is due soon is found in the buckets until the first sweep lists it. A run that a clock ahead

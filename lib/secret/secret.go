@@ -34,8 +34,8 @@ func ValidName(name string) error {
 	return nil
 }
 
-// validValue never shows the value.
-func validValue(value string) error {
+// ValidValue refuses what no secret may be. Its error never shows the value.
+func ValidValue(value string) error {
 	switch {
 	case value == "":
 		return invalid.Missing("value", "a secret that is not empty")

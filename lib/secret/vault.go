@@ -83,7 +83,7 @@ const tries = 5
 
 // Set keeps a secret, in place of the one of that name. created tells that there was none.
 func (v *Vault) Set(ctx context.Context, tenant, name, value string) (info Info, created bool, err error) {
-	if err := errors.Join(ValidName(name), validValue(value)); err != nil {
+	if err := errors.Join(ValidName(name), ValidValue(value)); err != nil {
 		return Info{}, false, err
 	}
 	for range tries {

@@ -1,0 +1,240 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// reading goes through valid JSON once, however deep that is, and checks each value where it meets it.
+type reading struct {
+	*form
+	text json.RawMessage
+	at   int
+	kept bytes.Buffer // what is right of it: wrong members are left out, and wrong entries are null, so that the others keep their places
+}
+
+// check reads the value that stands here, and tells whether anything may be made of it.
+func (r *reading) check(schema *huma.Schema, field string) bool {
+	for schema.Ref != "" {
+		schema = r.registry.SchemaFromRef(schema.Ref)
+	}
+	got := kind(r.text[r.at:])
+	if schema.Type == "" && len(schema.OneOf) > 0 {
+		return r.choose(schema, got, field)
+	}
+	if schema.Type == "" || schema.Nullable && got == "null" {
+		_ = json.Compact(&r.kept, r.skip()) // valid
+		return true
+	}
+	if got != schema.Type && !(got == huma.TypeNumber && schema.Type == huma.TypeInteger) {
+		r.skip()
+		r.refuse(field, "got %s, want %s", got, want{schema})
+		return false
+	}
+	switch schema.Type {
+	case huma.TypeObject:
+		return r.object(schema, field)
+	case huma.TypeArray:
+		return r.array(schema, field)
+	}
+	token := r.skip()
+	wrong := r.wrong()
+	switch schema.Type {
+	case huma.TypeString:
+		r.form.text(schema, token, field)
+	case huma.TypeInteger, huma.TypeNumber:
+		r.number(schema, string(token), field)
+	}
+	if r.wrong() > wrong {
+		return false
+	}
+	r.kept.Write(token)
+	return true
+}
+
+// skip gives the value or name that stands here, and goes on behind it.
+func (r *reading) skip() json.RawMessage {
+	end := behind(r.text, r.at)
+	skipped := r.text[r.at:end]
+	r.at = end
+	return skipped
+}
+
+// next goes to the next member or entry, or behind the end: then it is false.
+func (r *reading) next() bool {
+	r.at = between(r.text, r.at)
+	if c := r.text[r.at]; c != '}' && c != ']' {
+		return true
+	}
+	r.at++
+	return false
+}
+
+// choose checks a value against the one alternative that has its type: the document has none that differ in less.
+func (r *reading) choose(schema *huma.Schema, got, field string) bool {
+	for _, alternative := range schema.OneOf {
+		if alternative.Type == got {
+			wrong := r.wrong()
+			return r.check(alternative, field) && r.wrong() == wrong // the parts of such a value make none without the others
+		}
+	}
+	r.skip()
+	r.refuse(field, "got %s, want %s", got, want{schema})
+	return false
+}
+
+func (r *reading) object(schema *huma.Schema, field string) bool {
+	seen := map[string]bool{} // of the names that the schema knows or leaves free
+	free, _ := schema.AdditionalProperties.(*huma.Schema)
+	overfull := false
+	r.kept.WriteByte('{')
+	first := r.kept.Len()
+	for r.at++; r.next(); {
+		name := r.skip()
+		r.at = between(r.text, r.at)
+		if overfull {
+			r.skip()
+			continue
+		}
+		key := textOf(name)
+		property := schema.Properties[key]
+		if property == nil {
+			property = free
+		}
+		switch at := r.under(field, key); {
+		case seen[key]:
+			r.skip()
+			r.surplus(at, "given twice")
+		case property == nil:
+			r.skip()
+			r.surplus(at, "unknown field; want %s", fieldsOf{schema})
+		case free != nil && schema.MaxProperties != nil && len(seen) == *schema.MaxProperties:
+			r.skip()
+			r.refuse(field, "got more than %d names, want at most %d", *schema.MaxProperties, *schema.MaxProperties)
+			overfull = true
+		default:
+			seen[key] = true
+			mark := r.kept.Len()
+			if mark > first {
+				r.kept.WriteByte(',')
+			}
+			r.kept.Write(name)
+			r.kept.WriteByte(':')
+			if !r.check(property, at) {
+				r.kept.Truncate(mark)
+			}
+		}
+	}
+	r.kept.WriteByte('}')
+	for _, key := range schema.Required {
+		if !seen[key] {
+			r.refuse(r.under(field, key), "missing; want %s", want{schema.Properties[key]})
+		}
+	}
+	if one := oneOf(schema); one != nil {
+		given := slices.DeleteFunc(slices.Clone(one), func(key string) bool { return !seen[key] })
+		if len(given) != 1 {
+			for _, key := range one {
+				r.unreadable(r.under(field, key))
+			}
+			r.surplus(field, "want exactly one of %s", listOf(one))
+		}
+	}
+	return !overfull
+}
+
+// oneOf lists the fields of which exactly one is to be given, nil for objects without such a rule.
+func oneOf(schema *huma.Schema) []string {
+	var keys []string
+	for _, choice := range schema.OneOf {
+		keys = append(keys, choice.Required...)
+	}
+	return keys
+}
+
+func (r *reading) array(schema *huma.Schema, field string) bool {
+	malformed, rejected, unread, more := len(r.malformed), len(r.invalid), len(r.unread), r.more
+	count := 0
+	r.kept.WriteByte('[')
+	for r.at++; r.next(); count++ {
+		if schema.MaxItems != nil && count >= *schema.MaxItems {
+			r.skip()
+			continue
+		}
+		if count > 0 {
+			r.kept.WriteByte(',')
+		}
+		mark := r.kept.Len()
+		if !r.check(schema.Items, r.entry(field, count)) {
+			r.kept.Truncate(mark)
+			r.kept.WriteString("null")
+		}
+	}
+	r.kept.WriteByte(']')
+	if least := schema.MinItems; least != nil && count < *least {
+		r.refuse(field, "got %d entries, want at least %d", count, *least)
+	}
+	if most := schema.MaxItems; most != nil && count > *most {
+		// That there are too many says more than what is wrong with them.
+		r.malformed, r.invalid, r.unread, r.more = r.malformed[:malformed], r.invalid[:rejected], r.unread[:unread], more
+		r.refuse(field, "got %d entries, want at most %d", count, *most)
+		return false
+	}
+	return true
+}
+
+func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
+	text := textOf(quoted)
+	length := utf8.RuneCountInString(text)
+	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
+	switch {
+	case schema.MinLength != nil && length < *schema.MinLength && !named:
+		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
+	case schema.MaxLength != nil && length > *schema.MaxLength:
+		f.refuse(field, "got %d characters, want at most %d", length, *schema.MaxLength)
+	case len(schema.Enum) > 0 && !slices.Contains(schema.Enum, any(text)),
+		schema.Pattern != "" && !compiled(schema.Pattern).MatchString(text):
+		f.refuse(field, "got %s, want %s", quoting(text), want{schema})
+	case schema.Format == "date-time":
+		var instant time.Time
+		if instant.UnmarshalJSON(quoted) != nil || instant.Unix() < 0 { // the zero of a time is long before
+			f.reject(field, "got %s, want %s", quoting(text), wantTime)
+		}
+	case schema.Pattern == durationPattern:
+		d, err := schedule.ParseDuration(text)
+		for _, e := range invalid.All(err) {
+			f.reject(field, "%s", messageOf(e))
+		}
+		if err == nil && d == 0 && schema.Extensions[zeroAllowed] != true {
+			f.reject(field, "got %s, want more than 0s, or the field left out", quoting(text))
+		}
+	}
+}
+
+func (f *form) number(schema *huma.Schema, text, field string) {
+	value, err := strconv.ParseFloat(text, 64)
+	if _, whole := strconv.ParseInt(text, 10, 64); schema.Type == huma.TypeInteger && whole != nil {
+		if err == nil && value == math.Trunc(value) {
+			f.reject(field, "got %.40s, want it without a fraction or exponent, and below 2^63", text)
+			return
+		}
+		err = whole
+	}
+	if err != nil || schema.Minimum != nil && value < *schema.Minimum || schema.Maximum != nil && value > *schema.Maximum {
+		f.refuse(field, "got %.40s, want %s", text, want{schema})
+		return
+	}
+	if value == 0 && schema.Minimum == nil && schema.Extensions[zeroAllowed] != true {
+		f.reject(field, "got %.40s, want another number than 0, or the field left out", text)
+	}
+}
