@@ -31,10 +31,12 @@ type Belfry struct {
 	phase phase
 	fault error // why the work has ended unasked
 
+	callers sync.Map // the goroutines in which handlers run, by name
+
 	stop   context.CancelFunc // of the work; nil before Start
 	worked chan error         // gives the end of the work
-	over   chan struct{}      // closed when Stop is done
-	ended  error              // what Stop found; read once over is closed
+	over   chan struct{}      // closed when all is closed
+	ended  error              // what stopping found; read once over is closed
 }
 
 type phase uint8
@@ -131,7 +133,7 @@ func over(e engine, handlers *target.Registry, now func() time.Time, cfg config)
 }
 
 // Start stores the jobs of all handlers, and begins to run what is due. It does not wait for the work: [Belfry.Stop] ends it. ctx bounds
-// the storing alone.
+// the storing alone, which a Stop ends too.
 //
 // What the code says of a job holds from here on: its options replace those of an earlier version of the program. Its schedule is
 // [Belfry.Schedule]'s to say.
@@ -151,10 +153,13 @@ func (b *Belfry) Start(ctx context.Context) error {
 	b.stop = stop
 	b.mu.Unlock()
 
+	storing, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(working, end)() // Stop waits for it
 	slices.Sort(names)
 	var errs []error
 	for _, name := range names {
-		errs = append(errs, b.define(ctx, name))
+		errs = append(errs, b.define(storing, name))
 	}
 	if err := errors.Join(errs...); err != nil {
 		b.worked <- nil // nothing works; Stop still closes
@@ -171,40 +176,6 @@ func (b *Belfry) Start(ctx context.Context) error {
 		b.worked <- err
 	}()
 	return nil
-}
-
-// Stop takes nothing more, waits for the handlers that run, and closes. When ctx ends before they have, their contexts end, and what
-// they have not done is handed back: it goes on at the next start, without having used up an attempt. A run that is [AtMostOnce] is
-// then [Unknown].
-//
-// Nothing that was accepted is lost by stopping early, or not at all; only "memory:" forgets. Stop may be called without Start, and
-// more than once.
-func (b *Belfry) Stop(ctx context.Context) error {
-	b.mu.Lock()
-	was := b.phase
-	b.phase = stopped
-	stop := b.stop
-	b.mu.Unlock()
-	if was == stopped {
-		select {
-		case <-b.over:
-			return b.ended
-		case <-ctx.Done(): // another Stop is at it
-			return ctx.Err()
-		}
-	}
-	defer close(b.over)
-	if was == started {
-		stop()
-		select {
-		case b.ended = <-b.worked:
-		case <-ctx.Done():
-			b.engine.hurry()
-			b.ended = <-b.worked // soon: what does not heed its context is left behind
-		}
-	}
-	b.ended = errors.Join(b.ended, b.engine.close())
-	return b.ended
 }
 
 // Ready tells whether the scheduler does its work: nil, or what is wrong. It suits a health check.

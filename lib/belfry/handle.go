@@ -47,19 +47,19 @@ type Job[T any] struct {
 func Handle[T any](b *Belfry, name string, f func(ctx context.Context, job *Job[T]) error, opts ...JobOption) {
 	var call target.Func
 	if f != nil {
-		call = func(ctx context.Context, c target.Call) (target.Result, error) { return attempt(ctx, b.now, c, f) }
+		call = func(ctx context.Context, c target.Call) (target.Result, error) { return attempt(ctx, b, c, f) }
 	}
 	if err := b.handle(name, reflect.TypeFor[T](), call, opts); err != nil {
 		panic("belfry: " + err.Error())
 	}
 }
 
-func attempt[T any](ctx context.Context, now func() time.Time, c target.Call, f func(context.Context, *Job[T]) error) (target.Result, error) {
-	j := &Job[T]{Name: c.Job, Run: c.Run, Attempt: c.Attempt, Fence: c.Fence, Nominal: c.Nominal, Log: runLog(c.Log, now)}
+func attempt[T any](ctx context.Context, b *Belfry, c target.Call, f func(context.Context, *Job[T]) error) (target.Result, error) {
+	j := &Job[T]{Name: c.Job, Run: c.Run, Attempt: c.Attempt, Fence: c.Fence, Nominal: c.Nominal, Log: runLog(c.Log, b.now)}
 	if err := decode(c.Payload, &j.Payload); err != nil {
 		return target.Result{}, Permanent(fmt.Errorf("the payload does not fit %T: %w", j.Payload, err))
 	}
-	if err := f(ctx, j); err != nil {
+	if err := b.call(ctx, func(ctx context.Context) error { return f(ctx, j) }); err != nil {
 		return target.Result{}, err
 	}
 	if j.Result == nil {

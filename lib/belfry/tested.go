@@ -18,7 +18,7 @@ func (e tested) work(ctx context.Context) error {
 	return nil
 }
 
-func (e tested) hurry()                          {}
+func (e tested) hurry()                          { e.parts.Hurry() }
 func (e tested) close() error                    { return e.parts.Close() }
 func (e tested) ready(ctx context.Context) error { return e.parts.Ready(ctx) }
 

@@ -3,6 +3,7 @@ package belfrytest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -96,7 +97,8 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		return nil, err
 	}
 	turns := newTurns(desk, waiting)
-	hand, err := worker.New(worker.Config{Source: turns, Targets: targets, Elapsed: c.Elapsed, Log: log, Concurrency: 1})
+	rush := make(chan struct{})
+	hand, err := worker.New(worker.Config{Source: turns, Targets: targets, Elapsed: c.Elapsed, Log: log, Concurrency: 1, Hurry: rush})
 	if err != nil {
 		return nil, err
 	}
@@ -107,17 +109,22 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 	}
 	h := &Harness{t: t, control: service, blobs: blobs,
 		pace: &pace{clock: c, diary: d, turns: turns, dispatch: dispatcher, metrics: registry, log: log}}
-	h.Belfry = seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
-		Ready: func(context.Context) error { return nil }, Close: stored.Close}).(*belfry.Belfry)
-
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- hand.Run(working) }()
+	var ended error
+	go func() {
+		defer close(turns.over)
+		ended = hand.Run(working)
+	}()
+	h.Belfry = seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
+		Ready: func(context.Context) error { return nil },
+		Hurry: sync.OnceFunc(func() { close(rush) }),
+		Close: func() error {
+			stop()
+			<-turns.over
+			return errors.Join(ended, stored.Close())
+		},
+	}).(*belfry.Belfry)
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("belfrytest: %v", err)
-		}
 		if err := h.Belfry.Stop(context.WithoutCancel(ctx)); err != nil {
 			t.Errorf("belfrytest: stop: %v", err)
 		}
@@ -132,7 +139,7 @@ func (h *Harness) Now() time.Time { return h.pace.clock.Now() }
 // after their waits. It returns when everything due has been run; Advance(0) runs what is due already.
 //
 // Handlers run one at a time, in the order in which they become due, and take no time by this clock. What they enqueue is run
-// too. Advance must not be called by a handler.
+// too. Advance must not be called by a handler. After Belfry.Stop, nothing runs: Advance only moves the clock.
 func (h *Harness) Advance(d time.Duration) {
 	h.t.Helper()
 	if d < 0 {

@@ -314,3 +314,52 @@ func BenchmarkAnHourOfASecondlyCron(b *testing.B) {
 		h.Advance(time.Hour)
 	}
 }
+
+// A handler that stops its Belfry comes to its end, and nothing runs after it.
+func TestAHandlerMayStop(t *testing.T) {
+	for name, ctx := range map[string]func(context.Context) context.Context{
+		"ItsContext":     func(ctx context.Context) context.Context { return ctx },
+		"AnotherContext": func(context.Context) context.Context { return context.Background() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := belfrytest.New(t)
+			ran := 0
+			belfry.Handle(h.Belfry, "a", func(of context.Context, _ *belfry.Job[string]) error {
+				ran++
+				return h.Belfry.Stop(ctx(of))
+			})
+			schedule(t, h, "a", "@hourly")
+			enqueue(t, h, "a", "")
+			began := h.Now()
+			h.Advance(24 * time.Hour)
+			if err := h.Belfry.Stop(t.Context()); err != nil || ran != 1 || h.Now().Sub(began) != 24*time.Hour {
+				t.Errorf("stopped: %v, %d runs, want one; the clock is at %s", err, ran, h.Now())
+			}
+			h.Advance(time.Hour)
+			if _, err := belfry.Enqueue(t.Context(), h.Belfry, "a", ""); !belfry.HasCode(err, belfry.CodeClosed) || ran != 1 {
+				t.Errorf("after Stop: %v, %d runs", err, ran)
+			}
+		})
+	}
+}
+
+// Stop has no more time: the handler's context ends.
+func TestStopEndsAHandlerWhenItsTimeIsOver(t *testing.T) {
+	h := belfrytest.New(t)
+	under := make(chan struct{})
+	belfry.Handle(h.Belfry, "a", func(ctx context.Context, _ *belfry.Job[string]) error {
+		close(under)
+		<-ctx.Done()
+		return ctx.Err()
+	}, belfry.Timeout(time.Hour))
+	enqueue(t, h, "a", "")
+	advanced := make(chan struct{})
+	go func() { defer close(advanced); h.Advance(0) }()
+	<-under
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Belfry.Stop(now); err != nil {
+		t.Error(err)
+	}
+	<-advanced
+}

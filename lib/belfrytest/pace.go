@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -28,12 +29,21 @@ type pace struct {
 
 var errMoving = errors.New("the clock is being moved already: Advance was called by a handler, or by two goroutines at once")
 
-// to moves the clock to an instant, over all that is due on the way.
+// to moves the clock to an instant, over all that is due on the way. Where Belfry was stopped, nothing is.
 func (p *pace) to(ctx context.Context, at time.Time) error {
 	if p.moving.Swap(true) {
 		return errMoving
 	}
 	defer p.moving.Store(false)
+	err := p.over(ctx, at)
+	if errors.Is(err, errStopped) || errors.Is(err, store.ErrClosed) {
+		p.clock.set(at.UTC().Truncate(time.Millisecond))
+		return nil
+	}
+	return err
+}
+
+func (p *pace) over(ctx context.Context, at time.Time) error {
 	for {
 		if err := p.rest(ctx); err != nil {
 			return err

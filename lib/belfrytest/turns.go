@@ -16,23 +16,31 @@ type turns struct {
 	queue queue.Queue
 	begin chan struct{} // there may be something to take
 	rest  chan error    // there is nothing more, and nothing runs
+	over  chan struct{} // closed when the worker has stopped
 	busy  bool          // the worker's own: it was told to, and has not said that it rests
 }
 
 func newTurns(desk *lease.Desk, q queue.Queue) *turns {
-	return &turns{desk: desk, queue: q, begin: make(chan struct{}), rest: make(chan error)}
+	return &turns{desk: desk, queue: q, begin: make(chan struct{}), rest: make(chan error), over: make(chan struct{})}
 }
+
+// errStopped says that the worker runs nothing any more.
+var errStopped = errors.New("this Belfry was stopped")
 
 // all has the worker run whatever can be received, until nothing is left.
 func (s *turns) all(ctx context.Context) error {
 	select {
 	case s.begin <- struct{}{}:
+	case <-s.over:
+		return errStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case err := <-s.rest:
 		return err
+	case <-s.over:
+		return errStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -17,7 +17,8 @@ type Parts struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Ready    func(context.Context) error
-	Close    func() error
+	Hurry    func()       // ends the contexts of handlers that run
+	Close    func() error // waits for the handler that runs
 }
 
 // Over gives a *belfry.Belfry over the parts, which runs nothing by itself. Package belfry sets it.
