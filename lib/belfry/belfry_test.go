@@ -199,6 +199,22 @@ func TestWhatAHandlersErrorMeans(t *testing.T) {
 	})
 }
 
+func TestAHandlersWordsAfterItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "memory:")
+		Handle(b, "slow", func(ctx context.Context, _ *Job[string]) error {
+			<-ctx.Done()
+			return fmt.Errorf("step 3: %w", ctx.Err())
+		}, Timeout(time.Second), MaxAttempts(1))
+		start(t, b)
+		r := enqueue(t, b, "slow", "")
+		time.Sleep(10 * time.Second)
+		if got := read(t, b, r.ID); got.State != Dead || got.Error != "timeout: the attempt ran into its timeout: step 3: context deadline exceeded" {
+			t.Errorf("ended as %+v", got)
+		}
+	})
+}
+
 func TestPayloadsAreOfTheHandlersType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "memory:")

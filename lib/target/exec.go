@@ -122,7 +122,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	case <-ctx.Done():
 		s.stop(cmd, exited)
 		finish(s.cfg.Grace/2, nil)
-		return Result{}, ended(ctx)
+		return Result{}, endedSaying(ctx, oneLine(stderr.String(), maxMessage/2))
 	}
 	over() // its number may be another's from now on
 	// It has ended by itself: that is the verdict. The end of its time only cuts the wait for what others may still print.

@@ -186,6 +186,19 @@ func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
 	}
 }
 
+// What a process says at its end stands beside the timeout.
+func TestExecsWordsStandBesideItsTimeout(t *testing.T) {
+	s, log := newSet(t, func(c *Config) { c.Grace = 5 * time.Minute }), watch("ready")
+	call := testCall()
+	call.Log = log
+	ctx, end := timedOut(t)
+	go func() { <-log.seen; end() }()
+	_, err := s.Call(ctx, shell(`trap 'echo at step 3 >&2; exit 0' TERM; echo ready; while :; do sleep 0.02; done`), call)
+	if f := wantFailure(t, err, KindTimeout, false); f.Message != "the attempt ran into its timeout: at step 3" {
+		t.Errorf("got %q", f.Message)
+	}
+}
+
 func TestExecHasAGraceToEndInOrder(t *testing.T) {
 	s := newSet(t, func(c *Config) { c.Grace = 10 * time.Second })
 	log := watch("ready")

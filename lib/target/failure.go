@@ -116,6 +116,16 @@ func ended(ctx context.Context) error {
 	}
 }
 
+// endedSaying is ended with what the target itself said at its end: where it was, or why it gave up.
+func endedSaying(ctx context.Context, said string) error {
+	err := ended(ctx)
+	var f *Failure
+	if errors.As(err, &f) && said != "" {
+		f.Message = oneLine(f.Message+": "+said, maxMessage)
+	}
+	return err
+}
+
 func boundedWait(wait time.Duration) time.Duration {
 	return min(max(wait, 0), MaxRetryAfter)
 }

@@ -100,7 +100,8 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 	return got.result, nil
 }
 
-// handlerFailure takes a verdict that the handler gave; else, after the end of ctx, whatever came out is its doing.
+// handlerFailure takes a verdict that the handler gave; else, after the end of ctx, whatever came out is its doing, and the handler's own
+// words stand beside that.
 func handlerFailure(ctx context.Context, err error) error {
 	var told *verdict
 	var panicked *panicError
@@ -112,10 +113,23 @@ func handlerFailure(ctx context.Context, err error) error {
 	case errors.As(err, &panicked):
 		return failed(KindPanic, nil, "%s", panicked.what)
 	case ctx.Err() != nil:
-		return ended(ctx)
+		said := err.Error()
+		if said == ctx.Err().Error() { // which says nothing more
+			said = ""
+		}
+		return withCause(endedSaying(ctx, said), err)
 	default:
 		return failed(KindHandler, err, "%v", err)
 	}
+}
+
+// withCause adds an error of the handler's to what a failure wraps.
+func withCause(failure, err error) error {
+	var f *Failure
+	if errors.As(failure, &f) {
+		f.cause = errors.Join(f.cause, err)
+	}
+	return failure
 }
 
 // panicError is the answer of a function that did not return one.

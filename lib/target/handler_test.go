@@ -127,6 +127,47 @@ func TestHandlerThatHeedsItsContext(t *testing.T) {
 	})
 }
 
+// What a handler returns after its timeout tells where it was: it stands beside the timeout, and within the bound of a message.
+func TestHandlersWordsStandBesideItsTimeout(t *testing.T) {
+	lost := errors.New("connection lost")
+	for name, c := range map[string]struct {
+		says func(ctx context.Context) error
+		want string
+	}{
+		"Wrapped":     {func(ctx context.Context) error { return fmt.Errorf("step 3: %w", ctx.Err()) }, "the attempt ran into its timeout: step 3: context deadline exceeded"},
+		"ItsOwn":      {func(context.Context) error { return lost }, "the attempt ran into its timeout: connection lost"},
+		"ContextsOwn": {context.Context.Err, "the attempt ran into its timeout"},
+		"Cause":       {context.Cause, "the attempt ran into its timeout"},
+		"Lines":       {func(context.Context) error { return errors.New("a\nb\x00\xff") }, "the attempt ran into its timeout: a b ?"},
+		"Nothing":     {func(context.Context) error { return errors.New("") }, "the attempt ran into its timeout"},
+		"Long":        {func(context.Context) error { return errors.New(strings.Repeat("é", 1<<20)) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said error
+				s, spec := handling(t, func(ctx context.Context, _ Call) (Result, error) {
+					<-ctx.Done()
+					said = c.says(ctx)
+					return Result{}, said
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := s.Call(ctx, spec, testCall())
+				f := wantFailure(t, err, KindTimeout, false)
+				if c.want != "" && f.Message != c.want {
+					t.Errorf("got %q, want %q", f.Message, c.want)
+				}
+				if len(f.Message) > maxMessage+len("…") || !strings.HasPrefix(f.Message, "the attempt ran into its timeout") {
+					t.Errorf("%d bytes: %.100q", len(f.Message), f.Message)
+				}
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, said) {
+					t.Errorf("%v lost a cause", err)
+				}
+			})
+		})
+	}
+}
+
 func TestHandlerThatFinishesWithinTheGraceHasFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
