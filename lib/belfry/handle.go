@@ -127,12 +127,22 @@ func (b *Belfry) handle(name string, payload reflect.Type, call target.Func, opt
 	return nil
 }
 
-// fits refuses a payload of another type than the handler's, where the handler is here.
+// fits refuses a payload of another type than the handler's, where the handler is here. A nil without a type fits whatever can be nil.
 func (b *Belfry) fits(name string, payload any) error {
-	b.mu.Lock()
-	k := b.kinds[name]
-	b.mu.Unlock()
-	if got := reflect.TypeOf(payload); k != nil && (got == nil || !got.AssignableTo(k.payload)) {
+	k := b.kind(name)
+	if k == nil {
+		return nil
+	}
+	got, fit := reflect.TypeOf(payload), false
+	if got != nil {
+		fit = got.AssignableTo(k.payload)
+	} else {
+		switch k.payload.Kind() {
+		case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice:
+			fit = true
+		}
+	}
+	if !fit {
 		return &Error{Code: CodeInvalid, Message: fmt.Sprintf("payload: got a %v, want a %v: that is what the handler of %s takes", got, k.payload, name)}
 	}
 	return nil

@@ -98,7 +98,8 @@ func In(zone string) ScheduleOption {
 	return ScheduleOption{func(t *timetable) { t.spec.Timezone = zone }}
 }
 
-// Payload is what each fire hands to the handler: a value of its payload's type, up to 8 KB of JSON. Default: the zero value.
+// Payload is what each fire hands to the handler: a value of its payload's type, up to 8 KB of JSON. Default, and for nil: the zero
+// value.
 func Payload(v any) ScheduleOption { return ScheduleOption{func(t *timetable) { t.payload = v }} }
 
 // As names the job, where one handler has several schedules. Default: the name of the handler.

@@ -1,0 +1,126 @@
+package belfry
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+)
+
+// seen is what a handler got and what became of its run.
+type seen[T any] struct {
+	payload T
+	run     Run
+}
+
+// handed gives what handlers of T get of a payload of type P, by Enqueue, by EnqueueMany and by a schedule, and the results of runs
+// that give their payloads back.
+func handed[T, P any](t *testing.T, payload P) []seen[T] {
+	t.Helper()
+	var all []seen[T]
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "memory:")
+		got := map[string]T{}
+		Handle(b, "echo", func(_ context.Context, job *Job[T]) error {
+			got[job.Run] = job.Payload
+			job.Result = job.Payload
+			return nil
+		})
+		start(t, b)
+		ids := []string{enqueue(t, b, "echo", payload).ID}
+		synctest.Wait()
+		many, err := EnqueueMany(t.Context(), b, "echo", Order[P]{Payload: payload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, many[0].Run.ID)
+		synctest.Wait()
+		if err := b.Schedule(t.Context(), "echo", "@every 1m", Payload(payload)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for r, err := range b.Runs(t.Context(), "echo") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.ID != ids[0] && r.ID != ids[1] {
+				ids = append(ids, r.ID)
+			}
+		}
+		if len(ids) != 3 {
+			t.Fatalf("%d runs, want 3", len(ids))
+		}
+		for _, id := range ids {
+			all = append(all, seen[T]{got[id], read(t, b, id)})
+		}
+	})
+	return all
+}
+
+// isNil holds that a payload which is nil reaches its handler as nil, and that its run succeeds.
+func isNil[T, P any](t *testing.T, payload P, is func(T) bool) {
+	t.Helper()
+	for i, s := range handed[T](t, payload) {
+		if s.run.State != Succeeded || !is(s.payload) {
+			t.Errorf("%d: %T(%v) gives %#v, and %+v", i, payload, payload, s.payload, s.run)
+		}
+	}
+}
+
+func TestNilIsAPayload(t *testing.T) {
+	null := func(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+	isNil[any](t, any(nil), func(v any) bool { return v == nil })
+	isNil[any](t, (*mail)(nil), func(v any) bool { return v == nil })
+	isNil[*mail](t, any(nil), func(v *mail) bool { return v == nil })
+	isNil[*mail](t, (*mail)(nil), func(v *mail) bool { return v == nil })
+	isNil[map[string]any](t, any(nil), func(v map[string]any) bool { return v == nil })
+	isNil[map[string]any](t, map[string]any(nil), func(v map[string]any) bool { return v == nil })
+	isNil[[]string](t, any(nil), func(v []string) bool { return v == nil })
+	isNil[[]string](t, []string(nil), func(v []string) bool { return v == nil })
+	isNil[[]byte](t, []byte(nil), func(v []byte) bool { return v == nil })
+	isNil[json.RawMessage](t, any(nil), null)
+	isNil[json.RawMessage](t, json.RawMessage(nil), null)
+	isNil[any](t, json.RawMessage(nil), func(v any) bool { return v == nil })
+	isNil[struct{}](t, struct{}{}, func(struct{}) bool { return true })
+	isNil[*struct{}](t, &struct{}{}, func(v *struct{}) bool { return v != nil })
+}
+
+// What cannot be nil is not asked for with one.
+func TestNilIsNoPayloadOfAValue(t *testing.T) {
+	b := open(t, "memory:")
+	Handle(b, "mail", func(context.Context, *Job[mail]) error { return nil })
+	Handle(b, "number", func(context.Context, *Job[int]) error { return nil })
+	for _, name := range []string{"mail", "number"} {
+		if _, err := Enqueue[any](t.Context(), b, name, nil); !HasCode(err, CodeInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := EnqueueMany(t.Context(), b, name, Order[any]{}); !HasCode(err, CodeInvalid) {
+			t.Errorf("%s, many: %v", name, err)
+		}
+	}
+}
+
+func TestNilIsAPayloadElsewhere(t *testing.T) {
+	address, token := server(t, access.Read, access.Write, access.Run, access.Work)
+	b := open(t, address, Token(token), RemoteQueue("go"))
+	got := make(chan any, 2)
+	Handle(b, "any", func(_ context.Context, job *Job[any]) error { got <- job.Payload; job.Result = (*mail)(nil); return nil })
+	start(t, b)
+	r := enqueue[any](t, b, "any", nil)
+	if v := <-got; v != nil {
+		t.Errorf("got %#v", v)
+	}
+	if done := wait(t, b, r.ID); done.State != Succeeded || string(done.Result) != "null" {
+		t.Errorf("ended as %+v", done)
+	}
+	if _, err := EnqueueMany(t.Context(), b, "any", Order[any]{}); err != nil {
+		t.Error(err)
+	}
+	if v := <-got; v != nil {
+		t.Errorf("got %#v", v)
+	}
+}
