@@ -33,7 +33,8 @@ type Job[T any] struct {
 }
 
 // Handle has f run the job of this name, in this process, from [Belfry.Start] on. Payloads are decoded from JSON into a T; one that
-// does not fit it, by an unknown field too, fails its run for good.
+// does not fit it, by an unknown field too, fails its run for good. A number in an any, as in a map[string]any, is a float64, which
+// rounds integers above 2^53. Fields of int64, uint64, json.Number and json.RawMessage keep every digit.
 //
 // Where f returns nil, the run has succeeded. After an error it is tried again, with growing waits, until its attempts are spent;
 // [Permanent] and [RetryAfter] say otherwise. A panic is an error. After a crash of the process f is called again, with the same

@@ -108,7 +108,11 @@ func TestNilIsAPayloadElsewhere(t *testing.T) {
 	address, token := server(t, access.Read, access.Write, access.Run, access.Work)
 	b := open(t, address, Token(token), RemoteQueue("go"))
 	got := make(chan any, 2)
-	Handle(b, "any", func(_ context.Context, job *Job[any]) error { got <- job.Payload; job.Result = (*mail)(nil); return nil })
+	Handle(b, "any", func(_ context.Context, job *Job[any]) error {
+		got <- job.Payload
+		job.Result = (*mail)(nil)
+		return nil
+	})
 	start(t, b)
 	r := enqueue[any](t, b, "any", nil)
 	if v := <-got; v != nil {
@@ -122,5 +126,49 @@ func TestNilIsAPayloadElsewhere(t *testing.T) {
 	}
 	if v := <-got; v != nil {
 		t.Errorf("got %#v", v)
+	}
+}
+
+// keeps holds that a payload and the result made of it are the same text.
+func keeps[T any](t *testing.T, text string) {
+	t.Helper()
+	var payload T
+	if err := json.Unmarshal([]byte(text), &payload); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range handed[T](t, payload) {
+		if s.run.State != Succeeded || string(s.run.Result) != text {
+			t.Errorf("%d: as a %T %s gives %s, and %+v", i, payload, text, s.run.Result, s.run)
+		}
+	}
+}
+
+// Every digit reaches the handlers and comes back in the results, of the types that the documents name.
+func TestDigitsOfPayloadsAreKept(t *testing.T) {
+	const odd, most = `{"n":9007199254740993}`, `{"n":18446744073709551615}`
+	keeps[json.RawMessage](t, `{"n":123456789012345678901234567890.10}`)
+	keeps[map[string]json.RawMessage](t, odd)
+	keeps[map[string]json.Number](t, `{"n":123456789012345678901234567890.10}`)
+	keeps[map[string]int64](t, odd)
+	keeps[map[string]uint64](t, most)
+	keeps[struct {
+		N int64 `json:"n"`
+	}](t, odd)
+	keeps[struct {
+		N *json.Number `json:"n"`
+	}](t, most)
+	keeps[uint64](t, `18446744073709551615`)
+	keeps[[]int64](t, `[9007199254740993,-9007199254740993]`)
+
+	for _, s := range handed[map[string]any](t, map[string]any{"n": int64(9007199254740992), "f": 0.5}) {
+		if s.payload["n"] != 9007199254740992.0 || s.payload["f"] != 0.5 || string(s.run.Result) != `{"f":0.5,"n":9007199254740992}` {
+			t.Errorf("as any: %#v, %s", s.payload, s.run.Result)
+		}
+	}
+	// What any cannot hold is stored all the same.
+	for _, s := range handed[json.RawMessage](t, json.RawMessage(odd)) {
+		if string(s.payload) != odd {
+			t.Errorf("stored as %s", s.payload)
+		}
 	}
 }
