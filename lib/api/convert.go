@@ -78,14 +78,14 @@ func (a *api) runForms(ctx context.Context, runs []run.Run) []wire.Run {
 	return shown
 }
 
-// setResult shows JSON as it is and everything else as text, with its media type. Bytes that are no text are shown as
-// base64, which is how JSON carries them.
+// setResult shows what its target called JSON as it is, and everything else as text, with the media type where the target named one.
+// Bytes that are no text are shown as base64, which is how JSON carries them.
 func setResult(shown *wire.Run, data []byte, mediaType string, cut bool) {
 	if len(data) == 0 {
 		return
 	}
 	shown.ResultCut = cut
-	if mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
+	if !cut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
 		shown.Result = data
 		return
 	}

@@ -78,8 +78,8 @@ func (b *brittle) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) 
 	return b.Store.Write(ctx, ops...)
 }
 
-// start makes a server; change, where given, has the last word on its configuration. Handlers: "echo" answers its payload,
-// "fail" fails for good, "wait" goes on until it is cancelled.
+// start makes a server; change, where given, has the last word on its configuration. Handlers: "echo" answers its payload, "say" what
+// its payload says, "fail" fails for good, "wait" goes on until it is cancelled.
 func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	t.Helper()
 	handlers := new(target.Registry)
@@ -90,6 +90,15 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		},
 		"text": func(context.Context, target.Call) (target.Result, error) {
 			return target.Result{Body: []byte("plain"), ContentType: "text/plain"}, nil
+		},
+		"say": func(_ context.Context, call target.Call) (target.Result, error) {
+			var said struct {
+				Body []byte
+				Type string
+				Cut  bool
+			}
+			err := json.Unmarshal(call.Payload, &said)
+			return target.Result{Body: said.Body, ContentType: said.Type, Truncated: said.Cut}, err
 		},
 		"fail": func(context.Context, target.Call) (target.Result, error) {
 			return target.Result{}, target.Permanent(fmt.Errorf("no such account"))

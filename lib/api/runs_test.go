@@ -63,6 +63,43 @@ func TestARunFromRequestToResult(t *testing.T) {
 	})
 }
 
+// No media type is shown that the target did not name, and no byte of a result is changed.
+func TestResultsAsTheirTargetsCallThem(t *testing.T) {
+	const asJSON = "application/json"
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "echo", "say", 1)).is(201)
+		for name, c := range map[string]struct{ body, kind, result, shown string }{
+			"NoType":             {"plain", "", `"plain"`, ""},
+			"NoTypeOfJSON":       {`{"n": 1}`, "", `"{\"n\": 1}"`, ""},
+			"NoTypeOfANumber":    {"42\n", "", `"42\n"`, ""},
+			"NoTypeOfBytes":      {"\xff\x00", "", `"/wA="`, ";base64"},
+			"Text":               {"plain", "text/plain", `"plain"`, "text/plain"},
+			"Bytes":              {"\xff\x00", "image/png", `"/wA="`, "image/png;base64"},
+			"JSON":               {`{"n":1.50}`, asJSON, `{"n":1.50}`, ""},
+			"NoJSON":             {`{"n":`, asJSON, `"{\"n\":"`, asJSON},
+			"JSONOfBrokenUTF8":   {"\"\xff\"", asJSON, `"Iv8i"`, asJSON + ";base64"},
+			"JSONOfASurrogate":   {`{"a":"\ud800","\udfff":9007199254740993}`, asJSON, `{"a":"\ud800","\udfff":9007199254740993}`, ""},
+			"NoTypeOfASurrogate": {`"\ud800"`, "", `"\"\\ud800\""`, ""},
+			"TypeTooLong":        {"plain", strings.Repeat("t", 200), `"plain"`, ""},
+			"Large":              {strings.Repeat("x", 5000), "", `"` + strings.Repeat("x", 5000) + `"`, ""},
+		} {
+			said, err := json.Marshal(map[string]any{"body": []byte(c.body), "type": c.kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"payload": `+string(said)+`}`).is(202))
+			settle()
+			answer := s.send("GET", "/v1/runs/"+r.ID, "").is(200)
+			if r = into[wire.Run](answer); string(r.Result) != c.result || r.ResultType != c.shown || r.State != "succeeded" {
+				t.Errorf("%s: %s of type %q in %s", name, r.Result, r.ResultType, r.State)
+			}
+			if c.shown == "" && strings.Contains(string(answer.body), "result_type") {
+				t.Errorf("%s: %s", name, answer.body)
+			}
+		}
+	})
+}
+
 func TestP9_Fault51_same_key_same_run_another_body_409(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
 		s.send("PUT", "/v1/jobs/a", echo).is(201)

@@ -249,8 +249,6 @@ func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
 		end.Result, end.Truncated = base64.StdEncoding.EncodeToString(e.Result.Body), e.Result.Truncated
 		if len(e.Result.ContentType) <= 255 && utf8.ValidString(e.Result.ContentType) {
 			end.ContentType = e.Result.ContentType
-		} else {
-			end.ContentType = "application/octet-stream"
 		}
 	case run.OutcomeFailed:
 		end.Failure = &wire.WorkFailure{Kind: e.Failure.Kind, Message: short(e.Failure.Message, 2000), Permanent: e.Failure.Permanent,

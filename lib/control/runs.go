@@ -339,17 +339,13 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 	return run.Run{}, &Refusal{Code: CodeBusy, Message: "run " + id.String() + " is being changed by many at once; try again", RetryAfter: time.Second}
 }
 
-// Result gives what a run's target answered, nil for nothing.
+// Result gives what a run's target answered, nil for nothing, and the media type that the target named, "" for none.
 func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType string, err error) {
-	mediaType = r.Result.Type
-	if mediaType == "" && !r.Result.IsZero() {
-		mediaType = "application/json"
-	}
 	if r.Result.Blob == "" {
-		return r.Result.Inline, mediaType, nil
+		return r.Result.Inline, r.Result.Type, nil
 	}
 	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
-	return data, mediaType, err
+	return data, r.Result.Type, err
 }
 
 // Logs gives what the newest ended attempt of a run has logged, nil for nothing.

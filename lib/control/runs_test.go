@@ -389,9 +389,9 @@ func TestResultsAndLogsAreRead(t *testing.T) {
 			data, kind string
 		}{
 			"None":   {run.Ref{}, "", ""},
-			"Inline": {run.Ref{Inline: []byte("{}")}, "{}", "application/json"},
+			"Inline": {run.Ref{Inline: []byte("{}")}, "{}", ""},
 			"Typed":  {run.Ref{Inline: []byte("x"), Type: "text/plain"}, "x", "text/plain"},
-			"Blob":   {run.Ref{Blob: key}, "large", "application/json"},
+			"Blob":   {run.Ref{Blob: key}, "large", ""},
 		} {
 			data, kind, err := g.Result(ctx, run.Run{Tenant: "acme", Result: row.ref})
 			if err != nil || string(data) != row.data || kind != row.kind {

@@ -31,7 +31,7 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 	return h.kept
 }
 
-// longestType is how long a media type may be that is kept with a result.
+// longestType is how long a media type may be that is kept with a result. A longer one is left out.
 const longestType = 80
 
 // keepResult puts a result into the run while it is small, else into a blob, and notes where neither worked: the run has
@@ -39,7 +39,7 @@ const longestType = 80
 func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, string) {
 	ref := run.Ref{Type: result.ContentType, Cut: result.Truncated}
 	if len(ref.Type) > longestType {
-		ref.Type = "application/octet-stream"
+		ref.Type = ""
 	}
 	if len(result.Body) <= run.MaxResult {
 		ref.Inline = result.Body

@@ -141,7 +141,7 @@ func (r Run) Tell(ctx context.Context) context.Context {
 type Ref struct {
 	Inline []byte `cbor:"1,keyasint,omitempty"`
 	Blob   string `cbor:"2,keyasint,omitempty"`
-	Type   string `cbor:"3,keyasint,omitempty"` // media type, "" for JSON
+	Type   string `cbor:"3,keyasint,omitempty"` // media type of a result, "" where its target named none
 	Cut    bool   `cbor:"4,keyasint,omitempty"` // only the beginning was kept
 }
 

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
@@ -132,7 +131,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	if err != nil {
 		return Result{}, exitFailure(e, err, stderr.String())
 	}
-	return Result{Body: stdout.kept, ContentType: textType(stdout.kept), Truncated: stdout.truncated}, nil
+	return Result{Body: stdout.kept, Truncated: stdout.truncated}, nil
 }
 
 // stop ends a process and its group, and returns when the process is gone. The group may outlive its leader by the rest of
@@ -226,17 +225,6 @@ func exitFailure(e Exec, err error, stderr string) error {
 	f := failed(KindExit, err, "exit code %d%s", exit.ExitCode(), said)
 	f.Permanent = slices.Contains(e.PermanentExitCodes, exit.ExitCode())
 	return f
-}
-
-func textType(body []byte) string {
-	switch {
-	case len(body) == 0:
-		return ""
-	case utf8.Valid(body):
-		return "text/plain; charset=utf-8"
-	default:
-		return "application/octet-stream"
-	}
 }
 
 // both writes to a capture and to the log.

@@ -649,8 +649,9 @@ func TestResultsAndLogsAreKept(t *testing.T) {
 		kind   string
 	}{
 		"Small":    {target.Result{Body: []byte(`{"n":1}`), ContentType: "application/json"}, true, "application/json"},
+		"NoType":   {target.Result{Body: []byte(`{"n":1}`)}, true, ""},
 		"Large":    {target.Result{Body: []byte(long), ContentType: "text/plain"}, false, "text/plain"},
-		"LongType": {target.Result{Body: []byte("x"), ContentType: strings.Repeat("t", 500)}, true, "application/octet-stream"},
+		"LongType": {target.Result{Body: []byte("x"), ContentType: strings.Repeat("t", 500)}, true, ""},
 		"Largest":  {target.Result{Body: []byte(long[:run.MaxResult]), ContentType: "text/plain"}, true, "text/plain"},
 		"Larger":   {target.Result{Body: []byte(long[:run.MaxResult+1]), ContentType: "text/plain"}, false, "text/plain"},
 	} {
