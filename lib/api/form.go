@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -84,17 +83,17 @@ func (f *form) problem() error {
 // body checks a whole document, and gives what is right of it, without blanks: so a payload is the same however often it is shown and sent
 // back. It is nil where nothing is.
 func (f *form) body(schema *huma.Schema, text []byte) []byte {
-	switch {
-	case !utf8.Valid(text):
-		f.refuse("", "want JSON in UTF-8")
-	case !json.Valid(text):
+	if !json.Valid(text) {
 		var document json.RawMessage
 		err := json.Unmarshal(text, &document)
-		f.refuse("", "want JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
-	default:
-		return f.value(schema, text, "")
+		f.refuse("", "want JSON in UTF-8: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil
 	}
-	return nil
+	// In payloads, too: what is decoded anywhere on their way would be changed without a word.
+	if broken := invalid.BrokenText(text); broken != nil {
+		f.refuse(broken.Field, "got %s, want %s", broken.Got, broken.Want())
+	}
+	return f.value(schema, text, "")
 }
 
 // value is body for a text that is valid JSON.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // Job is one attempt of a run, as its handler sees it.
@@ -66,7 +67,7 @@ func attempt[T any](ctx context.Context, b *Belfry, c target.Call, f func(contex
 	if j.Result == nil {
 		return target.Result{}, nil
 	}
-	body, err := json.Marshal(j.Result)
+	body, err := wire.Encode(j.Result)
 	if err != nil {
 		return target.Result{}, Permanent(fmt.Errorf("the result, %T, has no JSON form: %w", j.Result, err))
 	}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // Option changes how [Open] opens.
@@ -150,10 +152,17 @@ func specOf(cron string) (schedule.Spec, error) {
 	return schedule.Spec{Every: d}, nil
 }
 
+// encode gives the JSON of a payload. It refuses text that whoever decodes it would have to change.
 func encode(payload any) (json.RawMessage, error) {
-	text, err := json.Marshal(payload)
+	text, err := wire.Encode(payload)
+	if wrong := invalid.All(err); len(wrong) > 0 {
+		return nil, refused(invalid.Under("payload", err))
+	}
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: fmt.Sprintf("payload: %T has no JSON form: %v", payload, err), cause: err}
+	}
+	if broken := invalid.BrokenText(text); broken != nil {
+		return nil, refused(invalid.Under("payload", broken.Err()))
 	}
 	return text, nil
 }

@@ -3,6 +3,7 @@ package belfry
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,4 +172,72 @@ func TestDigitsOfPayloadsAreKept(t *testing.T) {
 			t.Errorf("stored as %s", s.payload)
 		}
 	}
+}
+
+// What JSON cannot carry as it is, is refused where it is given, instead of being changed on its way.
+func TestTextThatJSONWouldChangeIsRefused(t *testing.T) {
+	const bad = "ann\xff"
+	for _, at := range []string{"embedded", "remote"} {
+		b := open(t, "memory:")
+		if at == "remote" {
+			address, token := server(t, access.Read, access.Write, access.Run, access.Work)
+			b = open(t, address, Token(token), RemoteQueue("go"))
+		}
+		ctx := t.Context()
+		Handle(b, "mail", func(context.Context, *Job[mail]) error { return nil })
+		Handle(b, "text", func(context.Context, *Job[string]) error { return nil })
+		Handle(b, "raw", func(context.Context, *Job[json.RawMessage]) error { return nil })
+		Handle(b, "any", func(context.Context, *Job[any]) error { return nil })
+		ask := func(_ Run, err error) error { return err }
+		asked := enqueue(t, b, "text", "x", Delay(time.Hour))
+		for name, c := range map[string]struct {
+			err  error
+			says string
+		}{
+			"Field":     {ask(Enqueue(ctx, b, "mail", mail{To: bad})), "payload.to: "},
+			"Whole":     {ask(Enqueue(ctx, b, "text", bad)), "payload"},
+			"Entry":     {ask(Enqueue[any](ctx, b, "any", map[string]any{"a": []any{1, bad}})), "payload.a[1]: "},
+			"Name":      {ask(Enqueue[any](ctx, b, "any", map[string]any{bad: 1})), "payload.ann?: "},
+			"Surrogate": {ask(Enqueue(ctx, b, "raw", json.RawMessage(`{"a":"\ud800"}`))), `payload.a: got \ud800`},
+			"Nested":    {ask(Enqueue[any](ctx, b, "any", []any{json.RawMessage(`"\udfff"`)})), `payload[0]: got \udfff`},
+			"RawBytes":  {ask(Enqueue(ctx, b, "raw", json.RawMessage("\"\xff\""))), "payload: got "},
+			"Schedule":  {b.Schedule(ctx, "mail", "@daily", Payload(mail{To: bad})), "payload.to: "},
+			"Pause":     {b.Pause(ctx, "text", bad), "reason: "},
+			"Cancel":    {b.Cancel(ctx, asked.ID, bad), "reason: "},
+		} {
+			if !HasCode(c.err, CodeInvalid) || !strings.Contains(c.err.Error(), c.says) {
+				t.Errorf("%s, %s: %v", at, name, c.err)
+			}
+		}
+		if _, err := EnqueueMany(ctx, b, "mail", Order[mail]{}, Order[mail]{Payload: mail{To: bad}}); !HasCode(err, CodeInvalid) {
+			t.Errorf("%s: many: %v", at, err)
+		}
+		for _, text := range []string{"\ufffd", "é😀", `\ufffd`, `\ud800`} {
+			if _, err := Enqueue(ctx, b, "text", text); err != nil {
+				t.Errorf("%s: %q: %v", at, text, err)
+			}
+		}
+	}
+}
+
+// A result that would be changed is none; one that is JSON already is kept to the byte.
+func TestResultsAreKeptToTheByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "memory:")
+		Handle(b, "raw", func(_ context.Context, job *Job[string]) error { job.Result = json.RawMessage(job.Payload); return nil })
+		Handle(b, "text", func(_ context.Context, job *Job[string]) error {
+			job.Result = map[string]string{"a": job.Payload + "\xff"}
+			return nil
+		})
+		start(t, b)
+		const odd = `{"a":"\ud800","n":9007199254740993,"\udfff":"\ufffd"}`
+		raw, text := enqueue(t, b, "raw", odd), enqueue(t, b, "text", "x")
+		time.Sleep(time.Second)
+		if got := read(t, b, raw.ID); string(got.Result) != odd {
+			t.Errorf("kept %s", got.Result)
+		}
+		if got := read(t, b, text.ID); got.State != Failed || !strings.Contains(got.Error, "a: got") || !strings.Contains(got.Error, "UTF-8") {
+			t.Errorf("ended as %+v", got)
+		}
+	})
 }

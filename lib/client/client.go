@@ -140,8 +140,8 @@ func (c *Client) do(ctx context.Context, r call, into any) (http.Header, int, er
 	var body []byte
 	if r.body != nil {
 		var err error
-		if body, err = json.Marshal(r.body); err != nil {
-			return nil, 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		if body, err = wire.Encode(r.body); err != nil {
+			return nil, 0, err
 		}
 	}
 	wait := firstWait

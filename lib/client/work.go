@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -267,6 +268,7 @@ func (a *attempt) Close() {}
 
 // short keeps the beginning of a text, up to so many bytes, whole letters only.
 func short(text string, size int) string {
+	text = strings.ToValidUTF8(text, "?") // or it could not be sent
 	if len(text) <= size {
 		return text
 	}

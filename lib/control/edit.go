@@ -194,6 +194,9 @@ func (s *Service) Pause(ctx context.Context, tenant, name, reason string) (job.J
 	if len(reason) > job.MaxDescription {
 		return job.Job{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", job.MaxDescription))
 	}
+	if err := isText("reason", reason); err != nil {
+		return job.Job{}, err
+	}
 	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		if err := existing(j); err != nil {
 			return false, err

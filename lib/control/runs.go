@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -164,9 +165,20 @@ func lastError(r run.Run) string {
 	return ""
 }
 
+// isText refuses what no answer could show as it is.
+func isText(field, text string) error {
+	if !utf8.ValidString(text) {
+		return invalid.Field(field, text, "text in UTF-8")
+	}
+	return nil
+}
+
 // Cancel ends a run that has not started, and asks the worker of a running one to stop: that run ends when its worker has
 // heard of it, as cancelled, unless it has finished by then.
 func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason string) (run.Run, error) {
+	if err := isText("reason", reason); err != nil {
+		return run.Run{}, err
+	}
 	if reason == "" {
 		reason = "cancelled on request"
 	}

@@ -54,8 +54,8 @@ func Under(parent string, err error) error {
 	}
 	moved := make([]error, len(all))
 	for i, e := range all {
-		field := parent
-		if e.Field != "" {
+		field := parent + e.Field
+		if e.Field != "" && e.Field[0] != '[' {
 			field = parent + "." + e.Field
 		}
 		moved[i] = &Error{Field: cutTo(longestPath, field), Got: e.Got, Want: e.Want}

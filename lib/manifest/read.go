@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
 // Endings are those of files that Read takes, with which a folder is searched.
@@ -85,6 +87,13 @@ func readJSON(text []byte) ([]*Value, error) {
 				return nil, wrong(s.line(len(bytes.TrimRight(text, " \t\r\n"))), "want JSON: it ends too early")
 			}
 			return nil, wrong(s.line(at), "want JSON: %v", err)
+		}
+		if broken := invalid.BrokenText(whole); broken != nil {
+			field := ""
+			if broken.Field != "" {
+				field = broken.Field + ": "
+			}
+			return nil, wrong(s.line(at+broken.Offset), "%sgot %s, want %s", field, broken.Got, broken.Want())
 		}
 		reader := jsonReader{source: s, from: at, in: json.NewDecoder(bytes.NewReader(text[at : at+len(whole)]))}
 		reader.in.UseNumber()

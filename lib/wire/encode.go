@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// Encode gives the JSON of a value. It refuses a Go string that is not UTF-8 with an *invalid.Error that names its field: encoding/json
+// would put U+FFFD in the place of its bytes.
+func Encode(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	// encoding/json writes U+FFFD itself as it is, and this escape for bytes that it replaces. JSON that was given may have it too.
+	if bytes.Contains(text, []byte(`\ufffd`)) {
+		if field, got, ok := broken(reflect.ValueOf(v), ""); ok {
+			return nil, invalid.Field(field, got, "text in UTF-8")
+		}
+	}
+	return text, nil
+}
+
+// broken finds a string that is not UTF-8 in a value that has a JSON form.
+func broken(v reflect.Value, at string) (field, got string, found bool) {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return "", "", false
+	}
+	if v.IsValid() && v.CanInterface() {
+		if own, ok := v.Interface().(encoding.TextMarshaler); ok {
+			if text, err := own.MarshalText(); err == nil && !utf8.Valid(text) {
+				return at, string(text), true
+			}
+		}
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return at, v.String(), !utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return broken(v.Elem(), at)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			of := v.Type().Field(i)
+			if !of.IsExported() && !of.Anonymous {
+				continue
+			}
+			if field, got, found = broken(v.Field(i), under(at, of)); found {
+				return field, got, true
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			name := fmt.Sprint(entries.Key())
+			next := strings.TrimPrefix(at+"."+strings.ToValidUTF8(name, "?"), ".")
+			if _, got, found = broken(entries.Key(), next); found {
+				return next, got, true
+			}
+			if field, got, found = broken(entries.Value(), next); found {
+				return field, got, true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return "", "", false // bytes are base64, or JSON that was given
+		}
+		for i := range v.Len() {
+			if field, got, found = broken(v.Index(i), fmt.Sprintf("%s[%d]", at, i)); found {
+				return field, got, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// under is the path of a field, by its name in JSON.
+func under(at string, of reflect.StructField) string {
+	name, _, _ := strings.Cut(of.Tag.Get("json"), ",")
+	switch {
+	case name == "" && of.Anonymous:
+		return at
+	case name == "" || name == "-":
+		name = of.Name
+	}
+	return strings.TrimPrefix(at+"."+name, ".")
+}
