@@ -47,7 +47,10 @@ func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 // yamlOf writes JSON as YAML.
 func yamlOf(text []byte) ([]byte, error) {
 	values, err := manifest.Read(".json", text)
-	return manifest.YAML(values...), err
+	if err != nil {
+		return nil, fmt.Errorf("YAML cannot hold it, -o json can: %w", err)
+	}
+	return manifest.YAML(values...), nil
 }
 
 // show prints one thing: as JSON or YAML, or as rows of name and value. A row without a value is left out.

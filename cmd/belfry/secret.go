@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +98,8 @@ func (c *cli) secretValue(name, file string, generate bool) (string, error) {
 	switch {
 	case value == "":
 		return "", misused("the value of %s is empty: want it on standard input, or from --from-file", name)
+	case !utf8.ValidString(value):
+		return "", misused("the value of %s is not text in UTF-8: encode bytes, as in base64", name)
 	case len(value) > secret.MaxValue:
 		return "", misused("the value of %s is larger than %d KB", name, secret.MaxValue>>10)
 	}

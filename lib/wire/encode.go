@@ -22,10 +22,20 @@ func Encode(v any) ([]byte, error) {
 	// encoding/json writes U+FFFD itself as it is, and this escape for bytes that it replaces. JSON that was given may have it too.
 	if bytes.Contains(text, []byte(`\ufffd`)) {
 		if field, got, ok := broken(reflect.ValueOf(v), ""); ok {
-			return nil, invalid.Field(field, got, "text in UTF-8")
+			return nil, (&invalid.Broken{Field: field, Got: firstWrong(got)}).Err()
 		}
 	}
 	return text, nil
+}
+
+// firstWrong is the first byte of a text that belongs to no character. The rest may be a secret.
+func firstWrong(text string) string {
+	for i, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd") {
+			return fmt.Sprintf(`\x%02x`, text[i])
+		}
+	}
+	return ""
 }
 
 // broken finds a string that is not UTF-8 in a value that has a JSON form.

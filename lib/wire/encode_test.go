@@ -56,7 +56,7 @@ func TestEncodeRefusesWhatJSONWouldReplace(t *testing.T) {
 		if field == "a" && errors.As(err, &wrong) {
 			wrong.Field = wrong.Field[:1] // a value has a form of its own
 		}
-		if !errors.As(err, &wrong) || wrong.Field != field || got != nil {
+		if !errors.As(err, &wrong) || wrong.Field != field || wrong.Got != `\xff` || got != nil {
 			t.Errorf("%s: %s, %v", field, got, err)
 		}
 	}
