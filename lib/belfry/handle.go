@@ -29,7 +29,8 @@ type Job[T any] struct {
 	// Log takes lines that are kept with the run, up to 256 KB an attempt; [Belfry.Log] shows them.
 	Log *slog.Logger
 
-	// Result, when the handler sets it and returns nil, is kept with the run as JSON, up to 256 KB.
+	// Result, when the handler sets it and returns nil, is kept with the run as JSON, up to 256 KB. A json.RawMessage is kept to the
+	// byte. A Go string in it that is not UTF-8 fails the run for good.
 	Result any
 }
 

@@ -52,7 +52,8 @@ type Run struct {
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run
-// whatever happens to this process. Where the handler of the job is in this process, the payload must be of its type.
+// whatever happens to this process. Where the handler of the job is in this process, the payload must be of its type. A payload with
+// text that is not UTF-8 is refused with [CodeInvalid].
 //
 // It may be called before and after [Belfry.Start], and by handlers. A request that may be sent twice, as by a form or after an error,
 // makes one run if it has a [Key].
