@@ -82,7 +82,7 @@ func TestAWorkerElsewhere(t *testing.T) {
 	if got := call(0, "", "run", "logs", second.ID).out; got != "{\"n\":1}log of again\n" && !strings.Contains(got, "log of again") {
 		t.Errorf("log %q", got)
 	}
-	workers := getJSON[wire.WorkerList](t, address+"/v1/workers")
+	workers := getJSON[wire.WorkerPage](t, address+"/v1/workers")
 	found := false
 	for _, w := range workers.Items {
 		if w.ID == name {
@@ -129,7 +129,7 @@ func TestP12_ATenantSeesItsOwnQueuesAndWorkersAlone(t *testing.T) {
 
 func queuesOf(t *testing.T, address string) []wire.Queue {
 	t.Helper()
-	return getJSON[wire.QueueList](t, address+"/v1/queues").Items
+	return getJSON[wire.QueuePage](t, address+"/v1/queues").Items
 }
 
 func getJSON[T any](t *testing.T, url string) T {

@@ -195,8 +195,17 @@ func (s *Tokens) List(ctx context.Context, tenant, cursor string, limit int) (to
 	if err := ValidTenant(tenant); err != nil {
 		return nil, "", err
 	}
-	return s.page(ctx, store.Range{Partition: list, From: tenant + "/", To: tenant + "0", Limit: min(limit, store.MaxKeys), Cursor: cursor})
+	r := listOf(tenant)
+	r.Limit, r.Cursor = min(limit, store.MaxKeys), cursor
+	return s.page(ctx, r)
 }
+
+func listOf(tenant string) store.Range {
+	return store.Range{Partition: list, From: tenant + "/", To: tenant + "0"}
+}
+
+// After is the cursor of a page that ends with this token, in place of the one that List gave.
+func After(t Token) string { return listOf(t.Tenant).After(listKey(t.Tenant, t.ID).Sort) }
 
 // All is List over all tenants, for whoever has the store itself in hand.
 func (s *Tokens) All(ctx context.Context, cursor string, limit int) (tokens []Token, next string, err error) {

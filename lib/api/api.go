@@ -49,6 +49,11 @@ type Config struct {
 	Secrets *secret.Vault                                                   // default: no /v1/secrets
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
+	// PageBytes bounds the answer to a listing, by Measure, which tells how much a part of it counts for. Default: MaxPage, by
+	// length. Less is for what stands in front of the handler and passes less on.
+	PageBytes int
+	Measure   func(text []byte) int
+
 	// Local refuses requests whose Host is neither a loopback name or address nor one of Hosts: for a server that only this
 	// machine is to reach. Requests of web pages from elsewhere are refused in any case.
 	Local bool
@@ -74,6 +79,12 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Counts == nil {
 		cfg.Counts = metrics.New()
+	}
+	if cfg.PageBytes == 0 {
+		cfg.PageBytes = MaxPage
+	}
+	if cfg.Measure == nil {
+		cfg.Measure = func(text []byte) int { return len(text) }
 	}
 	a := &api{Config: cfg, mux: http.NewServeMux()}
 	if a.Who == nil {

@@ -70,14 +70,6 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	return shown
 }
 
-func (a *api) runForms(ctx context.Context, runs []run.Run) []wire.Run {
-	shown := make([]wire.Run, len(runs))
-	for i, r := range runs {
-		shown[i] = a.runForm(ctx, r)
-	}
-	return shown
-}
-
 // setResult shows what its target called JSON as it is, and everything else as text, with the media type where the target named one.
 // Bytes that are no text are shown as base64, which is how JSON carries them.
 func setResult(shown *wire.Run, data []byte, mediaType string, cut bool) {

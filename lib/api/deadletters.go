@@ -30,11 +30,12 @@ func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]
 	if err != nil {
 		return nil, err
 	}
-	shown := wire.DeadLetterPage{Items: make([]wire.DeadLetter, len(letters)), Next: next}
-	for i, l := range letters {
-		shown.Items[i] = wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
-	}
-	return &answer[wire.DeadLetterPage]{shown}, nil
+	items, next := fill(a, letters, next, deadLetterForm, func(l control.DeadLetter) string { return l.After(in.tenant) })
+	return &answer[wire.DeadLetterPage]{wire.DeadLetterPage{Items: items, Next: next}}, nil
+}
+
+func deadLetterForm(l control.DeadLetter) wire.DeadLetter {
+	return wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
 }
 
 func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) (*answer[wire.BulkVerdicts], error) {

@@ -152,7 +152,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	if p := into[wire.Problem](r); p.Detail != "Not ready. ticks: none has succeeded for 1m0s" || !slices.Equal(p.Checks, checks) {
 		t.Errorf("not ready: %+v, want what fails in the detail, and all checks", p)
 	}
-	if q := into[wire.QueueList](s.send("GET", "/v1/queues", "").is(200)).Items; len(q) != 1 || q[0].Name != "default" {
+	if q := into[wire.QueuePage](s.send("GET", "/v1/queues", "").is(200)).Items; len(q) != 1 || q[0].Name != "default" {
 		t.Errorf("queues %+v", q)
 	}
 	if text := strings.TrimSpace(string(s.send("GET", "/v1/workers", "").is(200).body)); text != `{"items":[]}` {

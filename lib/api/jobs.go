@@ -44,19 +44,6 @@ type jobList struct {
 	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
 }
 
-// Page is what all listings take. The types that others embed are exported because the framework looks into no others.
-type Page struct {
-	Cursor string `query:"cursor" minLength:"1" maxLength:"4096" doc:"next of the page before, with the same filters"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"how many at most, 50 by default"`
-}
-
-func (p Page) limit() int {
-	if p.Limit == 0 {
-		return control.DefaultLimit
-	}
-	return p.Limit
-}
-
 type jobAnswer struct {
 	Status int
 	ETag   string `header:"ETag" doc:"of the definition, for If-Match"`
@@ -157,11 +144,8 @@ func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answ
 	if err != nil {
 		return nil, err
 	}
-	shown := wire.JobPage{Items: make([]wire.Job, len(jobs)), Next: next}
-	for i, j := range jobs {
-		shown.Items[i] = a.jobForm(j)
-	}
-	return &answer[wire.JobPage]{shown}, nil
+	items, next := fill(a, jobs, next, a.jobForm, control.AfterJob)
+	return &answer[wire.JobPage]{wire.JobPage{Items: items, Next: next}}, nil
 }
 
 func (a *api) batchValues(in input[wire.JobBatch]) error {

@@ -193,7 +193,8 @@ func (a *api) pageOfRuns(ctx context.Context, tenant string, f RunFilter, jobNam
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.RunPage]{wire.RunPage{Items: a.runForms(ctx, runs), Next: next}}, nil
+	items, next := fill(a, runs, next, func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(r run.Run) string { return control.AfterRun(r.ID) })
+	return &answer[wire.RunPage]{wire.RunPage{Items: items, Next: next}}, nil
 }
 
 func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.Run], error) {

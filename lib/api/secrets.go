@@ -65,14 +65,13 @@ func (a *api) listSecrets(ctx context.Context, p *secretList, in input[noBody]) 
 	if err != nil {
 		return nil, err
 	}
-	page := wire.SecretPage{Items: make([]wire.Secret, len(infos))}
-	for i, info := range infos {
-		page.Items[i] = secretForm(info)
-	}
+	after := func(last secret.Info) string { return last.Name }
+	next := ""
 	if more {
-		page.Next = infos[len(infos)-1].Name
+		next = after(infos[len(infos)-1])
 	}
-	return &answer[wire.SecretPage]{page}, nil
+	items, next := fill(a, infos, next, secretForm, after)
+	return &answer[wire.SecretPage]{wire.SecretPage{Items: items, Next: next}}, nil
 }
 
 func (a *api) deleteSecret(ctx context.Context, p *secretPath, in input[noBody]) (*struct{}, error) {

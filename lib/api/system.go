@@ -20,13 +20,15 @@ type cronPreview struct {
 	Count    int       `query:"count" minimum:"1" maximum:"1000" doc:"how many, 5 by default"`
 }
 
+type wideList struct{ WidePage }
+
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
 		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
 	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read,
-		summary: "List the pools of workers and what waits for them: the server's own, for its tenant, and the tenant's elsewhere"}, a.listQueues)
+		summary: "List by name the pools of workers and what waits for them: the server's own, for its tenant, and the tenant's elsewhere"}, a.listQueues)
 	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read,
-		summary: "List the workers of this process, for the tenant of the server, and those of the tenant elsewhere"}, a.listWorkers)
+		summary: "List by queue and ID the workers of this process, for the tenant of the server, and those of the tenant elsewhere"}, a.listWorkers)
 	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
 	register(a, operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "system", scope: access.Open,
@@ -68,20 +70,28 @@ func renamed(err error, from, to string) error {
 	return err
 }
 
-func (a *api) listQueues(ctx context.Context, _ *struct{}, in input[noBody]) (*answer[wire.QueueList], error) {
+func (a *api) listQueues(ctx context.Context, p *wideList, in input[noBody]) (*answer[wire.QueuePage], error) {
 	queues, err := a.Queues(ctx, in.tenant)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.QueueList]{wire.QueueList{Items: append([]wire.Queue{}, queues...)}}, nil
+	items, next, err := part(a, p.WidePage, queues, func(q wire.Queue) []string { return []string{q.Name} })
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.QueuePage]{wire.QueuePage{Items: items, Next: next}}, nil
 }
 
-func (a *api) listWorkers(ctx context.Context, _ *struct{}, in input[noBody]) (*answer[wire.WorkerList], error) {
+func (a *api) listWorkers(ctx context.Context, p *wideList, in input[noBody]) (*answer[wire.WorkerPage], error) {
 	workers, err := a.Workers(ctx, in.tenant)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.WorkerList]{wire.WorkerList{Items: append([]wire.Worker{}, workers...)}}, nil
+	items, next, err := part(a, p.WidePage, workers, func(w wire.Worker) []string { return []string{w.Queue, w.ID} })
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.WorkerPage]{wire.WorkerPage{Items: items, Next: next}}, nil
 }
 
 func (a *api) health(context.Context, *struct{}, input[noBody]) (*answer[wire.Health], error) {

@@ -73,11 +73,8 @@ func (a *api) listTokens(ctx context.Context, p *tokenList, in input[noBody]) (*
 	if err != nil {
 		return nil, err
 	}
-	shown := wire.TokenPage{Items: make([]wire.Token, len(tokens)), Next: next}
-	for i, t := range tokens {
-		shown.Items[i] = TokenForm(t)
-	}
-	return &answer[wire.TokenPage]{shown}, nil
+	items, next := fill(a, tokens, next, TokenForm, access.After)
+	return &answer[wire.TokenPage]{wire.TokenPage{Items: items, Next: next}}, nil
 }
 
 func (a *api) revokeToken(ctx context.Context, p *tokenPath, in input[noBody]) (*struct{}, error) {

@@ -172,6 +172,18 @@ func pages[P, T any](ctx context.Context, c *Client, path string, query url.Valu
 	}
 }
 
+// all gathers a listing, or gives its first error.
+func all[T any](listing iter.Seq2[T, error]) ([]T, error) {
+	var items []T
+	for item, err := range listing {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
 // setTime adds a time to a query, unless it is none.
 func setTime(query url.Values, name string, t time.Time) {
 	if !t.IsZero() {

@@ -173,18 +173,14 @@ func (c *Client) Cron(ctx context.Context, expr, zone string, from time.Time, co
 	return preview, err
 }
 
-// Queues gives the pools of workers and what waits for them.
+// Queues gives the pools of workers and what waits for them, by name.
 func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
-	var list wire.QueueList
-	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/queues", repeatable: true}, &list)
-	return list.Items, err
+	return all(pages(ctx, c, "/v1/queues", nil, 0, func(p wire.QueuePage) ([]wire.Queue, string) { return p.Items, p.Next }))
 }
 
-// Workers gives the workers of the process that answers.
+// Workers gives the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.
 func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
-	var list wire.WorkerList
-	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/workers", repeatable: true}, &list)
-	return list.Items, err
+	return all(pages(ctx, c, "/v1/workers", nil, 0, func(p wire.WorkerPage) ([]wire.Worker, string) { return p.Items, p.Next }))
 }
 
 // Ready tells whether the server can do its work, nil where it can, and its version. It is asked once.

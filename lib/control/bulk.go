@@ -75,10 +75,7 @@ func (s *Service) Redrive(ctx context.Context, tenant string, f DeadFilter, b Bu
 		for i, l := range letters {
 			ids[i] = l.Run
 		}
-		return chosen{ids: ids, next: next, after: func(i int) string {
-			l := letters[i]
-			return cursorAfter(run.Run{ID: l.Run, Tenant: tenant, Ended: l.Ended.UnixMilli()}.DeadKey().Sort)
-		}}, err
+		return chosen{ids: ids, next: next, after: func(i int) string { return letters[i].After(tenant) }}, err
 	}
 	return s.bulk(ctx, choose, b, s.reopening(tenant, false, "redriven"))
 }
@@ -106,7 +103,7 @@ func (s *Service) chooseRuns(tenant string, f RunFilter) chooser {
 		for i, r := range runs {
 			ids[i] = r.ID
 		}
-		return chosen{ids: ids, next: next, after: func(i int) string { return cursorAfter(ids[i].String()) }}, err
+		return chosen{ids: ids, next: next, after: func(i int) string { return AfterRun(ids[i]) }}, err
 	}
 }
 

@@ -25,7 +25,10 @@ func (s *Service) Job(ctx context.Context, tenant, name string) (job.Job, error)
 // examinedJobs bounds how many jobs one call of their listing looks at: as many as the largest page holds, so that none takes longer.
 const examinedJobs = MaxLimit
 
-// Jobs lists jobs by name. A page may be shorter than limit and still have a next one, where the filter leaves out many.
+// maxJobBytes is how many bytes the records of one page of jobs have together, or it holds one job.
+const maxJobBytes = 8 << 20
+
+// Jobs lists jobs by name. A page may be shorter than limit and still have a next one, where the filter leaves out many or jobs are large.
 func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor string, limit int) (jobs []job.Job, next string, err error) {
 	after, err := readCursor(cursor, func(name string) bool { return job.ValidName(name) == nil })
 	if err != nil {
@@ -47,9 +50,9 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 	for n := range ranges {
 		ranges[n] = store.Range{Partition: job.Partition(tenant, n), From: from, To: to, Limit: pageOf(read, job.Spread)}
 	}
-	seen := 0
+	seen, bytes := 0, 0
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
-		if len(jobs) == limit || seen == examinedJobs {
+		if len(jobs) == limit || seen == examinedJobs || len(jobs) > 0 && bytes+item.Size() > maxJobBytes {
 			next = cursorAfter(after)
 			return false, nil
 		}
@@ -60,6 +63,7 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 			s.unreadable(tenant, item, err)
 		} else if !j.Deleted && f.matches(j) {
 			jobs = append(jobs, j)
+			bytes += item.Size()
 		}
 		return true, nil
 	})
@@ -68,6 +72,9 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 	}
 	return jobs, next, nil
 }
+
+// AfterJob is the cursor of a page that ends with this job, in place of the one that Jobs gave.
+func AfterJob(j job.Job) string { return cursorAfter(j.Name) }
 
 func (f JobFilter) matches(j job.Job) bool {
 	if f.Paused != nil && *f.Paused != j.Def.Paused || !strings.HasPrefix(j.Name, f.Prefix) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,12 +19,17 @@ const examined = 5000
 // fanOut is how many partitions are read at once.
 const fanOut = 16
 
+// maxHeld is how many bytes a merge holds of all its ranges together, about: large items would fill the memory with what no page has
+// room for. What ordinary pages read is far below it.
+const maxHeld = 32 << 20
+
 // stream is one range on its way through a merge: what was read of it and not yet given.
 type stream struct {
 	next  store.Range
 	items []store.Item
 	more  bool // the store has further pages
 	rank  int  // breaks ties between streams with the same sort key
+	most  int  // bytes of items that it holds at once, or one item
 }
 
 func (s *stream) fill(ctx context.Context, from store.Store) error {
@@ -33,9 +39,22 @@ func (s *stream) fill(ctx context.Context, from store.Store) error {
 			return err
 		}
 		s.items, s.next.Cursor = page.Items, page.Cursor
-		s.more = page.Cursor != ""
+		s.cut()
+		s.more = s.next.Cursor != ""
 	}
 	return nil
+}
+
+// cut forgets the items beyond the bound. They are read again when it is their turn, as many at once as there is room for.
+func (s *stream) cut() {
+	bytes := 0
+	for n, item := range s.items {
+		if bytes += item.Size(); n > 0 && bytes > s.most {
+			s.items = slices.Clone(s.items[:n]) // so that the others can go
+			s.next.Cursor, s.next.Limit = s.next.After(s.items[n-1].Sort), n
+			return
+		}
+	}
 }
 
 // streams is a heap by the sort key of each one's first item.
@@ -65,7 +84,7 @@ func (s *Service) merge(ctx context.Context, ranges []store.Range, visit func(ra
 	var group errgroup.Group
 	group.SetLimit(fanOut)
 	for i, r := range ranges {
-		all[i] = &stream{next: r, more: true, rank: i}
+		all[i] = &stream{next: r, more: true, rank: i, most: maxHeld / len(ranges)}
 		group.Go(func() error { return all[i].fill(ctx, s.Store) })
 	}
 	if err := group.Wait(); err != nil {

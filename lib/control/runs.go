@@ -79,6 +79,9 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 	return runs, next, nil
 }
 
+// AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
+func AfterRun(id run.ID) string { return cursorAfter(id.String()) }
+
 // history lists the runs of one job behind a run, the zero one for none.
 func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) (runs []run.Run, next string, err error) {
 	from, to := f.bounds()
@@ -405,6 +408,11 @@ func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, 
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	return letters, next, nil
+}
+
+// After is the cursor of a page that ends with this dead letter of a tenant, in place of the one that DeadLetters gave.
+func (l DeadLetter) After(tenant string) string {
+	return cursorAfter(run.Run{ID: l.Run, Tenant: tenant, Ended: l.Ended.UnixMilli()}.DeadKey().Sort)
 }
 
 func deadRanges(tenant, from, to string, limit int) []store.Range {

@@ -30,9 +30,10 @@ type Depth struct {
 	Taken   int64 `json:"taken" doc:"with a worker"`
 }
 
-// QueueList is all queues.
-type QueueList struct {
+// QueuePage is a page of queues, by name.
+type QueuePage struct {
 	Items []Queue `json:"items"`
+	Next  string  `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
 // Worker takes runs from a queue.
@@ -49,9 +50,10 @@ type Worker struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 }
 
-// WorkerList is the workers of the process that answers, and those elsewhere that take runs from it.
-type WorkerList struct {
+// WorkerPage is a page of the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.
+type WorkerPage struct {
 	Items []Worker `json:"items"`
+	Next  string   `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
 // Health says that the process answers.
