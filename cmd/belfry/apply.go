@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -111,6 +112,12 @@ func (a *apply) run(ctx context.Context, args []string) error {
 	return a.end(err)
 }
 
+// verdict is what became of a job of a file, or would. A dry run has the job before and after it where it would change.
+type verdict struct {
+	wire.JobVerdict
+	Was *wire.Job `json:"was,omitempty"`
+}
+
 // nameAll gives the only job the name of the command line, and sees that every job has one of its own.
 func nameAll(all []document, args []string) error {
 	if len(args) == 1 {
@@ -152,6 +159,9 @@ func (a *apply) applyAll(ctx context.Context, all []document) error {
 			n++
 		}
 		verdicts, err := a.putChunk(ctx, all[:n])
+		if err == nil && a.dryRun {
+			err = a.look(ctx, all[:n], verdicts)
+		}
 		if err != nil {
 			return err
 		}
@@ -171,8 +181,8 @@ var entryOfBatch = regexp.MustCompile(`^jobs\[([0-9]+)\]\.?`)
 
 // putChunk gives a verdict for every job. Where the form of one is wrong the server takes none of the batch: what it says of
 // that one is its verdict, and the others are sent again.
-func (a *apply) putChunk(ctx context.Context, jobs []document) ([]wire.JobVerdict, error) {
-	verdicts := make([]wire.JobVerdict, len(jobs))
+func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error) {
+	verdicts := make([]verdict, len(jobs))
 	left := make([]int, len(jobs))
 	for i := range left {
 		left[i] = i
@@ -201,7 +211,7 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]wire.JobVerdic
 			return nil, err
 		}
 		for k, i := range left {
-			verdicts[i] = got[k]
+			verdicts[i].JobVerdict = got[k]
 		}
 		break
 	}
@@ -209,7 +219,7 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]wire.JobVerdic
 }
 
 // spread makes verdicts of the refusal of a batch, and tells whether it could: that every field belongs to one of its jobs.
-func spread(p wire.Problem, sent []int, verdicts []wire.JobVerdict) bool {
+func spread(p wire.Problem, sent []int, verdicts []verdict) bool {
 	if len(p.Errors) == 0 {
 		return false
 	}
@@ -229,13 +239,48 @@ func spread(p wire.Problem, sent []int, verdicts []wire.JobVerdict) bool {
 		found[k].Errors = append(found[k].Errors, wire.FieldError{Field: strings.TrimPrefix(e.Field, parts[0]), Message: e.Message})
 	}
 	for k, problem := range found {
-		verdicts[sent[k]] = wire.JobVerdict{Status: problem.Status, Problem: problem}
+		verdicts[sent[k]].JobVerdict = wire.JobVerdict{Status: problem.Status, Problem: problem}
 	}
 	return true
 }
 
+// look fetches, after a dry run, each job that would change, as it stands and as it would. The server's verdicts leave both out. A job
+// that is refused by now has that verdict.
+func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range verdicts {
+		name, v := jobs[i].name, &verdicts[i]
+		if v.Change != "created" && v.Change != "updated" {
+			continue
+		}
+		group.Go(func() error {
+			if v.Change == "updated" {
+				stands, err := a.server.Job(ctx, name)
+				switch {
+				case err == nil:
+					v.Was = &stands.Job
+				case !client.HasCode(err, "job_not_found"): // deleted a moment ago
+					return fmt.Errorf("look at %s: %w", name, err)
+				}
+			}
+			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON())
+			if refused, ok := refusal(err); ok {
+				*v = verdict{JobVerdict: wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}}
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("look at %s: %w", name, err)
+			}
+			v.Job = &comes
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
 // tell shows what became of a job.
-func (a *apply) tell(told *progress, d document, v wire.JobVerdict) error {
+func (a *apply) tell(told *progress, d document, v verdict) error {
 	v.Name = d.name
 	if v.Problem != nil {
 		a.count["refused"]++
@@ -251,7 +296,11 @@ func (a *apply) tell(told *progress, d document, v wire.JobVerdict) error {
 	if a.dryRun && !a.structured() {
 		return a.showDiff(v, d.place())
 	}
-	return a.out.add(v, []string{d.name, v.Change, nextRun(*v.Job)})
+	var row []string
+	if v.Job != nil { // else it is a dry run for a program
+		row = []string{d.name, v.Change, nextRun(*v.Job)}
+	}
+	return a.out.add(v, row)
 }
 
 // pruneBut deletes the jobs with the labels that are not among those of the files.
@@ -275,7 +324,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	if a.dryRun {
 		for _, j := range gone {
 			a.count["deleted"]++
-			v := wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted", Was: &j}
+			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
 			if a.structured() {
 				if err := a.out.add(v, nil); err != nil {
 					return err

@@ -97,8 +97,9 @@ func TestADryRunShowsWhatWouldChange(t *testing.T) {
 	}
 	call(8, files, "job", "apply", "-f", "-", "--dry-run", "--exit-code")
 	call(3, "", "job", "get", "comes")
-	verdicts := decode[[]wire.JobVerdict](t, call(0, files, "job", "apply", "-f", "-", "--dry-run", "-o", "json").out)
-	if len(verdicts) != 3 || verdicts[1].Change != "updated" || verdicts[1].Was == nil || verdicts[2].Name != "comes" || verdicts[2].Was != nil {
+	verdicts := decode[[]verdict](t, call(0, files, "job", "apply", "-f", "-", "--dry-run", "-o", "json").out)
+	if len(verdicts) != 3 || verdicts[0].Job != nil || verdicts[1].Change != "updated" || verdicts[1].Was == nil || verdicts[1].Job == nil ||
+		verdicts[2].Name != "comes" || verdicts[2].Was != nil || verdicts[2].Job == nil {
 		t.Errorf("verdicts %+v", verdicts)
 	}
 	if got := call(0, files, "job", "apply", "-f", "-", "--dry-run", "--color", "always").out; !strings.Contains(got, "\x1b[31m-  cron: 0 9 * * *\x1b[0m\n\x1b[32m+  cron: 30 9 * * *\x1b[0m") {

@@ -9,9 +9,9 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// showDiff prints what a verdict of a dry run would change, as a unified diff of YAML. Of a job that would stay as it is it
+// showDiff prints what a dry run would change of a job, as a unified diff of YAML. Of a job that would stay as it is it
 // says nothing.
-func (a *apply) showDiff(v wire.JobVerdict, place string) error {
+func (a *apply) showDiff(v verdict, place string) error {
 	was, err := definitionText(v.Was)
 	if err != nil {
 		return err

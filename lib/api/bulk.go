@@ -172,6 +172,6 @@ func (a *api) verdict(ctx context.Context, id string, v control.Verdict) wire.Ru
 		refused := a.problemOf(ctx, v.Err).Problem
 		return wire.RunVerdict{Status: refused.Status, ID: id, Problem: &refused}
 	}
-	shown := a.runForm(ctx, v.Run)
+	shown := verdictForm(v.Run)
 	return wire.RunVerdict{Status: http.StatusOK, ID: id, Run: &shown}
 }

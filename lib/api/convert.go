@@ -38,8 +38,15 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if err != nil {
 		a.Log.WarnContext(ctx, "a run is shown without its labels", "run", r.ID.String(), "error", err)
 	}
+	shown := verdictForm(r)
+	shown.Labels = labels
+	return shown
+}
+
+// verdictForm is runForm without labels, which are most of a large run: what was done to a thousand is told in one answer, and no
+// part of it can be left to the next.
+func verdictForm(r run.Run) wire.Run {
 	shown := wire.Run{
-		Labels:      labels,
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
 		Generation:  r.Generation,

@@ -171,7 +171,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		shown := a.runForm(ctx, one.Run)
+		shown := verdictForm(one.Run)
 		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: shown.ID, Run: &shown}
 	}
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil

@@ -101,7 +101,7 @@ func (c *Client) putJobs(ctx context.Context, batch any, query url.Values) ([]wi
 
 // PutDocuments is PutJobs for jobs that are JSON already, each with its "name": the server judges every field of them, those
 // unknown to this package too. What has not the form that the API asks for makes it refuse the whole request, with fields that
-// begin with "jobs[i]". A dry run stores nothing; its verdicts tell what would be done.
+// begin with "jobs[i]". A dry run stores nothing; its verdicts tell what would be done, and TryDocument how a job would stand.
 func (c *Client) PutDocuments(ctx context.Context, jobs []json.RawMessage, dryRun bool) ([]wire.JobVerdict, error) {
 	query := url.Values{}
 	if dryRun {
@@ -195,4 +195,10 @@ func setTime(query url.Values, name string, t time.Time) {
 // too.
 func (c *Client) PutDocument(ctx context.Context, name string, document json.RawMessage, only Condition) (Stored, error) {
 	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: document, repeatable: true})
+}
+
+// TryDocument gives the job as PutDocument would leave it, and stores nothing. Its errors are those of PutDocument.
+func (c *Client) TryDocument(ctx context.Context, name string, document json.RawMessage) (wire.Job, error) {
+	tried, err := c.job(ctx, call{method: http.MethodPut, path: jobPath(name), query: url.Values{"dry_run": {"true"}}, body: document, repeatable: true})
+	return tried.Job, err
 }

@@ -46,8 +46,7 @@ type JobVerdict struct {
 	Name    string   `json:"name"`
 	Status  int      `json:"status" doc:"the HTTP status that a PUT of this job alone would have had"`
 	Change  string   `json:"change,omitempty" enum:"created,updated,unchanged" doc:"what was done, or would be; none where it was refused"`
-	Job     *Job     `json:"job,omitempty" doc:"as it stands now; of a dry run, as it would stand"`
-	Was     *Job     `json:"was,omitempty" doc:"only of a dry run: as it stands, where there is such a job"`
+	Job     *Job     `json:"job,omitempty" doc:"as it stands now; left out of a dry run, which a PUT of one job tells how it would stand"`
 	Problem *Problem `json:"problem,omitempty" doc:"why it was refused"`
 }
 
