@@ -166,8 +166,13 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 
 // running is a test in virtual time in which the scheduler works.
 func running(t *testing.T, test func(t *testing.T, s *server)) {
+	runningWith(t, everything(t), test)
+}
+
+// runningWith is running with a word on the configuration.
+func runningWith(t *testing.T, change func(*api.Config), test func(t *testing.T, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, 0, everything(t))
+		s := start(t, 0, change)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.node.Run(ctx) }()

@@ -1,10 +1,12 @@
 package control_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
 
 func asRefusal(err error, into **control.Refusal) bool { return errors.As(err, into) }
@@ -102,6 +105,75 @@ func TestP12_JobsAreListedByNameAndTenant(t *testing.T) {
 		}
 		if got := g.names("nobody", control.JobFilter{}, 9, nil); got != nil {
 			t.Errorf("a tenant without jobs sees %q", got)
+		}
+	})
+}
+
+// Large jobs end a page before it holds more bytes than a page may, and no partition is read far ahead of its turn.
+func TestP11_AListingHoldsSoManyBytesOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		const size, mostBytes, held = 90 << 10, 8 << 20, 32 << 20 / job.Spread
+		var names []string
+		for i, together := 0, 0; len(names) < 150; i++ { // 20 of them in one partition, which is not to be held as a whole
+			name := fmt.Sprintf("j%05d", i)
+			if job.Hash("acme", name)%job.Spread == 7 && together < 20 {
+				together++
+			} else if i%10 != 0 {
+				continue
+			}
+			names = append(names, name)
+			j := job.Job{Tenant: "acme", Name: name, Generation: 1, Def: definition(func(d *job.Definition) {
+				d.Description = strings.Repeat("x", size)
+				d.Paused = i%3 == 0
+			})}
+			op, err := j.Put(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Store.Write(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		paused := true
+		for what, f := range map[string]control.JobFilter{"all": {}, "those paused": {Paused: &paused}} {
+			var got, want []string
+			for cursor := ""; ; {
+				jobs, next, err := g.Jobs(t.Context(), "acme", f, cursor, control.MaxLimit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(jobs)*size > mostBytes || len(jobs) == 0 || next != "" && f.Paused == nil && (len(jobs)+1)*(size+1<<10) < mostBytes {
+					t.Errorf("%s: a page of %d jobs of %d bytes, with a next one: %t", what, len(jobs), size, next != "")
+				}
+				for _, j := range jobs {
+					got = append(got, j.Name)
+				}
+				if cursor = next; cursor == "" {
+					break
+				}
+			}
+			for _, name := range names {
+				if n, err := strconv.Atoi(name[1:]); err == nil && (f.Paused == nil || n%3 == 0) {
+					want = append(want, name)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %d jobs %v, want %d", what, len(got), got, len(want))
+			}
+		}
+		// What was read beyond the bound of a partition is forgotten, and read again in pieces of that size.
+		var limits []int
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Range.Partition == job.Partition("acme", 7) {
+				limits = append(limits, c.Range.Limit)
+			}
+			return faulty.Fault{}
+		}
+		if _, _, err := g.Jobs(t.Context(), "acme", control.JobFilter{}, "", control.MaxLimit); err != nil {
+			t.Fatal(err)
+		}
+		if want := held / size; len(limits) < 2 || limits[1] != want {
+			t.Errorf("the partition was read in pieces of %v, want the later ones to be of %d", limits, want)
 		}
 	})
 }

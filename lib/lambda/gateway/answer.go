@@ -44,7 +44,7 @@ func (r *recorder) answer() events.APIGatewayProxyResponse {
 	if !utf8.Valid(r.body) {
 		body, encoded = base64.StdEncoding.EncodeToString(r.body), true
 	}
-	if r.over || len(body) > maxAnswer/8 && sizeOf(body) > maxAnswer {
+	if r.over || len(body) > maxAnswer/8 && sizeOf(r.body) > maxAnswer {
 		refused := &recorder{header: http.Header{}}
 		api.TooLarge(refused, maxAnswer)
 		return refused.answer()
@@ -56,8 +56,8 @@ func (r *recorder) answer() events.APIGatewayProxyResponse {
 }
 
 // sizeOf is how long a text is in JSON, where a quote takes two bytes, and some characters six.
-func sizeOf(text string) int {
-	in, err := json.Marshal(text)
+func sizeOf(text []byte) int {
+	in, err := json.Marshal(string(text))
 	if err != nil {
 		return maxAnswer + 1
 	}

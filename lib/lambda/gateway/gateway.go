@@ -34,7 +34,8 @@ func API(h *lambda.Host, version string) (Handler, error) {
 		g.authorizer = newAuthorizer(h.Auth, h.Tenant, h.Now)
 	}
 	if g.handler, err = api.New(api.Config{Control: h.Node.Control, Gate: gate, Who: who, Now: h.Now, Version: version, Log: h.Log, NewID: h.NewID,
-		Counts: h.Metrics, Tracer: h.Tracer, Ready: g.ready, Queues: g.queues, Workers: noWorkers, Secrets: h.Vault}); err != nil {
+		Counts: h.Metrics, Tracer: h.Tracer, Ready: g.ready, Queues: g.queues, Workers: noWorkers, Secrets: h.Vault,
+		PageBytes: maxAnswer, Measure: sizeOf}); err != nil {
 		return nil, err
 	}
 	return lambda.Ending(h, g.handle), nil

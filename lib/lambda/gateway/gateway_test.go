@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/lambda"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 var iam = lambda.Settings{Auth: lambda.Auth{Kind: lambda.AuthIAM}}
@@ -260,28 +263,39 @@ func TestP11_ARequestEndsBeforeItsInvocation(t *testing.T) {
 	}
 }
 
-// What Lambda would not pass on is refused with a problem that says so.
+// What Lambda would not pass on is refused with a problem that says so; a list ends its pages before that.
 func TestP11_AnAnswerThatIsTooLarge(t *testing.T) {
 	f := start(t, iam)
-	payload := `{"payload": "` + strings.Repeat(`\"`, 3900) + `", "target": {"http": {"url": "https://example.org/hook"}}}` // a quote takes four bytes in the answer
+	definition := `"payload": "` + strings.Repeat(`\"`, 3900) + `", "target": {"http": {"url": "https://example.org/hook"}}` // a quote takes four bytes in the answer
 	const jobs = 480
+	var batch []string
 	for i := range jobs {
-		name := "j" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-		if got := f.ask(request("PUT", "/v1/jobs/"+name, "/v1/jobs/{job}", signed, body(payload))); got.StatusCode != http.StatusCreated {
-			t.Fatalf("%d: %s", got.StatusCode, got.Body)
-		}
+		batch = append(batch, fmt.Sprintf(`{"name": "j%03d", %s}`, i, definition))
 	}
-	list := func(limit string) answer {
-		return f.ask(request("GET", "/v1/jobs", "/v1/jobs", signed, func(e *events.APIGatewayProxyRequest) {
-			e.MultiValueQueryStringParameters = map[string][]string{"limit": {limit}}
-		}))
-	}
-	got := list("1000")
+	got := f.ask(request("POST", "/v1/jobs/batch", "/v1/jobs/batch", signed, body(`{"jobs": [`+strings.Join(batch, ",")+"]}")))
 	if got.problem.Code != "too_large" || !strings.Contains(got.problem.Detail, "limit") {
 		t.Errorf("%d jobs of 16 KB: %d: %.200s", jobs, got.StatusCode, got.Body)
 	}
-	if got := list("100"); got.StatusCode != http.StatusOK {
-		t.Errorf("100 of them: %d: %.200s", got.StatusCode, got.Body)
+	var names []string
+	pages := 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		got := f.ask(request("GET", "/v1/jobs", "/v1/jobs", signed, func(e *events.APIGatewayProxyRequest) {
+			e.MultiValueQueryStringParameters = map[string][]string{"limit": {"1000"}}
+			if cursor != "" {
+				e.MultiValueQueryStringParameters["cursor"] = []string{cursor}
+			}
+		}))
+		var page wire.JobPage
+		if err := json.Unmarshal([]byte(got.Body), &page); err != nil || got.StatusCode != http.StatusOK {
+			t.Fatalf("page %d: %d: %v: %.200s", pages, got.StatusCode, err, got.Body)
+		}
+		for _, j := range page.Items {
+			names = append(names, j.Status.Name)
+		}
+		cursor = page.Next
+	}
+	if pages != 2 || len(names) != jobs || !slices.IsSorted(names) || len(slices.Compact(names)) != jobs {
+		t.Errorf("%d pages have %d jobs, want 2 with all %d, each once", pages, len(names), jobs)
 	}
 }
 
