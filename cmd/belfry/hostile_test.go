@@ -9,10 +9,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // These are the promises of a server towards whoever may write a job, or only send a request, tried on the program as it is.
@@ -103,12 +106,7 @@ func TestP11_HostileBodiesCostLittle(t *testing.T) {
 			together.Wait()
 		}
 	}
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, peak, _ := strings.Cut(string(status), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(peak)[0])
+	kilobytes, err := peak(cmd.Process.Pid)
 	t.Logf("%d MB at the most", kilobytes>>10)
 	if err != nil || kilobytes > 1_500_000 {
 		t.Errorf("it took %d MB, %v; want at most 1,500", kilobytes>>10, err)
@@ -214,4 +212,117 @@ func TestP6_ATicketIsNotMadeUp(t *testing.T) {
 	if status, got := post("/v1/work/renew", mine); status != 409 || got.Code != "fenced" {
 		t.Errorf("after the end: %d %+v, want it fenced", status, got)
 	}
+}
+
+// Jobs as large as they may be, most of whose bytes take six in an answer: no page of them is larger than one may be, and every command
+// that reads them has all of them.
+func TestP11_ManyLargeJobsBreakNoList(t *testing.T) {
+	cmd, address, _ := startProcess(t, "--data", t.TempDir(), "--allow-exec")
+	call := to(t, address)
+	const jobs, maxArgs, maxPage, maxItem = 60, 64<<10 - 8, 8_000_000, 500_000
+	labels := map[string]string{}
+	for i := range 31 {
+		labels[fmt.Sprintf("label-%0122d", i)] = strings.Repeat("\x01", 128)
+	}
+	labels["team"] = "a"
+	all := make([]map[string]any, jobs)
+	for i := range all {
+		all[i] = map[string]any{
+			"name": fmt.Sprintf("large-%03d-%s", i, strings.Repeat("n", 118)), "description": strings.Repeat("\x01", 1024), "labels": labels, "payload": strings.Repeat("p", 8<<10-2),
+			"target": map[string]any{"exec": map[string]any{"argv": []string{"/bin/true", strings.Repeat("\x01", maxArgs-len("/bin/true"))}, "dir": "/" + strings.Repeat("\x01", 4095)}},
+		}
+	}
+	names := func(what string, got []wire.Job) {
+		t.Helper()
+		for i, j := range got {
+			if j.Status.Name != all[i]["name"] || len(got) != jobs {
+				t.Fatalf("%s: %d jobs, and %.12s where %.12s is wanted", what, len(got), j.Status.Name, all[i]["name"])
+			}
+		}
+		if len(got) != jobs {
+			t.Fatalf("%s: %d jobs, want %d", what, len(got), jobs)
+		}
+	}
+	for chunk := range slices.Chunk(all, 20) {
+		text, err := json.Marshal(map[string]any{"jobs": chunk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := call(0, string(text), "job", "apply", "-f", "-"); strings.Count(got.out, "created") != len(chunk) {
+			t.Fatal(got.out)
+		}
+		var verdicts wire.JobVerdicts
+		if size := ask(t, http.MethodPost, address+"/v1/jobs/batch?dry_run=true", text, &verdicts); size > 64<<10 || len(verdicts.Items) != len(chunk) {
+			t.Errorf("a dry run of %d bytes is answered with %d, %d verdicts", len(text), size, len(verdicts.Items))
+		}
+	}
+	for _, query := range []string{"limit=1000", "limit=1000&label=team%3Da", "limit=1000&paused=false", "limit=50&prefix=large"} {
+		var listed []wire.Job
+		pages, cursor := 0, ""
+		for ; pages == 0 || cursor != ""; pages++ {
+			var page wire.JobPage
+			more := ""
+			if cursor != "" {
+				more = "&cursor=" + cursor
+			}
+			size := ask(t, http.MethodGet, address+"/v1/jobs?"+query+more, nil, &page)
+			if size > maxPage || size > maxItem*len(page.Items) || len(page.Items) == 0 {
+				t.Errorf("%s: page %d has %d bytes and %d jobs", query, pages, size, len(page.Items))
+			}
+			listed, cursor = append(listed, page.Items...), page.Next
+		}
+		names(query, listed)
+		if pages < 4 {
+			t.Errorf("%s is %d pages, which is no test", query, pages)
+		}
+	}
+	names("job list", decode[[]wire.Job](t, call(0, "", "job", "list", "-o", "json", "--limit", "0").out))
+	exported := call(0, "", "export").out
+	if got := call(0, exported, "job", "apply", "-f", "-", "--dry-run", "--prune", "--label", "team=a").out; !strings.Contains(got, fmt.Sprintf("nothing would change, %d unchanged", jobs)) {
+		t.Errorf("what was exported, applied again: %.500s", got)
+	}
+	if got := call(0, "", "doctor"); !strings.Contains(got.out, fmt.Sprintf("%d, none with a fault", jobs)) {
+		t.Errorf("doctor says %s", got.out)
+	}
+	if got := call(0, "", "job", "pause", "--label", "team=a", "--yes"); strings.Contains(got.errors, "belfry:") {
+		t.Errorf("pausing all: %.500s", got.errors)
+	}
+	if kilobytes, err := peak(cmd.Process.Pid); err == nil && kilobytes > 1_000_000 {
+		t.Errorf("it took %d MB; want at most 1,000", kilobytes>>10)
+	} else {
+		t.Logf("%d MB at the most, %v", kilobytes>>10, err)
+	}
+}
+
+// ask sends a request, reads its answer of JSON and gives how many bytes that has.
+func ask(t *testing.T, method, address string, body []byte, into any) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s, %v: %.300s", method, address, answer.Status, err, text)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+	return len(text)
+}
+
+// peak is how much memory a process has taken at the most. Only Linux tells.
+func peak(pid int) (kilobytes int, err error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	_, most, _ := strings.Cut(string(status), "VmHWM:")
+	return strconv.Atoi(strings.Fields(most)[0])
 }

@@ -127,7 +127,8 @@ type call struct {
 	repeatable   bool // doing it twice is doing it once
 }
 
-// Bounds of answers and waits.
+// Bounds of answers and waits. A server sends less than maxAnswer: a page of a list has 8 MB, and a batch of 16 MB is answered with
+// twice as much at the worst, where each of its characters is one that JSON writes in six bytes instead of three.
 const (
 	maxAnswer   = 64 << 20
 	firstWait   = 100 * time.Millisecond
