@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"slices"
@@ -293,6 +294,57 @@ func TestListingsReadEveryPage(t *testing.T) {
 			t.Errorf("%d items, failed %v; want the first page and then the error", seen, failed)
 		}
 	})
+}
+
+// Every listing of the client goes on behind a page that the server ended early, and reads one of 8 MB, the largest there is.
+func TestP11_EveryListingFollowsNext(t *testing.T) {
+	count := func(listing iter.Seq2[string, error]) (n int, err error) {
+		for _, err := range listing {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	}
+	for name, list := range map[string]func(context.Context, *client.Client) (int, error){
+		"jobs": func(ctx context.Context, c *client.Client) (int, error) {
+			return count(anyOf(c.Jobs(ctx, client.JobFilter{})))
+		},
+		"runs": func(ctx context.Context, c *client.Client) (int, error) {
+			return count(anyOf(c.Runs(ctx, client.RunFilter{})))
+		},
+		"dead letters": func(ctx context.Context, c *client.Client) (int, error) {
+			return count(anyOf(c.DeadLetters(ctx, wire.DeadFilter{})))
+		},
+		"tokens":  func(ctx context.Context, c *client.Client) (int, error) { return count(anyOf(c.Tokens(ctx))) },
+		"secrets": func(ctx context.Context, c *client.Client) (int, error) { return count(anyOf(c.Secrets(ctx))) },
+		"queues": func(ctx context.Context, c *client.Client) (int, error) {
+			all, err := c.Queues(ctx)
+			return len(all), err
+		},
+		"workers": func(ctx context.Context, c *client.Client) (int, error) {
+			all, err := c.Workers(ctx)
+			return len(all), err
+		},
+	} {
+		large := `{"items": [{}, {}], "next": "c1"` + strings.Repeat(" ", 8_000_000-33) + "}"
+		with(t, steps{answer(200, large), answer(200, `{"items": [], "next": "c2"}`), answer(200, `{"items": [{}]}`)}, func(ctx context.Context, c *client.Client, s *script) {
+			if n, err := list(ctx, c); n != 3 || err != nil || len(s.asked) != 3 || !strings.Contains(s.asked[2].query, "cursor=c2") {
+				t.Errorf("%s: %d items, %v, %d pages; want 3 of 3", name, n, err, len(s.asked))
+			}
+		})
+	}
+}
+
+func anyOf[T any](listing iter.Seq2[T, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, err := range listing {
+			if !yield("", err) {
+				return
+			}
+		}
+	}
 }
 
 func TestRequestsSayWhatWasAsked(t *testing.T) {
