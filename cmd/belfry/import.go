@@ -233,7 +233,11 @@ func (i *importOf) put(ctx context.Context, server *client.Client, jobs []takeov
 			return nil, err
 		}
 	}
-	return (&apply{cli: i.cli, server: server, dryRun: i.dryRun}).putChunk(ctx, docs)
+	told, err := (&apply{cli: i.cli, server: server, dryRun: i.dryRun}).putChunk(ctx, docs)
+	for _, v := range told {
+		verdicts = append(verdicts, v.JobVerdict)
+	}
+	return verdicts, err
 }
 
 // tell shows what became of a job, and counts it. For programs a dry run shows the jobs alone, as a file of "job apply" has them; what is to be
