@@ -229,8 +229,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		worked <- nil
 	case <-p.failed:
 		// What is under way can be neither finished nor acknowledged; waiting for it would only delay the restart.
-		p.targets.Kill()
-		return errors.New("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
+		return p.kill("the disk failed, and the store stopped: see the log. Nothing that was acknowledged is lost")
 	}
 
 	drained := make(chan error, 1)
@@ -239,12 +238,16 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	case err := <-drained:
 		return errors.Join(cause, err)
 	case <-signals:
-		p.targets.Kill()
-		return errors.New("ended at once; what ran is taken up at the next start")
+		return p.kill("ended at once; what ran is taken up at the next start")
 	case <-p.failed:
-		p.targets.Kill()
-		return errors.New("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
+		return p.kill("the disk failed while stopping: see the log. Nothing that was acknowledged is lost")
 	}
+}
+
+// kill ends what runs, of a process that ends without having drained. Its error says why.
+func (p *process) kill(why string) error {
+	p.targets.Kill()
+	return errors.New(why)
 }
 
 // drain ends the parts in the order in which they need each other: requests and attempts, then what they stand on.

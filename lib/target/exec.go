@@ -71,24 +71,22 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	var stderr tail
 	// Each output by itself: a secret that is printed to one is not torn by what the other says in between.
 	veiledOut, veiledErr := known.veil.over(both{&stdout, call.Log}), known.veil.over(both{&stderr, call.Log})
-	outputs, err := newOutputs(veiledOut, veiledErr)
-	if err != nil {
-		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err)
-	}
 	cmd := &exec.Cmd{
 		Args:        e.Argv,
 		Env:         s.environment(env, call),
 		Dir:         e.Dir,
 		Stdin:       bytes.NewReader(call.Payload),
-		Stdout:      outputs[0].write,
-		Stderr:      outputs[1].write,
 		WaitDelay:   s.cfg.Grace,
 		SysProcAttr: ownGroup(),
 	}
 	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
-		outputs.close()
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
+	outputs, err := newOutputs(veiledOut, veiledErr)
+	if err != nil {
+		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err)
+	}
+	cmd.Stdout, cmd.Stderr = outputs[0].write, outputs[1].write
 	if err := cmd.Start(); err != nil {
 		outputs.close()
 		where := ""
@@ -102,7 +100,6 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 
 	over := s.lives(cmd.Process)
 	outputs.copy()
-	defer over()
 	exited := make(chan struct{}) // closed when err holds how
 	go func() {
 		defer close(exited)
@@ -118,12 +115,13 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	}
 	select {
 	case <-exited:
+		over() // its number may be another's from now on
 	case <-ctx.Done():
 		s.stop(cmd, exited)
+		over()
 		finish(s.cfg.Grace/2, nil)
 		return Result{}, endedSaying(ctx, oneLine(stderr.String(), maxMessage/2))
 	}
-	over() // its number may be another's from now on
 	// It has ended by itself: that is the verdict. The end of its time only cuts the wait for what others may still print.
 	if !finish(s.cfg.Grace, ctx.Done()) {
 		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is dropped\n")
