@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -55,9 +56,9 @@ func absent(err error, program, dir string) string {
 	return fmt.Sprintf(": it is there, and the interpreter %s that its first line names is not", invalid.Quote(interpreter))
 }
 
-// callExec runs a process in a process group of its own.
+// callExec runs a process in a process group of its own, with a mark by which what it starts is found elsewhere, too: see family.
 //
-// When ctx ends, the whole group gets SIGTERM, and SIGKILL after the grace; then the attempt is a timeout or a
+// When ctx ends, the whole family gets SIGTERM, and SIGKILL after the grace; then the attempt is a timeout or a
 // cancellation, whatever the process made of it. When the process ends by itself, what it left running in the background
 // goes on, as it would under cron; its output is awaited for a grace, so that a background process which holds the pipe
 // cannot hold the worker. From then on its output is read and dropped, until nobody holds the pipe: a pipe that nobody reads would
@@ -71,9 +72,10 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	var stderr tail
 	// Each output by itself: a secret that is printed to one is not torn by what the other says in between.
 	veiledOut, veiledErr := known.veil.over(both{&stdout, call.Log}), known.veil.over(both{&stderr, call.Log})
+	mark := s.newMark()
 	cmd := &exec.Cmd{
 		Args:        e.Argv,
-		Env:         s.environment(env, call),
+		Env:         append(s.environment(env, call), mark),
 		Dir:         e.Dir,
 		Stdin:       bytes.NewReader(call.Payload),
 		WaitDelay:   s.cfg.Grace,
@@ -98,7 +100,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		return Result{}, f
 	}
 
-	over := s.lives(cmd.Process)
+	over := s.lives(cmd.Process, mark)
 	outputs.copy()
 	exited := make(chan struct{}) // closed when err holds how
 	go func() {
@@ -117,7 +119,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	case <-exited:
 		over() // its number may be another's from now on
 	case <-ctx.Done():
-		s.stop(cmd, exited)
+		s.stop(ctx, newFamily(cmd.Process, mark), exited)
 		over()
 		finish(s.cfg.Grace/2, nil)
 		return Result{}, endedSaying(ctx, oneLine(stderr.String(), maxMessage/2))
@@ -132,30 +134,51 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	return Result{Body: stdout.kept, Truncated: stdout.truncated}, nil
 }
 
-// stop ends a process and its group, and returns when the process is gone. The group may outlive its leader by the rest of
-// the grace, because its children got the same SIGTERM and may have something to put in order.
-func (s *Set) stop(cmd *exec.Cmd, exited <-chan struct{}) {
-	terminateGroup(cmd.Process)
+// stop ends the family of a process, and returns when all of it is gone, at the latest one and a half times the grace later. The others
+// may outlive the leader by the rest of the grace, because they got the same SIGTERM and may have something to put in order.
+func (s *Set) stop(ctx context.Context, f *family, exited <-chan struct{}) {
+	if bounded(ctx, s.cfg.Grace+s.cfg.Grace/2, func() { s.askAndKill(f, exited) }) {
+		return
+	}
+	select { // what it waits for is a disk that does not answer
+	case <-exited:
+	default:
+		killGroup(f.leader)
+	}
+}
+
+func (s *Set) askAndKill(f *family, exited <-chan struct{}) {
 	grace := time.NewTimer(s.cfg.Grace)
 	defer grace.Stop()
+	f.terminate()
 	select {
 	case <-exited:
 	case <-grace.C:
-		killGroup(cmd.Process)
+		kill(f)
 		<-exited
 		return
 	}
-	// A group's number stays taken as long as a member lives, so looking often keeps the number ours until the kill.
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for groupLives(cmd.Process) {
+	for f.lives() {
 		select {
 		case <-look.C:
 		case <-grace.C:
-			killGroup(cmd.Process)
+			kill(f)
 			return
 		}
 	}
+}
+
+// markName is the variable that holds another value for each call.
+const markName = ownEnv + "CALL"
+
+// marks counts the calls of this process: two sets in it must not take each other's processes for their own.
+var marks atomic.Uint64
+
+// newMark gives a variable of the environment that no other call has, of this process or another on the host.
+func (s *Set) newMark() string {
+	return fmt.Sprintf("%s=%d.%d.%d", markName, os.Getpid(), s.cfg.Now().UnixNano(), marks.Add(1))
 }
 
 // environment is what the worker lets processes inherit, then the job's own, then Belfry's: the last of a name counts.

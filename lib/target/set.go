@@ -63,8 +63,8 @@ type Set struct {
 	abandoned atomic.Int64
 
 	mu        sync.Mutex
-	processes map[*os.Process]bool // those of attempts that have not ended
-	killed    bool                 // what starts now is killed, too
+	processes map[*os.Process]string // those of attempts that have not ended, and their marks
+	killed    bool                   // what starts now is killed, too
 }
 
 // New checks the configuration; it opens nothing.
@@ -93,7 +93,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), processes: map[*os.Process]bool{}}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), processes: map[*os.Process]string{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
@@ -179,24 +179,36 @@ func bounded(ctx context.Context, grace time.Duration, f func()) bool {
 	}
 }
 
-// Kill ends at once what exec targets have started and what has not ended: for a process that is about to end itself without the grace, beside
-// whose next start none of it is to go on. What has left its process group is not found.
+// Kill ends at once what exec targets have started and what has not ended, with its family: for a process that is about to end itself
+// without the grace, beside whose next start none of it is to go on.
 func (s *Set) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
-	for process := range s.processes {
+	families := make([]*family, 0, len(s.processes))
+	for process, mark := range s.processes {
+		families = append(families, newFamily(process, mark))
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if bounded(over, 2*killFor, func() { kill(families...) }) {
+		return
+	}
+	for process := range s.processes { // what it waits for is a disk that does not answer
 		killGroup(process)
 	}
 }
 
+// killFor is how long killing goes on at the most, while those that are killed start others.
+const killFor = time.Second
+
 // lives notes a process that Kill is to end, until the function that it gives is called.
-func (s *Set) lives(process *os.Process) (ended func()) {
+func (s *Set) lives(process *os.Process, mark string) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.processes[process] = true
+	s.processes[process] = mark
 	if s.killed {
-		killGroup(process)
+		kill(newFamily(process, mark))
 	}
 	return func() {
 		s.mu.Lock()
