@@ -347,6 +347,45 @@ func TestFault49_disk_full_while_opening(t *testing.T) {
 	mustNot(t, s.Close())
 }
 
+// TestFault49_no_file_to_open lets a process have no file left for a while: the store waits for one, since nothing was changed, and goes on.
+func TestFault49_no_file_to_open(t *testing.T) {
+	for name, errno := range map[string]syscall.Errno{"of the process": syscall.EMFILE, "of the host": syscall.ENFILE} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem := vfs.NewCrashableMem()
+			d := newDisk(mem)
+			s := openOn(t, d)
+			var left atomic.Int64
+			left.Store(5)
+			d.set(func(op errorfs.Op) error {
+				if (op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite || op.Kind == errorfs.OpOpenDir) && left.Add(-1) >= 0 {
+					return errno
+				}
+				return nil
+			})
+			_, err := s.Write(t.Context(), store.Op{Kind: store.Put, Key: at("a"), Value: make([]byte, 1000)})
+			mustNot(t, err)
+			mustNot(t, s.db.Flush())
+			_, err = s.Write(t.Context(), store.Op{Kind: store.Put, Key: at("b"), Value: make([]byte, 1000)})
+			mustNot(t, err)
+			if left.Load() >= 0 {
+				t.Fatal("no file was opened, or its want was not met")
+			}
+			mustNot(t, s.broken())
+			mustNot(t, s.Close())
+			again := openOn(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+			items, err := again.Get(t.Context(), at("a"), at("b"))
+			mustNot(t, err)
+			for _, item := range items {
+				if !item.Exists() {
+					t.Errorf("%v is not there", item.Key)
+				}
+			}
+			mustNot(t, again.Close())
+		})
+	}
+}
+
 // TestFault49_disk_is_left_alone holds that after the first failure the folder stays as it was, though the disk would take
 // writes again: what Pebble has in memory then may rest on what was lost.
 func TestFault49_disk_is_left_alone(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -64,12 +66,27 @@ type guard struct {
 	s *Store
 }
 
-// change does what changes the disk. It returns only when that has succeeded.
+// How often, and how far apart, a change is tried again for which this process has no file left to open: for a minute in all.
+const (
+	fileTries = 600
+	filePause = 100 * time.Millisecond
+)
+
+// change does what changes the disk. It returns only when that has succeeded. Where no file could be opened the disk has not changed, and is
+// no worse: it waits for one that others close.
 func (g *guard) change(do func() error) {
 	if g.s.broken() != nil {
 		select {}
 	}
-	if err := do(); err != nil {
+	err := do()
+	for tries := 0; tries < fileTries && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); tries++ {
+		if tries == 0 {
+			g.s.log.Warn("the store waits for a file that it can open (ulimit -n)", "error", err)
+		}
+		<-time.After(filePause)
+		err = do()
+	}
+	if err != nil {
 		g.s.fail(err)
 		select {}
 	}
