@@ -313,7 +313,7 @@ func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) ru
 	case run.OutcomeCancelled:
 		return func(r run.Run, now int64) run.Run { return r.Cancelled(now, k.log, limits) }
 	case run.OutcomeHandedBack:
-		return func(r run.Run, now int64) run.Run { return r.HandBack(now, k.log) }
+		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log) }
 	default:
 		return func(r run.Run, now int64) run.Run {
 			r.Log = k.log

@@ -140,7 +140,7 @@ func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, no
 		if !limits.AtMostOnce {
 			// The answer of its start was lost, and nothing was called. No worker died of it, so none is counted.
 			outcome = run.OutcomeHandedBack
-			change = func(r run.Run) run.Run { return r.HandBack(now, "") }
+			change = func(r run.Run) run.Run { return r.HandBack(now, "", "") }
 			break
 		}
 		fallthrough

@@ -169,11 +169,15 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 	return r
 }
 
-// HandBack returns a run whose worker is being stopped before the attempt ended: it is queued again at once, and the attempt
-// counts neither as a failure nor as a crash. At most once only where its target was not called.
-func (r Run) HandBack(now int64, log string) Run {
+// HandBack returns a run whose attempt has come to nothing by no fault of it, since its worker is being stopped, or could not begin the call: it
+// is queued again at once, and the attempt counts neither as a failure nor as a crash. At most once only where its target was not called.
+// why is for people, "" where the worker is being stopped.
+func (r Run) HandBack(now int64, why, log string) Run {
+	if why == "" {
+		why = "worker stopped"
+	}
 	r.Log = log
-	r = r.closeAttempt(now, OutcomeHandedBack, "worker stopped")
+	r = r.closeAttempt(now, OutcomeHandedBack, why)
 	r.State, r.Worker, r.Lease = Queued, "", 0
 	return r
 }

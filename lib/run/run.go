@@ -166,7 +166,7 @@ const (
 	OutcomeFailed
 	OutcomeCrashed // the worker or its machine died, or its lease ran out
 	OutcomeCancelled
-	OutcomeHandedBack // the worker was stopped and gave it back
+	OutcomeHandedBack // the worker was stopped, or could not begin the call, and gave it back
 )
 
 var outcomeNames = [...]string{"running", "succeeded", "failed", "crashed", "cancelled", "handed_back"}

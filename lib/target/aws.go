@@ -34,8 +34,8 @@ const (
 // DefaultSource is where events on a bus come from, unless the job says otherwise.
 const DefaultSource = "belfry"
 
-// CallAWS makes the one request of an attempt. Its error is a *Failure where it is known whether the request was carried out, and
-// anything else where that is unknown; it never asks twice.
+// CallAWS makes the one request of an attempt. Its error is a *Failure where it is known whether the request was carried out, one of Short
+// where nothing was sent for want of something, and anything else where that is unknown; it never asks twice.
 type CallAWS func(ctx context.Context, to AWS, call Call) (Result, error)
 
 var messageGroup = regexp.MustCompile(`^[!-~]{1,128}$`)
@@ -91,6 +91,8 @@ func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 	case err == nil:
 	case errors.As(err, &told):
 		return Result{}, told
+	case errors.Is(err, ErrShort):
+		return Result{}, err
 	case ctx.Err() != nil:
 		return Result{}, ended(ctx)
 	default:

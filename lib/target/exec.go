@@ -84,13 +84,11 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
-	outputs, err := newOutputs(veiledOut, veiledErr)
-	if err != nil {
-		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err)
+	outputs, err := s.start(cmd, veiledOut, veiledErr)
+	if short := Short(err); short != nil {
+		return Result{}, short
 	}
-	cmd.Stdout, cmd.Stderr = outputs[0].write, outputs[1].write
-	if err := cmd.Start(); err != nil {
-		outputs.close()
+	if err != nil {
 		where := ""
 		if e.Dir != "" {
 			where = " in " + e.Dir // the system's error does not tell a missing folder from a missing program
@@ -132,6 +130,25 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		return Result{}, exitFailure(e, err, stderr.String())
 	}
 	return Result{Body: stdout.kept, Truncated: stdout.truncated}, nil
+}
+
+// start starts a process with pipes for its outputs. Starts go one at a time, so that each sees what the others have left of open files; most
+// of a start goes one at a time in the system anyway.
+func (s *Set) start(cmd *exec.Cmd, stdout, stderr io.Writer) (outputs, error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	o, err := newOutputs(stdout, stderr)
+	if err != nil {
+		return o, err
+	}
+	if err = o.room(); err == nil {
+		cmd.Stdout, cmd.Stderr = o[0].write, o[1].write
+		err = cmd.Start()
+	}
+	if err != nil {
+		o.close()
+	}
+	return o, err
 }
 
 // stop ends the family of a process, and returns when all of it is gone, at the latest one and a half times the grace later. The others

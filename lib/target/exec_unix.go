@@ -30,14 +30,9 @@ func killedBy(state *os.ProcessState) string {
 	return ""
 }
 
-// startMayWorkLater tells a host that is short of something from a program that is not there.
+// startMayWorkLater tells a program that is being written, or a disk that is unwell, from a program that is not there.
 func startMayWorkLater(err error) bool {
-	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, syscall.EIO} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, syscall.ETXTBSY) || errors.Is(err, syscall.EIO)
 }
 
 func isDenied(err error) bool { return errors.Is(err, fs.ErrPermission) }

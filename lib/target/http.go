@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -43,8 +44,16 @@ func freshTransport(cfg Config) *http.Transport {
 // baseTransport leaves Proxy unset: a proxy named by the environment would be connected to in place of the target, and the
 // address policy would judge the wrong address.
 func baseTransport(cfg Config) *http.Transport {
+	dialer := cfg.Addresses.dialer()
+	allowed := dialer.Control
+	dialer.Control = func(network, address string, socket syscall.RawConn) error {
+		if err := allowed(network, address, socket); err != nil {
+			return err
+		}
+		return roomFor(socket)
+	}
 	return &http.Transport{
-		DialContext:            cfg.Addresses.dialer().DialContext,
+		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -130,7 +139,11 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, a
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return Result{}, brokenCall(ctx, err, at, known.veil)
+		err = brokenCall(ctx, err, at, known.veil)
+		if errors.Is(err, ErrShort) {
+			s.shared.CloseIdleConnections() // which nobody needs as much
+		}
+		return Result{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -217,6 +230,8 @@ func brokenCall(ctx context.Context, err error, at *progress, v *veil) error {
 		return at.ended(ctx)
 	case at.sent():
 		return failed(KindLost, err, "%s", v.hide(err.Error()))
+	case Short(err) != nil:
+		return Short(err)
 	default:
 		return failed(KindConnect, err, "%s", v.hide(err.Error()))
 	}

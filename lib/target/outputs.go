@@ -41,6 +41,15 @@ func (o outputs) close() {
 	}
 }
 
+// room tells whether the pipes leave enough open files to others.
+func (o outputs) room() error {
+	last, err := o[1].write.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return roomFor(last)
+}
+
 // copy begins to read. The process has its own ends of the pipes by now.
 func (o outputs) copy() {
 	for _, one := range o {

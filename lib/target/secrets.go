@@ -64,6 +64,8 @@ func (s *Set) reveal(ctx context.Context, spec Spec, tenant string) (revealed, e
 		switch {
 		case ctx.Err() != nil:
 			return revealed{}, ended(ctx)
+		case Short(err) != nil:
+			return revealed{}, Short(err)
 		case err != nil:
 			return revealed{}, failed(KindSecret, err, "%s: %v", name, err)
 		}

@@ -61,6 +61,7 @@ type Set struct {
 	shared    *http.Transport // keeps connections: for calls that carry an Idempotency-Key
 	fresh     *http.Transport // a connection for each call: for calls at most once
 	abandoned atomic.Int64
+	starting  sync.Mutex // held while a process is started
 
 	mu        sync.Mutex
 	processes map[*os.Process]string // those of attempts that have not ended, and their marks
@@ -126,6 +127,7 @@ func (s *Set) Able() (handlers []string, exec, aws bool) {
 //   - a *Failure (by errors.As): it did not, or nobody can tell; a deadline of ctx is one of these, of KindTimeout,
 //     or of KindConnect where nothing was sent,
 //   - an error that wraps ErrNotHere: nothing was tried, another worker may,
+//   - an error that wraps ErrShort: nothing was sent and nothing ran, this worker may try again in a moment, or another,
 //   - else ctx's own: the attempt was cancelled, and its effect is unknown.
 //
 // Call never tries twice: retries are the caller's. What ctx ends by context.WithDeadlineCause with a cause of its own

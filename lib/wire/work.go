@@ -109,7 +109,7 @@ type WorkEnd struct {
 	ContentType string       `json:"content_type,omitempty" maxLength:"255" doc:"of the result"`
 	Truncated   bool         `json:"truncated,omitempty" doc:"only the result's beginning was kept"`
 	Failure     *WorkFailure `json:"failure,omitempty" doc:"of failed"`
-	Cause       string       `json:"cause,omitempty" maxLength:"2000" doc:"of crashed"`
+	Cause       string       `json:"cause,omitempty" maxLength:"2000" doc:"of crashed, and of handed_back where the worker is not being stopped"`
 	Log         string       `json:"log,omitempty" maxLength:"349656" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"what the target wrote: base64 of up to 256 KB"`
 }
 

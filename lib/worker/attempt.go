@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -83,11 +84,32 @@ func (a *attempt) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
+// call calls the target, as soon as the host has what that begins with: until then nothing has happened.
 func (a *attempt) call(ctx context.Context) (target.Result, error) {
-	t := a.task
-	if t.Failure != nil {
-		return target.Result{}, t.Failure
+	if failure := a.task.Failure; failure != nil {
+		return target.Result{}, failure
 	}
+	began, most := a.Elapsed(), shortFor
+	if a.left > 0 {
+		most = min(most, a.left-patience-a.task.Timeout)
+	}
+	for told := false; ; told = true {
+		result, err := a.try(ctx)
+		if !errors.Is(err, target.ErrShort) {
+			return result, err
+		}
+		if !told {
+			_, _ = fmt.Fprintf(&a.log, "belfry: nothing has begun yet: %v\n", err)
+		}
+		if !a.short.wait(ctx, a.shift, err) || a.Elapsed()-began > most {
+			return target.Result{}, err
+		}
+	}
+}
+
+// try calls the target once.
+func (a *attempt) try(ctx context.Context) (target.Result, error) {
+	t := a.task
 	ctx, span := trace.Child(ctx, trace.Client, "target")
 	defer span.End()
 	if t.Secrets != nil || t.Withheld != nil {
@@ -163,7 +185,9 @@ func (a *attempt) end(result target.Result, err error, cause error) End {
 		return End{Outcome: run.OutcomeFailed, Failure: failure, Log: log}
 	case errors.Is(cause, errCancelled):
 		return End{Outcome: run.OutcomeCancelled, Log: log}
-	case errors.Is(err, target.ErrNotHere), errors.Is(cause, errStopped) && !a.task.AtMostOnce:
+	case errors.Is(err, target.ErrNotHere), errors.Is(err, target.ErrShort):
+		return End{Outcome: run.OutcomeHandedBack, Cause: err.Error(), Log: log}
+	case errors.Is(cause, errStopped) && !a.task.AtMostOnce:
 		return End{Outcome: run.OutcomeHandedBack, Log: log}
 	default:
 		return End{Outcome: run.OutcomeCrashed, Cause: "stopped in it: " + err.Error(), Log: log}

@@ -17,6 +17,8 @@
 //   - END is repeated until it is written, fenced, or refused, at most for 12 hours. A worker that is being stopped tries once
 //     more and gives up; then the lease runs out, and that counts a crash.
 //   - A *target.Failure is a verdict on the job. Any other error is none; the attempt crashed or was handed back.
+//   - A call that could not begin for want of something (target.ErrShort) is tried again under the same attempt, for a minute, one such at a
+//     time; then it is handed back. Meanwhile nothing more is taken.
 //
 // # Stopping
 //

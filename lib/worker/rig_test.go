@@ -83,6 +83,16 @@ func (g *rig) dispatcher(s store.Store, q queue.Queue, now func() time.Time) *di
 	return d
 }
 
+const function = "arn:aws:lambda:eu-west-1:123456789012:function:f"
+
+var anyARN = func() []target.ARNPattern {
+	patterns, err := target.ParseARNPatterns(function)
+	if err != nil {
+		panic(err)
+	}
+	return patterns
+}()
+
 // process is one worker process, with its own way to the store and the queue.
 type process struct {
 	*worker.Worker
@@ -102,6 +112,7 @@ type options struct {
 	worker.Config
 	desk     lease.Config
 	handlers *target.Registry
+	aws      target.CallAWS // default: none
 	hook     faulty.Hook
 	blobs    *blob.Bucket
 	queue    queue.Queue
@@ -160,7 +171,7 @@ func (g *rig) process(name string, o options) *process {
 		o.desk.Blobs = o.blobs
 	}
 	var err error
-	if o.Targets, err = target.New(target.Config{Now: time.Now, Handlers: o.handlers}); err != nil {
+	if o.Targets, err = target.New(target.Config{Now: time.Now, Handlers: o.handlers, AWS: o.aws, ARNs: anyARN}); err != nil {
 		g.t.Fatal(err)
 	}
 	o.Elapsed = d.Elapsed

@@ -95,7 +95,7 @@ type End struct {
 	Outcome run.Outcome
 	Result  target.Result   // of OutcomeSucceeded
 	Failure *target.Failure // of OutcomeFailed
-	Cause   string          // of OutcomeCrashed, for people
+	Cause   string          // of OutcomeCrashed, and of OutcomeHandedBack where the worker is not being stopped, for people
 	Log     []byte          // what the target wrote
 }
 

@@ -38,6 +38,7 @@ const MaxBatch = 10
 type Worker struct {
 	Config
 	suspects chan struct{} // at most one run at a time whose next crash would be its last
+	short    shortage
 
 	mu      sync.Mutex
 	running map[name]*attempt
@@ -63,7 +64,7 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.MaxLog == 0 || cfg.MaxLog > MaxLog {
 		cfg.MaxLog = MaxLog
 	}
-	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), running: map[name]*attempt{}}, nil
+	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), short: shortage{turn: make(chan struct{}, 1)}, running: map[name]*attempt{}}, nil
 }
 
 // longPoll is how long one taking waits: long enough that an idle worker costs next to nothing.
@@ -162,6 +163,7 @@ func (s *shift) take() error {
 	free := func() { <-slots }
 	failures := 0
 	for ctx.Err() == nil {
+		s.short.over(s)
 		room := s.reserve(ctx, slots)
 		if room == 0 {
 			break

@@ -132,7 +132,7 @@ func edges() map[string]bool {
 				add(r, r.Succeed(1, run.Ref{}, "", l))
 				add(r, r.Cancelled(1, "", l))
 			}
-			add(r, r.HandBack(1, ""))
+			add(r, r.HandBack(1, "", ""))
 		}
 	}
 	return found

@@ -102,6 +102,9 @@ func (c *Caller) credentials(ctx context.Context, to target.AWS, arn target.ARN,
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if short := target.Short(err); short != nil {
+			return nil, short
+		}
 		return nil, target.Reported(target.KindConnect, noCredentials+": "+err.Error(), false, 0)
 	}
 	if to.RoleARN == "" {

@@ -79,6 +79,8 @@ func (r *roles) credentials(ctx context.Context, arn, region, tenant string) (aw
 		return cached, nil
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow):
 		return nil, ctx.Err()
+	case target.Short(err) != nil:
+		return nil, target.Short(err)
 	}
 	return nil, refusedRole(err, arn, tenant)
 }

@@ -89,6 +89,8 @@ func (r *request) verdict(ctx context.Context, err error, connected bool) error 
 	switch {
 	case code == "" && ctx.Err() != nil:
 		return ctx.Err()
+	case code == "" && !connected && target.Short(err) != nil:
+		return target.Short(err)
 	case code == "" && !connected:
 		return target.Reported(target.KindConnect, text, false, 0)
 	}
