@@ -329,3 +329,25 @@ func TestTheFirstJobThatIsSuggested(t *testing.T) {
 		})
 	}
 }
+
+// What was printed may be cut, and whoever looks at the run is told, in lists too; of a run that is whole nothing is said.
+func TestACutResultIsToldWhereRunsAreShown(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	for name, bytes := range map[string]string{"long": "262145", "whole": "262144", "short": "10"} {
+		call(0, `{"name": "`+name+`", "target": {"exec": {"argv": ["head", "-c", "`+bytes+`", "/dev/zero"]}}}`, "job", "apply", "-f", "-")
+		call(0, "", "job", "trigger", name, "--wait")
+		cut := name == "long"
+		listed := decode[[]wire.Run](t, call(0, "", "run", "list", "--job", name, "-o", "json").out)
+		if len(listed) != 1 || listed[0].ResultCut != cut || len(listed[0].Result) != 0 {
+			t.Errorf("%s: listed as %+v, want it cut: %t, and no result", name, listed, cut)
+		}
+		if r := decode[wire.Run](t, call(0, "", "run", "get", listed[0].ID, "-o", "json").out); r.ResultCut != cut {
+			t.Errorf("%s: got with result_cut %t", name, r.ResultCut)
+		}
+		for _, args := range [][]string{{"run", "list", "--job", name}, {"run", "get", listed[0].ID}, {"job", "get", name}} {
+			if got := call(0, "", args...).out; strings.Contains(got, cutResult) != cut {
+				t.Errorf("%s: %v shows\n%s\nwant it to say that the result was cut: %t", name, args, got, cut)
+			}
+		}
+	}
+}

@@ -124,7 +124,10 @@ func took(r wire.Run) string {
 	return r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond).String()
 }
 
-// why is the reason of a run's end, or the error of its newest attempt.
+// cutResult says that a result is not whole.
+const cutResult = "only the beginning of the result was kept"
+
+// why is the reason of a run's end, or the error of its newest attempt, or what there is to know about its result.
 func why(r wire.Run) string {
 	parts := []string{}
 	if r.Reason != "" {
@@ -132,6 +135,9 @@ func why(r wire.Run) string {
 	}
 	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" && r.Attempts[n-1].Error != r.Reason {
 		parts = append(parts, r.Attempts[n-1].Error)
+	}
+	if r.ResultCut {
+		parts = append(parts, cutResult)
 	}
 	return strings.Join(parts, ": ")
 }
@@ -163,7 +169,11 @@ func (c *cli) showRun(r wire.Run) error {
 		default:
 			rows = append(rows, [2]string{"skipped", fmt.Sprintf("%d fires, up to %s", r.Skipped.Count, c.moment(r.Skipped.Through))})
 		}
-		return append(rows, [2]string{"result", short(string(r.Result), 200)})
+		rows = append(rows, [2]string{"result", short(string(r.Result), 200)})
+		if r.ResultCut {
+			rows = append(rows, [2]string{"", cutResult})
+		}
+		return rows
 	})
 }
 

@@ -31,8 +31,8 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	}}
 }
 
-// runForm leaves the result out: it may have to be fetched. Labels that cannot be read are left out too, since the request itself
-// has been answered by now.
+// runForm leaves the result out, but for whether it was cut: it may have to be fetched. Labels that cannot be read are left out too, since
+// the request itself has been answered by now.
 func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	labels, err := a.Control.Labels(ctx, r)
 	if err != nil {
@@ -61,6 +61,7 @@ func verdictForm(r run.Run) wire.Run {
 		EndedAt:     instant(r.Ended),
 		Worker:      r.Worker,
 		Reason:      r.Reason,
+		ResultCut:   r.Result.Cut,
 		Trace:       r.Trace.ID(),
 		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
 	}
@@ -79,12 +80,11 @@ func verdictForm(r run.Run) wire.Run {
 
 // setResult shows what its target called JSON as it is, and everything else as text, with the media type where the target named one.
 // Bytes that are no text are shown as base64, which is how JSON carries them.
-func setResult(shown *wire.Run, data []byte, mediaType string, cut bool) {
+func setResult(shown *wire.Run, data []byte, mediaType string) {
 	if len(data) == 0 {
 		return
 	}
-	shown.ResultCut = cut
-	if !cut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
+	if !shown.ResultCut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
 		shown.Result = data
 		return
 	}

@@ -208,7 +208,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		if err != nil && !errors.Is(err, blob.ErrNotFound) { // cleaned up already, a moment before the run itself
 			return nil, err
 		}
-		setResult(&shown, data, mediaType, r.Result.Cut)
+		setResult(&shown, data, mediaType)
 	}
 	return &answer[wire.Run]{shown}, nil
 }

@@ -27,7 +27,7 @@ type Run struct {
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
-	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
+	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs; left out of verdicts on many runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
