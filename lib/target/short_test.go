@@ -42,7 +42,7 @@ func TestShortTellsWantFromWhatIsWrong(t *testing.T) {
 		if (err != nil) != (c.says != "") || err != nil && (!errors.Is(err, ErrShort) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: got %v, want it to say %q", name, err, c.says)
 		}
-		if again := Short(err); again != err && again.Error() != err.Error() {
+		if again := Short(err); fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("%s: said again it is %v", name, again)
 		}
 	}
@@ -84,7 +84,7 @@ func TestRoomIsLeftForOthers(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	most := uint64(limit.Cur)
+	most := limit.Cur
 	for number, full := range map[uint64]bool{3: false, most - spareFiles - 1: false, most - spareFiles: true, most - 1: true} {
 		if err := roomFor(numbered(number)); (err != nil) != full {
 			t.Errorf("file %d of %d: %v, want it refused: %t", number, most, err, full)

@@ -24,7 +24,7 @@ func roomFor(file syscall.RawConn) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return nil //nolint:nilerr // then it is not known, and what cannot be opened says so
 	}
-	most := uint64(limit.Cur)
+	most := limit.Cur
 	var full bool
 	err := file.Control(func(number uintptr) { full = uint64(number) >= most-min(spareFiles, most/4) })
 	if err == nil && full {
@@ -33,7 +33,7 @@ func roomFor(file syscall.RawConn) error {
 	return err
 }
 
-// roomForFiles is roomFor the next file.
+// roomForFiles is roomFor the next file. Its error is one of Short.
 func roomForFiles() error {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -44,8 +44,8 @@ func roomForFiles() error {
 		_ = write.Close()
 	}()
 	conn, err := write.SyscallConn()
-	if err != nil {
-		return nil //nolint:nilerr // not open: cannot be
+	if err == nil {
+		err = roomFor(conn)
 	}
-	return roomFor(conn)
+	return Short(err)
 }
