@@ -21,7 +21,7 @@ func (c *cli) cron() *cobra.Command {
 
 // compileCron reads an expression from the command line. What is wrong with it is no mistake in the command line.
 func compileCron(expr, zone string) (*schedule.Schedule, error) {
-	compiled, err := schedule.Spec{Cron: expr, Timezone: zone}.Compile()
+	compiled, err := schedule.Spec{Cron: expr, Timezone: zone}.Check()
 	if err == nil {
 		return compiled, nil
 	}

@@ -37,7 +37,7 @@ func (a *api) system() {
 }
 
 func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*answer[wire.Cron], error) {
-	compiled, err := schedule.Spec{Cron: p.Expr, Timezone: p.Timezone}.Compile()
+	compiled, err := schedule.Spec{Cron: p.Expr, Timezone: p.Timezone}.Check()
 	if err != nil {
 		return nil, renamed(err, "cron", "expr")
 	}

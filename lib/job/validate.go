@@ -70,7 +70,7 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	var compiled *schedule.Schedule
 	if d.Schedule != nil {
 		var err error
-		if compiled, err = d.Schedule.Compile(); err != nil {
+		if compiled, err = d.Schedule.Check(); err != nil {
 			wrong = append(wrong, invalid.Under("schedule", err))
 		}
 	}

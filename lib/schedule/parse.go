@@ -75,6 +75,10 @@ func parseCron(expr string) (cronSet, error) {
 		errs = append(errs, read[f].parse(f, tokens[f])...)
 	}
 	if len(errs) > 0 {
+		if five, ok := yearLast(strings.Fields(expr)); ok {
+			return cronSet{}, invalid.Field("cron", expr, fmt.Sprintf(
+				`six fields to begin with seconds; with a year at the end write %q, and bound years by the fields "start" and "end"`, five))
+		}
 		return cronSet{}, errors.Join(errs...)
 	}
 	set := cronSet{
@@ -88,8 +92,8 @@ func parseCron(expr string) (cronSet, error) {
 	set.days.lastWeekdays, set.days.nth = read[dayOfWeek].days.lastWeekdays, read[dayOfWeek].days.nth
 	set.days.both = strings.HasPrefix(tokens[dayOfMonth], "*") || strings.HasPrefix(tokens[dayOfWeek], "*")
 	if !set.everHasADay() {
-		return cronSet{}, invalid.Field("cron", tokens[dayOfMonth],
-			"day-of-month: a day that the chosen months and weekdays have; this would never fire")
+		return cronSet{}, neverFires{invalid.Field("cron", tokens[dayOfMonth],
+			"day-of-month: a day that the chosen months and weekdays have; this would never fire")}
 	}
 	return set, gate(expr, tokens)
 }
@@ -112,6 +116,10 @@ func splitCron(expr string) (tokens [fieldCount]string, err error) {
 		switch expanded, known := macros[name]; {
 		case known:
 			expr = expanded
+		case name == "@every_minute":
+			return refuse(expr, `"* * * * *"`)
+		case name == "@every_second":
+			return refuse(expr, `"* * * * * *"`)
 		case strings.HasPrefix(name, "@every"):
 			return refuse(expr, `the field "every" instead of "cron", such as {"every": "90s"}`)
 		case name == "@reboot":
@@ -189,6 +197,9 @@ func (p *parsedField) parse(f field, token string) []error {
 			if item == "" {
 				got = token
 			}
+			if instead := meant(f, item); instead != "" {
+				want = instead
+			}
 			errs = append(errs, invalid.Field("cron", got, fields[f].name+": "+want))
 		}
 	}
@@ -236,9 +247,8 @@ func (p *parsedField) item(f field, item string) (want string) {
 	step := 1
 	if stepped {
 		var ok bool
-		count := spec.last - spec.first + 1
-		if step, ok = number(stepText); !ok || step < 1 || step > count {
-			return fmt.Sprintf("a step from 1 to %d after the slash", count)
+		if step, ok = number(stepText); !ok || step < 1 || step > spec.last-spec.first+1 {
+			return spec.wantStep(f, first, stepText)
 		}
 	}
 	for v := first; v <= last; v += step {

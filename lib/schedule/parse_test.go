@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,7 +22,17 @@ var refusals = []struct{ cron, want string }{
 	{"0 0 * JANFEB *", `got "JANFEB", want month: 1 to 12 or jan to dec`},
 	{"0 0 * anf *", `got "anf", want month: 1 to 12 or jan to dec`},
 	{"* * * * 8", `got "8", want day-of-week: 0 to 7 or sun to sat (0 and 7 are Sunday), nL or n#k`},
-	{"* * * * monday", `got "monday", want day-of-week: 0 to 7 or sun to sat (0 and 7 are Sunday), nL or n#k`},
+	{"* * * * monday", `got "monday", want day-of-week: "mon": names have three letters`},
+	{"* * * * Sunday,tues-Thursday", `got "Sunday", want day-of-week: "sun": names have three letters; cron: got "tues-Thursday", want day-of-week: "tue-thu": names have three letters`},
+	{"* * * sept *", `got "sept", want month: "sep": names have three letters`},
+	{"H * * * *", `got "H", want minute: a value that stands: "H" is one that Jenkins picks`},
+	{"H(0-29)/10 * * * *", `got "H(0-29)/10", want minute: a value that stands: "H" is one that Jenkins picks`},
+	{"0 0~5 * * *", `got "0~5", want hour: a value that stands: "~" draws one at random, and the field "jitter" spreads starts`},
+	{"~ 3 * * *", `got "~", want minute: a value that stands: "~" draws one at random, and the field "jitter" spreads starts`},
+	{"@every_minute", `got "@every_minute", want "* * * * *"`},
+	{"@every_second", `got "@every_second", want "* * * * * *"`},
+	{"0 9 * * MON-FRI *", `got "0 9 * * MON-FRI *", want six fields to begin with seconds; with a year at the end write "0 9 * * MON-FRI", and bound years by the fields "start" and "end"`},
+	{"0 9 ? * 2-6 2027-2028", `got "0 9 ? * 2-6 2027-2028", want six fields to begin with seconds; with a year at the end write "0 9 * * mon-fri", and bound years by the fields "start" and "end"`},
 	{"* * * * L", `got "L", want day-of-week: a weekday before the L, such as "5L" for the month's last Friday`},
 	{"* * * * 5#6", `got "5#6", want day-of-week: a weekday and which one of the month, "5#1" to "5#5"`},
 	{"* * * * 5#0", `got "5#0", want day-of-week: a weekday and which one of the month, "5#1" to "5#5"`},
@@ -33,8 +44,11 @@ var refusals = []struct{ cron, want string }{
 	{"* L * * *", `got "L", want hour: 0 to 23`},
 	{"*/+5 * * * *", `got "*/+5", want minute: a step from 1 to 60 after the slash`},
 	{"*/0 * * * *", `got "*/0", want minute: a step from 1 to 60 after the slash`},
-	{"*/90 * * * *", `got "*/90", want minute: a step from 1 to 60 after the slash`},
-	{"* */25 * * *", `got "*/25", want hour: a step from 1 to 24 after the slash`},
+	{"*/90 * * * *", `got "*/90", want minute: a step from 1 to 60 after the slash; write "0" for that value alone, or {"every": "90m"} instead of "cron"`},
+	{"5/1440 * * * *", `got "5/1440", want minute: a step from 1 to 60 after the slash; write "5" for that value alone, or {"every": "1440m"} instead of "cron"`},
+	{"* */25 * * *", `got "*/25", want hour: a step from 1 to 24 after the slash; write "0" for that value alone, or {"every": "25h"} instead of "cron"`},
+	{"* * */40 * *", `got "*/40", want day-of-month: a step from 1 to 31 after the slash; write "1" for that value alone, or {"every": "40d"} instead of "cron"`},
+	{"* * * */13 *", `got "*/13", want month: a step from 1 to 12 after the slash`},
 	{"*/ * * * *", `got "*/", want minute: a step from 1 to 60 after the slash`},
 	{"*/5/5 * * * *", `got "*/5/5", want minute: a step from 1 to 60 after the slash`},
 	{"/5 * * * *", `got "/5", want minute: 0 to 59`},
@@ -75,9 +89,50 @@ var refusals = []struct{ cron, want string }{
 func TestParse_refusals_name_field_token_and_what_would_be_right(t *testing.T) {
 	for _, c := range refusals {
 		_, err := Spec{Cron: c.cron}.Compile()
-		if err == nil || err.Error() != "cron: "+c.want {
+		if err == nil || strings.ReplaceAll(err.Error(), "\n", "; ") != "cron: "+c.want {
 			t.Errorf("%q\n\tgot  %v\n\twant cron: %s", c.cron, err, c.want)
 		}
+	}
+}
+
+// Six fields that mean something else with the year last are refused where somebody writes them; a stored job keeps its meaning.
+func TestCheck_refuses_six_fields_of_two_meanings(t *testing.T) {
+	for expr, both := range map[string][2]string{
+		"0 9 * * 1-5 *":    {"0 9 * * jan-may *", "0 9 * * 1-5"},
+		"0 0 12 1 1 *":     {"0 0 12 1 jan *", "0 0 12 1 1"},
+		"30 0 12 1 */3 *":  {"30 0 12 1 jan-dec/3 *", "30 0 12 1 */3"},
+		"0 9 * * 1,3-5 *":  {"0 9 * * jan,mar-may *", "0 9 * * 1,3-5"},
+		"*/5 9 1 * 2/2  *": {"*/5 9 1 * feb/2 *", "*/5 9 1 * 2/2"},
+	} {
+		_, err := Spec{Cron: expr}.Check()
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q; with", both[0])) || !strings.HasSuffix(err.Error(), fmt.Sprintf("%q", both[1])) {
+			t.Errorf("%s gives %v, want %q", expr, err, both)
+		}
+		if _, err := (Spec{Cron: expr}).Compile(); err != nil {
+			t.Errorf("%s as it is stored: %v", expr, err)
+		}
+		if _, err := (Spec{Cron: both[0]}).Check(); err != nil {
+			t.Errorf("%s, as it should be written: %v", both[0], err)
+		}
+	}
+	for _, expr := range []string{"*/5 * * * * *", "0 0 12 * * *", "0 0 12 1 * *", "0 9 * * jan-may *", "0 0 12 * 6-8 *", "0 30 12 1 1 *", "0 0 12 0 * *", "0 9 * * 1-5", "0 0 9 * 1-5 1"} {
+		_, compiled := Spec{Cron: expr}.Compile()
+		if _, err := (Spec{Cron: expr}).Check(); fmt.Sprint(err) != fmt.Sprint(compiled) {
+			t.Errorf("%s: %v, but compiled %v", expr, err, compiled)
+		}
+	}
+}
+
+// A schedule that never fires is told from one with a field that is wrong.
+func TestErrNeverFires(t *testing.T) {
+	end := time.Unix(0, 0).Add(time.Second)
+	for _, s := range []Spec{{Cron: "0 0 31 2 *"}, {Cron: "0 0 30 2 *", Timezone: "Europe/Berlin"}, {Cron: "@yearly", Timezone: "Europe/Berlin", End: &end}} {
+		if _, err := s.Compile(); !errors.Is(err, ErrNeverFires) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	if _, err := (Spec{Cron: "0 0 32 2 *"}).Compile(); errors.Is(err, ErrNeverFires) {
+		t.Errorf("a field that is wrong: %v", err)
 	}
 }
 

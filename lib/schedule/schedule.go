@@ -113,11 +113,11 @@ func (s *Schedule) neverFires() error {
 	f, ok := free.first(0)
 	switch {
 	case ok:
-		return invalid.Field("end", formatInstant(s.end), "a time after the first fire, "+formatInstant(f))
+		return neverFires{invalid.Field("end", formatInstant(s.end), "a time after the first fire, "+formatInstant(f))}
 	case s.kind == byAt:
-		return invalid.Field("at", formatInstant(s.at), `a time not before "start", `+formatInstant(s.start))
+		return neverFires{invalid.Field("at", formatInstant(s.at), `a time not before "start", `+formatInstant(s.start))}
 	default:
-		return invalid.Field("start", formatInstant(s.start), "a time with a fire after it before the year 10000")
+		return neverFires{invalid.Field("start", formatInstant(s.start), "a time with a fire after it before the year 10000")}
 	}
 }
 
