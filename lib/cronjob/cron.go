@@ -28,13 +28,42 @@ func (c *cronJob) schedule(meta *takeover.Object) (*schedule.Spec, error) {
 	if rest, ok := strings.CutPrefix(expression, "@every "); ok {
 		return c.every(rest, meta)
 	}
+	switch fields := strings.Fields(expression); len(fields) {
+	case 6:
+		return nil, fmt.Errorf("spec.schedule: got %q, six fields, which Kubernetes refuses: write %q where the first is seconds, %q where the last is a year", expression,
+			strings.Join(fields[1:], " "), strings.Join(fields[:5], " "))
+	case 7:
+		return nil, fmt.Errorf("spec.schedule: got %q, seven fields, which Kubernetes refuses: write %q, without seconds and year", expression, strings.Join(fields[1:6], " "))
+	}
+	if err := zoned(zone); err != nil {
+		if c.cfg.Zone == "" {
+			return nil, err
+		}
+		c.say("the time zone %q is not known; taken for %s, as --timezone has it", zone, c.cfg.Zone)
+		zone = c.cfg.Zone
+	}
 	if zone == "" {
 		if zone = c.cfg.Zone; zone == "" {
 			zone = "UTC"
 			c.say("it has no timeZone, so that the cluster's controller chooses; taken for UTC, as most are; --timezone names another")
 		}
 	}
-	return &schedule.Spec{Cron: translate(expression), Timezone: zone}, nil
+	kept, notes := takeover.Steps(expression)
+	for _, note := range notes {
+		c.say("schedule: %s", note)
+	}
+	return &schedule.Spec{Cron: translate(kept), Timezone: zone}, nil
+}
+
+// zoned refuses a zone that has no IANA name, which Kubernetes refuses too.
+func zoned(zone string) error {
+	if zone == "" {
+		return nil
+	}
+	if _, err := schedule.LoadZone(zone); err != nil {
+		return fmt.Errorf("the time zone: %s; correct it, or give --timezone", strings.TrimPrefix(err.Error(), "timezone: "))
+	}
+	return nil
 }
 
 // every is an interval, which the controller counts from the last start, or else from when the CronJob was made.
@@ -49,7 +78,7 @@ func (c *cronJob) every(text string, meta *takeover.Object) (*schedule.Spec, err
 	if from == "" {
 		from = meta.Text("creationTimestamp")
 	}
-	if at, err := time.Parse(time.RFC3339, from); err == nil && at.Unix() >= 0 {
+	if at, err := takeover.Date(from); err == nil && at.Unix() >= 0 {
 		spec.Phase = schedule.Duration(time.Duration(at.Unix()%int64(d/time.Second)) * time.Second)
 		return spec, nil
 	}

@@ -3,6 +3,7 @@ package cronjob
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,36 +34,79 @@ type Config struct {
 	Namespace string // of objects that name none; "" is "default"
 }
 
-// Read reads a text whose name tells YAML from JSON as manifest.Read has it. It fails only for a text that is neither.
+// Read reads a text whose name tells YAML from JSON as manifest.Read has it. It fails for a text that is neither, and for one in
+// which nothing is an object of Kubernetes; it says then what that looks like. A document that cannot be read among others that can is
+// lost with a note.
 func Read(name string, text []byte, cfg Config) (takeover.File, error) {
 	if cfg.Namespace == "" {
 		cfg.Namespace = "default"
 	}
-	values, err := manifest.Read(name, text)
-	if err != nil {
+	documents, err := manifest.ReadEach(name, text)
+	switch {
+	case err != nil && templated(string(text)) && takeover.Looks(text, takeover.HowKubernetes) == "":
+		return takeover.File{}, fmt.Errorf("%w: it is a template of Helm, %s", err, renderIt)
+	case err != nil && takeover.Looks(text, takeover.HowKubernetes) != "":
+		return takeover.File{}, takeover.Unlike(text, takeover.HowKubernetes)
+	case err != nil:
 		return takeover.File{}, err
 	}
 	r := reader{cfg: cfg, lines: map[string]int{}}
-	for _, v := range values {
-		r.object(v)
+	for _, d := range documents {
+		if d.Err != nil {
+			r.unread(d)
+			continue
+		}
+		r.object(d.Value, "")
+	}
+	if !r.understood {
+		return takeover.File{}, takeover.Unlike(text, takeover.HowKubernetes)
 	}
 	return r.file, nil
 }
 
+// renderIt is what to do about a template of Helm.
+const renderIt = `whose {{ … }} stand for values: render it with "helm template", and import what that prints`
+
+// templated reports whether a text has what Helm replaces.
+func templated(text string) bool { return strings.Contains(text, "{{") }
+
 type reader struct {
-	cfg   Config
-	lines map[string]int // where the names stand that are taken
-	file  takeover.File
+	cfg        Config
+	lines      map[string]int // where the names stand that are taken
+	understood bool           // there was an object of Kubernetes
+	file       takeover.File
 }
 
-// object reads one object, or a list of them as kubectl gives it.
-func (r *reader) object(v *manifest.Value) {
+// otherKind is the line of a document that says it is of a kind that is not imported.
+var otherKind = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([A-Za-z]+)`)
+
+// unread notes a document that is no YAML. It is lost unless it says that it is something else than a CronJob.
+func (r *reader) unread(d manifest.Document) {
+	why := d.Err.Error()
+	if templated(d.Text) {
+		why = "it is a template of Helm, " + renderIt
+	}
+	if kind := otherKind.FindStringSubmatch(d.Text); kind != nil && kind[1] != "CronJob" && !strings.HasSuffix(kind[1], "List") {
+		r.file.Note(d.Line, kind[1], false, "no CronJob, and it cannot be read; left out: %s", why)
+		return
+	}
+	r.file.Note(d.Line, "document", true, "not kept: %s", why)
+}
+
+// object reads one object, or a list of them as kubectl gives it. version is that of the list in which it stands.
+func (r *reader) object(v *manifest.Value, version string) {
 	if v.Kind != manifest.Object {
 		r.file.Note(v.Line, "document", false, "got %s, want an object of Kubernetes; left out", v.Kind)
 		return
 	}
 	o := takeover.Read(v)
-	kind, version := o.Text("kind"), o.Text("apiVersion")
+	kind := o.Text("kind")
+	if stands := o.Text("apiVersion"); stands != "" {
+		version = stands
+	}
+	if kind != "" {
+		r.understood = true
+	}
 	items := v.Member("items")
 	switch {
 	case strings.HasSuffix(kind, "List") && items != nil && items.Kind == manifest.Array:
@@ -70,7 +114,7 @@ func (r *reader) object(v *manifest.Value) {
 			if item.Kind == manifest.Object && item.Member("kind") == nil { // as some lists of one kind have it
 				item = item.With("kind", &manifest.Value{Kind: manifest.Text, Line: item.Line, Scalar: strings.TrimSuffix(kind, "List")})
 			}
-			r.object(item)
+			r.object(item, version)
 		}
 	case kind == "CronJob":
 		c := &cronJob{reader: r, o: o}
@@ -118,13 +162,19 @@ func (c *cronJob) read(version string) {
 		err = errors.New(wrong)
 	}
 	name := c.namespace + "." + c.name
-	if err == nil {
+	if err == nil && c.name != "" {
 		if failed := takeover.Check(name, c.def); failed != nil {
 			err = errors.New(takeover.Reasons(failed))
 		}
 	}
 	if first, twice := c.lines[name]; err == nil && twice {
 		err = fmt.Errorf("it stands in line %d, too", first)
+	}
+	if err == nil && c.name == "" {
+		err = noName(meta)
+	}
+	if templated(c.about() + c.spec.Text("schedule") + c.spec.Text("timeZone")) {
+		err = errors.New("it is a template of Helm, " + renderIt)
 	}
 	if err != nil {
 		c.file.Notes = c.file.Notes[:before]
@@ -135,17 +185,29 @@ func (c *cronJob) read(version string) {
 	c.file.Jobs = append(c.file.Jobs, takeover.Job{Line: c.o.Line(), Name: name, Def: c.def})
 }
 
+// noName says of a CronJob without a name what gives it one.
+func noName(meta *takeover.Object) error {
+	if prefix := meta.Text("generateName"); prefix != "" {
+		return fmt.Errorf("it has no name, only generateName %q, from which a cluster makes one: give it metadata.name, or import what \"kubectl get cronjobs -o yaml\" prints", prefix)
+	}
+	return errors.New("it has no name: give it metadata.name")
+}
+
 func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	if version != "batch/v1" && version != "batch/v1beta1" {
 		return fmt.Errorf("apiVersion: got %q, want batch/v1", version)
 	}
+	c.def.Paused = c.spec.Bool("suspend")
 	spec, err := c.schedule(meta)
 	if err != nil {
 		return err
 	}
+	if takeover.NeverFires(*spec) {
+		c.say(takeover.OnDemand, spec.Cron)
+		spec = nil
+	}
 	c.def.Schedule = spec
 	c.def.Description = "CronJob " + c.about() + " of Kubernetes"
-	c.def.Paused = c.spec.Bool("suspend")
 	if c.def.Paused {
 		c.say("it is suspended, and the job is paused")
 	}

@@ -55,7 +55,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 	for _, j := range file.Jobs {
 		d := j.Def
 		fmt.Fprintf(&b, "%d job %s\n", j.Line, j.Name)
-		if d.Schedule.Cron != "" {
+		if d.Schedule == nil {
+			b.WriteString("  on demand\n")
+		} else if d.Schedule.Cron != "" {
 			fmt.Fprintf(&b, "  when %s (%s)\n", d.Schedule.Cron, d.Schedule.Timezone)
 		} else {
 			fmt.Fprintf(&b, "  when every %s, phase %s\n", d.Schedule.Every, d.Schedule.Phase)
@@ -160,8 +162,24 @@ func TestFollowingAJob(t *testing.T) {
 }
 
 func TestTextThatIsNoManifest(t *testing.T) {
-	if _, err := Read("x.yaml", []byte("a: [\n"), Config{}); err == nil {
-		t.Error("taken")
+	for text, says := range map[string]string{
+		"a: [\n": "line 1: want YAML",
+		"resource \"kubernetes_cron_job_v1\" \"nightly\" {\n  metadata {\n    name = \"nightly\"\n  }\n}\n":                                                 "it looks like a Terraform file; give YAML or JSON of CronJobs: what \"kubectl get cronjobs",
+		"NAME      SCHEDULE    TIMEZONE   SUSPEND   ACTIVE   LAST SCHEDULE   AGE\nnightly   0 3 * * *   <none>     False     0        <none>          2d\n": "a table that kubectl printed",
+		"NAMESPACE   NAME      SCHEDULE    SUSPEND\nbilling     nightly   0 3 * * *   False\n":                                                              "a table that kubectl printed",
+		"Name:                          nightly\nNamespace:                     default\nLabels:                        <none>\n":                           "what kubectl describe printed",
+		"AWSTemplateFormatVersion: '2010-09-09'\nResources:\n  A:\n    Type: AWS::Scheduler::Schedule\n    Properties: {Name: !Ref B}\n":                    "a CloudFormation or SAM template",
+		"{\"Name\": \"a\", \"ScheduleExpression\": \"rate(1 day)\"}":                                                                                        "belfry import eventbridge",
+		"0 3 * * * /usr/local/bin/report\n": "belfry import crontab",
+		"The connection to the server localhost:8080 was refused - did you specify the right host or port?\n": "an error of a command line",
+		"# nothing\n":           "nothing in it is understood; give YAML",
+		"":                      "it is empty; give YAML",
+		"a: {b: 1}\n":           "nothing in it is understood; give YAML",
+		"kind: {{ .Values.k }}": `render it with "helm template"`,
+	} {
+		if file, err := Read("-", []byte(text), Config{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q gives %+v, %v; want %q", text, file, err, says)
+		}
 	}
 }
 
@@ -176,10 +194,20 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(`{"kind": "CronJob", "apiVersion": "batch/v1", "metadata": {"name": "x"}, "spec": {"schedule": "@every 1h", "jobTemplate": {"spec": {"backoffLimit": -9223372036854775808, "activeDeadlineSeconds": 9223372036854775807}}}}`, "url")
 	f.Fuzz(func(t *testing.T, text, way string) {
-		values, err := manifest.Read("-", []byte(text))
+		documents, err := manifest.ReadEach("-", []byte(text))
+		var values []*manifest.Value
+		for _, d := range documents {
+			if d.Err != nil {
+				return // it may be lost or left out
+			}
+			values = append(values, d.Value)
+		}
 		file, failed := Read("-", []byte(text), Config{Way: Way(way), URL: "https://example.org/{namespace}/{name}"})
-		if (err == nil) != (failed == nil) {
+		if err == nil && failed != nil && count(values) > 0 || err != nil && failed == nil {
 			t.Fatalf("%v, but %v", err, failed)
+		}
+		if failed != nil {
+			return
 		}
 		names, lost := map[string]bool{}, 0
 		for _, j := range file.Jobs {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,24 +24,40 @@ type Config struct {
 	Now time.Time
 }
 
-// Read reads a text of JSON, or the YAML that "aws --output yaml" gives. It fails only for a text that is neither.
+// Read reads a text of JSON, or the YAML that "aws --output yaml" gives. It fails for a text that is neither, and for one in which
+// nothing is an answer of the AWS command line; it says then what that looks like. A document that cannot be read among others that can
+// is lost with a note.
 func Read(name string, text []byte, cfg Config) (takeover.File, error) {
-	values, err := manifest.Read(name, text)
+	documents, err := manifest.ReadEach(name, text)
+	if err != nil && takeover.Looks(text, takeover.HowEventBridge) != "" {
+		return takeover.File{}, takeover.Unlike(text, takeover.HowEventBridge)
+	}
 	if err != nil {
 		return takeover.File{}, err
 	}
 	r := reader{cfg: cfg, lines: map[string]int{}}
-	for _, v := range values {
-		r.value(v)
+	for _, d := range documents {
+		if d.Err != nil {
+			r.file.Note(d.Line, "document", true, "not kept: %s", d.Err)
+			continue
+		}
+		r.value(d.Value)
+	}
+	if !r.understood {
+		return takeover.File{}, takeover.Unlike(text, takeover.HowEventBridge)
 	}
 	return r.file, nil
 }
 
 type reader struct {
-	cfg   Config
-	lines map[string]int // where the names stand that are taken
-	file  takeover.File
+	cfg        Config
+	lines      map[string]int // where the names stand that are taken
+	understood bool           // there was an answer of the AWS command line
+	file       takeover.File
 }
+
+// answers are members by which an answer of the AWS command line is known.
+var answers = []string{"Schedules", "Rules", "Targets", "ScheduleExpression", "GroupName", "FlexibleTimeWindow", "Target", "Arn", "ScheduleArn"}
 
 // value reads whatever stands where an answer of the AWS command line may stand.
 func (r *reader) value(v *manifest.Value) {
@@ -53,6 +70,9 @@ func (r *reader) value(v *manifest.Value) {
 	arn := ""
 	if member := v.Member("Arn"); member != nil && member.Kind == manifest.Text {
 		arn = member.Scalar
+	}
+	if v.Kind == manifest.Array && len(v.Items) == 0 || slices.ContainsFunc(answers, func(name string) bool { return v.Member(name) != nil }) {
+		r.understood = true
 	}
 	switch {
 	case v.Kind == manifest.Array:
@@ -130,7 +150,7 @@ func (s *scheduled) read() {
 	}
 	s.target = s.o.Object("Target")
 	s.arn = s.target.Text("Arn")
-	s.o.Skip("Arn", "LastModificationDate", "ResponseMetadata", "ClientToken")
+	s.o.Skip("Arn", "LastModificationDate", "CreationDate", "ResponseMetadata", "ClientToken")
 
 	before := len(s.file.Notes) // a schedule that is lost has that note alone
 	err := s.convert()
@@ -138,6 +158,9 @@ func (s *scheduled) read() {
 		err = errors.New(wrong)
 	}
 	name := s.group + "." + s.name
+	if err == nil && s.name == "" {
+		err = errors.New("it has no Name")
+	}
 	if err == nil {
 		if failed := takeover.Check(name, s.def); failed != nil {
 			err = errors.New(takeover.Reasons(failed))
@@ -210,26 +233,30 @@ func (s *scheduled) when() error {
 	}
 	zone, err := schedule.LoadZone(zoneName)
 	if err != nil {
-		return fmt.Errorf("ScheduleExpressionTimezone: %w", err)
+		return fmt.Errorf("ScheduleExpressionTimezone: %s", strings.TrimPrefix(err.Error(), "timezone: "))
 	}
 	e, err := parseExpression(s.o.Text("ScheduleExpression"), zone)
 	if err != nil {
 		return err
 	}
-	var start, end, created time.Time
-	for _, date := range []struct {
-		field string
-		to    *time.Time
-	}{{"StartDate", &start}, {"EndDate", &end}, {"CreationDate", &created}} {
-		if *date.to, err = s.date(date.field); err != nil {
+	var start, end time.Time
+	if e.at.IsZero() { // AWS does not look at the bounds of what fires once
+		if start, err = s.date("StartDate"); err != nil {
 			return err
 		}
+		if end, err = s.date("EndDate"); err != nil {
+			return err
+		}
+	}
+	s.o.Skip("StartDate", "EndDate")
+	for _, note := range e.notes {
+		s.say("ScheduleExpression: %s", note)
 	}
 	spec := e.spec(zoneName, start, end)
 	if spec.Every != 0 {
 		from := start
 		if from.IsZero() {
-			from = created
+			from, _ = s.date("CreationDate") // there is another way to count where it cannot be read
 		}
 		if from.IsZero() || from.UnixMilli() < 0 {
 			s.say("neither StartDate nor CreationDate says since when its rate counts; counted from 1970 in UTC")
@@ -239,6 +266,11 @@ func (s *scheduled) when() error {
 	}
 	if spec.At != nil && !spec.At.After(s.cfg.Now) || spec.End != nil && !spec.End.After(s.cfg.Now) {
 		return errOver
+	}
+	if takeover.NeverFires(spec) {
+		s.say(takeover.OnDemand, s.o.Text("ScheduleExpression"))
+		s.o.Skip("FlexibleTimeWindow")
+		return nil
 	}
 	s.def.Schedule = &spec
 	return s.window()
@@ -263,22 +295,21 @@ func (s *scheduled) window() error {
 
 const maxJitter = 10 // minutes, that a job may have
 
-// date reads a time as version 2 of the command line prints it, or in seconds, as version 1 does.
+// date reads a time as version 2 of the command line prints it, in seconds, as version 1 does, or as Python prints it.
 func (s *scheduled) date(field string) (time.Time, error) {
 	text, number := s.o.Number(field)
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if number {
-		seconds, err := strconv.ParseFloat(text, 64)
+	if seconds, err := strconv.ParseFloat(text, 64); number || err == nil {
 		if err != nil || seconds < 0 || seconds > 253402300799 {
 			return time.Time{}, fmt.Errorf("%s: got %s, want seconds since 1970", field, text)
 		}
 		return time.UnixMilli(int64(math.Round(seconds * 1000))), nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
+	at, err := takeover.Date(text)
 	if err != nil {
-		return at, fmt.Errorf("%s: got %q, want a time such as 2026-11-21T09:00:00+01:00", field, text)
+		return at, fmt.Errorf("%s: %w", field, err)
 	}
 	return at, nil
 }

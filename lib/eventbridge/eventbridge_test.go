@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/tests/script"
 )
@@ -56,6 +57,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 		d, s := j.Def, j.Def.Schedule
 		fmt.Fprintf(&b, "%d job %s: %s\n", j.Line, j.Name, d.Description)
 		switch {
+		case s == nil:
+			b.WriteString("  on demand\n")
+			s = &schedule.Spec{}
 		case s.Cron != "":
 			fmt.Fprintf(&b, "  when %s (%s)\n", s.Cron, s.Timezone)
 		case s.Every != 0:
@@ -94,9 +98,26 @@ func trace(t *testing.T, text string, cfg Config) string {
 	return b.String()
 }
 
-func TestTextThatIsNoJSON(t *testing.T) {
-	if _, err := Read("x.json", []byte("{\"a\": "), Config{}); err == nil {
-		t.Error("taken")
+func TestTextThatIsNoAnswerOfTheCommandLine(t *testing.T) {
+	for text, says := range map[string]string{
+		"{\"a\": ": "line 1: want JSON",
+		"resource \"aws_scheduler_schedule\" \"nightly\" {\n  schedule_expression = \"rate(1 day)\"\n}\n":      "it looks like a Terraform file; give what \"aws scheduler get-schedule",
+		"{\"version\": 4, \"terraform_version\": \"1.9.0\", \n\"terraform_version\": \"1.9.0\"}":               "a Terraform file",
+		"Resources:\n  Nightly:\n    Type: AWS::Scheduler::Schedule\n    Properties:\n      Name: !Ref Name\n": "a CloudFormation or SAM template",
+		"{\"Resources\": {\"Nightly\": {\"Type\": \"AWS::Scheduler::Schedule\", \"Properties\": {}}}}":         "a CloudFormation or SAM template",
+		"NAME      SCHEDULE    SUSPEND\nnightly   0 3 * * *   False\n":                                         "a table that kubectl printed",
+		"-----------------------\n|    ListSchedules    |\n+---------------------+\n":                          "a table that the AWS command line printed",
+		"arn:aws:scheduler:eu-central-1:123456789012:schedule/default/a\t2024\n":                               "text that the AWS command line printed",
+		"[{'Name': 'a', 'CreationDate': datetime.datetime(2024, 1, 1, 0, 0, tzinfo=tzlocal())}]":               "json.dumps",
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n":                                           "belfry import kubernetes",
+		"0 3 * * * /usr/local/bin/report\n":                                                                    "belfry import crontab",
+		"An error occurred (AccessDeniedException) when calling the ListSchedules operation\n":                 "an error of a command line",
+		"{\"a\": 1}": "nothing in it is understood; give",
+		"":           "it is empty; give",
+	} {
+		if file, err := Read("-", []byte(text), Config{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q gives %+v, %v; want %q", text, file, err, says)
+		}
 	}
 }
 
@@ -115,10 +136,13 @@ func FuzzRead(f *testing.F) {
 		if call {
 			cfg.URL = "https://example.org/{group}/{name}"
 		}
-		values, err := manifest.Read("-", []byte(text))
+		documents, err := manifest.ReadEach("-", []byte(text))
 		file, failed := Read("-", []byte(text), cfg)
-		if (err == nil) != (failed == nil) {
+		if err != nil && failed == nil {
 			t.Fatalf("%v, but %v", err, failed)
+		}
+		if failed != nil {
+			return
 		}
 		names := map[string]bool{}
 		for _, j := range file.Jobs {
@@ -130,7 +154,11 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("line %d: %v", j.Line, err)
 			}
 		}
-		for _, v := range values {
+		for _, d := range documents {
+			v := d.Value
+			if v == nil {
+				continue // lost
+			}
 			if v.Kind == manifest.Object && !slices.ContainsFunc(file.Jobs, func(j takeover.Job) bool { return j.Line == v.Line }) &&
 				!slices.ContainsFunc(file.Notes, func(n takeover.Note) bool { return n.Line >= v.Line }) &&
 				v.Member("Schedules") == nil && v.Member("Rules") == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
 )
 
 // expression is what a ScheduleExpression says, apart from where it begins and ends.
@@ -17,6 +18,7 @@ type expression struct {
 	every      time.Duration
 	at         time.Time
 	start, end time.Time // of the years that cron names; zero for none
+	notes      []string  // what its owner should know of how cron is kept
 }
 
 var (
@@ -91,8 +93,82 @@ func parseCron(body string, zone *time.Location) (expression, error) {
 			five[i] = "*/" + rest
 		}
 	}
-	e.cron = strings.Join(five, " ")
+	for i, field := range five[:4] {
+		five[i] = upwards(field, ranges[i])
+	}
+	e.cron, e.notes = takeover.Steps(strings.Join(five, " "))
 	return e, nil
+}
+
+// ranges are the values of minutes, hours, days of the month and months.
+var ranges = [4]struct {
+	first, last int
+	names       string
+}{{0, 59, ""}, {0, 23, ""}, {1, 31, ""}, {1, 12, "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"}}
+
+var rangeForm = regexp.MustCompile(`^([0-9]{1,2}|[A-Z]{3})-([0-9]{1,2}|[A-Z]{3})(?:/([0-9]{1,4}))?$`)
+
+// upwards writes ranges that run over the field's end, which AWS takes and Belfry refuses, as ranges that run upwards. What is no
+// such range stays.
+func upwards(field string, of struct {
+	first, last int
+	names       string
+}) string {
+	value := func(text string) int {
+		if at := strings.Index(of.names, text); at >= 0 && at%3 == 0 && len(text) == 3 {
+			return of.first + at/3
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	parts := strings.Split(field, ",")
+	for i, part := range parts {
+		found := rangeForm.FindStringSubmatch(part)
+		if found == nil {
+			continue
+		}
+		from, to, step := value(found[1]), value(found[2]), "1"
+		if found[3] != "" {
+			step = found[3]
+		}
+		by, _ := strconv.Atoi(step) // it is of digits
+		if to < from && to >= of.first && from <= of.last && by > 0 {
+			parts[i] = runs(around(from, to, by, of.first, of.last))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// around lists every by-th value from one on, over the last value to the first, up to another; sorted.
+func around(from, to, by, first, last int) []int {
+	var values []int
+	count := last - first + 1
+	for at := from; at <= to+count; at += by {
+		values = append(values, first+(at-first)%count)
+	}
+	slices.Sort(values)
+	return values
+}
+
+// runs writes sorted values as a list, in which those that follow one another are a range.
+func runs(values []int) string {
+	var parts []string
+	for i := 0; i < len(values); {
+		k := i
+		for k+1 < len(values) && values[k+1] == values[k]+1 {
+			k++
+		}
+		if k == i {
+			parts = append(parts, strconv.Itoa(values[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", values[i], values[k]))
+		}
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
 }
 
 var weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
@@ -142,6 +218,9 @@ func weekdays(field string) (string, error) {
 			days = append(days, named...)
 		}
 	}
+	if slices.Equal(days, []string{"0-6"}) {
+		return "*", nil
+	}
 	return strings.Join(days, ","), nil
 }
 
@@ -163,14 +242,14 @@ func spread(first, last string, isRange bool, step string, stepped bool) ([]stri
 		if to, err = weekday(last); err != nil {
 			return nil, err
 		}
-		if to < from {
-			return nil, fmt.Errorf("got %s-%s, want a range of days that runs upwards", first, last)
-		}
 	}
 	if stepped {
-		if by, err = strconv.Atoi(step); err != nil || by < 1 || by > 7 {
-			return nil, fmt.Errorf("got the step %q, want 1 to 7", step)
+		if by, err = strconv.Atoi(step); err != nil || by < 1 {
+			return nil, fmt.Errorf("got the step %q, want 1 or more", step)
 		}
+	}
+	if to < from {
+		return strings.Split(runs(around(from, to, by, 0, 6)), ","), nil
 	}
 	if isRange && by == 1 {
 		return []string{fmt.Sprintf("%d-%d", from, to)}, nil

@@ -30,7 +30,14 @@ func Cases(t *testing.T, become func(t *testing.T, settings [][2]string, text st
 				key, value, _ := strings.Cut(part, "=")
 				settings = append(settings, [2]string{key, value})
 			}
-			if got := become(t, settings, parts[1]); got != parts[2] {
+			got := become(t, settings, parts[1])
+			if *rewrite {
+				if err := os.WriteFile(name, []byte(strings.Join([]string{parts[0], parts[1], got}, "----\n")), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != parts[2] {
 				t.Errorf("got\n%s\nwant\n%s", got, parts[2])
 			}
 		})
