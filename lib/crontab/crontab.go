@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,10 @@ type Config struct {
 	User   string // who the jobs run as; lines of others in a system crontab are not kept
 	Home   string // the user's folder, absolute; "" where it is not known
 	Zone   string // IANA name of the zone that the host's cron goes by
+	// ZoneGiven says that whoever imports has named Zone: it stands for a CRON_TZ that is no IANA name, whose lines are lost otherwise.
+	ZoneGiven bool
+	// IsUser reports whether a word is a user of the host and no program of it. nil knows of none but the usual ones, such as root.
+	IsUser func(word string) bool
 }
 
 // File is what a crontab says.
@@ -42,13 +47,22 @@ type Setting struct {
 // Labels are on every job that comes from a crontab.
 var Labels = map[string]string{"source": "crontab"}
 
-// Parse reads a crontab. It fails only for a text that is none: one that is too large or holds NUL bytes.
+// Parse reads a crontab. It fails only for a text that is none: one that is too large, that is not UTF-8 in whole or has NUL bytes, whose
+// lines no line feed ends, or one without a job that looks like something else, which it names then.
 func Parse(text []byte, cfg Config) (File, error) {
 	if len(text) > MaxBytes {
 		return File{}, fmt.Errorf("crontab: %d bytes, want at most %d", len(text), MaxBytes)
 	}
-	if strings.IndexByte(string(text), 0) >= 0 {
-		return File{}, errors.New("crontab: holds NUL bytes, want text")
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\x00\x00\xfe\xff"} {
+		if bytes.HasPrefix(text, []byte(mark)) {
+			return File{}, errors.New(`crontab: it is in UTF-16 or UTF-32, want UTF-8: "iconv -f UTF-16 -t UTF-8 FILE" writes it`)
+		}
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return File{}, errors.New("crontab: holds NUL bytes, want text in UTF-8")
+	}
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(bytes.TrimRight(text, "\r"), '\r') >= 0 {
+		return File{}, errors.New(`crontab: carriage returns (CR) alone end its lines, want line feeds (LF): "tr '\r' '\n' < FILE" writes them`)
 	}
 	if cfg.Zone == "" {
 		cfg.Zone = "UTC"
@@ -60,11 +74,21 @@ func Parse(text []byte, cfg Config) (File, error) {
 	if cfg.User != "" {
 		p.env["LOGNAME"], p.env["USER"] = cfg.User, cfg.User
 	}
-	for i, line := range strings.Split(string(text), "\n") {
-		p.line(i+1, strings.TrimRight(line, "\r"))
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(strings.TrimPrefix(line, byteOrderMark), "\r") // one stands where files were joined, too
+	}
+	p.allNameUsers = cfg.allNameUsers(lines)
+	for i, line := range lines {
+		p.line(i+1, line)
+	}
+	if len(p.file.Jobs) == 0 && takeover.Looks(text, takeover.HowCrontab) != "" {
+		return File{}, takeover.Unlike(text, takeover.HowCrontab)
 	}
 	return p.file, nil
 }
+
+const byteOrderMark = "\ufeff"
 
 // What cron sets where a crontab does not.
 const (
@@ -78,11 +102,15 @@ type parser struct {
 	env   map[string]string // of the lines to come
 	names map[string]int    // how many jobs want the name
 	file  File
+
+	allNameUsers bool // lines have a user before the command, though the crontab is said to be a user's
 }
 
 func (p *parser) line(number int, line string) {
 	trimmed := strings.TrimLeft(line, blanks)
 	switch {
+	case strings.Contains(line, "\r"):
+		p.file.Note(number, strings.ReplaceAll(line, "\r", " "), true, "not kept: a carriage return (CR) stands in it, want a line feed (LF) where a line ends")
 	case strings.TrimRight(trimmed, blanks) == "" || trimmed[0] == '#':
 	case !utf8.ValidString(line):
 		p.file.Note(number, strings.ToValidUTF8(line, "?"), true, "not kept: it is not UTF-8")
@@ -99,23 +127,20 @@ func (p *parser) line(number int, line string) {
 func (p *parser) job(number int, line string) {
 	lost := func(format string, args ...any) { p.file.Note(number, line, true, "not kept: "+format, args...) }
 
-	// A minus before the minute tells some crons not to log the start.
-	fields, rest := 5, strings.TrimPrefix(line, "-")
-	if strings.HasPrefix(rest, "@") {
-		fields = 1
+	if why := anacron(line); why != "" {
+		lost("%s", why)
+		return
 	}
-	var expression []string
-	for range fields {
-		var field string
-		if field, rest = word(rest); field != "" {
-			expression = append(expression, field)
-		}
-	}
-	if len(expression) < fields {
+	expression, rest, ok := fields(line)
+	if !ok {
 		lost("want five fields of schedule before the command, or NAME=value")
 		return
 	}
 	cron := strings.Join(expression, " ")
+	if why := sixth(expression, rest); why != "" {
+		lost("%s", why)
+		return
+	}
 	if cron == "@reboot" {
 		lost("@reboot names no time; let the host's own start-up run it")
 		return
@@ -126,10 +151,18 @@ func (p *parser) job(number int, line string) {
 			lost("want a user before the command, as system crontabs have it")
 			return
 		}
+		if !userForm.MatchString(user) {
+			lost("want a user before the command, as system crontabs have it, got %s; import a user's own crontab without --system", user)
+			return
+		}
 		if user != p.cfg.User {
 			lost("it runs as %s, and Belfry would run it as %s; import it where a worker runs as %s", user, p.cfg.User, user)
 			return
 		}
+	}
+	if user, ok := p.namesUser(rest); ok {
+		lost("%s before the command is a user, as system crontabs have it: import the file with --system; where %s is a program, write its path", user, user)
+		return
 	}
 	command, input := splitInput(rest)
 	if strings.Trim(command, blanks) == "" {
@@ -137,9 +170,14 @@ func (p *parser) job(number int, line string) {
 		return
 	}
 
+	kept, notes := takeover.Steps(cron)
+	when := &schedule.Spec{Cron: kept, Timezone: p.zone}
+	if takeover.NeverFires(*when) {
+		when, notes = nil, []string{fmt.Sprintf(takeover.OnDemand, cron)}
+	}
 	def := job.Definition{
 		Description: takeover.Shorten(line, job.MaxDescription),
-		Schedule:    &schedule.Spec{Cron: cron, Timezone: p.zone},
+		Schedule:    when,
 		Target:      target.Spec{Exec: p.exec(command, input)},
 		Guarantee:   job.AtMostOnce,
 		CatchUp:     job.CatchUp{Mode: job.CatchUpNone},
@@ -155,6 +193,9 @@ func (p *parser) job(number int, line string) {
 	p.names[name]++
 	if n := p.names[name]; n > 1 {
 		name = fmt.Sprintf("%s-%d", name, n)
+	}
+	for _, note := range notes {
+		p.file.Note(number, line, false, "%s", note)
 	}
 	p.file.Jobs = append(p.file.Jobs, takeover.Job{Line: number, Name: name, Def: def})
 }

@@ -2,6 +2,7 @@ package crontab
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -11,8 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/tests/script"
 )
 
@@ -37,6 +40,10 @@ func configOf(t *testing.T, settings [][2]string) Config {
 			cfg.Zone = value
 		case "home":
 			cfg.Home = value
+		case "given":
+			cfg.Zone, cfg.ZoneGiven = value, true
+		case "users":
+			cfg.IsUser = func(word string) bool { return slices.Contains(strings.Split(value, ","), word) }
 		default:
 			t.Fatalf("config %q", key)
 		}
@@ -53,7 +60,12 @@ func trace(t *testing.T, text string, cfg Config) string {
 	var b strings.Builder
 	for _, j := range file.Jobs {
 		e := j.Def.Target.Exec
-		fmt.Fprintf(&b, "%d job %s\n  when %s (%s)\n", j.Line, j.Name, j.Def.Schedule.Cron, j.Def.Schedule.Timezone)
+		fmt.Fprintf(&b, "%d job %s\n", j.Line, j.Name)
+		if when := j.Def.Schedule; when != nil {
+			fmt.Fprintf(&b, "  when %s (%s)\n", when.Cron, when.Timezone)
+		} else {
+			b.WriteString("  on demand\n")
+		}
 		for _, arg := range e.Argv {
 			fmt.Fprintf(&b, "  arg %q\n", arg)
 		}
@@ -154,9 +166,27 @@ func TestNamesStayWhenTheFileAroundThemChanges(t *testing.T) {
 }
 
 func TestTextThatIsNoCrontab(t *testing.T) {
-	for name, text := range map[string]string{"NUL": "* * * * * a\x00b\n", "too large": strings.Repeat("#", MaxBytes+1)} {
-		if _, err := Parse([]byte(text), Config{}); err == nil {
-			t.Errorf("%s: accepted", name)
+	for text, says := range map[string]string{
+		"* * * * * a\x00b\n":                    "NUL bytes",
+		strings.Repeat("#", MaxBytes+1):         "want at most",
+		"\xff\xfe*\x00 \x00":                    "UTF-16",
+		"\xfe\xff\x00*\x00 ":                    "UTF-16",
+		"# old Mac\r0 3 * * * a\r0 4 * * * b\r": "carriage returns (CR) alone end its lines, want line feeds (LF): \"tr",
+		"resource \"aws_scheduler_schedule\" \"a\" {\n  schedule_expression = \"rate(1 day)\"\n}\n": "it looks like a Terraform file; give what \"crontab -l\" prints",
+		"NAME      SCHEDULE    SUSPEND\nnightly   0 3 * * *   False\n":                              "a table that kubectl printed",
+		"AWSTemplateFormatVersion: '2010-09-09'\nResources: {}\n":                                   "a CloudFormation or SAM template",
+		"apiVersion: batch/v1\nkind: CronJob\n":                                                     "belfry import kubernetes",
+		"{\"ScheduleExpression\": \"rate(1 day)\"}\n":                                               "belfry import eventbridge",
+		"[Unit]\nDescription=x\n[Timer]\nOnCalendar=daily\n":                                        "a systemd timer",
+		"no crontab for ann\n": "an error of a command line",
+	} {
+		if file, err := Parse([]byte(text), Config{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.40q: %+v, %v; want %q", text, file, err, says)
+		}
+	}
+	for _, text := range []string{"", "\n", "# nothing yet\n", "MAILTO=ann\n", "nonsense\n"} {
+		if _, err := parseText(text); err != nil {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 	file := parse(t, "* * * * * caf\xe9\n", Config{})
@@ -169,6 +199,39 @@ func TestUnknownZoneLosesTheLinesBelowWithANote(t *testing.T) {
 	file := parse(t, "0 1 * * * kept\nCRON_TZ=Mars/Olympus\n0 1 * * * lost\n", Config{})
 	if len(file.Jobs) != 1 || len(file.Notes) != 2 || file.Notes[1].Line != 3 || !file.Notes[1].Lost {
 		t.Errorf("got %+v", file)
+	}
+}
+
+// A byte order mark begins the text, or one of the files that were joined to it.
+func TestByteOrderMarksLoseNothing(t *testing.T) {
+	lines := "0 1 * * * alpha\n# comment\nMAILTO=ann\n0 2 * * * beta\n"
+	marked, err := parseText("\ufeff" + strings.Replace(lines, "MAILTO", "\ufeffMAILTO", 1))
+	plain, _ := parseText(lines)
+	text := func(f File) string {
+		out, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if err != nil || text(marked) != text(plain) || len(marked.Jobs) != 2 {
+		t.Errorf("%+v, %v", marked, err)
+	}
+	if file, err := parseText("\ufeff# comment\r\n\ufeff0 1 * * * alpha\r\n"); err != nil || len(file.Jobs) != 1 || len(file.Notes) != 0 {
+		t.Errorf("%+v, %v", file, err)
+	}
+}
+
+func parseText(text string) (File, error) { return Parse([]byte(text), Config{}) }
+
+func TestZoneName(t *testing.T) {
+	for value, want := range map[string]string{"Europe/Berlin": "Europe/Berlin", ":Europe/Berlin": "Europe/Berlin", "/usr/share/zoneinfo/Asia/Tokyo": "Asia/Tokyo",
+		":/usr/share/zoneinfo/posix/UTC": "UTC", "posix/UTC": "UTC", "EST5EDT": "EST5EDT",
+		"CET-1CEST,M3.5.0,M10.5.0/3": "", "JST-9": "", "UTC0": "", "<+03>-3": "", "Local": "", "/etc/localtime": "", "right/UTC": "", "": ""} {
+		got, ok := ZoneName(value)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("%q is %q, %v; want %q", value, got, ok, want)
+		}
 	}
 }
 
@@ -193,7 +256,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, system bool) {
 		file, err := Parse([]byte(text), Config{System: system, User: "root", Home: "/root", Zone: "Europe/Berlin"})
 		if err != nil {
-			if len(text) <= MaxBytes && !strings.ContainsRune(text, 0) {
+			if len(text) <= MaxBytes && !strings.ContainsRune(text, 0) && !strings.Contains(text, "\r") && utf8.ValidString(text) &&
+				takeover.Looks([]byte(text), takeover.HowCrontab) == "" {
 				t.Fatalf("refused: %v", err)
 			}
 			return
@@ -222,9 +286,9 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for i, line := range strings.Split(text, "\n") {
-			content := strings.TrimLeft(strings.TrimRight(line, "\r"), " \t")
+			content := strings.TrimLeft(strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r"), " \t")
 			want := 1
-			if content == "" || content[0] == '#' {
+			if !strings.Contains(content, "\r") && (content == "" || content[0] == '#') {
 				want = 0
 			}
 			if found[i+1] != want {

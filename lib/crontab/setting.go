@@ -57,15 +57,44 @@ func (p *parser) set(number int, line, name, value string) {
 	case name == "HOME" && !filepath.IsAbs(value):
 		note("not kept: want an absolute path")
 		return
+	case name == "START_HOURS_RANGE":
+		note("it is anacron's: Belfry runs jobs at their times, and at no other hours")
+	case name == "TZ":
+		if zone, _ := ZoneName(value); zone != p.zone {
+			note("the commands see it, and the schedule goes by " + p.zone + ", as cron has it; CRON_TZ, or --timezone, names the schedule's zone")
+		}
 	case name == "CRON_TZ":
-		if _, err := (schedule.Spec{Cron: "@daily", Timezone: value}).Compile(); err != nil {
-			note("no time zone that Belfry knows; the lines below are not kept")
-		}
-		p.zone = value
-		if value == "" {
-			p.zone = p.cfg.Zone
-		}
+		p.zoneOf(value, note)
 	}
 	p.env[name] = value
 	p.file.Settings = append(p.file.Settings, Setting{Line: number, Name: name, Value: value})
+}
+
+// zoneOf sets the zone of the lines below; one that has no IANA name loses them, unless whoever imports has named one.
+func (p *parser) zoneOf(value string, note func(string)) {
+	zone, ok := ZoneName(value)
+	switch {
+	case value == "":
+		p.zone = p.cfg.Zone
+	case ok:
+		p.zone = zone
+	case p.cfg.ZoneGiven:
+		p.zone = p.cfg.Zone
+		note("no IANA name of a time zone; the lines below are taken for " + p.cfg.Zone + ", as --timezone has it")
+	default:
+		p.zone = value
+		note("no IANA name of a time zone, such as Europe/Berlin; the lines below are not kept: write one, or give --timezone")
+	}
+}
+
+// ZoneName gives the IANA name that a value of TZ or CRON_TZ stands for, which may be a file of the host's zones. ok is false for what has
+// none, such as "CET-1CEST,M3.5.0,M10.5.0/3".
+func ZoneName(value string) (name string, ok bool) {
+	name = strings.TrimPrefix(value, ":")
+	if _, after, found := strings.Cut(name, "/zoneinfo/"); found && filepath.IsAbs(name) {
+		name = after
+	}
+	name = strings.TrimPrefix(name, "posix/")
+	_, err := schedule.LoadZone(name)
+	return name, err == nil
 }

@@ -112,9 +112,9 @@ var (
 func meant(f field, item string) string {
 	switch {
 	case strings.Contains(item, "~"):
-		return `a value that stands: "~" draws one at random, and the field "jitter" spreads starts`
+		return fmt.Sprintf(`a fixed value such as "%d": "~" picks one at random, and the field "jitter" spreads starts`, fields[f].first)
 	case hashed.MatchString(item):
-		return `a value that stands: "H" is one that Jenkins picks`
+		return fmt.Sprintf(`a fixed value such as "%d": "H" lets Jenkins pick one`, fields[f].first)
 	}
 	known := false
 	short := letters.ReplaceAllStringFunc(item, func(word string) string {

@@ -1,0 +1,124 @@
+package crontab
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// fields takes the schedule off a line: five fields, or a macro. ok is false for a line that has fewer.
+func fields(line string) (expression []string, rest string, ok bool) {
+	// A minus before the minute tells some crons not to log the start.
+	count, rest := 5, strings.TrimPrefix(line, "-")
+	if strings.HasPrefix(rest, "@") {
+		count = 1
+	}
+	for range count {
+		var field string
+		if field, rest = word(rest); field != "" {
+			expression = append(expression, field)
+		}
+	}
+	return expression, rest, len(expression) == count
+}
+
+var (
+	anacronForm = regexp.MustCompile(`^([0-9]+|@[a-z]+)[ \t]+[0-9]+[ \t]+([^ \t]+)[ \t]+(.+)$`)
+	anacronName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{2,}$`)
+)
+
+// anacronPeriods are what cron has for periods in days.
+var anacronPeriods = map[string]string{"1": "@daily", "7": "@weekly", "30": "@monthly", "31": "@monthly", "365": "@yearly"}
+
+// anacron says of a line of an anacrontab what it is and what to write: period, delay in minutes, name, command. "" is for a line of a
+// crontab, whose third field begins with a number or a star.
+func anacron(line string) string {
+	parts := anacronForm.FindStringSubmatch(line)
+	if parts == nil {
+		return ""
+	}
+	period, name, command := parts[1], parts[2], parts[3]
+	when := period
+	if !strings.HasPrefix(period, "@") {
+		if !anacronName.MatchString(name) {
+			return ""
+		}
+		if when = anacronPeriods[period]; when == "" {
+			when = "@daily"
+		}
+	}
+	return fmt.Sprintf("it is a line of an anacrontab: a period, a delay in minutes, the name %s, the command. Write it for cron, as %q, or with five fields; "+
+		"a job whose catch_up is one makes up for what it missed", name, when+" "+command)
+}
+
+var (
+	cronWord  = regexp.MustCompile(`^[-*?/,0-9LW#]*[*?0-9][-*?/,0-9LW#]*$`)
+	cronNames = regexp.MustCompile(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))+$`)
+)
+
+// sixth says of a line that goes on with another field of schedule, which would be its command, what to write. "" is for one that does not.
+func sixth(expression []string, rest string) string {
+	next, _ := word(rest)
+	switch {
+	case !cronWord.MatchString(next) && !cronNames.MatchString(next):
+		return ""
+	case len(expression) == 1:
+		return fmt.Sprintf("%s stands before the command: %s is the whole schedule", next, expression[0])
+	}
+	write := func(five []string) string { return strings.ReplaceAll(strings.Join(five, " "), "?", "*") }
+	const six = "it has six fields of schedule, and a crontab has five: write "
+	first, last := write(append(expression[1:len(expression):len(expression)], next)), write(expression)
+	switch {
+	case yearForm.MatchString(next):
+		return six + fmt.Sprintf("%q, without the year", last)
+	case first == last || next == "?" || cronNames.MatchString(next):
+		return six + fmt.Sprintf("%q, without seconds", first)
+	}
+	return six + fmt.Sprintf("%q where the first is seconds, %q where the last is a year", first, last)
+}
+
+var yearForm = regexp.MustCompile(`^[0-9]{4}([-,/][0-9]+)*$`)
+
+// usualUsers are users of most hosts that are no programs of any.
+var usualUsers = map[string]bool{"root": true, "daemon": true, "nobody": true, "www-data": true, "www": true, "apache": true, "postgres": true, "ubuntu": true, "ec2-user": true}
+
+var (
+	// userForm is a user as system crontabs have it; FreeBSD adds a group and a class.
+	userForm = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9_.@:/+\\]*\$?$`)
+	bareWord = regexp.MustCompile(`^[a-z_][a-z0-9_-]*$`)
+)
+
+func (cfg Config) isUser(word string) bool {
+	return usualUsers[word] || cfg.IsUser != nil && bareWord.MatchString(word) && cfg.IsUser(word)
+}
+
+// namesUser finds the user before the command in a crontab that is said to be a user's own.
+func (p *parser) namesUser(rest string) (user string, ok bool) {
+	user, command := word(rest)
+	if p.cfg.System || command == "" && !usualUsers[user] {
+		return "", false
+	}
+	return user, p.cfg.isUser(user) || p.allNameUsers && bareWord.MatchString(user)
+}
+
+// allNameUsers reports whether lines that are said to be of a user's crontab all begin their commands with a bare word, of which one is a
+// user: it is a system crontab, and the other words are users too.
+func (cfg Config) allNameUsers(lines []string) bool {
+	found := false
+	for _, line := range lines {
+		line = strings.TrimLeft(line, blanks)
+		if _, _, isSetting := setting(line); isSetting || line == "" || line[0] == '#' {
+			continue
+		}
+		_, rest, ok := fields(line)
+		user, command := word(rest)
+		if !ok {
+			continue
+		}
+		if command == "" || !bareWord.MatchString(user) {
+			return false
+		}
+		found = found || cfg.isUser(user)
+	}
+	return found
+}
