@@ -264,13 +264,20 @@ func TestZoneOfTheHost(t *testing.T) {
 		{"", named, link, "Europe/Paris"},
 		{"", none, link, "Asia/Tokyo"},
 		{"", broken, link, "Asia/Tokyo"},
-		{"EST5EDT4,M3.2.0,M11.1.0", none, link, "Asia/Tokyo"},
+		{":" + link, none, link, "Asia/Tokyo"},
+		{"/usr/share/zoneinfo/America/Lima", none, link, "America/Lima"},
+		{"EST5EDT4,M3.2.0,M11.1.0", none, link, ""},
+		{"CET-1CEST,M3.5.0,M10.5.0/3", named, link, ""},
+		{"europe/berlin", named, link, ""},
 		{"", none, none, "UTC"},
 		{"", broken, named, ""},
 	} {
 		got, err := hostZone(c.tz, c.file, c.link)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q, %s, %s: got %q, %v; want %q", c.tz, filepath.Base(c.file), filepath.Base(c.link), got, err, c.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "--timezone Europe/Berlin") {
+			t.Errorf("%q: %v does not ask for --timezone", c.tz, err)
 		}
 	}
 }

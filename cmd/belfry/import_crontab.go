@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,8 @@ func (c *cli) importCrontab() *cobra.Command {
 		Use:   "crontab FILE",
 		Short: "Make jobs of a crontab; importing it again changes nothing",
 		Long: `Make jobs of a crontab. Lines that cannot be kept are listed with their numbers and reasons, and make
-the command end with code 1 unless it was a dry run. docs/migrate-crontab.md says what becomes of what.
+the command end with code 1 unless it was a dry run. A file that is no crontab makes it end with code 1 in any case.
+docs/migrate-crontab.md says what becomes of what.
 
 The server's worker must run on this host, as this user, with --allow-exec.`,
 		Example: `  crontab -l | belfry import crontab - --dry-run
@@ -41,12 +43,12 @@ The server's worker must run on this host, as this user, with --allow-exec.`,
 	})
 	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")
 	cmd.Flags().StringVar(&who, "user", "", "`USER` whose jobs they are; you by default")
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; this host's by default")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`, also of lines whose CRON_TZ has none; this host's by default")
 	return cmd
 }
 
 func crontabConfig(name string, system bool, who, zone string) (crontab.Config, error) {
-	cfg := crontab.Config{System: system, User: who, Zone: zone}
+	cfg := crontab.Config{System: system, User: who, Zone: zone, ZoneGiven: zone != "", IsUser: isUser}
 	var found *user.User
 	var err error
 	if who == "" {
@@ -69,9 +71,23 @@ func crontabConfig(name string, system bool, who, zone string) (crontab.Config, 
 	return cfg, err
 }
 
-// hostZone finds the name of the zone that this host's cron goes by.
+// isUser reports whether a word is a user of this host, and no program that the shell would find.
+func isUser(word string) bool {
+	if _, err := exec.LookPath(word); err == nil {
+		return false
+	}
+	_, err := user.Lookup(word)
+	return err == nil
+}
+
+// hostZone finds the name of the zone that this host's cron goes by. A TZ that has none is no reason to take another zone.
 func hostZone(tz, nameFile, link string) (string, error) {
-	candidates := []string{strings.TrimPrefix(tz, ":")}
+	if name, ok := crontab.ZoneName(tz); ok {
+		return name, nil
+	} else if tz != "" && strings.TrimPrefix(tz, ":") != link {
+		return "", fmt.Errorf("TZ is %q, which is no IANA name of a time zone; name the zone of this host's cron with --timezone, as in --timezone Europe/Berlin", tz)
+	}
+	var candidates []string
 	if text, err := os.ReadFile(nameFile); err == nil {
 		candidates = append(candidates, strings.TrimSpace(string(text)))
 	}

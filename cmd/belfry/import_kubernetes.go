@@ -15,7 +15,8 @@ func (c *cli) importKubernetes() *cobra.Command {
 		Use:   "kubernetes FILE",
 		Short: "Make jobs of CronJobs; importing them again changes nothing",
 		Long: `Make jobs of Kubernetes CronJobs, from YAML or JSON: manifests, or what "kubectl get cronjobs -o yaml" prints. What cannot be
-kept is listed with lines and reasons, and a CronJob that is lost makes the command end with code 1 unless it was a dry run.
+kept is listed with lines and reasons, and a CronJob that is lost makes the command end with code 1 unless it was a dry run. A
+file without any object of Kubernetes makes it end with code 1 in any case.
 docs/migrate-kubernetes.md says what becomes of what, and how to switch over.
 
 Belfry starts no pods. What a run does instead:
@@ -49,7 +50,7 @@ With kubectl and exec the worker must run with --allow-exec.`,
 	})
 	cmd.Flags().StringVar(&as, "as", "", "`WHAT` a run does: kubectl or exec")
 	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls, with {namespace} and {name}")
-	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE` of the cluster's controller, for CronJobs without timeZone; UTC by default")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE` of the cluster's controller, for CronJobs without timeZone, or with one that is not known; UTC by default")
 	cmd.Flags().StringVar(&namespace, "namespace", "default", "`NAMESPACE` of CronJobs that name none")
 	return cmd
 }

@@ -200,3 +200,34 @@ func TestWrongFlagsOfImports(t *testing.T) {
 		t.Errorf("code %d, %s", got.code, got.errors)
 	}
 }
+
+// A file in which nothing is understood is an error that says what it looks like, with and without --dry-run.
+func TestImportOfWhatIsSomethingElse(t *testing.T) {
+	terraform := "resource \"aws_scheduler_schedule\" \"nightly\" {\n  schedule_expression = \"rate(1 day)\"\n}\n"
+	table := "NAME      SCHEDULE    SUSPEND   ACTIVE\nnightly   0 3 * * *   False     0\n"
+	stack := "AWSTemplateFormatVersion: '2010-09-09'\nResources:\n  Nightly: {Type: AWS::Scheduler::Schedule, Properties: {Name: !Ref N}}\n"
+	for _, from := range []struct{ kind, how string }{
+		{"crontab", `"crontab -l"`}, {"kubernetes", `"kubectl get cronjobs --all-namespaces -o yaml"`}, {"eventbridge", `"aws scheduler get-schedule`},
+	} {
+		for text, what := range map[string]string{terraform: "a Terraform file", table: "a table that kubectl printed", stack: "a CloudFormation or SAM template"} {
+			for _, flags := range [][]string{nil, {"--dry-run"}, {"--dry-run", "-o", "json"}} {
+				got := belfry(t, text, append([]string{"import", from.kind, "-"}, flags...)...)
+				if got.code != 1 || got.out != "" || !strings.Contains(got.errors, "it looks like "+what) || !strings.Contains(got.errors, from.how) {
+					t.Errorf("%s of %s %v: code %d, %s%s", from.kind, what, flags, got.code, got.out, got.errors)
+				}
+			}
+		}
+	}
+}
+
+// What never fires becomes a job on demand that a server takes, and that can be triggered.
+func TestImportOfWhatNeverFires(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	got := call(0, "0 0 31 2 * echo by-hand\n", "import", "crontab", "-", "--timezone", "UTC")
+	if !strings.Contains(got.out, "created") || !strings.Contains(got.out, `runs on demand alone, by "belfry job trigger"`) {
+		t.Errorf("got %s", got.out)
+	}
+	if again := call(0, "0 0 31 2 * echo by-hand\n", "import", "crontab", "-", "--timezone", "UTC"); !strings.Contains(again.out, "unchanged") {
+		t.Errorf("imported again: %s", again.out)
+	}
+}
