@@ -52,7 +52,7 @@ func (c *cli) cronNext() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at, err := instant("--from", from, where)
+			at, err := c.instant("--from", from, where)
 			if err != nil {
 				return err
 			}

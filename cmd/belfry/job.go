@@ -185,7 +185,7 @@ is broken off.`,
 			}
 			var t wire.Trigger
 			if at != "" {
-				when, err := instant("--at", at, c.zone)
+				when, err := c.instant("--at", at, c.zone)
 				if err != nil {
 					return err
 				}

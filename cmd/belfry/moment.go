@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/crontab"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -71,4 +73,36 @@ func userZone(name string) (*time.Location, error) {
 		return nil, misused("--timezone: %w", err)
 	}
 	return zone, nil
+}
+
+// instant reads a flag that holds a time, "" as none: with its offset, or as tables show it, in a zone. It warns where the clock of the
+// zone does not show a time, or shows it twice.
+func (c *cli) instant(flag, text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		wall, err := time.Parse(form, text)
+		if err != nil {
+			continue
+		}
+		if tz := os.Getenv("TZ"); zone == time.Local && unread(tz, zone) {
+			return time.Time{}, misused("%s %q: TZ is %q, which is no IANA name of a time zone; give the time with its offset, or the zone with --timezone", flag, text, tz)
+		}
+		at, told := schedule.Local(wall, zone)
+		if told != "" {
+			c.warn("%s %q: %s", flag, text, told)
+		}
+		return at, nil
+	}
+	return time.Time{}, misused("%s %q: want a time such as 2026-11-21T09:00:00Z, or in the zone %s \"2026-11-21 09:00\" or 2026-11-21", flag, text, zone)
+}
+
+// unread reports whether a value of TZ could not be read, for which Go takes UTC as the local zone without a word.
+func unread(tz string, local *time.Location) bool {
+	_, known := crontab.ZoneName(tz)
+	return tz != "" && !known && local.String() == "UTC"
 }

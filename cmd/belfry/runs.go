@@ -29,7 +29,7 @@ func (w *window) flags(cmd *cobra.Command, of string) {
 }
 
 func (w *window) times(c *cli) (from, to time.Time, err error) {
-	if from, err = instant("--from", w.from, c.zone); err != nil {
+	if from, err = c.instant("--from", w.from, c.zone); err != nil {
 		return
 	}
 	if w.since != "" {
@@ -42,24 +42,8 @@ func (w *window) times(c *cli) (from, to time.Time, err error) {
 		}
 		from = c.now().Add(-d.Std()).Truncate(time.Second)
 	}
-	to, err = instant("--to", w.to, c.zone)
+	to, err = c.instant("--to", w.to, c.zone)
 	return
-}
-
-// instant reads a flag that holds a time, "" as none: with its offset, or as tables show it, in a zone.
-func instant(flag, text string, zone *time.Location) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	for _, form := range []string{time.DateTime, "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(form, text, zone); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, misused("%s %q: want a time such as 2026-11-21T09:00:00Z, or in the zone %s \"2026-11-21 09:00\" or 2026-11-21", flag, text, zone)
 }
 
 func (c *cli) runList() *cobra.Command {

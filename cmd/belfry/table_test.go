@@ -288,22 +288,64 @@ func TestProgressLeavesATerminalAsItWas(t *testing.T) {
 // A time that a table showed can be given back as it stands there.
 func TestTimesAreReadAsTheyAreShown(t *testing.T) {
 	berlin := time.FixedZone("CET", 3600)
+	var warned strings.Builder
+	on := &cli{stderr: &warned}
 	for _, c := range []struct{ text, want string }{
 		{"2026-11-21T09:00:00Z", "2026-11-21T09:00:00Z"},
 		{"2026-11-21 10:00:00", "2026-11-21T09:00:00Z"},
 		{"2026-11-21 10:00", "2026-11-21T09:00:00Z"},
 		{"2026-11-21", "2026-11-20T23:00:00Z"},
 	} {
-		got, err := instant("--from", c.text, berlin)
+		got, err := on.instant("--from", c.text, berlin)
 		if err != nil || clock(got) != c.want {
 			t.Errorf("%q is %s, %v; want %s", c.text, clock(got), err, c.want)
 		}
 	}
-	if _, err := instant("--from", "yesterday", berlin); err == nil || !strings.Contains(err.Error(), "in the zone CET") {
+	if _, err := on.instant("--from", "yesterday", berlin); err == nil || !strings.Contains(err.Error(), "in the zone CET") {
 		t.Errorf("yesterday: %v", err)
+	}
+	if warned.Len() > 0 {
+		t.Errorf("warned of %s", warned.String())
 	}
 }
 
+// Flags read local times by the rule of schedule.Local, and say where it was needed.
+func TestTimesThatAClockDoesNotShowOnce(t *testing.T) {
+	for _, c := range []struct{ zone, text, first, says string }{
+		{"America/New_York", "2027-03-14 02:30", "2027-03-14T03:01:00-04:00", "end of the gap, 2027-03-14T03:00:00-04:00"},
+		{"America/New_York", "2027-11-07 01:30", "2027-11-07T01:31:00-04:00", "taken for the first, 2027-11-07T01:30:00-04:00"},
+		{"America/Havana", "2027-03-14", "2027-03-14T01:01:00-04:00", "end of the gap"},
+		{"America/New_York", "2027-11-07T01:30:00-05:00", "2027-11-07T01:31:00-05:00", ""},
+		{"America/New_York", "2027-06-01 02:30", "2027-06-01T02:31:00-04:00", ""},
+	} {
+		got := belfry(t, "", "cron", "next", "* * * * *", "--timezone", c.zone, "--from", c.text, "-n", "1")
+		if got.code != 0 || got.out != c.first+"\n" || (got.errors == "") != (c.says == "") || !strings.Contains(got.errors, c.says) {
+			t.Errorf("%s in %s: code %d, %s%s", c.text, c.zone, got.code, got.out, got.errors)
+		}
+	}
+}
+
+func TestATZThatIsTakenForUTCIsNoZone(t *testing.T) {
+	berlin := time.FixedZone("Local", 3600)
+	for _, c := range []struct {
+		tz    string
+		local *time.Location
+		want  bool
+	}{{"CET-1CEST,M3.5.0,M10.5.0/3", time.UTC, true}, {"UTC", time.UTC, false}, {":Etc/UTC", time.UTC, false}, {"", time.UTC, false}, {":/etc/localtime", berlin, false}} {
+		if got := unread(c.tz, c.local); got != c.want {
+			t.Errorf("%q is unread: %v", c.tz, got)
+		}
+	}
+}
+
+func TestATriggerAtATimeThatTheClockSkips(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	call(0, `{"target": {"http": {"url": "http://127.0.0.1:9/x"}}}`, "job", "apply", "report", "-f", "-")
+	got := call(0, "", "job", "trigger", "report", "--at", "2027-03-14 02:30", "--timezone", "America/New_York", "-o", "json")
+	if !strings.Contains(got.out, `"2027-03-14T07:00:00Z"`) || !strings.Contains(got.errors, "end of the gap") {
+		t.Errorf("%s%s", got.out, got.errors)
+	}
+}
 func TestARunIsShownInTheUsersZone(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var out strings.Builder

@@ -49,9 +49,14 @@ func parseExpression(text string, zone *time.Location) (expression, error) {
 			return e, fmt.Errorf("ScheduleExpression: got %q, want a rate from 1 minute to 290 years", text)
 		}
 	case "at":
-		e.at, err = time.ParseInLocation("2006-01-02T15:04:05", body, zone)
-		if err != nil {
+		wall, wrong := time.Parse("2006-01-02T15:04:05", body)
+		if wrong != nil {
 			err = fmt.Errorf("got at(%s), want a time such as at(2026-11-21T09:00:00)", body)
+			break
+		}
+		at, told := schedule.Local(wall, zone)
+		if e.at = at; told != "" {
+			e.notes = append(e.notes, told)
 		}
 	}
 	if err != nil {
@@ -312,10 +317,10 @@ func years(field string, zone *time.Location) (start, end time.Time, err error) 
 		return start, end, fmt.Errorf("the years %s are not one after the other, and a job has one start and one end; write a job for each of them", field)
 	}
 	if least > firstYear {
-		start = time.Date(least, 1, 1, 0, 0, 0, 0, zone)
+		start, _ = schedule.Local(time.Date(least, 1, 1, 0, 0, 0, 0, time.UTC), zone)
 	}
 	if most < lastYear {
-		end = time.Date(most+1, 1, 1, 0, 0, 0, 0, zone)
+		end, _ = schedule.Local(time.Date(most+1, 1, 1, 0, 0, 0, 0, time.UTC), zone)
 	}
 	return start, end, nil
 }
