@@ -13,7 +13,8 @@ func (c *cli) importEventBridge() *cobra.Command {
 		Short: "Make jobs of schedules of EventBridge Scheduler; importing them again changes nothing",
 		Long: `Make jobs of schedules of Amazon EventBridge Scheduler: what "aws scheduler get-schedule" prints for each, one after the other or
 in an array. What cannot be kept is listed with lines and reasons, and a schedule that is lost makes the command end with code 1
-unless it was a dry run. A file without any answer of aws makes it end with code 1 in any case. docs/migrate-eventbridge.md says what becomes of what, how to export all schedules, and how to switch over.
+unless it was a dry run. A file without any answer of aws makes it end with code 1 in any case. docs/migrate-eventbridge.md says
+what becomes of what, how to export all schedules, and how to switch over.
 
 A run calls what the schedule calls: a Lambda function, an SQS queue, an SNS topic, an event bus or a state machine. The worker
 must run with an --aws-target that allows it, and as somebody who may. With --target-url URL it calls URL instead, in which {group}
