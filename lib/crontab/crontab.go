@@ -48,7 +48,7 @@ type Setting struct {
 var Labels = map[string]string{"source": "crontab"}
 
 // Parse reads a crontab. It fails only for a text that is none: one that is too large, that is not UTF-8 in whole or has NUL bytes, whose
-// lines no line feed ends, or one without a job that looks like something else, which it names then.
+// lines no line feed ends, or one without a job that looks like something else or in which nothing looks like a schedule.
 func Parse(text []byte, cfg Config) (File, error) {
 	if len(text) > MaxBytes {
 		return File{}, fmt.Errorf("crontab: %d bytes, want at most %d", len(text), MaxBytes)
@@ -78,11 +78,12 @@ func Parse(text []byte, cfg Config) (File, error) {
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(strings.TrimPrefix(line, byteOrderMark), "\r") // one stands where files were joined, too
 	}
+	p.foreign = foreign(lines)
 	p.allNameUsers = cfg.allNameUsers(lines)
 	for i, line := range lines {
 		p.line(i+1, line)
 	}
-	if len(p.file.Jobs) == 0 && takeover.Looks(text, takeover.HowCrontab) != "" {
+	if len(p.file.Jobs) == 0 && (p.foreign || takeover.Looks(text, takeover.HowCrontab) != "") {
 		return File{}, takeover.Unlike(text, takeover.HowCrontab)
 	}
 	return p.file, nil
@@ -103,6 +104,7 @@ type parser struct {
 	names map[string]int    // how many jobs want the name
 	file  File
 
+	foreign      bool // no line begins as a schedule does, and some are no settings either
 	allNameUsers bool // lines have a user before the command, though the crontab is said to be a user's
 }
 

@@ -79,6 +79,25 @@ func sixth(expression []string, rest string) string {
 
 var yearForm = regexp.MustCompile(`^[0-9]{4}([-,/][0-9]+)*$`)
 
+// scheduleStart is how schedules begin, also those of other crons.
+var scheduleStart = regexp.MustCompile(`^[-0-9*@~?H]`)
+
+// foreign reports whether no line begins as a schedule does, though some are neither settings nor comments.
+func foreign(lines []string) bool {
+	found := false
+	for _, line := range lines {
+		line = strings.Trim(line, blanks)
+		if _, _, isSetting := setting(line); isSetting || line == "" || line[0] == '#' {
+			continue
+		}
+		if scheduleStart.MatchString(line) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
 // usualUsers are users of most hosts that are no programs of any.
 var usualUsers = map[string]bool{"root": true, "daemon": true, "nobody": true, "www-data": true, "www": true, "apache": true, "postgres": true, "ubuntu": true, "ec2-user": true}
 

@@ -14,7 +14,7 @@ type form struct {
 
 // forms are tried in this order: what stands inside of another one comes after it.
 var forms = []form{
-	{"a Terraform file", regexp.MustCompile(`(?m)^\s*(resource|data|module|variable|provider|output)\s+"[^"]+"(\s+"[^"]+")?\s*\{|^terraform\s*\{|^\s*"terraform_version"\s*:`)},
+	{"a Terraform file", regexp.MustCompile(`(?m)^\s*(resource|data|module|variable|provider|output)\s+"[^"]+"(\s+"[^"]+")?\s*\{|^(terraform|locals|moved|import)\s*\{|^\s*"terraform_version"\s*:`)},
 	{"a CloudFormation or SAM template", regexp.MustCompile(`(?m)\bAWSTemplateFormatVersion\b|\bType["']?\s*:\s*["']?AWS::|\bAWS::Serverless\b`)},
 	{"a table that kubectl printed", regexp.MustCompile(`(?m)^\s*(NAMESPACE\s+)?NAME\s+(SCHEDULE|COMPLETIONS|STATUS|READY|AGE|DESIRED|DATA)\b`)},
 	{"what kubectl describe printed", regexp.MustCompile(`(?m)^Name:\s+\S+\s*\nNamespace:\s+\S+`)},
