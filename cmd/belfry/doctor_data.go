@@ -51,7 +51,7 @@ func storeFinding(err error) finding {
 		f.Help = "Ask the server: belfry doctor without --data."
 	case errors.Is(err, pebble.ErrFormat):
 		f.Why, f.Help = "A store that a newer Belfry wrote would be damaged by an older one.", "Use the version that wrote it; docs/upgrade.md says how versions fit."
-	case errors.Is(err, pebble.ErrDamaged):
+	case errors.Is(err, store.ErrDamaged):
 		f.Why, f.Help = "What stands behind the damage would be lost.", "Restore a backup (docs/backup.md), or the disk."
 	default:
 		f.Why, f.Help = "A server would not start on it.", "Look at the rights of the files, and at the kernel's log for errors of the disk. Else restore a backup."

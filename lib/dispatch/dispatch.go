@@ -188,7 +188,7 @@ func (d *Dispatcher) write(ctx context.Context, first error, ops []store.Op) ([]
 }
 
 func passing(err error) bool {
-	return errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrUnknown)
+	return (errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrUnknown)) && !errors.Is(err, store.ErrDamaged)
 }
 
 // pause waits before a further try: 25 ms, doubling, with full jitter.

@@ -219,6 +219,9 @@ var (
 	ErrUnknown = errors.New("outcome of the write unknown")
 	// ErrBadCursor says that a cursor is not one of this range. Queries give it for anything that they did not hand out.
 	ErrBadCursor = errors.New("not a cursor of this range")
+	// ErrDamaged says that what is stored can no longer be read: it is not what was written, or it is gone. Trying again does not help; what
+	// lies elsewhere can still be read. After a write it was met while reading what stands, and nothing was written by that op.
+	ErrDamaged = errors.New("the store is damaged")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )

@@ -59,6 +59,9 @@ func (d *decider) addEntries() {
 func (d *decider) decideExpired(r *request) {
 	for i, gone := range r.entries {
 		h, err := d.read(r, i)
+		if errors.Is(err, store.ErrDamaged) {
+			continue // the item stays with its entry; one that cannot be read must not keep all others from their end
+		}
 		if err != nil {
 			r.err = err
 			return
@@ -125,9 +128,13 @@ type expiryPass struct {
 // sweep makes one round of a pass, and tells whether there may be more whose time has come.
 func (s *Store) sweep(ctx context.Context, now time.Time, pass *expiryPass) (more bool, err error) {
 	r := &request{now: now.Unix()}
-	if r.entries, err = s.due(pass.behind, r.now); err != nil || len(r.entries) == 0 {
+	// Behind damage among the entries nothing is found; what was found before it goes all the same, and the next round meets it again.
+	if r.entries, err = s.due(pass.behind, r.now); len(r.entries) == 0 {
+		return false, err
+	} else if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return false, err
 	}
+	cut := err != nil
 	for _, entry := range r.entries {
 		key, err := decodeEntry(entry)
 		if err != nil {
@@ -145,7 +152,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time, pass *expiryPass) (mor
 	}
 	pass.behind = r.entries[len(r.entries)-1]
 	pass.deleted += r.expired
-	return len(r.entries) == sweepRound, nil
+	return cut || len(r.entries) == sweepRound, nil
 }
 
 // due gives the oldest entries behind one whose time has come.
@@ -162,9 +169,9 @@ func (s *Store) due(behind []byte, now int64) (entries [][]byte, err error) {
 	}
 	iter, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return nil, err
+		return nil, s.met(err)
 	}
-	defer func() { err = errors.Join(err, iter.Close()) }()
+	defer func() { err = s.met(errors.Join(err, iter.Close())) }()
 	for ok := iter.First(); ok && len(entries) < sweepRound; ok = iter.Next() {
 		entries = append(entries, slices.Clone(iter.Key()))
 	}

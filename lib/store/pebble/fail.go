@@ -138,6 +138,15 @@ func (g *guard) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.Fil
 	return g.counted(to, f), err
 }
 
+// Open gives a file to be read.
+func (g *guard) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := g.FS.Open(name, opts...)
+	if err != nil || !isTable(name) {
+		return f, err
+	}
+	return &tableFile{File: f, name: g.FS.PathBase(name)}, nil
+}
+
 // OpenDir is for a sync of the folder.
 func (g *guard) OpenDir(name string) (vfs.File, error) {
 	return g.open(func() (vfs.File, error) { return g.FS.OpenDir(name) })

@@ -30,9 +30,6 @@ var (
 	ErrLocked = errors.New("the store folder is in use by another Belfry")
 	// ErrFormat says that the folder is not one that this version can read: written by a newer one, or no store at all.
 	ErrFormat = errors.New("not a store that this version can open")
-	// ErrDamaged says that a log, or the list of tables, has changed since it was written: opening it would lose what stands behind
-	// the damage.
-	ErrDamaged = errors.New("the store is damaged")
 	// ErrFailed says that the disk refused a write or a sync. What was under way then may or may not be there; the engine
 	// has written nothing since, and answers nothing more until it is opened again.
 	ErrFailed = errors.New("the store has stopped because its disk failed")
@@ -69,7 +66,8 @@ type Store struct {
 	seed    maphash.Seed
 	stripes [stripes]atomic.Pointer[commit] // by partition: the last commit that wrote to one of them
 
-	disk diskCount
+	disk   diskCount
+	damage damage
 
 	failOnce sync.Once
 	failed   chan struct{} // closed when the disk has failed
@@ -152,7 +150,7 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	before, err := pebble.Peek(cfg.Dir, cfg.FS)
 	if err != nil {
-		return nil, err
+		return nil, refusedBy(err)
 	}
 	if before.Exists {
 		if err := checkManifest(cfg.FS, cfg.Dir, cfg.FS.PathBase(before.ManifestFilename)); err != nil {
@@ -167,7 +165,7 @@ func open(cfg Config) (_ *Store, err error) {
 	var db *pebble.DB
 	err = s.unlessFailed(func() (err error) {
 		db, err = pebble.Open(cfg.Dir, s.options(cfg))
-		return err
+		return refusedBy(err)
 	})
 	if err != nil {
 		return nil, err
@@ -210,10 +208,10 @@ func (s *Store) options(cfg Config) *pebble.Options {
 	}
 	// A damaged block refuses the reads that need it, and only those: the rest of the store still answers.
 	o.EventListener = &pebble.EventListener{
-		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.log.Error("the store's data are damaged", "path", info.Path, "error", info.Details)
+		DataCorruption: func(info pebble.DataCorruptionInfo) { s.note(cfg.FS.PathBase(info.Path), info.Details) },
+		BackgroundError: func(err error) {
+			s.log.Error("the store's background work failed", "error", firstLine(s.met(err)))
 		},
-		BackgroundError: func(err error) { s.log.Error("the store's background work failed", "error", err) },
 	}
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = blockSize

@@ -28,19 +28,22 @@ func (s *Store) Export(ctx context.Context, each func(store.Item) error) (err er
 	}
 	iter, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: []byte{itemSpace}, UpperBound: []byte{itemSpace + 1}})
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return fmt.Errorf("export: %w", s.met(err))
 	}
 	defer func() { err = errors.Join(err, iter.Close()) }()
 	for ok := iter.First(); ok; ok = iter.Next() {
 		item, err := s.exported(ctx, iter)
 		if err != nil {
-			return fmt.Errorf("export: %w", err)
+			return fmt.Errorf("export: %w", s.met(err))
 		}
 		if err := each(item); err != nil {
 			return err
 		}
 	}
-	return iter.Error()
+	if err := s.met(iter.Error()); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) exported(ctx context.Context, iter *pebble.Iterator) (store.Item, error) {

@@ -99,7 +99,7 @@ func (s *Store) load(key []byte, wanted bool) (h header, value []byte, err error
 		return header{}, nil, nil
 	}
 	if err != nil {
-		return header{}, nil, err
+		return header{}, nil, s.met(err)
 	}
 	h, value, err = decode(raw)
 	if wanted {
@@ -107,7 +107,7 @@ func (s *Store) load(key []byte, wanted bool) (h header, value []byte, err error
 	} else {
 		value = nil
 	}
-	return h, value, errors.Join(err, closer.Close())
+	return h, value, s.met(errors.Join(err, closer.Close()))
 }
 
 // Query reads a page as the port says.
@@ -151,9 +151,9 @@ func (s *Store) scan(r store.Range, from, to string, pages *store.Pages) (err er
 	}
 	iter, err := s.db.NewIter(&o)
 	if err != nil {
-		return err
+		return s.met(err)
 	}
-	defer func() { err = errors.Join(err, iter.Close()) }()
+	defer func() { err = s.met(errors.Join(err, iter.Close())) }()
 	first, next := iter.First, iter.Next
 	if r.Backward {
 		first, next = iter.Last, iter.Prev

@@ -1,0 +1,212 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Damage is a file of a store that is not what was written.
+type Damage struct {
+	File string // in the store's folder
+	What string // was found
+	Cost string // what can no longer be read
+}
+
+// Examination is what Examine found.
+type Examination struct {
+	Tables  int      // that were read
+	Bytes   int64    // of them
+	Damaged []Damage // in the order of the files' names
+	Held    bool     // a process has the folder open: its logs and its list of tables change, and were not looked at
+	Young   int      // tables that have no end yet, since that process writes them; they were not looked at
+}
+
+// Examine reads all files of a store's folder, and changes nothing. It opens no store, so that it finds all that is damaged and not what
+// comes first, and works while a process has the store open. told hears after each table how many bytes of how many were read.
+func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of int64)) (Examination, error) {
+	if fsys == nil {
+		fsys = vfs.Default
+	}
+	var e Examination
+	lock, err := pebble.LockDirectory(dir, fsys)
+	if e.Held = err != nil; !e.Held {
+		defer lock.Close()
+		e.add(checkFormat(fsys, dir), marker, "all that is stored: the store does not open")
+		e.add(checkLogs(fsys, dir), "", "what was written last, from there on: the store does not open")
+		e.add(checkList(fsys, dir), "", "all that is stored: the store does not open")
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return e, err
+	}
+	sizes := map[string]int64{}
+	var of int64
+	for _, name := range names {
+		if isTable(name) {
+			if info, err := fsys.Stat(fsys.PathJoin(dir, name)); err == nil {
+				sizes[name] = info.Size()
+				of += info.Size()
+			}
+		}
+	}
+	for _, name := range names {
+		size, is := sizes[name]
+		if !is {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return e, err
+		}
+		e.table(fsys, dir, name)
+		e.Bytes += size
+		told(e.Bytes, of)
+	}
+	return e, nil
+}
+
+// add notes what one of the checks of Open has refused. Whoever asks needs not hear of a folder that a newer version wrote: opening it
+// tells.
+func (e *Examination) add(err error, file, cost string) {
+	if err == nil || errors.Is(err, ErrFormat) {
+		return
+	}
+	e.Damaged = append(e.Damaged, Damage{File: file, What: firstLine(err), Cost: cost})
+}
+
+// checkList looks at the list of tables.
+func checkList(fsys vfs.FS, dir string) error {
+	about, err := pebble.Peek(dir, fsys)
+	if err != nil {
+		return refusedBy(err)
+	}
+	if !about.Exists {
+		return nil
+	}
+	return checkManifest(fsys, dir, fsys.PathBase(about.ManifestFilename))
+}
+
+// tableEnd is what each whole table ends with. Pebble writes it last.
+const tableEnd = "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
+
+// table reads all of a table.
+func (e *Examination) table(fsys vfs.FS, dir, name string) {
+	file, err := fsys.Open(fsys.PathJoin(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return // a process that has the store open has merged it into another
+	}
+	d := Damage{File: name, Cost: "none of its records can be read"}
+	if err != nil {
+		d.What = firstLine(err)
+		e.Damaged = append(e.Damaged, d)
+		return
+	}
+	if e.Held && !ended(file) {
+		e.Young++
+		_ = file.Close()
+		return
+	}
+	e.Tables++
+	r, err := readerOf(&tableFile{File: file, name: name})
+	if err != nil {
+		d.What = firstLine(err)
+		e.Damaged = append(e.Damaged, d)
+		_ = file.Close()
+		return
+	}
+	defer r.Close()
+	if err := r.ValidateBlockChecksums(); err != nil {
+		d.What, d.Cost = firstLine(err), costOf(r)
+		e.Damaged = append(e.Damaged, d)
+	}
+}
+
+// ended tells whether a table has been written to its end.
+func ended(file vfs.File) bool {
+	info, err := file.Stat()
+	if err != nil || info.Size() < int64(len(tableEnd)) {
+		return false
+	}
+	end := make([]byte, len(tableEnd))
+	_, err = file.ReadAt(end, info.Size()-int64(len(end)))
+	return (err == nil || errors.Is(err, io.EOF)) && string(end) == tableEnd
+}
+
+func readerOf(file vfs.File) (*sstable.Reader, error) {
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return nil, err
+	}
+	var all pebble.Options
+	all.EnsureDefaults()
+	o := all.MakeReaderOptions()
+	o.Filters = map[string]sstable.FilterPolicy{bloom.FilterPolicy(10).Name(): bloom.FilterPolicy(10)}
+	return sstable.NewReader(context.Background(), readable, o)
+}
+
+// costOf tells which records of a damaged table cannot be read. They are read from both ends until damage is met: where one block is
+// damaged, what lies between is just what it held.
+func costOf(r *sstable.Reader) string {
+	all := int64(-1)
+	if about, err := r.ReadPropertiesBlock(context.Background(), nil); err == nil {
+		all = int64(about.NumEntries)
+	}
+	before, low, whole := readable(r, false)
+	if whole {
+		return "its records can be listed, and a look-up of one may be refused"
+	}
+	after, high, _ := readable(r, true)
+	if before+after == 0 || all < 0 {
+		return "none of its records can be read"
+	}
+	between := ""
+	if low != "" {
+		between += " behind " + low
+	}
+	if high != "" {
+		between += " before " + high
+	}
+	return fmt.Sprintf("up to %d of its %d records cannot be read, those%s", max(1, all-before-after), all, between)
+}
+
+// readable counts the records that can be read from one end on, and names the last of them; whole where that are all.
+func readable(r *sstable.Reader, backward bool) (count int64, last string, whole bool) {
+	iter, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return 0, "", false
+	}
+	var key []byte
+	first, next := iter.First, iter.Next
+	if backward {
+		first, next = iter.Last, iter.Prev
+	}
+	for kv := first(); kv != nil; kv = next() {
+		count++
+		key = append(key[:0], kv.K.UserKey...)
+	}
+	whole = iter.Error() == nil
+	_ = iter.Close()
+	if count == 0 {
+		return 0, "", whole
+	}
+	return count, shownKey(key), whole
+}
+
+// shownKey is a key for people.
+func shownKey(key []byte) string {
+	if k, err := decodeKey(key); err == nil {
+		return fmt.Sprintf("%q", k.String())
+	}
+	if item, err := decodeEntry(key); err == nil {
+		return "the expiry of " + shownKey(item)
+	}
+	return fmt.Sprintf("%q", bytes.TrimSpace(key))
+}
