@@ -51,8 +51,9 @@ func (c *cli) doctor() *cobra.Command {
 something waiting that nobody runs, are there dead letters or jobs with a fault. It looks at this host: time zones, and the
 rights of files with credentials.
 
-With --data it looks at a data folder instead of calling a server: its rights, how fast the disk syncs and how full it is,
-and, while no server runs on it, all that is stored. With --store, --queue-url and --blob it looks at what processes and functions
+With --data it looks at a data folder instead of calling a server: its rights, how fast the disk syncs and how full it is.
+It reads all tables and names those that are damaged; while no server runs on the folder, it reads all records, payloads,
+results and logs as well. That takes as long as the disk needs to read them, and standard error tells how far it is. With --store, --queue-url and --blob it looks at what processes and functions
 share: may this host use table, queues and bucket, are they set up as they should be, and does anybody tick. With --targets it also tries to connect to what the jobs call, from this
 host. It ends with exit code 1 where there is a problem.`,
 		Example: `  belfry doctor
@@ -181,6 +182,8 @@ func readyFinding(check wire.Check) finding {
 		f.Why, f.Help = "A server whose clock is off claims and starts nothing, so that nothing runs early.", "Set the clock of its host by NTP."
 	case "store":
 		f.Why, f.Help = "All that Belfry knows is in the store; without it nothing starts and nothing is acknowledged.", "The server's log says what the store answered. After a failure of the disk, make room or mend it, and restart."
+	case "data":
+		f.Why, f.Help = "Reads that need what is damaged are refused, and what depends on them stands still. The rest works.", helpDamage
 	case "ticks":
 		f.Why, f.Help = "Ticks find what is due. While a shard is stuck, its jobs do not fire; they catch up when it moves again.", "The server's log names the bucket or record that a tick fails on."
 	case "disk":
@@ -223,7 +226,7 @@ const lookedAt = 1000
 // workFindings asks what waits, who works, and what went wrong with jobs.
 func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []finding, jobs []wire.Job) {
 	failed := func(check string, err error) {
-		found = append(found, finding{Check: check, Status: findProblem, Found: err.Error()})
+		found = append(found, finding{Check: check, Status: findProblem, Found: err.Error(), Help: "The server's log has the details."})
 	}
 	workers, err := server.Workers(ctx)
 	if err != nil {

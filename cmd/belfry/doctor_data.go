@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -30,13 +32,22 @@ func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.
 		return []finding{f}, nil
 	}
 	found := []finding{privateFinding("data folder", data), syncFinding(data), roomFinding(data)}
+	damage, held := c.damageFindings(ctx, data)
+	if found = append(found, damage...); !held && slices.ContainsFunc(damage, func(f finding) bool { return f.Status == findProblem }) {
+		return append(found, finding{Check: "store", Status: findAttention, Found: "it is damaged, so its records were not looked at",
+			Why: "A server that is started on it may refuse to, or go on without what is damaged.", Help: "See what is damaged above."}), nil
+	}
 	opened, err := pebble.Open(pebble.Config{Dir: embed.StoreFolder(data), Logger: discardLog(), Now: longAgo})
 	if err != nil {
 		return append(found, storeFinding(err)), nil
 	}
 	s := scan{now: c.now()}
-	err = errors.Join(s.all(ctx, opened), opened.Close())
-	if err != nil {
+	err = s.with(ctx, data, func() error {
+		told := c.progress("reading records", 0)
+		defer told.end()
+		return s.all(ctx, opened, told)
+	})
+	if err = errors.Join(err, opened.Close()); err != nil {
 		return append(found, storeFinding(err)), nil
 	}
 	return append(found, s.findings()...), s.jobs
@@ -52,7 +63,7 @@ func storeFinding(err error) finding {
 	case errors.Is(err, pebble.ErrFormat):
 		f.Why, f.Help = "A store that a newer Belfry wrote would be damaged by an older one.", "Use the version that wrote it; docs/upgrade.md says how versions fit."
 	case errors.Is(err, store.ErrDamaged):
-		f.Why, f.Help = "What stands behind the damage would be lost.", "Restore a backup (docs/backup.md), or the disk."
+		f.Why, f.Help = "What stands behind the damage would be lost.", helpDamage
 	default:
 		f.Why, f.Help = "A server would not start on it.", "Look at the rights of the files, and at the kernel's log for errors of the disk. Else restore a backup."
 	}
@@ -73,12 +84,26 @@ type scan struct {
 	shards    int
 	behind    time.Duration // of the sweep that is furthest behind its watermark
 	watermark time.Time     // the lowest
+
+	blobs    *blob.Bucket
+	files    int      // blobs that were read
+	harmed   int      // of them, or missing
+	harmings []string // the first of them
 }
 
-func (s *scan) all(ctx context.Context, from store.Portable) error {
+// with opens the blobs of a data folder for what reads the items.
+func (s *scan) with(ctx context.Context, data string, read func() error) (err error) {
+	if s.blobs, err = embed.OpenBlobs(ctx, data); err != nil {
+		return err
+	}
+	return errors.Join(read(), s.blobs.Close())
+}
+
+func (s *scan) all(ctx context.Context, from store.Portable, told *progress) error {
 	return from.Export(ctx, func(item store.Item) error {
 		s.items++
-		err := s.item(item)
+		told.add(1)
+		err := s.item(ctx, item)
 		if errors.Is(err, record.ErrNewer) {
 			s.newer++
 		} else if err != nil && len(s.broken) < 5 {
@@ -88,7 +113,7 @@ func (s *scan) all(ctx context.Context, from store.Portable) error {
 	})
 }
 
-func (s *scan) item(item store.Item) error {
+func (s *scan) item(ctx context.Context, item store.Item) error {
 	if len(item.Value) > 0 && item.Value[0] > record.Format {
 		return record.ErrNewer
 	}
@@ -130,7 +155,39 @@ func (s *scan) item(item store.Item) error {
 		if err == nil && r.State != runs.Fenced && !r.State.Ended() {
 			s.unended++
 		}
+		if err == nil {
+			err = s.blobsOf(ctx, r)
+		}
 		return err
+	}
+	return nil
+}
+
+// blobsOf reads what a run keeps beside its record.
+func (s *scan) blobsOf(ctx context.Context, r runs.Run) error {
+	for _, kept := range [][2]string{{"payload", r.Payload.Blob}, {"result", r.Result.Blob}, {"log", r.Log}} {
+		what, key := kept[0], kept[1]
+		if key == "" || blob.Expired(key, s.now) {
+			continue
+		}
+		s.files++
+		_, err := s.blobs.Get(ctx, r.Tenant, key)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, blob.ErrNotFound):
+			what += " is gone"
+		case errors.Is(err, blob.ErrCorrupt):
+			what += " is damaged"
+		case ctx.Err() != nil:
+			return nil // what reads the items tells of it
+		default:
+			what += ": " + err.Error()
+		}
+		name, _, _ := strings.Cut(key, "#")
+		if s.harmed++; s.harmed <= mostDamage {
+			s.harmings = append(s.harmings, fmt.Sprintf("blobs/%s: of run %s, tenant %s, the %s", name, r.ID, r.Tenant, what))
+		}
 	}
 	return nil
 }
@@ -160,5 +217,6 @@ func (s *scan) findings() []finding {
 		ticks.Found = fmt.Sprintf("the ticks have come to %s, which is in the future", clock(s.watermark))
 		ticks.Why, ticks.Help = "This host's clock is off, or was while the server ran.", "Set it by NTP before you start the server."
 	}
+	found = append(found, s.blobFindings()...)
 	return append(found, ticks, fine("runs", "%d have not ended", s.unended), lettersFinding(s.letters), faultsFinding(s.count, s.faults))
 }

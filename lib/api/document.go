@@ -127,7 +127,7 @@ var headersOf = map[int]map[string]*huma.Param{
 func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
 		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
-	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeOutcomeUnknown}, op.codes...)
+	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeStoreDamaged, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
 		codes = append(codes, codeUnauthenticated, codeForbidden, codeRateLimited)

@@ -40,6 +40,7 @@ const (
 	codeRateLimited      control.Code = "rate_limited"
 	codeTokenNotFound    control.Code = "token_not_found"
 	codeOwnToken         control.Code = "own_token"
+	codeStoreDamaged     control.Code = "store_damaged"
 	codeInternal         control.Code = "internal"
 )
 
@@ -70,6 +71,7 @@ var statusOf = map[control.Code]int{
 	codeFenced:              http.StatusConflict,
 	codeTicket:              http.StatusForbidden,
 	codeStopping:            http.StatusServiceUnavailable,
+	codeStoreDamaged:        http.StatusInternalServerError,
 	codeInternal:            http.StatusInternalServerError,
 	control.CodeJobNotFound: http.StatusNotFound,
 	control.CodeRunNotFound: http.StatusNotFound,
@@ -190,6 +192,11 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		p := newProblem(control.CodeClockSkewed, err.Error())
 		p.RetryAfter = schedule.Duration(retrySkewed)
 		return p
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, blob.ErrCorrupt):
+		// Which file it is stands in the log and under /readyz: the error names keys, perhaps of somebody else.
+		a.Log.ErrorContext(ctx, "a request met damage in the store", "err", err)
+		return newProblem(codeStoreDamaged, "Something that this request needs is stored in a part of the store that is damaged. Asking again does not help. "+
+			"Whoever runs the server finds with \"belfry doctor\" what is damaged, and can bring back a backup with \"belfry restore\".")
 	case errors.Is(err, store.ErrThrottled):
 		p := newProblem(codeThrottled, "The store is over its capacity. Nothing was changed.")
 		p.RetryAfter = schedule.Duration(retryThrottled)

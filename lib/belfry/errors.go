@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/embed"
@@ -30,6 +31,7 @@ const (
 	CodeNoToken     Code = "unauthenticated"        // the remote Belfry wants a Token, or another one
 	CodeForbidden   Code = "forbidden"              // the Token has not the scope that this asks for
 	CodeUnreachable Code = "unreachable"            // the remote Belfry gave no answer: whether it was done is not known
+	CodeDamaged     Code = "store_damaged"          // what is needed lies where the disk has damaged it: no retry helps, see Ready
 	CodeUnknown     Code = "outcome_unknown"        // whether it was done is not known; under a Key it is safe to ask again
 )
 
@@ -82,6 +84,8 @@ func refused(err error) error {
 		return &Error{Code: CodeInUse, Message: err.Error(), cause: err}
 	case errors.Is(err, store.ErrClosed), errors.Is(err, queue.ErrClosed):
 		return &Error{Code: CodeClosed, Message: "this Belfry was stopped", cause: err}
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, blob.ErrCorrupt):
+		return &Error{Code: CodeDamaged, Message: err.Error(), cause: err}
 	case errors.Is(err, store.ErrUnknown):
 		return &Error{Code: CodeUnknown, Message: err.Error(), cause: err}
 	}

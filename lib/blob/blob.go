@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 
 	"gocloud.dev/blob"
@@ -45,6 +46,9 @@ func unavailable(err error) error {
 // Bucket is where the blobs of all tenants lie. Its methods may be called concurrently.
 type Bucket struct {
 	bucket *blob.Bucket
+
+	mu      sync.Mutex
+	damaged map[string]bool // by name
 }
 
 // New takes over a bucket whose driver honours IfNotExist atomically and is durable when a write was closed.
@@ -111,9 +115,31 @@ func (b *Bucket) Get(ctx context.Context, tenant, key string) ([]byte, error) {
 		return nil, fmt.Errorf("get blob %s: %w", name, err)
 	}
 	if sumOf(data) != sum {
+		b.note(name)
 		return nil, fmt.Errorf("get blob %s: %d bytes of another hash: %w", name, len(data), ErrCorrupt)
 	}
 	return data, nil
+}
+
+// mostNoted bounds the names of damaged blobs that are remembered.
+const mostNoted = 10_000
+
+func (b *Bucket) note(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.damaged == nil {
+		b.damaged = map[string]bool{}
+	}
+	if len(b.damaged) < mostNoted {
+		b.damaged[name] = true
+	}
+}
+
+// Damaged tells how many blobs were read that are not what was put, since the bucket was opened: ErrCorrupt was given for each.
+func (b *Bucket) Damaged() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.damaged)
 }
 
 // Delete removes the blob of a key; one that is gone already is no error. A key of another tenant gives ErrNotFound.
@@ -178,6 +204,7 @@ func (b *Bucket) read(ctx context.Context, name string) ([]byte, error) {
 		return nil, unavailable(err)
 	}
 	if len(data) > MaxBytes {
+		b.note(name)
 		return nil, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)
 	}
 	return data, nil

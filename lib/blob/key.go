@@ -96,6 +96,12 @@ func splitKey(tenant, key string) (name, sum string, err error) {
 	return name, sum, nil
 }
 
+// Expired tells whether the blob of a key may have been deleted by now, because its day of expiry is over.
+func Expired(key string, now time.Time) bool {
+	name, _, _ := strings.Cut(key, "#")
+	return expired(name, now)
+}
+
 // expired tells whether the day that a name begins with lies before the day of now.
 func expired(name string, now time.Time) bool {
 	parts := names.FindStringSubmatch(name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,7 @@ func (d *Data) Node(ctx context.Context, cfg node.Config) (*node.Node, error) {
 	if cfg.NewID == nil {
 		return nil, errors.New("embed: NewID is required")
 	}
-	cfg.Store, cfg.Blobs, cfg.CleansBySwept = d.Store, d.Blobs, true
+	cfg.Store, cfg.Blobs, cfg.CleansBySwept, cfg.Damaged = d.Store, d.Blobs, true, d.Damaged
 	if cfg.Queues == nil {
 		cfg.Queues = map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: cfg.Now})}
 	}
@@ -95,6 +96,25 @@ func (d *Data) Failed() <-chan struct{} {
 		return nil
 	}
 	return d.disk.Failed()
+}
+
+// Damaged names what reads have found damaged since the folder was opened, without the folder: files of the store, and the blobs as one,
+// since their names say whose they are. None while all that was read was well.
+func (d *Data) Damaged() []string {
+	var found []string
+	if d.disk != nil {
+		for _, file := range d.disk.Damaged() {
+			found = append(found, path.Join("store", file))
+		}
+	}
+	switch n := d.Blobs.Damaged(); n {
+	case 0:
+	case 1:
+		found = append(found, "blobs (1 file)")
+	default:
+		found = append(found, fmt.Sprintf("blobs (%d files)", n))
+	}
+	return found
 }
 
 // Disk tells what was synced so far; of memory nothing is.

@@ -94,7 +94,7 @@ func New() *Registry {
 		Label{"by", []string{throttledStore, "queue", "api"}})
 	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
 	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
-		Label{"check", []string{"clock", "store", "ticks", "queues", "workers", "disk", "certificate"}})
+		Label{"check", []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r
 }
 

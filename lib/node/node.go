@@ -66,6 +66,10 @@ type Config struct {
 
 	MaxReceives int // how often a queue hands out a message before it takes it away to its dead letters. Default: it never does
 
+	// Damaged names what reads have found damaged where the data is kept, for people; it is asked with each look at the node's state. nil:
+	// what keeps the data mends it.
+	Damaged func() []string
+
 	Longest   map[string]time.Duration // the longest timeout that a pool's workers can run, by name. Left out: any that a job may have
 	Elsewhere map[string]string        // the pools that only workers in other processes serve: by name, whose runs they have
 	RemoteKey []byte                   // 32 random bytes, for such workers: the store keeps the first. Default: there are none

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
@@ -38,6 +39,9 @@ func (n *Node) Ready(ctx context.Context) error {
 // queue, and no number of what is queued or running.
 func (n *Node) Checks(ctx context.Context) []Check {
 	checks := []Check{n.clockCheck(), n.storeCheck(ctx)}
+	if n.Damaged != nil {
+		checks = append(checks, n.dataCheck())
+	}
 	if !n.NoTicks {
 		checks = append(checks, n.tickCheck())
 	}
@@ -63,6 +67,24 @@ func (n *Node) storeCheck(ctx context.Context) Check {
 	}
 	c.Detail = "answered after " + (n.Elapsed() - asked).Round(time.Microsecond).String()
 	return c
+}
+
+// mostNamed is how many damaged files a check names.
+const mostNamed = 10
+
+// dataCheck tells of damage that any read has met since the start: other reads may do well, and what is damaged stays so.
+func (n *Node) dataCheck() Check {
+	found := n.Damaged()
+	if len(found) == 0 {
+		return Check{Name: "data", Detail: "no damage was met since the start"}
+	}
+	more := ""
+	if len(found) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(found)-mostNamed)
+		found = found[:mostNamed]
+	}
+	return Check{Name: "data", Err: fmt.Errorf("damaged: %s%s. What lies there cannot be read; \"belfry doctor --data DIR\" on the server's host "+
+		"says what that is, \"belfry restore\" brings back a backup", strings.Join(found, ", "), more)}
 }
 
 // tickCheck stands for the disk as well: a tick that succeeded has written to the store and seen it synced.

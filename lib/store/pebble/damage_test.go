@@ -174,7 +174,7 @@ func TestFault49_a_damaged_table_is_named(t *testing.T) {
 		t.Fatalf("a store that is well: %+v", e)
 	}
 	costs := map[string]bool{}
-	for place := 20; place < whole; place += whole / 50 {
+	for place := 20; place < whole; place += whole / 17 {
 		clone := mem.CrashClone(vfs.CrashCloneCfg{})
 		largest(t, clone, ".sst")[place] ^= 4
 		e := examined(t, clone)

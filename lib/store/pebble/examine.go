@@ -16,7 +16,7 @@ import (
 
 // Damage is a file of a store that is not what was written.
 type Damage struct {
-	File string // in the store's folder
+	File string // in the store's folder; "" where What names it
 	What string // was found
 	Cost string // what can no longer be read
 }
@@ -40,9 +40,8 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 	lock, err := pebble.LockDirectory(dir, fsys)
 	if e.Held = err != nil; !e.Held {
 		defer lock.Close()
-		e.add(checkFormat(fsys, dir), marker, "all that is stored: the store does not open")
-		e.add(checkLogs(fsys, dir), "", "what was written last, from there on: the store does not open")
-		e.add(checkList(fsys, dir), "", "all that is stored: the store does not open")
+		e.add(checkLogs(fsys, dir), "the store does not open; behind that place lies what was written last")
+		e.add(checkList(fsys, dir), "the store does not open")
 	}
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -73,13 +72,17 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 	return e, nil
 }
 
-// add notes what one of the checks of Open has refused. Whoever asks needs not hear of a folder that a newer version wrote: opening it
-// tells.
-func (e *Examination) add(err error, file, cost string) {
-	if err == nil || errors.Is(err, ErrFormat) {
+// add notes what was found of a file, nil where it is well.
+func (e *Examination) add(err error, cost string) {
+	if err == nil {
 		return
 	}
-	e.Damaged = append(e.Damaged, Damage{File: file, What: firstLine(err), Cost: cost})
+	d := Damage{What: firstLine(err), Cost: cost}
+	var damaged *damageError
+	if errors.As(err, &damaged) {
+		d.File, d.What = damaged.file, firstLine(damaged.cause)
+	}
+	e.Damaged = append(e.Damaged, d)
 }
 
 // checkList looks at the list of tables.
@@ -103,10 +106,9 @@ func (e *Examination) table(fsys vfs.FS, dir, name string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return // a process that has the store open has merged it into another
 	}
-	d := Damage{File: name, Cost: "none of its records can be read"}
+	const noneOf = "none of its records can be read"
 	if err != nil {
-		d.What = firstLine(err)
-		e.Damaged = append(e.Damaged, d)
+		e.add(&damageError{name, err}, noneOf)
 		return
 	}
 	if e.Held && !ended(file) {
@@ -117,15 +119,13 @@ func (e *Examination) table(fsys vfs.FS, dir, name string) {
 	e.Tables++
 	r, err := readerOf(&tableFile{File: file, name: name})
 	if err != nil {
-		d.What = firstLine(err)
-		e.Damaged = append(e.Damaged, d)
+		e.add(&damageError{name, err}, noneOf)
 		_ = file.Close()
 		return
 	}
 	defer r.Close()
 	if err := r.ValidateBlockChecksums(); err != nil {
-		d.What, d.Cost = firstLine(err), costOf(r)
-		e.Damaged = append(e.Damaged, d)
+		e.add(&damageError{name, err}, costOf(r))
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // checkLogs looks for damage in the logs before Pebble replays them. A log that a crash left ends somewhere in a torn write,
@@ -37,7 +35,7 @@ func checkLogs(fsys vfs.FS, dir string) error {
 			return err
 		}
 		if at, damaged := findDamage(data, uint32(number)); damaged {
-			return fmt.Errorf("%w: %s at byte %d, before its end: restore a backup, or the disk", store.ErrDamaged, name, at)
+			return &damageError{name, fmt.Errorf("unreadable at byte %d, before its end: restore a backup, or the disk", at)}
 		}
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // The manifest is Pebble's list of tables, a file that it appends to and syncs with each flush and compaction. When Pebble reads it, the
@@ -106,7 +104,7 @@ func checkManifest(fsys vfs.FS, dir, name string) error {
 		return err
 	}
 	if at := readableTo(data); at < synced {
-		return fmt.Errorf("%w: %s at byte %d, of %d that were synced: restore a backup, or the disk", store.ErrDamaged, name, at, synced)
+		return &damageError{name, fmt.Errorf("unreadable at byte %d, of %d that were synced: restore a backup, or the disk", at, synced)}
 	}
 	return nil
 }
