@@ -341,9 +341,9 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 				return err
 			}
 		}
-		fmt.Fprintf(a.stderr, "No file names these jobs, which have the label:\n")
+		fmt.Fprintf(a.messages(), "No file names these jobs, which have the label:\n")
 		for _, j := range gone {
-			fmt.Fprintf(a.stderr, "  %s\n", j.Status.Name)
+			fmt.Fprintf(a.messages(), "  %s\n", j.Status.Name)
 		}
 	}
 	if err := a.confirm(a.cli, "Delete %s", countOf(len(gone), "job")); errors.Is(err, errDeclined) {

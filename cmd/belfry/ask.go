@@ -18,9 +18,9 @@ func (c *cli) asks() bool {
 
 // unseen asks for something that nobody is to read over a shoulder.
 func (c *cli) unseen(question string) ([]byte, error) {
-	fmt.Fprint(c.stderr, question)
+	fmt.Fprint(c.messages(), question)
 	text, err := term.ReadPassword(int(c.stdin.(*os.File).Fd()))
-	fmt.Fprintln(c.stderr)
+	fmt.Fprintln(c.messages())
 	return text, err
 }
 
@@ -46,7 +46,7 @@ func (k confirmation) confirm(c *cli, format string, args ...any) error {
 	if !c.asks() {
 		return misused(format+"; say --yes, or run it on a terminal", args...)
 	}
-	fmt.Fprintf(c.stderr, format+"? [y/N] ", args...)
+	fmt.Fprintf(c.messages(), format+"? [y/N] ", args...)
 	line, err := bufio.NewReader(c.stdin).ReadString('\n') // an interrupt ends the process, which has begun nothing yet
 	if err != nil {
 		return errDeclined

@@ -124,7 +124,7 @@ func (b *bulk) run(ctx context.Context, names []string) error {
 	if b.dryRun && b.structured() {
 		return b.cli.print(map[string]int{"count": count})
 	}
-	fmt.Fprintf(b.stderr, "%s.\n", b.match(count))
+	fmt.Fprintf(b.messages(), "%s.\n", b.match(count))
 	if count == 0 {
 		return nil
 	}
@@ -178,13 +178,13 @@ func (b *bulk) count(ctx context.Context) (count int, few []wire.RunVerdict, err
 func (b *bulk) show(few []wire.RunVerdict, count int) {
 	for _, v := range few[:min(len(few), count)] {
 		if v.Problem != nil {
-			fmt.Fprintf(b.stderr, "  %s  would be refused: %s\n", v.ID, v.Problem.Detail)
+			fmt.Fprintf(b.messages(), "  %s  would be refused: %s\n", v.ID, v.Problem.Detail)
 			continue
 		}
-		fmt.Fprintf(b.stderr, "  %s  %s  %s\n", v.ID, v.Run.State, b.moment(v.Run.NominalTime))
+		fmt.Fprintf(b.messages(), "  %s  %s  %s\n", v.ID, v.Run.State, b.moment(v.Run.NominalTime))
 	}
 	if more := count - len(few); more > 0 {
-		fmt.Fprintf(b.stderr, "  and %d more\n", more)
+		fmt.Fprintf(b.messages(), "  and %d more\n", more)
 	}
 }
 

@@ -88,19 +88,19 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 	}
 	switch len(names) {
 	case 0:
-		fmt.Fprintln(b.stderr, "No job matches.")
+		fmt.Fprintln(b.messages(), "No job matches.")
 		return nil
 	case 1:
-		fmt.Fprintln(b.stderr, "1 job matches.")
+		fmt.Fprintln(b.messages(), "1 job matches.")
 	default:
-		fmt.Fprintf(b.stderr, "%d jobs match.\n", len(names))
+		fmt.Fprintf(b.messages(), "%d jobs match.\n", len(names))
 	}
 	if b.dryRun || !b.yes {
 		for _, name := range names[:min(len(names), fewShown)] {
-			fmt.Fprintln(b.stderr, "  "+name)
+			fmt.Fprintln(b.messages(), "  "+name)
 		}
 		if more := len(names) - fewShown; more > 0 {
-			fmt.Fprintf(b.stderr, "  and %d more\n", more)
+			fmt.Fprintf(b.messages(), "  and %d more\n", more)
 		}
 	}
 	if b.dryRun {

@@ -15,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // Bounds of what a shell is offered: a person waits with a finger on the key.
@@ -227,7 +228,7 @@ func (c *cli) offered(ask asking) cobra.CompletionFunc {
 		var words []string
 		_ = ask(ctx, server, begun, func(word, says string) bool {
 			if strings.HasPrefix(word, begun) && !slices.Contains(args, word) {
-				words = append(words, cobra.CompletionWithDesc(word, printable(says)))
+				words = append(words, cobra.CompletionWithDesc(word, terminal.Line(says)))
 			}
 			return len(words) < completionMost
 		})

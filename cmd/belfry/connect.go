@@ -164,5 +164,5 @@ func (c *cli) whyUnknown() string {
 
 // warn tells on stderr what did not stop the command.
 func (c *cli) warn(format string, args ...any) {
-	fmt.Fprintf(c.stderr, "belfry: warning: "+format+"\n", args...)
+	fmt.Fprintf(c.messages(), "belfry: warning: "+format+"\n", args...)
 }

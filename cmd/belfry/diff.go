@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -30,8 +31,8 @@ func (a *apply) showDiff(v verdict, place string) error {
 		next = "/dev/null"
 	}
 	var text strings.Builder
-	fmt.Fprintln(&text, a.tint("--- "+old, bold))
-	fmt.Fprintln(&text, a.tint("+++ "+next, bold))
+	fmt.Fprintln(&text, a.tint("--- "+terminal.Line(old), bold))
+	fmt.Fprintln(&text, a.tint("+++ "+terminal.Line(next), bold))
 	for _, line := range unified(linesOf(was), linesOf(is)) {
 		switch line[0] {
 		case '-':

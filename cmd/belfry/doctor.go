@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -115,10 +116,10 @@ func (c *cli) tellFindings(found []finding) error {
 	}
 	for _, f := range found {
 		if f.Status != findOK && !c.structured() {
-			fmt.Fprintf(c.stdout, "\n%s: %s\n", f.Check, f.Found)
+			fmt.Fprintf(c.stdout, "\n%s: %s\n", terminal.Line(f.Check), terminal.Line(f.Found))
 			for _, line := range []string{f.Why, f.Help} {
 				if line != "" {
-					fmt.Fprintf(c.stdout, "  %s\n", line)
+					fmt.Fprintf(c.stdout, "  %s\n", terminal.Text(line))
 				}
 			}
 		}

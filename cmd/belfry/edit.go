@@ -85,7 +85,7 @@ func (e *editing) edit(ctx context.Context, text []byte) (edited bool, err error
 		case bytes.Equal(left, text) && wrong != "":
 			return edited, fmt.Errorf("%s was left as it is: %s", e.name, wrong)
 		case bytes.Equal(left, text) || len(bytes.TrimSpace(left)) == 0:
-			fmt.Fprintf(e.stderr, "%s was left as it is.\n", e.name)
+			fmt.Fprintf(e.messages(), "%s was left as it is.\n", e.name)
 			return false, nil
 		}
 		text, edited = left, true

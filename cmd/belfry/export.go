@@ -97,7 +97,7 @@ func (c *cli) exportTo(ctx context.Context, server *client.Client, f client.JobF
 	if err != nil {
 		return fmt.Errorf("export to %s: %w", name, err)
 	}
-	fmt.Fprintf(c.stderr, "%s written to %s\n", countOf(count, "job"), name)
+	fmt.Fprintf(c.messages(), "%s written to %s\n", countOf(count, "job"), name)
 	return nil
 }
 

@@ -226,7 +226,7 @@ is broken off.`,
 				return c.showRun(r)
 			}
 			w.server = server
-			fmt.Fprintln(c.stderr, r.ID)
+			fmt.Fprintln(c.messages(), r.ID)
 			return w.waitAndShow(ctx, r.ID)
 		}),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // Forms of a result.
@@ -35,13 +36,14 @@ func (c *cli) print(v any) error {
 	return err
 }
 
+// encodeJSON writes JSON that does nothing to a terminal, and is read as what was given.
 func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent(prefix, indent)
 	err := enc.Encode(v)
-	return text.Bytes(), err
+	return terminal.Escape(text.Bytes()), err
 }
 
 // yamlOf writes JSON as YAML.
@@ -84,7 +86,7 @@ func show[T any](c *cli, v T, rows func(T) [][2]string) error {
 
 // dress shows a value: a time in the user's zone, a state in its colour.
 func (c *cli) dress(name, value string) string {
-	value = printable(value)
+	value = terminal.Line(value)
 	if at, err := time.Parse(time.RFC3339, value); err == nil {
 		return c.moment(at)
 	}

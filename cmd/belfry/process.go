@@ -26,6 +26,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
@@ -228,7 +229,7 @@ func newLog(out io.Writer, format, level string) (*slog.Logger, error) {
 	case format == "text" || format == "auto" && isTerminal(out):
 		return slog.New(trace.Log(slog.NewTextHandler(out, &options))), nil
 	case format == "json" || format == "auto":
-		return slog.New(trace.Log(slog.NewJSONHandler(out, &options))), nil
+		return slog.New(trace.Log(slog.NewJSONHandler(terminal.Escaped(out), &options))), nil
 	}
 	return nil, misused("--log-format %q: want auto, text or json", format)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // When progress is told: after a while, and then often to a person, and seldom to a log.
@@ -72,7 +74,7 @@ func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
-	fmt.Fprintf(p.out, format+"\n", args...)
+	fmt.Fprintf(terminal.Messages(p.out), format+"\n", args...)
 }
 
 // clear makes room for what the command prints itself.

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetErr(c.messages())
 	cmd, err := root.ExecuteContextC(ctx)
 	err = c.explain(err)
 	code := exitCode(err)
@@ -51,9 +51,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil || errors.Is(err, errSaid):
 	case !errors.As(err, &chosen) && (errors.As(err, &usage) || !c.begun):
 		code = exitUsage
-		fmt.Fprintf(stderr, "belfry: %v\nSee %s --help.\n", err, cmd.CommandPath())
+		fmt.Fprintf(c.messages(), "belfry: %v\nSee %s --help.\n", err, cmd.CommandPath())
 	default:
-		fmt.Fprintf(stderr, "belfry: %v\n", err)
+		fmt.Fprintf(c.messages(), "belfry: %v\n", err)
 	}
 	return code
 }

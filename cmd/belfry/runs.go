@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -185,7 +186,10 @@ func (c *cli) runLogs() *cobra.Command {
 		Use:   "logs RUN",
 		Short: "Print what the newest attempt wrote, or has written so far",
 		Long: `Print what the newest attempt wrote, or has written so far. With --follow it goes on until the run has ended, over all further
-attempts. What an attempt in a worker of another process writes comes when the attempt has ended.`,
+attempts. What an attempt in a worker of another process writes comes when the attempt has ended.
+
+On a terminal the lines and colours of a log are shown, and colours end with their line; other control characters, which could write
+over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe the log goes as it was written, to the byte.`,
 		Example: `  belfry run logs report~0mi4lf3k0
   belfry run logs report~0mi4lf3k0 --follow`,
 		Args: cobra.ExactArgs(1),
@@ -205,7 +209,9 @@ attempts. What an attempt in a worker of another process writes comes when the a
 			if c.structured() {
 				return c.print(map[string]string{"run": args[0], "log": string(text)})
 			}
-			return c.writeLog(text)
+			log, end := c.log()
+			_, err = log.Write(text)
+			return errors.Join(err, end())
 		}),
 	}
 	w.flags(cmd)

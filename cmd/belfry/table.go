@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // A cell holds plain data, a time as clock gives it; how it is shown is the table's. What a column's heading says of it:
@@ -43,7 +45,7 @@ type table struct {
 type cell struct{ full, brief string }
 
 func (t *table) cell(heading, text string) cell {
-	text = printable(text)
+	text = terminal.Line(text)
 	if !freeText[heading] {
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
 			ago := age(at, t.now)

@@ -45,12 +45,12 @@ A table that stands is left as it is, and checked as "belfry table check" does.`
 			}
 			switch table, err := dynamo.Describe(cmd.Context(), cfg); {
 			case err == nil:
-				fmt.Fprintf(c.stderr, "%s stands already, and was left as it is.\n", table.Place)
+				fmt.Fprintf(c.messages(), "%s stands already, and was left as it is.\n", table.Place)
 				return c.tellFindings(tableFindings(table))
 			case !errors.Is(err, dynamo.ErrNoTable):
 				return err
 			}
-			fmt.Fprintln(c.stderr, "Making it takes some ten seconds.")
+			fmt.Fprintln(c.messages(), "Making it takes some ten seconds.")
 			if err := dynamo.CreateTable(cmd.Context(), cfg); err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ A table that stands is left as it is, and checked as "belfry table check" does.`
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.stderr, "%s was made.\n", table.Place)
+			fmt.Fprintf(c.messages(), "%s was made.\n", table.Place)
 			return c.tellFindings(tableFindings(table))
 		},
 	}

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
+
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // isTerminal tells whether text goes to a person.
@@ -75,44 +73,16 @@ func paint(text, colour string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// printable is a text of somebody else's as one line that moves no cursor and turns no text round.
-func printable(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
+// messages is stderr for what people read there: texts of servers, files and errors are in it.
+func (c *cli) messages() io.Writer { return terminal.Messages(c.stderr) }
 
-// writeLog prints what a target wrote: on a terminal what can be read of it, else as it is.
-func (c *cli) writeLog(text []byte) error {
-	if isTerminal(c.stdout) {
-		text = harmless(text)
+// log is where what a target wrote is printed: on a terminal what can be read of it, else as it is. The log is over with end.
+func (c *cli) log() (log io.Writer, end func() error) {
+	if !isTerminal(c.stdout) {
+		return c.stdout, func() error { return nil }
 	}
-	_, err := c.stdout.Write(text)
-	return err
-}
-
-// sgr is a change of colour.
-var sgr = regexp.MustCompile(`^\x1b\[[0-9;:]*m`)
-
-// harmless leaves lines and colours of a log, and shows what else would do something to a terminal: set its title, answer for
-// the user, write over what stands there. What is no UTF-8 stays: it may be half of a letter.
-func harmless(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if colour := sgr.Find(text); colour != nil {
-			size = len(colour)
-		} else if (unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)) || unicode.Is(unicode.Bidi_Control, r) {
-			out, text = utf8.AppendRune(out, unicode.ReplacementChar), text[size:]
-			continue
-		}
-		out, text = append(out, text[:size]...), text[size:]
-	}
-	return out
+	shown := terminal.NewLog(c.stdout)
+	return shown, shown.End
 }
 
 // columnsOf is how many columns a text takes on a terminal.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -35,6 +36,8 @@ type waiter struct {
 	attempt int      // whose log is being printed
 	offset  int      // how much of it was
 	midLine bool     // the log's last line has not ended
+	log     io.Writer
+	endLog  func() error
 }
 
 func (w *waiter) flags(cmd *cobra.Command) {
@@ -108,7 +111,7 @@ func (w *waiter) tell(said []string) error {
 		if err := w.endLine(); err != nil {
 			return err
 		}
-		fmt.Fprintf(w.stderr, "%s  %s\n", w.now().In(w.zone).Format(time.TimeOnly), line)
+		fmt.Fprintf(w.messages(), "%s  %s\n", w.now().In(w.zone).Format(time.TimeOnly), line)
 	}
 	return nil
 }
@@ -152,7 +155,11 @@ func (w *waiter) write(text []byte) error {
 		return nil
 	}
 	w.midLine = text[len(text)-1] != '\n'
-	return w.writeLog(text)
+	if w.log == nil {
+		w.log, w.endLog = w.cli.log()
+	}
+	_, err := w.log.Write(text)
+	return err
 }
 
 // endLine lets the next thing that is said begin a line of its own, on a terminal that shows both.
@@ -161,6 +168,9 @@ func (w *waiter) endLine() error {
 		return nil
 	}
 	w.midLine = false
+	if err := w.endLog(); err != nil {
+		return err
+	}
 	_, err := io.WriteString(w.stdout, "\n")
 	return err
 }
@@ -206,7 +216,7 @@ func changes(was, is wire.Run, moment func(time.Time) string) (before, after []s
 		line += " after " + tookInAll(is)
 	}
 	if is.Reason != "" {
-		line += ": " + printable(is.Reason)
+		line += ": " + terminal.Line(is.Reason)
 	}
 	return before, append(after, line)
 }
@@ -230,7 +240,7 @@ func on(worker string) string {
 func endOf(a wire.Attempt) string {
 	text := fmt.Sprintf("attempt %d %s", a.Attempt, strings.ReplaceAll(a.Outcome, "_", " "))
 	if a.Error != "" {
-		text += ": " + printable(a.Error)
+		text += ": " + terminal.Line(a.Error)
 	}
 	return text
 }
@@ -242,7 +252,7 @@ func outcomeOf(r wire.Run) error {
 	}
 	text := r.ID + " ended as " + r.State
 	if reason := why(r); reason != "" {
-		text += ": " + printable(reason)
+		text += ": " + terminal.Line(reason)
 	}
 	return exiting(exitOutcome, errors.New(text))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 func read(t *testing.T, name, text string) []*manifest.Value {
@@ -202,7 +203,8 @@ t: "true"
 
 func FuzzYAMLIsReadAsItWasWritten(f *testing.F) {
 	for _, text := range []string{`{"a": "x\ny\n"}`, `"\r"`, `" x"`, `"x "`, `"\n"`, `"a\n\n"`, `"\u2028"`, `"\u0000"`, `"---"`, `"# x"`, `"a: b"`, `{"": {"\t": "\u0085"}}`,
-		`"\n x"`, `"x\n  y\n z"`, `"!x"`, `"&a"`, `"- a"`, `["\ufeff", "\ud83d\ude00", "\u200e"]`, `"%"`, `"@a"`, "\"`\"", `{"a": [[], {}, [{"b": null}]]}`, `"?"`, `"a #b"`, `" \n"`, `"0x"`, `"\ufffe"`} {
+		`"\n x"`, `"x\n  y\n z"`, `"!x"`, `"&a"`, `"- a"`, `["\ufeff", "\ud83d\ude00", "\u200e"]`, `"%"`, `"@a"`, "\"`\"", `{"a": [[], {}, [{"b": null}]]}`, `"?"`, `"a #b"`, `" \n"`, `"0x"`, `"\ufffe"`,
+		`{"\u202e": "\u202ex\ny"}`, `["\u001b[2J", "a\u009b\nb", "\u007f", "\u2066a\u2069", "\\u202e\u202e"]`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -215,6 +217,11 @@ func FuzzYAMLIsReadAsItWasWritten(f *testing.F) {
 			again, err := manifest.Read("x.yaml", written)
 			if err != nil || len(again) != 1 || !bytes.Equal(again[0].JSON(), v.JSON()) {
 				t.Fatalf("%s is written as\n%s\nand read as %v, %v", v.JSON(), written, again, err)
+			}
+			for _, r := range string(written) {
+				if terminal.Acts(r) && r != '\n' {
+					t.Fatalf("%s is written with %U as\n%q", v.JSON(), r, written)
+				}
 			}
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
 // versions are lines of which the library refuses those that name the version that Belfry reads.
@@ -227,7 +229,8 @@ func plain(text string) (kind Kind, scalar, refused string) {
 	return Number, whole + "." + rest, ""
 }
 
-// YAML writes documents as YAML, with lines of --- between them. Read gives the same values back.
+// YAML writes documents as YAML, with lines of --- between them. Read gives the same values back. What would do something to a terminal is
+// escaped.
 func YAML(documents ...*Value) []byte {
 	var to bytes.Buffer
 	for i, v := range documents {
@@ -240,7 +243,7 @@ func YAML(documents ...*Value) []byte {
 		_ = out.Encode(v.node()) // a buffer takes everything, and the node is made of what YAML can say
 		_ = out.Close()
 	}
-	return to.Bytes()
+	return terminal.Escape(to.Bytes()) // the library writes marks of direction as they are
 }
 
 // versed is what readers of other versions of YAML may take for something else than text.
@@ -286,7 +289,8 @@ func textNode(text string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	kind, _, refused := plain(text)
 	switch {
-	case kind != Text || refused != "" || versed.MatchString(text) || strings.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff"):
+	case kind != Text || refused != "" || versed.MatchString(text) || strings.ContainsRune(text, '\ufeff') ||
+		strings.ContainsFunc(text, func(r rune) bool { return terminal.Acts(r) && r != '\n' && r != '\t' }):
 		node.Style = yaml.DoubleQuotedStyle
 	case blocky.MatchString(text):
 		node.Style = yaml.LiteralStyle
