@@ -249,7 +249,7 @@ func TestANewFileIsForItsOwnerAlone(t *testing.T) {
 		t.Errorf("a file that got a token has mode %o", mode())
 	}
 	os.Chmod(path, 0o640)
-	if got := belfry(t, "", "version"); got.code != 0 || !strings.Contains(got.errors, "others on this host may read it (mode 0640)") {
+	if got := belfry(t, "", "version"); got.code != 0 || !strings.Contains(got.errors, "others than its owner get at it (mode 0640): chmod 600 "+path) {
 		t.Errorf("%d %q", got.code, got.errors)
 	}
 }

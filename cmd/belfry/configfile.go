@@ -322,6 +322,3 @@ func (f *configFile) holdsSecret() bool {
 func isSecret(name string) bool {
 	return slices.ContainsFunc(profileSettings, func(s setting) bool { return s.secret && s.name == name })
 }
-
-// readable tells whether others than the owner may read a file with a secret in it.
-func (f *configFile) readable() bool { return f.holdsSecret() && f.mode.Perm()&0o077 != 0 }

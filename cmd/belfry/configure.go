@@ -131,8 +131,8 @@ func (c *cli) configure(cmd *cobra.Command) error {
 		return err
 	}
 	c.config.file = file
-	if file.readable() {
-		c.warn("%s holds a token or a key, and others on this host may read it (mode %04o): chmod 600 it", file.path, file.mode.Perm())
+	if file.holdsSecret() {
+		c.warnExposed("a token or a key", file.path)
 	}
 	flags := cmd.Root().PersistentFlags() // not the command's own, where one may mean something else by the same name
 	if err := c.chooseProfile(cmd, flags.Lookup(profileKey)); err != nil {

@@ -84,6 +84,7 @@ func (c *cli) secretShown() (string, error) {
 		if err != nil {
 			return "", exiting(exitRefused, fmt.Errorf("%s file, from %s: %w", what, name.from, err))
 		}
+		c.warnExposed("the "+what, name.text)
 		if secret = string(bytes.TrimSpace(text)); secret == "" {
 			return "", exiting(exitRefused, fmt.Errorf("%s file %s, from %s, is empty", what, name.text, name.from))
 		}

@@ -34,11 +34,23 @@ func (c *cli) hostFindings() []finding {
 	return found
 }
 
-// keyFindings looks at the files with keys that a server here would be started with.
+// keyFindings looks at the files with keys and secrets that a server or a worker here would be started with.
 func (c *cli) keyFindings(root *cobra.Command, data string) (found []finding) {
-	if serve := roleNamed(root, "serve"); serve != nil && c.configureCommand(serve) == nil {
-		for _, flag := range []string{"tls-key", "secrets-key-file"} {
-			if path := c.config.role[flag].text; path != "" {
+	seen := map[string]bool{}
+	for _, name := range []string{"serve", "dev", "worker"} {
+		role := roleNamed(root, name)
+		if role == nil || c.configureCommand(role) != nil {
+			continue
+		}
+		for _, flag := range []string{"tls-key", "secrets-key-file", "secrets-dir"} {
+			path := c.config.role[flag].text
+			if _, has := c.config.role[flag]; !has || path == "" || seen[path] {
+				continue
+			}
+			seen[path] = true
+			if flag == "secrets-dir" {
+				found = append(found, secretsFinding(path))
+			} else {
 				found = append(found, privateFinding(flag, path))
 			}
 		}
@@ -49,6 +61,21 @@ func (c *cli) keyFindings(root *cobra.Command, data string) (found []finding) {
 		}
 	}
 	return found
+}
+
+// secretsFinding looks at a folder with a file for each secret. Docker and Kubernetes let everybody in a container read these, and there
+// may be nobody else in it.
+func secretsFinding(dir string) finding {
+	if _, err := os.ReadDir(dir); err != nil {
+		return finding{Check: "secrets-dir", Status: findProblem, Found: err.Error(), Help: "Name another, or make it readable for this user."}
+	}
+	e := exposedIn(dir)
+	if e == nil {
+		return fine("secrets-dir", "%s and what is in it is its owner's alone", dir)
+	}
+	return finding{Check: "secrets-dir", Status: findAttention, Found: fmt.Sprintf("%s has the mode %s: others than its owner get at it", e.path, e.octal()),
+		Why:  "Whoever reads it can act with the secret.",
+		Help: e.chmod() + ", and so on for the others in " + dir + "; of a Kubernetes secret, defaultMode: 0400."}
 }
 
 // tzdataAge is how long after the end of its year a release may still be the newest one.
@@ -98,13 +125,9 @@ func privateFinding(what, path string) finding {
 	if err != nil {
 		return finding{Check: what, Status: findProblem, Found: err.Error(), Help: "Name another, or make it readable for this user."}
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 {
-		mode := "600"
-		if info.IsDir() {
-			mode = "700"
-		}
-		return finding{Check: what, Status: findProblem, Found: fmt.Sprintf("%s has the rights %s: others than its owner get at it", path, info.Mode().Perm()),
-			Why: "What is in it lets its reader act as you, or see payloads and results.", Help: fmt.Sprintf("chmod %s %s", mode, path)}
+	if e := exposed(path); e != nil {
+		return finding{Check: what, Status: findProblem, Found: fmt.Sprintf("%s has the mode %s (%s): others than its owner get at it", path, e.octal(), info.Mode().Perm()),
+			Why: "What is in it lets its reader act as you, or see payloads and results.", Help: e.chmod()}
 	}
 	return fine(what, "%s is its owner's alone", path)
 }

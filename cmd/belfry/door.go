@@ -119,6 +119,7 @@ func readCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", certFile, keyFile, err)
 	}
 	c.pair, c.looked = &pair, time.Now()
+	logExposed(log, "the key of the server's certificate", exposed(keyFile))
 	if left := time.Until(pair.Leaf.NotAfter); left < soon {
 		log.Warn("the server's certificate "+expiry(left), "file", certFile, "not_after", pair.Leaf.NotAfter)
 	}
@@ -155,6 +156,7 @@ func (c *certificate) current() *tls.Certificate {
 		return c.pair
 	}
 	c.log.Info("the certificate was read again", "file", c.certFile, "not_after", pair.Leaf.NotAfter)
+	logExposed(c.log, "the key of the server's certificate", exposed(c.keyFile))
 	c.pair = &pair
 	return c.pair
 }

@@ -72,7 +72,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	leave := p.close
 	p.close = func() error { defer ended(); return leave() }
-	vault, secrets, err := s.secrets.open(p.store)
+	vault, secrets, err := s.secrets.open(p.store, log)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,7 @@ func (c *cli) secretValue(name, file string, generate bool) (string, error) {
 	switch {
 	case file != "" && file != "-":
 		text, err = readUpTo(file, secret.MaxValue+2)
+		c.warnExposed("the value of a secret", file)
 	case c.asks():
 		text, err = c.unseen("Value of " + name + ": ")
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,8 +64,19 @@ func (s *secretFlags) local() []secret.Source {
 	return sources
 }
 
+// warn tells the log of files with keys and secrets that others get at.
+func (s *secretFlags) warn(log *slog.Logger) {
+	for _, file := range []string{s.keyFile, s.makeKey} {
+		logExposed(log, "the keys of Belfry's own secrets", exposed(file))
+	}
+	if s.dir != "" {
+		logExposed(log, "a secret", exposedIn(s.dir))
+	}
+}
+
 // open makes the vault over a store, and what attempts ask.
-func (s *secretFlags) open(on store.Store) (*secret.Vault, target.Secrets, error) {
+func (s *secretFlags) open(on store.Store, log *slog.Logger) (*secret.Vault, target.Secrets, error) {
+	s.warn(log)
 	vault, err := secret.New(secret.Config{Store: on, Now: time.Now, Random: crand.Reader, NewID: newID, Keys: s.ring()})
 	if err != nil {
 		return nil, nil, err

@@ -159,6 +159,7 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	if err != nil {
 		return err
 	}
+	s.secrets.warn(log)
 	callAWS, err := s.aws.open(ctx)
 	if err != nil {
 		return err

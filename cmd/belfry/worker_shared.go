@@ -28,7 +28,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	if err != nil {
 		return err
 	}
-	_, secrets, err := s.secrets.open(o.data.Store)
+	_, secrets, err := s.secrets.open(o.data.Store, o.log)
 	if err != nil {
 		return err
 	}
