@@ -156,7 +156,7 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 			s.unended++
 		}
 		if err == nil {
-			err = s.blobsOf(ctx, r)
+			s.blobsOf(ctx, r)
 		}
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 }
 
 // blobsOf reads what a run keeps beside its record.
-func (s *scan) blobsOf(ctx context.Context, r runs.Run) error {
+func (s *scan) blobsOf(ctx context.Context, r runs.Run) {
 	for _, kept := range [][2]string{{"payload", r.Payload.Blob}, {"result", r.Result.Blob}, {"log", r.Log}} {
 		what, key := kept[0], kept[1]
 		if key == "" || blob.Expired(key, s.now) {
@@ -180,7 +180,7 @@ func (s *scan) blobsOf(ctx context.Context, r runs.Run) error {
 		case errors.Is(err, blob.ErrCorrupt):
 			what += " is damaged"
 		case ctx.Err() != nil:
-			return nil // what reads the items tells of it
+			return // what reads the items tells of it
 		default:
 			what += ": " + err.Error()
 		}
@@ -189,7 +189,6 @@ func (s *scan) blobsOf(ctx context.Context, r runs.Run) error {
 			s.harmings = append(s.harmings, fmt.Sprintf("blobs/%s: of run %s, tenant %s, the %s", name, r.ID, r.Tenant, what))
 		}
 	}
-	return nil
 }
 
 // stuckAfter is how far sweeps may be behind: the last one waits for an hour, and goes by whole minutes.

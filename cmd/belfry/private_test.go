@@ -85,7 +85,7 @@ func TestFilesWithKeysThatOthersReadGetAWarning(t *testing.T) {
 		},
 		config: func() string {
 			t.Setenv("BELFRY_CONFIG", config)
-			defer os.Setenv("BELFRY_CONFIG", os.DevNull)
+			defer t.Setenv("BELFRY_CONFIG", os.DevNull)
 			return belfry(t, "", "version").errors
 		},
 	}

@@ -129,12 +129,10 @@ type expiryPass struct {
 func (s *Store) sweep(ctx context.Context, now time.Time, pass *expiryPass) (more bool, err error) {
 	r := &request{now: now.Unix()}
 	// Behind damage among the entries nothing is found; what was found before it goes all the same, and the next round meets it again.
-	if r.entries, err = s.due(pass.behind, r.now); len(r.entries) == 0 {
-		return false, err
-	} else if err != nil && !errors.Is(err, store.ErrDamaged) {
-		return false, err
+	var met error
+	if r.entries, met = s.due(pass.behind, r.now); len(r.entries) == 0 || met != nil && !errors.Is(met, store.ErrDamaged) {
+		return false, met
 	}
-	cut := err != nil
 	for _, entry := range r.entries {
 		key, err := decodeEntry(entry)
 		if err != nil {
@@ -152,7 +150,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time, pass *expiryPass) (mor
 	}
 	pass.behind = r.entries[len(r.entries)-1]
 	pass.deleted += r.expired
-	return cut || len(r.entries) == sweepRound, nil
+	return len(r.entries) == sweepRound || errors.Is(met, store.ErrDamaged), nil
 }
 
 // due gives the oldest entries behind one whose time has come.
