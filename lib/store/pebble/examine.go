@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -80,7 +81,7 @@ func (e *Examination) add(err error, cost string) {
 	d := Damage{What: firstLine(err), Cost: cost}
 	var damaged *damageError
 	if errors.As(err, &damaged) {
-		d.File, d.What = damaged.file, firstLine(damaged.cause)
+		d.File, d.What = damaged.file, strings.TrimPrefix(firstLine(damaged.cause), "pebble: file 000000: ") // a reader without a store knows no number
 	}
 	e.Damaged = append(e.Damaged, d)
 }
