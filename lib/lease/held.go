@@ -190,7 +190,7 @@ func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
 
 // callOff ends an attempt whose target is not called: as cancelled where its job was deleted, else as handed back.
 func (h *Held) callOff(ctx context.Context, gone bool) {
-	outcome, change := run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "") }
+	outcome, change := run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "") }
 	if gone {
 		limits := dispatch.Limits(h.edition.Def)
 		outcome, change = run.OutcomeCancelled, func(r run.Run, now int64) run.Run {
