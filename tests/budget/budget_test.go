@@ -168,7 +168,7 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 	}{
 		{"Fire", ok, fired(1), 4, 1.6, fires, 1}, // alone in its minute
 		{"FireAmongFifty", ok, fired(50), 4, 1.6, 50 * fires, 0.05},
-		{"FireWithARetry", onceFailing(), fired(1), 6, 2.6, fires, 1},          // the second delivery looks first
+		{"FireWithARetry", onceFailing(), fired(1), 6, 3.6, fires, 1},          // the second delivery looks first, and its start at the job: it may be deleted
 		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests, 0.06},           // 1.6, and some are looked at again while they wait
 		{"RequestLater", ok, requested(time.Hour, ""), 6, 1.6, requests, 0.06}, // put and listed when it is asked for, claimed when it is due
 		{"RequestWithAKey", ok, requested(0, "k"), 5, 2.1, requests, 0.06},
