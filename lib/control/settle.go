@@ -200,9 +200,6 @@ func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, ho
 	return err
 }
 
-// resumeAfter is how far beyond the reach of ticks a timer goes that puts something off to a later pass.
-const resumeAfter = 2 * time.Second
-
 // bounds is what an edit knows of time: the horizon was published.
 func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 	now, err := s.Dispatch.Clock()
@@ -210,7 +207,7 @@ func (s *Service) bounds(horizon int64) (dispatch.Bounds, error) {
 		return dispatch.Bounds{}, skewed(err)
 	}
 	reach := s.Dispatch.Reach(horizon, now)
-	return dispatch.Bounds{Now: now, Horizon: horizon, Reach: reach, Resume: reach + resumeAfter.Milliseconds()}, nil
+	return dispatch.Bounds{Now: now, Horizon: horizon, Reach: reach, Resume: reach + dispatch.ResumeAfter.Milliseconds()}, nil
 }
 
 // rebind does for on-demand runs what fences do for fires: those of older generations that are due after t lose their claim,

@@ -57,6 +57,9 @@ type Bounds struct {
 	Doubt   int64  // fires up to it that have no run may have had one that has expired since: they are not made again
 }
 
+// ResumeAfter is how far beyond the reach of ticks a timer goes that puts something off to a later pass.
+const ResumeAfter = 2 * time.Second
+
 // Forgotten is after how long it says nothing any more that a run is not there: it may have ended and been cleaned up. Less than
 // the shortest retention.
 const Forgotten = job.MinRetention - time.Hour

@@ -12,9 +12,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// resumeAfter is how far beyond the horizon a timer goes that puts something off to a later pass.
-const resumeAfter = 2 * time.Second
-
 // stint is what bounds a pass.
 type stint struct {
 	until time.Duration // on the elapsed clock: nothing is begun after it; 0 for no end
@@ -60,7 +57,7 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	began := t.Dispatch.Elapsed()
 	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: began, spare: began + t.Dispatch.LookAhead/4, under: under,
 		at: s.Positions(first, end), saving: make(chan struct{}, 1),
-		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + resumeAfter.Milliseconds(),
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + dispatch.ResumeAfter.Milliseconds(),
 			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	stop := p.renewing(ctx)
 	err = p.through(ctx, to)

@@ -45,7 +45,7 @@ func (t *Ticker) recover(ctx context.Context, n int, since int64, dead func(stri
 	// What is claimed here lies below a horizon that was published.
 	reach := t.Dispatch.Reach(s.Horizon, now)
 	p := &pass{Ticker: t, shard: s, report: report,
-		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: reach, Resume: max(reach, now) + resumeAfter.Milliseconds(), Mark: t.Dispatch.NewID()}}
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: reach, Resume: max(reach, now) + dispatch.ResumeAfter.Milliseconds(), Mark: t.Dispatch.NewID()}}
 	done := func(t timer.Timer) bool { // its run is what this pass has armed it for, or what this process has sent
 		return t.Kind == timer.Check && t.Attempt == p.bounds.Mark || t.Create != nil && t.Create.Created >= since
 	}
