@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // Deleted is the reason of a run that was cancelled since its job was deleted.
@@ -29,10 +30,7 @@ func Recent(t int64) int64 { return t - (Promptness + 2*MaxSkew).Milliseconds() 
 // Those of each generation are in force up to its end, and behind the end of the one before.
 func RecentFires(j job.Job, t int64, editions []*job.Edition) []run.Run {
 	var runs []run.Run
-	var after int64
-	if len(j.Past) > 0 && j.Past[0].Generation <= t {
-		after = j.Past[0].Generation // its instant, but where a clock was set back before it: then nothing is left out
-	}
+	after := j.Created // what the job forgets of its past was over long before
 	for i, past := range j.Past {
 		from, e := after, editions[i]
 		after = past.Until
@@ -52,7 +50,8 @@ func RecentFires(j job.Job, t int64, editions []*job.Edition) []run.Run {
 // maxRecent bounds the fires of a generation that are looked at: more than the most frequent schedule has within the largest jitter.
 const maxRecent = 1000
 
-// Withdraw ends fires of a deleted job that have not started, at most store.MaxKeys, as of now. Each says which generation it is of.
+// Withdraw ends fires of a deleted job that have not started, at most store.MaxKeys, as of now. Each says which generation it is of; those of
+// one generation stand together, in their order. What a decision over missed fires has dropped stays dropped.
 //
 // Durable afterwards: their ends. A crash in between leaves some to be claimed; nobody was told of the delete, and a repeated one ends them.
 func (d *Dispatcher) Withdraw(ctx context.Context, now int64, fires []run.Run) error {
@@ -60,10 +59,29 @@ func (d *Dispatcher) Withdraw(ctx context.Context, now int64, fires []run.Run) e
 	if err != nil {
 		return err
 	}
-	wishes := make([]*wish, len(fires))
+	var wishes []*wish
+	var generation, through int64 // up to where that one's fires are dropped
 	for i, fire := range fires {
+		r := standing[i]
+		open := r.Version == 0 || r.State == run.Fenced
+		if open && fire.Generation != generation {
+			before, found, err := d.nearestOf(ctx, fire.Tenant, fire.ID.Job, fire.Generation,
+				store.Range{Partition: fire.ID.Key(fire.Tenant).Partition, To: run.SortFrom(fire.ID.Nominal), Backward: true})
+			if err != nil {
+				return err
+			}
+			generation, through = fire.Generation, 0
+			if found && dropped(before, generation) {
+				through = before.Through
+			}
+		} else if dropped(r, fire.Generation) {
+			generation, through = fire.Generation, r.Through
+		}
+		if open && fire.ID.Nominal <= through {
+			continue
+		}
 		c := run.Claim{Generation: fire.Generation, Trigger: run.BySchedule, Now: now, Run: run.Run{Priority: fire.Priority}}
-		wishes[i] = &wish{run: standing[i], decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Withdraw(c, Deleted, job.DefaultRetention) }}
+		wishes = append(wishes, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Withdraw(c, Deleted, job.DefaultRetention) }})
 	}
 	return d.granted(ctx, wishes)
 }

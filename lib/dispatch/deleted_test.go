@@ -29,7 +29,7 @@ func TestRecentFires(t *testing.T) {
 		}
 		return found
 	}
-	j := job.Job{Tenant: "default", Name: "a", Deleted: true, Past: []job.Past{{Generation: at - 60_000, Until: at - 9_000}, {Generation: at - 9_000, Until: at}}}
+	j := job.Job{Tenant: "default", Name: "a", Deleted: true, Created: at - 60_000, Past: []job.Past{{Generation: at - 60_000, Until: at - 9_000}, {Generation: at - 9_000, Until: at}}}
 
 	found := ids(dispatch.RecentFires(j, at, []*job.Edition{edition(2*time.Second, 0), edition(3*time.Second, 0)}))
 	want := map[int64]int64{-14_000: -60_000, -12_000: -60_000, -10_000: -60_000}
@@ -48,7 +48,7 @@ func TestRecentFires(t *testing.T) {
 	}
 
 	spread := edition(time.Second, 10*time.Minute)
-	j.Past = []job.Past{{Generation: at - 3_600_000, Until: at}}
+	j.Created, j.Past = at-3_600_000, []job.Past{{Generation: at - 3_600_000, Until: at}}
 	runs := dispatch.RecentFires(j, at, []*job.Edition{spread})
 	early := 0
 	for _, r := range runs {

@@ -87,9 +87,14 @@ func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 	return nil
 }
 
-// nearest gives the first run in a range that a firing's generation has claimed or dropped. What lies before it are fences and runs of
-// other generations, hardly ever more than a horizon has fires.
+// nearest gives the first run in a range that a firing's generation has claimed or dropped.
 func (d *Dispatcher) nearest(ctx context.Context, f *firing, r store.Range) (run.Run, bool, error) {
+	return d.nearestOf(ctx, f.Timer.Tenant, f.Timer.Job, f.Edition.Generation, r)
+}
+
+// nearestOf is nearest for a generation of a job. What lies before such a run are fences and runs of other generations, hardly ever more than a
+// horizon has fires.
+func (d *Dispatcher) nearestOf(ctx context.Context, tenant, name string, generation int64, r store.Range) (run.Run, bool, error) {
 	r.Limit = 10
 	for looked := 0; looked < maxFires; r.Limit = store.MaxKeys {
 		page, err := d.Store.Query(ctx, r)
@@ -97,12 +102,12 @@ func (d *Dispatcher) nearest(ctx context.Context, f *firing, r store.Range) (run
 			return run.Run{}, false, err
 		}
 		for _, item := range page.Items {
-			id, err := run.IDFromSort(f.Timer.Job, item.Sort)
+			id, err := run.IDFromSort(name, item.Sort)
 			if err != nil {
 				continue // listings and doctor tell of it
 			}
-			standing, found, err := run.FromItem(f.Timer.Tenant, id, item)
-			if err == nil && found && standing.State != run.Fenced && standing.ClaimedFor() == f.Edition.Generation {
+			standing, found, err := run.FromItem(tenant, id, item)
+			if err == nil && found && standing.State != run.Fenced && standing.ClaimedFor() == generation {
 				return standing, true, nil
 			}
 		}
@@ -129,7 +134,7 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 		group.Go(func() error {
 			first := f.blank(f.plan.Fires[0])
 			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
-			if found && f.dropped(before) && before.Through >= first.ID.Nominal {
+			if found && dropped(before, f.Edition.Generation) && before.Through >= first.ID.Nominal {
 				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
 				f.decided = before
 			}
@@ -155,7 +160,7 @@ func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 			return err
 		}
 		for i, r := range standing {
-			if f.dropped(r) && r.Through > decided.Through {
+			if dropped(r, f.Edition.Generation) && r.Through > decided.Through {
 				decided = r
 			}
 			if r.ID.Nominal > decided.Through || r.Version != 0 && r.State != run.Fenced {

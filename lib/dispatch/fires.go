@@ -307,7 +307,7 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		return false
 	case f.plan.Skip == nil:
 		fires = fires[1:]
-		if f.head.verdict == run.Taken && f.dropped(standing) {
+		if f.head.verdict == run.Taken && dropped(standing, f.Edition.Generation) {
 			for len(fires) > 0 && fires[0] <= standing.Through {
 				fires = fires[1:]
 			}
@@ -316,7 +316,7 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		f.from, f.known = f.plan.Skip.Next, f.plan.Skip.Known
 		return f.from != never
 	case f.head.verdict == run.Claimed:
-	case f.dropped(standing):
+	case dropped(standing, f.Edition.Generation):
 		// Another tick decided: what it skipped is skipped, what it saw as in time is claimed, the rest is decided anew.
 		next, err := nextAfter(f.Edition.Schedule, standing.Through)
 		if err != nil || next == never {
@@ -344,9 +344,9 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 	return f.plan.Rest != never
 }
 
-// dropped tells whether a record is a decision over missed fires of this timer's generation. What another one has dropped is its own.
-func (f *firing) dropped(r run.Run) bool {
-	return r.State == run.Skipped && r.Through > 0 && r.Generation == f.Edition.Generation
+// dropped tells whether a record is a decision over missed fires of a generation. What another one has dropped is its own.
+func dropped(r run.Run, generation int64) bool {
+	return r.State == run.Skipped && r.Through > 0 && r.Generation == generation
 }
 
 // collect gives what is to be sent, and timers for what the store refused.

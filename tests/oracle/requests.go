@@ -111,7 +111,7 @@ func (j *Judge) mayCancel(rs *runState) bool {
 	if rs.cancels > 0 {
 		return true
 	}
-	if !rs.run.ID.OnDemand() || rs.run.Attempt > 0 {
+	if !rs.run.ID.OnDemand() {
 		return slices.ContainsFunc(rs.job.editions, func(e *edition) bool { return e.deleted && e.Generation > rs.run.Generation })
 	}
 	born := rs.past[0].since
