@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // asksToStop gives the signals that ask a process to stop that runs for long, and has others do what docs/server.md says of them: none of
@@ -25,6 +26,7 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 	ofTerminal := isTerminal(stderr) || isTerminal(os.Stdin)
 	over := make(chan struct{})
 	go func() {
+		var first time.Time
 		for {
 			select {
 			case <-over:
@@ -32,6 +34,11 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 			case got := <-all:
 				switch {
 				case got == os.Interrupt, got == syscall.SIGTERM, got == syscall.SIGHUP && ofTerminal:
+					if first.IsZero() {
+						first = time.Now()
+					} else if got == syscall.SIGHUP || time.Since(first) < sameAsking {
+						continue
+					}
 					select {
 					case stops <- got:
 					default: // it has been asked twice
@@ -50,6 +57,10 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 		close(over)
 	}
 }
+
+// sameAsking is within what time a second signal belongs to the first. A terminal that is closed hangs up twice, by its shell and by the system;
+// "timeout", and whatever else passes on what its process group got, sends a signal twice.
+const sameAsking = time.Second
 
 // goroutines shows what each goroutine is at, up to 4 MB of it.
 func goroutines() []byte {

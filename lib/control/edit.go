@@ -169,8 +169,8 @@ func existing(j *job.Job) error {
 	return nil
 }
 
-// Delete ends a job. When it returns nil, no attempt of its runs begins any more: what has not started, or is to be tried again, ends as
-// cancelled, at the latest when a worker comes to it. Attempts under way go on to their end. The name may be used again.
+// Delete ends a job. When it returns nil, no further attempt of its runs calls its target: what has not started, or is to be tried again, ends
+// as cancelled, at the latest when a worker comes to it. Attempts under way go on to their end. The name may be used again.
 func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
 	gone := false
 	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
@@ -248,6 +248,12 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		changed, err := change(&j)
 		if err != nil {
 			return job.Job{}, err
+		}
+		if changed && old.Deleted {
+			// Whoever deleted it may have stopped, or be under way: what it has still to end must not live on in another job of that name.
+			if _, err := s.settle(ctx, old, true); err != nil {
+				return job.Job{}, err
+			}
 		}
 		if changed = changed || astray; changed {
 			if j, err = s.replace(ctx, old, j, now); errors.Is(err, errAgain) {

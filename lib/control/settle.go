@@ -224,7 +224,15 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 		from = min(from, j.HeldSince-dispatch.Lateness.Milliseconds()) // what a pause has held is due
 	}
 	if j.Deleted {
+		// Behind the watermarks all is claimed, and looks at the job when it starts. What is not claimed yet would bind to another job of that name.
+		shards, err := s.shards(ctx)
+		if err != nil {
+			return err
+		}
 		from, upTo = min(from, dispatch.Recent(t)), dispatch.Forever-1
+		for _, shard := range shards {
+			from = min(from, shard.Watermark)
+		}
 	}
 	for n := 1; n < run.Partitions; n++ {
 		r := store.Range{Partition: run.Partition(j.Tenant, j.Name, n), From: run.SortFrom(from), To: run.SortFrom(upTo + 1), Limit: store.MaxKeys}
@@ -232,6 +240,13 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 			page, err := s.Store.Query(ctx, r)
 			if err != nil {
 				return err
+			}
+			if j.Deleted {
+				// Read behind the page: while the tombstone stands, no run there is of another job. Who makes one settles the delete before.
+				newest, err := s.Dispatch.Book.Job(ctx, j.Tenant, j.Name)
+				if err != nil || newest.Generation != j.Generation {
+					return err
+				}
 			}
 			if err := s.rebindPage(ctx, j, b, page.Items); err != nil {
 				return err

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -12,9 +13,9 @@ import (
 // Deleted is the reason of a run that was cancelled since its job was deleted.
 const Deleted = "the job was deleted"
 
-// Promptness is how long after it was due a run may be started without a look at its job. A first attempt that was durable by then cannot
-// have missed a delete, which ends what is as recent as that itself (Recent). Any other attempt looks at the job when its start is durable,
-// and calls nothing where the job was deleted. So an ordinary run reads nothing for it, and what waits for long is not searched for.
+// Promptness is how long after it was due a run may start without a look at its job. A delete itself ends every run that was due since Recent.
+// What was due before reads its job when its start is durable, and so does each attempt that is not its run's first; it calls nothing where the
+// job was deleted. So an ordinary run reads nothing for it, and a delete searches for nothing.
 const Promptness = 10 * time.Second
 
 // Prompt tells whether a start that was durable at now needs no look at the job. r is the run before it, due in Unix ms.
@@ -22,8 +23,8 @@ func Prompt(r run.Run, due, now int64) bool {
 	return r.Attempt == 0 && r.Reason == "" && now <= due+Promptness.Milliseconds()
 }
 
-// Recent is from when on (Unix ms) a delete at t ends what is due itself: what was due before either has been started by now, as seen from any
-// clock that may start something, or looks at the job.
+// Recent is from when on (Unix ms) a delete at t ends what is due. What was due before and has started without a look did so before the delete, by
+// any clock that may start something.
 func Recent(t int64) int64 { return t - (Promptness + 2*MaxSkew).Milliseconds() }
 
 // RecentFires gives the runs of a deleted job's fires that lie before the delete at t, and may be started yet without a look at the job.
@@ -53,13 +54,15 @@ const maxRecent = 1000
 // Withdraw ends fires of a deleted job that have not started, at most store.MaxKeys, as of now. Each says which generation it is of; those of
 // one generation stand together, in their order. What a decision over missed fires has dropped stays dropped.
 //
-// Durable afterwards: their ends. A crash in between leaves some to be claimed; nobody was told of the delete, and a repeated one ends them.
+// Durable afterwards: their ends, and before that what lists those that nobody had claimed. A crash in between leaves some to be claimed; nobody
+// was told of the delete, and a repeated one ends them.
 func (d *Dispatcher) Withdraw(ctx context.Context, now int64, fires []run.Run) error {
 	standing, err := d.ReadRuns(ctx, fires)
 	if err != nil {
 		return err
 	}
 	var wishes []*wish
+	var listings []run.Listing
 	var generation, through int64 // up to where that one's fires are dropped
 	for i, fire := range fires {
 		r := standing[i]
@@ -80,8 +83,28 @@ func (d *Dispatcher) Withdraw(ctx context.Context, now int64, fires []run.Run) e
 		if open && fire.ID.Nominal <= through {
 			continue
 		}
+		if open { // no timer need stand for it: an edit that made this generation may have died
+			listing, err := d.Listing(ctx, fire, now)
+			if err != nil {
+				return err
+			}
+			listings = append(listings, listing)
+		}
 		c := run.Claim{Generation: fire.Generation, Trigger: run.BySchedule, Now: now, Run: run.Run{Priority: fire.Priority}}
 		wishes = append(wishes, &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) { return r.Withdraw(c, Deleted, job.DefaultRetention) }})
+	}
+	if len(listings) > 0 {
+		ops, err := run.IndexAhead(fires[0].Tenant, listings, d.NewID())
+		if err != nil {
+			return err
+		}
+		verdicts, err := d.WriteEach(ctx, ops)
+		for _, v := range verdicts {
+			err = errors.Join(err, v.Err)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return d.granted(ctx, wishes)
 }

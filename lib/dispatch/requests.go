@@ -59,20 +59,16 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			c = &run.Claim{Generation: j.Generation, Trigger: run.ByRequest, Epoch: epoch, Now: b.Now, Run: run.Run{Priority: j.Def.Priority}}
 			claims[j] = c
 		}
-		gone := j.Generation == 0 || j.Deleted
 		believed := *read
 		believed.Version = max(1, read.Version)
+		gone := b.deletedFor(j, believed)
 		switch {
 		case j.Broken != nil:
 			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
 			continue
-		case j.Def.Paused && !j.Deleted:
+		case j.Def.Paused && !gone:
 			held = append(held, hold(*read, j.Generation, b))
 			late = append(late, timer.NextCheck(tenant, read.ID, b.Reach))
-			continue
-		case !gone && read.ID.Nominal > max(b.Horizon, b.Now+d.Directly().Milliseconds()):
-			// A delete looked for it, and by now the name has a job again. Claimed now, no edit to come would look for it; it has a timer of
-			// its own.
 			continue
 		case !gone:
 			// Whoever asks for a run puts it as claimed: then there is nothing to wish for.
@@ -87,13 +83,13 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			switch {
 			case r.Version == 0:
 				return r, run.Taken
-			case gone && (r.State == run.Scheduled || r.State == run.Queued):
+			case !b.deletedFor(j, r):
+				return r.Claim(*c)
+			case r.State == run.Scheduled, r.State == run.Queued:
 				next, _ := r.AskCancel(b.Now, Deleted, job.DefaultRetention)
 				return next, run.Claimed
-			case gone:
-				return r, run.Taken
 			}
-			return r.Claim(*c)
+			return r, run.Taken
 		}
 		wishes, asked = append(wishes, w), append(asked, read)
 	}
@@ -133,6 +129,12 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		late = append(late, timer.NewCheck(tenant, o.Run.ID, b.Resume))
 	}
 	return late, missing, nil
+}
+
+// deletedFor tells whether the job that a run was asked of is deleted, though another may have its name by now. A run that no claim and no edit has
+// marked is of the job that stands.
+func (b Bounds) deletedFor(j *job.Job, r run.Run) bool {
+	return j.Generation == 0 || j.Deleted || !b.Taking && r.Generation > 0 && j.Gone(r.Generation)
 }
 
 // hold wishes a run of a paused job to wait. One that was not read is put where nothing stands: nobody binds it, and so finds that it

@@ -36,7 +36,8 @@ type Held struct {
 	kept    kept
 	isKept  bool
 
-	resumed bool // by a call from elsewhere: an end that stands was counted when it was written
+	later   time.Duration // when the message of an attempt that is handed back comes again
+	resumed bool          // by a call from elsewhere: an end that stands was counted when it was written
 	counted sync.Once
 }
 
@@ -188,15 +189,18 @@ func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
 	return h.conclude(ctx, e.Outcome, h.ending(ctx, e), nil)
 }
 
-// callOff ends an attempt whose target is not called: as cancelled where its job was deleted, else as handed back.
-func (h *Held) callOff(ctx context.Context, gone bool) {
-	outcome, change := run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "") }
-	if gone {
-		limits := dispatch.Limits(h.edition.Def)
-		outcome, change = run.OutcomeCancelled, func(r run.Run, now int64) run.Run {
-			r.Reason = dispatch.Deleted
-			return r.Cancelled(now, "", limits)
-		}
+// callOff ends an attempt whose target is not called: as cancelled since its job was deleted, or, where that cannot be told, as handed back, to
+// be started again in a while.
+func (h *Held) callOff(ctx context.Context, blind error) {
+	limits := dispatch.Limits(h.edition.Def)
+	outcome, change := run.OutcomeCancelled, func(r run.Run, now int64) run.Run {
+		r.Reason = dispatch.Deleted
+		return r.Cancelled(now, "", limits)
+	}
+	if blind != nil {
+		h.desk.unwell(ctx, *h.started, "look at the job", blind)
+		h.later = blindFor << min(h.started.Attempt, 5)
+		outcome, change = run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "") }
 	}
 	ctx = context.WithoutCancel(ctx) // conclude has a bound of its own
 	if _, err := h.conclude(ctx, outcome, change, nil); err != nil {
@@ -205,6 +209,9 @@ func (h *Held) callOff(ctx context.Context, gone bool) {
 		h.settle(ctx, verdict{again: h.desk.Dispatch.Lease})
 	}
 }
+
+// blindFor is for how long at first an attempt is not tried again whose job could not be read. The wait doubles, up to 32 times as long.
+const blindFor = time.Second
 
 // conclude writes the end, of which a put may have been tried, and settles the message by it.
 func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (run.State, error) {
@@ -250,7 +257,7 @@ func (h *Held) follow(ctx context.Context, r run.Run) {
 	v := drop
 	switch {
 	case r.State == run.Queued:
-		v = handBack
+		v = verdict{again: h.later}
 	case r.State == run.Retrying && !dispatch.WaitsInStore(r, now):
 		v = verdict{again: time.Duration(max(0, r.NextAt-now)) * time.Millisecond}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -113,19 +114,28 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	}
 	// Durable with this write: each attempt whose op is done, as in start.
 	d.Dispatch.TryEach(context.WithoutCancel(taking), puts)
-	var late []*Offer
+	var late []int
 	for _, i := range together {
-		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() && !o.prompt(o.first) {
-			late = append(late, o)
+		switch o := offers[i].(*Offer); {
+		case o.first == nil || !o.first.put.Won():
+			alone.Go(func() { start(i) })
+		case o.prompt(o.first):
+			start(i) // it has nothing to wait for
+		default:
+			late = append(late, i)
 		}
 	}
-	d.look(taking, late...)
-	for _, i := range together {
-		if o := offers[i].(*Offer); o.first != nil && o.first.put.Won() && !o.gone && o.blind == nil {
-			start(i) // it has nothing to wait for
-		} else {
-			alone.Go(func() { start(i) })
-		}
+	for tenant, mine := range dispatch.ByTenant(late, func(i int) string { return offers[i].(*Offer).run.Tenant }) {
+		alone.Go(func() {
+			started := make([]*Offer, len(mine))
+			for k, i := range mine {
+				started[k] = offers[i].(*Offer)
+			}
+			d.look(taking, tenant, started...)
+			for _, i := range mine {
+				alone.Go(func() { start(i) })
+			}
+		})
 	}
 	alone.Wait()
 }
@@ -199,7 +209,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 				return gone(o.desk.unwell(taking, o.run, "read", err))
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
-				o.desk.look(taking, o) // a start whose answer was lost may have died before it did
+				o.desk.look(taking, o.run.Tenant, o) // a start whose answer was lost may have died before it did
 				return o.held(taking, standing, payload, lost)
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
@@ -223,7 +233,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			return gone(v)
 		}
 		if !o.looked && !o.prompt(b) {
-			o.desk.look(taking, o)
+			o.desk.look(taking, o.run.Tenant, o)
 		}
 		h, err := o.held(taking, started, payload, lost)
 		if err == nil && started.Attempt == 1 {
@@ -234,36 +244,28 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	return gone(shortly)
 }
 
-// look reads the jobs of attempts whose starts are durable, one read for all that are of one tenant: a delete whose answer was given before is
-// seen. What cannot be read tells nothing.
-func (d *Desk) look(ctx context.Context, started ...*Offer) {
+// look reads the jobs of one tenant's attempts whose starts are durable: a delete that was answered before is seen. Where one cannot be read, its
+// attempts are blind.
+func (d *Desk) look(ctx context.Context, tenant string, started ...*Offer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3)
 	defer cancel()
-	for tenant, mine := range dispatch.ByTenant(started, func(o *Offer) string { return o.run.Tenant }) {
-		var names []string
-		for _, o := range mine {
-			if !slices.Contains(names, o.run.ID.Job) {
-				names = append(names, o.run.ID.Job)
-			}
-		}
-		jobs := map[string]job.Job{}
-		var failed error
-		for some := range slices.Chunk(names, store.MaxKeys) {
-			read, err := d.Dispatch.Book.Jobs(ctx, tenant, some...)
+	jobs := map[string]job.Job{}
+	for _, o := range started {
+		jobs[o.run.ID.Job] = job.Job{}
+	}
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(jobs)), store.MaxKeys) {
+		read, err := d.Dispatch.Book.Jobs(ctx, tenant, names...)
+		for i, name := range names {
 			if err != nil {
-				failed = err
-				break
-			}
-			for _, j := range read {
-				jobs[j.Name] = j
+				jobs[name] = job.Job{Broken: err}
+			} else {
+				jobs[name] = read[i]
 			}
 		}
-		for _, o := range mine {
-			o.looked, o.blind = true, failed
-			if j, ok := jobs[o.run.ID.Job]; ok {
-				o.blind, o.gone = nil, j.Gone(o.run.Generation)
-			}
-		}
+	}
+	for _, o := range started {
+		j := jobs[o.run.ID.Job]
+		o.looked, o.blind, o.gone = true, j.Broken, j.Broken == nil && j.Gone(o.run.Generation)
 	}
 }
 
@@ -286,10 +288,7 @@ func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, lost 
 	if !o.gone && o.blind == nil {
 		return h, nil
 	}
-	if o.blind != nil {
-		o.desk.unwell(ctx, started, "look at the job", o.blind)
-	}
-	h.callOff(ctx, o.gone)
+	h.callOff(ctx, o.blind)
 	return nil, worker.ErrGone
 }
 

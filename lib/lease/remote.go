@@ -242,17 +242,15 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 			return nil, t, err
 		}
 		// Whoever wrote the start may have died before its look at the job.
-		jobs, err := r.Dispatch.Book.Jobs(ctx, tenant, id.Job)
-		if err == nil && jobs[0].Gone(standing.Generation) {
-			held.callOff(ctx, true)
+		look := &Offer{run: standing}
+		if held.desk.look(ctx, tenant, look); look.gone || look.blind != nil {
+			held.callOff(ctx, look.blind)
 			return nil, t, worker.ErrGone
 		}
-		if err == nil {
-			held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
-			var lost *target.Failure
-			if errors.As(err, &lost) {
-				held.lost, err = lost, nil
-			}
+		held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
+		var lost *target.Failure
+		if errors.As(err, &lost) {
+			held.lost, err = lost, nil
 		}
 		return held, t, err
 	}

@@ -150,6 +150,14 @@ func (js *jobState) deletedSince(generation int64) bool {
 	})
 }
 
+// deletedBehind tells whether a delete was answered that was written behind an event.
+func (js *jobState) deletedBehind(event int) bool {
+	return slices.ContainsFunc(js.answered, func(a answered) bool {
+		e := js.byGeneration[a.generation]
+		return e.deleted && e.since > event
+	})
+}
+
 // standing are the editions that stood at some time between two events.
 func (js *jobState) standing(from, to int) []*edition {
 	first := slices.IndexFunc(js.editions, func(e *edition) bool { return e.end == 0 || e.end > from })

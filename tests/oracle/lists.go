@@ -104,12 +104,9 @@ func (rs *runState) lateListed() bool {
 	return rs.late
 }
 
-// astray tells of a run that a clock ahead has put, and that no answer has named, or of a fire that a delete by such a clock has ended, whether
-// it is listed when its time has come.
+// astray tells of a run that a clock ahead has put, and that no answer has named, whether it is listed when its time has come.
 func (j *Judge) astray(rs *runState, at time.Time) bool {
-	r := &rs.run
-	unnamed := r.ID.OnDemand() && rs.byAsk == 0 && rs.byKey == "" || !r.ID.OnDemand() && r.State == run.Cancelled && r.Attempt == 0
-	return unnamed && r.Created > ms(at)
+	return rs.run.ID.OnDemand() && rs.byAsk == 0 && rs.byKey == "" && rs.run.Created > ms(at)
 }
 
 // listedLetters: each run that had failed or was dead all the time is listed, once, and nothing else is.

@@ -223,7 +223,7 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 	case len(a.Payload.Inline) > 0:
 		payload = a.Payload.Inline
 	}
-	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: payload, orphan: rs.job.deletedSince(a.Generation)})
+	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: payload, orphan: rs.job.deletedSince(a.Generation) || a.ID.OnDemand() && rs.period == 0 && rs.job.deletedBehind(rs.past[0].since)})
 }
 
 func (j *Judge) early(at time.Time, due int64, rs *runState, attempt int, what string) {

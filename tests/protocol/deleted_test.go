@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -140,20 +141,64 @@ func TestP5_P8_Fault48_a_job_that_cannot_be_read_costs_no_attempt(t *testing.T) 
 	w.wants(w.settle())
 }
 
-// A delete looks for runs on demand however far ahead, and while it does so the job is made anew. What is due much later is left to its time: a
-// claim so far ahead would be out of every later edit's sight.
-func TestP8_P2_a_delete_that_is_overtaken_claims_nothing_far_ahead(t *testing.T) {
+// A delete looks for runs on demand however far ahead, and while it does so the job is made anew. They are the old job's, and none of them runs,
+// whether it is due at once, soon or much later; nor does a fire.
+func TestP8_P2_what_a_delete_has_still_to_end_is_no_run_of_the_next_job(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 30 * time.Second, 10 * time.Minute} {
+		for k, more := 1, true; more; k++ {
+			more = false
+			w := newWorld(t)
+			w.must(w.host("api").put(tenant, "a", definition(until(20*time.Second, every(time.Second)), 1)))
+			w.must(w.host("api").trigger(tenant, "a", ahead))
+			w.elapsed += 2 * time.Second
+			w.must(w.host("ticks").tick())
+			h := w.host("owner")
+			h.before = func(op operation) faulty.Fault {
+				if op.n == k {
+					more = true
+					w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+				}
+				return faulty.Fault{}
+			}
+			w.must(h.delete(tenant, "a"))
+			h.before = nil
+			answered := len(w.starts)
+			w.work()
+			w.elapsed += ahead
+			w.work() // a message that is due by now is taken before the ticks come to its time
+			w.advance(time.Minute, 10*time.Second, "ticks")
+			late := w.starts[answered:]
+			if newest := w.job(tenant, "a"); k <= 3 && more && newest.Deleted {
+				late = nil // the new definition was deleted with the old one
+			}
+			for _, s := range late {
+				t.Errorf("due in %s, made anew at operation %d: %s ran by generation %d", ahead, k, show(s.id), s.generation)
+			}
+			if wrong := w.settle(); len(wrong) > 0 {
+				t.Errorf("due in %s, made anew at operation %d: %v", ahead, k, wrong)
+			}
+		}
+	}
+}
+
+// A delete that is slow comes upon runs of the job that has its name by now: it leaves them alone.
+func TestP1_P8_a_slow_delete_leaves_the_next_job_alone(t *testing.T) {
 	for k, more := 1, true; more; k++ {
 		more = false
 		w := newWorld(t)
 		w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
-		w.must(w.host("api").trigger(tenant, "a", 10*time.Minute))
-		w.advance(3*time.Second, time.Second, "ticks")
+		w.must(w.host("api").trigger(tenant, "a", 5*time.Minute))
+		var asked []run.ID
 		h := w.host("owner")
 		h.before = func(op operation) faulty.Fault {
 			if op.n == k {
 				more = true
 				w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+				for _, delay := range []time.Duration{0, 40 * time.Second, 5 * time.Minute} {
+					r, _, err := w.host("api").order(tenant, "a", control.Request{Delay: delay})
+					w.must(err)
+					asked = append(asked, r.ID)
+				}
 			}
 			return faulty.Fault{}
 		}
@@ -162,15 +207,12 @@ func TestP8_P2_a_delete_that_is_overtaken_claims_nothing_far_ahead(t *testing.T)
 		if !more {
 			break
 		}
-		w.elapsed += 2 * time.Minute
-		w.must(w.host("api").put(tenant, "a", definition(nil, 3)))
-		newest := w.job(tenant, "a").Generation
-		w.elapsed += 8 * time.Minute
-		w.work() // a message that is due by now is taken before the ticks come to its time
-		w.advance(time.Minute, 10*time.Second, "ticks")
-		for _, s := range w.starts {
-			if s.generation != newest {
-				t.Errorf("made anew at operation %d: %s ran by generation %d, want %d, of the newest edit", k, show(s.id), s.generation, newest)
+		deleted := w.job(tenant, "a").Deleted
+		w.advance(6*time.Minute, 10*time.Second, "ticks")
+		for _, id := range asked {
+			r, _ := w.run(tenant, id)
+			if want := map[bool]run.State{false: run.Succeeded, true: run.Cancelled}[deleted]; r.State != want {
+				t.Errorf("made anew at operation %d, deleted after that %v: %s is %s, want %s", k, deleted, show(id), r.State, want)
 			}
 		}
 		if wrong := w.settle(); len(wrong) > 0 {

@@ -1,7 +1,6 @@
 package protocol_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +58,7 @@ func (w *world) generationAt(instant int64) int64 {
 	return 0
 }
 
-// A delete dies behind a run that it took back, the name is used again, and the run is cancelled: of the definition that it waits for, which
+// A delete dies behind a run that it took back, and the name is used again, which cancels the run: of the definition that it waits for, which
 // is the deletion's, nothing says how long it is kept. It is kept as long as by default.
 func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w := newWorld(t)
@@ -68,10 +67,6 @@ func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w.must(err)
 	w.diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
 	w.diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })
-	w.must(w.request(oracle.Request{Op: oracle.Cancel, Tenant: tenant, Job: "a", Run: asked.ID.String()}, func(*oracle.Answer) error {
-		_, err := w.host("api").control.Cancel(context.Background(), tenant, asked.ID, "")
-		return err
-	}))
 	ended, _ := w.run(tenant, asked.ID)
 	if kept := time.UnixMilli(ended.Expires).Sub(time.UnixMilli(ended.Ended)); ended.State != run.Cancelled || kept != job.DefaultRetention {
 		t.Errorf("the run is %s and is kept for %s, want cancelled and %s", ended.State, kept, job.DefaultRetention)
