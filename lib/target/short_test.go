@@ -84,7 +84,7 @@ func TestRoomIsLeftForOthers(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	most := limit.Cur
+	most := uint64(limit.Cur) //nolint:unconvert // it is signed on some systems
 	for number, full := range map[uint64]bool{3: false, most - spareFiles - 1: false, most - spareFiles: true, most - 1: true} {
 		if err := roomFor(numbered(number)); (err != nil) != full {
 			t.Errorf("file %d of %d: %v, want it refused: %t", number, most, err, full)

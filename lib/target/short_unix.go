@@ -24,7 +24,7 @@ func roomFor(file syscall.RawConn) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return nil //nolint:nilerr // then it is not known, and what cannot be opened says so
 	}
-	most := limit.Cur
+	most := uint64(limit.Cur) //nolint:unconvert // it is signed on some systems
 	var full bool
 	err := file.Control(func(number uintptr) { full = uint64(number) >= most-min(spareFiles, most/4) })
 	if err == nil && full {
