@@ -84,7 +84,13 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	if cmd.Path, err = findProgram(e.Argv[0], cmd.Env); err != nil {
 		return Result{}, failed(KindStart, err, "start %s: %v", e.Argv[0], err).permanent()
 	}
+	select { // a start from a disk that does not answer lasts as long as that
+	case s.starting <- struct{}{}:
+	case <-ctx.Done():
+		return Result{}, neverBegan(ctx)
+	}
 	outputs, err := s.start(cmd, veiledOut, veiledErr)
+	<-s.starting
 	if short := Short(err); short != nil {
 		return Result{}, short
 	}
@@ -135,8 +141,6 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 // start starts a process with pipes for its outputs. Starts go one at a time, so that each sees what the others have left of open files; most
 // of a start goes one at a time in the system anyway.
 func (s *Set) start(cmd *exec.Cmd, stdout, stderr io.Writer) (outputs, error) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
 	o, err := newOutputs(stdout, stderr)
 	if err != nil {
 		return o, err
@@ -149,6 +153,16 @@ func (s *Set) start(cmd *exec.Cmd, stdout, stderr io.Writer) (outputs, error) {
 		o.close()
 	}
 	return o, err
+}
+
+// neverBegan is ended for a call that has waited for its turn to start: what its timeout ends has no effect.
+func neverBegan(ctx context.Context) error {
+	err := ended(ctx)
+	var late *Failure
+	if errors.As(err, &late) {
+		return failed(KindStart, late, "the attempt ran into its timeout before its process was started: another start has not come to its end")
+	}
+	return err
 }
 
 // stop ends the family of a process, and returns when all of it is gone, at the latest one and a half times the grace later. The others

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -284,4 +285,28 @@ func TestExecIsNotHeldByWhatHoldsItsPipe(t *testing.T) {
 	if !strings.Contains(log.String(), "holds its output") {
 		t.Errorf("the log does not say why the output may be short: %q", log.String())
 	}
+}
+
+// A start from a disk that does not answer lasts as long as that. Others wait for it no longer than they have time.
+func TestExecWaitsForAnotherStartAsLongAsItHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(t, nil)
+		s.starting <- struct{}{} // and nobody gives it back
+		late, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := s.Call(late, shell("true"), testCall())
+		wantFailure(t, err, KindStart, false)
+
+		cancelled, stop := context.WithCancelCause(t.Context())
+		why := errors.New("somebody asked for it")
+		time.AfterFunc(time.Hour, func() { stop(why) })
+		if _, err = s.Call(cancelled, shell("true"), testCall()); !errors.Is(err, why) {
+			t.Errorf("got %v, want the cancellation", err)
+		}
+
+		<-s.starting
+		if _, err = s.Call(t.Context(), shell("true"), testCall()); err != nil || len(s.starting) != 0 {
+			t.Errorf("got %v and %d starts under way, want a process that ran", err, len(s.starting))
+		}
+	})
 }

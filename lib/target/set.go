@@ -61,7 +61,7 @@ type Set struct {
 	shared    *http.Transport // keeps connections: for calls that carry an Idempotency-Key
 	fresh     *http.Transport // a connection for each call: for calls at most once
 	abandoned atomic.Int64
-	starting  sync.Mutex // held while a process is started
+	starting  chan struct{} // one slot: who starts a process
 
 	mu        sync.Mutex
 	processes map[*os.Process]string // those of attempts that have not ended, and their marks
@@ -94,7 +94,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), processes: map[*os.Process]string{}}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), processes: map[*os.Process]string{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
