@@ -44,7 +44,7 @@ func (r *recorder) answer() events.APIGatewayProxyResponse {
 	if !utf8.Valid(r.body) {
 		body, encoded = base64.StdEncoding.EncodeToString(r.body), true
 	}
-	if r.over || len(body) > maxAnswer/8 && sizeOf(r.body) > maxAnswer {
+	if r.over || len(body) > maxAnswer/8 && sizeOf([]byte(body)) > maxAnswer {
 		refused := &recorder{header: http.Header{}}
 		api.TooLarge(refused, maxAnswer)
 		return refused.answer()
