@@ -30,6 +30,7 @@ type stream struct {
 	more  bool // the store has further pages
 	rank  int  // breaks ties between streams with the same sort key
 	most  int  // bytes of items that it holds at once, or one item
+	page  int  // items that its owner asked for at once, 0 for as many as come
 }
 
 func (s *stream) fill(ctx context.Context, from store.Store) error {
@@ -39,22 +40,31 @@ func (s *stream) fill(ctx context.Context, from store.Store) error {
 			return err
 		}
 		s.items, s.next.Cursor = page.Items, page.Cursor
-		s.cut()
+		if !s.cut() {
+			s.widen()
+		}
 		s.more = s.next.Cursor != ""
 	}
 	return nil
 }
 
-// cut forgets the items beyond the bound. They are read again when it is their turn, as many at once as there is room for.
-func (s *stream) cut() {
+// cut forgets the items beyond the bound, and tells whether there were any. They are read again when it is their turn, as many at once as there
+// is room for.
+func (s *stream) cut() bool {
 	bytes := 0
 	for n, item := range s.items {
 		if bytes += item.Size(); n > 0 && bytes > s.most {
 			s.items = slices.Clone(s.items[:n]) // so that the others can go
 			s.next.Cursor, s.next.Limit = s.next.After(s.items[n-1].Sort), n
-			return
+			return true
 		}
 	}
+	return false
+}
+
+// widen lets the next page be larger after one that has fitted: those that were cut may have been the only large ones.
+func (s *stream) widen() {
+	s.next.Limit = min(2*s.next.Limit, s.page)
 }
 
 // streams is a heap by the sort key of each one's first item.
@@ -84,7 +94,7 @@ func (s *Service) merge(ctx context.Context, ranges []store.Range, visit func(ra
 	var group errgroup.Group
 	group.SetLimit(fanOut)
 	for i, r := range ranges {
-		all[i] = &stream{next: r, more: true, rank: i, most: maxHeld / len(ranges)}
+		all[i] = &stream{next: r, more: true, rank: i, most: maxHeld / len(ranges), page: r.Limit}
 		group.Go(func() error { return all[i].fill(ctx, s.Store) })
 	}
 	if err := group.Wait(); err != nil {

@@ -178,6 +178,51 @@ func TestP11_AListingHoldsSoManyBytesOnly(t *testing.T) {
 	})
 }
 
+// Large jobs in front do not have the rest of their partition read in pieces as small.
+func TestP11_AListingReadsMoreAgainAfterLargeJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		const small, held = 200, 32 << 20 / job.Spread
+		want := 0
+		for i := 0; want < small+1; i++ {
+			name, size := fmt.Sprintf("j%05d", i), 0
+			if job.Hash("acme", name)%job.Spread != 7 {
+				continue
+			}
+			if want == 0 {
+				size = min(held, 350<<10)
+			} else if want == 1 {
+				size = held - min(held, 350<<10) + 1
+			}
+			want++
+			j := job.Job{Tenant: "acme", Name: name, Generation: 1, Def: definition(func(d *job.Definition) { d.Description = strings.Repeat("x", size) })}
+			op, err := j.Put(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Store.Write(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var limits []int
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Range.Partition == job.Partition("acme", 7) {
+				limits = append(limits, c.Range.Limit)
+			}
+			return faulty.Fault{}
+		}
+		jobs, next, err := g.Jobs(t.Context(), "acme", control.JobFilter{}, "", control.MaxLimit)
+		if err != nil || len(jobs) != want || next != "" {
+			t.Fatalf("%d jobs, cursor %q, %v; want all %d", len(jobs), next, err, want)
+		}
+		if len(limits) < 2 || limits[1] != 1 {
+			t.Errorf("the partition was read in pieces of %v, want a second one of 1", limits)
+		}
+		if len(limits) > 12 || slices.Max(limits) > limits[0] {
+			t.Errorf("the partition was read in pieces of %v, want them to grow again, to the first one's size", limits)
+		}
+	})
+}
+
 // TestP11_AListingLooksAtSoManyOnly, however few the filter lets through: the page comes back short, with a cursor.
 func TestP11_AListingLooksAtSoManyOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
