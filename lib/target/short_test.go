@@ -42,6 +42,9 @@ func TestShortTellsWantFromWhatIsWrong(t *testing.T) {
 		if (err != nil) != (c.says != "") || err != nil && (!errors.Is(err, ErrShort) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: got %v, want it to say %q", name, err, c.says)
 		}
+		if errors.Is(err, ErrNoPort) != (name == "no port") {
+			t.Errorf("%s: %v is of one destination: %t", name, err, errors.Is(err, ErrNoPort))
+		}
 		if again := Short(err); fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("%s: said again it is %v", name, again)
 		}

@@ -28,7 +28,7 @@ func roomFor(file syscall.RawConn) error {
 	var full bool
 	err := file.Control(func(number uintptr) { full = uint64(number) >= most-min(spareFiles, most/4) })
 	if err == nil && full {
-		return &lack{fmt.Sprintf("too many open files: this process may have %d at a time (ulimit -n), and keeps the last of them for itself", most)}
+		return &lack{ErrShort, fmt.Sprintf("too many open files: this process may have %d at a time (ulimit -n), and keeps the last of them for itself", most)}
 	}
 	return err
 }

@@ -18,7 +18,8 @@
 //     more and gives up; then the lease runs out, and that counts a crash.
 //   - A *target.Failure is a verdict on the job. Any other error is none; the attempt crashed or was handed back.
 //   - A call that could not begin for want of something (target.ErrShort) is tried again under the same attempt, for a minute, one such at a
-//     time; then it is handed back. Meanwhile nothing more is taken.
+//     time; then it is handed back. Meanwhile nothing more is taken, unless it is one
+//     destination alone that calls cannot begin to.
 //
 // # Stopping
 //

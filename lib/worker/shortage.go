@@ -2,8 +2,11 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // How a worker goes on while its host is short of what calls begin with: one of those that wait tries at a time, each for so long, and then
@@ -20,22 +23,29 @@ type shortage struct {
 	turn chan struct{} // who tries next
 
 	mu   sync.Mutex
-	last time.Duration // when it was short, 0 for never
-	told time.Duration // when that was told, 0 for never
+	last time.Duration          // when it was short of what any call begins with, 0 for never
+	told map[bool]time.Duration // when that was told, and, under true, that one destination has no port left
 }
 
 // wait waits for the turn of a call that could not begin, and tells whether it is to be tried again: not where it has ended, and not where the
 // worker takes nothing more.
 func (w *shortage) wait(ctx context.Context, s *shift, why error) bool {
 	now := s.Elapsed()
+	one := errors.Is(why, target.ErrNoPort)
 	w.mu.Lock()
-	w.last = max(now, 1)
-	tell := w.told == 0 || now-w.told >= shortTold
+	if !one {
+		w.last = max(now, 1)
+	}
+	at, ever := w.told[one]
+	tell := !ever || now-at >= shortTold
 	if tell {
-		w.told = w.last
+		w.told[one] = now
 	}
 	w.mu.Unlock()
-	if tell {
+	switch {
+	case tell && one:
+		s.Log.WarnContext(ctx, "calls cannot begin to one destination: they are tried again, and what waits for long is handed back", "error", why)
+	case tell:
 		s.Log.WarnContext(ctx, "calls cannot begin: they are tried again, no more runs are taken meanwhile, and what waits for long is handed back", "error", why)
 	}
 	select {

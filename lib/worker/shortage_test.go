@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,6 +142,34 @@ func TestAWorkerThatIsShortTakesNothingMore(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		for _, r := range others {
 			g.want(r, run.Succeeded, 1)
+		}
+	})
+}
+
+// One destination without a port holds up the calls to it alone.
+func TestAWorkerTakesMoreWhereOneDestinationHasNoPort(t *testing.T) {
+	beside(t, func(t *testing.T, g *rig) {
+		noPort := func(context.Context, target.AWS, target.Call) (target.Result, error) {
+			return target.Result{}, target.Short(&net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, Err: syscall.EADDRNOTAVAIL})
+		}
+		handlers, _ := handler(t, succeed)
+		g.process("w", options{aws: noPort, handlers: handlers})
+		stuck := g.start(onAWS)
+		time.Sleep(5 * time.Second)
+		g.want(stuck, run.Running, 1)
+		var others []run.Run
+		j := g.job(atLeastOnce)
+		for range 20 {
+			others = append(others, g.queued(j, time.Now()))
+		}
+		g.send(others...)
+		time.Sleep(10 * time.Second)
+		for _, r := range others {
+			g.want(r, run.Succeeded, 1)
+		}
+		time.Sleep(5 * time.Minute)
+		if now := g.read(stuck); now.Failures != 0 || now.Crashes != 0 || now.Attempt < 2 || now.State.Ended() {
+			t.Errorf("%+v: want it handed back meanwhile, without a failure", now)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.MaxLog == 0 || cfg.MaxLog > MaxLog {
 		cfg.MaxLog = MaxLog
 	}
-	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), short: shortage{turn: make(chan struct{}, 1)}, running: map[name]*attempt{}}, nil
+	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), short: shortage{turn: make(chan struct{}, 1), told: map[bool]time.Duration{}}, running: map[name]*attempt{}}, nil
 }
 
 // longPoll is how long one taking waits: long enough that an idle worker costs next to nothing.
