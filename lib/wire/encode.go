@@ -44,10 +44,16 @@ func broken(v reflect.Value, at string) (field, got string, found bool) {
 		return "", "", false
 	}
 	if v.IsValid() && v.CanInterface() {
-		if own, ok := v.Interface().(encoding.TextMarshaler); ok {
-			if text, err := own.MarshalText(); err == nil && !utf8.Valid(text) {
-				return at, string(text), true
-			}
+		of := v
+		if v.CanAddr() {
+			of = v.Addr() // as encoding/json does, which finds the methods of the pointer, too
+		}
+		switch own := of.Interface().(type) {
+		case json.Marshaler:
+			return brokenWithin(own, at)
+		case encoding.TextMarshaler:
+			text, err := own.MarshalText()
+			return at, string(text), err == nil && !utf8.Valid(text)
 		}
 	}
 	switch v.Kind() {
@@ -58,7 +64,7 @@ func broken(v reflect.Value, at string) (field, got string, found bool) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			of := v.Type().Field(i)
-			if !of.IsExported() && !of.Anonymous {
+			if !of.IsExported() && !of.Anonymous || of.Tag.Get("json") == "-" {
 				continue
 			}
 			if field, got, found = broken(v.Field(i), under(at, of)); found {
@@ -83,6 +89,28 @@ func broken(v reflect.Value, at string) (field, got string, found bool) {
 		for i := range v.Len() {
 			if field, got, found = broken(v.Index(i), fmt.Sprintf("%s[%d]", at, i)); found {
 				return field, got, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// brokenWithin is broken for a value that makes its JSON itself. What it holds is its own, and may lead anywhere: it is looked at only where
+// its JSON has replaced something, and no deeper than its own texts.
+func brokenWithin(own json.Marshaler, at string) (field, got string, found bool) {
+	text, err := own.MarshalJSON()
+	if err != nil || !bytes.Contains(text, []byte(`\ufffd`)) {
+		return "", "", false
+	}
+	v := reflect.Indirect(reflect.ValueOf(own))
+	switch v.Kind() {
+	case reflect.String:
+		return at, v.String(), !utf8.ValidString(v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			of, is := v.Type().Field(i), v.Field(i)
+			if of.IsExported() && is.Kind() == reflect.String && !utf8.ValidString(is.String()) {
+				return under(at, of), is.String(), true
 			}
 		}
 	}

@@ -33,6 +33,34 @@ type outer struct {
 	own   string
 }
 
+// node leads back to itself where JSON does not look.
+type node struct {
+	Parent *node  `json:"-"`
+	Secret string `json:"-"`
+	Name   string
+}
+
+// formed makes its JSON of one of the things that it holds.
+type formed struct {
+	Back  *formed
+	Bytes string
+	Shown string
+}
+
+func (f *formed) MarshalJSON() ([]byte, error) { return json.Marshal(f.Shown) }
+
+func around(name string) *node {
+	n := &node{Secret: "\xff", Name: name}
+	n.Parent = n
+	return n
+}
+
+func itself(shown string) *formed {
+	f := &formed{Shown: shown}
+	f.Back = f
+	return f
+}
+
 func TestEncodeRefusesWhatJSONWouldReplace(t *testing.T) {
 	const bad = "a\xff"
 	text := bad
@@ -48,6 +76,8 @@ func TestEncodeRefusesWhatJSONWouldReplace(t *testing.T) {
 		"own":           outer{Own: bad},
 		"[0]":           [2]string{bad},
 		"labels.team":   job,
+		"[1].Name":      []*node{around("a"), around(bad)},
+		"x.Shown":       map[string]any{"x": itself(bad)},
 		"reason":        wire.CancelRequest{Reason: bad},
 		"a":             map[string]target.Value{"a": target.Text(bad)},
 	} {
@@ -65,7 +95,7 @@ func TestEncodeRefusesWhatJSONWouldReplace(t *testing.T) {
 func TestEncodeLeavesTheRestAsItIs(t *testing.T) {
 	for _, v := range []any{
 		nil, "\ufffd", "é😀<&>", (*outer)(nil), outer{own: "\xff"}, outer{Bytes: []byte{0xff}}, outer{Raw: json.RawMessage(`"\ufffd\ud800"`)},
-		json.RawMessage(`{"a":"\ufffd"}`), map[int]string{1: "x"}, []byte("\xff"), uint64(1 << 63), []any{nil, "\ufffd"}, `\ufffd`, time.Time{},
+		json.RawMessage(`{"a":"\ufffd"}`), []any{json.RawMessage(`"\ufffd"`), around("a"), itself("a"), &formed{Bytes: "\xff"}}, map[int]string{1: "x"}, []byte("\xff"), uint64(1 << 63), []any{nil, "\ufffd"}, `\ufffd`, time.Time{},
 	} {
 		want, err := json.Marshal(v)
 		if err != nil {
