@@ -145,6 +145,7 @@ type verdict struct {
 var (
 	drop      = verdict{done: true}
 	handBack  = verdict{}                        // to another worker, at once
+	later     = verdict{again: 5 * time.Second}  // to another worker, or to the same when it can again
 	elsewhere = verdict{again: 15 * time.Second} // to another worker, since this one cannot
 	shortly   = verdict{again: 2 * time.Second}  // the store or the clock is unwell
 )

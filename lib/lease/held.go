@@ -32,12 +32,13 @@ type Held struct {
 	messages turn
 	delivery *delivery // nil where it is settled, or was lost with an earlier start of this process
 
+	next verdict // of the message, when the run is queued again: at once, unless the call could not begin
+
 	keeping turn
 	kept    kept
 	isKept  bool
 
-	later   time.Duration // when the message of an attempt that is handed back comes again
-	resumed bool          // by a call from elsewhere: an end that stands was counted when it was written
+	resumed bool // by a call from elsewhere: an end that stands was counted when it was written
 	counted sync.Once
 }
 
@@ -199,7 +200,7 @@ func (h *Held) callOff(ctx context.Context, blind error) {
 	}
 	if blind != nil {
 		h.desk.unwell(ctx, *h.started, "look at the job", blind)
-		h.later = blindFor << min(h.started.Attempt, 5)
+		h.next = verdict{again: blindFor << min(h.started.Attempt, 5)}
 		outcome, change = run.OutcomeHandedBack, func(r run.Run, now int64) run.Run { return r.HandBack(now, "its job could not be read", "") }
 	}
 	ctx = context.WithoutCancel(ctx) // conclude has a bound of its own
@@ -257,7 +258,7 @@ func (h *Held) follow(ctx context.Context, r run.Run) {
 	v := drop
 	switch {
 	case r.State == run.Queued:
-		v = verdict{again: h.later}
+		v = h.next
 	case r.State == run.Retrying && !dispatch.WaitsInStore(r, now):
 		v = verdict{again: time.Duration(max(0, r.NextAt-now)) * time.Millisecond}
 	}
@@ -320,6 +321,9 @@ func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) ru
 	case run.OutcomeCancelled:
 		return func(r run.Run, now int64) run.Run { return r.Cancelled(now, k.log, limits) }
 	case run.OutcomeHandedBack:
+		if e.Cause != "" {
+			h.next = later
+		}
 		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log) }
 	default:
 		return func(r run.Run, now int64) run.Run {

@@ -170,7 +170,7 @@ func (r Run) Fail(now int64, f Failure, l Limits) Run {
 }
 
 // HandBack returns a run whose attempt has come to nothing by no fault of it, since its worker is being stopped, or could not begin the call: it
-// is queued again at once, and the attempt counts neither as a failure nor as a crash. At most once only where its target was not called.
+// is queued again, and the attempt counts neither as a failure nor as a crash. At most once only where its target was not called.
 // why is for people, "" where the worker is being stopped.
 func (r Run) HandBack(now int64, why, log string) Run {
 	if why == "" {

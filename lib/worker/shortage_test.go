@@ -220,8 +220,8 @@ func TestAPassThatIsShortHandsBack(t *testing.T) {
 		p := g.process("w", options{aws: new(host).call, idle: true})
 		r := g.queued(g.job(func(d *job.Definition) { atMostOnce(d); onAWS(d); lasting(30 * time.Second)(d) }), time.Now())
 		began := time.Now()
-		if v := p.pass(t, t.Context(), r, 40*time.Second); v != (verdict{Again: 0}) {
-			t.Errorf("the message: %+v, want it handed back", v)
+		if v := p.pass(t, t.Context(), r, 40*time.Second); v != (verdict{Again: 5 * time.Second}) {
+			t.Errorf("the message: %+v, want it handed back, for others to be taken first", v)
 		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("the pass waited %s: a call could have begun that had not its 30 s", took)
