@@ -32,8 +32,8 @@
 // The first failed write, sync, create or rename stops the engine (fail): whoever waits gets an error that wraps
 // store.ErrUnknown and ErrFailed, later calls get ErrFailed, Failed is closed, and no file is changed any more, so that the
 // folder is as after a power cut at that moment. Pebble is not told of the failure, see guard. The program should end.
-// A damaged block refuses the reads and writes that need it, loudly, and no others. A damaged list of tables is refused by Open
-// (checkManifest), and so is a damaged log (checkLogs), but for its very end, where damage cannot be told from a write that a crash
+// A damaged block refuses the reads and writes that need it, loudly, and no others. A damaged list of tables is refused by Open,
+// and one that nothing names any more (checkList), and so is a damaged log (checkLogs), but for its very end, where damage cannot be told from a write that a crash
 // cut short.
 //
 // # Expiry

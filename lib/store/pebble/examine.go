@@ -38,11 +38,12 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 		fsys = vfs.Default
 	}
 	var e Examination
-	lock, err := pebble.LockDirectory(dir, fsys)
+	lock, err := hold(fsys, dir)
 	if e.Held = err != nil; !e.Held {
 		defer lock.Close()
 		e.add(checkLogs(fsys, dir), "the store does not open; behind that place lies what was written last")
-		e.add(checkList(fsys, dir), "the store does not open")
+		_, err := checkList(fsys, dir)
+		e.add(err, "the store does not open")
 	}
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -73,6 +74,14 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 	return e, nil
 }
 
+// hold takes a folder's lock where it has one: none is made, since nobody holds what is not there.
+func hold(fsys vfs.FS, dir string) (io.Closer, error) {
+	if _, err := fsys.Stat(fsys.PathJoin(dir, "LOCK")); errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(nil), nil
+	}
+	return pebble.LockDirectory(dir, fsys)
+}
+
 // add notes what was found of a file, nil where it is well.
 func (e *Examination) add(err error, cost string) {
 	if err == nil {
@@ -84,18 +93,6 @@ func (e *Examination) add(err error, cost string) {
 		d.File, d.What = damaged.file, strings.TrimPrefix(firstLine(damaged.cause), "pebble: file 000000: ") // a reader without a store knows no number
 	}
 	e.Damaged = append(e.Damaged, d)
-}
-
-// checkList looks at the list of tables.
-func checkList(fsys vfs.FS, dir string) error {
-	about, err := pebble.Peek(dir, fsys)
-	if err != nil {
-		return refusedBy(err)
-	}
-	if !about.Exists {
-		return nil
-	}
-	return checkManifest(fsys, dir, fsys.PathBase(about.ManifestFilename))
 }
 
 // tableEnd is what each whole table ends with. Pebble writes it last.

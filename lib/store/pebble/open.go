@@ -148,14 +148,9 @@ func open(cfg Config) (_ *Store, err error) {
 	if err := checkLogs(cfg.FS, cfg.Dir); err != nil {
 		return nil, err
 	}
-	before, err := pebble.Peek(cfg.Dir, cfg.FS)
+	before, err := checkList(cfg.FS, cfg.Dir)
 	if err != nil {
-		return nil, refusedBy(err)
-	}
-	if before.Exists {
-		if err := checkManifest(cfg.FS, cfg.Dir, cfg.FS.PathBase(before.ManifestFilename)); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	s := &Store{
 		lock: lock, log: cfg.Logger, now: cfg.Now,
@@ -339,8 +334,8 @@ func makeFormat(fsys vfs.FS, dir, path string) error {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "MANIFEST-") {
-			return fmt.Errorf("%w: it holds tables, but no marker %s: want an empty folder, or a store's", ErrFormat, marker)
+		if ofStore(name) {
+			return fmt.Errorf("%w: it holds %s, but no marker %s: want an empty folder, or a store's", ErrFormat, name, marker)
 		}
 	}
 	f, err := fsys.Create(path+".new", vfs.WriteCategoryUnspecified)
