@@ -112,7 +112,9 @@ func refusedBy(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 }
 
-func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
+const tableSuffix = ".sst"
+
+func isTable(name string) bool { return strings.HasSuffix(name, tableSuffix) }
 
 // tableFile is a table that is being read. Pebble takes neither a table that has become shorter nor a disk that cannot read for damage.
 type tableFile struct {

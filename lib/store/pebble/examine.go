@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,9 +28,9 @@ type Damage struct {
 type Examination struct {
 	Tables  int      // that were read
 	Bytes   int64    // of them
-	Damaged []Damage // in the order of the files' names
-	Held    bool     // a process has the folder open: its logs and its list of tables change, and were not looked at
-	Young   int      // tables that have no end yet, since that process writes them; they were not looked at
+	Damaged []Damage // in the order of the files' names, but for those that are gone
+	Held    bool     // a process has the folder open: its logs change, and were not looked at
+	Young   int      // tables that no list names yet and that have no end, since that process writes them; they were not looked at
 }
 
 // Examine reads all files of a store's folder, and changes nothing. It opens no store, so that it finds all that is damaged and not what
@@ -42,13 +44,14 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 	if e.Held = err != nil; !e.Held {
 		defer lock.Close()
 		e.add(checkLogs(fsys, dir), "the store does not open; behind that place lies what was written last")
-		_, err := checkList(fsys, dir)
-		e.add(err, "the store does not open")
 	}
+	list, err := e.list(fsys, dir)
+	e.add(err, "the store does not open")
 	names, err := fsys.List(dir)
 	if err != nil {
 		return e, err
 	}
+	slices.Sort(names)
 	sizes := map[string]int64{}
 	var of int64
 	for _, name := range names {
@@ -59,6 +62,7 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 			}
 		}
 	}
+	var unlisted []string
 	for _, name := range names {
 		size, is := sizes[name]
 		if !is {
@@ -67,11 +71,62 @@ func Examine(ctx context.Context, dir string, fsys vfs.FS, told func(read, of in
 		if err := ctx.Err(); err != nil {
 			return e, err
 		}
-		e.table(fsys, dir, name)
+		if (list != nil || e.Held) && !list[name] && !ended(fsys, fsys.PathJoin(dir, name)) {
+			unlisted = append(unlisted, name)
+		} else {
+			e.table(fsys, dir, name)
+		}
 		e.Bytes += size
 		told(e.Bytes, of)
 	}
+	e.compare(fsys, dir, list, unlisted)
 	return e, nil
+}
+
+// listTries is how often the list of a store that is open is looked for: between its name and its content another may take its place.
+const listTries = 3
+
+// list gives the tables that the store has; nil with an error.
+func (e *Examination) list(fsys vfs.FS, dir string) (map[string]bool, error) {
+	for tries := 1; ; tries++ {
+		about, err := checkList(fsys, dir)
+		var list map[string]bool
+		if err == nil && about.Exists {
+			list, err = listed(fsys, dir)
+		}
+		if err == nil || !e.Held || tries == listTries {
+			return list, err
+		}
+	}
+}
+
+// compare looks which of the listed tables are gone, and at those without an end that were not listed. A process that has the store open
+// lists a table when it is whole, and deletes it when it is listed no more: so what the list says after the look at the tables decides.
+func (e *Examination) compare(fsys vfs.FS, dir string, list map[string]bool, unlisted []string) {
+	var gone []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if _, err := fsys.Stat(fsys.PathJoin(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			gone = append(gone, name)
+		}
+	}
+	if e.Held && list != nil && len(gone)+len(unlisted) > 0 {
+		var err error
+		list, err = e.list(fsys, dir)
+		e.add(err, "the store does not open")
+	}
+	for _, name := range gone {
+		if list[name] {
+			e.add(&damageError{name, errors.New("it is gone")}, "none of its records can be read, and the store does not open")
+		}
+	}
+	for _, name := range unlisted {
+		switch {
+		case list[name]:
+			e.table(fsys, dir, name)
+		case e.Held:
+			e.Young++
+		}
+	}
 }
 
 // hold takes a folder's lock where it has one: none is made, since nobody holds what is not there.
@@ -82,6 +137,9 @@ func hold(fsys vfs.FS, dir string) (io.Closer, error) {
 	return pebble.LockDirectory(dir, fsys)
 }
 
+// unnumbered takes away what a reader says of a table's number: without a store it knows none.
+var unnumbered = strings.NewReplacer("pebble: file 000000: ", "", "pebble/table: ", "", "invalid table 000000: ", "", "invalid table 000000 ", "")
+
 // add notes what was found of a file, nil where it is well.
 func (e *Examination) add(err error, cost string) {
 	if err == nil {
@@ -90,7 +148,7 @@ func (e *Examination) add(err error, cost string) {
 	d := Damage{What: firstLine(err), Cost: cost}
 	var damaged *damageError
 	if errors.As(err, &damaged) {
-		d.File, d.What = damaged.file, strings.TrimPrefix(firstLine(damaged.cause), "pebble: file 000000: ") // a reader without a store knows no number
+		d.File, d.What = damaged.file, unnumbered.Replace(firstLine(damaged.cause))
 	}
 	e.Damaged = append(e.Damaged, d)
 }
@@ -109,11 +167,6 @@ func (e *Examination) table(fsys vfs.FS, dir, name string) {
 		e.add(&damageError{name, err}, noneOf)
 		return
 	}
-	if e.Held && !ended(file) {
-		e.Young++
-		_ = file.Close()
-		return
-	}
 	e.Tables++
 	r, err := readerOf(&tableFile{File: file, name: name})
 	if err != nil {
@@ -128,7 +181,12 @@ func (e *Examination) table(fsys vfs.FS, dir, name string) {
 }
 
 // ended tells whether a table has been written to its end.
-func ended(file vfs.File) bool {
+func ended(fsys vfs.FS, path string) bool {
+	file, err := fsys.Open(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // whoever reads it meets the error
+	}
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil || info.Size() < int64(len(tableEnd)) {
 		return false

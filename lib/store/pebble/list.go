@@ -3,7 +3,11 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -12,6 +16,8 @@ import (
 
 // currentList is what stands in a message for the file marker.manifest.NUMBER.NAME, which is empty: its name says which manifest counts.
 const currentList = "marker.manifest"
+
+const optionsPrefix = "OPTIONS-"
 
 // firstManifest is what Pebble calls the manifest of a store that it makes.
 const firstManifest = manifestPrefix + "000001"
@@ -65,10 +71,66 @@ func onlyBegun(fsys vfs.FS, manifest string) (bool, error) {
 
 // ofStore tells a file that Pebble makes with a store, or later.
 func ofStore(name string) bool {
-	for _, prefix := range []string{manifestPrefix, "OPTIONS-", "marker."} {
+	for _, prefix := range []string{manifestPrefix, optionsPrefix, "marker."} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
 	return isTable(name) || strings.HasSuffix(name, ".log")
 }
+
+// listed gives the names of the tables that the manifest lists. It reads what is whole of it, also while a process appends to it, and looks
+// at no other file.
+func listed(fsys vfs.FS, dir string) (map[string]bool, error) {
+	db, err := pebble.Open(dir, &pebble.Options{
+		FS: listView{fsys}, ReadOnly: true, DisableConsistencyCheck: true,
+		Logger: pebbleLog{&Store{log: slog.New(slog.DiscardHandler), failed: make(chan struct{})}},
+	})
+	if err != nil {
+		return nil, refusedBy(err)
+	}
+	names := map[string]bool{}
+	levels := &db.DebugCurrentVersion().Levels // SSTables gives an error where a table is gone
+	for i := range levels {
+		for table := range levels[i].All() {
+			names[table.TableBacking.DiskFileNum.String()+tableSuffix] = true
+		}
+	}
+	return names, db.Close()
+}
+
+// listView is a folder of which only the list of tables is seen. Whoever looks at it holds no lock, and can change nothing.
+type listView struct{ vfs.FS }
+
+var errView = errors.New("the folder is only looked at")
+
+func (v listView) List(dir string) ([]string, error) {
+	names, err := v.FS.List(dir)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return isLog(v.FS, name) || strings.HasPrefix(name, optionsPrefix)
+	}), err
+}
+
+func (listView) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+func (listView) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errView }
+
+func (listView) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errView
+}
+
+func (listView) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errView
+}
+
+func (listView) Link(string, string) error { return errView }
+
+func (listView) Rename(string, string) error { return errView }
+
+func (listView) MkdirAll(string, os.FileMode) error { return errView }
+
+func (listView) Remove(string) error { return errView }
+
+func (listView) RemoveAll(string) error { return errView }
+
+func (v listView) Unwrap() vfs.FS { return v.FS }
