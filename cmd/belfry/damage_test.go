@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -230,5 +232,69 @@ func TestFault49_the_doctor_names_any_damaged_file(t *testing.T) {
 	}
 	if named < 2 {
 		t.Errorf("only %d files were named", named)
+	}
+}
+
+// contents are all files of a folder, with what is in them.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if all[path] = entry.Type().String(); entry.Type().IsRegular() {
+			raw, err := os.ReadFile(path)
+			all[path] += string(raw)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A doctor changes no file: neither of a folder that is well nor of one that lost a file, and be it an empty one.
+func TestFault49_the_doctor_changes_nothing(t *testing.T) {
+	data, _, _ := filled(t)
+	for name, c := range map[string]struct {
+		lost string
+		code int
+	}{
+		"well":                {"", 0},
+		"without blobs":       {"blobs", 1},
+		"without its list":    {"store/MANIFEST-*", 1},
+		"without its marker":  {"store/marker.manifest.*", 1},
+		"without a table":     {"store/*.sst", 1},
+		"without its format":  {"store/BELFRY-STORE", 1},
+		"without a lock file": {"store/LOCK", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harmed := filepath.Join(t.TempDir(), "data")
+			if err := errors.Join(os.CopyFS(harmed, os.DirFS(data)), os.Chmod(harmed, 0o700), os.Chmod(filepath.Join(harmed, "secrets.key"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			lost, err := filepath.Glob(filepath.Join(harmed, c.lost))
+			if err != nil || len(lost) == 0 {
+				t.Fatal(lost, err)
+			}
+			for _, path := range lost {
+				if c.lost != "" {
+					if err := os.RemoveAll(path); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			stays := contents(t, harmed)
+			found := diagnosed(t, c.code, "--data", harmed)
+			if now := contents(t, harmed); !maps.Equal(now, stays) {
+				t.Errorf("it left %q\nof %q, or changed them", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(stays)))
+			}
+			if c.code == 0 && found["store"].Status != findOK {
+				t.Errorf("%+v", found["store"])
+			}
+		})
 	}
 }

@@ -37,17 +37,13 @@ func (c *cli) dataFindings(ctx context.Context, data string) ([]finding, []wire.
 		return append(found, finding{Check: "store", Status: findAttention, Found: "it is damaged, so its records were not looked at",
 			Why: "A server that is started on it may refuse to, or go on without what is damaged.", Help: "See what is damaged above."}), nil
 	}
-	opened, err := pebble.Open(pebble.Config{Dir: embed.StoreFolder(data), Logger: discardLog(), Now: longAgo})
-	if err != nil {
-		return append(found, storeFinding(err)), nil
-	}
 	s := scan{now: c.now()}
-	err = s.with(ctx, data, func() error {
+	err := s.with(data, func() error {
 		told := c.progress("reading records", 0)
 		defer told.end()
-		return s.all(ctx, opened, told)
+		return s.all(ctx, data, told)
 	})
-	if err = errors.Join(err, opened.Close()); err != nil {
+	if err != nil {
 		return append(found, storeFinding(err)), nil
 	}
 	return append(found, s.findings()...), s.jobs
@@ -92,15 +88,15 @@ type scan struct {
 }
 
 // with opens the blobs of a data folder for what reads the items.
-func (s *scan) with(ctx context.Context, data string, read func() error) (err error) {
-	if s.blobs, err = embed.OpenBlobs(ctx, data); err != nil {
+func (s *scan) with(data string, read func() error) (err error) {
+	if s.blobs, err = embed.ViewBlobs(data); err != nil {
 		return err
 	}
 	return errors.Join(read(), s.blobs.Close())
 }
 
-func (s *scan) all(ctx context.Context, from store.Portable, told *progress) error {
-	return from.Export(ctx, func(item store.Item) error {
+func (s *scan) all(ctx context.Context, data string, told *progress) error {
+	return pebble.Read(ctx, embed.StoreFolder(data), nil, func(item store.Item) error {
 		s.items++
 		told.add(1)
 		err := s.item(ctx, item)

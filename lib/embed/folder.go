@@ -45,6 +45,15 @@ func OpenStore(data string, log *slog.Logger, now func() time.Time) (*pebble.Sto
 	return opened, nil
 }
 
+// ViewBlobs opens the blobs of a data folder to be read alone, and changes nothing there.
+func ViewBlobs(data string) (*blob.Bucket, error) {
+	path, err := filepath.Abs(BlobFolder(data))
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", data, err)
+	}
+	return bloblocal.View(path), nil
+}
+
 // OpenBlobs opens the blobs of a data folder. Whoever does has its store open.
 func OpenBlobs(ctx context.Context, data string) (*blob.Bucket, error) {
 	path, err := filepath.Abs(BlobFolder(data))

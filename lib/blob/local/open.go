@@ -37,3 +37,9 @@ func OpenOn(disk Disk, dir string) (*blob.Bucket, error) {
 	}
 	return blob.New(gocloud.NewBucket(folder)), nil
 }
+
+// View opens a folder of this machine's, an absolute path, to be read alone: it makes nothing, also where the folder is not there, and
+// leaves what others are writing.
+func View(dir string) *blob.Bucket {
+	return blob.New(gocloud.NewBucket(&folder{dir: filepath.Clean(dir), disk: Host{}, durable: map[string]bool{}}))
+}

@@ -129,14 +129,6 @@ func (e *Examination) compare(fsys vfs.FS, dir string, list map[string]bool, unl
 	}
 }
 
-// hold takes a folder's lock where it has one: none is made, since nobody holds what is not there.
-func hold(fsys vfs.FS, dir string) (io.Closer, error) {
-	if _, err := fsys.Stat(fsys.PathJoin(dir, "LOCK")); errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(nil), nil
-	}
-	return pebble.LockDirectory(dir, fsys)
-}
-
 // unnumbered takes away what a reader says of a table's number: without a store it knows none.
 var unnumbered = strings.NewReplacer("pebble: file 000000: ", "", "pebble/table: ", "", "invalid table 000000: ", "", "invalid table 000000 ", "")
 

@@ -3,10 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
-	"os"
 	"slices"
 	"strings"
 
@@ -82,10 +79,8 @@ func ofStore(name string) bool {
 // listed gives the names of the tables that the manifest lists. It reads what is whole of it, also while a process appends to it, and looks
 // at no other file.
 func listed(fsys vfs.FS, dir string) (map[string]bool, error) {
-	db, err := pebble.Open(dir, &pebble.Options{
-		FS: listView{fsys}, ReadOnly: true, DisableConsistencyCheck: true,
-		Logger: pebbleLog{&Store{log: slog.New(slog.DiscardHandler), failed: make(chan struct{})}},
-	})
+	s := onlyRead()
+	db, err := pebble.Open(dir, &pebble.Options{FS: listView{view{fsys}}, ReadOnly: true, DisableConsistencyCheck: true, Logger: pebbleLog{s}})
 	if err != nil {
 		return nil, refusedBy(err)
 	}
@@ -99,10 +94,8 @@ func listed(fsys vfs.FS, dir string) (map[string]bool, error) {
 	return names, db.Close()
 }
 
-// listView is a folder of which only the list of tables is seen. Whoever looks at it holds no lock, and can change nothing.
-type listView struct{ vfs.FS }
-
-var errView = errors.New("the folder is only looked at")
+// listView is a folder of which only the list of tables is seen.
+type listView struct{ view }
 
 func (v listView) List(dir string) ([]string, error) {
 	names, err := v.FS.List(dir)
@@ -110,27 +103,3 @@ func (v listView) List(dir string) ([]string, error) {
 		return isLog(v.FS, name) || strings.HasPrefix(name, optionsPrefix)
 	}), err
 }
-
-func (listView) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
-
-func (listView) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errView }
-
-func (listView) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
-	return nil, errView
-}
-
-func (listView) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
-	return nil, errView
-}
-
-func (listView) Link(string, string) error { return errView }
-
-func (listView) Rename(string, string) error { return errView }
-
-func (listView) MkdirAll(string, os.FileMode) error { return errView }
-
-func (listView) Remove(string) error { return errView }
-
-func (listView) RemoveAll(string) error { return errView }
-
-func (v listView) Unwrap() vfs.FS { return v.FS }

@@ -48,6 +48,8 @@ type Config struct {
 	headSets int    // of the headers of what was written last; 0: 8,192, 8 MiB; tests make it small so that it is too small
 }
 
+const memTable = 16 << 20
+
 // Store is a store.Store in a folder.
 type Store struct {
 	db   *pebble.DB
@@ -110,7 +112,7 @@ func Open(cfg Config) (*Store, error) {
 		cfg.SweepEvery = time.Minute
 	}
 	if cfg.memTable == 0 {
-		cfg.memTable = 16 << 20
+		cfg.memTable = memTable
 	}
 	if cfg.headSets == 0 {
 		cfg.headSets = headSets
@@ -128,21 +130,18 @@ func open(cfg Config) (_ *Store, err error) {
 	}
 	lock, err := pebble.LockDirectory(cfg.Dir, cfg.FS)
 	if err != nil {
-		// A lock file that cannot be made is the folder's fault; what else goes wrong here is that somebody holds it, which the
-		// system says by one of two numbers, and Pebble, when it is this process, by none.
-		var path *fs.PathError
-		var number syscall.Errno
-		if errors.As(err, &path) || errors.As(err, &number) && number != syscall.EAGAIN && number != syscall.EACCES {
-			return nil, err
-		}
-		return nil, ErrLocked
+		return nil, lockedBy(err)
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, lock.Close())
 		}
 	}()
-	if err := checkFormat(cfg.FS, cfg.Dir); err != nil {
+	known, err := checkFormat(cfg.FS, cfg.Dir)
+	if err == nil && !known {
+		err = makeFormat(cfg.FS, cfg.Dir)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := checkLogs(cfg.FS, cfg.Dir); err != nil {
@@ -265,6 +264,17 @@ func (s *Store) enter(ctx context.Context) error {
 
 func (s *Store) leave() { s.calls.RUnlock() }
 
+// lockedBy gives an error of the lock. A lock file that cannot be made is the folder's fault; what else goes wrong here is that somebody
+// holds it, which the system says by one of two numbers, and Pebble, when it is this process, by none.
+func lockedBy(err error) error {
+	var path *fs.PathError
+	var number syscall.Errno
+	if errors.As(err, &path) || errors.As(err, &number) && number != syscall.EAGAIN && number != syscall.EACCES {
+		return err
+	}
+	return ErrLocked
+}
+
 // makeDir makes the folder durable as well: without a sync of its parents, a power cut could take the whole store with all
 // that it had acknowledged.
 func makeDir(fsys vfs.FS, dir string) error {
@@ -302,33 +312,29 @@ func syncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// checkFormat reads the marker, or writes it into a new folder before Pebble writes anything there: so a folder with tables
-// and no marker is none of ours.
-func checkFormat(fsys vfs.FS, dir string) error {
-	path := fsys.PathJoin(dir, marker)
-	f, err := fsys.Open(path)
+// checkFormat reads the marker; known is false for a new folder, which has none.
+func checkFormat(fsys vfs.FS, dir string) (known bool, err error) {
+	raw, err := readFile(fsys, fsys.PathJoin(dir, marker))
 	if errors.Is(err, fs.ErrNotExist) {
-		return makeFormat(fsys, dir, path)
+		return false, checkUnmarked(fsys, dir)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, 64))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
+	raw = raw[:min(len(raw), 64)]
 	found, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	switch {
 	case err != nil || found < 1:
-		return fmt.Errorf("%w: its marker %s holds %q, want a number", ErrFormat, marker, raw)
+		return false, fmt.Errorf("%w: its marker %s holds %q, want a number", ErrFormat, marker, raw)
 	case found > format:
-		return fmt.Errorf("%w: it has format %d, written by a newer Belfry, and this one knows formats up to %d: "+
+		return false, fmt.Errorf("%w: it has format %d, written by a newer Belfry, and this one knows formats up to %d: "+
 			"use the newer version", ErrFormat, found, format)
 	}
-	return nil
+	return true, nil
 }
 
-func makeFormat(fsys vfs.FS, dir, path string) error {
+// checkUnmarked refuses a folder that has what Pebble makes, and no marker: it is none of ours, since ours have it first.
+func checkUnmarked(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return err
@@ -338,6 +344,12 @@ func makeFormat(fsys vfs.FS, dir, path string) error {
 			return fmt.Errorf("%w: it holds %s, but no marker %s: want an empty folder, or a store's", ErrFormat, name, marker)
 		}
 	}
+	return nil
+}
+
+// makeFormat writes the marker into a new folder, before Pebble writes anything there.
+func makeFormat(fsys vfs.FS, dir string) error {
+	path := fsys.PathJoin(dir, marker)
 	f, err := fsys.Create(path+".new", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

@@ -26,7 +26,12 @@ func (s *Store) Export(ctx context.Context, each func(store.Item) error) (err er
 	if _, err := s.Write(ctx, store.Op{Kind: store.Check, Key: store.Key{Partition: "export", Sort: "-"}}); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	iter, err := snapshot.NewIter(&pebble.IterOptions{LowerBound: []byte{itemSpace}, UpperBound: []byte{itemSpace + 1}})
+	return s.giveAll(ctx, snapshot, each)
+}
+
+// giveAll gives all items that from has.
+func (s *Store) giveAll(ctx context.Context, from pebble.Reader, each func(store.Item) error) (err error) {
+	iter, err := from.NewIter(&pebble.IterOptions{LowerBound: []byte{itemSpace}, UpperBound: []byte{itemSpace + 1}})
 	if err != nil {
 		return fmt.Errorf("export: %w", s.met(err))
 	}
