@@ -3,6 +3,7 @@ package api_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -40,5 +41,26 @@ func TestFault45_WhereTheStoreOfBlobsIsAway(t *testing.T) {
 			t.Errorf("of two in a batch, the second of them small: %+v", two)
 		}
 		s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)
+	})
+}
+
+// TestFault49_AResultThatIsGone: a run whose result was kept, and is not there any more, is not shown as one that had none.
+func TestFault49_AResultThatIsGone(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"payload": "`+strings.Repeat("x", run.MaxResult)+`"}`).is(202)).ID
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)); len(r.Result) == 0 || r.Reason != "" {
+			t.Fatalf("before: a result of %d bytes, reason %q", len(r.Result), r.Reason)
+		}
+		if n, err := s.blobs.DeleteExpired(t.Context(), time.Now().AddDate(10, 0, 0), 100); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+		for range 2 {
+			r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+			if len(r.Result) != 0 || !strings.Contains(r.Reason, "the result is lost") || r.State != "succeeded" {
+				t.Errorf("%s, a result of %d bytes, reason %q", r.State, len(r.Result), r.Reason)
+			}
+		}
 	})
 }

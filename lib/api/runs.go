@@ -205,12 +205,29 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 	shown := a.runForm(ctx, r)
 	if !r.Result.IsZero() {
 		data, mediaType, err := a.Control.Result(ctx, r)
-		if err != nil && !errors.Is(err, blob.ErrNotFound) { // cleaned up already, a moment before the run itself
+		if errors.Is(err, blob.ErrNotFound) {
+			shown.Reason = withReason(shown.Reason, goneReason(r.Result.Blob, a.Now()))
+		} else if err != nil {
 			return nil, err
 		}
 		setResult(&shown, data, mediaType)
 	}
 	return &answer[wire.Run]{shown}, nil
+}
+
+// goneReason says why there is no file of a result. Files may be cleaned up a while before their runs.
+func goneReason(key string, now time.Time) string {
+	if blob.Expired(key, now) {
+		return "the result was cleaned up"
+	}
+	return "the result is lost: its file is gone"
+}
+
+func withReason(before, more string) string {
+	if before == "" {
+		return more
+	}
+	return before + "; " + more
 }
 
 func (a *api) findRun(ctx context.Context, tenant string, p runPath) (run.Run, error) {
