@@ -12,7 +12,7 @@ import (
 )
 
 // currentList is what stands in a message for the file marker.manifest.NUMBER.NAME, which is empty: its name says which manifest counts.
-const currentList = "marker.manifest"
+const currentList = "marker.manifest.*"
 
 const optionsPrefix = "OPTIONS-"
 
