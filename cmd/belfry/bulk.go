@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ type bulk struct {
 	dryRun    bool
 	most      int
 	perSecond float64 // how fast runs start; 0 for what starts none
+	given     func(flag string) bool
 
 	verb, past string // of the question and of the summary
 	what       string // of what: "run", "dead letter"
@@ -81,6 +83,7 @@ func (b *bulk) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "only count, and show the first few")
 	cmd.Flags().IntVar(&b.most, "max", 0, "with --all or a filter: this `NUMBER` at most")
 	cmd.Flags().BoolVar(&b.yes, "yes", false, "do not ask first")
+	b.given = cmd.Flags().Changed
 }
 
 func (b *bulk) paced(cmd *cobra.Command) {
@@ -94,12 +97,12 @@ func (b *bulk) chosen(args []string, filtered bool) error {
 		return misused("runs, --all and a filter exclude each other")
 	case len(args) == 0 && !filtered && !b.all:
 		return misused("want runs, or a filter such as --job, or --all")
-	case len(args) > 0 && (b.most != 0 || b.dryRun):
+	case len(args) > 0 && (b.given("max") || b.dryRun):
 		return misused("--max and --dry-run are for --all or a filter")
-	case b.most < 0:
+	case b.given("max") && b.most < 1:
 		return misused("--max %d: want 1 or more", b.most)
-	case b.perSecond < 0:
-		return misused("--per-second %v: want more than 0", b.perSecond)
+	case b.given("per-second") && !(b.perSecond > 0 && b.perSecond <= math.MaxFloat64): // NaN is neither
+		return misused("--per-second %v: want a number that is more than 0", b.perSecond)
 	}
 	return nil
 }

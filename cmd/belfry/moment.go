@@ -75,12 +75,21 @@ func userZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// instant reads a flag that holds a time, "" as none: with its offset, or as tables show it, in a zone. It warns where the clock of the
-// zone does not show a time, or shows it twice.
+// instant reads a flag that holds a time, "" as none, which is the zero time: with its offset, or as tables show it, in a zone. What is
+// before 1970 is refused, so that no time that was given is taken for none. It warns where the clock of the zone does not show a time, or
+// shows it twice.
 func (c *cli) instant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
+	t, err := c.readInstant(flag, text, zone)
+	if err == nil && t.Unix() < 0 {
+		return time.Time{}, misused("%s %q: want a time such as 2026-11-21T09:00:00Z, from 1970 on", flag, text)
+	}
+	return t, err
+}
+
+func (c *cli) readInstant(flag, text string, zone *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,6 +90,9 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 			if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd {
 				return nil // what it completes configures itself, and says nothing of what is wrong
 			}
+			if err := noneEmpty(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := c.configure(cmd); err != nil && cmd.Annotations[anyConfig] == "" {
 				return err
 			}
@@ -130,6 +134,26 @@ func (c *cli) flags(f *pflag.FlagSet) {
 	f.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the result: table, json or yaml")
 	f.StringVar(&c.color, "color", "auto", "`WHEN` there are colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.StringVar(&c.zoned, "timezone", "", "IANA name of the `ZONE` that times are shown in; this host's by default")
+}
+
+// noneEmpty refuses flags that were given without a value, as by a variable of a shell that is not set: taken for flags that were left
+// out, they would widen a filter to everything.
+func noneEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(flag *pflag.Flag) {
+		empty := flag.Value.String() == ""
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+		}
+		if empty && err == nil {
+			value, _ := pflag.UnquoteUsage(flag)
+			example := ""
+			if flag.DefValue != "" && flag.DefValue != "[]" {
+				example = fmt.Sprintf(", such as --%s %s", flag.Name, flag.DefValue)
+			}
+			err = misused("--%s: got an empty text, want %s%s", flag.Name, value, example)
+		}
+	})
+	return err
 }
 
 // group makes commands that only hold others refuse to run alone, unless they do something by themselves, and name those they
