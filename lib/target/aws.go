@@ -35,7 +35,7 @@ const (
 const DefaultSource = "belfry"
 
 // CallAWS makes the one request of an attempt. Its error is a *Failure where it is known whether the request was carried out, one of Short
-// where nothing was sent for want of something, and anything else where that is unknown; it never asks twice.
+// where nothing was sent for want of something, one that wraps ErrUnsent where ctx ended before anything was sent, and anything else where that is unknown; it never asks twice.
 type CallAWS func(ctx context.Context, to AWS, call Call) (Result, error)
 
 var messageGroup = regexp.MustCompile(`^[!-~]{1,128}$`)
@@ -93,6 +93,8 @@ func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 		return Result{}, told
 	case errors.Is(err, ErrShort):
 		return Result{}, err
+	case ctx.Err() != nil && errors.Is(err, ErrUnsent):
+		return Result{}, unsent(ctx)
 	case ctx.Err() != nil:
 		return Result{}, ended(ctx)
 	default:

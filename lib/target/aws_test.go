@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,13 +99,19 @@ func TestHowACallOfAWSEnds(t *testing.T) {
 	}{
 		"a verdict":         {func(context.Context, AWS, Call) (Result, error) { return Result{}, told }, KindAWS},
 		"nobody knows":      {func(context.Context, AWS, Call) (Result, error) { return Result{}, lost }, KindLost},
-		"its time was over": {func(ctx context.Context, _ AWS, _ Call) (Result, error) { <-ctx.Done(); return Result{}, lost }, KindTimeout},
+		"its time was over": {func(context.Context, AWS, Call) (Result, error) { return Result{}, lost }, KindTimeout},
+		"its time was over before": {func(ctx context.Context, _ AWS, _ Call) (Result, error) {
+			return Result{}, fmt.Errorf("%w: %w", ErrUnsent, context.Canceled)
+		}, KindConnect},
 	} {
 		ctx, end := timedOut(t)
-		if c.kind == KindTimeout {
-			end()
+		call := func(ctx context.Context, to AWS, asked Call) (Result, error) {
+			if strings.HasPrefix(name, "its time was over") {
+				end()
+			}
+			return c.call(ctx, to, asked)
 		}
-		_, err := awsSet(t, c.call, "arn:aws:*:*:*:*").Call(ctx, Spec{AWS: &AWS{ARN: reportARN}}, Call{Tenant: "acme"})
+		_, err := awsSet(t, call, "arn:aws:*:*:*:*").Call(ctx, Spec{AWS: &AWS{ARN: reportARN}}, Call{Tenant: "acme"})
 		var f *Failure
 		if !errors.As(err, &f) || f.Kind != c.kind {
 			t.Errorf("%s: %v, want %s", name, err, c.kind)

@@ -10,7 +10,8 @@
 //     flight: answers are cut at MaxResultBytes, and a handler that cannot be stopped is counted and, from a number on,
 //     costs this worker its handlers.
 //   - A *Failure is a verdict on the job; any other error is none. KindConnect, KindRefused, KindPayload, KindSecret and KindStart
-//     mean that the target has seen nothing of this attempt; with KindTimeout, KindLost and a cancellation nobody knows.
+//     mean that the target has seen nothing of this attempt; with KindTimeout, KindLost and a cancellation nobody knows,
+//     unless the cancellation wraps ErrUnsent.
 //   - A worker that lacks what a target needs says ErrNotHere and has done nothing: the run is another worker's.
 //   - What a job may reach is the operator's decision, taken on the address that is connected to and not on its name, and on
 //     ARNs as they are named, those of roles too.

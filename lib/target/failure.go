@@ -31,7 +31,7 @@ const (
 )
 
 // Failure is the error of a call that reached its end and did not succeed. Every other error of Set.Call is no verdict on
-// the job: a cancellation, or ErrNotHere.
+// the job: a cancellation, ErrUnsent where nothing was sent, or ErrNotHere.
 type Failure struct {
 	Permanent  bool          // another attempt would fail the same way
 	RetryAfter time.Duration // the target asked to be left alone this long; 0 when it did not, at most MaxRetryAfter
@@ -78,6 +78,22 @@ func (v *verdict) Unwrap() error { return v.error }
 
 // ErrNotHere says that this worker cannot run the target though another may: the run must be handed back, not failed.
 var ErrNotHere = errors.New("this worker cannot run the target")
+
+// ErrUnsent says that a call was called off before anything was sent or ran: nothing has happened.
+var ErrUnsent = errors.New("nothing was sent")
+
+// unsent is the error of a call whose context is over before anything was sent or ran. A timeout remains a verdict on the job, and leaves
+// no doubt.
+func unsent(ctx context.Context) error {
+	err := ended(ctx)
+	var f *Failure
+	if errors.As(err, &f) {
+		f.Kind = KindConnect
+		f.Message += " before anything was sent"
+		return f
+	}
+	return fmt.Errorf("%w: %w", ErrUnsent, err)
+}
 
 func failed(kind string, cause error, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Message: oneLine(fmt.Sprintf(format, args...), maxMessage), cause: cause}

@@ -99,15 +99,20 @@ func (p *progress) reach(phase int32) {
 // sent tells whether the target may have got anything of the request.
 func (p *progress) sent() bool { return p.phase.Load() >= sending }
 
-// ended is the error of a call whose context is over. Before anything was sent no timer leaves a doubt.
+// ended is the error of a call whose context is over. Before anything was sent neither a timer nor
+// a cancellation leaves a doubt.
 func (p *progress) ended(ctx context.Context) error {
+	phase := p.phase.Load()
 	err := ended(ctx)
 	var f *Failure
-	if errors.As(err, &f) {
-		f.Message += " while " + phases[p.phase.Load()]
-		if !p.sent() {
+	switch {
+	case errors.As(err, &f):
+		f.Message += " while " + phases[phase]
+		if phase < sending {
 			f.Kind = KindConnect
 		}
+	case phase < sending:
+		return unsent(ctx)
 	}
 	return err
 }

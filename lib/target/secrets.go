@@ -63,7 +63,7 @@ func (s *Set) reveal(ctx context.Context, spec Spec, tenant string) (revealed, e
 		value, err := s.cfg.Secrets(looking, tenant, name)
 		switch {
 		case ctx.Err() != nil:
-			return revealed{}, ended(ctx)
+			return revealed{}, unsent(ctx)
 		case Short(err) != nil:
 			return revealed{}, Short(err)
 		case err != nil:

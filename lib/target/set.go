@@ -128,7 +128,7 @@ func (s *Set) Able() (handlers []string, exec, aws bool) {
 //     or of KindConnect where nothing was sent,
 //   - an error that wraps ErrNotHere: nothing was tried, another worker may,
 //   - an error that wraps ErrShort: nothing was sent and nothing ran, this worker may try again in a moment, or another,
-//   - else ctx's own: the attempt was cancelled, and its effect is unknown.
+//   - else ctx's own: the attempt was cancelled, and its effect is unknown, unless it wraps ErrUnsent, too.
 //
 // Call never tries twice: retries are the caller's. What ctx ends by context.WithDeadlineCause with a cause of its own
 // counts as a cancellation, not as the job's timeout.
@@ -137,7 +137,7 @@ func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
 		return Result{}, err
 	}
 	if ctx.Err() != nil {
-		return Result{}, ended(ctx)
+		return Result{}, unsent(ctx)
 	}
 	known, err := s.reveal(ctx, spec, call.Tenant)
 	if err != nil {

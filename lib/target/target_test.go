@@ -127,7 +127,7 @@ func TestACallUnderAnEndedContextTouchesNothing(t *testing.T) {
 	ctx, end := timedOut(t)
 	end()
 	_, err = s.Call(ctx, Spec{Handler: &Handler{Name: "h"}}, testCall())
-	wantFailure(t, err, KindTimeout, false)
+	wantFailure(t, err, KindConnect, false)
 	if ran {
 		t.Fatal("the handler ran")
 	}

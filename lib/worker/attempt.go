@@ -187,7 +187,7 @@ func (a *attempt) end(result target.Result, err error, cause error) End {
 		return End{Outcome: run.OutcomeCancelled, Log: log}
 	case errors.Is(err, target.ErrNotHere), errors.Is(err, target.ErrShort):
 		return End{Outcome: run.OutcomeHandedBack, Cause: err.Error(), Log: log}
-	case errors.Is(cause, errStopped) && !a.task.AtMostOnce:
+	case errors.Is(cause, errStopped) && (!a.task.AtMostOnce || errors.Is(err, target.ErrUnsent)):
 		return End{Outcome: run.OutcomeHandedBack, Log: log}
 	default:
 		return End{Outcome: run.OutcomeCrashed, Cause: "stopped in it: " + err.Error(), Log: log}

@@ -24,8 +24,8 @@
 // # Stopping
 //
 // When its context ends, a worker takes nothing more, lets attempts go on for the grace, then stops them. At least once they
-// are handed back, which counts as neither failure nor crash; at most once they are unknown. A Pass does the same with attempts that
-// are under way when its time is over.
+// are handed back, which counts as neither failure nor crash; at most once they are unknown, unless nothing was sent yet
+// (target.ErrUnsent). A Pass does the same with attempts that are under way when its time is over.
 //
 // # What it does not promise
 //

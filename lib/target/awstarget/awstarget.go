@@ -2,6 +2,7 @@ package awstarget
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -91,6 +92,9 @@ func (c *Caller) Call(ctx context.Context, to target.AWS, call target.Call) (tar
 	return result, nil
 }
 
+// unsent is the error where ctx is over and nothing of the target has been asked for.
+func unsent(ctx context.Context) error { return fmt.Errorf("%w: %w", target.ErrUnsent, ctx.Err()) }
+
 const noCredentials = "this worker has no AWS credentials, as by a role of its host, AWS_PROFILE or AWS_ACCESS_KEY_ID"
 
 // credentials are those of the role that the job names, else the worker's own. Nothing of the target has been asked for yet.
@@ -100,7 +104,7 @@ func (c *Caller) credentials(ctx context.Context, to target.AWS, arn target.ARN,
 	}
 	if _, err := c.own.Retrieve(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, unsent(ctx)
 		}
 		if short := target.Short(err); short != nil {
 			return nil, short

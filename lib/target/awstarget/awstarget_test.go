@@ -340,6 +340,41 @@ func TestWhatNeverLeftThisHost(t *testing.T) {
 	}
 }
 
+func TestACallThatIsCalledOffSaysThatNothingWasSent(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	handshake, greeted := context.WithCancel(t.Context())
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 4096)) // the greeting of TLS, to which nothing is said
+		greeted()
+		<-t.Context().Done()
+	}()
+	silent := "https://" + listener.Addr().String()
+	looking, asked := context.WithCancel(t.Context())
+	slow := aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		asked()
+		<-ctx.Done()
+		return aws.Credentials{}, ctx.Err()
+	})
+	for name, row := range map[string]struct {
+		ctx         context.Context
+		credentials aws.CredentialsProvider
+	}{"a handshake": {handshake, keys("OWN")}, "credentials": {looking, slow}} {
+		_, err := New(aws.Config{Credentials: row.credentials, BaseEndpoint: &silent}).Call(row.ctx, target.AWS{ARN: functionARN}, attempt())
+		if !errors.Is(err, target.ErrUnsent) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want it called off with nothing sent", name, err)
+		}
+	}
+}
+
 func TestACallEndsWithItsContext(t *testing.T) {
 	release := make(chan struct{})
 	c := callerOf(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

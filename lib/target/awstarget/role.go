@@ -78,7 +78,7 @@ func (r *roles) credentials(ctx context.Context, arn, region, tenant string) (aw
 	case err == nil:
 		return cached, nil
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow):
-		return nil, ctx.Err()
+		return nil, unsent(ctx)
 	case target.Short(err) != nil:
 		return nil, target.Short(err)
 	}

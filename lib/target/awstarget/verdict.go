@@ -87,6 +87,8 @@ func (r *request) verdict(ctx context.Context, err error, connected bool) error 
 	}
 	code, status, text := told(err)
 	switch {
+	case code == "" && ctx.Err() != nil && !connected:
+		return unsent(ctx)
 	case code == "" && ctx.Err() != nil:
 		return ctx.Err()
 	case code == "" && !connected && target.Short(err) != nil:
