@@ -196,7 +196,7 @@ is broken off.`,
 				if err != nil {
 					return misused("--delay: %w", err)
 				}
-				t.Delay = d
+				t.Delay = &d
 			}
 			if payload != "" {
 				text := []byte(payload)

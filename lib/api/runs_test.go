@@ -289,6 +289,8 @@ func TestTriggersThatMeanNothing(t *testing.T) {
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
 	for body, field := range map[string]string{
 		`{"at": "2030-01-01T00:00:00Z", "delay": "1m"}`: "delay",
+		`{"at": "2030-01-01T00:00:00Z", "delay": "0s"}`: "delay",
+		`{"at": "2000-01-01T00:00:00Z", "delay": "0m"}`: "delay",
 		`{"delay": "999999d"}`:                          "delay",
 		`{"at": "2026-02-30T00:00:00Z"}`:                "at",
 	} {
@@ -296,7 +298,15 @@ func TestTriggersThatMeanNothing(t *testing.T) {
 		if fields[field] == "" {
 			t.Errorf("%s: fields %v, want %s", body, fields, field)
 		}
+		batch := `{"runs": [{"job": "a", ` + strings.TrimPrefix(body, "{") + `]}`
+		if !strings.Contains(body, `"at": "2`) || field != "delay" {
+			continue
+		}
+		if items := into[wire.RunVerdicts](s.send("POST", "/v1/runs/batch", batch).is(200)).Items; len(items) != 1 || items[0].Status != 422 {
+			t.Errorf("%s: %+v, want it refused", batch, items)
+		}
 	}
+	s.send("POST", "/v1/jobs/a/runs", `{"delay": "0s"}`).is(202)
 	payload, _ := json.Marshal(strings.Repeat("x", 1<<20))
 	s.send("POST", "/v1/jobs/a/runs", `{"payload": `+string(payload)+`}`).refused(413, "too_large")
 }

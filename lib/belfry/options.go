@@ -132,7 +132,7 @@ func At(t time.Time) EnqueueOption { return EnqueueOption{func(r *control.Reques
 
 // Delay is how long from now the run is to start. At most five years.
 func Delay(d time.Duration) EnqueueOption {
-	return EnqueueOption{func(r *control.Request) { r.Delay = d }}
+	return EnqueueOption{func(r *control.Request) { r.Delay = &d }}
 }
 
 // Key makes the request idempotent: for a week after the run was due, the same request under the same key gives the same run, however

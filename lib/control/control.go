@@ -111,10 +111,10 @@ type JobFilter struct {
 
 // Request asks for a run of a job.
 type Request struct {
-	At      *time.Time    // when; with Delay zero
-	Delay   time.Duration // from now
-	Payload []byte        // JSON; nil for the job's own
-	Key     string        // Idempotency-Key, "" for none
+	At      *time.Time     // when; without Delay
+	Delay   *time.Duration // from now; without both, now
+	Payload []byte         // JSON; nil for the job's own
+	Key     string         // Idempotency-Key, "" for none
 }
 
 // RunFilter chooses runs. Zero fields choose all.

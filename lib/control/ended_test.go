@@ -25,7 +25,7 @@ func TestARunThatARequestEndsIsCountedOnce(t *testing.T) {
 		doing func(t *testing.T, g *rig)
 	}{
 		"cancelled while scheduled": {1, func(t *testing.T, g *rig) {
-			g.mustCancel(g.trigger("default", "a", control.Request{Delay: later}))
+			g.mustCancel(g.trigger("default", "a", control.Request{Delay: new(later)}))
 		}},
 		"cancelled while queued": {1, func(t *testing.T, g *rig) {
 			g.mustCancel(g.trigger("default", "a", control.Request{}))
@@ -80,7 +80,7 @@ func TestARunThatARequestEndsIsCountedOnce(t *testing.T) {
 		}},
 		"many at once": {3, func(t *testing.T, g *rig) {
 			for range 3 {
-				g.trigger("default", "a", control.Request{Delay: later})
+				g.trigger("default", "a", control.Request{Delay: new(later)})
 			}
 			done, err := g.CancelMany(t.Context(), "default", control.RunFilter{Job: "a"}, control.Bulk{}, "")
 			if err != nil || done.Count != 3 {
@@ -88,14 +88,14 @@ func TestARunThatARequestEndsIsCountedOnce(t *testing.T) {
 			}
 		}},
 		"a dry run of many": {0, func(t *testing.T, g *rig) {
-			g.trigger("default", "a", control.Request{Delay: later})
+			g.trigger("default", "a", control.Request{Delay: new(later)})
 			if _, err := g.CancelMany(t.Context(), "default", control.RunFilter{Job: "a"}, control.Bulk{DryRun: true}, ""); err != nil {
 				t.Error(err)
 			}
 		}},
 		"its job is deleted, twice": {2, func(t *testing.T, g *rig) {
-			g.trigger("default", "a", control.Request{Delay: later})
-			g.trigger("default", "a", control.Request{Delay: 30 * time.Second}) // it is sent already
+			g.trigger("default", "a", control.Request{Delay: new(later)})
+			g.trigger("default", "a", control.Request{Delay: new(30 * time.Second)}) // it is sent already
 			if err := g.Delete(t.Context(), "default", "a", control.Match{}); err != nil {
 				t.Error(err)
 			}

@@ -22,7 +22,7 @@ import (
 // outcome is unknown.
 func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
 	every := func(d *job.Definition) { d.Schedule = &schedule.Spec{Every: schedule.Duration(time.Second)} }
-	body := control.Request{Key: "k", Delay: time.Second}
+	body := control.Request{Key: "k", Delay: new(time.Second)}
 	for name, ask := range map[string]func(ctx context.Context, g *rig) error{
 		"put": func(ctx context.Context, g *rig) error {
 			_, _, err := g.Put(ctx, "acme", "j", definition(func(d *job.Definition) { d.Description = "new" }), control.Match{})

@@ -37,7 +37,7 @@ func TestManyRequestsAreListedTogetherAndAnsweredApart(t *testing.T) {
 			at := soon.Add(time.Duration(i%2) * 24 * time.Hour)
 			asked = append(asked, control.Asked{Job: "report", Request: control.Request{At: &at, Key: fmt.Sprint(i)}})
 		}
-		asked = append(asked, control.Asked{Job: "none"}, control.Asked{Job: "report", Request: control.Request{Delay: -1}},
+		asked = append(asked, control.Asked{Job: "none"}, control.Asked{Job: "report", Request: control.Request{Delay: new(time.Duration(-1))}},
 			control.Asked{Job: "report", Request: control.Request{Payload: json.RawMessage("{")}})
 		answers := g.TriggerMany(t.Context(), "acme", asked)
 		wrong := 0
@@ -86,7 +86,7 @@ func TestManyRequestsShareTimers(t *testing.T) {
 		for i := range asked {
 			asked[i] = control.Asked{Job: "report", Request: control.Request{Payload: json.RawMessage(fmt.Sprint(i))}}
 		}
-		asked[0].Delay = 10 * time.Second // alone with its time
+		asked[0].Delay = new(10 * time.Second) // alone with its time
 		for i, a := range g.TriggerMany(t.Context(), "acme", asked) {
 			if a.Err != nil || a.Run.State != run.Queued || string(a.Run.Payload.Inline) != fmt.Sprint(i) {
 				t.Errorf("request %d: %+v", i, a)

@@ -35,7 +35,7 @@ func Records() map[string]any { return map[string]any{"idem": promise{}} }
 // body is what makes two requests the same.
 func (a *Asked) body() []byte {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s\n%d\n", a.Job, a.Delay.Milliseconds())
+	fmt.Fprintf(&text, "%s\n%d\n", a.Job, a.delay().Milliseconds())
 	if a.At != nil {
 		fmt.Fprintf(&text, "%d", a.At.UnixMilli())
 	}

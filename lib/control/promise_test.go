@@ -182,7 +182,7 @@ func TestP9_AKeyTwiceInOneCallWithAnotherBody(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		g.put("acme", "report")
 		one := control.Asked{Job: "report", Request: control.Request{Key: "k"}}
-		other := control.Asked{Job: "report", Request: control.Request{Key: "k", Delay: time.Minute}}
+		other := control.Asked{Job: "report", Request: control.Request{Key: "k", Delay: new(time.Minute)}}
 		call := []control.Asked{one, other, one}
 		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
 			if keyIn(c) == "k" {

@@ -52,7 +52,7 @@ func TestP9_Fault51_OneKeyGivesOneRun(t *testing.T) {
 			t.Errorf("a day later: %s %s, repeated %v, %v", again.ID, again.State, repeated, err)
 		}
 		for name, other := range map[string]control.Request{
-			"Payload": {Payload: []byte(`{"n":2}`), Key: "k"}, "NoPayload": {Key: "k"}, "Delay": {Payload: req.Payload, Delay: time.Second, Key: "k"},
+			"Payload": {Payload: []byte(`{"n":2}`), Key: "k"}, "NoPayload": {Key: "k"}, "Delay": {Payload: req.Payload, Delay: new(time.Second), Key: "k"},
 		} {
 			_, _, err := g.Trigger(t.Context(), "acme", "report", other)
 			t.Log(name)
@@ -241,12 +241,13 @@ func TestRequestsAreChecked(t *testing.T) {
 			req   control.Request
 			field string
 		}{
-			"NoJSON":        {control.Request{Payload: []byte("{")}, "payload"},
-			"LargePayload":  {control.Request{Payload: make([]byte, control.MaxRunPayload+1)}, "payload"},
-			"LongKey":       {control.Request{Key: string(make([]byte, control.MaxKey+1))}, "Idempotency-Key"},
-			"BothTimes":     {control.Request{At: &soon, Delay: time.Second}, "delay"},
-			"NegativeDelay": {control.Request{Delay: -time.Second}, "delay"},
-			"TooFar":        {control.Request{At: &far}, "at"},
+			"NoJSON":          {control.Request{Payload: []byte("{")}, "payload"},
+			"LargePayload":    {control.Request{Payload: make([]byte, control.MaxRunPayload+1)}, "payload"},
+			"LongKey":         {control.Request{Key: string(make([]byte, control.MaxKey+1))}, "Idempotency-Key"},
+			"BothTimes":       {control.Request{At: &soon, Delay: new(time.Second)}, "delay"},
+			"NoDelayAndATime": {control.Request{At: &soon, Delay: new(time.Duration(0))}, "delay"},
+			"NegativeDelay":   {control.Request{Delay: new(-time.Second)}, "delay"},
+			"TooFar":          {control.Request{At: &far}, "at"},
 		} {
 			t.Log(name)
 			_, _, err := g.Trigger(t.Context(), "acme", "report", row.req)

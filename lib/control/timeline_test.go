@@ -56,7 +56,7 @@ func TestARunIsListedOnceWhereverItIsFound(t *testing.T) {
 		g.put("acme", "hourly", labels("billing"), func(d *job.Definition) { d.Schedule = everyHour() })
 		g.put("acme", "asked", labels("search"))
 		g.put("rival", "asked")
-		later := g.trigger("acme", "asked", control.Request{Delay: 48 * time.Hour})
+		later := g.trigger("acme", "asked", control.Request{Delay: new(48 * time.Hour)})
 		rival := g.trigger("rival", "asked", control.Request{})
 		now := g.trigger("acme", "asked", control.Request{})
 		want := []string{later.ID.String(), now.ID.String()}

@@ -188,6 +188,14 @@ func (s *Service) CheckRequest(req Request) error {
 	return err
 }
 
+// delay is how long from now the run is asked for, 0 where nothing was said.
+func (req *Request) delay() time.Duration {
+	if req.Delay == nil {
+		return 0
+	}
+	return *req.Delay
+}
+
 // due is when the run is to start, Unix ms.
 func (req *Request) due(now int64) (int64, error) {
 	var wrong []error
@@ -201,11 +209,11 @@ func (req *Request) due(now int64) (int64, error) {
 	if len(req.Key) > MaxKey {
 		refuse("Idempotency-Key", req.Key, fmt.Sprintf("at most %d bytes", MaxKey))
 	}
-	due, from := now+req.Delay.Milliseconds(), "delay"
+	due, from := now+req.delay().Milliseconds(), "delay"
 	switch {
-	case req.At != nil && req.Delay != 0:
+	case req.At != nil && req.Delay != nil:
 		refuse("delay", req.Delay.String(), "either at or delay, not both")
-	case req.Delay < 0:
+	case req.delay() < 0:
 		refuse("delay", req.Delay.String(), "a duration that is not negative")
 	case req.At != nil:
 		due, from = max(now, req.At.UnixMilli()), "at"

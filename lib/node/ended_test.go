@@ -49,7 +49,7 @@ func TestEveryEndOfARunIsCountedOnce(t *testing.T) {
 		}
 		l := begin(t, "first", mortal, bucket, f, counted)
 		ask := func(name string, delay time.Duration) run.ID {
-			r, _, err := l.Control.Trigger(t.Context(), "default", name, control.Request{Delay: delay})
+			r, _, err := l.Control.Trigger(t.Context(), "default", name, control.Request{Delay: new(delay)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func TestP1_P2_P5_Fault50_ACrash(t *testing.T) {
 		for n := 1; n <= crashes; n++ {
 			until := time.Now().Add(time.Duration(3000+random.IntN(4000)) * time.Millisecond)
 			for time.Now().Before(until) {
-				r, _, err := l.Control.Trigger(t.Context(), "default", "demand", control.Request{Delay: time.Duration(random.IntN(3)) * time.Second})
+				r, _, err := l.Control.Trigger(t.Context(), "default", "demand", control.Request{Delay: new(time.Duration(random.IntN(3)) * time.Second)})
 				if err != nil {
 					t.Fatal(err)
 				}

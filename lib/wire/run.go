@@ -56,9 +56,9 @@ type RunPage struct {
 
 // Trigger asks for a run: now, at a time, or after a delay.
 type Trigger struct {
-	At      *time.Time        `json:"at,omitempty" doc:"when; without it and delay, now"`
-	Delay   schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
-	Payload json.RawMessage   `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+	At      *time.Time         `json:"at,omitempty" doc:"when; without it and delay, now"`
+	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
+	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
 }
 
 // JobTrigger is a Trigger in a batch.

@@ -147,7 +147,7 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range requests {
-				req := control.Request{Delay: delay, Payload: []byte(`{"n":1}`)}
+				req := control.Request{Delay: new(delay), Payload: []byte(`{"n":1}`)}
 				if key != "" {
 					req.Key = fmt.Sprint(key, i)
 				}

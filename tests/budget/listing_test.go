@@ -61,7 +61,7 @@ func TestWhatAListingCosts(t *testing.T) {
 		put("failing", "0 * * * *")
 		put("asked", "")
 		for range 30 {
-			if _, _, err := n.Control.Trigger(ctx, "default", "asked", control.Request{Delay: 72 * time.Hour}); err != nil {
+			if _, _, err := n.Control.Trigger(ctx, "default", "asked", control.Request{Delay: new(72 * time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 		}

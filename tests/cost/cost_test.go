@@ -175,7 +175,7 @@ func (s *scenario) load(t *testing.T, r *rig, runs int, calls *float64) func(int
 			for i := range call {
 				asked++
 				payload := fmt.Appendf(nil, `{"order": 4711, "customer": "c-1234%s"}`, strings.Repeat("x", s.payload))
-				call[i] = control.Asked{Job: "on-demand", Request: control.Request{Delay: s.delay, Payload: payload}}
+				call[i] = control.Asked{Job: "on-demand", Request: control.Request{Delay: new(s.delay), Payload: payload}}
 				if s.key {
 					call[i].Key = fmt.Sprint("order-", asked)
 				}

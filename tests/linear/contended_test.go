@@ -283,7 +283,7 @@ func (c *contender) step(ctx context.Context) {
 	case 8:
 		got, _ = c.Job(ctx, name)
 	case 9, 10, 11:
-		r, err := c.Trigger(ctx, name, wire.Trigger{Payload: fmt.Appendf(nil, "%d", c.luck.of(2)), Delay: schedule.Duration(time.Duration(c.luck.of(2)) * time.Second)}, fmt.Sprint("key", key))
+		r, err := c.Trigger(ctx, name, wire.Trigger{Payload: fmt.Appendf(nil, "%d", c.luck.of(2)), Delay: new(schedule.Duration(time.Duration(c.luck.of(2)) * time.Second))}, fmt.Sprint("key", key))
 		if err == nil {
 			c.mu.Lock()
 			c.runs = append(c.runs, r.ID)

@@ -28,7 +28,7 @@ func (a *actor) ask(ctx context.Context) error {
 	}
 	t := trigger(one.number)
 	if one.number%4 == 0 {
-		t.Delay = a.paced(time.Duration(one.number%30) * 100 * time.Millisecond)
+		t.Delay = new(a.paced(time.Duration(one.number%30) * 100 * time.Millisecond))
 	}
 	times := 1 + a.rng.IntN(2)
 	runs := make([]run, times)

@@ -65,7 +65,7 @@ func (a *actor) request(ctx context.Context, delay schedule.Duration) (string, e
 	one := ask{number: a.number()}
 	one.key = fmt.Sprintf("%s-%d", a.h.job, one.number)
 	t := trigger(one.number)
-	t.Delay = delay
+	t.Delay = &delay
 	var r run
 	_, _, err := a.until(ctx, Operation{What: "trigger", Key: one.key, Request: t}, func(ctx context.Context) (_ any, err error) {
 		r, err = a.server.Trigger(ctx, a.h.job, t, one.key)

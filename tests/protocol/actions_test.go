@@ -85,7 +85,7 @@ func (h *host) delete(tenant, name string) error {
 }
 
 func (h *host) trigger(tenant, name string, delay time.Duration) error {
-	_, _, err := h.order(tenant, name, control.Request{Delay: delay})
+	_, _, err := h.order(tenant, name, control.Request{Delay: new(delay)})
 	return err
 }
 

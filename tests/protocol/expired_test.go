@@ -19,7 +19,7 @@ func TestP2_Fault10_Fault45_a_sweep_makes_nothing_of_what_ran_and_expired(t *tes
 			def := definition(until(time.Minute, every(7*time.Second)), 1)
 			def.CatchUp.Mode = mode
 			w.must(w.host("api").put(tenant, "a", def))
-			_, _, err := w.host("api").order(tenant, "a", control.Request{Delay: 20 * time.Second})
+			_, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(20 * time.Second)})
 			w.must(err)
 			w.advance(70*time.Second, 5*time.Second, "ticks")
 			ran := w.runs()

@@ -63,7 +63,7 @@ func (w *world) generationAt(instant int64) int64 {
 func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.host("api").put(tenant, "a", definition(every(time.Hour), 1)))
-	asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: 30 * time.Second})
+	asked, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(30 * time.Second)})
 	w.must(err)
 	w.diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
 	w.diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })

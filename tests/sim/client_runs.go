@@ -33,10 +33,10 @@ func (u *user) drawOrder(op operation) order {
 		at := u.Now().Add(ahead - 10*time.Second).Truncate(time.Millisecond) // some of them are over
 		o.At = &at
 	case opTriggerDelay:
-		o.Delay = schedule.Duration(max(ahead, time.Millisecond))
+		o.Delay = new(schedule.Duration(max(ahead, time.Millisecond)))
 	case opTriggerKey, opTwice, opRunBatch:
 		if chance(u.Rand, 0.5) {
-			o.Delay = schedule.Duration(max(ahead, time.Millisecond))
+			o.Delay = new(schedule.Duration(max(ahead, time.Millisecond)))
 		}
 	}
 	if chance(u.Rand, 0.5) {

@@ -93,8 +93,8 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 		l.trigger(name, control.Request{})
 	}
 	l.trigger("large", control.Request{Key: "a key", Payload: json.RawMessage(`"` + strings.Repeat("p", 1000) + `"`)})
-	cancelled := l.trigger("ahead", control.Request{Delay: time.Hour})
-	l.trigger("ahead", control.Request{Delay: 48 * time.Hour})
+	cancelled := l.trigger("ahead", control.Request{Delay: new(time.Hour)})
+	l.trigger("ahead", control.Request{Delay: new(48 * time.Hour)})
 	time.Sleep(5 * time.Second)
 	_, err := l.Control.Cancel(t.Context(), "default", cancelled, "not wanted")
 	must(t, err)
