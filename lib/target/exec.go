@@ -135,7 +135,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	if err != nil {
 		return Result{}, exitFailure(e, err, stderr.String())
 	}
-	return Result{Body: stdout.kept, Truncated: stdout.truncated}, nil
+	return stdout.result(), nil
 }
 
 // start starts a process with pipes for its outputs. Starts go one at a time, so that each sees what the others have left of open files; most

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 )
 
 func shell(script string) Spec { return Spec{Exec: &Exec{Argv: []string{"sh", "-c", script}}} }
@@ -130,6 +131,33 @@ func TestP11_exec_output_is_bounded(t *testing.T) {
 	got, err := newSet(t, nil).Call(t.Context(), shell("head -c 3000000 /dev/zero"), testCall())
 	if err != nil || len(got.Body) != MaxResultBytes || !got.Truncated {
 		t.Fatalf("got %d bytes, truncated %t, %v", len(got.Body), got.Truncated, err)
+	}
+}
+
+// A cut goes in front of the character that it would tear: a text stays text. What is no text keeps every byte.
+func TestACutTearsNoCharacter(t *testing.T) {
+	for name, row := range map[string]struct {
+		script string
+		bytes  int
+		text   bool
+	}{
+		"two bytes, torn":     {"printf a; yes é | tr -d '\\n' | head -c 400000", MaxResultBytes - 1, true},
+		"two bytes, whole":    {"yes é | tr -d '\\n' | head -c 400000", MaxResultBytes, true},
+		"three bytes, torn":   {"yes € | tr -d '\\n' | head -c 400000", MaxResultBytes - 1, true},
+		"four bytes, torn":    {"printf a; yes 🔔 | tr -d '\\n' | head -c 400000", MaxResultBytes - 3, true},
+		"bytes, and a letter": {"printf 'a\\377'; yes é | tr -d '\\n' | head -c 400001", MaxResultBytes, false},
+		"bytes alone":         {"yes | tr '\\ny' '\\200\\200' | head -c 400000", MaxResultBytes, false},
+	} {
+		got, err := newSet(t, nil).Call(t.Context(), shell(row.script), testCall())
+		if err != nil || !got.Truncated || len(got.Body) != row.bytes || utf8.Valid(got.Body) != row.text {
+			t.Errorf("%s: %d bytes, cut %t, text %t, %v; want %d bytes, text %t", name, len(got.Body), got.Truncated, utf8.Valid(got.Body), err, row.bytes, row.text)
+		}
+	}
+	s := awsSet(t, func(context.Context, AWS, Call) (Result, error) {
+		return Result{Body: []byte("a" + strings.Repeat("é", MaxResultBytes))}, nil
+	}, "arn:aws:*:*:*:*")
+	if got, err := s.Call(t.Context(), Spec{AWS: &AWS{ARN: reportARN}}, Call{}); err != nil || !utf8.Valid(got.Body) || len(got.Body) != MaxResultBytes-1 {
+		t.Errorf("AWS: %d bytes, text %t, %v", len(got.Body), utf8.Valid(got.Body), err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // Config is what a worker's operator decides about targets.
@@ -262,4 +263,25 @@ func (c *capture) Write(p []byte) (int, error) {
 	c.kept = append(c.kept, p[:min(room, len(p))]...)
 	c.truncated = c.truncated || len(p) > room
 	return len(p), nil
+}
+
+// result is what was kept, of a text without the part of a character that the cut has left.
+func (c *capture) result() Result {
+	if !c.truncated {
+		return Result{Body: c.kept}
+	}
+	return Result{Body: wholeText(c.kept), Truncated: true}
+}
+
+// wholeText leaves out the beginning of a character at the end of what was cut off, where the rest is text: with it, all would be bytes.
+// What is no text anyway stays as it is.
+func wholeText(cut []byte) []byte {
+	end := len(cut)
+	for end > 0 && len(cut)-end < utf8.UTFMax && !utf8.RuneStart(cut[end-1]) {
+		end--
+	}
+	if end == 0 || utf8.FullRune(cut[end-1:]) || !utf8.Valid(cut[:end-1]) {
+		return cut
+	}
+	return cut[:end-1]
 }
