@@ -65,7 +65,16 @@ func (f *form) parameter(p *huma.Param, values []string) {
 		f.value(p.Schema, texts, p.Name)
 		return
 	}
-	f.value(p.Schema, jsonOf(p.Schema.Type, values[0]), p.Name)
+	text := jsonOf(p.Schema.Type, values[0])
+	if number := p.Schema.Type == huma.TypeInteger || p.Schema.Type == huma.TypeNumber; number && text[0] == '"' {
+		got := "an empty text"
+		if values[0] != "" {
+			got = quoting(values[0]).String()
+		}
+		f.refuse(p.Name, "got %s, want %s", got, want{p.Schema})
+		return
+	}
+	f.value(p.Schema, text, p.Name)
 }
 
 // jsonOf writes the text of a parameter as the JSON that its schema speaks of.

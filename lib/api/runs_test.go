@@ -329,6 +329,11 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 		part("?offset=9999", "1", "")
 		s.send("GET", path+"?attempt=2", "").refused(410, "log_expired")
 		s.send("GET", path+"?offset=-1", "").refused(400, "malformed")
+		for text, says := range map[string]string{"": "got an empty text, want a whole number", "x": `got "x", want a whole number`, "1e": `got "1e", want a whole number`} {
+			if fields := s.send("GET", path+"?offset="+text, "").refused(400, "malformed"); !strings.HasPrefix(fields["offset"], says) {
+				t.Errorf("?offset=%s: %v, want %s", text, fields, says)
+			}
+		}
 
 		s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).is(200)
 		settle()

@@ -169,7 +169,9 @@ func TestHeadersThatGrowForEverAreCutOff(t *testing.T) {
 				}
 			})
 			_, err := newSet(t, nil).Call(t.Context(), spec, testCall())
-			wantFailure(t, err, KindLost, false)
+			if f := wantFailure(t, err, KindLost, false); f.Message != "the headers of the answer are larger than 64 KiB" {
+				t.Errorf("it says %q", f.Message)
+			}
 		})
 	}
 }

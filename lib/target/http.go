@@ -56,8 +56,19 @@ func baseTransport(cfg Config) *http.Transport {
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxResponseHeaderBytes: maxAnswerHeaders,
 	}
+}
+
+const maxAnswerHeaders = 64 << 10
+
+// plainly says why a call broke, without the words in which net/http speaks of itself.
+func plainly(err error) string {
+	text := err.Error()
+	if strings.Contains(text, "server response headers exceeded") || strings.Contains(text, "response header list larger than") {
+		return fmt.Sprintf("the headers of the answer are larger than %d KiB", maxAnswerHeaders>>10)
+	}
+	return strings.TrimPrefix(text, "net/http: HTTP/1.x transport connection broken: ")
 }
 
 // callHTTP makes one request. It ends at the latest a grace after ctx, whatever the server does and the transport makes of it.
@@ -234,7 +245,7 @@ func brokenCall(ctx context.Context, err error, at *progress, v *veil) error {
 	case ctx.Err() != nil:
 		return at.ended(ctx)
 	case at.sent():
-		return failed(KindLost, err, "%s", v.hide(err.Error()))
+		return failed(KindLost, err, "%s", v.hide(plainly(err)))
 	case Short(err) != nil:
 		return Short(err)
 	default:
