@@ -641,6 +641,25 @@ func TestP5_AtMostOnceATimeoutLeavesUnknown(t *testing.T) {
 	})
 }
 
+func TestACutLogCountsWhatIsMissing(t *testing.T) {
+	for logged, want := range map[string]string{"0123456789": "0123456789", "0123456789a": "0123456789\n[cut here: 1 more byte was logged]\n",
+		"0123456789ab": "0123456789\n[cut here: 2 more bytes were logged]\n"} {
+		beside(t, func(t *testing.T, g *rig) {
+			handlers, _ := handler(t, func(_ context.Context, c target.Call) (target.Result, error) {
+				_, _ = c.Log.Write([]byte(logged))
+				return target.Result{}, nil
+			})
+			p := g.process("w", options{handlers: handlers, Config: worker.Config{MaxLog: 10}})
+			r := g.start(atLeastOnce)
+			time.Sleep(time.Second)
+			if log, err := g.blobs.Get(t.Context(), tenant, g.want(r, run.Succeeded, 1).Log); err != nil || string(log) != want {
+				t.Errorf("the log is %q, %v; want %q", log, err, want)
+			}
+			p.stop()
+		})
+	}
+}
+
 func TestResultsAndLogsAreKept(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for name, row := range map[string]struct {

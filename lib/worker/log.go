@@ -28,7 +28,11 @@ func (l *cappedLog) bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost > 0 {
-		fmt.Fprintf(&l.text, "\n[cut here: %d more bytes were logged]\n", l.lost)
+		more := fmt.Sprintf("%d more bytes were", l.lost)
+		if l.lost == 1 {
+			more = "1 more byte was"
+		}
+		fmt.Fprintf(&l.text, "\n[cut here: %s logged]\n", more)
 		l.lost = 0
 	}
 	return l.text.Bytes()
