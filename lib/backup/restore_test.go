@@ -104,7 +104,7 @@ func (l *life) put(name string, every time.Duration, change ...func(*job.Definit
 
 func (l *life) trigger(name string, delay time.Duration) run.ID {
 	l.t.Helper()
-	r, _, err := l.Control.Trigger(l.t.Context(), "default", name, control.Request{Delay: delay})
+	r, _, err := l.Control.Trigger(l.t.Context(), "default", name, control.Request{Delay: new(delay)})
 	if err != nil {
 		l.t.Fatal(err)
 	}

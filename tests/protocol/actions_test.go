@@ -90,7 +90,11 @@ func (h *host) trigger(tenant, name string, delay time.Duration) error {
 }
 
 func (h *host) order(tenant, name string, req control.Request) (r run.Run, repeated bool, err error) {
-	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, req.Delay, string(req.Payload))}
+	var delay time.Duration
+	if req.Delay != nil {
+		delay = *req.Delay
+	}
+	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload))}
 	err = h.world.request(q, func(a *oracle.Answer) error {
 		r, repeated, err = h.control.Trigger(context.Background(), tenant, name, req)
 		a.Run = &wire.Run{ID: r.ID.String(), Job: name, State: r.State.String(), Generation: r.Generation, Attempt: r.Attempt, Fence: r.Fence}

@@ -195,7 +195,7 @@ func TestP1_P8_a_slow_delete_leaves_the_next_job_alone(t *testing.T) {
 				more = true
 				w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
 				for _, delay := range []time.Duration{0, 40 * time.Second, 5 * time.Minute} {
-					r, _, err := w.host("api").order(tenant, "a", control.Request{Delay: delay})
+					r, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(delay)})
 					w.must(err)
 					asked = append(asked, r.ID)
 				}

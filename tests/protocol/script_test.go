@@ -105,7 +105,7 @@ func (p *player) command(command, name string) bool {
 	case "delete":
 		p.act("api", func(h *host) error { return p.answered(h.delete(tenant, name)) })
 	case "trigger": // NAME [delay=] [key=] [payload=]
-		req := control.Request{Delay: p.duration("delay", 0), Key: p.args["key"], Payload: []byte(p.args["payload"])}
+		req := control.Request{Delay: new(p.duration("delay", 0)), Key: p.args["key"], Payload: []byte(p.args["payload"])}
 		p.act("api", func(h *host) error {
 			r, repeated, err := h.order(tenant, name, req)
 			if err == nil {
