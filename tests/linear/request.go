@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -286,11 +287,15 @@ func (a asked) asking(jobName, key string, t wire.Trigger, status int, code stri
 	}
 	outcome := outcomeOf(status, code)
 	if key != "" && outcome != nothing {
-		at := int64(0)
+		var at int64
+		var delay schedule.Duration
 		if t.At != nil {
 			at = t.At.UnixMilli()
 		}
-		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s", jobName, at, t.Delay, t.Payload)), at: a.at,
+		if t.Delay != nil {
+			delay = *t.Delay
+		}
+		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s", jobName, at, delay, t.Payload)), at: a.at,
 			open: outcome == unsettled, reused: code == "idempotency_key_reused"}
 		if shown != nil {
 			step.run = shown.ID
