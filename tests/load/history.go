@@ -137,7 +137,8 @@ func (v *verdict) end(h history, r run) {
 			v.add("P1", "run %s succeeded under fence %d, and no target said so: %+v", r.ID, r.Fence, calls)
 		}
 	case "cancelled":
-		if !h.cancels[r.ID] && (!onDemand || !slices.ContainsFunc(h.changes, func(c change) bool { return c.what == "delete" })) {
+		deleted := r.Reason == "the job was deleted" && slices.ContainsFunc(h.changes, func(c change) bool { return c.what == "delete" })
+		if !h.cancels[r.ID] && !deleted {
 			v.add("P2", "run %s was cancelled, and nobody asked for it: %s", r.ID, r.Reason)
 		}
 	case "dead":
