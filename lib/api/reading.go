@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // reading goes through valid JSON once, however deep that is, and checks each value where it meets it.
@@ -202,6 +203,10 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
 	case schema.MaxLength != nil && length > *schema.MaxLength:
 		f.refuse(field, "got %d characters, want at most %d", length, *schema.MaxLength)
+	case schema.Pattern == urlPattern && !compiled(urlPattern).MatchString(text):
+		for _, e := range invalid.All(target.ValidURL(text)) {
+			f.refuse(field, "%s", messageOf(e))
+		}
 	case len(schema.Enum) > 0 && !slices.Contains(schema.Enum, any(text)),
 		schema.Pattern != "" && !compiled(schema.Pattern).MatchString(text):
 		f.refuse(field, "got %s, want %s", quoting(text), want{schema})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
@@ -41,7 +42,7 @@ var reservedHeaders = map[string]bool{
 var reservedPrefixes = []string{"Belfry-", "Proxy-"}
 
 func (h *HTTP) validate() error {
-	errs := []error{validURL(h.URL)}
+	errs := []error{ValidURL(h.URL)}
 	if h.Method != "" && !slices.Contains(methods, h.Method) {
 		errs = append(errs, invalid.Field("method", h.Method, "one of "+strings.Join(methods, ", ")))
 	}
@@ -56,31 +57,43 @@ func (h *HTTP) validate() error {
 	return errors.Join(errs...)
 }
 
-func validURL(text string) error {
+// ValidURL says what is wrong with the URL of an http target, as *invalid.Error of the field url.
+func ValidURL(text string) error {
 	const want = "an absolute http or https URL such as \"https://example.org/hook\""
-	if text == "" {
+	wrong := func(want string) error { return invalid.Field("url", text, want) }
+	switch {
+	case text == "":
 		return invalid.Missing("url", want)
-	}
-	if len(text) > maxURL {
-		return invalid.Field("url", text, fmt.Sprintf("at most %d bytes", maxURL))
-	}
-	if strings.Contains(text, " ") {
-		return invalid.Field("url", text, "a URL without blanks; %20 stands for one")
+	case len(text) > maxURL:
+		return wrong(fmt.Sprintf("at most %d bytes", maxURL))
+	case strings.Contains(text, " "):
+		return wrong("a URL without blanks; %20 stands for one")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return wrong("a URL without control characters, as tabs and line ends")
+	case strings.Contains(text, "#"):
+		return wrong("a URL without a fragment (#…), which is never sent")
 	}
 	at, err := url.Parse(text)
-	if err != nil || at.Opaque != "" || at.Hostname() == "" || (at.Scheme != "http" && at.Scheme != "https") {
-		return invalid.Field("url", text, want)
-	}
-	if at.User != nil {
+	switch {
+	case err != nil:
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err // without the URL, which stands there already
+		}
+		return wrong(want + ": " + err.Error())
+	case at.Scheme == "":
+		return wrong(want + ": it begins with http:// or https://")
+	case at.Scheme != "http" && at.Scheme != "https":
+		return wrong(want + ": " + at.Scheme + " is not called")
+	case at.Opaque != "" || at.Hostname() == "":
+		return wrong(want + ": it names no host")
+	case at.User != nil:
 		// Such a URL would show its password in every list of jobs.
 		return invalid.Field("url", at.Redacted(), "a URL without user and password; send an Authorization header instead")
 	}
-	if at.Fragment != "" || strings.Contains(text, "#") {
-		return invalid.Field("url", text, "a URL without a fragment (#…), which is never sent")
-	}
 	if port := at.Port(); port != "" || strings.HasSuffix(at.Host, ":") {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return invalid.Field("url", text, "a port from 1 to 65535")
+			return wrong("a port from 1 to 65535")
 		}
 	}
 	return nil
