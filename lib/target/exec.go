@@ -29,31 +29,64 @@ func absent(err error, program, dir string) string {
 			return ": there is no such directory"
 		}
 	}
-	if !filepath.IsAbs(program) {
-		program = filepath.Join(dir, program)
-	}
-	if is, err := os.Stat(program); err != nil || !is.Mode().IsRegular() {
+	line, kind := firstLine(program, dir)
+	switch kind {
+	case unread:
 		return ""
-	}
-	file, err := os.Open(program)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }()                 // only read
-	start, err := io.ReadAll(io.LimitReader(file, 256)) // as much as Linux looks at
-	if err != nil {
-		return ""
-	}
-	line, script := bytes.CutPrefix(start, []byte("#!"))
-	if !script {
+	case compiled:
 		return ": it is there, and the loader that it needs is not"
 	}
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	interpreter, _, _ := strings.Cut(strings.TrimLeft(string(line), " \t"), " ")
+	interpreter, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	if strings.HasSuffix(interpreter, "\r") {
 		return fmt.Sprintf(": it is there, and its first line names the interpreter %s; want lines that end without a carriage return", invalid.Quote(interpreter))
 	}
 	return fmt.Sprintf(": it is there, and the interpreter %s that its first line names is not", invalid.Quote(interpreter))
+}
+
+// programKind is what a file is that is to be run.
+type programKind uint8
+
+const (
+	unread programKind = iota
+	compiled
+	script
+)
+
+// firstLine is what stands behind #! in a script, up to what Linux looks at.
+func firstLine(program, dir string) (string, programKind) {
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(dir, program)
+	}
+	if is, err := os.Stat(program); err != nil || !is.Mode().IsRegular() {
+		return "", unread
+	}
+	file, err := os.Open(program)
+	if err != nil {
+		return "", unread
+	}
+	defer func() { _ = file.Close() }() // only read
+	start, err := io.ReadAll(io.LimitReader(file, 256))
+	if err != nil {
+		return "", unread
+	}
+	line, is := bytes.CutPrefix(start, []byte("#!"))
+	if !is {
+		return "", compiled
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	return string(line), script
+}
+
+// returned says of an exit code by which an interpreter tells that it did not understand its arguments, or found nothing, that the script's first
+// line ends with a carriage return, which belongs to the last of these then.
+func returned(code int, program, dir string) string {
+	if code != 2 && code != 126 && code != 127 {
+		return ""
+	}
+	if line, _ := firstLine(program, dir); strings.HasSuffix(line, "\r") {
+		return "; its first line ends with a carriage return: want lines without"
+	}
+	return ""
 }
 
 // callExec runs a process in a process group of its own, with a mark by which what it starts is found elsewhere, too: see family.
@@ -133,7 +166,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		_, _ = fmt.Fprintf(call.Log, "belfry: the process ended, but something it started still holds its output, of which the rest is dropped\n")
 	}
 	if err != nil {
-		return Result{}, exitFailure(e, err, stderr.String())
+		return Result{}, exitFailure(e, cmd.Path, err, stderr.String())
 	}
 	return stdout.result(), nil
 }
@@ -262,7 +295,7 @@ func findProgram(name string, env []string) (string, error) {
 // defaultPath is what a process gets to search when nobody set PATH, as a shell would.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-func exitFailure(e Exec, err error, stderr string) error {
+func exitFailure(e Exec, program string, err error, stderr string) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return failed(KindExit, err, "%v", err)
@@ -274,7 +307,7 @@ func exitFailure(e Exec, err error, stderr string) error {
 	if signal := killedBy(exit.ProcessState); signal != "" {
 		return failed(KindSignal, err, "killed by a signal (%s)%s", signal, said)
 	}
-	f := failed(KindExit, err, "exit code %d%s", exit.ExitCode(), said)
+	f := failed(KindExit, err, "exit code %d%s%s", exit.ExitCode(), said, returned(exit.ExitCode(), program, e.Dir))
 	f.Permanent = slices.Contains(e.PermanentExitCodes, exit.ExitCode())
 	return f
 }

@@ -96,6 +96,7 @@ func TestExecEndsAreClassified(t *testing.T) {
 		"not executable":      {at(notExecutable), KindStart, true, "permission"},
 		"no such dir":         {inDir, KindStart, true, "no such file or directory: there is no such directory"},
 		"ends of lines":       {script("#!/bin/sh\r\ntrue\r\n"), KindStart, true, `the interpreter "/bin/sh\r"; want lines that end without a carriage return`},
+		"ends of arguments":   {script("#!/bin/sh -e\r\ntrue\r\n"), KindExit, false, "its first line ends with a carriage return: want lines without"},
 		"no such interpreter": {script("#!/no/such/shell -e\necho\n"), KindStart, true, `the interpreter "/no/such/shell" that its first line names is not`},
 		"beside its dir":      {besides, KindStart, true, `the interpreter "/no/such/shell"`},
 	} {
