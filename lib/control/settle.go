@@ -276,7 +276,12 @@ func (s *Service) rebindPage(ctx context.Context, j job.Job, b dispatch.Bounds, 
 			unstarted = append(unstarted, r)
 		}
 	}
-	if err := s.Dispatch.Change(ctx, unstarted, func(r run.Run) (run.Run, bool) { return r.Unbind(j.Generation) }); err != nil {
+	if err := s.Dispatch.Change(ctx, unstarted, func(r run.Run) (run.Run, bool) {
+		if !j.Deleted && dispatch.DeletedFor(j, r) && (r.State == run.Scheduled || r.State == run.Queued) {
+			return r.AskCancel(b.Now, dispatch.Deleted, job.DefaultRetention) // of a job that had the name before: under a mark of this one it would be its own
+		}
+		return r.Unbind(j.Generation)
+	}); err != nil {
 		return err
 	}
 	var due []run.Run

@@ -336,7 +336,7 @@ func (s *Service) sendDirect(ctx context.Context, tenant string, orders []*order
 			err = skewed(err)
 		} else {
 			upTo := some[len(some)-1].now + s.Dispatch.Directly().Milliseconds()
-			b := dispatch.Bounds{Now: now, Horizon: upTo, Reach: upTo, Resume: upTo + dispatch.ResumeAfter.Milliseconds(), Taking: true}
+			b := dispatch.Bounds{Now: now, Horizon: upTo, Reach: upTo, Resume: upTo + dispatch.ResumeAfter.Milliseconds()}
 			_, err = s.Dispatch.Requests(ctx, tenant, 0, b, runs)
 		}
 		if err != nil {

@@ -19,6 +19,7 @@ type steadiness struct {
 	seen    bool
 	apart   time.Duration // wall minus elapsed, when last looked at
 	settled time.Duration // on the elapsed clock: until then leases are not judged
+	ahead   int64         // Unix ms: up to here a clock that was set back since has been
 }
 
 // Clock is the time by the store, in Unix ms, and ErrSkewed where this host must do nothing.
@@ -35,6 +36,9 @@ func (d *Dispatcher) Clock() (int64, error) {
 	if moved := apart - d.steady.apart; d.steady.seen && (moved > MaxSkew || moved < -MaxSkew) {
 		d.Log.Warn("the host's clock was stepped", "by", moved)
 		d.steady.settled = elapsed + d.Lease
+		if moved < 0 {
+			d.steady.ahead = max(d.steady.ahead, wall.Add(-moved).UnixMilli())
+		}
 	}
 	d.steady.seen, d.steady.apart = true, apart
 	return wall.Add(skew).UnixMilli(), nil
@@ -47,6 +51,22 @@ func (d *Dispatcher) Unsettle() {
 	d.steady.mu.Lock()
 	defer d.steady.mu.Unlock()
 	d.steady.settled = elapsed + d.Lease
+}
+
+// Published is told of horizons that stand, by whoever reads a shard: one that is stale tells how far a clock was ahead, also before this process.
+func (d *Dispatcher) Published(horizon, now int64) {
+	if d.Stale(horizon, now) {
+		d.steady.mu.Lock()
+		defer d.steady.mu.Unlock()
+		d.steady.ahead = max(d.steady.ahead, horizon)
+	}
+}
+
+// again tells whether now is an instant that a clock which was set back since has been at before.
+func (d *Dispatcher) again(now int64) bool {
+	d.steady.mu.Lock()
+	defer d.steady.mu.Unlock()
+	return now <= d.steady.ahead
 }
 
 // LeaseOver tells whether a run's lease has run out at now, as Clock gave it. After a step of the clock no lease is judged

@@ -18,10 +18,10 @@ const Deleted = "the job was deleted"
 // job was deleted. So an ordinary run reads nothing for it, and a delete searches for nothing.
 const Promptness = 10 * time.Second
 
-// Prompt tells whether a start that was durable at now needs no look at the job. r is the run before it, due in Unix ms. What a clock ahead has
-// made, which was set back since, may be due again after a delete by that clock.
-func Prompt(r run.Run, due, now int64) bool {
-	return r.Attempt == 0 && r.Reason == "" && now <= due+Promptness.Milliseconds() && r.Created <= now+MaxSkew.Milliseconds()
+// Prompt tells whether a start that was durable at now needs no look at the job. r is the run before it, due in Unix ms. Where a clock that was ahead
+// has been set back, a run may be in time once more, after a delete by that clock: then each start looks.
+func (d *Dispatcher) Prompt(r run.Run, due, now int64) bool {
+	return r.Attempt == 0 && r.Reason == "" && now <= due+Promptness.Milliseconds() && !d.again(now)
 }
 
 // Recent is from when on (Unix ms) a delete at t ends what is due. What was due before and has started without a look did so before the delete, by

@@ -17,6 +17,7 @@ type FireTimer struct {
 	Timer   timer.Timer
 	Edition *job.Edition
 	Until   int64 // the last instant at which the generation is in force; Forever for the current one
+	Gone    bool  // the job was deleted: what would be claimed ends as cancelled
 }
 
 // Forever is the Until of a generation that no edit has ended.
@@ -290,8 +291,11 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
 	doubtful := b.doubts(f.Timer, nominal)
 	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
-		if doubtful && r.Version == 0 {
+		switch {
+		case doubtful && r.Version == 0:
 			return r, run.Taken
+		case f.Gone:
+			return r.Withdraw(c, Deleted, job.DefaultRetention)
 		}
 		return r.Claim(c)
 	}}
@@ -362,6 +366,8 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 			// The same fires again in a later pass, by a timer of their own: the cursor need not wait for one partition.
 			again := timer.NewFire(f.Timer.Tenant, f.Timer.Job, f.Timer.Generation, w.run.ID.Nominal, b.Resume)
 			late = append(late, again)
+			continue
+		case w.verdict == run.Claimed && w.run.State == run.Cancelled:
 			continue
 		case w.verdict == run.Claimed && w.run.State == run.Skipped:
 			tally.Skipped += w.run.Count

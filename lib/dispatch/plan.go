@@ -54,7 +54,6 @@ type Bounds struct {
 	Watch   bool   // arm a check for each claim: the timer that led to it lies behind the first sweep
 	Settled int64  // until then no lease is judged: living workers may have been unable to renew theirs
 	Mark    uint64 // the Attempt of the next checks, by which the pass knows them again; 0 for none
-	Taking  bool   // runs on demand are put just now, under generations that were remembered: whose job was deleted since is told by the job alone
 	Doubt   int64  // fires up to it that have no run may have had one that has expired since: they are not made again
 }
 

@@ -61,7 +61,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		}
 		believed := *read
 		believed.Version = max(1, read.Version)
-		gone := b.deletedFor(j, believed)
+		gone := DeletedFor(*j, believed)
 		switch {
 		case j.Broken != nil:
 			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
@@ -83,7 +83,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			switch {
 			case r.Version == 0:
 				return r, run.Taken
-			case !b.deletedFor(j, r):
+			case !DeletedFor(*j, r):
 				return r.Claim(*c)
 			case r.State == run.Scheduled, r.State == run.Queued:
 				next, _ := r.AskCancel(b.Now, Deleted, job.DefaultRetention)
@@ -131,10 +131,11 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 	return late, missing, nil
 }
 
-// deletedFor tells whether the job that a run was asked of is deleted, though another may have its name by now. A run that no claim and no edit has
-// marked is of the job that stands.
-func (b Bounds) deletedFor(j *job.Job, r run.Run) bool {
-	return j.Generation == 0 || j.Deleted || !b.Taking && r.Generation > 0 && j.Gone(r.Generation)
+// DeletedFor tells whether the job that a run on demand was asked of is deleted, though another may have its name by now. A run that no claim and
+// no edit has marked is of the job that stands. So is one that was put just now under a generation that somebody remembered: a delete ends all that was
+// due since Recent, so what it has left to others was made long before the name had a job again.
+func DeletedFor(j job.Job, r run.Run) bool {
+	return j.Generation == 0 || j.Deleted || r.Generation > 0 && j.Gone(r.Generation) && r.Created < Recent(j.Created)+2*MaxSkew.Milliseconds()
 }
 
 // hold wishes a run of a paused job to wait. One that was not read is put where nothing stands: nobody binds it, and so finds that it

@@ -55,7 +55,7 @@ func (o *Offer) wait(now int64) time.Duration {
 
 // prompt tells, of a start that has become durable, whether it was by a time at which no look at the job is needed.
 func (o *Offer) prompt(b *beginning) bool {
-	return dispatch.Prompt(o.run, o.due(), b.now+(o.desk.Dispatch.Elapsed()-b.since).Milliseconds())
+	return o.desk.Dispatch.Prompt(o.run, o.due(), b.now+(o.desk.Dispatch.Elapsed()-b.since).Milliseconds())
 }
 
 // Leave gives the message to another worker.

@@ -42,6 +42,7 @@ func (t *Ticker) recover(ctx context.Context, n int, since int64, dead func(stri
 	if err != nil {
 		return err
 	}
+	t.Dispatch.Published(s.Horizon, now)
 	// What is claimed here lies below a horizon that was published.
 	reach := t.Dispatch.Reach(s.Horizon, now)
 	p := &pass{Ticker: t, shard: s, report: report,

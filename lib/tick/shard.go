@@ -44,6 +44,7 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, un
 	if now, err = t.Dispatch.Clock(); err != nil {
 		return s, under, 0, err
 	}
+	t.Dispatch.Published(s.Horizon, now)
 	if s.Watermark > now+(t.Dispatch.Ahead()+setBack).Milliseconds() {
 		// What is asked for now would lie behind all cursors. Reading again is harmless: every step finds its own traces.
 		t.Log.WarnContext(ctx, "the clock is behind the watermark, which is set back", "shard", s.Number, "watermark", time.UnixMilli(s.Watermark))

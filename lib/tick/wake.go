@@ -77,7 +77,7 @@ func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.
 	case edition == nil: // the fire came after the edit that ended its generation
 		return dispatch.FireTimer{}, false, nil
 	}
-	return dispatch.FireTimer{Timer: t, Edition: edition, Until: until}, edition.Schedule != nil, nil
+	return dispatch.FireTimer{Timer: t, Edition: edition, Until: until, Gone: j.Gone(t.Generation)}, edition.Schedule != nil, nil
 }
 
 // requests claims on-demand runs whose time has come. Those that whoever asked for them sends itself are left to the sweeps.

@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
 // failing is a job whose target fails, and is tried again.
@@ -218,5 +219,53 @@ func TestP1_P8_a_slow_delete_leaves_the_next_job_alone(t *testing.T) {
 		if wrong := w.settle(); len(wrong) > 0 {
 			t.Errorf("made anew at operation %d: %v", k, wrong)
 		}
+	}
+}
+
+// A run waits for a worker, its job is deleted and made anew, and the new job is paused and resumed, which looks for what the pause has held: the
+// run is of the job before, and ends.
+func TestP8_P2_no_edit_of_the_next_job_takes_over_a_run_of_a_deleted_one(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("api").trigger(tenant, "a", 0))
+	w.elapsed += 40 * time.Second
+	w.must(w.host("ticks").tick())
+	w.must(w.host("api").delete(tenant, "a"))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+	w.must(w.host("api").pause(tenant, "a"))
+	w.elapsed += 2 * time.Second
+	w.must(w.host("api").resume(tenant, "a"))
+	w.work()
+	w.wants(w.settle())
+	for _, s := range w.starts {
+		t.Errorf("%s ran by generation %d", show(s.id), s.generation)
+	}
+}
+
+// A clock is ahead, claims a fire in time, and deletes the job while the run waits for a worker. Set back, it comes to the run's time once more. A
+// process that was started since knows of it by the horizon.
+func TestP8_Fault09_a_run_in_time_once_more_looks_at_its_job(t *testing.T) {
+	for name, restarted := range map[string]bool{"one process": false, "restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, clocks(oracle.AnyClock))
+			w.must(w.host("worker").put(tenant, "a", definition(until(time.Hour, every(10*time.Second)), 1)))
+			w.stepped = 10 * time.Minute
+			for range 12 {
+				w.elapsed += time.Second
+				w.must(w.host("worker").tick())
+			}
+			w.elapsed += 40 * time.Second
+			w.must(w.host("worker").delete(tenant, "a"))
+			w.stepped = 0
+			if restarted {
+				w.restart("worker")
+			}
+			called := len(w.starts)
+			w.advance(12*time.Minute, time.Second, "worker")
+			for _, s := range w.starts[called:] {
+				t.Errorf("%s ran after the delete", show(s.id))
+			}
+			w.wants(w.settle())
+		})
 	}
 }
