@@ -237,7 +237,7 @@ func (c *cronJob) unknown(path string, o *takeover.Object) {
 }
 
 // catchUp gives what the controller does after a downtime: it starts the latest fire that it missed, if that is not later than
-// the deadline. A fire found up to job.MissedAfter late is none that Belfry calls missed.
+// the deadline. A fire found up to job.NewestWithin late is none that Belfry calls missed.
 func (c *cronJob) catchUp() {
 	c.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne}
 	seconds, ok := c.spec.Whole("startingDeadlineSeconds")
@@ -246,10 +246,10 @@ func (c *cronJob) catchUp() {
 	}
 	deadline := durationOf(seconds)
 	switch {
-	case deadline <= job.MissedAfter:
+	case deadline <= job.NewestWithin:
 		c.def.CatchUp.Mode = job.CatchUpNone
-		if deadline < job.MissedAfter {
-			c.say("startingDeadlineSeconds %d: fires missed are skipped, but one found up to %s late still runs", seconds, schedule.Duration(job.MissedAfter))
+		if deadline < job.NewestWithin {
+			c.say("startingDeadlineSeconds %d: fires missed are skipped, but one found up to %s late still runs", seconds, schedule.Duration(job.NewestWithin))
 		}
 	default:
 		c.def.CatchUp.Window = schedule.Duration(min(deadline, job.MaxRetention))

@@ -83,6 +83,7 @@ func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 		s.Known = s.Next // it stands, and is left to run
 	}
 	s.Through, _ = lastFire(f.Edition.Schedule, s.From, s.Next-1)
+	s.Upto = s.Through
 	s.Count, _ = f.Edition.Schedule.Count(instant(s.From), instant(s.Through), maxCounted)
 	return nil
 }

@@ -329,8 +329,8 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		f.from, f.known = next, standing.Upto
 		return true
 	default:
-		missed := standing.Created - job.MissedAfter.Milliseconds()
-		if next, err := nextAfter(f.Edition.Schedule, standing.ID.Nominal); err == nil && standing.ID.Nominal < missed && next < missed {
+		late := standing.Created - job.Grace.Milliseconds()
+		if next, err := nextAfter(f.Edition.Schedule, standing.ID.Nominal); err == nil && standing.ID.Nominal < late && next < late {
 			// It was claimed late, by another timer that stands for these fires too, and which decides over the next ones before it
 			// claims any of them: so do we.
 			f.from, f.known = next, 0

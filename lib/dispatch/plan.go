@@ -47,14 +47,15 @@ type stretch struct {
 
 // Bounds is what a pass knows of time: it reads the clock once.
 type Bounds struct {
-	Now     int64  // the pass's clock, read before the horizon was published
-	Horizon int64  // fires up to it are claimed
-	Reach   int64  // up to it ticks under way may have passed the places of timers: see Dispatcher.Reach
-	Resume  int64  // wake-up for what must wait for a later pass: beyond what this one reads
-	Watch   bool   // arm a check for each claim: the timer that led to it lies behind the first sweep
-	Settled int64  // until then no lease is judged: living workers may have been unable to renew theirs
-	Mark    uint64 // the Attempt of the next checks, by which the pass knows them again; 0 for none
-	Doubt   int64  // fires up to it that have no run may have had one that has expired since: they are not made again
+	Now     int64       // the pass's clock, read before the horizon was published
+	Horizon int64       // fires up to it are claimed
+	Reach   int64       // up to it ticks under way may have passed the places of timers: see Dispatcher.Reach
+	Resume  int64       // wake-up for what must wait for a later pass: beyond what this one reads
+	Watch   bool        // arm a check for each claim: the timer that led to it lies behind the first sweep
+	Settled int64       // until then no lease is judged: living workers may have been unable to renew theirs
+	Mark    uint64      // the Attempt of the next checks, by which the pass knows them again; 0 for none
+	Gaps    []timer.Gap // in which fires were found late
+	Doubt   int64       // fires up to it that have no run may have had one that has expired since: they are not made again
 }
 
 // ResumeAfter is how far beyond the reach of ticks a timer goes that puts something off to a later pass.
@@ -67,6 +68,23 @@ const Forgotten = job.MinRetention - time.Hour
 // doubts tells of a fire whether an earlier pass may have claimed it so long ago that its run is gone. It had to have read the timer.
 func (b Bounds) doubts(t timer.Timer, fire int64) bool { return t.Wake <= b.Doubt && fire <= b.Doubt }
 
+// late tells whether a fire was found late: by this pass, or by the one that first published a horizon beyond it. What nobody has claimed for
+// so long that it would not be spared as the newest is late whoever had found it.
+func (b Bounds) late(fire int64) bool { return b.lateUntil(fire) >= fire }
+
+// lateUntil gives how far a time goes that a fire is late in, or less than the fire where it is in time.
+func (b Bounds) lateUntil(fire int64) int64 {
+	if old := b.Now - job.NewestWithin.Milliseconds(); fire < old {
+		return old - 1
+	}
+	for _, g := range b.Gaps {
+		if g.After < fire && fire < g.Before {
+			return min(g.Before, b.Now-job.Grace.Milliseconds()) - 1
+		}
+	}
+	return fire - 1
+}
+
 // planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,
 // or never for the current one. Fires up to known are claimed however late: another tick may have claimed some of them in
 // time. A second round, with its own decision, begins at Rest where it is not never.
@@ -76,22 +94,24 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 	if from > limit || e.Schedule == nil {
 		return p, nil
 	}
-	missed := b.Now - job.MissedAfter.Milliseconds()
-	f, decided := from, from > known && from < missed
-	if decided {
+	f, free, newest := from, known, never
+	if from > known && b.late(from) {
 		var err error
-		if f, err = p.catchUp(t, from, min(missed-1, limit), e, b); err != nil {
+		if f, free, newest, err = p.catchUp(t, from, limit, e, until, b); err != nil {
 			return plan{}, err
 		}
 	}
 	inFull := e.Def.CatchUp.Mode == job.CatchUpAll
 	for f <= limit {
-		if !decided && f > known && f < missed {
+		if f > free && f != newest && b.late(f) {
 			p.Rest = f
 			p.To, _ = lastFire(e.Schedule, f, limit)
+			if p.Skip != nil {
+				p.Skip.Upto = f - 1
+			}
 			break
 		}
-		if len(p.Fires) >= maxFires || inFull && f < missed && len(p.Fires) >= maxCatchUp {
+		if len(p.Fires) >= maxFires || inFull && len(p.Fires) >= maxCatchUp && b.late(f) {
 			// What is left is for a later pass: the same timer again, with its own nominal time, in a bucket still to come.
 			p.finish(t, f, max(b.Resume, f))
 			return p, nil
@@ -116,36 +136,67 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 // never stands for a fire that does not come.
 const never = int64(1<<63 - 1)
 
-// catchUp decides over the missed fires in [from, last] and gives the first fire that is to be claimed.
-func (p *plan) catchUp(t timer.Timer, from, last int64, e *job.Edition, b Bounds) (int64, error) {
-	newest, ok := lastFire(e.Schedule, from, last)
+// catchUp decides over the missed fires from one on that is late, up to the first that is not missed, and gives the first fire that is to be
+// claimed. Those up to decided are, and so is the newest where it is not missed (never where it is).
+func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until int64, b Bounds) (first, decided, spared int64, err error) {
+	newest, ok := lastFire(e.Schedule, from, min(b.Now, until))
 	if !ok {
-		return 0, fmt.Errorf("no fire in %d-%d, where one was found: %w", from, last, ErrStuck)
+		return 0, 0, 0, fmt.Errorf("no fire in %d-%d, where one was found: %w", from, min(b.Now, until), ErrStuck)
+	}
+	spared = never
+	if newest >= b.Now-job.NewestWithin.Milliseconds() {
+		spared = newest
+	}
+	if from == spared {
+		return from, from, spared, nil
+	}
+	last, err := lastLate(e.Schedule, from, min(limit, spared-1), b)
+	if err != nil {
+		return 0, 0, 0, err
 	}
 	policy := e.Def.CatchUp
 	window := b.Now - policy.Window.Std().Milliseconds()
 	skipTo := from // the first that is not skipped
 	reason := ""
 	switch {
-	case policy.Mode == job.CatchUpNone, newest < window:
-		skipTo, reason = newest+1, "missed: catch-up is "+string(policy.Mode)
-		if newest < window {
-			reason = "missed: older than the catch-up window"
-		}
+	case newest < window:
+		skipTo, reason = last+1, "missed: older than the catch-up window"
+	case policy.Mode == job.CatchUpNone:
+		skipTo, reason = last+1, "missed: catch-up is none"
 	case policy.Mode == job.CatchUpOne:
-		skipTo, reason = newest, "missed: only the latest missed fire runs"
+		skipTo, reason = min(newest, last+1), "missed: only the newest fire runs"
 	case from < window:
-		skipTo, reason = window, "missed: older than the catch-up window"
+		skipTo, reason = min(window, last+1), "missed: older than the catch-up window"
 	}
 	if doubtful := min(b.Doubt, last) + 1; b.doubts(t, from) && skipTo < doubtful {
 		skipTo, reason = doubtful, "missed: so long ago that nothing shows whether it ran"
 	}
+	first = from
 	if through, ok := lastFire(e.Schedule, from, skipTo-1); ok && skipTo > from {
 		count, _ := e.Schedule.Count(instant(from), instant(through), maxCounted)
 		p.Skip = &stretch{From: from, Through: through, Upto: b.Horizon, Count: count, Reason: reason}
-		return nextAfter(e.Schedule, through)
+		if first, err = nextAfter(e.Schedule, through); err != nil {
+			return 0, 0, 0, err
+		}
 	}
-	return from, nil
+	return first, last, spared, nil
+}
+
+// lastLate gives the last fire up to a limit such that all from one on are late, which is late itself.
+func lastLate(s job.Fires, from, limit int64, b Bounds) (int64, error) {
+	for f := from; ; {
+		last, ok := lastFire(s, f, min(b.lateUntil(f), limit))
+		if !ok {
+			return 0, fmt.Errorf("no fire from %d on, where one was found: %w", f, ErrStuck)
+		}
+		var err error
+		if f, err = nextAfter(s, last); err != nil {
+			return 0, err
+		}
+		if f > limit || !b.late(f) {
+			return last, nil
+		}
+	}
 }
 
 func (p *plan) last() int64 {

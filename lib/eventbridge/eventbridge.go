@@ -343,7 +343,7 @@ func (s *scheduled) retries() {
 	}
 	wait := max(min((age/time.Duration(attempts)).Truncate(time.Second), longestWait), time.Second)
 	s.def.Retry = job.Retry{MaxAttempts: int(attempts), Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(wait)}
-	s.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne, Window: schedule.Duration(max(age, job.MissedAfter))}
+	s.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne, Window: schedule.Duration(max(age, job.NewestWithin))}
 }
 
 // work gives what a run does.

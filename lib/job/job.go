@@ -20,18 +20,26 @@ const (
 	AtMostOnce Guarantee = "at_most_once"
 )
 
-// CatchUpMode says what becomes of fires found more than MissedAfter late.
+// CatchUpMode says what becomes of missed fires: see MissedRule.
 type CatchUpMode string
 
 // The catch-up modes.
 const (
-	CatchUpOne  CatchUpMode = "one"  // the latest missed fire runs, the others are recorded as skipped
+	CatchUpOne  CatchUpMode = "one"  // the job's newest fire runs, the others are recorded as skipped
 	CatchUpAll  CatchUpMode = "all"  // every missed fire runs, oldest first, a bounded number a pass
 	CatchUpNone CatchUpMode = "none" // all missed fires are recorded as skipped
 )
 
-// MissedAfter is how late a fire must be found to count as missed.
-const MissedAfter = 5 * time.Minute
+// A fire is late when it is found more than Grace after its time, and missed then, unless it is its job's newest and no older than
+// NewestWithin: ticks that come late by some seconds lose nothing, a short restart loses no daily job, and no outage makes a job start
+// several runs that it was not to make up for.
+const (
+	Grace        = 3 * time.Second
+	NewestWithin = 5 * time.Minute
+)
+
+// MissedRule is Grace, NewestWithin and CatchUp in one sentence, which is the same wherever a user reads of missed fires.
+const MissedRule = "A fire that is found more than 3 s after its time is missed, unless it is its job's newest and at most 5 minutes old; what was missed follows `catch_up`."
 
 // CatchUp is the policy for missed fires. Those older than Window are skipped in every mode.
 type CatchUp struct {

@@ -87,7 +87,7 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", d.Guarantee, "at_least_once or at_most_once")
 	check(d.CatchUp.Mode == CatchUpOne || d.CatchUp.Mode == CatchUpAll || d.CatchUp.Mode == CatchUpNone,
 		"catch_up.mode", d.CatchUp.Mode, "one, all or none")
-	between("catch_up.window", d.CatchUp.Window, MissedAfter, MaxRetention)
+	between("catch_up.window", d.CatchUp.Window, NewestWithin, MaxRetention)
 	between("timeout", d.Timeout, time.Second, MaxTimeout)
 	between("retention", d.Retention, MinRetention, MaxRetention)
 

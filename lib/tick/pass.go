@@ -58,7 +58,7 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: began, spare: began + t.Dispatch.LookAhead/4, under: under,
 		at: s.Positions(first, end), saving: make(chan struct{}, 1),
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + dispatch.ResumeAfter.Milliseconds(),
-			Settled: s.Settled, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
+			Settled: s.Settled, Gaps: s.Gaps, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	stop := p.renewing(ctx)
 	err = p.through(ctx, to)
 	stop()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -74,9 +75,28 @@ func (t *Ticker) note(s *timer.Shard, now int64) {
 	if t.missed(s.Number) || s.Passed != 0 && now-s.Passed > usual.Milliseconds() {
 		s.Settled = now + t.Dispatch.Lease.Milliseconds()
 	}
+	s.Gaps = t.gaps(*s, now)
 	if now-s.Since >= dispatch.Forgotten.Milliseconds() {
 		s.Since, s.Doubt = now, s.Horizon
 	}
+}
+
+// gaps adds the time since which no pass was in time, and leaves out what is so old that all of it is late by now.
+func (t *Ticker) gaps(s timer.Shard, now int64) []timer.Gap {
+	var gaps []timer.Gap
+	for _, g := range s.Gaps {
+		if g.Before > now-job.NewestWithin.Milliseconds() {
+			gaps = append(gaps, g)
+		}
+	}
+	after := s.Horizon
+	if s.Passed != 0 { // a horizon that a clock has published which was ahead tells nothing of when passes were
+		after = t.Dispatch.Reach(s.Horizon, s.Passed)
+	}
+	if before := now - job.Grace.Milliseconds(); after+1 < before {
+		gaps = append(gaps, timer.Gap{After: after, Before: before})
+	}
+	return gaps
 }
 
 func (t *Ticker) write(ctx context.Context, s *timer.Shard) error {

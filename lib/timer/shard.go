@@ -46,6 +46,16 @@ type Shard struct {
 	// runs that were made after it are there yet. Of an older fire up to Doubt that has no run nobody can tell whether it had one.
 	Since int64 `cbor:"10,keyasint,omitempty"`
 	Doubt int64 `cbor:"11,keyasint,omitempty"`
+
+	// Gaps are the times that no horizon had reached until they were over: what fires in one was found late, by whoever published that
+	// horizon. All other fires up to Horizon were found in time. A gap is kept while it tells anything, which is for minutes.
+	Gaps []Gap `cbor:"12,keyasint,omitempty"`
+}
+
+// Gap is the time between two instants (Unix ms), both excluded.
+type Gap struct {
+	After  int64 `cbor:"1,keyasint"`
+	Before int64 `cbor:"2,keyasint"`
 }
 
 // ShardKey is where a shard's progress stands.

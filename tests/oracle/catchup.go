@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +25,7 @@ func (j *Judge) skipped(rs *runState, e *edition) {
 		return
 	}
 	decided := a.Ended
-	late := decided - job.MissedAfter.Milliseconds()
-	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()
-	if a.Through >= late {
+	if !j.late(rs.job, a.Through, decided) {
 		j.violate("P2", "run %s of %s drops fires up to %s, decided at %s: they were not missed", a.ID, a.Tenant, instant(a.Through), instant(decided))
 	}
 	if n, _ := e.Schedule.Count(time.UnixMilli(a.ID.Nominal).UTC(), time.UnixMilli(a.Through).UTC(), counted); n != a.Count {
@@ -35,46 +34,74 @@ func (j *Judge) skipped(rs *runState, e *edition) {
 	if strings.Contains(a.Reason, "nothing shows whether it ran") && a.Through < decided-dispatch.Forgotten.Milliseconds() {
 		return
 	}
+	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()
+	spared := decided - newestWithin // a newest fire from then on is not missed
 	switch e.Def.CatchUp.Mode {
 	case job.CatchUpAll:
 		if a.Through >= window {
 			j.violate("P2", "run %s of %s drops fires up to %s, and all since %s are to be caught up", a.ID, a.Tenant, instant(a.Through), instant(window))
 		}
 	case job.CatchUpOne:
-		// The decider may not have seen the edit that ended the generation.
-		if !j.leavesLatest(e, a, min(late-1, e.until), window) && !j.leavesLatest(e, a, late-1, window) {
-			j.violate("P2", "run %s of %s drops fires up to %s, the latest missed one with them", a.ID, a.Tenant, instant(a.Through))
-		}
+		spared = min(spared, window)
+	}
+	// The decider may not have seen the edit that ended the generation.
+	if !j.leavesNewest(e, a, min(decided, e.until), spared) && !j.leavesNewest(e, a, decided, spared) {
+		j.violate("P2", "run %s of %s drops fires up to %s, the newest at %s with them", a.ID, a.Tenant, instant(a.Through), instant(decided))
 	}
 }
 
-// leavesLatest tells whether the latest fire up to an instant is not among those dropped, or too old.
-func (j *Judge) leavesLatest(e *edition, a *run.Run, upTo, window int64) bool {
-	latest, ok := e.Schedule.Last(time.UnixMilli(a.ID.Nominal).UTC(), time.UnixMilli(upTo).UTC())
-	return !ok || latest.UnixMilli() > a.Through || latest.UnixMilli() < window
+// The rule, in ms: see late, leavesNewest and allows.
+const (
+	grace        = 3_000
+	newestWithin = 300_000
+)
+
+// late tells whether a fire that somebody handles at an instant is late: by then, and when a horizon beyond it was first published; one that
+// was in time then is late after minutes.
+func (j *Judge) late(js *jobState, fire, handled int64) bool {
+	if fire >= handled-grace {
+		return false
+	}
+	s := j.shard(j.shardOf(js))
+	n, _ := slices.BinarySearchFunc(s.published, fire, func(p published, fire int64) int { return cmp.Compare(p.horizon, fire) })
+	found := n < len(s.published) && fire >= s.published[n].at-grace
+	return !found || fire < handled-newestWithin
 }
 
-// caughtUp: a fire that was found late runs only where the job's policy has it run, or where it had been found in time before.
+// leavesNewest tells whether the newest fire up to an instant is not among those dropped, or lies before what is spared.
+func (j *Judge) leavesNewest(e *edition, a *run.Run, upTo, spared int64) bool {
+	newest, ok := e.Schedule.Last(time.UnixMilli(a.ID.Nominal).UTC(), time.UnixMilli(upTo).UTC())
+	return !ok || newest.UnixMilli() > a.Through || newest.UnixMilli() < spared
+}
+
+// allows tells whether a fire that is handled at an instant runs by the rule: it is not missed, or its job's policy has it run.
+func (j *Judge) allows(js *jobState, e *edition, fire, found int64) bool {
+	if !j.late(js, fire, found) {
+		return true
+	}
+	after, ok := next(e.Schedule, fire)
+	newest := !ok || after > min(found, e.until)
+	policy := e.Def.CatchUp
+	switch {
+	case newest && fire >= found-newestWithin:
+		return true
+	case fire < found-policy.Window.Std().Milliseconds():
+		return false
+	}
+	return policy.Mode == job.CatchUpAll || policy.Mode == job.CatchUpOne && newest
+}
+
+// caughtUp: a fire that was found late runs only where the rule has it run, or had when it was found first: by whoever claimed or decided
+// over an earlier fire of the generation, and may have been stopped among its claims. Others claim for it up to its horizon, however late.
 func (j *Judge) caughtUp(rs *runState, e *edition) {
 	a := &rs.run
-	late := a.Created - job.MissedAfter.Milliseconds()
 	fire := a.ID.Nominal
-	if fire >= late {
+	if j.allows(rs.job, e, fire, a.Created) {
 		return
 	}
-	switch window := a.Created - e.Def.CatchUp.Window.Std().Milliseconds(); {
-	case fire < window:
-	case e.Def.CatchUp.Mode == job.CatchUpAll:
-		return
-	case e.Def.CatchUp.Mode == job.CatchUpOne:
-		if after, ok := next(e.Schedule, fire); !ok || after >= late || after > e.until {
-			return
-		}
-	}
-	// Whoever had found an earlier fire in time may have been stopped among its claims, and up to its horizon others claim for it.
 	reach := j.shard(j.shardOf(rs.job)).reach + 2*j.cfg.Clocks.Milliseconds()
 	for _, other := range rs.job.runs {
-		if r := &other.run; other != rs && !r.ID.OnDemand() && r.ID.Nominal < fire && r.Created+reach >= fire {
+		if r := &other.run; other != rs && !r.ID.OnDemand() && r.ID.Nominal < fire && r.Created+reach >= fire && j.allows(rs.job, e, fire, r.Created) {
 			return
 		}
 	}

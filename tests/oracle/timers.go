@@ -15,14 +15,18 @@ import (
 
 // shardState is what is known of a shard: how far it was seen to, and the timers that it still has to be seen to.
 type shardState struct {
-	shard   timer.Shard
-	stood   bool
-	ahead   pending            // timers that the watermark has not passed
-	minute  map[int64][]*armed // those that it has passed, and the first sweep has not, by minute of their wake
-	belated []*armed           // those that later sweeps come upon
-	first   int64              // no minute before it holds any
-	reach   int64              // how far a horizon has been ahead of the true time at the most, ms
+	shard     timer.Shard
+	stood     bool
+	ahead     pending            // timers that the watermark has not passed
+	minute    map[int64][]*armed // those that it has passed, and the first sweep has not, by minute of their wake
+	belated   []*armed           // those that later sweeps come upon
+	first     int64              // no minute before it holds any
+	published []published        // by horizon
+	reach     int64              // how far a horizon has been ahead of the true time at the most, ms
 }
+
+// published is a horizon that was beyond all before it, and when that was by the clock of its pass, Unix ms.
+type published struct{ horizon, at int64 }
 
 // stood is the item of a timer.
 type stood struct {
@@ -191,6 +195,9 @@ func (j *Judge) storedShard(at time.Time, before, after store.Item) {
 		return
 	}
 	s.shard = a
+	if n := len(s.published); n == 0 || a.Horizon > s.published[n-1].horizon {
+		s.published = append(s.published, published{a.Horizon, a.Passed})
+	}
 	s.reach = max(s.reach, a.Horizon-ms(at))
 	if !s.stood {
 		s.stood = true

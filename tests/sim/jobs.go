@@ -49,7 +49,7 @@ var teams = []string{"red", "green", "blue"}
 func (m *Mix) drawCatchUp(r *rand.Rand) job.CatchUp {
 	c := job.CatchUp{Mode: pick(r, []job.CatchUpMode{job.CatchUpOne, job.CatchUpAll, job.CatchUpNone})}
 	if chance(r, m.Jobs.Windows) {
-		c.Window = schedule.Duration(pick(r, []time.Duration{job.MissedAfter, 20 * time.Minute, 2 * time.Hour, 30 * time.Hour}))
+		c.Window = schedule.Duration(pick(r, []time.Duration{job.NewestWithin, 20 * time.Minute, 2 * time.Hour, 30 * time.Hour}))
 	}
 	return c
 }

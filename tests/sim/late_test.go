@@ -265,7 +265,7 @@ func TestLateness(t *testing.T) {
 			for seed := range uint64(max(1, *lateSeeds)) {
 				seen.measure(t, seed+1, m)
 			}
-			if dropped := m.Outages != nil && m.Outages[0].For > job.MissedAfter && !m.Outages[0].Spare; dropped != (seen.skipped > 0) {
+			if dropped := m.Outages != nil && m.Outages[0].For > job.NewestWithin && !m.Outages[0].Spare; dropped != (seen.skipped > 0) {
 				t.Errorf("%s, alone %t: %d fires were dropped", c.name, alone, seen.skipped)
 			}
 			if seen.runs+seen.skipped < 50 {
