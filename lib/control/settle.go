@@ -58,7 +58,7 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		if err := s.withdraw(ctx, newest); err != nil {
 			return job.Job{}, err
 		}
-		overtaken, err := s.claimAll(ctx, newest, t, shard.Horizon)
+		overtaken, err := s.claimAll(ctx, newest, t, shard)
 		if err != nil {
 			return job.Job{}, fmt.Errorf("claim the fires of %s: %w", j.Name, err)
 		}
@@ -150,10 +150,10 @@ func (s *Service) withdraw(ctx context.Context, j job.Job) error {
 //
 // What is claimed lies below a horizon that was read before the job. Where the job has changed by then, overtaken says that the newer
 // edit is to be settled: that one may have been answered already, after a look at a nearer horizon.
-func (s *Service) claimAll(ctx context.Context, j job.Job, t, horizon int64) (overtaken bool, err error) {
+func (s *Service) claimAll(ctx context.Context, j job.Job, t int64, shard timer.Shard) (overtaken bool, err error) {
 	for round := range maxRounds {
 		first, ok, err := s.firstTimer(j, t)
-		if err != nil || !ok || first.Nominal > horizon {
+		if err != nil || !ok || first.Nominal > shard.Horizon {
 			return false, err
 		}
 		if round > 0 {
@@ -162,14 +162,13 @@ func (s *Service) claimAll(ctx context.Context, j job.Job, t, horizon int64) (ov
 				return true, err
 			}
 		}
-		if err := s.claimOwn(ctx, j, first, horizon); err != nil {
+		if err := s.claimOwn(ctx, j, first, shard); err != nil {
 			return false, err
 		}
-		shard, err := s.shard(ctx, j)
-		if err != nil {
+		t = shard.Horizon
+		if shard, err = s.shard(ctx, j); err != nil {
 			return false, err
 		}
-		t, horizon = horizon, shard.Horizon
 	}
 	return false, nil
 }
@@ -178,8 +177,9 @@ func (s *Service) claimAll(ctx context.Context, j job.Job, t, horizon int64) (ov
 //
 // An edit that is as old as the first sweep's lag, being repeated or after a sleep, claims nothing: a sweep finds its first timer, and
 // makes what is missing. Timers for what it claimed itself might lie where no sweep comes by any more.
-func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, horizon int64) error {
-	b, err := s.bounds(horizon)
+func (s *Service) claimOwn(ctx context.Context, j job.Job, first timer.Timer, shard timer.Shard) error {
+	b, err := s.bounds(shard.Horizon)
+	b.Gaps = shard.Gaps
 	if err != nil || b.Now-j.Updated >= timer.Lags[0].Milliseconds() {
 		return err
 	}

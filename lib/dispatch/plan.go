@@ -68,8 +68,8 @@ const Forgotten = job.MinRetention - time.Hour
 // doubts tells of a fire whether an earlier pass may have claimed it so long ago that its run is gone. It had to have read the timer.
 func (b Bounds) doubts(t timer.Timer, fire int64) bool { return t.Wake <= b.Doubt && fire <= b.Doubt }
 
-// late tells whether a fire was found late: by this pass, or by the one that first published a horizon beyond it. What nobody has claimed for
-// so long that it would not be spared as the newest is late whoever had found it.
+// late tells whether a fire was found late by the pass that first published a horizon beyond it. That one's clock counts, and not ours, so
+// that all passes take it for the same. What nobody has claimed for so long that it would not be spared as the newest is late whoever had found it.
 func (b Bounds) late(fire int64) bool { return b.lateUntil(fire) >= fire }
 
 // lateUntil gives how far a time goes that a fire is late in, or less than the fire where it is in time.
@@ -78,8 +78,9 @@ func (b Bounds) lateUntil(fire int64) int64 {
 		return old - 1
 	}
 	for _, g := range b.Gaps {
-		if g.After < fire && fire < g.Before {
-			return min(g.Before, b.Now-job.Grace.Milliseconds()) - 1
+		// A gap ends this much ahead of our clock at the most, or one that was stepped has told of it.
+		if end := min(g.Before, b.Now+2*MaxSkew.Milliseconds()-job.Grace.Milliseconds()); g.After < fire && fire < end {
+			return end - 1
 		}
 	}
 	return fire - 1
@@ -139,9 +140,9 @@ const never = int64(1<<63 - 1)
 // catchUp decides over the missed fires from one on that is late, up to the first that is not missed, and gives the first fire that is to be
 // claimed. Those up to decided are, and so is the newest where it is not missed (never where it is).
 func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until int64, b Bounds) (first, decided, spared int64, err error) {
-	newest, ok := lastFire(e.Schedule, from, min(b.Now, until))
+	newest, ok := lastFire(e.Schedule, from, max(from, min(b.Now, until)))
 	if !ok {
-		return 0, 0, 0, fmt.Errorf("no fire in %d-%d, where one was found: %w", from, min(b.Now, until), ErrStuck)
+		return 0, 0, 0, fmt.Errorf("no fire from %d on, where one was found: %w", from, ErrStuck)
 	}
 	spared = never
 	if newest >= b.Now-job.NewestWithin.Milliseconds() {

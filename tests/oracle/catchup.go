@@ -56,16 +56,15 @@ const (
 	newestWithin = 300_000
 )
 
-// late tells whether a fire that somebody handles at an instant is late: by then, and when a horizon beyond it was first published; one that
-// was in time then is late after minutes.
+// late tells whether a fire that somebody handles at an instant is late: when a horizon beyond it was first published it had been over for so
+// long, or it was in time then, and minutes have gone by. What a clock has published that was set back tells nothing.
 func (j *Judge) late(js *jobState, fire, handled int64) bool {
-	if fire >= handled-grace {
-		return false
-	}
 	s := j.shard(j.shardOf(js))
 	n, _ := slices.BinarySearchFunc(s.published, fire, func(p published, fire int64) int { return cmp.Compare(p.horizon, fire) })
-	found := n < len(s.published) && fire >= s.published[n].at-grace
-	return !found || fire < handled-newestWithin
+	if n == len(s.published) || j.cfg.Clocks >= AnyClock && fire < handled-grace {
+		return fire < handled-grace
+	}
+	return fire < s.published[n].at-grace || fire < handled-newestWithin
 }
 
 // leavesNewest tells whether the newest fire up to an instant is not among those dropped, or lies before what is spared.
@@ -76,7 +75,7 @@ func (j *Judge) leavesNewest(e *edition, a *run.Run, upTo, spared int64) bool {
 
 // allows tells whether a fire that is handled at an instant runs by the rule: it is not missed, or its job's policy has it run.
 func (j *Judge) allows(js *jobState, e *edition, fire, found int64) bool {
-	if !j.late(js, fire, found) {
+	if fire >= found-grace || !j.late(js, fire, found) {
 		return true
 	}
 	after, ok := next(e.Schedule, fire)

@@ -25,6 +25,7 @@ type Fate struct {
 	Run        string
 	Nominal    int64
 	Generation int64
+	Withdrawn  bool // a delete put it where nothing stood, and it never ran: what a decision drops may lie there
 	Skipped    bool
 	Through    int64 // of Skipped: the last one dropped
 	Count      int   // of Skipped: how many, 0 where a record before it counts them
@@ -123,6 +124,7 @@ func (m *matching) inForce(r Reign, fire int64, allowed []int64) {
 	switch {
 	case there && dropped && ran.Generation < r.Generation && slices.Contains(allowed, ran.Generation):
 		// An older definition's run had started before the answer to the edit, as it may; the new one's fire was dropped.
+	case there && dropped && ran.Withdrawn:
 	case there && dropped:
 		m.add("P2", "%s ran, and was dropped by %s", ran.Run, by.Run)
 	case !there && !dropped:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -255,7 +256,8 @@ func (j *Judge) matched(js *jobState, upTo int64) {
 		if len(rs.past) == 0 || r.ID.OnDemand() || r.State == run.Fenced {
 			continue
 		}
-		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: rs.fired, Skipped: r.State == run.Skipped,
+		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: rs.fired,
+			Withdrawn: r.State == run.Cancelled && r.Attempt == 0 && r.Reason == dispatch.Deleted, Skipped: r.State == run.Skipped,
 			Through: r.Through, Count: r.Count, Reason: r.Reason, Began: r.Ended - j.cfg.Clocks.Milliseconds(), Written: rs.written})
 	}
 	for _, wrong := range Match(js.name+" of "+js.tenant, reigns, fates, upTo) {
