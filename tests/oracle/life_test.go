@@ -325,7 +325,7 @@ func quiet(t testing.TB) life {
 		return err
 	})
 	r.elapsed += 10 * time.Minute // nobody ticks
-	r.live(5*beat, beat)
+	r.live(60*beat, beat)
 	r.ask(oracle.Request{Op: oracle.GetJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
 		j, err := r.control.Job(ctx, tenant, "plain")
 		a.Job = shownJob(j)

@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -167,7 +168,9 @@ var ofRuns = map[string]row{
 		i := p.run(p.run(first, "fails", run.Dead), "fails", run.Queued)
 		p.spoil(i, func(r *run.Run) { r.Generation++ })
 	}, "P8: run .* was opened again under generation .*, and the newest is"},
-	"dropped in time": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Ended -= 12 * 60_000; r.Expires -= 12 * 60_000 }), "P2: run .* drops fires up to .*: they were not missed"},
+	"dropped in time": {func(p *plot) {
+		p.spoilShard(p.shard(3), func(s *timer.Shard) { s.Horizon += 30 * 60_000 }) // somebody has found the fires of the outage ahead of it
+	}, "P2: run .* drops fires up to .*: they were not missed"},
 	"wrongly counted": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Count++ }), "P2: run .* drops .* fires up to .*, and counts"},
 	"counted by none": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Count = 0 }), "P2: run .* counts none of the fires that it drops up to .*, and no record before it does"},
 	"dropped, and all was to run": {func(p *plot) {
@@ -183,7 +186,28 @@ var ofRuns = map[string]row{
 			}
 		}
 	}, "P2: run .* drops fires up to .*, and all since .* are to be caught up"},
-	"the latest dropped, too": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Through += 6000; r.Count++ }), "P2: run .* drops fires up to .*, the latest missed one with them"},
+	"the newest dropped, too": {spoilt("plain", run.Skipped, func(r *run.Run) { r.Through += 6000; r.Count++ }), "P2: run .* drops fires up to .*, the newest at .* with them"},
+	"the newest dropped, and none is to be made up for": {func(p *plot) {
+		i := p.run(first, "plain", run.Skipped)
+		r, _ := p.of(p.life[i])
+		for k := range p.life {
+			if p.life[k].key.Sort == "plain" && p.life[k].key.Partition == job.Key(tenant, "plain").Partition {
+				p.spoilJob(k, func(j *job.Job) {
+					if j.Generation == r.Generation {
+						j.Def.CatchUp.Mode = job.CatchUpNone
+					}
+				})
+			}
+		}
+		p.spoil(i, func(r *run.Run) { r.Through += 6000; r.Count++ })
+	}, "P2: run .* drops fires up to .*, the newest at .* with them"},
+	"made within five minutes, and not the newest": {func(p *plot) {
+		dropped, _ := p.of(p.life[p.run(first, "plain", run.Skipped)])
+		i := p.run(p.run(first, "plain", run.Skipped), "plain", run.Queued)
+		r, _ := p.of(p.life[i])
+		r.ID.Nominal = dropped.Through - 6000
+		p.insert(i, p.item(r))
+	}, "P2: run .* was made at .*, too late for catch-up of mode one"},
 	"made too late": {func(p *plot) {
 		i := p.run(first, "plain", run.Queued)
 		p.spoil(i, func(r *run.Run) { r.Created += 20 * 60_000 })

@@ -102,15 +102,15 @@ func TestP2_Fault17_what_is_dropped_is_recorded_once(t *testing.T) {
 // next timer's decision leaves what had been claimed to run.
 func TestP2_Fault17_what_was_claimed_is_not_dropped(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.host("api").put(tenant, "often", definition(every(10*time.Second), 1)))
+	w.must(w.host("api").put(tenant, "often", definition(every(2*time.Second), 1)))
 	fire := func(at time.Duration) run.ID { return run.FireID("often", base.Add(at).UnixMilli()) }
-	w.elapsed += 9 * time.Second
+	w.elapsed += time.Second
 	w.unclaimed(func(op operation) bool { return true })
-	w.elapsed += 19 * time.Second
-	w.unclaimed(func(op operation) bool { return strings.Contains(op.text, fire(20*time.Second).Key(tenant).String()) })
+	w.elapsed += 3 * time.Second
+	w.unclaimed(func(op operation) bool { return strings.Contains(op.text, fire(4*time.Second).Key(tenant).String()) })
 	w.elapsed += 15 * time.Minute
 	w.advance(time.Minute, 5*time.Second, "ticks")
-	if late, _ := w.run(tenant, fire(30*time.Second)); late.State != run.Succeeded || late.Created > base.Add(time.Minute).UnixMilli() {
+	if late, _ := w.run(tenant, fire(6*time.Second)); late.State != run.Succeeded || late.Created > base.Add(time.Minute).UnixMilli() {
 		t.Errorf("%s is %s, made at %s, want what a tick had claimed to have run", late.ID, late.State, clock(late.Created))
 	}
 	w.wants(w.check(w.now()))
