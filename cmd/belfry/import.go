@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -33,6 +34,7 @@ type imported struct {
 // and jobs go the way of "job apply".
 func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (imported, error)) *cobra.Command {
 	i := &importOf{cli: c}
+	cmd.Long += "\n\n" + job.MissedRule
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		i.choosesPaused = cmd.Flags().Changed("paused")
@@ -211,6 +213,11 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 	count["lost"] += lost
 	if err := out.end(); err != nil {
 		return err
+	}
+	if len(found.jobs) > 0 && !i.structured() {
+		if _, err := fmt.Fprintln(i.stderr, job.MissedRule); err != nil {
+			return err
+		}
 	}
 	var gone *client.Unreachable
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -110,9 +111,13 @@ func (c *cli) showJob(s client.Stored) error {
 		if j.Paused {
 			rows = append(rows, [2]string{"paused", "yes"}, [2]string{"reason", st.PausedReason})
 		}
+		missed := ""
+		if j.Schedule != nil {
+			missed = job.MissedRule
+		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

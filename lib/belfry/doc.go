@@ -20,8 +20,8 @@
 // # What is promised
 //
 //   - When Enqueue returns nil, the run will be run.
-//   - Every fire of a schedule makes exactly one run, also when the program is down at that time: what it missed for more than five
-//     minutes is run once when it is back, unless [CatchUpAll] or [CatchUpNone] say otherwise.
+//   - Every fire of a schedule that is in time makes exactly one run. Of what fired while the program was down the newest is run when it is
+//     back, unless [CatchUpAll] or [CatchUpNone] say otherwise; the others are recorded.
 //   - No run starts before its time.
 //   - A run is at least once: after a crash in the middle of it, its handler is called again. Make handlers safe to repeat, by
 //     Job.Run or Job.Fence, or choose [AtMostOnce].

@@ -113,13 +113,13 @@ func Jitter(d time.Duration) ScheduleOption {
 	return ScheduleOption{func(t *timetable) { t.spec.Jitter = schedule.Duration(d) }}
 }
 
-// CatchUpAll runs every fire that a downtime of more than five minutes missed, oldest first. By default the latest one runs, and
-// the others are recorded as [Skipped].
+// CatchUpAll runs every fire that was missed, oldest first. A fire that is found more than 3 s after its time is missed, unless it is its
+// job's newest and at most 5 minutes old. By default the newest fire runs, and the others are recorded as [Skipped].
 func CatchUpAll() ScheduleOption {
 	return ScheduleOption{func(t *timetable) { t.catchUp = job.CatchUpAll }}
 }
 
-// CatchUpNone runs none of the fires that a downtime of more than five minutes missed; they are recorded as [Skipped].
+// CatchUpNone runs none of the fires that were missed, which are those that CatchUpAll says; they are recorded as [Skipped].
 func CatchUpNone() ScheduleOption {
 	return ScheduleOption{func(t *timetable) { t.catchUp = job.CatchUpNone }}
 }

@@ -237,7 +237,7 @@ func (c *cronJob) unknown(path string, o *takeover.Object) {
 }
 
 // catchUp gives what the controller does after a downtime: it starts the latest fire that it missed, if that is not later than
-// the deadline. A fire found up to job.NewestWithin late is none that Belfry calls missed.
+// the deadline. The newest fire is missed only where it is older than job.NewestWithin.
 func (c *cronJob) catchUp() {
 	c.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne}
 	seconds, ok := c.spec.Whole("startingDeadlineSeconds")
@@ -249,7 +249,7 @@ func (c *cronJob) catchUp() {
 	case deadline <= job.NewestWithin:
 		c.def.CatchUp.Mode = job.CatchUpNone
 		if deadline < job.NewestWithin {
-			c.say("startingDeadlineSeconds %d: fires missed are skipped, but one found up to %s late still runs", seconds, schedule.Duration(job.NewestWithin))
+			c.say("startingDeadlineSeconds %d: missed fires are skipped, but the newest still runs when it is found up to %s late", seconds, schedule.Duration(job.NewestWithin))
 		}
 	default:
 		c.def.CatchUp.Window = schedule.Duration(min(deadline, job.MaxRetention))

@@ -39,11 +39,11 @@ const (
 )
 
 // MissedRule is Grace, NewestWithin and CatchUp in one sentence, which is the same wherever a user reads of missed fires.
-const MissedRule = "A fire that is found more than 3 s after its time is missed, unless it is its job's newest and at most 5 minutes old; what was missed follows `catch_up`."
+const MissedRule = "A fire that is found more than 3 s after its time is missed, unless it is its job's newest and at most 5 minutes old; what was missed follows catch_up."
 
 // CatchUp is the policy for missed fires. Those older than Window are skipped in every mode.
 type CatchUp struct {
-	Mode   CatchUpMode       `json:"mode,omitempty" cbor:"1,keyasint,omitempty" enum:"one,all,none" doc:"what runs of the fires missed in a downtime: the latest one, all of them, or none"`
+	Mode   CatchUpMode       `json:"mode,omitempty" cbor:"1,keyasint,omitempty" enum:"one,all,none" doc:"what runs of missed fires: one, where only the newest fire runs, all of them, or none"`
 	Window schedule.Duration `json:"window,omitempty" cbor:"2,keyasint,omitempty" doc:"fires older than this are skipped in every mode"`
 }
 
@@ -66,7 +66,7 @@ type Definition struct {
 	Priority    queue.Priority    `json:"priority,omitempty" cbor:"6,keyasint,omitempty" enum:"high,normal,low" doc:"which of the pool's queues"`
 	Timeout     schedule.Duration `json:"timeout,omitempty" cbor:"7,keyasint,omitempty" doc:"longest time of one attempt"`
 	Guarantee   Guarantee         `json:"guarantee,omitempty" cbor:"8,keyasint,omitempty" enum:"at_least_once,at_most_once" doc:"what happens when the outcome of an attempt cannot be known"`
-	CatchUp     CatchUp           `json:"catch_up,omitzero" cbor:"9,keyasint,omitzero" doc:"what happens to fires missed in a downtime"`
+	CatchUp     CatchUp           `json:"catch_up,omitzero" cbor:"9,keyasint,omitzero" doc:"A fire that is found more than 3 s after its time is missed, unless it is its job's newest and at most 5 minutes old; what was missed follows catch_up."`
 	Retry       Retry             `json:"retry,omitzero" cbor:"10,keyasint,omitzero" doc:"how failed attempts are tried again"`
 	Retention   schedule.Duration `json:"retention,omitempty" cbor:"11,keyasint,omitempty" doc:"how long ended runs are kept"`
 	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
