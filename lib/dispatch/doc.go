@@ -29,13 +29,14 @@
 //
 // # Missed fires
 //
-// A fire is late where the first horizon beyond it was published more than job.Grace after it, which stands in the shard (timer.Shard.Gaps),
-// or where it was left for over job.NewestWithin. It is missed then, unless it is the generation's newest and no older than that, and the
-// job's policy decides (plan.go). The decision is a skipped run at the first missed fire, put where a claim could go: one decision gets there, and all others adopt it. Fires up to
-// the horizon of the tick that decided are then claimed however late, since that tick may have claimed some of them. A run
-// at the head means that a tick was here in time, and may have stopped among its claims; these end a look-ahead and MaxSkew
-// after that run was made. Beyond, it is decided anew. Where two timers stand for the same fires, the decision of the one ends
-// where the other's begins, or counts nothing where it begins within that (dropped.go).
+// A fire is late where the first horizon beyond it was published more than job.Grace after it, which stands in the shard
+// (timer.Shard.Gaps), or where it was left for over job.NewestWithin. It is missed then, unless it is the generation's newest and no
+// older than that, and the job's policy decides (plan.go). The decision is a skipped run at the first missed fire, put where a claim
+// could go: one decision gets there, and all others adopt it. Fires up to the horizon of the tick that decided, or up to the next
+// gap, are then claimed however late, since that tick may have claimed some of them. A run at the head means that a tick was here in
+// time, and may have stopped among its claims; these end a look-ahead and MaxSkew after that run was made. Beyond, it is decided
+// anew. Where two timers stand for the same fires, the decision of the one ends where the other's begins, or counts nothing where it
+// begins within that (dropped.go).
 //
 // # Time
 //

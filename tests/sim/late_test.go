@@ -265,8 +265,9 @@ func TestLateness(t *testing.T) {
 			for seed := range uint64(max(1, *lateSeeds)) {
 				seen.measure(t, seed+1, m)
 			}
-			if dropped := m.Outages != nil && m.Outages[0].For > job.NewestWithin && !m.Outages[0].Spare; dropped != (seen.skipped > 0) {
-				t.Errorf("%s, alone %t: %d fires were dropped", c.name, alone, seen.skipped)
+			// Shorter ones and other trouble may last for longer than job.Grace too.
+			if long := m.Outages != nil && m.Outages[0].For > job.NewestWithin && !m.Outages[0].Spare; long && seen.skipped == 0 {
+				t.Errorf("%s, alone %t: no fire was dropped", c.name, alone)
 			}
 			if seen.runs+seen.skipped < 50 {
 				t.Errorf("%s, alone %t: only %d runs, and %d fires that were dropped", c.name, alone, seen.runs, seen.skipped)
