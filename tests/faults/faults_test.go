@@ -53,7 +53,7 @@ func TestP3_Fault07_AHostFarFromTheStoresTimeClaimsAndStartsNothing(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		a := h.open("a")
-		h.put(a, "j", every(10*time.Second))
+		h.put(a, "j", every(10*time.Second), func(d *job.Definition) { d.CatchUp.Mode = job.CatchUpAll })
 		a.store.SetSkew(-5 * time.Minute) // this host is five minutes ahead
 		from := time.Now()
 		time.Sleep(time.Minute)
