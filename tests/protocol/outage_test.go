@@ -62,7 +62,9 @@ func TestP2_Fault10_Fault17_after_any_outage_each_job_starts_what_the_rule_says(
 			for seed := *fromSeed + lane; seed < *fromSeed+uint64(n); seed += 4 {
 				r := rand.New(rand.NewPCG(seed, 7))
 				pick := func(from []time.Duration) time.Duration { return from[r.IntN(len(from))] }
-				some := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d/time.Millisecond)+1)) * time.Millisecond }
+				some := func(d time.Duration) time.Duration {
+					return time.Duration(r.Int64N(int64(d/time.Millisecond)+1)) * time.Millisecond
+				}
 				w, period := newWorld(t), time.Second
 				if r.IntN(3) == 0 {
 					w, period = newWorld(t, byMinute()), time.Minute
