@@ -215,9 +215,7 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 		return err
 	}
 	if len(found.jobs) > 0 && !i.structured() {
-		if _, err := fmt.Fprintln(i.stderr, job.MissedRule); err != nil {
-			return err
-		}
+		fmt.Fprintln(i.messages(), job.MissedRule)
 	}
 	var gone *client.Unreachable
 	switch {
