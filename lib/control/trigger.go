@@ -277,12 +277,26 @@ func (s *Service) place(ctx context.Context, orders []*order) {
 			continue
 		}
 		o.begun = true
-		if o.direct && !o.job.Def.Paused {
-			o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
-		}
+		o.Err = s.mark(ctx, o)
 	}
 	// Durable now: a timer for each of the others. A crash here leaves them to the sweep, which makes their runs.
 	s.putNew(ctx, slices.DeleteFunc(open, (*order).settled))
+}
+
+// mark says of a run that is to be put which generation it is of, where that is not left to its claim.
+func (s *Service) mark(ctx context.Context, o *order) error {
+	switch {
+	case o.direct && !o.job.Def.Paused:
+		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
+	case s.Dispatch.Astray(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()):
+		// The job as it stands: what is remembered may be of a deleted one that had the name.
+		j, err := s.Dispatch.Book.Job(ctx, o.Run.Tenant, o.Run.ID.Job)
+		if err != nil {
+			return err
+		}
+		o.Run.Generation = j.Generation
+	}
+	return nil
 }
 
 // timers gives the timers of requests, and which one is of each: a few of those that wake together share one. Whose run may stand already,

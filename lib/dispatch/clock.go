@@ -62,6 +62,12 @@ func (d *Dispatcher) Published(horizon, now int64) {
 	}
 }
 
+// Astray tells whether a run that is put at now has a nominal time (both Unix ms) that lies behind it, as a clock that was behind gave it, or that
+// clocks have passed before. A delete, which looks for runs from some time on, need not come upon it: such a run says from the first whose it is.
+func (d *Dispatcher) Astray(nominal, now int64) bool {
+	return nominal < Recent(now) || d.again(nominal)
+}
+
 // again tells whether now is an instant that a clock which was set back since has been at before.
 func (d *Dispatcher) again(now int64) bool {
 	d.steady.mu.Lock()

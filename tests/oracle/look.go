@@ -128,17 +128,17 @@ func standing(version uint64) int {
 func (j *Judge) woken() {
 	awake := map[*runState]bool{}
 	for _, s := range j.shards {
-		for _, a := range s.ahead {
-			j.wakesFires(a, awake)
+		for _, a := range s.ahead { // a tick that comes upon it sees to all up to the horizon, also what another timer's sweep has claimed there
+			j.wakesFires(a, max(a.To, s.shard.Horizon), awake)
 		}
 		s.belated = slices.DeleteFunc(s.belated, func(a *armed) bool { return a.Wake < s.shard.Oldest() })
 		for _, a := range s.belated {
-			j.wakesFires(a, awake)
+			j.wakesFires(a, a.To, awake)
 		}
 		for m, timers := range s.minute {
 			if (m+1)*60_000 > s.shard.Swept[0] {
 				for _, a := range timers {
-					j.wakesFires(a, awake)
+					j.wakesFires(a, a.To, awake)
 				}
 			}
 		}
@@ -153,16 +153,16 @@ func (j *Judge) woken() {
 	}
 }
 
-// wakesFires notes the runs of the fires that a timer stands for.
-func (j *Judge) wakesFires(a *armed, awake map[*runState]bool) {
+// wakesFires notes the runs of the fires that whoever comes upon a timer sees to: those that it stands for, and its generation's up to upTo.
+func (j *Judge) wakesFires(a *armed, upTo int64, awake map[*runState]bool) {
 	if a.Kind != timer.Fire {
 		return
 	}
 	js := j.job(a.Tenant, a.Job)
 	e := js.byGeneration[a.Generation]
-	for fire, ok := a.Nominal, e != nil; ok && fire <= a.To; fire, ok = next(e.Schedule, fire) {
+	for fire, ok := a.Nominal, e != nil; ok && fire <= upTo; fire, ok = next(e.Schedule, fire) {
 		rs := j.runs[run.FireID(a.Job, fire).Key(a.Tenant)]
-		if rs == nil {
+		if rs == nil || fire > a.To && rs.run.Generation != a.Generation {
 			continue
 		}
 		awake[rs] = true

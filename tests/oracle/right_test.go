@@ -20,6 +20,23 @@ var right = map[string]func(p *plot){
 		t.To += 3_600_000
 		p.insert(i+1, p.timerItem(t))
 	},
+	// As where a sweep makes good what is due: it claims up to the horizon, under the timer that it read, which lies behind the first sweep. What it
+	// claimed beyond the next timer is seen to by the tick that comes upon that.
+	"another timer has grown over what a timer is to see to": func(p *plot) {
+		i, grown := p.timer(first, func(t timer.Timer) bool { return t.Kind == timer.Fire && t.To > t.Nominal })
+		waits := p.index(i, func(e event) bool {
+			r, ok := p.of(e)
+			return ok && r.Tenant == grown.Tenant && r.ID == run.FireID(grown.Job, grown.To) && r.State == run.Queued
+		})
+		p.insert(waits+1, event{asked: &oracle.Request{Op: oracle.GetJob, Tenant: grown.Tenant, Job: grown.Job, At: p.life[waits].at}, question: 1000})
+		p.life = slices.DeleteFunc(p.life, func(e event) bool {
+			if !strings.HasPrefix(e.key.Partition, "due#") || e.gone {
+				return false
+			}
+			t, err := timer.FromItem(store.Item{Key: e.key, Version: 1, Value: e.value})
+			return err == nil && t.Key() == grown.Key() && t.To > t.Nominal
+		})
+	},
 }
 
 // TestOnlyItsOwnDropsHideFromATimer: a timer stands for what comes after a fire that the generation before has dropped, however far that

@@ -307,3 +307,59 @@ func TestP8_Fault09_a_run_in_time_once_more_looks_at_its_job(t *testing.T) {
 		})
 	}
 }
+
+// A request is taken by a clock that is behind: the run's nominal time lies so far back that a delete does not come upon it. The job that is made
+// under the name next does not get it.
+func TestP8_Fault09_a_request_by_a_clock_behind_is_of_its_job(t *testing.T) {
+	const behind = 34 * time.Minute
+	refused := func(w *world) { // as the clock is found to be wrong
+		h := w.restart("behind")
+		h.skew = -behind
+		h.before = func(operation) faulty.Fault {
+			h.store.SetSkew(behind)
+			return faulty.Fault{}
+		}
+		if err := h.trigger(tenant, "a", 0); err == nil {
+			w.Fatal("the request by a clock behind was answered")
+		}
+		delete(w.hosts, "behind")
+	}
+	answered := func(w *world) { // as the clock is the one that counts, on one machine
+		w.elapsed -= behind
+		w.must(w.host("node").tick())
+		w.must(w.host("node").trigger(tenant, "a", 0))
+		w.must(w.host("node").trigger(tenant, "a", 5*time.Minute))
+		w.must(w.host("node").tick())
+		w.elapsed += behind
+	}
+	for _, c := range []struct {
+		name   string
+		paused bool
+		ask    func(*world)
+	}{
+		{"refused, of a paused job", true, refused},
+		{"answered, of a paused job", true, answered},
+		{"answered, in part for later", false, answered},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, clocks(oracle.AnyClock))
+			w.must(w.host("node").put(tenant, "a", definition(nil, 1)))
+			w.advance(20*time.Minute, time.Minute, "node")
+			if c.paused {
+				w.must(w.host("node").pause(tenant, "a"))
+			}
+			w.advance(2*time.Minute, time.Minute, "node")
+			c.ask(w)
+			w.elapsed += 2 * time.Second
+			w.must(w.host("node").delete(tenant, "a"))
+			w.elapsed += 2 * time.Second
+			before := len(w.starts)
+			w.must(w.host("node").put(tenant, "a", definition(nil, 2)))
+			w.advance(2*time.Hour, 20*time.Second, "node")
+			if n := len(w.starts) - before; n > 0 {
+				t.Errorf("%d runs of the deleted job started", n)
+			}
+			w.wants(w.check(w.now()))
+		})
+	}
+}
