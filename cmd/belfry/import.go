@@ -258,11 +258,10 @@ func (i *importOf) tell(out *rows, j takeover.Job, v wire.JobVerdict, count map[
 		}
 		return out.add(d.text(), nil)
 	}
-	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change, Job: v.Job}
-	switch {
-	case v.Problem != nil:
-		l.Result, l.Job, l.Note = "lost", nil, v.Problem.Error()
-	case i.dryRun:
+	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change}
+	if v.Problem != nil {
+		l.Result, l.Note = "lost", v.Problem.Error()
+	} else {
 		l.Job = &wire.Job{Definition: j.Def.WithDefaults()}
 	}
 	return out.add(l, l.row())

@@ -246,7 +246,7 @@ func TestP11_AnswersToManyAreSmall(t *testing.T) {
 	for what, batch := range map[string][]string{"unchanged": jobs, "updated": strings.Split(short.Replace(strings.Join(jobs, "\x00")), "\x00")} {
 		got := s.send("POST", "/v1/jobs/batch?dry_run=true", `{"jobs": [`+strings.Join(batch, ",")+"]}").is(200)
 		for i, v := range into[wire.JobVerdicts](got).Items {
-			if v.Name != fmt.Sprintf("job-%d", i) || v.Status != 200 || v.Change != what || v.Job != nil || v.Problem != nil {
+			if v.Name != fmt.Sprintf("job-%d", i) || v.Status != 200 || v.Change != what || v.Problem != nil {
 				t.Errorf("verdict %d is %+v, want %s", i, v, what)
 			}
 		}
@@ -260,7 +260,7 @@ func TestP11_AnswersToManyAreSmall(t *testing.T) {
 		t.Errorf("%d runs were cancelled", n)
 	}
 	for _, got := range []reply{triggered, cancelled} {
-		if len(got.body) > 8000*len(runs) { // so that 1000 have 8 MB
+		if len(got.body) > 100*len(runs) {
 			t.Errorf("%s on %d runs answers %d bytes", got.what, len(runs), len(got.body))
 		}
 	}
