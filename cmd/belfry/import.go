@@ -218,7 +218,7 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 		i.warn("only local checks were made: no server answers at %s. To see what a server would refuse, name one with --address", i.address)
 	case failed != nil:
 		return fmt.Errorf("only local checks were made of line %d, and those below it: %w", unasked[0].Line, failed)
-	case len(found.jobs) > 0 && !i.structured():
+	case len(found.jobs)+lost > 0 && !i.structured():
 		_, err := fmt.Fprintln(i.stdout, dryRunSummary(count))
 		return err
 	}
