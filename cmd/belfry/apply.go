@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -115,6 +116,7 @@ func (a *apply) run(ctx context.Context, args []string) error {
 // verdict is what became of a job of a file, or would. A dry run has the job before and after it where it would change.
 type verdict struct {
 	wire.JobVerdict
+	Job *wire.Job `json:"job,omitempty"`
 	Was *wire.Job `json:"was,omitempty"`
 }
 
@@ -139,9 +141,10 @@ func nameAll(all []document, args []string) error {
 	return nil
 }
 
-// Bounds of one request of many jobs: a person shall see progress, and the server takes 1000 jobs and 16 MB.
+// Bounds of one request of many jobs: a person shall see progress, the server takes 1000 jobs and 16 MB, and of so many that it refuses its
+// answer tells why.
 const (
-	chunkJobs  = 200
+	chunkJobs  = invalid.Most
 	chunkBytes = 4 << 20
 )
 
@@ -296,11 +299,11 @@ func (a *apply) tell(told *progress, d document, v verdict) error {
 	if a.dryRun && !a.structured() {
 		return a.showDiff(v, d.place())
 	}
-	var row []string
-	if v.Job != nil { // else it is a dry run for a program
-		row = []string{d.name, v.Change, nextRun(*v.Job)}
+	next := clock(v.NextRun)
+	if paused := d.job.Member("paused"); paused != nil && paused.Scalar == "true" {
+		next = "paused"
 	}
-	return a.out.add(v, row)
+	return a.out.add(v, []string{d.name, v.Change, next})
 }
 
 // pruneBut deletes the jobs with the labels that are not among those of the files.

@@ -192,7 +192,7 @@ func TestWhatWasChangedMeanwhileIsNotDeleted(t *testing.T) {
 func TestManyJobsEachWithItsVerdict(t *testing.T) {
 	call := to(t, dev(t, "--data", t.TempDir()))
 	var text strings.Builder
-	for i := range 2*chunkJobs + 50 {
+	for i := range 4*chunkJobs + 50 {
 		more := ""
 		switch i {
 		case 5, 300:
@@ -204,7 +204,7 @@ func TestManyJobsEachWithItsVerdict(t *testing.T) {
 	}
 	got := call(1, text.String(), "job", "apply", "-f", "-", "-o", "json")
 	verdicts := decode[[]wire.JobVerdict](t, got.out)
-	if len(verdicts) != 2*chunkJobs+50 {
+	if len(verdicts) != 4*chunkJobs+50 {
 		t.Fatalf("%d verdicts", len(verdicts))
 	}
 	for i, v := range verdicts {

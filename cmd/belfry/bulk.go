@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -181,10 +182,14 @@ func (b *bulk) count(ctx context.Context) (count int, few []wire.RunVerdict, err
 func (b *bulk) show(few []wire.RunVerdict, count int) {
 	for _, v := range few[:min(len(few), count)] {
 		if v.Problem != nil {
-			fmt.Fprintf(b.messages(), "  %s  would be refused: %s\n", v.ID, v.Problem.Detail)
+			fmt.Fprintf(b.messages(), "  %s  would be refused: %s\n", v.ID, v.Problem.Summary())
 			continue
 		}
-		fmt.Fprintf(b.messages(), "  %s  %s  %s\n", v.ID, v.Run.State, b.moment(v.Run.NominalTime))
+		due := ""
+		if id, err := runs.ParseID(v.ID); err == nil {
+			due = b.moment(id.Time())
+		}
+		fmt.Fprintf(b.messages(), "  %s  %s  %s\n", v.ID, v.State, due)
 	}
 	if more := count - len(few); more > 0 {
 		fmt.Fprintf(b.messages(), "  and %d more\n", more)
@@ -266,7 +271,7 @@ func (r *report) add(verdicts []wire.RunVerdict) error {
 	for _, v := range verdicts {
 		if v.Problem != nil {
 			r.refused++
-			r.told.say("belfry: %s: %s", v.ID, v.Problem.Detail)
+			r.told.say("belfry: %s: %s", v.ID, v.Problem.Summary())
 		} else {
 			r.done++
 		}

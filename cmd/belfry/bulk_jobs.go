@@ -120,7 +120,7 @@ const atOnce = 16
 func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chosenJob) error {
 	told := b.progress(b.verb+" jobs", int64(len(jobs)))
 	defer told.end()
-	verdicts := make([]wire.JobVerdict, len(jobs))
+	verdicts := make([]verdict, len(jobs))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	var mu sync.Mutex // of what follows
@@ -137,7 +137,7 @@ func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chose
 			stored, err := b.do(ctx, server, j.name, j.only)
 			mu.Lock()
 			defer mu.Unlock()
-			v := wire.JobVerdict{Name: j.name, Status: 200, Job: &stored.Job}
+			v := verdict{JobVerdict: wire.JobVerdict{Name: j.name, Status: 200}, Job: &stored.Job}
 			if stored.Status == nil {
 				v.Status, v.Job = 204, nil
 			}
@@ -150,7 +150,7 @@ func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chose
 					return nil
 				}
 				told.say("belfry: %s: %s", j.name, refused.Detail)
-				v = wire.JobVerdict{Name: j.name, Status: refused.Status, Problem: &refused}
+				v = verdict{JobVerdict: wire.JobVerdict{Name: j.name, Status: refused.Status, Problem: &refused}}
 			} else {
 				done++
 			}

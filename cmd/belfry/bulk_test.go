@@ -48,6 +48,16 @@ func TestRunsInBulk(t *testing.T) {
 	if got.out != "0 runs cancelled\n" || !strings.Contains(got.errors, "belfry: "+ids[0]+": ") || !strings.Contains(got.errors, "3 of 3 were not cancelled") {
 		t.Errorf("by name: %s%s", got.out, got.errors)
 	}
+	// Of very many that are refused each is named, those behind the first hundred by the code alone.
+	many := []string{"run", "cancel"}
+	for i := range 120 {
+		many = append(many, fmt.Sprintf("a~%09d", i))
+	}
+	got = call(1, "", many...)
+	if strings.Count(got.errors, "belfry: a~") != 120 || strings.Count(got.errors, ": there is no run ") != 100 || strings.Count(got.errors, ": refused as run_not_found\n") != 20 ||
+		!strings.Contains(got.errors, "120 of 120 were not cancelled") {
+		t.Errorf("of 120 that are nowhere: %s", got.errors)
+	}
 	call(0, "", "job", "trigger", "b", "--key", "done")
 	eventually(t, "a run has succeeded", func() (bool, string) {
 		got := call(0, "", "run", "list", "--job", "b", "--state", "succeeded", "-o", "json").out

@@ -256,7 +256,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A doctor changes no file: neither of a folder that is well nor of one that lost a file, and be it an empty one.
+// A doctor changes no file: neither of a folder that is well nor of one that lost a file, and be it an empty one. It leaves none behind either:
+// no lock where there was none.
 func TestFault49_the_doctor_changes_nothing(t *testing.T) {
 	data, _, _ := filled(t)
 	for name, c := range map[string]struct {
@@ -287,13 +288,20 @@ func TestFault49_the_doctor_changes_nothing(t *testing.T) {
 					}
 				}
 			}
-			stays := contents(t, harmed)
-			found := diagnosed(t, c.code, "--data", harmed)
-			if now := contents(t, harmed); !maps.Equal(now, stays) {
-				t.Errorf("it left %q\nof %q, or changed them", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(stays)))
-			}
-			if c.code == 0 && found["store"].Status != findOK {
-				t.Errorf("%+v", found["store"])
+			for _, locked := range []bool{true, false} {
+				if !locked {
+					if err := os.RemoveAll(filepath.Join(harmed, "store", "LOCK")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stays := contents(t, harmed)
+				found := diagnosed(t, c.code, "--data", harmed)
+				if now := contents(t, harmed); !maps.Equal(now, stays) {
+					t.Errorf("it left %q\nof %q, or changed them", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(stays)))
+				}
+				if c.code == 0 && found["store"].Status != findOK {
+					t.Errorf("%+v", found["store"])
+				}
 			}
 		})
 	}

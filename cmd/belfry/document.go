@@ -43,12 +43,15 @@ func (d document) text() json.RawMessage {
 
 // explain says of a refusal in which line of the file each field stands.
 func (d document) explain(p wire.Problem) string {
-	text := fmt.Sprintf("%s (%s): %s", d.name, d.place(), p.Detail)
+	text := fmt.Sprintf("%s (%s): %s", d.name, d.place(), p.Summary())
 	for _, e := range p.Errors {
 		text += fmt.Sprintf("\n  line %d: %s", d.job.LineOf(e.Field), e.Message)
 		if e.Field != "" {
 			text = strings.TrimSuffix(text, e.Message) + e.Field + ": " + e.Message
 		}
+	}
+	if p.MoreErrors > 0 {
+		text += fmt.Sprintf("\n  and %d more", p.MoreErrors)
 	}
 	return text
 }

@@ -223,7 +223,7 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 		i.warn("only local checks were made: no server answers at %s. To see what a server would refuse, name one with --address", i.address)
 	case failed != nil:
 		return fmt.Errorf("only local checks were made of line %d, and those below it: %w", unasked[0].Line, failed)
-	case len(found.jobs) > 0 && !i.structured():
+	case len(found.jobs)+lost > 0 && !i.structured():
 		_, err := fmt.Fprintln(i.stdout, dryRunSummary(count))
 		return err
 	}
@@ -263,11 +263,10 @@ func (i *importOf) tell(out *rows, j takeover.Job, v wire.JobVerdict, count map[
 		}
 		return out.add(d.text(), nil)
 	}
-	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change, Job: v.Job}
-	switch {
-	case v.Problem != nil:
-		l.Result, l.Job, l.Note = "lost", nil, v.Problem.Error()
-	case i.dryRun:
+	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change}
+	if v.Problem != nil {
+		l.Result, l.Note = "lost", v.Problem.Error()
+	} else {
 		l.Job = &wire.Job{Definition: j.Def.WithDefaults()}
 	}
 	return out.add(l, l.row())

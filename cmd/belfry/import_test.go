@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -56,8 +57,31 @@ func TestImportOfCronJobs(t *testing.T) {
 	if third := call(1, twoCronJobs, again[:len(again)-1]...); !strings.Contains(third.out, "updated") { // for it is suspended
 		t.Errorf("imported as the file has it:\n%s", third.out)
 	}
-	if got := call(0, twoCronJobs, "import", "kubernetes", "-", "--prefix", strings.Repeat("x", 128), "--dry-run"); strings.Count(got.out, "lost") != 2 {
-		t.Errorf("a prefix that is too long:\n%s", got.out)
+}
+
+// A dry run by which every line would be lost, before a server is asked of any, ends like another: with its summary and code 0. The import in
+// earnest ends with 1.
+func TestADryImportThatLosesAllSaysSo(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	for kind, source := range map[string]string{"crontab": "30 9 * * 1-5 echo hi\n", "kubernetes": twoCronJobs, "eventbridge": oneSchedule} {
+		args := []string{"import", kind, "-", "--prefix", strings.Repeat("x", 128)}
+		got := call(0, source, append(args, "--dry-run")...)
+		lines := strings.Split(strings.TrimSpace(got.out), "\n")
+		lost := 0
+		for _, line := range lines[:len(lines)-1] {
+			if fields := strings.Fields(line); len(fields) > 1 && fields[1] == "lost" {
+				lost++
+			}
+		}
+		if want := fmt.Sprintf("dry run, nothing was stored: %d lost, 0 unchanged", lost); lost == 0 || lines[len(lines)-1] != want {
+			t.Errorf("%s with a prefix that is too long, want %q at its end:\n%s%s", kind, want, got.out, got.errors)
+		}
+		if got := call(0, source, append(args, "--dry-run", "-o", "json")...); strings.TrimSpace(got.out) != "[]" || !strings.Contains(got.errors, "not kept") {
+			t.Errorf("%s for a program:\n%s%s", kind, got.out, got.errors)
+		}
+		if got := call(1, source, args...); !strings.Contains(got.errors, "were not kept") {
+			t.Errorf("%s in earnest:\n%s%s", kind, got.out, got.errors)
+		}
 	}
 }
 

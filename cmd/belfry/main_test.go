@@ -242,6 +242,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "BELFRY_TEST_PROCESS=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // whoever runs the tests may have a terminal
 	return cmd
 }
 

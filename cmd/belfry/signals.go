@@ -23,7 +23,7 @@ func asksToStop(log *slog.Logger, stderr io.Writer) (asked <-chan os.Signal, end
 		handled = append(handled, syscall.SIGHUP)
 	}
 	signal.Notify(all, handled...)
-	ofTerminal := isTerminal(stderr) || isTerminal(os.Stdin)
+	ofTerminal := hasTerminal() // asked now: when it hangs up it has gone
 	over := make(chan struct{})
 	go func() {
 		var first time.Time

@@ -161,3 +161,36 @@ func TestFault38_a_terminal_that_hangs_up_drains(t *testing.T) {
 		t.Errorf("the command came to %q, %v; want it to have had its grace", text, err)
 	}
 }
+
+// A terminal that is closed is noticed by what was started from it, also where nothing of it is read from or written to the terminal.
+func TestFault38_a_terminal_that_is_closed_drains_what_prints_elsewhere(t *testing.T) {
+	for _, args := range [][]string{{"dev", "--data", t.TempDir()}, {"serve", "--data", t.TempDir()}} {
+		t.Run(args[0], func(t *testing.T) {
+			terminal, own, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := command(t, append(args, "-o", "json", "--listen", "127.0.0.1:0")...)
+			cmd.ExtraFiles = []*os.File{own}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said lines
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { cmd.Process.Kill() })
+			own.Close()
+			if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(new(struct{})); err != nil {
+				t.Fatal(err, said.String())
+			}
+			terminal.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("after its terminal was closed: %v, want code 0\n%s", err, said.String())
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // batchPath is a name among the names of jobs and runs that is a path of its own, so no job may have it.
@@ -24,6 +25,24 @@ func onlyPost(path string) bool {
 		return true
 	}
 	return false
+}
+
+// explain leaves the first problems of an answer on many their words, up to as many as an answer names wrong fields, and each of those at
+// least one of its fields. The others keep what a program acts on: status, code, when to try again, and how many fields are wrong. So the
+// answer is bounded by its request, though a request for one of many may have a dozen bytes and a problem some hundred.
+func explain(problems []*wire.Problem) {
+	left := max(0, invalid.Most-len(problems)) // fields beyond one each
+	for i, p := range problems {
+		shown := 0
+		if i < invalid.Most {
+			shown = min(len(p.Errors), 1+left)
+			left -= max(0, shown-1)
+		} else {
+			p.Title, p.Detail = "", ""
+		}
+		p.MoreErrors += len(p.Errors) - shown
+		p.Errors = p.Errors[:shown]
+	}
 }
 
 // inFlight is how many entries of one batch are worked on at once: enough to share the store's syncs, too few to push

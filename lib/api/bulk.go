@@ -161,6 +161,7 @@ func (a *api) inBulk(ctx context.Context, asked bulk, act func(control.Bulk) (co
 			shown.Items = append(shown.Items, v)
 		}
 	}
+	explain(refusedOf(shown.Items))
 	for _, id := range out.Remaining {
 		shown.Remaining = append(shown.Remaining, id.String())
 	}
@@ -172,6 +173,14 @@ func (a *api) verdict(ctx context.Context, id string, v control.Verdict) wire.Ru
 		refused := a.problemOf(ctx, v.Err).Problem
 		return wire.RunVerdict{Status: refused.Status, ID: id, Problem: &refused}
 	}
-	shown := verdictForm(v.Run)
-	return wire.RunVerdict{Status: http.StatusOK, ID: id, Run: &shown}
+	return wire.RunVerdict{Status: http.StatusOK, ID: id, State: v.Run.State.String()}
+}
+
+func refusedOf(verdicts []wire.RunVerdict) (problems []*wire.Problem) {
+	for _, v := range verdicts {
+		if v.Problem != nil {
+			problems = append(problems, v.Problem)
+		}
+	}
+	return problems
 }

@@ -38,14 +38,6 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if err != nil {
 		a.Log.WarnContext(ctx, "a run is shown without its labels", "run", r.ID.String(), "error", err)
 	}
-	shown := verdictForm(r)
-	shown.Labels = labels
-	return shown
-}
-
-// verdictForm is runForm without labels, which are most of a large run: what was done to a thousand is told in one answer, and no
-// part of it can be left to the next.
-func verdictForm(r run.Run) wire.Run {
 	shown := wire.Run{
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
@@ -62,6 +54,7 @@ func verdictForm(r run.Run) wire.Run {
 		Worker:      r.Worker,
 		Reason:      r.Reason,
 		ResultCut:   r.Result.Cut,
+		Labels:      labels,
 		Trace:       r.Trace.ID(),
 		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
 	}

@@ -218,6 +218,7 @@ func describe(schemas map[string]*huma.Schema) {
 	}
 	choose("Target", "http", "exec", "handler", "aws")
 	choose("Schedule", "cron", "every", "at")
+	schemas["Schedule"].DependentRequired = map[string][]string{"phase": {"every"}}
 	for _, name := range []string{"Redrive", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
 	}
@@ -277,7 +278,7 @@ func describe(schemas map[string]*huma.Schema) {
 
 	say("Schedule", "cron", "five fields, or six with leading seconds, or a macro such as @daily; docs/schedule.md has the dialect")
 	say("Schedule", "every", "fires at the Unix epoch + phase + k × every; at least 1s")
-	say("Schedule", "phase", "shifts the fires of every; below it")
+	say("Schedule", "phase", "shifts the fires of every, and is below it; refused without every")
 	say("Schedule", "at", "the one instant of a schedule that fires once")
 	say("Schedule", "timezone", "IANA name of the zone whose wall clock cron reads; UTC by default")
 	say("Schedule", "start", "no fire before")

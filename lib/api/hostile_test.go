@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -236,26 +237,121 @@ func TestP11_ErrorsAreNamedUpToABound(t *testing.T) {
 	}
 }
 
-// What many jobs of a batch have wrong is named up to the same bound, and at least once for each.
+// What many jobs of a batch have wrong is named up to the same bound in all, and the others say how much it is.
 func TestP11_ErrorsOfABatchAreNamedUpToABound(t *testing.T) {
 	s := start(t, 0, everything(t))
-	var jobs []string
-	for i := range 500 {
-		var env strings.Builder
-		for n := range 100 {
-			fmt.Fprintf(&env, `"=%d":"",`, n)
+	var env strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&env, `"=%d":"",`, n)
+	}
+	for _, count := range []int{1, 3, 99, 100, 101, 500} {
+		var jobs []string
+		for i := range count {
+			jobs = append(jobs, fmt.Sprintf(`{"name":"j%d","target":{"exec":{"argv":["true"],"env":{%s}}}}`, i, strings.TrimSuffix(env.String(), ",")))
 		}
-		jobs = append(jobs, fmt.Sprintf(`{"name":"j%d","target":{"exec":{"argv":["true"],"env":{%s}}}}`, i, strings.TrimSuffix(env.String(), ",")))
-	}
-	got := into[wire.JobVerdicts](s.costs("POST", "/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+"]}", "wrong environments", 11).is(200))
-	named, more := 0, 0
-	for _, v := range got.Items {
-		if v.Problem == nil || len(v.Problem.Errors) == 0 {
-			t.Fatalf("%s: %+v, want it refused, with a field", v.Name, v.Problem)
+		got := into[wire.JobVerdicts](s.costs("POST", "/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+"]}", "wrong environments", 11).is(200))
+		named, more := 0, 0
+		for i, v := range got.Items {
+			if v.Problem == nil || v.Status != 422 || v.Problem.Code != "invalid" || (i < invalid.Most) != (len(v.Problem.Errors) > 0 && v.Problem.Detail != "") {
+				t.Fatalf("verdict %d of %d: %+v, want it refused, with a field where it is one of the first", i, count, v.Problem)
+			}
+			named, more = named+len(v.Problem.Errors), more+v.Problem.MoreErrors
 		}
-		named, more = named+len(v.Problem.Errors), more+v.Problem.MoreErrors
+		if named != invalid.Most || named+more != count*100 {
+			t.Errorf("of %d jobs %d fields are named, and %d more counted; want %d of %d", count, named, more, invalid.Most, count*100)
+		}
 	}
-	if named > invalid.Most+500 || named+more != 500*100 {
-		t.Errorf("%d fields are named, and %d more counted; want at most %d of %d", named, more, invalid.Most+500, 500*100)
+}
+
+// least is the smallest value of a schema, the one of that number where there are several.
+func least(schema *schemaText, i int) string {
+	switch {
+	case len(schema.Enum) > 0:
+		return fmt.Sprintf("%q", schema.Enum[0])
+	case strings.Contains(schema.Pattern, "~"):
+		return fmt.Sprintf(`"a~%09d"`, i)
+	case schema.Type == "string":
+		return fmt.Sprintf("%q", strconv.FormatInt(int64(i), 36))
 	}
+	return "1"
+}
+
+// No answer on many is larger than four times its request and 64 KB, however little is said of each: for each list of a body in the document,
+// as many of the smallest items as it may have, that can be done, that cannot, and that make no sense.
+func TestP11_AnswersToListsAreBoundedByTheirRequests(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "echo"}}, "labels": {"team": "`+strings.Repeat("x", 120)+`"}}`).is(201)
+		lists := map[string]bool{}
+		try := func(method, path, field, body string) {
+			t.Helper()
+			got := s.send(method, path, body)
+			if most := 4*len(body) + 64<<10; len(got.body) > most {
+				t.Errorf("%s %s: %d answers %d bytes to %d, want at most %d: %.300s", method, path, got.status, len(got.body), len(body), most, got.body)
+			}
+			lists[method+" "+path+" "+field] = lists[method+" "+path+" "+field] || got.status == 200
+		}
+		d := s.surface()
+		d.bodies(func(method, path string, schema *schemaText) {
+			whole := d.resolve(schema)
+			for field, list := range whole.Properties {
+				if list = d.resolve(list); list.Type != "array" {
+					continue
+				}
+				item := d.resolve(list.Items)
+				most := 1000
+				if list.MaxItems != nil {
+					most = *list.MaxItems
+				}
+				kinds := map[string]func(i int) string{
+					"the smallest": func(i int) string { return least(item, i) },
+					"no object":    func(int) string { return "1" },
+					"empty":        func(int) string { return "{}" },
+				}
+				if item.Type == "object" {
+					delete(kinds, "the smallest")
+					for _, name := range []string{"a", "b"} { // a job that there is, and one that there is not
+						kinds["job "+name] = func(int) string { return fmt.Sprintf(`{"job":%q}`, name) }
+					}
+					for what, more := range map[string]string{"right": "", "wrong": `,"timeout":"25h"`, "wrong often": `,"timeout":"25h","retention":"1h","queue":"x","labels":{"-":""}`} {
+						kinds[what] = func(i int) string {
+							return fmt.Sprintf(`{"name":"%s","target":{"handler":{"name":"e"}}%s}`, strconv.FormatInt(int64(i)+36, 36), more)
+						}
+					}
+				}
+				for _, kind := range sorted(kinds) {
+					var items []string
+					for i := range most {
+						items = append(items, kinds[kind](i))
+					}
+					for _, beside := range []string{"", `,"per_second":10000`} {
+						body := fmt.Sprintf(`{%q:[%s]%s}`, field, strings.Join(items, ","), beside)
+						try(method, path, field, body)
+						if whole.Properties["dry_run"] != nil {
+							try(method, path, field, strings.TrimSuffix(body, "}")+`,"dry_run":true}`)
+						}
+						try(method, path+"?dry_run=true", field, body)
+					}
+				}
+			}
+		})
+		// What stands: cancelled, retried and cancelled again by their IDs, with all that a run can tell of itself.
+		var asked, ids []string
+		for range 1000 {
+			asked = append(asked, `{"job":"a","delay":"1h"}`)
+		}
+		for _, v := range into[wire.RunVerdicts](s.send("POST", "/v1/runs/batch", `{"runs":[`+strings.Join(asked, ",")+"]}").is(200)).Items {
+			ids = append(ids, fmt.Sprintf("%q", v.ID))
+		}
+		all := `{"runs":[` + strings.Join(ids, ",") + "]"
+		for range 2 {
+			try("POST", "/v1/runs/cancel", "runs", all+`,"reason":"`+strings.Repeat("r", 120)+`"}`)
+			try("POST", "/v1/runs/retry", "runs", all+`,"per_second":10000}`)
+			try("POST", "/v1/dead-letters/redrive", "runs", all+`,"per_second":10000}`)
+		}
+		for _, path := range []string{"/v1/jobs/batch jobs", "/v1/runs/batch runs", "/v1/runs/cancel runs", "/v1/runs/retry runs", "/v1/dead-letters/redrive runs"} {
+			if !lists["POST "+path] {
+				t.Errorf("%s: none of its lists was taken", path)
+			}
+		}
+	})
 }

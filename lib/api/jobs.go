@@ -187,7 +187,13 @@ func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (
 	} else {
 		a.placeAll(ctx, in, verdicts)
 	}
-	shareErrors(verdicts)
+	var refused []*wire.Problem
+	for _, v := range verdicts {
+		if v.Problem != nil {
+			refused = append(refused, v.Problem)
+		}
+	}
+	explain(refused)
 	return &answer[wire.JobVerdicts]{wire.JobVerdicts{Items: verdicts}}, nil
 }
 
@@ -202,22 +208,11 @@ func (a *api) placeAll(ctx context.Context, in input[wire.JobBatch], verdicts []
 			verdicts[i] = a.refusedJob(ctx, wanted[i].Name, placed.Err)
 			continue
 		}
-		shown := a.jobForm(placed.Job)
-		verdicts[i] = wire.JobVerdict{Name: wanted[i].Name, Status: putStatus(placed.Change), Change: placed.Change.String(), Job: &shown}
-	}
-}
-
-// shareErrors names in all verdicts together as many wrong fields as an answer does, and at least one of each job.
-func shareErrors(verdicts []wire.JobVerdict) {
-	left := invalid.Most
-	for _, v := range verdicts {
-		if v.Problem == nil {
-			continue
+		v := wire.JobVerdict{Name: wanted[i].Name, Status: putStatus(placed.Change), Change: placed.Change.String(), ETag: placed.Job.ETag()}
+		if next := a.Control.NextRuns(placed.Job, 1); len(next) > 0 {
+			v.NextRun = next[0]
 		}
-		shown := min(len(v.Problem.Errors), max(1, left))
-		v.Problem.MoreErrors += len(v.Problem.Errors) - shown
-		v.Problem.Errors = v.Problem.Errors[:shown]
-		left -= shown
+		verdicts[i] = v
 	}
 }
 
@@ -226,7 +221,6 @@ func (a *api) refusedJob(ctx context.Context, name string, err error) wire.JobVe
 	return wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}
 }
 
-// previewOne tells what would be done, and not the job: that would be many times the request where jobs that stand are large.
 func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) wire.JobVerdict {
 	_, _, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{})
 	if err != nil {

@@ -2,11 +2,11 @@ package api
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/internal/opaque"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -68,8 +68,8 @@ func part[T any](a *api, p WidePage, all []T, key func(T) []string) (page []T, n
 	all = slices.SortedFunc(slices.Values(all), func(x, y T) int { return slices.Compare(key(x), key(y)) })
 	if p.Cursor != "" {
 		var behind []string
-		text, err := base64.RawURLEncoding.Strict().DecodeString(p.Cursor)
-		if err != nil || json.Unmarshal(text, &behind) != nil || len(behind) == 0 {
+		text, ok := opaque.Bytes(p.Cursor)
+		if !ok || json.Unmarshal(text, &behind) != nil || len(behind) == 0 {
 			return nil, "", store.ErrBadCursor
 		}
 		from, found := slices.BinarySearchFunc(all, behind, func(x T, behind []string) int { return slices.Compare(key(x), behind) })
@@ -80,7 +80,7 @@ func part[T any](a *api, p WidePage, all []T, key func(T) []string) (page []T, n
 	}
 	after := func(last T) string {
 		text, _ := json.Marshal(key(last)) // texts always have a JSON form
-		return base64.RawURLEncoding.EncodeToString(text)
+		return opaque.Text(text)
 	}
 	if n := p.limit(); n < len(all) {
 		all, next = all[:n], after(all[n-1])

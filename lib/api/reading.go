@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -149,9 +150,23 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 				r.unreadable(r.under(field, key))
 			}
 			r.surplus(field, "want exactly one of %s", listOf(one))
+		} else {
+			r.dependent(schema, seen, field)
 		}
 	}
 	return !overfull
+}
+
+// dependent refuses what means nothing without another field, whatever its value: a zero too, which would be gone without a word.
+func (r *reading) dependent(schema *huma.Schema, seen map[string]bool, field string) {
+	for _, key := range slices.Sorted(maps.Keys(schema.DependentRequired)) {
+		at := r.under(field, key)
+		for _, other := range schema.DependentRequired[key] {
+			if seen[key] && !seen[other] && !slices.Contains(r.unread, at) {
+				r.reject(at, "want no %s without %q", key, other)
+			}
+		}
+	}
 }
 
 // oneOf lists the fields of which exactly one is to be given, nil for objects without such a rule.

@@ -171,9 +171,9 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		shown := verdictForm(one.Run)
-		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: shown.ID, Run: &shown}
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.State.String()}
 	}
+	explain(refusedOf(verdicts))
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
 }
 

@@ -1,11 +1,15 @@
 package api_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // What was given is told from what was left out: a zero of a request is refused under the name of its field, wherever the field is
@@ -97,5 +101,104 @@ func TestAZeroChangesNothing(t *testing.T) {
 	}
 	if list := string(s.send("GET", "/v1/runs?state=scheduled", "").is(200).body); !strings.Contains(list, `"scheduled"`) {
 		t.Errorf("the run was cancelled: %s", list)
+	}
+}
+
+// A field that another one excludes is refused by its name whatever it holds, a zero too: wherever every other value is refused beside
+// something, so is the zero, and is not dropped without a word.
+func TestNoZeroIsDroppedBesideWhatExcludesIt(t *testing.T) {
+	s := start(t, 0, everything(t))
+	d := s.surface()
+	arn := func(service, resource string) string {
+		return `{"aws": {"arn": "arn:aws:` + service + ":eu-west-1:123456789012:" + resource + `"}}`
+	}
+	targets := []string{`{"http": {"url": "https://example.org/"}}`, `{"exec": {"argv": ["a"]}}`, `{"handler": {"name": "echo"}}`, arn("lambda", "function:f"), arn("sqs", "q"),
+		arn("sqs", "q.fifo"), arn("sns", "t"), arn("events", "event-bus/b"), arn("states", "stateMachine:m")}
+	schedules := []string{`null`, `{"cron": "0 0 * * *"}`, `{"every": "1h"}`, `{"at": "2099-01-01T00:00:00Z"}`}
+	var bodies []any // what a field may stand beside
+	for _, at := range schedules {
+		for _, guarantee := range []string{`"at_most_once"`, `"at_least_once"`} {
+			bodies = append(bodies, merged(map[string]any{}, parsed(t, `{"schedule": `+at+`, "target": `+targets[0]+`, "guarantee": `+guarantee+`}`)))
+		}
+	}
+	for _, to := range targets {
+		bodies = append(bodies, parsed(t, `{"target": `+to+`, "queue": "far"}`))
+	}
+	values := func(schema *schemaText) (zeros, others []string) {
+		quoted := func(values []any) (all []string) {
+			for _, v := range values {
+				all = append(all, fmt.Sprintf("%q", v))
+			}
+			return all
+		}
+		switch {
+		case strings.Contains(schema.Pattern, "(ms|s|m|h)"):
+			return []string{`"0s"`, `"0"`}, []string{`"1ms"`, `"1m"`, `"2h"`, `"40h"`}
+		case schema.Format == "date-time":
+			return []string{`"0001-01-01T00:00:00Z"`, `"1970-01-01T00:00:00Z"`}, []string{`"2001-01-01T00:00:00Z"`, `"2099-01-01T00:00:01Z"`}
+		case schema.Type == "integer" || schema.Type == "number":
+			return []string{"0"}, []string{"1", "2", "1.5", "404"}
+		case schema.Type == "boolean":
+			return []string{"false"}, []string{"true"}
+		case schema.Type == "array":
+			return []string{"[]"}, []string{"[1]", "[404]", `["x"]`}
+		case schema.Type == "string":
+			return []string{`""`}, append(quoted(schema.Enum), `"x"`, `"/x"`, `"UTC"`, `"0 0 * * *"`, `"https://example.org/x"`, `"arn:aws:iam::123456789012:role/r"`)
+		case schema.free() != nil:
+			return []string{"{}"}, []string{`{"x": "y"}`}
+		}
+		return nil, nil
+	}
+	tell := func(body any, field, value string) (r reply, named bool) {
+		in := value
+		path := strings.Split(field, ".")
+		for i := len(path) - 1; i >= 0; i-- {
+			in = fmt.Sprintf("{%q: %s}", path[i], in)
+		}
+		text, _ := json.Marshal(merged(body, parsed(t, in)))
+		r = s.send("PUT", "/v1/jobs/x?dry_run=true", string(text))
+		if r.status >= 400 {
+			for _, e := range into[wire.Problem](r).Errors {
+				named = named || e.Field == field || strings.HasPrefix(e.Field, field+"[") || strings.HasPrefix(e.Field, field+".")
+			}
+		}
+		return r, named
+	}
+	excluded := map[string]bool{}
+	d.bodies(func(method, path string, schema *schemaText) {
+		if method+" "+path != "PUT /v1/jobs/a" {
+			return
+		}
+		d.walk(schema, "", func(value string) string { return value }, func(field string, schema *schemaText, _ func(string) string) {
+			zeros, others := values(schema)
+			if len(zeros) == 0 || strings.HasPrefix(field, "status") || strings.Contains(field, "[") || strings.HasSuffix(field, ".x") {
+				return
+			}
+			for _, body := range bodies {
+				parent := field[:max(0, strings.LastIndexByte(field, '.'))]
+				if parent == "schedule" && body.(map[string]any)["schedule"] == nil || strings.HasPrefix(parent, "target.") && !strings.Contains(fmt.Sprint(body), strings.TrimPrefix(parent, "target.")+":map") {
+					continue // another way to say when or what, as a whole
+				}
+				taken := false
+				for _, value := range others {
+					r, named := tell(body, field, value)
+					taken = taken || r.status < 400 || !named
+				}
+				if taken {
+					continue
+				}
+				excluded[field] = true
+				for _, zero := range zeros {
+					if r, named := tell(body, field, zero); !named {
+						t.Errorf("%s %s beside %v: %d %.300s, want it refused like every other value", field, zero, body, r.status, r.body)
+					}
+				}
+			}
+		})
+	})
+	for _, field := range []string{"schedule.phase", "schedule.timezone", "target.aws.source", "target.aws.message_group", "target.aws.invoke"} {
+		if !excluded[field] {
+			t.Errorf("nothing excludes %s; excluded are %v", field, sorted(excluded))
+		}
 	}
 }

@@ -13,7 +13,8 @@ type Order[T any] struct {
 	Options []EnqueueOption // [At], [Delay] and [Key] of this one
 }
 
-// Enqueued is what became of an [Order]: its run, or why there is none.
+// Enqueued is what became of an [Order]: its run, or why there is none. A server elsewhere tells of each run its ID, Job, State and Nominal;
+// [Belfry.Run] gives the rest.
 type Enqueued struct {
 	Run Run
 	Err error

@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -133,10 +134,13 @@ func (e *remote) triggerMany(ctx context.Context, name string, requests []contro
 		switch {
 		case v.Problem != nil:
 			verdicts[i].Err = &client.Error{Problem: *v.Problem, RetryAfter: v.Problem.RetryAfter.Std()}
-		case v.Run != nil:
-			verdicts[i].Run = received(*v.Run)
 		default:
-			verdicts[i].Err = errNoVerdict
+			id, err := run.ParseID(v.ID)
+			if err != nil {
+				verdicts[i].Err = errNoVerdict
+				continue
+			}
+			verdicts[i].Run = Run{ID: v.ID, Job: id.Job, State: State(v.State), Nominal: id.Time()}
 		}
 	}
 	return verdicts, nil

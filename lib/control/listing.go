@@ -3,12 +3,12 @@ package control
 import (
 	"container/heap"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/belfry-scheduler/belfry/lib/internal/opaque"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -128,7 +128,7 @@ func (s *Service) merge(ctx context.Context, ranges []store.Range, visit func(ra
 
 // A cursor is where the page before ended, opaque to users.
 func cursorAfter(last string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("1" + last))
+	return opaque.Text([]byte("1" + last))
 }
 
 // readCursor gives where to go on. valid tells whether a listing of this kind could have ended there: a cursor of another one,
@@ -137,8 +137,8 @@ func readCursor(cursor string, valid func(after string) bool) (after string, err
 	if cursor == "" {
 		return "", nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) < 2 || raw[0] != '1' || !valid(string(raw[1:])) {
+	raw, ok := opaque.Bytes(cursor)
+	if !ok || len(raw) < 2 || raw[0] != '1' || !valid(string(raw[1:])) {
 		return "", fmt.Errorf("%.60q: %w", cursor, store.ErrBadCursor)
 	}
 	return string(raw[1:]), nil

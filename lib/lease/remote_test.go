@@ -326,7 +326,9 @@ func TestP6_ATicketIsOfItsRunAndAttempt(t *testing.T) {
 				turned := []byte(ticket)
 				turned[len(turned)/2] ^= 1
 				for what, text := range map[string]string{"no ticket": "", "a made-up one": strings.Repeat("QUFB", 40), "one of no form": "é\x00",
-					"another run's": another, "one that was changed": string(turned), "one cut off": ticket[:len(ticket)-4], "a longer one": ticket + "AAAA"} {
+					"another run's": another, "one that was changed": string(turned), "one cut off": ticket[:len(ticket)-4], "a longer one": ticket + "AAAA",
+					"one with a line break": ticket + "\n", "one with a break of CRLF": ticket + "\r\n", "one with a break in it": ticket[:20] + "\n" + ticket[20:], "one behind a break": "\n" + ticket,
+					"one with a blank": ticket + " ", "one that is padded": ticket + "="} {
 					claim := good
 					claim.Ticket = text
 					refuse(what, tenant, claim)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
+	"github.com/belfry-scheduler/belfry/lib/internal/opaque"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -44,7 +44,7 @@ func (r *Remote) seal(t ticket) string {
 		r.Log.Error("a ticket was not written", "error", err) // it opens as none: the message comes again by itself
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(append(r.tag(text), text...))
+	return opaque.Text(append(r.tag(text), text...))
 }
 
 func (r *Remote) tag(text []byte) []byte {
@@ -56,8 +56,8 @@ func (r *Remote) tag(text []byte) []byte {
 // open reads the ticket of a tenant's run, and tells whether its message is known here: else the process that took it is gone. fence is that of
 // the attempt, 0 for an offer. Anything but such a ticket is ErrTicket.
 func (r *Remote) open(sealed, tenant string, id run.ID, fence uint64) (t ticket, known bool, err error) {
-	text, err := base64.RawURLEncoding.DecodeString(sealed)
-	if err != nil || len(text) < sealBytes || !hmac.Equal(text[:sealBytes], r.tag(text[sealBytes:])) {
+	text, ok := opaque.Bytes(sealed)
+	if !ok || len(text) < sealBytes || !hmac.Equal(text[:sealBytes], r.tag(text[sealBytes:])) {
 		return ticket{}, false, ErrTicket
 	}
 	if err := record.Decode(text[sealBytes:], &t); err != nil || t.Tenant != tenant || t.Run != id.String() || t.Fence != fence {

@@ -1,10 +1,11 @@
 package store
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+
+	"github.com/belfry-scheduler/belfry/lib/internal/opaque"
 )
 
 // Bounds are the sort keys that this page of the range may hold, from inclusive, to exclusive ("" for no end), with the
@@ -22,8 +23,8 @@ func (r Range) Bounds() (from, to string, err error) {
 	if r.Cursor == "" {
 		return r.From, r.To, nil
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(r.Cursor)
-	if err != nil || len(raw) <= 8 {
+	raw, ok := opaque.Bytes(r.Cursor)
+	if !ok || len(raw) <= 8 {
 		return "", "", fmt.Errorf("range of %q: %w", r.Partition, ErrBadCursor)
 	}
 	last := string(raw[8:])
@@ -41,7 +42,7 @@ func (r Range) Bounds() (from, to string, err error) {
 func (r Range) After(last string) string {
 	raw := make([]byte, 8, 8+len(last))
 	binary.BigEndian.PutUint64(raw, r.seal(last))
-	return base64.RawURLEncoding.EncodeToString(append(raw, last...))
+	return opaque.Text(append(raw, last...))
 }
 
 // seal binds a cursor to its range: pages read with another range's cursor would skip or repeat in silence. It is the same

@@ -102,7 +102,7 @@ func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 	}
 	if len(got.Body) > MaxResultBytes {
 		// Cloned: the rest of a large answer must not stay in memory behind its beginning.
-		got.Body, got.Truncated = append([]byte(nil), wholeText(got.Body[:MaxResultBytes])...), true
+		got.Body, got.Truncated = append([]byte(nil), WholeText(got.Body[:MaxResultBytes])...), true
 	}
 	return got, nil
 }

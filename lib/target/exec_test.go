@@ -193,27 +193,35 @@ func (r roll) wantNobody(t *testing.T) {
 	}
 }
 
-func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
-	for name, script := range map[string]string{
-		"obedient":                      `sleep 60 & echo ready; wait`,
-		"deaf to SIGTERM":               `trap "" TERM; sleep 60 & echo ready; wait`,
-		"leader ends, child is deaf":    `(trap "" TERM; echo ready; exec sleep 60) & wait`,
-		"child without the output pipe": `(trap "" TERM; echo ready; exec sleep 60 >/dev/null 2>&1) & wait`,
-	} {
+// wantNobodyLeft runs each script, has the call ended when it has said "ready", and wants a failure of a kind and nobody of it alive.
+func wantNobodyLeft(t *testing.T, scripts map[string]string, end func(s *Set, timeout func()), kind string) {
+	t.Helper()
+	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, log, living := newSet(t, nil), watch("ready"), newRoll(t)
 			spec := shell(`exec 3>"$ROLL"; ` + script)
-			spec.Exec.Env = Texts(map[string]string{"ROLL": living.path})
+			spec.Exec.Env = Texts(map[string]string{"ROLL": living.path, "DIR": t.TempDir()})
 			call := testCall()
 			call.Log = log
-			ctx, end := timedOut(t)
-			go func() { <-log.seen; end() }()
+			ctx, timeout := timedOut(t)
+			go func() { <-log.seen; end(s, timeout) }()
 			_, err := s.Call(ctx, spec, call)
-			wantFailure(t, err, KindTimeout, false)
+			wantFailure(t, err, kind, false)
 			living.wantNobody(t)
 		})
 	}
+}
+
+func runIntoTimeout(_ *Set, timeout func()) { timeout() }
+
+func TestExecTimeoutKillsTheWholeGroup(t *testing.T) {
+	wantNobodyLeft(t, map[string]string{
+		"obedient":                      `sleep 60 & echo ready; wait`,
+		"deaf to SIGTERM":               `trap "" TERM; sleep 60 & echo ready; wait`,
+		"leader ends, child is deaf":    `(trap "" TERM; echo ready; exec sleep 60) & wait`,
+		"child without the output pipe": `(trap "" TERM; echo ready; exec sleep 60 >/dev/null 2>&1) & wait`,
+	}, runIntoTimeout, KindTimeout)
 }
 
 // What a process says at its end stands beside the timeout.
@@ -229,18 +237,23 @@ func TestExecsWordsStandBesideItsTimeout(t *testing.T) {
 	}
 }
 
-func TestExecHasAGraceToEndInOrder(t *testing.T) {
-	s := newSet(t, func(c *Config) { c.Grace = 10 * time.Second })
-	log := watch("ready")
+// wantGrace cancels a call when its script has said "ready", and wants the script to come to its last words.
+func wantGrace(t *testing.T, script string) {
+	t.Helper()
+	s, log := newSet(t, func(c *Config) { c.Grace = 5 * time.Minute }), watch("ready")
 	call := testCall()
 	call.Log = log
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-log.seen; cancel() }()
-	_, err := s.Call(ctx, shell(`trap 'echo in order; exit 0' TERM; echo ready; while :; do sleep 0.02; done`), call)
+	_, err := s.Call(ctx, shell(script), call)
 	wantCancelled(t, err)
 	if !strings.Contains(log.String(), "in order") {
 		t.Errorf("the process was not asked before it was killed: %q", log.String())
 	}
+}
+
+func TestExecHasAGraceToEndInOrder(t *testing.T) {
+	wantGrace(t, `trap 'echo in order; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
 }
 
 // What goes on in the background may go on writing: a pipe that nobody reads would end it.

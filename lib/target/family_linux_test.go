@@ -1,7 +1,6 @@
 package target
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // leavers are scripts that say "ready" when something of theirs has left the process group, and then go on for long.
@@ -30,59 +28,17 @@ var leavers = map[string]string{
 	"it begins a session when it is told": `trap 'setsid sleep 600 >/dev/null 2>&1 & exit 0' TERM; echo ready; while :; do sleep 0.02; done`,
 }
 
-func leaver(t *testing.T, script string) (Spec, roll) {
-	t.Helper()
-	living := newRoll(t)
-	spec := shell(`exec 3>"$ROLL"; ` + script)
-	spec.Exec.Env = Texts(map[string]string{"ROLL": living.path, "DIR": t.TempDir()})
-	return spec, living
-}
-
 func TestExecTimeoutKillsWhatHasLeftTheGroup(t *testing.T) {
-	for name, script := range leavers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			spec, living := leaver(t, script)
-			s, log := newSet(t, nil), watch("ready")
-			call := testCall()
-			call.Log = log
-			ctx, end := timedOut(t)
-			go func() { <-log.seen; end() }()
-			_, err := s.Call(ctx, spec, call)
-			wantFailure(t, err, KindTimeout, false)
-			living.wantNobody(t)
-		})
-	}
+	wantNobodyLeft(t, leavers, runIntoTimeout, KindTimeout)
 }
 
 func TestKillEndsWhatHasLeftTheGroup(t *testing.T) {
-	for name, script := range leavers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			spec, living := leaver(t, script)
-			s, log := newSet(t, nil), watch("ready")
-			call := testCall()
-			call.Log = log
-			go func() { <-log.seen; s.Kill() }()
-			_, err := s.Call(t.Context(), spec, call)
-			wantFailure(t, err, KindSignal, false)
-			living.wantNobody(t)
-		})
-	}
+	wantNobodyLeft(t, leavers, func(s *Set, _ func()) { s.Kill() }, KindSignal)
 }
 
 // What has left the group has the grace, too.
 func TestExecHasAGraceToEndInOrderWhereverItIs(t *testing.T) {
-	s, log := newSet(t, func(c *Config) { c.Grace = 5 * time.Minute }), watch("ready")
-	call := testCall()
-	call.Log = log
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-log.seen; cancel() }()
-	_, err := s.Call(ctx, shell(`setsid sh -c 'trap "echo in order; exit 0" TERM; echo ready; while :; do sleep 0.02; done' & wait`), call)
-	wantCancelled(t, err)
-	if !strings.Contains(log.String(), "in order") {
-		t.Errorf("a process of another session was not asked before it was killed: %q", log.String())
-	}
+	wantGrace(t, `setsid sh -c 'trap "echo in order; exit 0" TERM; echo ready; while :; do sleep 0.02; done' & wait`)
 }
 
 // What an attempt that ended by itself has left in the background goes on, whatever becomes of the next one; and so does what only looks like it.

@@ -270,12 +270,12 @@ func (c *capture) result() Result {
 	if !c.truncated {
 		return Result{Body: c.kept}
 	}
-	return Result{Body: wholeText(c.kept), Truncated: true}
+	return Result{Body: WholeText(c.kept), Truncated: true}
 }
 
-// wholeText leaves out the beginning of a character at the end of what was cut off, where the rest is text: with it, all would be bytes.
+// WholeText leaves out the beginning of a character at the end of what was cut off, where the rest is text: with it, all would be bytes.
 // What is no text anyway stays as it is.
-func wholeText(cut []byte) []byte {
+func WholeText(cut []byte) []byte {
 	end := len(cut)
 	for end > 0 && len(cut)-end < utf8.UTFMax && !utf8.RuneStart(cut[end-1]) {
 		end--

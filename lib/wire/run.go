@@ -28,7 +28,7 @@ type Run struct {
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
-	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs; left out of verdicts on many runs"`
+	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
 }
@@ -73,11 +73,11 @@ type RunBatch struct {
 	Runs []JobTrigger `json:"runs" minItems:"1" maxItems:"1000" doc:"the runs to start"`
 }
 
-// RunVerdict is what became of one run that was asked for, cancelled, retried or redriven.
+// RunVerdict is what became of one run that was asked for, cancelled, retried or redriven. It has nothing of the run that may be large.
 type RunVerdict struct {
 	Status  int      `json:"status" doc:"the HTTP status that this request alone would have had"`
 	ID      string   `json:"id,omitempty" doc:"of the run"`
-	Run     *Run     `json:"run,omitempty" doc:"as it stands now"`
+	State   string   `json:"state,omitempty" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"in which it stands now"`
 	Problem *Problem `json:"problem,omitempty" doc:"why it was refused"`
 }
 

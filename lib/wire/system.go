@@ -85,11 +85,11 @@ const (
 
 // Problem is an error, after RFC 9457.
 type Problem struct {
-	Title  string       `json:"title" doc:"the HTTP status in words"`
+	Title  string       `json:"title,omitempty" doc:"the HTTP status in words"`
 	Status int          `json:"status" doc:"the HTTP status"`
 	Code   string       `json:"code" doc:"stable; docs/api.md lists them"`
-	Detail string       `json:"detail" doc:"what happened and what would help, for people"`
-	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong, up to 100"`
+	Detail string       `json:"detail,omitempty" doc:"what happened and what would help, for people; of many that are refused by one answer, title and detail of the first 100"`
+	Errors []FieldError `json:"errors,omitempty" doc:"each field that is wrong, up to 100 in an answer"`
 
 	// MoreErrors is how many were found beyond those.
 	MoreErrors int `json:"more_errors,omitempty" doc:"how many more are wrong than errors names"`
@@ -106,8 +106,16 @@ type FieldError struct {
 	Message string `json:"message" doc:"what would be right"`
 }
 
+// Summary is the detail, and where an answer had no room for it, the code.
+func (p *Problem) Summary() string {
+	if p.Detail == "" {
+		return "refused as " + p.Code
+	}
+	return p.Detail
+}
+
 func (p *Problem) Error() string {
-	text := p.Detail
+	text := p.Summary()
 	for _, e := range p.Errors {
 		text += "\n  " + e.Field + ": " + e.Message
 	}

@@ -49,6 +49,23 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	t.Logf("%d links", links)
 }
 
+// A row with another number of cells than its head's is shown with some missing, or in the wrong columns.
+func TestEveryRowOfATableHasTheCellsOfItsHead(t *testing.T) {
+	rows := 0
+	for _, page := range pages(t, filepath.Join("..", "..")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range markdown.Rows(string(text)) {
+			if rows++; row.Cells != row.Head {
+				t.Errorf("%s:%d: %d cells, want %d as in the head of the table; a | in a cell is written \\|", page, row.Line, row.Cells, row.Head)
+			}
+		}
+	}
+	t.Logf("%d rows", rows)
+}
+
 // What a reader is told to run must at least be what a shell can read.
 func TestCommandsAreShell(t *testing.T) {
 	root := filepath.Join("..", "..")

@@ -62,7 +62,7 @@ func partialBatch(t *testing.T, f fixture) {
 		requests = append(requests, object{"job": name, "payload": object{"n": n, "fails": n%4 == 1}})
 	}
 	for _, verdict := range f.stack.must(t, http.StatusOK, "POST", "/v1/runs/batch", object{"runs": requests}).list("items") {
-		if ended := f.stack.ended(t, verdict.in("run").text("id")); ended.text("state") != "succeeded" {
+		if ended := f.stack.ended(t, verdict.text("id")); ended.text("state") != "succeeded" {
 			t.Errorf("ended as %v", ended)
 		}
 	}
@@ -181,7 +181,7 @@ func update(t *testing.T, f fixture) {
 	// In one request, so that they come in few batches: only some functions work at once.
 	requests := []object{{"job": often}, {"job": once}, {"job": often}, {"job": once}, {"job": often}, {"job": once}}
 	for i, verdict := range f.stack.must(t, http.StatusOK, "POST", "/v1/runs/batch", object{"runs": requests}).list("items") {
-		runs[verdict.in("run").text("id")] = i%2 == 1
+		runs[verdict.text("id")] = i%2 == 1
 	}
 	p.wait(t, len(requests))
 	// An emulator may kill the functions that it updates. Until a worker has renewed its lease once, nobody asks after it for minutes:

@@ -168,7 +168,7 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			})
 		},
 		"a batch and a listing": func(s *script) {
-			s.ask("POST /v1/jobs/batch", `{"jobs":[{"name":"a",`+definition(1)[1:]+`]}`, `200 {"items":[{"name":"a","status":201,"job":`+shows(201, 1, 10)[4:]+`}]}`)
+			s.ask("POST /v1/jobs/batch", `{"jobs":[{"name":"a",`+definition(1)[1:]+`]}`, `200 {"items":[{"name":"a","status":201,"etag":"\"ga\""}]}`)
 			s.ask("GET /v1/jobs", "", `200 {"items":[`+shows(200, 1, 10)[4:]+`]}`)
 		},
 		"what was throttled": func(s *script) {
@@ -356,7 +356,7 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{"payload":1}`, aRunIs(202, "queued", 0, 0))
 		}},
 		"a key refused for nothing": {"key default/k", func(s *script) {
-			s.ask("POST /v1/runs/batch", `{"runs":[{"job":"a","idempotency_key":"k"}]}`, `200 {"items":[{"status":202,"id":"r","run":`+aRunIs(202, "queued", 0, 0)[4:]+`}]}`)
+			s.ask("POST /v1/runs/batch", `{"runs":[{"job":"a","idempotency_key":"k"}]}`, `200 {"items":[{"status":202,"id":"r","state":"queued"}]}`)
 			s.ask("POST /v1/jobs/a/runs Idempotency-Key: k", `{}`, refuses(409, "idempotency_key_reused"))
 		}},
 		"an accepted run is gone": {"run default/r", func(s *script) {
@@ -397,7 +397,7 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		}},
 		"a retry opens what succeeded, without force": {"run default/r", func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9))
-			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","run":`+aRunIs(200, "queued", 1, 3)[4:]+`}]}`)
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"queued"}]}`)
 		}},
 		"an answer that is none of Belfry's": {"run default/r", func(s *script) {
 			s.ask("GET /v1/runs/r", "", `200 {"id":`)

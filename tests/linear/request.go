@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -236,9 +238,25 @@ func batchOfJobs(a asked, answer told, _ string) (parts []part) {
 			continue
 		}
 		v := given.Items[i]
-		parts = append(parts, jobParts(on, step, v.Status, codeOf(v.Problem), v.Job)...)
+		for _, p := range jobParts(on, step, v.Status, codeOf(v.Problem), nil) {
+			if v.ETag != "" {
+				edit := p.what.(jobStep)
+				edit.upTo = generationOf(v.ETag)
+				p.what, p.tag, p.generation = edit, v.ETag, edit.upTo
+			}
+			parts = append(parts, p)
+		}
 	}
 	return parts
+}
+
+// generationOf is the generation whose tag is told where the job itself is not, 0 for what is no tag.
+func generationOf(etag string) int64 {
+	generation, err := strconv.ParseInt(strings.Trim(etag, `"g`), 36, 64)
+	if err != nil || (job.Job{Generation: generation}).ETag() != etag {
+		return 0
+	}
+	return generation
 }
 
 func codeOf(p *wire.Problem) string {
@@ -281,7 +299,7 @@ func seenRun(shown wire.Run, at int64) runState {
 }
 
 // asking are a request for a run: what its key says, and how the run is seen.
-func (a asked) asking(jobName, key string, t wire.Trigger, status int, code string, shown *wire.Run) (parts []part) {
+func (a asked) asking(jobName, key string, t wire.Trigger, status int, code, id string, shown *wire.Run) (parts []part) {
 	if status == http.StatusNotFound {
 		return nil // whether a job exists may be told from memory
 	}
@@ -297,9 +315,7 @@ func (a asked) asking(jobName, key string, t wire.Trigger, status int, code stri
 		}
 		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s", jobName, at, delay, t.Payload)), at: a.at,
 			open: outcome == unsettled, reused: code == "idempotency_key_reused"}
-		if shown != nil {
-			step.run = shown.ID
-		}
+		step.run = id
 		parts = append(parts, part{on: thing{aKey, a.tenant, key}, what: step, open: step.open})
 	}
 	if shown != nil && outcome == settled {
@@ -321,7 +337,11 @@ func trigger(a asked, answer told, name string) []part {
 			return []part{unreadable(thing{aKey, a.tenant, key}, err)}
 		}
 	}
-	return a.asking(name, key, sent, answer.status, codeIn(answer), shown)
+	id := ""
+	if shown != nil {
+		id = shown.ID
+	}
+	return a.asking(name, key, sent, answer.status, codeIn(answer), id, shown)
 }
 
 func batchOfRuns(a asked, answer told, _ string) (parts []part) {
@@ -335,11 +355,11 @@ func batchOfRuns(a asked, answer told, _ string) (parts []part) {
 	}
 	for i, entry := range sent.Runs {
 		if answer.status != 200 || i >= len(given.Items) {
-			parts = append(parts, a.asking(entry.Job, entry.IdempotencyKey, entry.Trigger, answer.status, codeIn(answer), nil)...)
+			parts = append(parts, a.asking(entry.Job, entry.IdempotencyKey, entry.Trigger, answer.status, codeIn(answer), "", nil)...)
 			continue
 		}
 		v := given.Items[i]
-		parts = append(parts, a.asking(entry.Job, entry.IdempotencyKey, entry.Trigger, v.Status, codeOf(v.Problem), v.Run)...)
+		parts = append(parts, a.asking(entry.Job, entry.IdempotencyKey, entry.Trigger, v.Status, codeOf(v.Problem), v.ID, nil)...)
 	}
 	return parts
 }
@@ -406,7 +426,8 @@ func manyRuns(verb runVerb) func(asked, told, string) []part {
 			return parts
 		}
 		for _, v := range given.Items {
-			parts = append(parts, a.runPart(v.ID, step, v.Status, codeOf(v.Problem), v.Run)...)
+			step.seen.state = v.State
+			parts = append(parts, a.runPart(v.ID, step, v.Status, codeOf(v.Problem), nil)...)
 		}
 		return parts
 	}

@@ -42,7 +42,7 @@ type runStep struct {
 
 	open bool     // not known
 	code string   // of a refusal
-	seen runState // of an answer
+	seen runState // of an answer; of a verdict on one of many its state alone, and it is not born
 }
 
 // runsStay is for how long an ended run is kept at the least.
@@ -76,6 +76,8 @@ func (in runStep) on(s runState) []runState {
 		return []runState{s}
 	case in.code != "":
 		return in.refused(s)
+	case !in.seen.born && in.verb != lookAtRun:
+		return in.told(s)
 	case in.verb == cancelRun:
 		return in.cancel(s)
 	case in.verb == retryRun:
@@ -132,6 +134,26 @@ func (in runStep) refused(s runState) []runState {
 		}
 		return []runState{over}
 	}
+	return []runState{s}
+}
+
+// told is cancel and retry where a verdict tells the state alone.
+func (in runStep) told(s runState) []runState {
+	over := ended(s.state) && !s.over
+	switch {
+	case !s.born:
+		return []runState{s}
+	case in.verb == cancelRun && (over || s.over), in.verb == retryRun && over && (s.state == "skipped" || !in.force && (s.state == "succeeded" || s.state == "unknown")):
+		return nil
+	case in.verb == cancelRun:
+		s.over = in.seen.state == "cancelled"
+		return []runState{s}
+	}
+	if s.state != "" {
+		s.state = "queued"
+	}
+	s.ended, s.result, s.reason = 0, "", ""
+	s.cancelled, s.over, s.reopened = false, false, true
 	return []runState{s}
 }
 

@@ -263,6 +263,9 @@ func (rs *runState) seen(from, to int) []sight {
 }
 
 func (s sight) shown(r wire.Run) bool {
+	if r.Job == "" { // a verdict on one of many tells no more
+		return s.state.String() == r.State
+	}
 	at := int64(0)
 	if !r.EndedAt.IsZero() {
 		at = r.EndedAt.UnixMilli()

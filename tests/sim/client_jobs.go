@@ -136,9 +136,7 @@ func (u *user) putBatch(ctx context.Context) {
 		verdicts, err := u.server.PutJobs(ctx, jobs)
 		var answers []oracle.Answer
 		for _, v := range verdicts {
-			a := part(u.Now(), v.Status, v.Problem)
-			a.Job = v.Job
-			answers = append(answers, a)
+			answers = append(answers, part(u.Now(), v.Status, v.Problem))
 		}
 		return answers, err
 	})

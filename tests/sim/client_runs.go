@@ -126,8 +126,9 @@ func (u *user) parts(verdicts []wire.RunVerdict) []oracle.Answer {
 	var answers []oracle.Answer
 	for _, v := range verdicts {
 		a := part(u.Now(), v.Status, v.Problem)
-		if a.Run = v.Run; v.Run != nil {
-			u.runs = remember(u.runs, v.Run.ID)
+		if v.Problem == nil {
+			a.Run = &wire.Run{ID: v.ID, State: v.State}
+			u.runs = remember(u.runs, v.ID)
 		}
 		answers = append(answers, a)
 	}

@@ -128,6 +128,9 @@ func open(cfg Config) (_ *Store, err error) {
 	if err := makeDir(cfg.FS, cfg.Dir); err != nil {
 		return nil, err
 	}
+	if err := refusedUnlocked(cfg.FS, cfg.Dir); err != nil {
+		return nil, err
+	}
 	lock, err := pebble.LockDirectory(cfg.Dir, cfg.FS)
 	if err != nil {
 		return nil, lockedBy(err)

@@ -37,18 +37,32 @@ func Read(ctx context.Context, dir string, fsys vfs.FS, each func(store.Item) er
 
 // view opens a folder to be read; it gives nil for a new one.
 func (s *Store) view(dir string, fsys vfs.FS) (*pebble.DB, error) {
+	about, err := check(fsys, dir)
+	if err != nil || !about.Exists {
+		return nil, err
+	}
+	db, err := pebble.Open(dir, &pebble.Options{FS: view{fsys}, ReadOnly: true, MemTableSize: memTable, Logger: pebbleLog{s}})
+	return db, refusedBy(err)
+}
+
+// check tells why a folder must not be opened, before anything in it is changed.
+func check(fsys vfs.FS, dir string) (*pebble.DBDesc, error) {
 	if _, err := checkFormat(fsys, dir); err != nil {
 		return nil, err
 	}
 	if err := checkLogs(fsys, dir); err != nil {
 		return nil, err
 	}
-	about, err := checkList(fsys, dir)
-	if err != nil || !about.Exists {
-		return nil, err
+	return checkList(fsys, dir)
+}
+
+// refusedUnlocked is check for a folder without a lock file: one that is refused is left as it was found, and gets none.
+func refusedUnlocked(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(fsys.PathJoin(dir, "LOCK")); !errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	db, err := pebble.Open(dir, &pebble.Options{FS: view{fsys}, ReadOnly: true, MemTableSize: memTable, Logger: pebbleLog{s}})
-	return db, refusedBy(err)
+	_, err := check(fsys, dir)
+	return err
 }
 
 // onlyRead is a store that decides and writes nothing.

@@ -75,3 +75,39 @@ func TestReadRefusesAFolderThatIsOpen(t *testing.T) {
 	mustNot(t, err)
 	mustNot(t, s.Close())
 }
+
+// A folder that is refused for its damage gets no file, and no lock where it had none: whoever looks into it later, or copies it, finds what
+// the damage has left.
+func TestFault49_a_folder_that_is_refused_gets_no_lock_file(t *testing.T) {
+	one := func(dir, pattern string) string {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, found, err)
+		}
+		return found[0]
+	}
+	for name, change := range map[string]func(dir string) error{
+		"of a newer Belfry":   func(dir string) error { return os.WriteFile(filepath.Join(dir, marker), []byte("9\n"), 0o600) },
+		"no store of ours":    func(dir string) error { return os.Remove(filepath.Join(dir, marker)) },
+		"without its marker":  func(dir string) error { return os.Remove(one(dir, "marker.manifest.*")) },
+		"without its list":    func(dir string) error { return os.Remove(one(dir, "MANIFEST-*")) },
+		"with a damaged list": func(dir string) error { return os.Truncate(one(dir, "MANIFEST-*"), 10) },
+		"without its marks":   func(dir string) error { return os.Truncate(filepath.Join(dir, marker), 0) },
+		"with an empty list":  func(dir string) error { return os.Truncate(one(dir, "MANIFEST-*"), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := used(t)
+			mustNot(t, change(dir))
+			mustNot(t, os.Remove(filepath.Join(dir, "LOCK")))
+			stays := contents(t, dir)
+			s, err := Open(Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				mustNot(t, s.Close())
+				t.Fatal("it was opened")
+			}
+			if now := contents(t, dir); !maps.Equal(now, stays) {
+				t.Errorf("%v: %q are there, of %q, or they have changed", err, slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(stays)))
+			}
+		})
+	}
+}

@@ -130,6 +130,32 @@ func Marked(page, name string) (string, error) {
 	return "", fmt.Errorf("no block marked ```sh run=%s", name)
 }
 
+// Row is a line of a table.
+type Row struct {
+	Line  int // counted from 1
+	Cells int
+	Head  int // how many cells the first row of its table has
+}
+
+// Rows gives all rows of all tables that a page has outside of fenced blocks. A "|" separates cells in code, too, unless it is written "\|".
+func Rows(page string) (rows []Row) {
+	head, last := 0, 0
+	walk(page, func(line int, text string) {
+		text = strings.TrimSpace(text)
+		if !strings.HasPrefix(text, "|") {
+			return
+		}
+		text = strings.ReplaceAll(text, `\|`, "")
+		cells := strings.Count(strings.TrimSuffix(text[1:], "|"), "|") + 1
+		if line != last+1 {
+			head = cells
+		}
+		last = line
+		rows = append(rows, Row{line, cells, head})
+	}, nil)
+	return rows
+}
+
 // walk calls prose for each line outside of fenced blocks, and fenced for each block with the line its text begins at.
 func walk(page string, prose func(line int, text string), fenced func(line int, fence, text string)) {
 	var body strings.Builder

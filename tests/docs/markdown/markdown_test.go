@@ -59,3 +59,11 @@ func TestCommandsRefuseUnknownMarks(t *testing.T) {
 		t.Errorf("got %v, want an error that names the mark", err)
 	}
 }
+
+func TestRows(t *testing.T) {
+	page := "text\n| a | b |\n|---|---|\n| 1 | `x\\|y` |\n| `x|y` | 2 |\n| only |\n|  | |\n\n```\n| no | table | at | all |\n```\n| c |\n|---|\n| d\n"
+	want := []Row{{2, 2, 2}, {3, 2, 2}, {4, 2, 2}, {5, 3, 2}, {6, 1, 2}, {7, 2, 2}, {12, 1, 1}, {13, 1, 1}, {14, 1, 1}}
+	if got := Rows(page); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
