@@ -176,7 +176,7 @@ func (t *tickFlags) check() error {
 
 // catchUpFlag is of processes that tick.
 func catchUpFlag(cmd *cobra.Command, to *int) {
-	cmd.Flags().IntVar(to, "catch-up-rate", dispatch.DefaultCatchUpRate, "`NUMBER` of missed fires that are made up for a second, at the most and over all jobs; the same in all processes that share a store")
+	cmd.Flags().IntVar(to, "catch-up-rate", dispatch.DefaultCatchUpRate, "`NUMBER` of starts a second at the most, over all jobs, that make up for fires of a time without ticks; the same in all processes that share a store")
 }
 
 func checkCatchUp(rate int) error {

@@ -50,6 +50,12 @@ func scenarios() []scenario {
 		w.advance(2*time.Second, time.Second, "before")
 		w.elapsed += time.Second
 	}
+	herd := func(w *world) {
+		for _, name := range []string{"a", "b", "c", "d"} { // in buckets of their own
+			w.must(w.host("api").put(tenant, name, definition(until(7*time.Minute, every(time.Minute)), 1)))
+		}
+		w.elapsed += 13 * time.Minute
+	}
 	tick := func(h *host) error { return h.tick() }
 	return []scenario{
 		{name: "tick", lookAhead: 15 * time.Second, prepare: func(w *world) { jobs(w); w.elapsed += 9 * time.Second }, act: tick},
@@ -59,6 +65,7 @@ func scenarios() []scenario {
 		// A start a second in all: both jobs want the same places, further than the pass's own, and the second waits for the first.
 		{name: "tick_catches_up_one_slowly", rate: 1, prepare: missed("one"), act: tick},
 		{name: "tick_catches_up_all_slowly", rate: 1, prepare: missed("all"), act: tick},
+		{name: "tick_catches_up_a_herd_slowly", rate: 1, prepare: herd, act: tick},
 		{name: "tick_goes_on_catching_up", prepare: pacing, act: tick},
 		{name: "tick_goes_on_catching_up_in_reach", lookAhead: 15 * time.Second, prepare: pacing, act: tick},
 		{name: "edit_while_catching_up", prepare: pacing, act: func(h *host) error {
