@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob/gs"
 	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
@@ -169,6 +170,18 @@ func (t *tickFlags) check() error {
 		return misused("--tick-every %s: want 1s or more, and less than --look-ahead %s", t.every, t.lookAhead)
 	case t.shards < 1 || t.shards > 64 || t.shards&(t.shards-1) != 0:
 		return misused("--shards %d: want a power of two from 1 to 64", t.shards)
+	}
+	return nil
+}
+
+// catchUpFlag is of processes that tick.
+func catchUpFlag(cmd *cobra.Command, to *int) {
+	cmd.Flags().IntVar(to, "catch-up-rate", dispatch.DefaultCatchUpRate, "`NUMBER` of starts a second at the most, over all jobs, that make up for fires of a time without ticks; the same in all processes that share a store")
+}
+
+func checkCatchUp(rate int) error {
+	if rate < 1 || rate > dispatch.MaxCatchUpRate {
+		return misused("--catch-up-rate %d: want 1 to %d starts a second", rate, dispatch.MaxCatchUpRate)
 	}
 	return nil
 }

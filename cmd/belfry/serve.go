@@ -45,6 +45,7 @@ type settings struct {
 	pools       poolFlags
 	concurrency int
 	lease       time.Duration
+	catchUpRate int
 	grace       time.Duration
 	log         logFlags
 	trace       traceFlags
@@ -60,6 +61,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	s.pools.flags(cmd)
 	leaseFlag(cmd, &s.lease)
+	catchUpFlag(cmd, &s.catchUpRate)
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped: a `DURATION`")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)
@@ -73,7 +75,7 @@ func (s *settings) check() error {
 	if s.concurrency < 1 || s.concurrency > 10_000 {
 		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
 	}
-	if err := errors.Join(checkLease(s.lease), s.checkRoles()); err != nil {
+	if err := errors.Join(checkLease(s.lease), checkCatchUp(s.catchUpRate), s.checkRoles()); err != nil {
 		return err
 	}
 	if s.grace < 0 || s.grace > time.Hour {

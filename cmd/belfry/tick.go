@@ -19,6 +19,7 @@ type tickSettings struct {
 	ticks   tickFlags
 	queues  []string
 	lease   time.Duration
+	rate    int // of catch-up
 	once    bool
 	log     logFlags
 	trace   traceFlags
@@ -43,7 +44,7 @@ That one must come again well within --look-ahead.`,
 			if !s.engines.shared() {
 				return misused("want --store dynamodb://TABLE, --queue-url sqs://PREFIX and --blob s3://BUCKET; a server on a data folder ticks by itself")
 			}
-			if err := errors.Join(s.engines.check(), s.ticks.check(), checkLease(s.lease), s.scrape.check()); err != nil {
+			if err := errors.Join(s.engines.check(), s.ticks.check(), checkLease(s.lease), checkCatchUp(s.rate), s.scrape.check()); err != nil {
 				return err
 			}
 			return c.tickWith(cmd.Context(), s)
@@ -55,6 +56,7 @@ That one must come again well within --look-ahead.`,
 	called(f, "queue", "BELFRY_QUEUES")
 	s.ticks.flags(cmd)
 	leaseFlag(cmd, &s.lease)
+	catchUpFlag(cmd, &s.rate)
 	f.BoolVar(&s.once, "once", false, "tick once and end, instead of every --tick-every")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)
@@ -83,7 +85,7 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 		every = max(every, s.ticks.lookAhead-time.Second)
 	}
 	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
-		Lease: s.lease, LookAhead: s.ticks.lookAhead, Every: every, Shards: s.ticks.shards, Tracer: o.tracer})
+		Lease: s.lease, CatchUpRate: s.rate, LookAhead: s.ticks.lookAhead, Every: every, Shards: s.ticks.shards, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}

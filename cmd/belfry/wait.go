@@ -210,7 +210,7 @@ func changes(was, is wire.Run, moment func(time.Time) string) (before, after []s
 	switch {
 	case is.State == "scheduled":
 		line += " for " + moment(is.NominalTime)
-	case is.State == "retrying" && !is.NextAttemptAt.IsZero():
+	case (is.State == "retrying" || is.State == "queued") && !is.NextAttemptAt.IsZero():
 		line += ", not before " + moment(is.NextAttemptAt)
 	case ended(is.State) && took(is) != "":
 		line += " after " + tookInAll(is)

@@ -58,7 +58,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		Trace:       r.Trace.ID(),
 		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
 	}
-	if r.State == run.Retrying {
+	if r.State == run.Retrying || r.State == run.Queued {
 		shown.NextAttemptAt = instant(r.NextAt)
 	}
 	if r.Through != 0 && r.Count != 1 {

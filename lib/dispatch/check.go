@@ -50,7 +50,7 @@ const (
 
 // Wakeup is the next timer of a run that has not ended: the regular check, or the end of a wait that lies further ahead.
 func Wakeup(r run.Run, reach int64) timer.Timer {
-	if r.State == run.Retrying && r.NextAt > reach {
+	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
 		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
 	}
 	return timer.NextCheck(r.Tenant, r.ID, reach)

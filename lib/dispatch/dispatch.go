@@ -42,6 +42,10 @@ type Config struct {
 	// before it is due. Default 2s.
 	LookAhead time.Duration
 
+	// CatchUpRate is how many missed fires are started a second at the most, by all ticks of the store together, which all have the same. Up to
+	// MaxCatchUpRate; default DefaultCatchUpRate.
+	CatchUpRate int
+
 	// Lease is how long a worker holds a run without renewing; all hosts have the same. Default 30s.
 	Lease time.Duration
 }
@@ -69,6 +73,12 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	if cfg.Lease == 0 {
 		cfg.Lease = 30 * time.Second
+	}
+	if cfg.CatchUpRate == 0 {
+		cfg.CatchUpRate = DefaultCatchUpRate
+	}
+	if cfg.CatchUpRate < 1 || cfg.CatchUpRate > MaxCatchUpRate {
+		return nil, fmt.Errorf("dispatch: a catch-up rate of %d a second, want 1 to %d", cfg.CatchUpRate, MaxCatchUpRate)
 	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = metrics.New()

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -121,17 +122,23 @@ func (d *Dispatcher) nearestOf(ctx context.Context, tenant, name string, generat
 
 // covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. The timer of
 // such a plan was put by another plan, which gave way to the decision, and lies among the fires that it drops. They are in time again only
-// after a clock that was ahead has been set back, so that only then anything is read.
+// after a clock that was ahead has been set back, so that only then anything is read; and of fires that are owed where the ticks were away since it
+// was decided that they run, since a pass that died then may have left the decision to one for which they were too old.
 func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) error {
-	if !d.Stale(b.Horizon, b.Now) {
+	stale := d.Stale(b.Horizon, b.Now)
+	var doubtful []*firing
+	for _, f := range planned {
+		owed := f.Timer.Owed != 0 && f.Timer.Wake < b.Now-job.Grace.Milliseconds()
+		if f.plan.Skip == nil && (stale || owed) { // one with a decision looks for itself
+			doubtful = append(doubtful, f)
+		}
+	}
+	if doubtful == nil {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
-	for _, f := range planned {
-		if f.plan.Skip != nil {
-			continue // it looks for itself
-		}
+	for _, f := range doubtful {
 		group.Go(func() error {
 			first := f.blank(f.plan.Fires[0])
 			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})

@@ -53,7 +53,8 @@ type firing struct {
 	plan        plan
 	head        *wish
 	rest        []*wish
-	decided     run.Run // a decision that its first fire lies within: the next round begins after it, whatever stands at that fire
+	owed        *timer.Timer // to be armed now that the head stands
+	decided     run.Run      // a decision that its first fire lies within: the next round begins after it, whatever stands at that fire
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
@@ -74,8 +75,12 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		planned := open[:0]
 		for _, f := range open {
 			var err error
-			f.plan, err = planFires(f.Timer, f.from, f.known, f.Edition, f.Until, b)
+			f.plan, err = planFires(f.Timer, f.from, f.known, f.Edition, f.Until, b, f.places(b))
 			switch {
+			case errors.Is(err, errNoPace):
+				again := timer.NewFire(f.Timer.Tenant, f.Timer.Job, f.Timer.Generation, f.from, b.Resume)
+				again.Owed = f.Timer.Owed
+				late = append(late, again)
 			case errors.Is(err, ErrStuck):
 				tally.Parked++
 				if err := d.Park(ctx, f.Timer, err); err != nil {
@@ -95,6 +100,9 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			return tally, err
 		}
 		d.countOnce(ctx, planned)
+		if err := b.Pace.keep(ctx, planned); err != nil {
+			return tally, err
+		}
 		if err := d.awake(b); err != nil {
 			return tally, err
 		}
@@ -102,6 +110,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			return tally, err
 		}
 		var rest []*wish
+		var owed []timer.Timer
 		for _, f := range planned {
 			others := f.known > 0 || d.Stale(b.Horizon, b.Now)
 			again := f.adopt(b, epoch, d.HorizonAt)
@@ -114,6 +123,16 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
+			if f.owed != nil {
+				owed = append(owed, *f.owed)
+			}
+			if beside := f.beside(); beside != nil {
+				open = append(open, beside)
+			}
+		}
+		// Not before the head is durable, which is the decision that they are to run.
+		if err := d.Arm(ctx, owed...); err != nil {
+			return tally, err
 		}
 		if err := d.awake(b); err != nil {
 			return tally, err
@@ -128,7 +147,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	}
 	if b.Watch {
 		for _, o := range send {
-			late = append(late, timer.NextCheck(o.Run.Tenant, o.Run.ID, b.Reach))
+			late = append(late, Wakeup(o.Run, b.Reach))
 		}
 	}
 	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.
@@ -289,6 +308,9 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 	span := f.tracer.Apart(trace.Producer, "claim")
 	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
+	if c.NotBefore = f.plan.Places[nominal]; c.NotBefore != 0 {
+		c.Reason = CaughtUp
+	}
 	doubtful := b.doubts(f.Timer, nominal)
 	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 		switch {
@@ -303,8 +325,8 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 
 // adopt looks at what stands at the head, gives the rest of this round's claims, and tells whether another round is needed.
 func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (again bool) {
-	f.rest = nil
-	fires := f.plan.Fires
+	f.rest, f.owed = nil, nil
+	fires, owed := f.plan.Fires, f.plan.Owed
 	standing := f.head.run
 	switch {
 	case f.head.err != nil:
@@ -315,6 +337,7 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 			for len(fires) > 0 && fires[0] <= standing.Through {
 				fires = fires[1:]
 			}
+			owed = behind(owed, f.Edition.Schedule, standing.Through)
 		}
 	case f.head.verdict == run.Claimed && f.plan.Skip.Next != 0:
 		f.from, f.known = f.plan.Skip.Next, f.plan.Skip.Known
@@ -344,8 +367,50 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 	for _, nominal := range fires {
 		f.rest = append(f.rest, f.claim(nominal, epoch, b))
 	}
+	f.owed = owed
 	f.from, f.known = f.plan.Rest, 0
 	return f.plan.Rest != never
+}
+
+// behind is what a timer that owes fires still owes where those up to an instant are dropped; nil for none.
+func behind(owed *timer.Timer, s job.Fires, through int64) *timer.Timer {
+	if owed == nil || owed.Nominal > through {
+		return owed
+	}
+	next, err := nextAfter(s, through)
+	if err != nil || next > owed.Owed {
+		return nil
+	}
+	less := owed.Owing(next, owed.Owed, owed.Wake)
+	return &less
+}
+
+// beside is the successor on its own way through the steps, where some of its fires are to be claimed now; nil where none are.
+func (f *firing) beside() *firing {
+	if !f.plan.Beside {
+		return nil
+	}
+	next := f.FireTimer
+	next.Timer = *f.plan.Successor
+	f.plan.Beside = false
+	return &firing{FireTimer: next, tracer: f.tracer, from: next.Timer.Nominal, known: f.plan.Known}
+}
+
+// errNoPace says that a timer asks for missed fires, and nobody here gives them places.
+var errNoPace = errors.New("missed fires are left to a tick")
+
+// places gives the firing's missed fires their places; nil where it has none, or nobody who gives them. A deleted job's need none: they end at once.
+func (f *firing) places(b Bounds) places {
+	tenant, name, pace := f.Timer.Tenant, f.Timer.Job, b.Pace
+	switch {
+	case f.known == 0 && f.Timer.Owed == 0 && !b.late(f.from):
+		return nil
+	case f.Gone:
+		return func(int64, bool) (int64, bool) { return 0, true }
+	case pace == nil:
+		return nil
+	}
+	return func(fire int64, first bool) (int64, bool) { return pace.take(missed{tenant, name, fire}, !first) }
 }
 
 // dropped tells whether a record is a decision over missed fires of a generation. What another one has dropped is its own.
@@ -365,6 +430,12 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 		case w.err != nil:
 			// The same fires again in a later pass, by a timer of their own: the cursor need not wait for one partition.
 			again := timer.NewFire(f.Timer.Tenant, f.Timer.Job, f.Timer.Generation, w.run.ID.Nominal, b.Resume)
+			switch _, paced := f.plan.Places[w.run.ID.Nominal]; {
+			case w == f.head:
+				again.Owed = f.Timer.Owed // it stands for what the timer does
+			case paced:
+				again.Owed = w.run.ID.Nominal
+			}
 			late = append(late, again)
 			continue
 		case w.verdict == run.Claimed && w.run.State == run.Cancelled:
@@ -379,7 +450,7 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 		default:
 			continue
 		}
-		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal), claim: claim})
+		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: max(w.run.NextAt, f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal)), claim: claim})
 	}
 	return send, late
 }

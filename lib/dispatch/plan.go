@@ -17,7 +17,7 @@ var ErrStuck = errors.New("the next fire does not advance")
 // claim of a long downtime before others have their turn.
 const maxFires = 1000
 
-// maxCatchUp is how many missed fires a pass claims for one job that catches up in full.
+// maxCatchUp is how many missed fires a pass claims for one timer.
 const maxCatchUp = 100
 
 // maxCounted is up to where skipped fires are counted; a record that holds it means "at least".
@@ -30,7 +30,16 @@ type plan struct {
 	To        int64        // the last fire that the timer stands for
 	Rest      int64        // the first fire that needs a decision of its own, or never
 	Successor *timer.Timer // nil when the generation has no further fire
+
+	Places map[int64]int64 // of those to be claimed that were missed: when each is to start
+	Owed   *timer.Timer    // of further such fires, which come in a later pass; nil for none
+	Known  int64           // what it was planned with
+	Beside bool            // the successor's first fires are to be claimed now: they come behind those owed, and wait for none of them
 }
+
+// places gives missed fires their places, in turn. The first of a plan has one, however far ahead; the others only such as the pass would claim a
+// live fire at.
+type places func(fire int64, first bool) (place int64, ok bool)
 
 // Later is the wake-up for what is not going to be better in the next pass: a record that this build cannot read.
 func (b Bounds) Later() int64 { return b.Resume + 60_000 }
@@ -51,6 +60,8 @@ type Bounds struct {
 	Horizon int64       // fires up to it are claimed
 	Reach   int64       // up to it ticks under way may have passed the places of timers: see Dispatcher.Reach
 	Resume  int64       // wake-up for what must wait for a later pass: beyond what this one reads
+	Next    int64       // wake-up for what the next pass is to go on with: just beyond what this one reads
+	Pace    *Pace       // gives missed fires their places; nil leaves them to a pass that has one
 	Watch   bool        // arm a check for each claim: the timer that led to it lies behind the first sweep
 	Settled int64       // until then no lease is judged: living workers may have been unable to renew theirs
 	Mark    uint64      // the Attempt of the next checks, by which the pass knows them again; 0 for none
@@ -89,22 +100,30 @@ func (b Bounds) lateUntil(fire int64) int64 {
 // planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,
 // or never for the current one. Fires up to known are claimed however late: another tick may have claimed some of them in
 // time. A second round, with its own decision, begins at Rest where it is not never.
-func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b Bounds) (plan, error) {
+func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b Bounds, places places) (plan, error) {
 	limit := min(b.Horizon, until)
-	p := plan{To: t.Nominal, Rest: never}
+	if t.Owed != 0 {
+		limit = min(limit, t.Owed)
+	}
+	p := plan{To: t.Nominal, Known: known, Rest: never}
 	if from > limit || e.Schedule == nil {
 		return p, nil
 	}
 	f, free, newest := from, known, never
-	if from > known && b.late(from) {
+	switch {
+	case t.Owed != 0 && !b.doubts(t, from):
+		free = t.Owed // that they are to run was decided when they were found
+	case from > known && b.late(from):
 		var err error
 		if f, free, newest, err = p.catchUp(t, from, limit, e, until, b); err != nil {
 			return plan{}, err
 		}
+	case known > 0:
+		newest = b.spared(e.Schedule, from, until)
 	}
-	inFull := e.Def.CatchUp.Mode == job.CatchUpAll
 	for f <= limit {
-		if f > free && f != newest && b.late(f) {
+		late := f != newest && b.late(f)
+		if f > free && late {
 			p.Rest = f
 			p.To, _ = lastFire(e.Schedule, f, limit)
 			if p.Skip != nil {
@@ -112,7 +131,20 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 			}
 			break
 		}
-		if len(p.Fires) >= maxFires || inFull && len(p.Fires) >= maxCatchUp && b.late(f) {
+		if late && e.Def.CatchUp.Mode != job.CatchUpNone || t.Owed != 0 {
+			if places == nil {
+				return plan{}, errNoPace
+			}
+			place, ok := places(f, len(p.Places) == 0)
+			if !ok || len(p.Places) == maxCatchUp {
+				return p, p.owe(t, f, min(free, limit), newest, limit, e, until, b)
+			}
+			if p.Places == nil {
+				p.Places = map[int64]int64{}
+			}
+			p.Places[f] = place
+		}
+		if len(p.Fires) >= maxFires {
 			// What is left is for a later pass: the same timer again, with its own nominal time, in a bucket still to come.
 			p.finish(t, f, max(b.Resume, f))
 			return p, nil
@@ -123,19 +155,78 @@ func planFires(t timer.Timer, from, known int64, e *job.Edition, until int64, b 
 			return plan{}, err
 		}
 	}
-	after, err := nextAfter(e.Schedule, max(b.Horizon, p.last()))
+	if t.Owed != 0 {
+		p.To = p.last()
+		return p, nil
+	}
+	return p, p.succeed(t, e.Schedule, until, b)
+}
+
+// succeed ends a plan with the first fire that no pass has come to.
+func (p *plan) succeed(t timer.Timer, s job.Fires, until int64, b Bounds) error {
+	after, err := nextAfter(s, max(b.Horizon, p.last()))
 	if err != nil {
-		return plan{}, err
+		return err
 	}
 	if after > until {
 		after = never
 	}
 	p.finish(t, after, after)
-	return p, nil
+	return nil
+}
+
+// owe leaves the missed fires from one on, up to where all are to run, to a timer of their own, which the next pass comes upon that can give one
+// of them a place. What comes behind them waits for none of them.
+func (p *plan) owe(t timer.Timer, from, decided, newest, limit int64, e *job.Edition, until int64, b Bounds) error {
+	last := decided
+	if t.Owed == 0 {
+		var err error
+		if last, err = lastLate(e.Schedule, from, min(decided, newest-1), b); err != nil {
+			return err
+		}
+	}
+	wake := b.Next
+	for _, place := range p.Places {
+		wake = max(wake, place+1)
+	}
+	owed := t.Owing(from, last, wake)
+	p.Owed = &owed
+	if t.Owed != 0 {
+		p.To = p.last()
+		return nil
+	}
+	next, err := nextAfter(e.Schedule, last)
+	if err != nil {
+		return err
+	}
+	if next > limit {
+		return p.succeed(t, e.Schedule, until, b)
+	}
+	p.Beside = true
+	p.finish(t, next, max(b.Next, next))
+	p.Successor.To, _ = lastFire(e.Schedule, next, limit)
+	return nil
 }
 
 // never stands for a fire that does not come.
 const never = int64(1<<63 - 1)
+
+// spare gives a newest fire where it is not missed, else never.
+func (b Bounds) spare(newest int64) int64 {
+	if newest >= b.Now-job.NewestWithin.Milliseconds() {
+		return newest
+	}
+	return never
+}
+
+// spared is the newest fire from one on where it is not missed, else never.
+func (b Bounds) spared(s job.Fires, from, until int64) int64 {
+	newest, ok := lastFire(s, from, max(from, min(b.Now, until)))
+	if !ok {
+		return never
+	}
+	return b.spare(newest)
+}
 
 // catchUp decides over the missed fires from one on that is late, up to the first that is not missed, and gives the first fire that is to be
 // claimed. Those up to decided are, and so is the newest where it is not missed (never where it is).
@@ -144,10 +235,7 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 	if !ok {
 		return 0, 0, 0, fmt.Errorf("no fire from %d on, where one was found: %w", from, ErrStuck)
 	}
-	spared = never
-	if newest >= b.Now-job.NewestWithin.Milliseconds() {
-		spared = newest
-	}
+	spared = b.spare(newest)
 	if from == spared {
 		return from, from, spared, nil
 	}

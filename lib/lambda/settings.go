@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -25,6 +26,7 @@ type Settings struct {
 
 	Shards      int           // of a store that is new. 0: the default
 	LookAhead   time.Duration // of a tick. 0: the default
+	CatchUpRate int           // missed fires that are started a second at the most. 0: the default
 	TickQueue   string        // URL of the queue by which a tick asks for helpers; "" for none
 	MaxReceives int           // after how many receives the queues give a message to the dead-letter queue; 0: never
 
@@ -66,6 +68,7 @@ func Read(getenv func(string) string) (Settings, error) {
 		Blob:        e.required("BELFRY_BLOB", "the address of the bucket, as in s3://belfry"),
 		Shards:      e.number("BELFRY_SHARDS", timer.Buckets),
 		LookAhead:   e.duration("BELFRY_LOOK_AHEAD"),
+		CatchUpRate: e.number("BELFRY_CATCH_UP_RATE", dispatch.MaxCatchUpRate),
 		TickQueue:   getenv("BELFRY_TICK_QUEUE"),
 		MaxReceives: e.number("BELFRY_MAX_RECEIVES", 1000),
 		Tenant:      getenv("BELFRY_TENANT"),

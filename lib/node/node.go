@@ -48,6 +48,7 @@ type Config struct {
 	LookAhead   time.Duration // default 2s, with Shared SharedLookAhead, and the same in all processes
 	Every       time.Duration // between two ticks. Default 1s, with Shared SharedEvery; LookAhead must be longer
 	Lease       time.Duration // of a run. Default 30s
+	CatchUpRate int           // missed fires that are started a second at the most, the same in all processes. Default dispatch.DefaultCatchUpRate
 	Concurrency int           // attempts at once, per queue. Default 50
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
 
@@ -130,7 +131,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	n.lastOK.Store(n.began)
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
-		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease,
+		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease, CatchUpRate: cfg.CatchUpRate,
 		Metrics: cfg.Metrics, Tracer: cfg.Tracer,
 	}); err != nil {
 		return nil, err

@@ -14,7 +14,9 @@ type Claim struct {
 	Trigger    Trigger
 	Epoch      uint64
 	Now        int64
-	Run        Run // what a run on demand was created with; zero for a fire
+	Run        Run    // what a run on demand was created with; zero for a fire
+	NotBefore  int64  // of a missed fire: its place
+	Reason     string // of a missed fire
 }
 
 // ClaimVerdict is what stood where a claim wanted to go.
@@ -52,6 +54,9 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	}
 	next.State, next.Generation, next.Epoch, next.Expires = Queued, c.Generation, c.Epoch, 0
 	next.Priority = c.Run.Priority
+	if !r.ID.OnDemand() {
+		next.NextAt, next.Reason = c.NotBefore, c.Reason
+	}
 	return next, Claimed
 }
 

@@ -100,7 +100,7 @@ type Run struct {
 	Fence    uint64 `cbor:"12,keyasint,omitempty"` // the version that the newest attempt started under
 	Worker   string `cbor:"13,keyasint,omitempty"` // who holds the lease
 	Lease    int64  `cbor:"14,keyasint,omitempty"` // until when
-	NextAt   int64  `cbor:"15,keyasint,omitempty"` // Retrying: not before
+	NextAt   int64  `cbor:"15,keyasint,omitempty"` // Retrying: not before; Queued to make up for a missed fire: its place
 
 	Cancel bool   `cbor:"16,keyasint,omitempty"` // asked for while Running
 	Reason string `cbor:"17,keyasint,omitempty"` // why it was cancelled, skipped, reopened or given up

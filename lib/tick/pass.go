@@ -45,7 +45,7 @@ type pass struct {
 
 // pass is one pass over a shard: lease and horizon, due timers, watermark, sweeps. It tells whether something is left.
 func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (behind bool, err error) {
-	s, under, now, err := t.take(ctx, n, stint.help)
+	s, under, now, paced, err := t.take(ctx, n, stint.help)
 	t.noteTaken(n, err == nil || errors.Is(err, errHeld) || errors.Is(err, errDone))
 	if err != nil {
 		return false, err
@@ -57,8 +57,11 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	began := t.Dispatch.Elapsed()
 	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: began, spare: began + t.Dispatch.LookAhead/4, under: under,
 		at: s.Positions(first, end), saving: make(chan struct{}, 1),
-		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + dispatch.ResumeAfter.Milliseconds(),
+		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + dispatch.ResumeAfter.Milliseconds(), Next: to + 1,
 			Settled: s.Settled, Gaps: s.Gaps, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
+	// What has come to pass meanwhile is no place any more. It is no look at the clock: nothing is claimed by it.
+	floor := func() int64 { return max(paced, now+(t.Dispatch.Elapsed()-began).Milliseconds()) }
+	p.bounds.Pace = t.Dispatch.NewPace(n, to, floor, s.Paced, func(ctx context.Context) error { return p.save(ctx, false) })
 	stop := p.renewing(ctx)
 	err = p.through(ctx, to)
 	stop()
@@ -149,6 +152,7 @@ func (p *pass) save(ctx context.Context, release bool) error {
 	p.mu.Lock()
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
 	p.shard.Reach(first, p.at)
+	p.shard.Paced = p.bounds.Pace.Given()
 	s := p.shard
 	p.mu.Unlock()
 	if now, err := p.Dispatch.Clock(); err == nil {

@@ -27,23 +27,25 @@ const setBack = time.Minute
 // is anything read. The clock is not read again: however long the pass is stopped, it stays below what it published.
 //
 // The cursors are written with it that this process has moved over nothing in its last pass, unless another tick came between.
-func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, under underWay, now int64, err error) {
+//
+// paced is up to where passes before this one have given missed fires their places.
+func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, under underWay, now, paced int64, err error) {
 	items, err := t.store.Get(ctx, timer.ShardKey(n))
 	if err != nil {
-		return s, under, 0, err
+		return s, under, 0, 0, err
 	}
 	if s, err = timer.ShardFromItem(n, items[0]); err != nil {
-		return s, under, 0, err
+		return s, under, 0, 0, err
 	}
 	if s.Version == 0 {
-		return s, under, 0, fmt.Errorf("shard %d was never set up: %w", n, record.ErrBroken)
+		return s, under, 0, 0, fmt.Errorf("shard %d was never set up: %w", n, record.ErrBroken)
 	}
 	if help.done(s) {
-		return s, under, 0, errDone
+		return s, under, 0, 0, errDone
 	}
 	s, under = t.recall(s)
 	if now, err = t.Dispatch.Clock(); err != nil {
-		return s, under, 0, err
+		return s, under, 0, 0, err
 	}
 	t.Dispatch.Published(s.Horizon, now)
 	if s.Watermark > now+(t.Dispatch.Ahead()+setBack).Milliseconds() {
@@ -58,14 +60,20 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, un
 	length := t.Lease.Milliseconds()
 	// A lease further away than its length was written before the clock was stepped back: void.
 	if s.Owner != t.Owner && s.Lease > now && s.Lease <= now+length {
-		return s, under, 0, errHeld
+		return s, under, 0, 0, errHeld
 	}
 	t.note(&s, now)
+	if paced = s.Horizon; t.Dispatch.Stale(s.Horizon, now) { // by a clock that was ahead: its places are not waited for
+		paced = t.Dispatch.HorizonAt(s.Passed)
+		if s.Passed > now {
+			paced, s.Paced = 0, nil
+		}
+	}
 	s.Epoch++
 	s.Owner, s.Lease, s.Passed = t.Owner, now+length, now
 	s.Horizon = max(s.Horizon, t.Dispatch.HorizonAt(now))
 	err = t.write(ctx, &s)
-	return s, under, now, err
+	return s, under, now, paced, err
 }
 
 // note draws what follows from how long ago the last pass was. A process that ticks once a minute, and perhaps in another place each

@@ -31,7 +31,9 @@ func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally,
 			case errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
 				p.Log.ErrorContext(ctx, "a job is unreadable; its fire waits", "tenant", tenant, "job", t.Job, "error", err)
 				p.Metrics.Unreadable.Inc()
-				late = append(late, timer.NewFire(tenant, t.Job, t.Generation, t.Nominal, p.bounds.Later()))
+				again := timer.NewFire(tenant, t.Job, t.Generation, t.Nominal, p.bounds.Later())
+				again.Owed = t.Owed
+				late = append(late, again)
 			case err != nil:
 				return tally, err
 			case ok:

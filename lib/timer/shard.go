@@ -50,6 +50,9 @@ type Shard struct {
 	// Gaps are the times that no horizon had reached until they were over: what fires in one was found late, by whoever published that
 	// horizon. All other fires up to Horizon were found in time. A gap is kept while it tells anything, which is for minutes.
 	Gaps []Gap `cbor:"12,keyasint,omitempty"`
+
+	// Paced are the places in time that missed fires were given beyond Horizon: by phase, the last one. See dispatch.Pace.
+	Paced map[int64]int64 `cbor:"13,keyasint,omitempty"`
 }
 
 // Gap is the time between two instants (Unix ms), both excluded.

@@ -54,6 +54,7 @@ type body struct {
 	Create *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
 	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request or Batch: whoever armed it sends the runs itself; only the sweeps look
 	Batch  []member `cbor:"5,keyasint,omitempty"` // of a Batch
+	Owed   int64    `cbor:"6,keyasint,omitempty"` // of a Fire, Unix ms: it stands for missed fires up to this one alone, which all are to run; 0: for whatever comes
 }
 
 // member is a run of a batch.
@@ -90,6 +91,7 @@ func (b *body) writeFields(w *record.Writer) {
 			b.Batch[i].writeFields(w)
 		}
 	}
+	w.Int(6, b.Owed)
 }
 
 func (m *member) writeFields(w *record.Writer) {
@@ -132,6 +134,8 @@ func (b *body) readFields(s *record.Scanner) {
 			for i := range b.Batch {
 				b.Batch[i].readFields(s)
 			}
+		case 6:
+			b.Owed = s.Int()
 		default:
 			s.Fail()
 		}
@@ -152,6 +156,14 @@ func read(stored []byte) (body, error) {
 // NewFire is the timer of a job's fire at nominal, to wake at wake.
 func NewFire(tenant, name string, generation, nominal, wake int64) Timer {
 	return Timer{Wake: wake, Kind: Fire, Tenant: tenant, Job: name, Generation: generation, Nominal: nominal, body: body{To: nominal}}
+}
+
+// Owing is a fire's timer, to wake at wake, that stands for nothing beyond the fires up to owed. It was decided of these that they are missed and
+// are to run.
+func (t Timer) Owing(nominal, owed, wake int64) Timer {
+	owing := NewFire(t.Tenant, t.Job, t.Generation, nominal, wake)
+	owing.Owed = owed
+	return owing
 }
 
 // NewRequest is the timer of a run on demand.

@@ -21,9 +21,9 @@ type Run struct {
 	CreatedAt     time.Time         `json:"created_at,omitzero"`
 	StartedAt     time.Time         `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
-	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run: not before"`
+	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
-	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result"`
+	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`

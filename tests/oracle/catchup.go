@@ -99,6 +99,12 @@ func (j *Judge) caughtUp(rs *runState, e *edition) {
 	if j.allows(rs.job, e, fire, a.Created) {
 		return
 	}
+	slack := (2*time.Minute + 2*j.cfg.Clocks).Milliseconds() // from the pass's look at its clock to the timer
+	for _, o := range e.owed {
+		if e.Def.CatchUp.Mode != job.CatchUpNone && o.from <= fire && fire <= o.upTo && fire >= o.by-slack-e.Def.CatchUp.Window.Std().Milliseconds() {
+			return // it was found in its window, and waited for its place
+		}
+	}
 	reach := j.shard(j.shardOf(rs.job)).reach + 2*j.cfg.Clocks.Milliseconds()
 	for _, other := range rs.job.runs {
 		if r := &other.run; other != rs && !r.ID.OnDemand() && r.ID.Nominal < fire && r.Created+reach >= fire && j.allows(rs.job, e, fire, r.Created) {
@@ -106,4 +112,49 @@ func (j *Judge) caughtUp(rs *runState, e *edition) {
 		}
 	}
 	j.violate("P2", "run %s of %s was made at %s, too late for catch-up of mode %s in %s", a.ID, a.Tenant, instant(a.Created), e.Def.CatchUp.Mode, e.Def.CatchUp.Window)
+}
+
+// place is when a run that makes up for a missed fire is to start; 0 for all others.
+func (rs *runState) place() int64 {
+	if rs.run.State != run.Queued || rs.run.Attempt > 0 || rs.run.ID.OnDemand() {
+		return 0
+	}
+	return rs.run.NextAt
+}
+
+// apart is how far places of one job are from each other.
+const apart = 1000
+
+// paced: a fire that was missed and runs has its place. In no second are there more than the rate, and of one job more than one.
+func (j *Judge) paced(rs *runState, e *edition, b *run.Run) {
+	a, place := &rs.run, rs.place()
+	if j.cfg.Clocks >= AnyClock || b.NextAt == place && b.Version != 0 {
+		return // the same seconds come again where a clock is set back
+	}
+	if place == 0 {
+		after, ok := next(e.Schedule, a.ID.Nominal)
+		spared := a.ID.Nominal >= a.Created-newestWithin && (!ok || after > min(a.Created, e.until))
+		if e.Def.CatchUp.Mode != job.CatchUpNone && !spared && a.ID.Nominal < a.Created-grace && j.late(rs.job, a.ID.Nominal, a.Created) {
+			j.violate("P11", "run %s of %s makes up for a fire that was missed, and has no place", a.ID, a.Tenant)
+		}
+		return
+	}
+	if place < a.Created {
+		j.violate("P11", "run %s of %s has the place %s, before it was claimed at %s", a.ID, a.Tenant, instant(place), instant(a.Created))
+	}
+	i, _ := slices.BinarySearch(rs.job.places, place)
+	rs.job.places = slices.Insert(rs.job.places, i, place)
+	for k := max(i-1, 0); k < i+1 && k+1 < len(rs.job.places); k++ {
+		if one, other := rs.job.places[k], rs.job.places[k+1]; other-one < apart {
+			j.violate("P11", "missed fires of %s of %s have the places %s and %s, less than a second apart", rs.job.name, a.Tenant, instant(one), instant(other))
+		}
+	}
+	i, _ = slices.BinarySearch(j.places, place)
+	j.places = slices.Insert(j.places, i, place)
+	for k := max(i-j.cfg.CatchUpRate, 0); k <= i && k+j.cfg.CatchUpRate < len(j.places); k++ {
+		if one, other := j.places[k], j.places[k+j.cfg.CatchUpRate]; other-one < 1000 {
+			j.violate("P11", "more than %d missed fires have places in the second from %s on, to %s", j.cfg.CatchUpRate, instant(one), instant(other))
+			return
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
@@ -99,7 +100,7 @@ const (
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence
 	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload
-	births = claims | trigger | created | payload | traced
+	births = claims | trigger | created | payload | traced | nextAt
 )
 
 var edges = map[[2]run.State]edge{
@@ -115,7 +116,7 @@ var edges = map[[2]run.State]edge{
 	{run.Scheduled, run.Scheduled}: {generation | epoch, all(onDemand, rises)},
 	{run.Scheduled, run.Queued}:    {claims, all(onDemand, keeps)},
 	{run.Scheduled, run.Cancelled}: {ends, over},
-	{run.Queued, run.Queued}:       {claims, all(unstarted, rises)},
+	{run.Queued, run.Queued}:       {claims | nextAt, all(born, unstarted, rises)},
 	{run.Queued, run.Running}:      {starts, begins},
 	{run.Queued, run.Cancelled}:    {claims | ends, over},
 	{run.Queued, run.Dead}:         {ends, over},
@@ -190,7 +191,11 @@ func unless(ok bool, wrong string) string {
 }
 
 func born(_, a *run.Run) string {
-	return unless(a.Generation > 0 && a.Trigger != 0, "a claim names its generation and what asked for it")
+	return all(func(_, a *run.Run) string {
+		return unless(a.Generation > 0 && a.Trigger != 0, "a claim names its generation and what asked for it")
+	}, func(_, a *run.Run) string {
+		return unless(a.NextAt == 0 || !a.ID.OnDemand() && a.Reason == dispatch.CaughtUp, "only what makes up for a missed fire has a place, and says so")
+	})(nil, a)
 }
 
 func fires(_, a *run.Run) string { return unless(!a.ID.OnDemand(), "only fires are skipped or fenced") }

@@ -22,8 +22,9 @@ type jobState struct {
 	byGeneration map[int64]*edition
 	answered     []answered
 	runs         []*runState
-	requested    int // runs on demand that were made
-	asked        int // for how many it was asked
+	places       []int64 // of its missed fires, in order, Unix ms
+	requested    int     // runs on demand that were made
+	asked        int     // for how many it was asked
 }
 
 // edition is a generation of a job.
@@ -37,7 +38,11 @@ type edition struct {
 	wake        int64           // of its furthest timer
 	wakes       map[int64]int64 // of its timers that no sweep has passed: by nominal time, when they wake
 	late        bool            // that one was armed behind the sweeps that should have come upon it
+	owed        []owed
 }
+
+// owed are missed fires that are to run, as was decided by an instant.
+type owed struct{ from, upTo, by int64 }
 
 // answered is an edit whose answer was given.
 type answered struct {

@@ -22,6 +22,9 @@ type Config struct {
 	// neither where the store tells the time; where it does not, this is the assumption under which P3 is judged.
 	Clocks time.Duration
 
+	// CatchUpRate is how many missed fires may start in a second; default: dispatch.DefaultCatchUpRate.
+	CatchUpRate int
+
 	// Most is how many violations are kept; default 20. Where one promise is broken, others follow.
 	Most int
 }
@@ -49,6 +52,7 @@ type Judge struct {
 	told   map[name]*told // by tenant and idempotency key
 
 	redrives map[string][]*asking // by tenant: those of all that a filter chooses
+	places   []int64              // of missed fires, in order, Unix ms
 }
 
 // name names something of a tenant's.
@@ -61,6 +65,9 @@ func New(cfg Config) *Judge {
 	}
 	if cfg.Clocks == 0 {
 		cfg.Clocks = dispatch.MaxSkew
+	}
+	if cfg.CatchUpRate == 0 {
+		cfg.CatchUpRate = dispatch.DefaultCatchUpRate
 	}
 	if cfg.Most == 0 {
 		cfg.Most = 20

@@ -216,7 +216,7 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 		j.matched(js, ms(upTo))
 		for _, rs := range js.runs {
 			held := rs.run.ID.OnDemand() && js.newest() != nil && js.newest().Def.Paused
-			if rs.stands() && !rs.run.State.Ended() && rs.run.ID.Nominal <= ms(upTo) && !held {
+			if rs.stands() && !rs.run.State.Ended() && max(rs.run.ID.Nominal, rs.place()) <= ms(upTo) && !held {
 				j.violate("P4", "run %s of %s is still %s at %s", rs.id(), js.tenant, rs.run.State, instant(ms(at)))
 			}
 		}

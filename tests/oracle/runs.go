@@ -176,6 +176,9 @@ func (j *Judge) claimed(rs *runState, b *run.Run) {
 	case b.Version == 0:
 		j.caughtUp(rs, e)
 	}
+	if a.State == run.Queued {
+		j.paced(rs, e, b)
+	}
 }
 
 // replaced holds a run that has not started against the edits that were answered (P8).

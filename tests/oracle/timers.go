@@ -118,12 +118,12 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 	}
 	stands.version = after.Version
 	for _, a := range stands.armed {
-		j.wakes(a)
+		j.wakes(at, a)
 	}
 }
 
 // wakes notes that who has a timer is woken by it.
-func (j *Judge) wakes(a *armed) {
+func (j *Judge) wakes(at time.Time, a *armed) {
 	switch a.Kind {
 	case timer.Fire:
 		js := j.job(a.Tenant, a.Job)
@@ -134,6 +134,9 @@ func (j *Judge) wakes(a *armed) {
 		}
 		if e.wakes == nil {
 			e.wakes = map[int64]int64{}
+		}
+		if a.Owed != 0 {
+			e.owed = append(e.owed, owed{a.Nominal, a.Owed, ms(at)})
 		}
 		e.wakes[a.Nominal] = max(e.wakes[a.Nominal], a.Wake)
 		e.wake, e.late = max(e.wake, a.Wake), e.late || a.belated

@@ -15,6 +15,7 @@ import (
 type scenario struct {
 	name      string
 	lookAhead time.Duration
+	rate      int // of catch-up; 0: the default
 	prepare   func(w *world)
 	act       func(h *host) error
 	then      func(h *host) error // what another host does while the first is stopped; nil: a tick
@@ -44,12 +45,34 @@ func scenarios() []scenario {
 			w.elapsed += 9 * time.Minute
 		}
 	}
+	pacing := func(w *world) {
+		missed("all")(w)
+		w.advance(2*time.Second, time.Second, "before")
+		w.elapsed += time.Second
+	}
+	herd := func(w *world) {
+		for _, name := range []string{"a", "b", "c", "d"} { // in buckets of their own
+			w.must(w.host("api").put(tenant, name, definition(until(7*time.Minute, every(time.Minute)), 1)))
+		}
+		w.elapsed += 13 * time.Minute
+	}
 	tick := func(h *host) error { return h.tick() }
 	return []scenario{
 		{name: "tick", lookAhead: 15 * time.Second, prepare: func(w *world) { jobs(w); w.elapsed += 9 * time.Second }, act: tick},
 		{name: "tick_catches_up_one", prepare: missed("one"), act: tick},
 		{name: "tick_catches_up_all", prepare: missed("all"), act: tick},
 		{name: "tick_catches_up_none", prepare: missed("none"), act: tick},
+		// A start a second in all: both jobs want the same places, further than the pass's own, and the second waits for the first.
+		{name: "tick_catches_up_one_slowly", rate: 1, prepare: missed("one"), act: tick},
+		{name: "tick_catches_up_all_slowly", rate: 1, prepare: missed("all"), act: tick},
+		{name: "tick_catches_up_a_herd_slowly", rate: 1, prepare: herd, act: tick},
+		{name: "tick_goes_on_catching_up", prepare: pacing, act: tick},
+		{name: "tick_goes_on_catching_up_in_reach", lookAhead: 15 * time.Second, prepare: pacing, act: tick},
+		{name: "edit_while_catching_up", prepare: pacing, act: func(h *host) error {
+			return h.put(tenant, "a", definition(until(13*time.Minute, every(20*time.Second)), 2))
+		}},
+		{name: "pause_while_catching_up", prepare: pacing, act: func(h *host) error { return h.pause(tenant, "a") }},
+		{name: "delete_while_catching_up", prepare: pacing, act: func(h *host) error { return h.delete(tenant, "a") }},
 		{name: "put_new", lookAhead: 15 * time.Second, prepare: jobs, act: func(h *host) error {
 			return h.put(tenant, "c", definition(until(lasting, every(3*time.Second)), 1))
 		}},
@@ -194,6 +217,9 @@ func (s scenario) broken(t *testing.T, how string, k int) (met, writes bool) {
 	options := []option{}
 	if s.lookAhead != 0 {
 		options = append(options, lookAhead(s.lookAhead))
+	}
+	if s.rate != 0 {
+		options = append(options, catchUpRate(s.rate))
 	}
 	w := newWorld(t, options...)
 	s.prepare(w)

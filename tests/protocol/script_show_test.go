@@ -152,6 +152,9 @@ func (p *player) timer(t timer.Timer) string {
 		if t.To > t.Nominal {
 			text += " to=" + clock(t.To)
 		}
+		if t.Owed != 0 {
+			text += " owed=" + clock(t.Owed)
+		}
 	case timer.Request:
 		text = "request timer " + p.id(t.Run)
 		if t.Direct {

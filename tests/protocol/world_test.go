@@ -40,6 +40,8 @@ type world struct {
 	testing.TB
 	lookAhead time.Duration
 	lease     time.Duration // of a shard; courtesy, so nearly none unless a test is about it
+	rate      int           // of catch-up; 0: the default
+	shards    int
 	compile   func(schedule.Spec) (job.Fires, error)
 
 	elapsed time.Duration // true time since base
@@ -79,16 +81,23 @@ type option func(*world)
 
 func lookAhead(d time.Duration) option { return func(w *world) { w.lookAhead = d } }
 
+// catchUpRate is how many missed fires may start in a second.
+func catchUpRate(n int) option { return func(w *world) { w.rate = n } }
+
+// shards cuts the store into so many.
+func shards(n int) option { return func(w *world) { w.shards = n } }
+
 // clocks says how far hosts' clocks may be from the true one.
 func clocks(d time.Duration) option { return func(w *world) { w.apart = d } }
 
 func newWorld(t testing.TB, options ...option) *world {
-	w := &world{TB: t, lookAhead: 2 * time.Second, lease: time.Millisecond, compile: job.Compile, hosts: map[string]*host{}, written: map[string]bool{},
+	w := &world{TB: t, lookAhead: 2 * time.Second, lease: time.Millisecond, shards: 1, compile: job.Compile, hosts: map[string]*host{}, written: map[string]bool{},
 		handlers: new(target.Registry), kept: memory.New(memory.Config{})}
 	for _, o := range options {
 		o(w)
 	}
-	w.judge = oracle.New(oracle.Config{Compile: func(spec schedule.Spec) (job.Fires, error) { return w.compile(spec) }, Clocks: w.apart})
+	w.judge = oracle.New(oracle.Config{Compile: func(spec schedule.Spec) (job.Fires, error) { return w.compile(spec) }, Clocks: w.apart,
+		CatchUpRate: w.rate})
 	w.store = oracle.Watch(w.kept, func(before, after store.Item) {
 		w.told(func(j *oracle.Judge) { j.Stored(w.clock(), before, after) })
 	})
@@ -96,7 +105,7 @@ func newWorld(t testing.TB, options ...option) *world {
 	w.blobs = blob.New(memblob.OpenBucket(nil))
 	w.must(w.handlers.Register("note", w.note))
 	var err error
-	w.layout, err = timer.Setup(context.Background(), w.store, 1, w.now(), w.newID)
+	w.layout, err = timer.Setup(context.Background(), w.store, w.shards, w.now(), w.newID)
 	w.must(err)
 	return w
 }
@@ -201,6 +210,7 @@ func (w *world) host(name string) *host {
 	h.dispatch, err = dispatch.New(dispatch.Config{
 		Store: h.store, Book: job.NewBook(h.store, w.compile), Queues: queues, Layout: w.layout, Now: now,
 		Elapsed: func() time.Duration { return w.elapsed }, NewID: w.newID, LookAhead: w.lookAhead,
+		CatchUpRate: w.rate,
 	})
 	w.must(err)
 	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease})
