@@ -19,8 +19,8 @@ const (
 	OverlapSkip  OverlapPolicy = "skip"  // it is skipped, with the reason and the runs that were in the way
 )
 
-// overlapsToCome are the policies that a later version has.
-var overlapsToCome = []OverlapPolicy{"queue_one", "queue_latest", "queue", "strict", "cancel", "replace"}
+// OverlapsToCome are the policies that a later version has.
+var OverlapsToCome = []OverlapPolicy{"queue_one", "queue_latest", "queue", "strict", "cancel", "replace"}
 
 // The bounds of Overlap.Limit.
 const (
@@ -31,8 +31,8 @@ const (
 // Overlap bounds how many runs of a job are in progress at once. The zero value bounds nothing. In JSON it is the name of the policy, or an
 // object with the policy and its limit.
 type Overlap struct {
-	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" doc:"what becomes of a run that is one too many"`
-	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once"`
+	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip" doc:"what becomes of a run that is one too many: it starts all the same, or is skipped"`
+	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under skip, 1 by default; under allow, none may be given"`
 
 	// Key and MaxWaiting are of a later version: Validate refuses them, so they are never stored.
 	Key        string `json:"key,omitempty" cbor:"-"`
@@ -54,20 +54,20 @@ func (o Overlap) withDefaults() Overlap {
 	return o
 }
 
-// overlapForm is Overlap's form as an object, without the methods that choose between that and a text.
-type overlapForm Overlap
+// OverlapForm is Overlap's form as an object, without the methods that choose between that and a text.
+type OverlapForm Overlap
 
-// MarshalJSON gives the name of the policy, or an object where the limit is not the default.
+// MarshalJSON gives the name of the policy, or an object where that does not say all.
 func (o Overlap) MarshalJSON() ([]byte, error) {
-	if o.Limit <= DefaultOverlapLimit && o.Key == "" && o.MaxWaiting == nil {
+	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && o.Policy == OverlapSkip {
 		return json.Marshal(o.Policy)
 	}
-	return json.Marshal(overlapForm(o))
+	return json.Marshal(OverlapForm(o))
 }
 
 // UnmarshalJSON takes what MarshalJSON gives, and nothing else.
 func (o *Overlap) UnmarshalJSON(data []byte) error {
-	var form overlapForm
+	var form OverlapForm
 	var err error
 	if bytes.HasPrefix(data, []byte("{")) {
 		strict := json.NewDecoder(bytes.NewReader(data))
@@ -111,7 +111,7 @@ func (o Overlap) validate() error {
 
 func (o Overlap) refusePolicy() error {
 	const known = "allow or skip"
-	for _, p := range overlapsToCome {
+	for _, p := range OverlapsToCome {
 		if o.Policy == p {
 			return invalid.Field("overlap.policy", string(o.Policy), known+"; this one is not available yet")
 		}
