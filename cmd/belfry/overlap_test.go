@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,5 +68,69 @@ func TestARunThatWasSkippedSaysWhatWasInItsWay(t *testing.T) {
 	}
 	if row := runRow(r); row[len(row)-1] != want {
 		t.Errorf("listed as %q", row)
+	}
+}
+
+// A job fires each second and takes longer, in a process of its own: what is skipped says so in a list, alone, to who waits for it and in metrics.
+func TestRunsThatOverlapAreSkipped(t *testing.T) {
+	_, address, _ := startProcess(t, "--data", t.TempDir(), "--allow-exec")
+	call := to(t, address)
+	call(0, `{"name": "report", "schedule": {"every": "1s"}, "target": {"exec": {"argv": ["sleep", "5"]}}, "overlap": "skip", "labels": {"belfry.metrics": "gate"}}`, "job", "apply", "-f", "-")
+	var skipped []wire.Run
+	eventually(t, "runs are skipped", func() (bool, string) {
+		got := call(0, "", "run", "list", "--job", "report", "--state", "skipped", "-o", "json")
+		skipped = decode[[]wire.Run](t, got.out)
+		return len(skipped) >= 3, got.out
+	})
+	r := skipped[len(skipped)-1]
+	if r.Why == nil || r.Why.Code != "overlap" || r.Why.Gate != "job:report" || r.Why.Policy != "skip" || len(r.Why.InTheWay) != 1 {
+		t.Fatalf("%s: why %+v", r.ID, r.Why)
+	}
+	want := r.Why.InTheWay[0] + " was in progress (overlap: skip)"
+	if got := call(0, "", "run", "get", r.ID).out; !regexp.MustCompile(`(?m)^state +skipped\nreason +` + regexp.QuoteMeta(want) + `$`).MatchString(got) {
+		t.Errorf("alone:\n%s", got)
+	}
+	if got := call(0, "", "run", "list", "--state", "skipped").out; !strings.Contains(got, want) {
+		t.Errorf("listed:\n%s", got)
+	}
+	if first := decode[wire.Run](t, call(0, "", "run", "get", r.Why.InTheWay[0], "-o", "json").out); slices.Contains([]string{"scheduled", "skipped"}, first.State) || first.Attempt != 1 {
+		t.Errorf("in its way was %+v", first)
+	}
+
+	// Of a job that runs on demand, whoever waits is told.
+	call(0, `{"name": "once", "target": {"exec": {"argv": ["sleep", "600"]}}, "timeout": "1h", "overlap": "skip"}`, "job", "apply", "-f", "-")
+	first := decode[wire.Run](t, call(0, "", "job", "trigger", "once", "-o", "json").out)
+	eventually(t, "the first is running", func() (bool, string) {
+		got := call(0, "", "run", "get", first.ID, "-o", "json").out
+		return decode[wire.Run](t, got).State == "running", got
+	})
+	second := call(exitOutcome, "", "job", "trigger", "once", "--wait")
+	for _, says := range []string{"  skipped: " + first.ID + " was in progress (overlap: skip)\n", " ended as skipped: " + first.ID + " was in progress (overlap: skip)\n"} {
+		if !strings.Contains(second.errors, says) {
+			t.Errorf("it lacks %q:\n%s", says, second.errors)
+		}
+	}
+	id, _, _ := strings.Cut(second.errors, "\n")
+	if got := decode[wire.Run](t, call(0, "", "run", "retry", id, "-o", "json").out); got.State != "queued" || got.Why != nil {
+		t.Errorf("retried while there is no room: %+v", got)
+	}
+	call(0, "", "run", "cancel", first.ID)
+	eventually(t, "the second has its turn", func() (bool, string) {
+		got := call(0, "", "run", "get", id, "-o", "json").out
+		return decode[wire.Run](t, got).State == "running", got
+	})
+	call(0, "", "run", "cancel", id)
+
+	_, shown := fetched(t, address+"/metrics")
+	for name, least := range map[string]int{`belfry_gate_skipped_total{gate="job:report"}`: 3, `belfry_gate_let_in_total{gate="job:report"}`: 1,
+		`belfry_gate_skipped_total{gate="job:*"}`: 1, `belfry_gate_let_in_total{gate="job:*"}`: 2} {
+		found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\d+)$`).FindStringSubmatch(shown)
+		var n int
+		if found != nil {
+			fmt.Sscan(found[1], &n)
+		}
+		if n < least {
+			t.Errorf("%s is %v, want %d or more", name, found, least)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -173,4 +174,79 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 	if limit := object["limit"]; len(object) != 2 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
 		t.Errorf("the object has %+v", object)
 	}
+}
+
+// A job fires each second, and its runs take five: what is due meanwhile is skipped, and says what was in its way wherever it is shown.
+func TestARunThatIsOneTooManySaysWhatWasInItsWay(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const slow = `{"schedule": {"every": "1s"}, "target": {"handler": {"name": "wait"}}, "timeout": "5s", "retry": {"max_attempts": 1}, "overlap": "skip", "labels": {"team": "billing"}}`
+		s.send("PUT", "/v1/jobs/slow", slow).is(201)
+		time.Sleep(20 * time.Second)
+		s.send("POST", "/v1/jobs/slow/pause", `{}`).is(200)
+		time.Sleep(10 * time.Second)
+		runs := into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?limit=1000", "").is(200)).Items
+		tried := map[string]wire.Run{}
+		for _, r := range runs {
+			if r.State == "dead" {
+				tried[r.ID] = r
+			}
+		}
+		skipped := into[wire.RunPage](s.send("GET", "/v1/runs?state=skipped&label=team%3Dbilling&limit=1000", "").is(200)).Items
+		if len(tried) < 3 || len(tried) > 5 || len(skipped) < 12 || len(tried)+len(skipped) != len(runs) {
+			t.Fatalf("of %d runs %d were tried and %d were skipped", len(runs), len(tried), len(skipped))
+		}
+		for _, r := range skipped {
+			if r.Why == nil || r.Why.Code != "overlap" || r.Why.Gate != "job:slow" || r.Why.Policy != "skip" || len(r.Why.InTheWay) != 1 {
+				t.Fatalf("%s: why %+v", r.ID, r.Why)
+			}
+			first := tried[r.Why.InTheWay[0]]
+			if !first.StartedAt.Before(r.EndedAt) || first.EndedAt.Before(r.NominalTime) {
+				t.Errorf("%s, of %s, ended at %s for %s, which went on from %s to %s", r.ID, r.NominalTime, r.EndedAt, first.ID, first.StartedAt, first.EndedAt)
+			}
+			if one := into[wire.Run](s.send("GET", "/v1/runs/"+r.ID, "").is(200)); !reflect.DeepEqual(one.Why, r.Why) || one.Attempt != 0 || one.Skipped != nil {
+				t.Errorf("alone it is %+v", one)
+			}
+		}
+		for _, r := range tried {
+			if r.Why != nil {
+				t.Errorf("%s was tried, and says %+v", r.ID, r.Why)
+			}
+		}
+
+		// It may be tried after all, and has nothing in its way any more.
+		again := into[wire.Run](s.send("POST", "/v1/runs/"+skipped[0].ID+"/retry", `{}`).is(200))
+		if again.Why != nil || again.State != "queued" {
+			t.Errorf("retried: %+v", again)
+		}
+		time.Sleep(10 * time.Second)
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+skipped[0].ID, "").is(200)); got.State != "dead" || got.Why != nil || got.Attempt != 1 {
+			t.Errorf("after the retry: %+v", got)
+		}
+	})
+}
+
+// A request is answered before it is known whether there is room, and many at once are as many as the limit says.
+func TestRequestsThatAreTooManyAreSkippedWhenTheyAreDue(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/slow", `{"target": {"handler": {"name": "wait"}}, "timeout": "1m", "retry": {"max_attempts": 1}, "overlap": {"policy": "skip", "limit": 3}}`).is(201)
+		for range 8 {
+			s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)
+		}
+		later := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{"delay": "5m"}`).is(202))
+		settle()
+		if n := len(into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?state=running", "").is(200)).Items); n != 3 {
+			t.Errorf("%d run at once, want 3", n)
+		}
+		for _, r := range into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?state=skipped", "").is(200)).Items {
+			if r.Why == nil || len(r.Why.InTheWay) != 3 || r.Trigger != "request" {
+				t.Errorf("%s: why %+v", r.ID, r.Why)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+later.ID, "").is(200)); got.State != "running" {
+			t.Errorf("the one of later is %s, and has room", got.State)
+		}
+		s.send("POST", "/v1/runs/"+later.ID+"/cancel", `{}`).is(200)
+		settle()
+	})
 }
