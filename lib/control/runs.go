@@ -244,6 +244,11 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if r.State.DeadLetter() {
 			ops = append(ops, store.Op{Kind: store.Delete, Key: r.DeadKey()})
 		}
+		if bounded, err := s.Dispatch.Bounded(ctx, r, j); err != nil {
+			return r, nil, err
+		} else if bounded {
+			next = next.Reopened()
+		}
 		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {
 			return r, nil, err
 		} else if again {

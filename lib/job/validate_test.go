@@ -67,18 +67,9 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		"LongMax":        {func(x *job.Definition) { x.Retry.Max = d(8 * 24 * time.Hour) }, "retry.max"},
 		"SmallFactor":    {func(d *job.Definition) { d.Retry.Factor = 0.5 }, "retry.factor"},
 		"LargeFactor":    {func(d *job.Definition) { d.Retry.Factor = 11 }, "retry.factor"},
-		"OverlapPolicy":  {func(d *job.Definition) { d.Overlap.Policy = "forbid" }, "overlap.policy"},
-		"OverlapLater":   {func(d *job.Definition) { d.Overlap.Policy = "queue" }, "overlap.policy"},
-		"OverlapBelow":   {func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: -1} }, "overlap.limit"},
-		"OverlapAbove":   {func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1001} }, "overlap.limit"},
-		"LimitOfAllow":   {func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapAllow, Limit: 3} }, "overlap.limit"},
-		"OverlapKey":     {func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1, Key: ".job"} }, "overlap.key"},
-		"OverlapLine": {func(d *job.Definition) {
-			d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1, MaxWaiting: new(int)}
-		}, "overlap.max_waiting"},
-		"LabelName":  {func(d *job.Definition) { d.Labels = map[string]string{"a b": ""} }, "labels"},
-		"LongLabel":  {func(d *job.Definition) { d.Labels["team"] = strings.Repeat("x", 129) }, "labels.team"},
-		"NULInLabel": {func(d *job.Definition) { d.Labels["team"] = "a\x00b" }, "labels.team"},
+		"LabelName":      {func(d *job.Definition) { d.Labels = map[string]string{"a b": ""} }, "labels"},
+		"LongLabel":      {func(d *job.Definition) { d.Labels["team"] = strings.Repeat("x", 129) }, "labels.team"},
+		"NULInLabel":     {func(d *job.Definition) { d.Labels["team"] = "a\x00b" }, "labels.team"},
 		"ManyLabels": {func(d *job.Definition) {
 			for i := range 33 {
 				d.Labels[strings.Repeat("l", i+1)] = ""
