@@ -103,7 +103,7 @@ func (f *Family) values(at int) (values []string, declared bool) {
 	values = make([]string, len(f.Labels))
 	declared = true
 	for i, l := range slices.Backward(f.Labels) {
-		known := false
+		var known bool
 		values[i], known = l.value(at % l.places())
 		declared = declared && known
 		at /= l.places()

@@ -61,7 +61,8 @@ type Why struct {
 
 // String says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
 func (w *Why) String() string {
-	runs, were := "", "were"
+	var runs string
+	were := "were"
 	switch n := len(w.InTheWay); n {
 	case 0:
 		runs = "as many runs as are allowed"
