@@ -217,7 +217,7 @@ func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	case "", "Allow":
 	case "Forbid":
 		c.def.Overlap = job.Overlap{Policy: job.OverlapSkip}
-		c.say("concurrencyPolicy Forbid is overlap skip: of the runs that are due while one is in progress none follows it, where Kubernetes would start the newest")
+		c.say("concurrencyPolicy Forbid is overlap skip: of the runs that are due while one is in progress none follows it yet, where Kubernetes would start the newest")
 	case "Replace":
 		c.say("concurrencyPolicy Replace is not available yet: a run may start while the one before it goes on")
 	default:
