@@ -288,7 +288,7 @@ func mayReopen(r run.Run, force bool) error {
 	switch {
 	case !r.State.Ended():
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
-	case r.State == run.Skipped:
+	case r.Missed():
 		return refuse(CodeRunSkipped, "run %s was skipped and never ran: trigger the job instead", r.ID)
 	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)

@@ -116,8 +116,8 @@ type Run struct {
 
 	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
 
-	// Opening is the version that the newest reopening wrote, 0 for a run that was never opened again. A place that the run took in an earlier
-	// opening is not its own any more.
+	// Opening is the version that the newest reopening wrote, 0 for a run that was never opened again, or whose job bounded nothing before and
+	// after. A place at a gate that the run took in an earlier opening is not its own any more.
 	Opening uint64 `cbor:"28,keyasint,omitempty"`
 
 	Why Why `cbor:"29,keyasint,omitzero"` // of a Skipped run that no missed fires are behind: what was in its way
@@ -125,6 +125,10 @@ type Run struct {
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
+
+// Missed tells whether the run is a decision over missed fires: nobody ever claimed it. A run that was skipped for another reason was claimed,
+// and that was its fate.
+func (r Run) Missed() bool { return r.State == Skipped && r.Why.IsZero() }
 
 // ClaimedFor is the generation that claimed a fire: whoever did has armed the next one before.
 func (r Run) ClaimedFor() int64 {
@@ -166,7 +170,9 @@ const WhyOverlap = "overlap"
 const MaxInTheWay = 10
 
 // IsZero tells whether there is no reason.
-func (w Why) IsZero() bool { return w.Code == "" && w.Gate == "" && w.Policy == "" && len(w.InTheWay) == 0 }
+func (w Why) IsZero() bool {
+	return w.Code == "" && w.Gate == "" && w.Policy == "" && len(w.InTheWay) == 0
+}
 
 // IsZero tells whether there is no data.
 func (r Ref) IsZero() bool { return len(r.Inline) == 0 && r.Blob == "" }
@@ -238,5 +244,6 @@ func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error)
 	}
 	r.ID, r.Tenant, r.Version = id, tenant, item.Version
 	r.Payload.Blob, r.Result.Blob, r.Log = r.longKey(r.Payload.Blob), r.longKey(r.Result.Blob), r.longKey(r.Log)
+	r.Why = r.Why.with(id.Job)
 	return r, true, nil
 }
