@@ -229,6 +229,13 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}
+		bounded, err := s.Dispatch.Bounded(ctx, r, j)
+		if err != nil {
+			return r, nil, err
+		}
+		if bounded {
+			next = next.Reopened()
+		}
 		if id.OnDemand() && (id.Nominal > now || generation > j.Generation) {
 			// It was cancelled ahead of its time, or a clock was set back: it binds when that comes. Or it was cancelled while a pause held it, under
 			// a mark that no claim of the paused job passes: it is held again.
