@@ -229,13 +229,6 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}
-		bounded, err := s.Dispatch.Bounded(ctx, r, j)
-		if err != nil {
-			return r, nil, err
-		}
-		if bounded {
-			next = next.Reopened()
-		}
 		if id.OnDemand() && (id.Nominal > now || generation > j.Generation) {
 			// It was cancelled ahead of its time, or a clock was set back: it binds when that comes. Or it was cancelled while a pause held it, under
 			// a mark that no claim of the paused job passes: it is held again.
@@ -250,6 +243,11 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		ops := []store.Op{check}
 		if r.State.DeadLetter() {
 			ops = append(ops, store.Op{Kind: store.Delete, Key: r.DeadKey()})
+		}
+		if bounded, err := s.Dispatch.Bounded(ctx, r, j); err != nil {
+			return r, nil, err
+		} else if bounded {
+			next = next.Reopened()
 		}
 		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {
 			return r, nil, err

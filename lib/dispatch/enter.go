@@ -85,14 +85,21 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 
 // letIn sees to a gate until nobody of this process wants in.
 func (d *Dispatcher) letIn(key store.Key) {
-	for {
+	for more := true; more; more = d.entering.more(key) {
 		<-time.After(enterGather)
-		group := d.entering.take(key)
-		if len(group) == 0 {
-			return
-		}
-		d.letGroup(group)
+		d.letGroup(d.entering.take(key))
 	}
+}
+
+// more tells who sees to a gate whether to go on.
+func (e *entering) more(key store.Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting[key]) == 0 {
+		delete(e.waiting, key)
+		return false
+	}
+	return true
 }
 
 // take takes a group of those that want into a gate, each run once: another message of the same run finds what became of this one. What is asked
@@ -109,9 +116,7 @@ func (e *entering) take(key store.Key) []*wanting {
 			group = append(group, w)
 		}
 	}
-	if e.waiting[key] = rest; len(group) == 0 {
-		delete(e.waiting, key)
-	}
+	e.waiting[key] = rest
 	slices.SortFunc(group, func(a, b *wanting) int {
 		return cmp.Or(cmp.Compare(a.run.ID.Nominal, b.run.ID.Nominal), strings.Compare(a.run.ID.Random, b.run.ID.Random))
 	})
