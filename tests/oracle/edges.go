@@ -128,10 +128,10 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
 	{run.Queued, run.Skipped}:      {claims | ends | stretch | why, skipsWaiting},
 	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
-	{run.Skipped, run.Fenced}:     {births | ends | stretch, all(missed, fires, unstarted, rises)},
+	{run.Skipped, run.Fenced}:     {births | ends | stretch | why, all(missed, fires, unstarted, rises)},
 	{run.Skipped, run.Queued}:     {births | ends | stretch | opens, afterSkip},
-	{run.Skipped, run.Cancelled}:  {births | ends | stretch, all(missed, born, fires, unstarted, rises, over)},
-	{run.Skipped, run.Skipped}:    {births | ends | stretch, all(missed, skips, unstarted, rises)},
+	{run.Skipped, run.Cancelled}:  {births | ends | stretch | why, all(missed, born, fires, unstarted, rises, over)},
+	{run.Skipped, run.Skipped}:    {births | ends | stretch | why, all(missed, skips, unstarted, rises)},
 	{run.Running, run.Running}:    {lease | cancel, asksToStop},
 	{run.Running, run.Succeeded}:  {closes | result, all(over, closed(run.OutcomeSucceeded))},
 	{run.Running, run.Failed}:     {closes | failures, all(over, closed(run.OutcomeFailed))},

@@ -63,7 +63,7 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			j.violate("G1", "run %s of %s has an entry at its gate, and never was", g.Run(e), tenant)
 			continue
 		}
-		if active(rs.run.State) && e.Opening == rs.run.Opening {
+		if active(rs.run.State) && e.Opening == rs.run.Opening && e.Generation == rs.run.Generation {
 			standing[rs] = true
 			if !rs.inProgress() {
 				rs.places = append(rs.places, place{since: ms(at), until: forever})
@@ -106,8 +106,8 @@ func (j *Judge) letIn(rs *runState) {
 }
 
 // overlapped: who is skipped for overlap names gate, policy and who was in the way, and they all were, at one instant between the time from
-// which its worker may have looked and the write (G4).
-func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run) {
+// which its worker may have looked and the write (G4). size is that of its record.
+func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
 	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != run.WhyOverlap || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
@@ -117,7 +117,7 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run) {
 	if rs.byHand {
 		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
 	}
-	if want := min(e.Def.Overlap.Limit, run.MaxInTheWay); len(a.Why.InTheWay) < want && len(a.Why.InTheWay) < fewInTheWay {
+	if want := min(e.Def.Overlap.Limit, run.MaxInTheWay); len(a.Why.InTheWay) < want && size < roomy {
 		j.violate("G4", "run %s of %s is skipped and names %q, fewer than the %d that its job allows at once", a.ID, a.Tenant, a.Why.InTheWay, want)
 	}
 	var others []*runState
@@ -135,8 +135,8 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run) {
 	}
 }
 
-// fewInTheWay is how many runs any record has room to name.
-const fewInTheWay = 1
+// roomy is the size of a record that has room to name another run, in bytes.
+const roomy = 700
 
 // due is when the next attempt of a run may start, Unix ms. b is the run as it waits.
 func (rs *runState) due(b *run.Run) int64 {

@@ -109,7 +109,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, &b)
 	case a.State == run.Skipped && !a.Missed():
-		j.overlapped(at, rs, &b)
+		j.overlapped(at, rs, &b, len(after.Value))
 	case b.State == run.Skipped && a.State == run.Fenced:
 	case b.State.Ended() && !a.State.Ended() && !b.Missed():
 		j.reopened(rs, &b)
