@@ -246,7 +246,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		}
 		if bounded, err := s.Dispatch.Bounded(ctx, r, j); err != nil {
 			return r, nil, err
-		} else if bounded {
+		} else if bounded || next.State == run.Scheduled && next.Attempt > 0 { // what it binds to may bound what this definition does not
 			next = next.Reopened()
 		}
 		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {

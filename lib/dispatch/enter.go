@@ -238,29 +238,23 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	for {
 		verdict := round.Admit(w.run, w.def.Overlap.Limit)
-		var ask []run.Run
-		switch verdict {
-		case gate.Full:
-			for _, id := range round.Unsure(store.MaxKeys) {
-				ask = append(ask, run.Run{ID: id, Tenant: w.run.Tenant})
-			}
-		case gate.Late:
-			ask = []run.Run{w.run}
+		if verdict != gate.Full {
+			return verdict, nil
 		}
-		if len(ask) == 0 {
+		var unsure []run.Run
+		for _, id := range round.Unsure(store.MaxKeys) {
+			unsure = append(unsure, run.Run{ID: id, Tenant: w.run.Tenant})
+		}
+		if len(unsure) == 0 {
 			return verdict, nil
 		}
 		ctx, cancel := d.brief()
-		standing, err := d.ReadRuns(ctx, ask)
+		standing, err := d.ReadRuns(ctx, unsure)
 		cancel()
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, fmt.Errorf("read the runs at the gate of %s: %w", w.run.ID.Job, err)
-		case verdict == gate.Full:
-			round.Learn(standing)
-		case round.Confirm(standing[0]):
-			return verdict, nil
 		}
+		round.Learn(standing)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestG1_Enter(t *testing.T) {
 			if len(at.Entries) != row.inside {
 				t.Errorf("%d entries, want %d", len(at.Entries), row.inside)
 			}
-			has := slices.Contains(at.Entries, gate.Entry{Nominal: r.ID.Nominal, Opening: r.Opening})
+			has := slices.Contains(at.Entries, gate.Entry{Nominal: r.ID.Nominal, Opening: r.Opening, Generation: r.Generation})
 			if has != (row.want == dispatch.Passed) {
 				t.Errorf("it holds a place: %t", has)
 			}
@@ -305,7 +305,7 @@ func TestG1_OpeningsBeginAnew(t *testing.T) {
 	if came := g.enter(r, 1); came != dispatch.Passed {
 		t.Fatal(came)
 	}
-	r.Opening = 0
+	r.Opening, r.Generation = 0, r.Generation+1
 	r = g.write(r)
 	if came := g.enter(r, 1); came != dispatch.Passed {
 		t.Errorf("it came to %d", came)

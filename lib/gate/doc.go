@@ -5,15 +5,16 @@
 //
 // # Who holds a place
 //
-// An entry is a run in one of its openings: each reopening on request begins another. Its run holds the place from the entry on until it has
-// ended, waits between attempts included. No holder is who has ended, is fenced, is scheduled (again), is gone, or stands in another opening.
+// An entry is a run in one of its openings, claimed for one generation: each reopening on request begins another opening, and an edit may take the
+// claim of a run that has not started, and give it again. Its run holds the place from the entry on until it has ended, waits between attempts
+// included. No holder is who has ended, is fenced, is scheduled (again), is gone, or stands in another opening or generation.
 //
 // # Enter
 //
 // A run enters when it is due, before its start is written, by a write of the gate under the version that was read. So two that enter at once
 // meet, and one of them reads again. Nobody takes an entry out when a run ends: whoever finds the gate full reads the runs of its entries,
-// strongly and after the gate, and leaves out those that hold no place. An end in an opening is for ever, so an entry that was left out never
-// counts again, and a run that is read as a holder was one at the read of the gate.
+// strongly and after the gate, and leaves out those that hold no place. An end in an opening is for ever, and a claim that was taken
+// is given again for a higher generation only, so an entry that was left out never counts again, and a run that is read as a holder was one at the read of the gate.
 //
 // # When a step fails
 //

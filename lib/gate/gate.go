@@ -19,11 +19,15 @@ type Gate struct {
 	Entries []Entry `cbor:"1,keyasint,omitempty"` // in the order in which they were let in, at most one of a run
 }
 
-// Entry is a place that a run was given in one of its openings.
+// Entry is a place that a run was given in one of its openings, claimed for one generation.
 type Entry struct {
 	Nominal int64  `cbor:"1,keyasint"`           // of the run, Unix ms
 	Random  string `cbor:"2,keyasint,omitempty"` // of the run's ID, "" for a fire's
 	Opening uint64 `cbor:"3,keyasint,omitempty"` // run.Run.Opening as it was when it entered
+
+	// Generation is the run's when it entered. An edit may take the claim of a run that has not started, and give it again in the same opening:
+	// whoever saw it taken has left this entry out, or is about to, so the run enters anew.
+	Generation int64 `cbor:"4,keyasint,omitempty"`
 }
 
 // Name is how a job's own gate is called wherever a gate is named.

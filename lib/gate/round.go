@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -12,10 +13,10 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Holds  Verdict = iota + 1 // it was let in before, in this opening
+	Holds  Verdict = iota + 1 // it was let in before, as it stands
 	Enters                    // there is room: it is let in when the gate is written
 	Full                      // as many others as the limit allows have entries
-	Late                      // the gate holds a later opening of it, unless Confirm tells otherwise: what asks is late
+	Late                      // it was let in since, as it stands later: what asks is late, and has to read the run again
 )
 
 // Round decides over a gate as it was read, for any number of runs that are due. What it comes to holds when the gate is written under the
@@ -35,47 +36,28 @@ func (g Gate) Begin() *Round {
 // Admit asks for a run of the gate's job, of which up to limit may be in progress. A run that is Full may have room when Unsure entries have
 // been looked at.
 func (r *Round) Admit(of run.Run, limit int) Verdict {
-	at := r.find(of.ID)
+	at := slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == of.ID.Nominal && e.Random == of.ID.Random })
 	others := len(r.gate.Entries) + len(r.entered)
 	if at >= 0 {
 		others--
-		switch opening := r.gate.Entries[at].Opening; {
-		case opening == of.Opening:
+		switch since := r.gate.Entries[at].since(of); {
+		case since == 0:
 			return Holds
-		case opening > of.Opening:
+		case since < 0:
 			return Late
 		}
 	}
 	if others >= limit {
 		return Full
 	}
-	if at >= 0 { // of an earlier opening
-		r.leaveOut(at)
+	if at >= 0 { // of an earlier opening, or of a claim that was taken away
+		r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
+		if at < r.sure {
+			r.sure--
+		}
 	}
-	r.entered = append(r.entered, Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening})
+	r.entered = append(r.entered, Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening, Generation: of.Generation})
 	return Enters
-}
-
-func (r *Round) find(id run.ID) int {
-	return slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == id.Nominal && e.Random == id.Random })
-}
-
-func (r *Round) leaveOut(at int) {
-	r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
-	if at < r.sure {
-		r.sure--
-	}
-}
-
-// Confirm tells of a run that is Late, as it was read strongly since, whether it holds its place. Where it does not, its entry is left out: an edit
-// has taken a run that was opened again before its time, and openings began anew.
-func (r *Round) Confirm(of run.Run) bool {
-	at := r.find(of.ID)
-	if r.gate.Entries[at].held(of) {
-		return true
-	}
-	r.leaveOut(at)
-	return false
 }
 
 // Unsure names runs of entries that nobody has looked at in this round, at most so many, those that were let in first before the others. Their
@@ -103,7 +85,7 @@ func (r *Round) Learn(standing []run.Run) {
 
 // A gate of so many entries is about to take more than 1 KB, a unit of DynamoDB's writes, and old ones are looked at before it is written.
 const (
-	long  = 32
+	long  = 24
 	looks = 16 // entries that are looked at for one write
 )
 
@@ -126,13 +108,13 @@ func (r *Round) old(k int) int {
 	return int((r.gate.Version*looks + uint64(k)) % uint64(len(r.gate.Entries)))
 }
 
-// Shed leaves out the entries that Old has named and whose runs have ended, or stand in a later opening. Both hold for ever, so they may have been
+// Shed leaves out the entries that Old has named and whose runs have ended, or have gone on to a later opening or claim. Both hold for ever, so they may have been
 // read the cheap way; that a run is not there may be older than the run. Nothing else may be asked of the round after that but its Gate.
 func (r *Round) Shed(standing []run.Run) {
 	gone := map[int]bool{}
 	for k, of := range standing {
 		e := r.gate.Entries[r.old(k)]
-		gone[r.old(k)] = of.Opening > e.Opening || of.Opening == e.Opening && of.State.Ended()
+		gone[r.old(k)] = e.since(of) > 0 || e.since(of) == 0 && of.State.Ended()
 	}
 	var kept []Entry
 	for i, e := range r.gate.Entries {
@@ -153,7 +135,13 @@ func (e Entry) held(of run.Run) bool {
 	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled:
 		return false
 	}
-	return of.Opening == e.Opening
+	return e.since(of) == 0
+}
+
+// since tells whether a run stands later than it did when it entered: 0 where it is in the same opening, claimed for the same generation.
+// Generations never fall. Openings may, with the mark of an edit, which forgets them: then a higher generation comes after it.
+func (e Entry) since(of run.Run) int {
+	return cmp.Or(cmp.Compare(of.Generation, e.Generation), cmp.Compare(of.Opening, e.Opening))
 }
 
 // Entered tells how many runs enter in this round.
