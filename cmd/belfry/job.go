@@ -93,6 +93,17 @@ func when(j wire.Job) string {
 	return ""
 }
 
+// overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
+func overlapOf(j wire.Job) string {
+	switch o := j.Overlap; {
+	case o.Policy != job.OverlapSkip:
+		return string(o.Policy)
+	case o.Limit > job.DefaultOverlapLimit:
+		return fmt.Sprintf("skips a run while %d are in progress", o.Limit)
+	}
+	return "skips a run while one is in progress"
+}
+
 func (c *cli) showJob(s client.Stored) error {
 	return show(c, s.Job, func(j wire.Job) [][2]string {
 		st := j.Status
@@ -117,7 +128,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

@@ -115,8 +115,8 @@ const cutResult = "only the beginning of the result was kept"
 // why is the reason of a run's end, or the error of its newest attempt, or what there is to know about its result.
 func why(r wire.Run) string {
 	parts := []string{}
-	if r.Reason != "" {
-		parts = append(parts, r.Reason)
+	if reason := reasonOf(r); reason != "" {
+		parts = append(parts, reason)
 	}
 	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" && r.Attempts[n-1].Error != r.Reason {
 		parts = append(parts, r.Attempts[n-1].Error)
@@ -125,6 +125,14 @@ func why(r wire.Run) string {
 		parts = append(parts, cutResult)
 	}
 	return strings.Join(parts, ": ")
+}
+
+// reasonOf is why a run is in its state, where that is known: of one that was skipped at a gate, what was in its way.
+func reasonOf(r wire.Run) string {
+	if r.Why != nil {
+		return r.Why.String()
+	}
+	return r.Reason
 }
 
 // howItWent is "failed after 5s: exit: exit code 3".
@@ -141,7 +149,7 @@ func howItWent(a wire.Attempt) string {
 
 func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
-		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", r.Reason}, {"trigger", r.Trigger},
+		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
 		for _, a := range r.Attempts {

@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/embed"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -159,7 +160,7 @@ func (c *cli) showItems(ctx context.Context, data, table string, key store.Key) 
 // records are the structs of all that is stored, by what partitions begin with up to a "#".
 func records() map[string]any {
 	all := map[string]any{}
-	for _, of := range []map[string]any{job.Records(), runs.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
+	for _, of := range []map[string]any{job.Records(), runs.Records(), gate.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		maps.Copy(all, of)
 	}
 	return all

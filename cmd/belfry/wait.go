@@ -215,8 +215,8 @@ func changes(was, is wire.Run, moment func(time.Time) string) (before, after []s
 	case ended(is.State) && took(is) != "":
 		line += " after " + tookInAll(is)
 	}
-	if is.Reason != "" {
-		line += ": " + terminal.Line(is.Reason)
+	if reason := reasonOf(is); reason != "" {
+		line += ": " + terminal.Line(reason)
 	}
 	return before, append(after, line)
 }

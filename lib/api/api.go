@@ -65,8 +65,9 @@ type Config struct {
 
 type api struct {
 	Config
-	huma huma.API
-	mux  *http.ServeMux
+	huma  huma.API
+	mux   *http.ServeMux
+	later later
 }
 
 // New builds the handler. It answers everything below "/".
@@ -198,7 +199,7 @@ func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in 
 	described.Middlewares = huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		in := input[B]{tenant: callerOf(ctx.Context()).Tenant}
-		check := form{registry: a.huma.OpenAPI().Components.Schemas}
+		check := form{registry: a.huma.OpenAPI().Components.Schemas, later: a.later}
 		check.parameters(ctx.Operation().Parameters, r)
 		if schema != nil {
 			text, refused := readBody(w, r, op.bodyLimit())

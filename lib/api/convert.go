@@ -64,6 +64,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
+	if !r.Why.IsZero() {
+		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
+	}
 	for _, t := range r.Attempts {
 		shown.Attempts = append(shown.Attempts, wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended),
 			Outcome: t.Outcome.String(), Error: t.Error})

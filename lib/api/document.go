@@ -40,15 +40,16 @@ func (durationText) Schema(huma.Registry) *huma.Schema {
 
 // schemaNames are the types whose own names say too little outside of their packages.
 var schemaNames = map[reflect.Type]string{
-	reflect.TypeFor[schedule.Spec]():  "Schedule",
-	reflect.TypeFor[target.Spec]():    "Target",
-	reflect.TypeFor[target.HTTP]():    "HTTPTarget",
-	reflect.TypeFor[target.Exec]():    "ExecTarget",
-	reflect.TypeFor[target.Handler](): "HandlerTarget",
-	reflect.TypeFor[target.AWS]():     "AWSTarget",
-	reflect.TypeFor[target.Sign]():    "Signing",
-	reflect.TypeFor[job.CatchUp]():    "CatchUp",
-	reflect.TypeFor[queue.Priority](): "Priority",
+	reflect.TypeFor[schedule.Spec]():   "Schedule",
+	reflect.TypeFor[target.Spec]():     "Target",
+	reflect.TypeFor[target.HTTP]():     "HTTPTarget",
+	reflect.TypeFor[target.Exec]():     "ExecTarget",
+	reflect.TypeFor[target.Handler]():  "HandlerTarget",
+	reflect.TypeFor[target.AWS]():      "AWSTarget",
+	reflect.TypeFor[target.Sign]():     "Signing",
+	reflect.TypeFor[job.CatchUp]():     "CatchUp",
+	reflect.TypeFor[job.OverlapForm](): "Overlap",
+	reflect.TypeFor[queue.Priority]():  "Priority",
 }
 
 // document begins the OpenAPI document.
@@ -64,6 +65,7 @@ func (a *api) document() huma.Config {
 	})
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
 	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
+	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -186,6 +188,7 @@ func (a *api) finish() {
 		}
 	}
 	describe(schemas)
+	a.later = laterOf(schemas)
 }
 
 // tighten takes back that any list may be null.

@@ -25,6 +25,7 @@ import (
 // fields no more are put into words.
 type form struct {
 	registry  huma.Registry
+	later     later
 	malformed []wire.FieldError // not what the schema says
 	invalid   []wire.FieldError // as the schema says, but a format that it can only hint at does not hold
 	more      int               // wrong fields beyond those
@@ -186,6 +187,8 @@ func wantOf(schema *huma.Schema) string {
 			want += fmt.Sprintf(", at most %v", *schema.Maximum)
 		}
 		return want
+	case schema.Title != "":
+		return schema.Title
 	case schema.Type == "" && len(schema.OneOf) > 0:
 		return schema.Description
 	case schema.Ref != "" || schema.Type == huma.TypeObject:

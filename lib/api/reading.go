@@ -27,9 +27,7 @@ type reading struct {
 
 // check reads the value that stands here, and tells whether anything may be made of it.
 func (r *reading) check(schema *huma.Schema, field string) bool {
-	for schema.Ref != "" {
-		schema = r.registry.SchemaFromRef(schema.Ref)
-	}
+	schema = r.resolved(schema)
 	got := kind(r.text[r.at:])
 	if schema.Type == "" && len(schema.OneOf) > 0 {
 		return r.choose(schema, got, field)
@@ -64,6 +62,14 @@ func (r *reading) check(schema *huma.Schema, field string) bool {
 	return true
 }
 
+// resolved is the schema that a reference leads to.
+func (r *reading) resolved(schema *huma.Schema) *huma.Schema {
+	for schema.Ref != "" {
+		schema = r.registry.SchemaFromRef(schema.Ref)
+	}
+	return schema
+}
+
 // skip gives the value or name that stands here, and goes on behind it.
 func (r *reading) skip() json.RawMessage {
 	end := behind(r.text, r.at)
@@ -85,7 +91,7 @@ func (r *reading) next() bool {
 // choose checks a value against the one alternative that has its type: the document has none that differ in less.
 func (r *reading) choose(schema *huma.Schema, got, field string) bool {
 	for _, alternative := range schema.OneOf {
-		if alternative.Type == got {
+		if r.resolved(alternative).Type == got {
 			wrong := r.wrong()
 			return r.check(alternative, field) && r.wrong() == wrong // the parts of such a value make none without the others
 		}
@@ -117,6 +123,9 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 		case seen[key]:
 			r.skip()
 			r.surplus(at, "given twice")
+		case property == nil && r.later.has(schema, key):
+			r.skip()
+			r.surplus(at, "not available yet; leave it out")
 		case property == nil:
 			r.skip()
 			r.surplus(at, "unknown field; want %s", fieldsOf{schema})
@@ -222,6 +231,8 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 		for _, e := range invalid.All(target.ValidURL(text)) {
 			f.refuse(field, "%s", messageOf(e))
 		}
+	case f.later.has(schema, text):
+		f.refuse(field, "got %s, which is not available yet; want %s", quoting(text), want{schema})
 	case len(schema.Enum) > 0 && !slices.Contains(schema.Enum, any(text)),
 		schema.Pattern != "" && !compiled(schema.Pattern).MatchString(text):
 		f.refuse(field, "got %s, want %s", quoting(text), want{schema})

@@ -117,6 +117,10 @@ func (c *copier) item(item store.Item) ([]store.Item, error) {
 		return c.timer(item), nil
 	case "run":
 		return c.run(item)
+	case "gate":
+		if !c.Resume {
+			return nil, nil // of runs that have ended by now
+		}
 	case "swept":
 		if !c.CatchUp {
 			return nil, nil // of minutes that lie behind all cursors now

@@ -360,8 +360,9 @@ func TestOptionsThatCannotBeAreToldByStart(t *testing.T) {
 	b := open(t, "memory:")
 	Handle(b, "slow", func(context.Context, *Job[string]) error { return nil }, Timeout(48*time.Hour))
 	Handle(b, "often", func(context.Context, *Job[string]) error { return nil }, MaxAttempts(1000), AtMostOnce())
+	Handle(b, "many", func(context.Context, *Job[string]) error { return nil }, SkipOverlap(1001))
 	err := b.Start(t.Context())
-	if !HasCode(err, CodeInvalid) || !strings.Contains(err.Error(), "job slow: timeout") || !strings.Contains(err.Error(), "job often: retry.max_attempts") {
+	if !HasCode(err, CodeInvalid) || !strings.Contains(err.Error(), "job slow: timeout") || !strings.Contains(err.Error(), "job often: retry.max_attempts") || !strings.Contains(err.Error(), "job many: overlap.limit") {
 		t.Errorf("started: %v", err)
 	}
 }

@@ -239,6 +239,9 @@ func (d desk) log(ctx context.Context, id string) ([]byte, error) {
 func shown(r run.Run) Run {
 	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(r.State.String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
+	if y := r.Why; !y.IsZero() {
+		s.Why = &Why{Code: y.Code, Gate: y.Gate, Policy: y.Policy, InTheWay: y.InTheWay}
+	}
 	for _, a := range r.Attempts {
 		if a.Error != "" {
 			s.Error = a.Error

@@ -221,3 +221,38 @@ func ExampleEnqueueMany() {
 	// email queued
 	// email queued
 }
+
+// A run that is due while another one of the job is in progress is skipped, and says so.
+func ExampleSkipOverlap() {
+	ctx := context.Background()
+	b, err := belfry.Open(ctx, "memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Stop(ctx)
+	began, end := make(chan struct{}), make(chan struct{})
+	belfry.Handle(b, "report", func(context.Context, *belfry.Job[struct{}]) error {
+		began <- struct{}{}
+		<-end
+		return nil
+	}, belfry.SkipOverlap(1))
+	if err := b.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	first, err := belfry.Enqueue(ctx, b, "report", struct{}{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-began
+	second, err := belfry.Enqueue(ctx, b, "report", struct{}{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if second, err = b.Wait(ctx, second.ID); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(second.State, second.Why.Code, second.Why.InTheWay[0] == first.ID)
+	close(end)
+	// Output:
+	// skipped overlap true
+}

@@ -69,6 +69,12 @@ func AtMostOnce() JobOption {
 	return JobOption{func(def *job.Definition) { def.Guarantee = job.AtMostOnce }}
 }
 
+// SkipOverlap lets at most n runs of a job be in progress at once, 1 to 1000: a run that is due while as many are is [Skipped], and its Why
+// names them. A run is in progress from its start until it has ended: the waits between its attempts count. Default: any number.
+func SkipOverlap(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: n} }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

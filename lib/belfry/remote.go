@@ -179,7 +179,8 @@ func (e *remote) log(ctx context.Context, id string) ([]byte, error) { return e.
 
 // received is a run as the server shows it.
 func received(r wire.Run) Run {
-	s := Run{ID: r.ID, Job: r.Job, State: State(r.State), Nominal: r.NominalTime, Attempt: r.Attempt, Started: r.StartedAt, Ended: r.EndedAt, Result: r.Result}
+	s := Run{ID: r.ID, Job: r.Job, State: State(r.State), Nominal: r.NominalTime, Attempt: r.Attempt, Started: r.StartedAt, Ended: r.EndedAt, Result: r.Result,
+		Why: (*Why)(r.Why)}
 	for _, a := range r.Attempts {
 		if a.Error != "" {
 			s.Error = a.Error

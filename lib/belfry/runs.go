@@ -22,7 +22,7 @@ const (
 	Succeeded State = "succeeded"
 	Failed    State = "failed" // for good: see Permanent
 	Cancelled State = "cancelled"
-	Skipped   State = "skipped" // missed in a downtime: see CatchUpAll
+	Skipped   State = "skipped" // missed in a downtime, see CatchUpAll, or one too many at once, see SkipOverlap
 	Dead      State = "dead"    // all attempts are spent, or it killed its process again and again
 	Unknown   State = "unknown" // of AtMostOnce: whether it was done cannot be known
 )
@@ -47,8 +47,18 @@ type Run struct {
 	Ended   time.Time `json:"ended_at,omitzero"`
 	Error   string    `json:"error,omitempty"` // of the newest attempt that failed
 
+	Why *Why `json:"why,omitempty"` // of one that SkipOverlap has skipped: what was in its way
+
 	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
 	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Why says what a run was skipped for.
+type Why struct {
+	Code     string   `json:"code"`       // "overlap"
+	Gate     string   `json:"gate"`       // where it was skipped: "job:NAME" is the job's own limit
+	Policy   string   `json:"policy"`     // "skip"
+	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, at most 10
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run

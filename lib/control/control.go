@@ -65,7 +65,7 @@ const (
 	CodeRunEnded    Code = "run_ended"              // nothing to cancel
 	CodeRunNotEnded Code = "run_not_ended"          // nothing to retry
 	CodeNeedsForce  Code = "needs_force"            // an unknown run is retried only when told so
-	CodeRunSkipped  Code = "run_skipped"            // it never ran
+	CodeRunSkipped  Code = "run_skipped"            // it stands for missed fires, which never ran
 	CodeJobDeleted  Code = "job_deleted"            // its runs cannot be retried
 	CodeBusy        Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
 	CodeClockSkewed Code = "clock_skewed"           // this host's clock is too far from the store's

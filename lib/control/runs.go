@@ -244,6 +244,11 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if r.State.DeadLetter() {
 			ops = append(ops, store.Op{Kind: store.Delete, Key: r.DeadKey()})
 		}
+		if bounded, err := s.Dispatch.Bounded(ctx, r, j); err != nil {
+			return r, nil, err
+		} else if bounded || next.State == run.Scheduled && next.Attempt > 0 { // what it binds to may bound what this definition does not
+			next = next.Reopened()
+		}
 		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {
 			return r, nil, err
 		} else if again {
@@ -288,8 +293,8 @@ func mayReopen(r run.Run, force bool) error {
 	switch {
 	case !r.State.Ended():
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
-	case r.State == run.Skipped:
-		return refuse(CodeRunSkipped, "run %s was skipped and never ran: trigger the job instead", r.ID)
+	case r.Missed():
+		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
 	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
 	}

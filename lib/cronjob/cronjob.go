@@ -215,8 +215,11 @@ func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	c.limits()
 	switch policy := c.spec.Text("concurrencyPolicy"); policy {
 	case "", "Allow":
-	case "Forbid", "Replace":
-		c.say("concurrencyPolicy %s is not kept yet: a run may start while the one before it goes on", policy)
+	case "Forbid":
+		c.def.Overlap = job.Overlap{Policy: job.OverlapSkip}
+		c.say("concurrencyPolicy Forbid is overlap skip: of the runs that are due while one is in progress none follows it yet, where Kubernetes would start the newest")
+	case "Replace":
+		c.say("concurrencyPolicy Replace is not available yet: a run may start while the one before it goes on")
 	default:
 		return fmt.Errorf("spec.concurrencyPolicy: got %q, want Allow, Forbid or Replace", policy)
 	}

@@ -74,6 +74,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 		}
 		fmt.Fprintf(&b, "  timeout %s, attempts %d, catch-up %s %s, retention %s, paused %v\n",
 			d.Timeout, d.Retry.MaxAttempts, d.CatchUp.Mode, d.CatchUp.Window, d.Retention, d.Paused)
+		if !d.Overlap.IsZero() {
+			fmt.Fprintf(&b, "  overlap %s %d\n", d.Overlap.Policy, d.Overlap.Limit)
+		}
 		for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
 			fmt.Fprintf(&b, "  label %s=%s\n", name, d.Labels[name])
 		}

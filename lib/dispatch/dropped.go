@@ -67,7 +67,7 @@ func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 	switch {
 	case err != nil:
 		return err
-	case found && before.State == run.Skipped && before.Through >= s.From:
+	case found && before.Missed() && before.Through >= s.From:
 		s.Through, s.Upto, s.Count, s.Known = before.Through, before.Upto, 0, before.Upto
 		if s.Reason = before.Reason; before.Count > 0 {
 			s.Reason = "missed: counted with the fires from " + instant(before.ID.Nominal).Format(time.RFC3339) + " on"
@@ -80,7 +80,7 @@ func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 		return err
 	}
 	s.Next = among.ID.Nominal
-	if among.State != run.Skipped {
+	if !among.Missed() {
 		s.Known = s.Next // it stands, and is left to run
 	}
 	s.Through, _ = lastFire(f.Edition.Schedule, s.From, s.Next-1)

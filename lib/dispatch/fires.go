@@ -415,7 +415,7 @@ func (f *firing) places(b Bounds) places {
 
 // dropped tells whether a record is a decision over missed fires of a generation. What another one has dropped is its own.
 func dropped(r run.Run, generation int64) bool {
-	return r.State == run.Skipped && r.Through > 0 && r.Generation == generation
+	return r.Missed() && r.Through > 0 && r.Generation == generation
 }
 
 // collect gives what is to be sent, and timers for what the store refused.

@@ -113,7 +113,7 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 // whoever only finds the end does not. A decision over missed fires counts each of them.
 func (d *Dispatcher) CountEnd(r run.Run) {
 	switch {
-	case r.State == run.Skipped:
+	case r.Missed():
 		d.Metrics.Runs.Add(r.Count, r.State.String())
 	case r.State.Ended():
 		d.Metrics.Runs.Inc(r.State.String())

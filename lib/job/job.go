@@ -71,6 +71,7 @@ type Definition struct {
 	Retention   schedule.Duration `json:"retention,omitempty" cbor:"11,keyasint,omitempty" doc:"how long ended runs are kept"`
 	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
 	Paused      bool              `json:"paused,omitempty" cbor:"13,keyasint,omitempty" doc:"a paused job makes no runs; fires of that time are not made up"`
+	Overlap     Overlap           `json:"overlap,omitzero" cbor:"14,keyasint,omitzero" doc:"what becomes of a run that is due while earlier runs of the job are in progress"`
 }
 
 // The defaults of a definition.
@@ -107,6 +108,7 @@ func (d Definition) WithDefaults() Definition {
 	def(&d.Retry.Factor, DefaultFactor)
 	def(&d.Retry.Max, schedule.Duration(max(DefaultMaxWait, d.Retry.Initial.Std())))
 	def(&d.Retention, schedule.Duration(DefaultRetention))
+	d.Overlap = d.Overlap.withDefaults()
 	return d
 }
 

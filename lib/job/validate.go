@@ -100,6 +100,9 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
 	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", d.Retry.Factor, "1 to 10")
 
+	if err := d.Overlap.validate(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if len(d.Labels) > MaxLabels {
 		check(false, "labels", fmt.Sprintf("%d labels", len(d.Labels)), "at most %d", MaxLabels)
 	}

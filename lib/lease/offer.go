@@ -98,7 +98,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
 		doubled := o.among(offers[:i])
-		if fit && !doubled && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
+		if fit && !doubled && !o.bounded() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
 			if o.first, err = o.prepare(taking, d.Name, now); err == nil {
 				puts = append(puts, o.first.put)
 			}
@@ -194,6 +194,14 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			}
 			if taking.Err() != nil {
 				return gone(handBack)
+			}
+			if o.bounded() {
+				if passed, v := o.enter(taking); !passed {
+					return gone(v)
+				}
+				if now, err = o.desk.Dispatch.Clock(); err != nil { // the lease counts from then
+					return gone(shortly)
+				}
 			}
 			if b, err = o.prepare(taking, holder, now); err != nil {
 				return gone(o.desk.unwell(taking, o.run, "prepare the start", err))

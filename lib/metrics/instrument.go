@@ -25,6 +25,42 @@ const Other = "other"
 type Label struct {
 	Name   string
 	Values []string
+	Met    *Names // further values, known when they are met; nil where there are none
+}
+
+// places is how many values have a place.
+func (l Label) places() int {
+	n := len(l.Values) + 1
+	if l.Met != nil {
+		n += l.Met.Most
+	}
+	return n
+}
+
+// place is that of a value: those that are declared first, then those that were met, and Other last.
+func (l Label) place(value string) int {
+	if found := slices.Index(l.Values, value); found >= 0 {
+		return found
+	}
+	if l.Met != nil {
+		if found := slices.Index(l.Met.all(), value); found >= 0 {
+			return len(l.Values) + found
+		}
+	}
+	return l.places() - 1
+}
+
+// value is what has a place, and whether it is a known one, and not Other.
+func (l Label) value(place int) (value string, known bool) {
+	if place < len(l.Values) {
+		return l.Values[place], true
+	}
+	if l.Met != nil {
+		if all := l.Met.all(); place-len(l.Values) < len(all) {
+			return all[place-len(l.Values)], true
+		}
+	}
+	return Other, false
 }
 
 // Family is one metric: its name, what it means and along which labels it is split.
@@ -44,7 +80,7 @@ type Family struct {
 func (f *Family) series() int {
 	n := 1
 	for _, l := range f.Labels {
-		n *= len(l.Values) + 1
+		n *= l.places()
 	}
 	return n
 }
@@ -53,29 +89,24 @@ func (f *Family) series() int {
 func (f *Family) index(values []string) int {
 	at := 0
 	for i, l := range f.Labels {
-		n := len(l.Values)
+		n := l.places() - 1
 		if i < len(values) {
-			if found := slices.Index(l.Values, values[i]); found >= 0 {
-				n = found
-			}
+			n = l.place(values[i])
 		}
-		at = at*(len(l.Values)+1) + n
+		at = at*l.places() + n
 	}
 	return at
 }
 
-// values is the combination at a place, and whether it is declared, without Other in it.
+// values is the combination at a place, and whether it is declared or met, without Other in it.
 func (f *Family) values(at int) (values []string, declared bool) {
 	values = make([]string, len(f.Labels))
 	declared = true
 	for i, l := range slices.Backward(f.Labels) {
-		n := at % (len(l.Values) + 1)
-		at /= len(l.Values) + 1
-		if n == len(l.Values) {
-			values[i], declared = Other, false
-		} else {
-			values[i] = l.Values[n]
-		}
+		var known bool
+		values[i], known = l.value(at % l.places())
+		declared = declared && known
+		at /= l.places()
 	}
 	return values, declared
 }

@@ -118,6 +118,58 @@ func TestFault47_the_age_of_the_oldest_due_timer_grows_while_no_tick_runs(t *tes
 	}
 }
 
+// Gates that ask for it have series of their own, both from the first time on that one of them is met; jobs without number make no more.
+func TestP11_gates_have_series_on_request_and_not_without_bound(t *testing.T) {
+	r := metrics.New()
+	if got := at(r, noon, "belfry_gate_skipped_total"); len(got) != 1 || got["job:*"].Value != 0 {
+		t.Errorf("at first: %v, want job:* at zero alone", got)
+	}
+	r.GateLetIn.Inc(r.Gate("job:report", true))
+	r.GateSkipped.Inc(r.Gate("job:hourly", false))
+	for range 3 {
+		r.GateSkipped.Inc(r.Gate("job:nightly", true))
+	}
+	got := at(r, noon, "belfry_gate_skipped_total")
+	if len(got) != 3 || got["job:*"].Value != 1 || got["job:report"].Value != 0 || got["job:nightly"].Value != 3 {
+		t.Errorf("skipped: %v", got)
+	}
+	if got := at(r, noon, "belfry_gate_let_in_total"); len(got) != 3 || got["job:report"].Value != 1 || got["job:nightly"].Value != 0 {
+		t.Errorf("let in: %v", got)
+	}
+	for i := range 1000 {
+		r.GateSkipped.Inc(r.Gate(fmt.Sprint("job:wild-", i), true))
+	}
+	got = at(r, noon, "belfry_gate_skipped_total")
+	if len(got) != metrics.MostGates+2 || got["job:nightly"].Value != 3 || got["job:wild-0"].Value != 1 || got["other"].Value != 1000-metrics.MostGates+2 {
+		t.Errorf("%d series, %v others", len(got), got["other"].Value)
+	}
+	if n := r.GateSkipped.Value("job:never-met"); n != 1000-metrics.MostGates+2 {
+		t.Errorf("a name that was never met has %d, want what others have", n)
+	}
+}
+
+func TestGatesAreMetOnceHoweverManyMeetThem(t *testing.T) {
+	r := metrics.New()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 1000 {
+				r.GateLetIn.Inc(r.Gate(fmt.Sprint("job:", i%10), true))
+			}
+		})
+	}
+	all.Wait()
+	got := at(r, noon, "belfry_gate_let_in_total")
+	if len(got) != 11 {
+		t.Errorf("%d series, want job:* and ten", len(got))
+	}
+	for i := range 10 {
+		if n := got[fmt.Sprint("job:", i)].Value; n != 800 {
+			t.Errorf("job:%d was let in %v times, want 800", i, n)
+		}
+	}
+}
+
 func TestQueueDepth(t *testing.T) {
 	r := metrics.New()
 	r.SetQueue(map[queue.Priority]queue.Depth{queue.High: {Ready: 3, Delayed: 2, Taken: 1}, queue.Low: {Ready: 9}})
@@ -165,6 +217,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	s := metrics.Store(fake{}, r, func() time.Time { return noon })
 	for name, count := range map[string]func(){
 		"counter":   func() { r.Runs.Inc("dead") },
+		"gate":      func() { r.GateSkipped.Inc(r.Gate("job:report", true)) },
 		"gauge":     func() { r.Queue.Set(7, "low", "taken") },
 		"age":       func() { r.OldestDue.Since(noon) },
 		"sum":       func() { r.Consumed("GetItem", 0.5, 0) },
@@ -300,7 +353,11 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 	metrics.New().Each(noon, func(f metrics.Family, _ []metrics.Sample) {
 		var labels []string
 		for _, l := range f.Labels {
-			labels = append(labels, fmt.Sprintf("`%s`: %s", l.Name, strings.Join(l.Values, ", ")))
+			values := strings.Join(l.Values, ", ")
+			if l.Met != nil {
+				values += fmt.Sprintf(", and up to %d that asked for it", l.Met.Most)
+			}
+			labels = append(labels, fmt.Sprintf("`%s`: %s", l.Name, values))
 		}
 		there := "metric"
 		if f.Detail {

@@ -1,8 +1,9 @@
 // Package metrics counts what Belfry does. The domain counts on a Registry, which knows no exporter; package
 // metrics/prometheus shows it at /metrics, and a Lambda can write the same families as logs.
 //
-// Every metric stands here, once, with all the values of its labels: no tenant and no job can make a new series (P11, P12).
-// Counting takes no lock and allocates nothing. docs/metrics.md lists the metrics for operators.
+// Every metric stands here, once, with all the values of its labels, or how many there can be: no tenant and no job can make series without
+// a bound (P11, P12).
+// Counting takes no lock, but for a name that is met for the first time, and allocates nothing. docs/metrics.md lists the metrics for operators.
 package metrics
 
 import (
@@ -29,9 +30,12 @@ type Registry struct {
 	StoreUnits  *Sum       // operation, kind; see Consumed
 	Throttled   *Counter   // by
 	Unreadable  *Counter
-	Check       *Gauge // check
+	GateLetIn   *Counter // gate; see Gate
+	GateSkipped *Counter // gate; see Gate
+	Check       *Gauge   // check
 
-	all []instrument
+	gates Names // that have series of their own
+	all   []instrument
 }
 
 type instrument struct {
@@ -41,9 +45,9 @@ type instrument struct {
 
 // New makes a registry with everything at zero.
 func New() *Registry {
-	r := &Registry{}
+	r := &Registry{gates: Names{Most: MostGates}}
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
-		Label{"outcome", []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
+		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
 	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time.",
 		[]time.Duration{
 			time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
@@ -52,20 +56,20 @@ func New() *Registry {
 			5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 		})
 	r.Attempts = r.counter("belfry_attempts_total", "Attempts that ended, by how they did.",
-		Label{"outcome", []string{"succeeded", "failed", "crashed", "cancelled", "handed_back"}})
+		Label{Name: "outcome", Values: []string{"succeeded", "failed", "crashed", "cancelled", "handed_back"}})
 	r.Retries = r.counter("belfry_retries_total", "Attempts that were put off to a later try.")
 	r.DeadLetters = r.counter("belfry_dead_letters_total",
 		"Runs that became dead letters, as failed for good or dead, and messages that no worker could handle.",
-		Label{"kind", []string{"failed", "dead", "message"}})
+		Label{Name: "kind", Values: []string{"failed", "dead", "message"}})
 	r.Queue = r.gauge("belfry_queue_messages", "Messages in the queues, as last counted.",
-		Label{"priority", []string{"high", "normal", "low"}}, Label{"state", []string{"ready", "delayed", "taken"}})
+		Label{Name: "priority", Values: []string{"high", "normal", "low"}}, Label{Name: "state", Values: []string{"ready", "delayed", "taken"}})
 	r.OldestDue = r.age("belfry_oldest_due_seconds",
 		"How long ago the oldest due timer was due that no tick has handled yet, at most; it grows while no tick runs.")
 	r.Unowned = r.gauge("belfry_unowned_shards",
 		"Shards that the last tick could neither pass over nor find in the hands of another tick.")
 	r.Repairs = r.counter("belfry_sweep_repairs_total",
 		"What sweeps and check timers mended: runs claimed that had none, messages sent again, leases expired, check timers set.",
-		Label{"kind", []string{"claimed", "resent", "expired", "watched"}})
+		Label{Name: "kind", Values: []string{"claimed", "resent", "expired", "watched"}})
 	r.Tick = r.histogram("belfry_tick_seconds", "Duration of a tick over all its shards.",
 		[]time.Duration{
 			time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
@@ -73,7 +77,7 @@ func New() *Registry {
 		})
 	r.TickItems = r.counter("belfry_tick_items_total",
 		"What ticks did: timers handled, runs claimed, claims sent again, fires skipped, messages sent, sends left to a check timer, jobs parked.",
-		Label{"kind", []string{"timers", "claimed", "resent", "skipped", "sent", "unsent", "parked"}})
+		Label{Name: "kind", Values: []string{"timers", "claimed", "resent", "skipped", "sent", "unsent", "parked"}})
 	r.TickItems.family.Detail = true
 	r.Store = r.histogram("belfry_store_seconds", "Duration of the calls of the store, by what came of them.",
 		[]time.Duration{
@@ -82,20 +86,33 @@ func New() *Registry {
 			100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
 			5 * time.Second, 10 * time.Second,
 		},
-		Label{"operation", []string{opGet, opPeek, opQuery, opWrite, opWriteEach}},
-		Label{"result", []string{resultOK, resultConflict, resultThrottled, resultUnknown, resultError}})
+		Label{Name: "operation", Values: []string{opGet, opPeek, opQuery, opWrite, opWriteEach}},
+		Label{Name: "result", Values: []string{resultOK, resultConflict, resultThrottled, resultUnknown, resultError}})
 	r.Store.family.Detail = true
 	r.StoreUnits = r.sum("belfry_store_units_total", "Capacity units that the store consumed, where it counts them.",
-		Label{"operation", []string{"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}},
-		Label{"kind", []string{unitsRead, unitsWrite}})
+		Label{Name: "operation", Values: []string{"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}},
+		Label{Name: "kind", Values: []string{unitsRead, unitsWrite}})
 	r.StoreUnits.family.Detail = true
 	r.Throttled = r.counter("belfry_throttled_total",
 		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
-		Label{"by", []string{throttledStore, "queue", "api"}})
+		Label{Name: "by", Values: []string{throttledStore, "queue", "api"}})
 	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
+	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
+	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
+	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress as its limit allows.", gates)
+	r.GateLetIn.family.Detail, r.GateSkipped.family.Detail = true, true
 	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
-		Label{"check", []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
+		Label{Name: "check", Values: []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r
+}
+
+// Gate is the value of the label gate that a gate is counted under: its name, if it has asked for series of its own and they are not used up,
+// and OwnGates, if it has not.
+func (r *Registry) Gate(name string, own bool) string {
+	if !own {
+		return OwnGates
+	}
+	return r.gates.Meet(name)
 }
 
 // Each gives every family with its series at a moment, in the order of the documentation. A series whose labels are all

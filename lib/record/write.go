@@ -149,7 +149,7 @@ func (w *Writer) Open(number uint8) Outer {
 	return w.Element()
 }
 
-// Array begins a field of n structs: the fields of each follow between Element and Close.
+// Array begins a field of n structs or texts: the fields of each struct follow between Element and Close, each text is a TextElement.
 func (w *Writer) Array(number uint8, n int) { w.field(number, kindArray, uint64(n)) }
 
 // Element begins the fields of the next struct of an array.
@@ -157,6 +157,11 @@ func (w *Writer) Element() Outer {
 	outer := Outer{w.head, w.count}
 	w.open()
 	return outer
+}
+
+// TextElement writes the next text of an array.
+func (w *Writer) TextElement(text string) {
+	w.out = append(appendHead(w.out, kindText, uint64(len(text))), text...)
 }
 
 // Close ends the fields of a struct within another.

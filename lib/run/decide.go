@@ -63,7 +63,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 // droppedBefore tells of a fire that a lower generation has dropped it as missed. Where it lies in this one's time, the clock that dropped it
 // was ahead of the edit, and the decision is none of this generation's.
 func (r Run) droppedBefore(generation int64) bool {
-	return r.State == Skipped && r.Generation < generation && !r.ID.OnDemand() && r.Attempt == 0
+	return r.Missed() && r.Generation < generation && !r.ID.OnDemand() && r.Attempt == 0
 }
 
 // FenceOff decides whether an edit marks what stands at a fire of an older generation: where there is nothing, a lower fence, a queued claim
@@ -235,6 +235,14 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
+	r.Why = Why{}
+	return r
+}
+
+// Reopened tells a run that was just opened again from what it was before, where its job bounds how many runs are in progress: a place that it
+// had in an earlier opening is not its own any more.
+func (r Run) Reopened() Run {
+	r.Opening = r.Version + 1
 	return r
 }
 
@@ -269,6 +277,16 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 	next.Through, next.Upto, next.Count = s.Through, s.Upto, s.Count
 	return next.end(Skipped, now, s.Reason, Limits{Retention: retention}), Claimed
 }
+
+// Overlapping ends a run that is due, and was one too many by its job's policy. Only what has had no attempt, and was not opened by hand, may be
+// ended so: see Spared.
+func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
+	r.Why = why
+	return r.end(Skipped, now, "other runs of the job were in progress", Limits{Retention: retention})
+}
+
+// Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason.
+func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" }
 
 // Withdraw ends a fire whose job is deleted, as a claim of c that was cancelled at once: where a claim could be written, and where one stands.
 // Nobody claims it after that.

@@ -66,6 +66,10 @@ func (r *Run) WriteFields(w *record.Writer) {
 		w.Bytes(26, data)
 	}
 	w.Int(27, r.Fired)
+	w.Uint(28, r.Opening)
+	if !r.Why.IsZero() {
+		r.Why.writeFields(w, 29)
+	}
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -74,6 +78,20 @@ func (r *Ref) writeFields(w *record.Writer, number uint8) {
 	w.Text(2, r.Blob)
 	w.Text(3, r.Type)
 	w.Bool(4, r.Cut)
+	w.Close(outer)
+}
+
+func (y *Why) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Text(1, y.Code)
+	w.Text(2, y.Gate)
+	w.Text(3, y.Policy)
+	if len(y.InTheWay) > 0 {
+		w.Array(4, len(y.InTheWay))
+		for _, id := range y.InTheWay {
+			w.TextElement(id)
+		}
+	}
 	w.Close(outer)
 }
 
@@ -150,6 +168,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			}
 		case 27:
 			r.Fired = s.Int()
+		case 28:
+			r.Opening = s.Uint(math.MaxUint64)
+		case 29:
+			r.Why.readFields(s)
 		default:
 			s.Fail()
 		}
@@ -167,6 +189,26 @@ func (r *Ref) readFields(s *record.Scanner) {
 			r.Type = string(s.Text())
 		case 4:
 			r.Cut = s.Bool()
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (y *Why) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			y.Code = string(s.Text())
+		case 2:
+			y.Gate = string(s.Text())
+		case 3:
+			y.Policy = string(s.Text())
+		case 4:
+			y.InTheWay = make([]string, s.Array())
+			for i := range y.InTheWay {
+				y.InTheWay[i] = string(s.Text())
+			}
 		default:
 			s.Fail()
 		}

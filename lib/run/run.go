@@ -25,7 +25,7 @@ const (
 	Succeeded
 	Failed    // failed for good
 	Cancelled // by request, or because its job was deleted
-	Skipped   // dropped by the catch-up policy
+	Skipped   // dropped by the catch-up policy, or one too many at a gate: see Missed
 	Dead      // attempts spent, or killed its workers
 	Unknown   // at most once, and its worker died in it
 )
@@ -116,9 +116,19 @@ type Run struct {
 
 	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
 
+	// Opening is the version that the newest reopening wrote, 0 for a run that was never opened again, or whose job bounded nothing before and
+	// after. A place at a gate that the run took in an earlier opening is not its own any more.
+	Opening uint64 `cbor:"28,keyasint,omitempty"`
+
+	Why Why `cbor:"29,keyasint,omitzero"` // of a Skipped run that no missed fires are behind: what was in its way
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
+
+// Missed tells whether the run is a decision over missed fires: nobody ever claimed it. A run that was skipped for another reason was claimed,
+// and that was its fate.
+func (r Run) Missed() bool { return r.State == Skipped && r.Why.IsZero() }
 
 // ClaimedFor is the generation that claimed a fire: whoever did has armed the next one before.
 func (r Run) ClaimedFor() int64 {
@@ -143,6 +153,25 @@ type Ref struct {
 	Blob   string `cbor:"2,keyasint,omitempty"`
 	Type   string `cbor:"3,keyasint,omitempty"` // media type of a result, "" where its target named none
 	Cut    bool   `cbor:"4,keyasint,omitempty"` // only the beginning was kept
+}
+
+// Why says what a run was skipped for.
+type Why struct {
+	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap
+	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
+	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it: skip
+	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first; at most MaxInTheWay
+}
+
+// WhyOverlap is the code of a run that was one too many at its job's own gate.
+const WhyOverlap = "overlap"
+
+// MaxInTheWay is how many of the runs that were in the way a skipped run names; fewer where its record would grow over its size.
+const MaxInTheWay = 10
+
+// IsZero tells whether there is no reason.
+func (w Why) IsZero() bool {
+	return w.Code == "" && w.Gate == "" && w.Policy == "" && len(w.InTheWay) == 0
 }
 
 // IsZero tells whether there is no data.
@@ -215,5 +244,6 @@ func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error)
 	}
 	r.ID, r.Tenant, r.Version = id, tenant, item.Version
 	r.Payload.Blob, r.Result.Blob, r.Log = r.longKey(r.Payload.Blob), r.longKey(r.Result.Blob), r.longKey(r.Log)
+	r.Why = r.Why.with(id.Job)
 	return r, true, nil
 }

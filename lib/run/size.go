@@ -18,6 +18,7 @@ const perItem = 42
 // it as its data is above MaxInline. What is left out leaves r too.
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
+	r.Why = r.Why.without(r.ID.Job)
 	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
 	for {
 		value := r.record()
@@ -55,6 +56,10 @@ func (r *Run) fit(over int) bool {
 		shorten(&attempts[n-1].Error, olderError)
 	}
 	shorten(&r.Reason, maxReasonSize/3)
+	for n := len(r.Why.InTheWay); over > 0 && n > 1; n-- {
+		over -= len(r.Why.InTheWay[n-1]) + 1
+		r.Why.InTheWay = r.Why.InTheWay[:n-1]
+	}
 	r.Attempts = attempts
 	return over < began
 }
@@ -82,3 +87,33 @@ func (r *Run) longKey(key string) string {
 	}
 	return strings.Replace(strings.Replace(key, tenantMark, r.Tenant, 1), idMark, r.ID.String(), 1)
 }
+
+// without leaves out the name of the run's own job, which gate and runs in the way begin with in most records; with gives it back. No name of a
+// gate ends with a colon, and no ID of a run begins with "~".
+func (y Why) without(job string) Why {
+	if y.Gate == ownGate+job {
+		y.Gate = ownGate
+	}
+	y.InTheWay = slices.Clone(y.InTheWay)
+	for i, id := range y.InTheWay {
+		if strings.HasPrefix(id, job+"~") {
+			y.InTheWay[i] = id[len(job):]
+		}
+	}
+	return y
+}
+
+func (y Why) with(job string) Why {
+	if y.Gate == ownGate {
+		y.Gate += job
+	}
+	for i, id := range y.InTheWay {
+		if strings.HasPrefix(id, "~") {
+			y.InTheWay[i] = job + id
+		}
+	}
+	return y
+}
+
+// ownGate is what the name of a job's own gate begins with.
+const ownGate = "job:"

@@ -271,7 +271,7 @@ func (l *look) see(r run.Run, p *pass) {
 		r.State == run.Queued && r.Attempt == 0 && r.Generation < generation:
 		l.missing = append(l.missing, r)
 	case r.State == run.Fenced: // a newer edit has ended the generation before it
-	case r.State == run.Skipped && r.Generation < generation: // by a clock that was ahead of the edit
+	case r.Missed() && r.Generation < generation: // by a clock that was ahead of the edit
 		l.missing = append(l.missing, r)
 	default:
 		l.foreign = l.foreign || r.ClaimedFor() != generation

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -25,6 +27,7 @@ type Run struct {
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
+	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
@@ -46,6 +49,31 @@ type Attempt struct {
 type Skipped struct {
 	Count   int       `json:"count" doc:"how many; 0 where the record that its reason names counts them"`
 	Through time.Time `json:"through" doc:"the last of them"`
+}
+
+// Why says what a run was skipped for.
+type Why struct {
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows"`
+	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
+	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
+	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, at most 10"`
+}
+
+// String says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
+func (w *Why) String() string {
+	var runs string
+	were := "were"
+	switch n := len(w.InTheWay); n {
+	case 0:
+		runs = "as many runs as are allowed"
+	case 1:
+		runs, were = w.InTheWay[0], "was"
+	case 2, 3:
+		runs = strings.Join(w.InTheWay[:n-1], ", ") + " and " + w.InTheWay[n-1]
+	default:
+		runs = fmt.Sprintf("%s, %s and %d more", w.InTheWay[0], w.InTheWay[1], n-2)
+	}
+	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, w.Policy)
 }
 
 // RunPage is a page of runs, newest nominal time first.

@@ -68,11 +68,12 @@ func edges() map[string]bool {
 			requests = append(requests, run.Run{ID: request, Version: 1, State: s, Generation: 1})
 		}
 	}
+	requests = append(requests, run.Run{ID: request, Version: 1, State: run.Skipped, Generation: 1, Why: run.Why{Code: run.WhyOverlap}})
 	// What a request puts, before any decision: see control.Service.Trigger.
 	add(run.Run{}, run.Run{State: run.Scheduled})
 	add(run.Run{}, run.Run{State: run.Queued})
 	// What a retry makes of a run whose time has not come, because it was cancelled or a clock was set back: see control.Service.Retry.
-	for _, s := range []run.State{run.Cancelled, run.Succeeded, run.Failed, run.Dead, run.Unknown} {
+	for _, s := range []run.State{run.Cancelled, run.Succeeded, run.Failed, run.Dead, run.Unknown, run.Skipped} {
 		add(run.Run{Version: 1, State: s}, run.Run{State: run.Scheduled})
 	}
 
@@ -113,9 +114,12 @@ func edges() map[string]bool {
 		}
 		if r.State == run.Queued || r.State == run.Retrying {
 			add(r, r.Start("w", 1, 1))
+			if !r.Spared() && r.State == run.Queued { // what is retrying has had an attempt
+				add(r, r.Overlapping(run.Why{Code: run.WhyOverlap}, 1, 1))
+			}
 			add(r, r.GiveUp(1, "", run.Limits{}))
 		}
-		if r.State.Ended() && r.State != run.Skipped {
+		if r.State.Ended() && !r.Missed() {
 			add(r, r.Reopen(generation, 0, ""))
 		}
 		if r.State != run.Running {

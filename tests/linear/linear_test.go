@@ -204,6 +204,12 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_skipped"))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9))
 		},
+		"skipped for overlap, and retried": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9, `"reason":"other runs of the job were in progress"`))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+		},
 		"a lost redrive that comes to a run which nobody had heard of": func(s *script) {
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
 			lost := s.way
@@ -238,6 +244,18 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))
 			s.ask("PUT /v1/jobs/a", definition(2), shows(200, 2, 11))
 			s.ask("GET /v1/jobs/a", "", shows(200, 1, 10))
+		}},
+		"a missed fire, retried": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9, `"reason":"missed"`))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 0, 0))
+		}},
+		"a run that was skipped for overlap is refused": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9, `"reason":"other runs of the job were in progress"`))
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_skipped"))
+		}},
+		"skipped after an attempt": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9))
 		}},
 		"stale listing": {"job default/a", func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))

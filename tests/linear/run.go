@@ -129,7 +129,7 @@ func (in runStep) refused(s runState) []runState {
 		}
 		return []runState{over}
 	case "run_skipped":
-		if ended(s.state) && s.state != "skipped" || s.attempt > 0 {
+		if ended(s.state) && (s.state != "skipped" || s.reason == overlapped) || s.attempt > 0 {
 			return nil
 		}
 		return []runState{over}
@@ -179,19 +179,22 @@ func (in runStep) cancel(s runState) []runState {
 	return nil
 }
 
+// overlapped is the reason of a run that was skipped since others of its job were in progress. Other skipped runs are records of missed fires.
+const overlapped = "other runs of the job were in progress"
+
 // retry opens what has ended.
 func (in runStep) retry(s runState) []runState {
 	if in.seen.state != "queued" && in.seen.state != "scheduled" {
 		return nil
 	}
-	for _, state := range []string{"failed", "dead", "cancelled", "succeeded", "unknown"} {
+	for _, state := range []string{"failed", "dead", "cancelled", "succeeded", "unknown", "skipped"} {
 		if (state == "succeeded" || state == "unknown") && !in.force {
 			continue
 		}
 		before := in.seen
 		before.state = state
 		if s.born && ended(s.state) && !s.over { // how it ended is known, and not told again
-			if s.state != state {
+			if s.state != state || state == "skipped" && s.reason != overlapped {
 				continue
 			}
 			before.ended, before.reason, before.result, before.generation = s.ended, s.reason, s.result, s.generation
@@ -223,15 +226,15 @@ func (s runState) reaches(to runState) bool {
 	case "": // a refusal told that it has ended, and nothing more is known of it
 		return true
 	case "scheduled":
-		return to.state == "scheduled" || to.state == "queued" || to.state == "cancelled" || to.state == "dead"
+		return to.state == "scheduled" || to.state == "queued" || to.state == "cancelled" || to.state == "dead" || to.state == "skipped"
 	case "queued":
 		switch to.state {
 		case "queued", "cancelled", "dead":
 			return true
 		case "scheduled":
 			return s.onDemand && (s.attempt == 0 || s.reopened)
-		case "skipped":
-			return !s.onDemand && s.attempt == 0
+		case "skipped": // by its job's gate; or a fire, for the decision of a newer generation
+			return s.attempt == 0
 		}
 		return false
 	case "retrying":

@@ -78,7 +78,13 @@ var (
 // explore runs the checker over everything within bounds; it fails the test where that was not everything.
 func explore(t *testing.T, bounds ...string) explored {
 	t.Helper()
-	checker, err := pan()
+	return exploreBy(t, pan, bounds...)
+}
+
+// exploreBy is explore for the checker of any model.
+func exploreBy(t *testing.T, made func() (string, error), bounds ...string) explored {
+	t.Helper()
+	checker, err := made()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +148,10 @@ func TestP2_P4_P8_TheModelKeepsThePromises(t *testing.T) {
 	t.Logf("%d states in %s", total.states, time.Since(began).Round(time.Second))
 }
 
-// errors names the rules that can be taken out, by number; as in errors.pml.
-func plantedErrors(t *testing.T) map[string]string {
+// plantedErrors gives the rules that can be taken out, by name: their numbers, as the file has them.
+func plantedErrors(t *testing.T, file string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("errors.pml")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +167,7 @@ func TestEachRuleTakenOutIsMissed(t *testing.T) {
 	bounds := map[string][]string{
 		"lateX": soon, "noover": repeating, "sendfirst": sweeping, "noD": sleepers, "movefirst": sleepers, "onlylast": twoEdits, "noreread": twoEdits, "nostretch": twoEdits, "nocut": wrongClock,
 	}
-	for rule, number := range plantedErrors(t) {
+	for rule, number := range plantedErrors(t, "errors.pml") {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			within := bounds[rule]

@@ -3,6 +3,7 @@ package oracle
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -35,10 +36,12 @@ const (
 	stretch // Through, Upto, Count
 	traced
 	expires
+	opening
+	why
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -78,6 +81,8 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Through != a.Through || b.Upto != a.Upto || b.Count != a.Count, stretch)
 	add(b.Trace != a.Trace, traced)
 	add(b.Expires != a.Expires, expires)
+	add(b.Opening != a.Opening, opening)
+	add(!reflect.DeepEqual(b.Why, a.Why), why)
 	return f
 }
 
@@ -99,7 +104,7 @@ const (
 	ends   = ended | worker | lease | nextAt | expires
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -122,12 +127,12 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Dead}:         {ends, over},
 	{run.Queued, run.Scheduled}:    {generation | epoch, all(onDemand, unstarted, rises)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
-	{run.Queued, run.Skipped}:      {claims | ends | stretch, all(skips, unstarted, rises)},
+	{run.Queued, run.Skipped}:      {claims | ends | stretch | why, skipsWaiting},
 	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
-	{run.Skipped, run.Fenced}:     {births | ends | stretch, all(fires, unstarted, rises)},
-	{run.Skipped, run.Queued}:     {births | ends | stretch, all(born, fires, unstarted, rises)},
-	{run.Skipped, run.Cancelled}:  {births | ends | stretch, all(born, fires, unstarted, rises, over)},
-	{run.Skipped, run.Skipped}:    {births | ends | stretch, all(skips, unstarted, rises)},
+	{run.Skipped, run.Fenced}:     {births | ends | stretch | why, all(missed, fires, unstarted, rises)},
+	{run.Skipped, run.Queued}:     {births | ends | stretch | opens, afterSkip},
+	{run.Skipped, run.Cancelled}:  {births | ends | stretch | why, all(missed, born, fires, unstarted, rises, over)},
+	{run.Skipped, run.Skipped}:    {births | ends | stretch | why, all(missed, skips, unstarted, rises)},
 	{run.Running, run.Running}:    {lease | cancel, asksToStop},
 	{run.Running, run.Succeeded}:  {closes | result, all(over, closed(run.OutcomeSucceeded))},
 	{run.Running, run.Failed}:     {closes | failures, all(over, closed(run.OutcomeFailed))},
@@ -150,6 +155,7 @@ var edges = map[[2]run.State]edge{
 	{run.Failed, run.Scheduled}:    {opens, all(onDemand, reopened)},
 	{run.Dead, run.Scheduled}:      {opens, all(onDemand, reopened)},
 	{run.Unknown, run.Scheduled}:   {opens, all(onDemand, reopened)},
+	{run.Skipped, run.Scheduled}:   {opens, all(onDemand, reopened)},
 }
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
@@ -160,7 +166,7 @@ func along(b, a *run.Run) (promise, wrong string) {
 		return "P7", "an ended run"
 	case !ok:
 		return "P6", "no edge of the graph"
-	case (b.State == run.Queued || b.State == run.Skipped) && a.State == run.Fenced: // a mark takes the place of a claim
+	case (b.State == run.Queued || b.Missed()) && a.State == run.Fenced: // a mark takes the place of a claim
 	case more != 0:
 		return "P6", "it must not change the " + more.String()
 	}
@@ -208,6 +214,31 @@ func skips(b, a *run.Run) string {
 	return all(fires, over, func(_, a *run.Run) string {
 		return unless(a.Count >= 0 && a.Through >= a.ID.Nominal && a.Reason != "", "what is skipped has an end and a reason")
 	})(b, a)
+}
+
+// skipsWaiting: a claim is skipped for overlap, or gives way to the decision of a newer generation over missed fires.
+func skipsWaiting(b, a *run.Run) string {
+	if a.Missed() {
+		return all(skips, unstarted, rises)(b, a)
+	}
+	return all(over, func(b, a *run.Run) string {
+		return unless(b.Attempt == 0 && b.Opening == 0, "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
+	}, func(b, a *run.Run) string {
+		return unless(differ(b, a)&(claims|stretch) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+	})(b, a)
+}
+
+// afterSkip: a decision over missed fires gives way to a newer generation, and what was skipped for overlap may be opened again.
+func afterSkip(b, a *run.Run) string {
+	if b.Missed() {
+		return all(born, fires, unstarted, rises)(b, a)
+	}
+	return reopened(b, a)
+}
+
+// missed: what was skipped for overlap was claimed, and that was its fate.
+func missed(b, _ *run.Run) string {
+	return unless(b.Missed(), "a newer generation takes back what was dropped as missed, and nothing else")
 }
 
 func rises(b, a *run.Run) string {
@@ -279,7 +310,7 @@ func reopened(b, a *run.Run) string {
 	switch {
 	case a.Generation < b.Generation:
 		return fmt.Sprintf("it goes back from generation %d to %d", b.Generation, a.Generation)
-	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero():
+	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero() || !a.Why.IsZero():
 		return "it has no new budget, or its old end"
 	}
 	return ""

@@ -114,6 +114,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 		j.storedKey(at, key, rest, before, after)
 	case "dead":
 		j.storedLetter(rest, before, after)
+	case "gate":
+		j.storedGate(at, key, rest, before, after)
 	case "meta":
 		j.storedLayout(key, before, after)
 	default:

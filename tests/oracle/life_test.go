@@ -122,6 +122,7 @@ type rig struct {
 	control  *control.Service
 	worker   *worker.Worker
 	fails    map[string]bool // jobs whose runs fail
+	after    time.Duration   // what a failure asks to wait for
 }
 
 func (r *rig) now() time.Time { return base.Add(r.elapsed) }
@@ -174,7 +175,7 @@ func (r *rig) work(_ context.Context, c target.Call) (target.Result, error) {
 	r.tell(event{call: &oracle.Call{At: r.now(), Tenant: c.Tenant, Job: c.Job, Run: c.Run, Attempt: c.Attempt, Fence: c.Fence, Nominal: c.Nominal, Payload: slices.Clone(c.Payload)}})
 	if r.fails[c.Job] {
 		r.tell(event{ret: &oracle.Return{At: r.now(), Tenant: c.Tenant, Run: c.Run, Fence: c.Fence}})
-		return target.Result{}, &target.Failure{Message: "no"}
+		return target.Result{}, target.RetryAfter(r.after, &target.Failure{Message: "no"})
 	}
 	result := []byte(fmt.Sprintf(`{"fence":%d}`, c.Fence))
 	r.tell(event{ret: &oracle.Return{At: r.now(), Tenant: c.Tenant, Run: c.Run, Fence: c.Fence, OK: true, Result: result}})

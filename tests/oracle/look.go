@@ -257,7 +257,7 @@ func (j *Judge) matched(js *jobState, upTo int64) {
 			continue
 		}
 		fates = append(fates, Fate{Run: r.ID.String(), Nominal: r.ID.Nominal, Generation: rs.fired,
-			Withdrawn: r.State == run.Cancelled && r.Attempt == 0 && r.Reason == dispatch.Deleted, Skipped: r.State == run.Skipped,
+			Withdrawn: r.State == run.Cancelled && r.Attempt == 0 && r.Reason == dispatch.Deleted, Skipped: r.Missed(),
 			Through: r.Through, Count: r.Count, Reason: r.Reason, Began: r.Ended - j.cfg.Clocks.Milliseconds(), Written: rs.written})
 	}
 	for _, wrong := range Match(js.name+" of "+js.tenant, reigns, fates, upTo) {

@@ -207,27 +207,27 @@ func encoded(t testing.TB, v any) []byte {
 // TestWhatIsPlantedIsFound spoils a quiet life in every way that a rule is about, and wants that rule to tell of it. No rule is without
 // such a row: the formats of all that a judge may say are read from its source.
 func TestWhatIsPlantedIsFound(t *testing.T) {
-	whole := quiet(t)
-	rows := map[string]row{}
-	for _, more := range []map[string]row{ofRuns, ofEdges, ofCalls, ofTimers, ofJobs, ofKeys, ofAnswers, ofLists, ofLooks} {
-		for name, r := range more {
-			rows[name] = r
+	said := map[string]bool{}
+	spoil := func(whole life, rows map[string]row) {
+		for name, r := range rows {
+			t.Run(name, func(t *testing.T) {
+				p := &plot{TB: t, life: slices.Clone(whole), cfg: oracle.Config{Most: 1000}}
+				r.plant(p)
+				found := p.judged(p.cfg)
+				for _, v := range found {
+					said[v] = true
+				}
+				if !matches(r.want, found) {
+					t.Errorf("want %q, found %.3000q", r.want, found)
+				}
+			})
 		}
 	}
-	said := map[string]bool{}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			p := &plot{TB: t, life: slices.Clone(whole), cfg: oracle.Config{Most: 1000}}
-			r.plant(p)
-			found := p.judged(p.cfg)
-			for _, v := range found {
-				said[v] = true
-			}
-			if !matches(r.want, found) {
-				t.Errorf("want %q, found %.3000q", r.want, found)
-			}
-		})
+	whole := quiet(t)
+	for _, rows := range []map[string]row{ofRuns, ofEdges, ofCalls, ofTimers, ofJobs, ofKeys, ofAnswers, ofLists, ofLooks} {
+		spoil(whole, rows)
 	}
+	spoil(bounded(t), ofGates)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

@@ -24,6 +24,8 @@ type runState struct {
 	fired   int64  // the generation that it was claimed for; one that is opened again runs under the newest
 	period  int    // grows with each time that it is opened again: what a start belongs to
 	called  uint64 // the highest fence that its target was called with
+	places  []place
+	byHand  bool   // it was opened by hand, and no claim has come over it since
 	wake    int64  // of the furthest check or request that was armed for it
 	batch   *armed // the timer that it shares with others, where that lies in another shard
 	late    bool   // that one was armed behind the sweeps that should have come upon it
@@ -100,11 +102,16 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	if a.Cancel && !b.Cancel && rs.cancels == 0 {
 		j.violate("P2", "run %s of %s is to be cancelled, and nobody asked for it", a.ID, a.Tenant)
 	}
+	if !sameStay(&b, &a) {
+		rs.leaves(ms(at))
+	}
 	switch {
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, &b)
+	case a.State == run.Skipped && !a.Missed():
+		j.overlapped(at, rs, &b, len(after.Value))
 	case b.State == run.Skipped && a.State == run.Fenced:
-	case b.State.Ended() && !a.State.Ended() && b.State != run.Skipped:
+	case b.State.Ended() && !a.State.Ended() && !b.Missed():
 		j.reopened(rs, &b)
 	case a.State == run.Queued && b.State == run.Running, a.State == run.Retrying:
 		j.again(rs, &b)
@@ -141,6 +148,7 @@ func (j *Judge) goneRun(at time.Time, rs *runState) {
 	if !r.State.Ended() && r.State != run.Fenced || r.Expires == 0 || ms(at) < r.Expires-j.cfg.Clocks.Milliseconds() {
 		j.violate("P1", "run %s of %s is gone as it was %s, to be kept until %s", r.ID, r.Tenant, r.State, instant(r.Expires))
 	}
+	rs.leaves(ms(at))
 	rs.left, rs.run = &r, run.Run{ID: r.ID, Tenant: r.Tenant}
 	rs.past = append(rs.past, sight{since: j.event})
 }
@@ -154,7 +162,7 @@ func (j *Judge) claimed(rs *runState, b *run.Run) {
 		}
 		return // it binds again before it is sent: what counts is what it starts under
 	}
-	rs.fired = a.Generation
+	rs.fired, rs.byHand = a.Generation, false
 	e := rs.job.byGeneration[a.Generation]
 	if e == nil || e.Schedule == nil {
 		j.violate("P8", "run %s of %s was claimed for generation %d, which has no fires", a.ID, a.Tenant, a.Generation)
@@ -201,10 +209,7 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 		j.violate("P8", "run %s of %s started under generation %d, which never was", a.ID, a.Tenant, a.Generation)
 		return
 	}
-	due := max(a.ID.Nominal, b.NextAt)
-	if !a.ID.OnDemand() {
-		due = max(due, e.Due(a.Tenant, a.ID.Job, a.ID.Nominal))
-	}
+	due := rs.due(b)
 	if a.Started < due {
 		j.violate("P3", "attempt %d of run %s of %s started %d ms early, by its worker's clock", a.Attempt, a.ID, a.Tenant, due-a.Started)
 	}
@@ -212,6 +217,7 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 	if a.Attempt == 1 {
 		j.replaced(rs, "started")
 	}
+	j.letIn(rs)
 	if e.Def.Guarantee == job.AtMostOnce {
 		for _, s := range rs.starts {
 			if s.period == rs.period && s.called {
@@ -327,6 +333,7 @@ func (rs *runState) start(fence uint64) *begun {
 func (j *Judge) reopened(rs *runState, b *run.Run) {
 	a := &rs.run
 	rs.period++
+	rs.byHand = true
 	if n := j.consent(rs, b); n == 0 {
 		promise := "P7"
 		if e := rs.job.byGeneration[b.Generation]; e != nil && e.Def.Guarantee == job.AtMostOnce {
@@ -335,6 +342,9 @@ func (j *Judge) reopened(rs *runState, b *run.Run) {
 		j.violate(promise, "run %s of %s had ended as %s, and is %s without a request of its own", a.ID, a.Tenant, b.State, a.State)
 	} else {
 		rs.used = append(rs.used, n)
+	}
+	if bounded := rs.job.bounds(a.Generation) || rs.job.bounds(b.Generation) || b.Opening != 0; bounded && a.Opening != a.Version {
+		j.violate("G1", "run %s of %s is opened again in version %d, and the number of its opening is %d", a.ID, a.Tenant, a.Version, a.Opening)
 	}
 	held := a.State == run.Scheduled && a.Generation == b.Generation // under the mark of the pause that held it before
 	if e := rs.job.newest(); e != nil && a.Generation > e.Generation && !held {

@@ -364,7 +364,7 @@ func (j *Judge) swept(s *shardState, a *armed) {
 			if !j.forgotten(fire, s) {
 				j.violate("P2", "the first sweep has passed the fire of %s of %s at %s, and there is no run", a.Job, a.Tenant, instant(fire))
 			}
-		case rs.run.State == run.Fenced, (rs.run.State == run.Queued || rs.run.State == run.Skipped) && rs.run.Attempt == 0 && rs.run.Generation < e.Generation:
+		case rs.run.State == run.Fenced, (rs.run.State == run.Queued || rs.run.Missed()) && rs.run.Attempt == 0 && rs.run.Generation < e.Generation:
 			j.violate("P8", "the first sweep has passed the fire of %s of %s at %s, of generation %d, and it is %s under %d", a.Job, a.Tenant,
 				instant(fire), e.Generation, rs.run.State, rs.run.Generation)
 		case rs.run.State == run.Skipped && rs.run.Generation == e.Generation:

@@ -77,6 +77,9 @@ func (u *user) changed(def job.Definition) job.Definition {
 			def.Payload, def.Timeout = fresh.Payload, fresh.Timeout
 		}
 	}
+	if chance(u.Rand, u.Mix.Jobs.Overlap/2) {
+		def.Overlap = fresh.Overlap
+	}
 	if def.Schedule != nil && def.Schedule.At != nil && def.Schedule.At.Before(u.Now()) {
 		at := u.Now().Add(u.Mix.Pace.unit() + 2*time.Second).Truncate(time.Millisecond) // what is over cannot be put again
 		def.Schedule = &schedule.Spec{At: &at}

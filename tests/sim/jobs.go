@@ -38,6 +38,10 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		def.Retention = schedule.Duration(job.MinRetention)
 	}
 	w := m.drawWork(r)
+	if chance(r, j.Overlap) {
+		def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1 + r.IntN(3)}
+		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
+	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
 	return def

@@ -70,7 +70,7 @@ type Role struct {
 type JobRates struct {
 	Cron, Every, At, OnDemand float64
 
-	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived float64
+	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived, Overlap float64
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -88,6 +88,7 @@ func Draw(seed uint64) Mix {
 	m.drawShape(r)
 	m.drawPeople(r)
 	m.drawFaults(r)
+	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273))) // "holders"
 	return m
 }
 
@@ -227,6 +228,14 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 	f.Full, f.FullFor = every(span/10, span), rate(r, 1, time.Second, span/10)
 	with(f.Full > 0, &f.FullFor)
 	m.Faults = f
+}
+
+// drawGates draws how many jobs bound how many of their runs are in progress, from a stream of its own: a world in which none does is as it was
+// before there were gates.
+func (m *Mix) drawGates(r *rand.Rand) {
+	if chance(r, 0.35) {
+		m.Jobs.Overlap = pick(r, []float64{0.2, 0.5, 0.9})
+	}
 }
 
 // rate draws a duration between least and most, each order of magnitude as likely as another; 0 where it is off.

@@ -20,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -140,7 +141,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 		kind, _, _ := strings.Cut(i.Partition, "#")
 		kinds[kind] = true
 	}
-	for _, of := range []map[string]any{job.Records(), run.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
+	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		for kind := range of {
 			if !kinds[kind] {
 				t.Errorf("there is no record of kind %s", kind)

@@ -277,6 +277,32 @@ func TestP11_WildLabelsMakeFewLines(t *testing.T) {
 	}
 }
 
+// What gates count stands in the log, by name where a job asks for that, and is no metric: each would be paid for, and other functions meet
+// other names.
+func TestGatesStandInTheLog(t *testing.T) {
+	r := metrics.New()
+	e, out := emitter(t, r)
+	for _, want := range []string{`{"job:*":1,"job:report":2}`, `{"job:report":2,"job:sweep":2}`} {
+		r.GateSkipped.Add(2, r.Gate("job:report", true))
+		if strings.Contains(want, "sweep") {
+			r.GateSkipped.Add(2, r.Gate("job:sweep", true))
+		} else {
+			r.GateSkipped.Inc(r.Gate("job:hourly", false))
+		}
+		out.Reset()
+		if err := e.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		lines := read(t, out.String())
+		if len(lines) != 1 || len(lines[0].values) != 0 {
+			t.Fatalf("got %v, want one line without metrics", lines)
+		}
+		if got, _ := json.Marshal(lines[0].members["belfry_gate_skipped_total"]); string(got) != want {
+			t.Errorf("skipped: %s, want %s", got, want)
+		}
+	}
+}
+
 type broken struct{ left int }
 
 func (b *broken) Write(p []byte) (int, error) {

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+)
+
+// policyOrOverlap stands for job.Overlap in schemas: it is the name of a policy in JSON, or an object with it.
+type policyOrOverlap struct{}
+
+// Schema gives it to the framework.
+func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
+	object := registry.Schema(reflect.TypeFor[job.OverlapForm](), true, "")
+	full := registry.SchemaFromRef(object.Ref)
+	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
+	return &huma.Schema{
+		Title: `the name of a policy, "allow" or "skip", or an object such as {"policy": "skip", "limit": 3}`,
+		OneOf: []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
+	}
+}
+
+// later has the fields and the texts that a later version takes, by the schema that is without them: who gives one is told so, and does not
+// look for a typing error.
+type later map[*huma.Schema][]string
+
+func (l later) has(schema *huma.Schema, name string) bool { return slices.Contains(l[schema], name) }
+
+var overlapFieldsToCome = []string{"key", "max_waiting"}
+
+// laterOf lists what is to come of the schemas of the document.
+func laterOf(schemas map[string]*huma.Schema) later {
+	policies := make([]string, len(job.OverlapsToCome))
+	for i, policy := range job.OverlapsToCome {
+		policies[i] = string(policy)
+	}
+	l := later{
+		schemas["Schedule"]:                     {"exclude", "only"},
+		schemas["Overlap"]:                      overlapFieldsToCome,
+		schemas["Overlap"].Properties["policy"]: policies,
+		schemas["Trigger"]:                      {"overlap"},
+		schemas["JobTrigger"]:                   {"overlap"},
+	}
+	for _, name := range []string{"Job", "NamedJob"} {
+		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}
+		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
+	}
+	return l
+}

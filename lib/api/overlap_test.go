@@ -1,0 +1,252 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// overlapping is a job that says so of its runs.
+func overlapping(overlap string) string {
+	return strings.Replace(echo, "{", `{"overlap": `+overlap+`, `, 1)
+}
+
+func TestOverlapIsTheNameOfAPolicyOrAnObject(t *testing.T) {
+	s := start(t, 0, nil)
+	for i, c := range []struct{ sent, shown string }{
+		{`"skip"`, `"skip"`},
+		{`{"policy": "skip"}`, `"skip"`},
+		{`{"policy": "skip", "limit": 1}`, `"skip"`},
+		{`{"limit": 3, "policy": "skip"}`, `{"policy":"skip","limit":3}`},
+		{`{"policy": "skip", "limit": 1000}`, `{"policy":"skip","limit":1000}`},
+		{`"allow"`, ""},
+		{`{"policy": "allow"}`, ""},
+		{`{}`, ""},
+	} {
+		name := fmt.Sprint("a", i)
+		s.send("PUT", "/v1/jobs/"+name, overlapping(c.sent)).is(201)
+		got := s.send("GET", "/v1/jobs/"+name, "").is(200)
+		if shown := string(into[map[string]json.RawMessage](got)["overlap"]); shown != c.shown {
+			t.Errorf("%s is shown as %s, want %s", c.sent, shown, c.shown)
+		}
+		again := s.send("PUT", "/v1/jobs/"+name, string(got.body)).is(200)
+		if again.header.Get("ETag") != got.header.Get("ETag") {
+			t.Errorf("%s: putting back what was got made another generation", c.sent)
+		}
+		if listed := into[wire.JobPage](s.send("GET", "/v1/jobs?prefix="+name, "").is(200)).Items[0]; !reflect.DeepEqual(listed.Overlap, into[wire.Job](got).Overlap) {
+			t.Errorf("%s is listed as %+v", c.sent, listed.Overlap)
+		}
+	}
+	s.send("POST", "/v1/jobs/batch", `{"jobs": [`+strings.Replace(overlapping(`"skip"`), "{", `{"name": "b", `, 1)+`]}`).is(200)
+	if got := into[wire.Job](s.send("GET", "/v1/jobs/b", "").is(200)).Overlap; got != (job.Overlap{Policy: job.OverlapSkip}) {
+		t.Errorf("of a batch: %+v", got)
+	}
+}
+
+func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
+	s := start(t, 0, nil)
+	const either = `"allow" or "skip", or an object such as {"policy": "skip", "limit": 3}`
+	for _, c := range []struct {
+		overlap, code, field, want string
+	}{
+		{`5`, "malformed", "overlap", "got number, want the name of a policy, " + either},
+		{`null`, "malformed", "overlap", "got null, want the name of a policy, " + either},
+		{`["skip"]`, "malformed", "overlap", either},
+		{`""`, "malformed", "overlap", "want one of allow or skip"},
+		{`"Skip"`, "malformed", "overlap", "want one of allow or skip"},
+		{`"skip:3"`, "malformed", "overlap", "want one of allow or skip"},
+		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow or skip"},
+		{`{"policy": null}`, "malformed", "overlap.policy", "got null"},
+		{`{"policy": "skip", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
+		{`{"policy": "skip", "limit": -1}`, "malformed", "overlap.limit", "at least 1"},
+		{`{"policy": "skip", "limit": 1001}`, "malformed", "overlap.limit", "at most 1000"},
+		{`{"policy": "skip", "limit": "3"}`, "malformed", "overlap.limit", "whole number"},
+		{`{"policy": "skip", "limit": 1.5}`, "malformed", "overlap.limit", "whole number"},
+		{`{"policy": "skip", "limit": 2.0}`, "invalid", "overlap.limit", "without a fraction"},
+		{`{"policy": "skip", "limit": 2, "limit": 3}`, "malformed", "overlap.limit", "twice"},
+		{`{"policy": "skip", "max": 3}`, "malformed", "overlap.max", "unknown field; want limit or policy"},
+		{`{"policy": "allow", "limit": 3}`, "invalid", "overlap.limit", "no limit under allow, which cannot be limited yet; skip can"},
+		{`{"limit": 1}`, "invalid", "overlap.limit", "no limit under allow"},
+	} {
+		s.wrongOverlap(c.overlap, c.code, c.field, c.want)
+	}
+	s.send("GET", "/v1/jobs/x", "").refused(404, "job_not_found")
+}
+
+// wrongOverlap puts a job, alone and in a batch, and looks for what is said of a field.
+func (s *server) wrongOverlap(overlap, code, field, want string) {
+	s.t.Helper()
+	status := map[string]int{"malformed": 400, "invalid": 422}[code]
+	fields := s.send("PUT", "/v1/jobs/x", overlapping(overlap)).refused(status, code)
+	if len(fields) != 1 || !strings.Contains(fields[field], want) {
+		s.t.Errorf("%s: fields %v, want %s alone, saying %q", overlap, fields, field, want)
+	}
+	if code == "invalid" {
+		return // of a batch, a verdict of its own
+	}
+	fields = s.send("POST", "/v1/jobs/batch", `{"jobs": [`+strings.Replace(overlapping(overlap), "{", `{"name": "b", `, 1)+`]}`).refused(status, code)
+	if len(fields) != 1 || !strings.Contains(fields["jobs[0]."+field], want) {
+		s.t.Errorf("%s in a batch: fields %v, want %s alone, saying %q", overlap, fields, field, want)
+	}
+}
+
+// What a later version has is refused as such: whoever wrote it made no typing error.
+func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/a", echo).is(201)
+	for _, policy := range job.OverlapsToCome {
+		want := fmt.Sprintf("got %q, which is not available yet; want one of allow or skip", policy)
+		s.wrongOverlap(fmt.Sprintf("%q", policy), "malformed", "overlap", want)
+		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
+	}
+	for _, more := range []string{`"key": ".payload.customer"`, `"max_waiting": 3`, `"max_waiting": 0`, `"key": null`} {
+		name, _, _ := strings.Cut(strings.Trim(more, `"`), `"`)
+		s.wrongOverlap(`{"policy": "skip", `+more+`}`, "malformed", "overlap."+name, "not available yet")
+	}
+	for _, c := range []struct{ method, path, body, field string }{
+		{"PUT", "/v1/jobs/x", `"gates": ["stripe"]`, "gates"},
+		{"PUT", "/v1/jobs/x", `"expires_after": "1h"`, "expires_after"},
+		{"PUT", "/v1/jobs/x", `"deadline": "1h"`, "deadline"},
+		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
+		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},
+		{"PUT", "/v1/jobs/x", `"pause_after": 5`, "pause_after"},
+		{"PUT", "/v1/jobs/x", `"max_runs": 5`, "max_runs"},
+		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "exclude": ["holidays"]}`, "schedule.exclude"},
+		{"PUT", "/v1/jobs/x", `"schedule": {"every": "1m", "only": ["workdays"]}`, "schedule.only"},
+		{"POST", "/v1/jobs/batch", `"gates": []`, "jobs[0].gates"},
+		{"POST", "/v1/jobs/batch", `"schedule": {"every": "1m", "only": []}`, "jobs[0].schedule.only"},
+	} {
+		body := strings.Replace(echo, "{", "{"+c.body+", ", 1)
+		if c.method == "POST" {
+			body = `{"jobs": [` + strings.Replace(body, "{", `{"name": "b", `, 1) + `]}`
+		}
+		fields := s.send(c.method, c.path, body).refused(400, "malformed")
+		if !reflect.DeepEqual(fields, map[string]string{c.field: "not available yet; leave it out"}) {
+			t.Errorf("%s: fields %v, want %s alone, as not available yet", c.body, fields, c.field)
+		}
+	}
+	for path, c := range map[string][2]string{"/v1/jobs/a/runs": {`{"overlap": "skip"}`, "overlap"}, "/v1/runs/batch": {`{"runs": [{"job": "a", "overlap": "skip"}]}`, "runs[0].overlap"}} {
+		if fields := s.send("POST", path, c[0]).refused(400, "malformed"); fields[c[1]] != "not available yet; leave it out" {
+			t.Errorf("%s: fields %v", path, fields)
+		}
+	}
+	// The same names elsewhere are errors as before, or whatever their owner means by them.
+	fields := s.send("POST", "/v1/jobs/a/pause", `{"overlap": "skip", "gates": 1}`).refused(400, "malformed")
+	if !strings.HasPrefix(fields["overlap"], "unknown field") || !strings.HasPrefix(fields["gates"], "unknown field") {
+		t.Errorf("where they will never be: %v", fields)
+	}
+	s.send("PUT", "/v1/jobs/free", strings.Replace(echo, "{", `{"labels": {"gates": "queue", "overlap": "queue"}, "payload": {"overlap": "queue", "deadline": 1}, `, 1)).is(201)
+}
+
+// The document has the field as it is taken, and nothing of what is to come.
+func TestTheDocumentOfOverlap(t *testing.T) {
+	s := start(t, 0, nil)
+	type schema struct {
+		Ref        string `json:"$ref"`
+		Type       any
+		Enum       []string
+		OneOf      []schema
+		Properties map[string]schema
+		Minimum    *float64
+		Maximum    *float64
+	}
+	var document struct {
+		Components struct{ Schemas map[string]schema }
+	}
+	if err := json.Unmarshal(s.send("GET", "/openapi.json", "").is(200).body, &document); err != nil {
+		t.Fatal(err)
+	}
+	doc := document.Components.Schemas
+	for _, name := range []string{"Job", "NamedJob"} {
+		one := doc[name].Properties["overlap"].OneOf
+		if len(one) != 2 || one[0].Type != "string" || !slices.Equal(one[0].Enum, []string{"allow", "skip"}) || one[1].Ref != "#/components/schemas/Overlap" {
+			t.Errorf("%s: %+v", name, one)
+		}
+	}
+	object := doc["Overlap"].Properties
+	if limit := object["limit"]; len(object) != 2 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
+		t.Errorf("the object has %+v", object)
+	}
+}
+
+// A job fires each second, and its runs take five: what is due meanwhile is skipped, and says what was in its way wherever it is shown.
+func TestARunThatIsOneTooManySaysWhatWasInItsWay(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const slow = `{"schedule": {"every": "1s"}, "target": {"handler": {"name": "wait"}}, "timeout": "5s", "retry": {"max_attempts": 1}, "overlap": "skip", "labels": {"team": "billing"}}`
+		s.send("PUT", "/v1/jobs/slow", slow).is(201)
+		time.Sleep(20 * time.Second)
+		s.send("POST", "/v1/jobs/slow/pause", `{}`).is(200)
+		time.Sleep(10 * time.Second)
+		runs := into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?limit=1000", "").is(200)).Items
+		tried := map[string]wire.Run{}
+		for _, r := range runs {
+			if r.State == "dead" {
+				tried[r.ID] = r
+			}
+		}
+		skipped := into[wire.RunPage](s.send("GET", "/v1/runs?state=skipped&label=team%3Dbilling&limit=1000", "").is(200)).Items
+		if len(tried) < 3 || len(tried) > 5 || len(skipped) < 12 || len(tried)+len(skipped) != len(runs) {
+			t.Fatalf("of %d runs %d were tried and %d were skipped", len(runs), len(tried), len(skipped))
+		}
+		for _, r := range skipped {
+			if r.Why == nil || r.Why.Code != "overlap" || r.Why.Gate != "job:slow" || r.Why.Policy != "skip" || len(r.Why.InTheWay) != 1 {
+				t.Fatalf("%s: why %+v", r.ID, r.Why)
+			}
+			first := tried[r.Why.InTheWay[0]]
+			if !first.StartedAt.Before(r.EndedAt) || first.EndedAt.Before(r.NominalTime) {
+				t.Errorf("%s, of %s, ended at %s for %s, which went on from %s to %s", r.ID, r.NominalTime, r.EndedAt, first.ID, first.StartedAt, first.EndedAt)
+			}
+			if one := into[wire.Run](s.send("GET", "/v1/runs/"+r.ID, "").is(200)); !reflect.DeepEqual(one.Why, r.Why) || one.Attempt != 0 || one.Skipped != nil {
+				t.Errorf("alone it is %+v", one)
+			}
+		}
+		for _, r := range tried {
+			if r.Why != nil {
+				t.Errorf("%s was tried, and says %+v", r.ID, r.Why)
+			}
+		}
+
+		// It may be tried after all, and has nothing in its way any more.
+		again := into[wire.Run](s.send("POST", "/v1/runs/"+skipped[0].ID+"/retry", `{}`).is(200))
+		if again.Why != nil || again.State != "queued" {
+			t.Errorf("retried: %+v", again)
+		}
+		time.Sleep(10 * time.Second)
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+skipped[0].ID, "").is(200)); got.State != "dead" || got.Why != nil || got.Attempt != 1 {
+			t.Errorf("after the retry: %+v", got)
+		}
+	})
+}
+
+// A request is answered before it is known whether there is room, and many at once are as many as the limit says.
+func TestRequestsThatAreTooManyAreSkippedWhenTheyAreDue(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/slow", `{"target": {"handler": {"name": "wait"}}, "timeout": "1m", "retry": {"max_attempts": 1}, "overlap": {"policy": "skip", "limit": 3}}`).is(201)
+		for range 8 {
+			s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)
+		}
+		later := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{"delay": "5m"}`).is(202))
+		settle()
+		if n := len(into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?state=running", "").is(200)).Items); n != 3 {
+			t.Errorf("%d run at once, want 3", n)
+		}
+		for _, r := range into[wire.RunPage](s.send("GET", "/v1/jobs/slow/runs?state=skipped", "").is(200)).Items {
+			if r.Why == nil || len(r.Why.InTheWay) != 3 || r.Trigger != "request" {
+				t.Errorf("%s: why %+v", r.ID, r.Why)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+later.ID, "").is(200)); got.State != "running" {
+			t.Errorf("the one of later is %s, and has room", got.State)
+		}
+		s.send("POST", "/v1/runs/"+later.ID+"/cancel", `{}`).is(200)
+		settle()
+	})
+}

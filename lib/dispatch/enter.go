@@ -1,0 +1,318 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Entrance is what came of a run that wanted to enter the gate of its job.
+type Entrance uint8
+
+// What may come of it.
+const (
+	Passed    Entrance = iota + 1 // it holds a place, and may be started
+	Skipped                       // it has ended as skipped, with the reason
+	NoRoom                        // nobody may skip it: it is to come again in a while
+	Contended                     // others are changing the gate: it is to come again in a moment
+	Overtaken                     // it stands otherwise than was believed
+)
+
+// Places at a gate are given to groups, by one write each: a group is the runs that want in at about the same time, and while the one before is
+// on its way.
+const (
+	enterGroup  = 250                    // runs in one group
+	enterGather = 200 * time.Microsecond // how long a group waits for others that are on their way
+
+	// enterTries is how often others may change a gate between reading and writing it, before the runs of a group give up their workers' slots.
+	enterTries = 2
+)
+
+// entering is the runs of this process that want to enter gates: by gate, as long as somebody sees to it.
+type entering struct {
+	mu      sync.Mutex
+	waiting map[store.Key][]*wanting
+}
+
+// wanting is a run that wants in.
+type wanting struct {
+	run  run.Run
+	def  job.Definition
+	done chan struct{} // closed when what follows stands
+
+	entrance Entrance
+	err      error
+}
+
+func (w *wanting) came(to Entrance, err error) {
+	w.entrance, w.err = to, err
+	close(w.done)
+}
+
+// Enter has a run pass the gate of its job, whose definition bounds how many are in progress at once. The run is as its start is to be decided
+// over, queued or retrying, and it is due: who enters before its time is in the way of those that are due.
+//
+// Durable with Passed: its place, which it holds until it has ended. A crash behind it leaves the place to the run's next delivery, or to its check.
+// Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
+func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (Entrance, error) {
+	w := &wanting{run: r, def: def, done: make(chan struct{})}
+	key := gate.Key(r.Tenant, r.ID.Job)
+	d.entering.mu.Lock()
+	waiting, served := d.entering.waiting[key]
+	d.entering.waiting[key] = append(waiting, w)
+	d.entering.mu.Unlock()
+	if !served {
+		go d.letIn(key) // bounded by the time-outs of its requests
+	}
+	select {
+	case <-w.done:
+		return w.entrance, w.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// letIn sees to a gate until nobody of this process wants in.
+func (d *Dispatcher) letIn(key store.Key) {
+	for more := true; more; more = d.entering.more(key) {
+		<-time.After(enterGather)
+		d.letGroup(d.entering.take(key))
+	}
+}
+
+// more tells who sees to a gate whether to go on.
+func (e *entering) more(key store.Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting[key]) == 0 {
+		delete(e.waiting, key)
+		return false
+	}
+	return true
+}
+
+// take takes a group of those that want into a gate, each run once: another message of the same run finds what became of this one. What is asked
+// of the store for it does not depend on who of them came first.
+func (e *entering) take(key store.Key) []*wanting {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var group, rest []*wanting
+	for _, w := range e.waiting[key] {
+		twice := slices.ContainsFunc(group, func(other *wanting) bool { return other.run.ID == w.run.ID })
+		if twice || len(group) == enterGroup {
+			rest = append(rest, w)
+		} else {
+			group = append(group, w)
+		}
+	}
+	e.waiting[key] = rest
+	slices.SortFunc(group, func(a, b *wanting) int {
+		return cmp.Or(cmp.Compare(a.run.ID.Nominal, b.run.ID.Nominal), strings.Compare(a.run.ID.Random, b.run.ID.Random))
+	})
+	return group
+}
+
+// letGroup decides over a group, by one write of the gate for all that enter, and one of each run that is skipped. Those that found no room beside
+// others of the group are decided anew when these are in: what is in the way of who is skipped holds its place.
+func (d *Dispatcher) letGroup(open []*wanting) {
+	failed := func(err error) {
+		for _, w := range open {
+			w.came(0, err)
+		}
+	}
+	for tries := 0; len(open) > 0; {
+		if tries == enterTries {
+			for _, w := range open {
+				w.came(Contended, nil)
+			}
+			return
+		}
+		round, err := d.readGate(open[0].run)
+		if err != nil {
+			failed(err)
+			return
+		}
+		var enter, full []*wanting
+		for i, w := range open {
+			verdict, err := d.admit(round, w)
+			if err != nil {
+				open = slices.Concat(enter, full, open[i:])
+				failed(err)
+				return
+			}
+			switch verdict {
+			case gate.Holds:
+				w.came(Passed, nil)
+			case gate.Late:
+				w.came(Overtaken, nil)
+			case gate.Enters:
+				enter = append(enter, w)
+			default:
+				full = append(full, w)
+			}
+		}
+		if len(enter) == 0 {
+			d.turnAway(round, full)
+			return
+		}
+		d.tidy(round)
+		// Durable with this write: the places of all that enter. Of a write that may have been done nothing is believed: the gate is read again.
+		switch err := d.writeGate(round); {
+		case err == nil:
+			for _, w := range enter {
+				d.Metrics.GateLetIn.Inc(d.countedAs(w))
+				w.came(Passed, nil)
+			}
+			open = full
+		case store.AsConflict(err) != nil, passing(err):
+			open = slices.Concat(enter, full)
+			tries++
+		default:
+			open = slices.Concat(enter, full)
+			failed(err)
+			return
+		}
+	}
+}
+
+// brief bounds one request that runs wait for before they start: their workers' slots are taken meanwhile.
+func (d *Dispatcher) brief() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), min(tryFor, d.Lease/3))
+}
+
+func (d *Dispatcher) readGate(of run.Run) (*gate.Round, error) {
+	ctx, cancel := d.brief()
+	defer cancel()
+	items, err := d.Store.Get(ctx, gate.Key(of.Tenant, of.ID.Job))
+	if err != nil {
+		return nil, fmt.Errorf("read the gate of %s: %w", of.ID.Job, err)
+	}
+	g, err := gate.FromItem(of.Tenant, of.ID.Job, items[0])
+	if err != nil {
+		return nil, err
+	}
+	return g.Begin(), nil
+}
+
+func (d *Dispatcher) writeGate(round *gate.Round) error {
+	op, err := round.Gate().Put(d.Now(), d.NewID())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	if _, err = d.Store.Write(ctx, op); err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	return err
+}
+
+// tidy leaves out of a long gate what a cheap read shows to have ended, before the gate is written: else it would grow up to its limit.
+func (d *Dispatcher) tidy(round *gate.Round) {
+	var old []run.Run
+	for _, id := range round.Old() {
+		old = append(old, run.Run{ID: id, Tenant: round.Gate().Tenant})
+	}
+	if len(old) == 0 {
+		return
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	if standing, err := d.PeekRuns(ctx, old); err == nil { // else the next one that enters does it
+		round.Shed(standing)
+	}
+}
+
+// admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
+func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
+	for {
+		verdict := round.Admit(w.run, w.def.Overlap.Limit)
+		if verdict != gate.Full {
+			return verdict, nil
+		}
+		var unsure []run.Run
+		for _, id := range round.Unsure(store.MaxKeys) {
+			unsure = append(unsure, run.Run{ID: id, Tenant: w.run.Tenant})
+		}
+		if len(unsure) == 0 {
+			return verdict, nil
+		}
+		ctx, cancel := d.brief()
+		standing, err := d.ReadRuns(ctx, unsure)
+		cancel()
+		if err != nil {
+			return 0, fmt.Errorf("read the runs at the gate of %s: %w", w.run.ID.Job, err)
+		}
+		round.Learn(standing)
+	}
+}
+
+// turnAway skips runs that found no room beside runs that are known to hold their places, but for those that nobody may skip.
+func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) {
+	now, unfit := d.Clock()
+	var puts []*Put
+	var skipped []*wanting
+	for _, w := range full {
+		switch {
+		case w.run.Spared():
+			w.came(NoRoom, nil)
+			continue
+		case unfit != nil:
+			w.came(0, unfit)
+			continue
+		}
+		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy), now, w.def.Kept()), now)
+		if err != nil {
+			w.came(0, err)
+			continue
+		}
+		puts, skipped = append(puts, put), append(skipped, w)
+	}
+	// Durable with this write: each end whose op is done, with the reason. A crash here leaves runs that are due, as they were.
+	d.TryEach(context.Background(), puts)
+	for i, w := range skipped {
+		switch put := puts[i]; {
+		case put.Won():
+			d.Metrics.GateSkipped.Inc(d.countedAs(w))
+			w.came(Skipped, nil)
+		case store.AsConflict(put.err) != nil:
+			w.came(Overtaken, nil)
+		case put.err == nil:
+			w.came(0, store.ErrThrottled) // nothing was tried
+		default:
+			w.came(0, put.err)
+		}
+	}
+}
+
+// Bounded tells whether a run that has ended may have entered the gate of its job, or may do so when it is opened again under the job as it
+// stands.
+func (d *Dispatcher) Bounded(ctx context.Context, ended run.Run, j job.Job) (bool, error) {
+	if !j.Def.Overlap.IsZero() || ended.Opening != 0 {
+		return true, nil
+	}
+	def, err := d.definition(ctx, ended)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return !def.Overlap.IsZero(), nil
+}
+
+// countedAs is the name under which metrics have the gate that a run wants to enter.
+func (d *Dispatcher) countedAs(w *wanting) string {
+	return d.Metrics.Gate(gate.Name(w.run.ID.Job), gate.OwnSeries(w.def.Labels))
+}

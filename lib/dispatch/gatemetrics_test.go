@@ -1,0 +1,37 @@
+package dispatch_test
+
+import (
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+)
+
+// Who is let in and who is skipped counts once, under the gate's name where its job asks for that; who finds its own place does not count again.
+func TestWhatGatesCount(t *testing.T) {
+	g := newGated(t)
+	own := bounds(1)
+	own.Labels = map[string]string{gate.SeriesLabel: gate.SeriesGate}
+	first, second := g.put(0, nil), g.put(1, nil)
+	for _, c := range []struct {
+		n    int
+		want dispatch.Entrance
+	}{{0, dispatch.Passed}, {0, dispatch.Passed}, {1, dispatch.Skipped}} {
+		r := first
+		if c.n == 1 {
+			r = second
+		}
+		if came, err := g.Enter(t.Context(), r, own); err != nil || came != c.want {
+			t.Fatalf("run %d came to %d, %v, want %d", c.n, came, err, c.want)
+		}
+	}
+	if in, out := g.Metrics.GateLetIn.Value("job:report"), g.Metrics.GateSkipped.Value("job:report"); in != 1 || out != 1 {
+		t.Errorf("%d let in and %d skipped by name, want one each", in, out)
+	}
+	g.enter(g.put(2, nil), 2)
+	g.enter(g.put(3, nil), 2)
+	if in, out := g.Metrics.GateLetIn.Value(metrics.OwnGates), g.Metrics.GateSkipped.Value(metrics.OwnGates); in != 1 || out != 1 {
+		t.Errorf("%d let in and %d skipped of jobs that did not ask for a name, want one each", in, out)
+	}
+}

@@ -1,0 +1,164 @@
+package gate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// Verdict is what a gate says to a run that is due.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Holds  Verdict = iota + 1 // it was let in before, as it stands
+	Enters                    // there is room: it is let in when the gate is written
+	Full                      // as many others as the limit allows have entries
+	Late                      // it was let in since, as it stands later: what asks is late, and has to read the run again
+)
+
+// Round decides over a gate as it was read, for any number of runs that are due. What it comes to holds when the gate is written under the
+// version that was read; where nobody enters, it holds as it is.
+type Round struct {
+	gate    Gate
+	sure    int     // so many of the entries, from the first on, were seen to hold a place since the gate was read
+	entered []Entry // in this round
+}
+
+// Begin begins a round.
+func (g Gate) Begin() *Round {
+	g.Entries = slices.Clone(g.Entries)
+	return &Round{gate: g}
+}
+
+// Admit asks for a run of the gate's job, of which up to limit may be in progress. A run that is Full may have room when Unsure entries have
+// been looked at.
+func (r *Round) Admit(of run.Run, limit int) Verdict {
+	at := slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == of.ID.Nominal && e.Random == of.ID.Random })
+	others := len(r.gate.Entries) + len(r.entered)
+	if at >= 0 {
+		others--
+		switch since := r.gate.Entries[at].since(of); {
+		case since == 0:
+			return Holds
+		case since < 0:
+			return Late
+		}
+	}
+	if others >= limit {
+		return Full
+	}
+	if at >= 0 { // of an earlier opening, or of a claim that was taken away
+		r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
+		if at < r.sure {
+			r.sure--
+		}
+	}
+	r.entered = append(r.entered, Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening, Generation: of.Generation})
+	return Enters
+}
+
+// Unsure names runs of entries that nobody has looked at in this round, at most so many, those that were let in first before the others. Their
+// runs are to be read, strongly, and told to Learn in the same order.
+func (r *Round) Unsure(most int) []run.ID {
+	var ids []run.ID
+	for _, e := range r.gate.Entries[r.sure:min(len(r.gate.Entries), r.sure+most)] {
+		ids = append(ids, r.gate.Run(e))
+	}
+	return ids
+}
+
+// Learn leaves out the entries that hold no place, of those that Unsure has named. A run that does not exist has Version 0; one that cannot be
+// read has no State, and holds its place.
+func (r *Round) Learn(standing []run.Run) {
+	var kept []Entry
+	for i, of := range standing {
+		if e := r.gate.Entries[r.sure+i]; e.held(of) {
+			kept = append(kept, e)
+		}
+	}
+	r.gate.Entries = slices.Replace(r.gate.Entries, r.sure, r.sure+len(standing), kept...)
+	r.sure += len(kept)
+}
+
+// A gate of so many entries is about to take more than 1 KB, a unit of DynamoDB's writes, and old ones are looked at before it is written.
+const (
+	long  = 24
+	looks = 16 // entries that are looked at for one write
+)
+
+// Old names runs of entries that may be left out of a long gate before it is written, none where it is short: others with each version of the
+// gate. Their runs may be read the cheap way, and are to be told to Shed in the same order.
+func (r *Round) Old() []run.ID {
+	n := len(r.gate.Entries)
+	if n < long {
+		return nil
+	}
+	var ids []run.ID
+	for k := range looks {
+		ids = append(ids, r.gate.Run(r.gate.Entries[r.old(k)]))
+	}
+	return ids
+}
+
+// old is where the k-th of those entries stands.
+func (r *Round) old(k int) int {
+	return int((r.gate.Version*looks + uint64(k)) % uint64(len(r.gate.Entries)))
+}
+
+// Shed leaves out the entries that Old has named and whose runs have ended, or have gone on to a later opening or claim. Both hold for ever, so they may have been
+// read the cheap way; that a run is not there may be older than the run. Nothing else may be asked of the round after that but its Gate.
+func (r *Round) Shed(standing []run.Run) {
+	gone := map[int]bool{}
+	for k, of := range standing {
+		e := r.gate.Entries[r.old(k)]
+		gone[r.old(k)] = e.since(of) > 0 || e.since(of) == 0 && of.State.Ended()
+	}
+	var kept []Entry
+	for i, e := range r.gate.Entries {
+		if !gone[i] {
+			kept = append(kept, e)
+		}
+	}
+	r.gate.Entries, r.sure = kept, 0
+}
+
+// held tells whether the entry's run, as it stands, holds the place.
+func (e Entry) held(of run.Run) bool {
+	switch {
+	case of.Version == 0:
+		return false
+	case of.State == 0: // of a newer version of Belfry
+		return true
+	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled:
+		return false
+	}
+	return e.since(of) == 0
+}
+
+// since tells whether a run stands later than it did when it entered: 0 where it is in the same opening, claimed for the same generation.
+// Generations never fall. Openings may, with the mark of an edit, which forgets them: then a higher generation comes after it.
+func (e Entry) since(of run.Run) int {
+	return cmp.Or(cmp.Compare(of.Generation, e.Generation), cmp.Compare(of.Opening, e.Opening))
+}
+
+// Entered tells how many runs enter in this round.
+func (r *Round) Entered() int { return len(r.entered) }
+
+// Gate is the gate as it is to be written, with those that enter behind the others.
+func (r *Round) Gate() Gate {
+	g := r.gate
+	g.Entries = append(slices.Clone(g.Entries), r.entered...)
+	return g
+}
+
+// Why says what was in the way of a run that is skipped by its job's policy.
+func (r *Round) Why(policy job.OverlapPolicy) run.Why {
+	why := run.Why{Code: run.WhyOverlap, Gate: Name(r.gate.Job), Policy: string(policy)}
+	for _, e := range r.gate.Entries[:min(len(r.gate.Entries), run.MaxInTheWay)] {
+		why.InTheWay = append(why.InTheWay, r.gate.Run(e).String())
+	}
+	return why
+}

@@ -1,0 +1,96 @@
+package job_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// What is said of overlap, how it is stored and shown, or which field is refused.
+func TestOverlap(t *testing.T) {
+	for said, row := range map[string]struct {
+		shown   string // "" for nothing
+		refused string // the field
+		want    string // a part of what would be right
+	}{
+		`"skip"`:                              {shown: `"skip"`},
+		`{"policy": "skip"}`:                  {shown: `"skip"`},
+		`{"policy": "skip", "limit": 1}`:      {shown: `"skip"`},
+		`{"policy": "skip", "limit": 3}`:      {shown: `{"policy":"skip","limit":3}`},
+		`{"policy": "skip", "limit": 1000}`:   {shown: `{"policy":"skip","limit":1000}`},
+		`"allow"`:                             {},
+		`{"policy": "allow"}`:                 {},
+		`{}`:                                  {},
+		`null`:                                {},
+		`{"policy": "skip", "limit": 1001}`:   {refused: "overlap.limit", want: "1 to 1000"},
+		`{"policy": "skip", "limit": -1}`:     {refused: "overlap.limit", want: "1 to 1000"},
+		`{"limit": 3}`:                        {refused: "overlap.limit", want: "yet"},
+		`{"policy": "allow", "limit": 3}`:     {refused: "overlap.limit", want: "yet"},
+		`"queue_one"`:                         {refused: "overlap.policy", want: "not available yet"},
+		`"queue_latest"`:                      {refused: "overlap.policy", want: "not available yet"},
+		`{"policy": "queue"}`:                 {refused: "overlap.policy", want: "not available yet"},
+		`{"policy": "strict", "limit": 2}`:    {refused: "overlap.policy", want: "not available yet"},
+		`"cancel"`:                            {refused: "overlap.policy", want: "not available yet"},
+		`"replace"`:                           {refused: "overlap.policy", want: "not available yet"},
+		`"forbid"`:                            {refused: "overlap.policy", want: "allow or skip"},
+		`{"policy": "skip", "key": ".x"}`:     {refused: "overlap.key", want: "yet"},
+		`{"policy":"skip","max_waiting":0}`:   {refused: "overlap.max_waiting", want: "yet"},
+		`{"policy":"allow","max_waiting":10}`: {refused: "overlap.max_waiting", want: "yet"},
+	} {
+		t.Run(said, func(t *testing.T) {
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "f"}}}
+			plain, err := record.Encode(def.WithDefaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(`{"overlap": `+said+`}`), &def); err != nil {
+				t.Fatal(err)
+			}
+			def = def.WithDefaults()
+			_, err = def.Validate(func(string) bool { return true })
+			if row.refused != "" {
+				all := invalid.All(err)
+				if len(all) != 1 || all[0].Field != row.refused || !strings.Contains(all[0].Want, row.want) {
+					t.Errorf("refused with %v, want %s named, and %q", err, row.refused, row.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := record.Encode(def)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := string(stored) == string(plain); same != (row.shown == "") {
+				t.Errorf("stored as one that says nothing: %t", same)
+			}
+			var back job.Definition
+			if err := record.Decode(stored, &back); err != nil || back.Overlap != def.Overlap {
+				t.Errorf("read back as %+v, %v", back.Overlap, err)
+			}
+			text, err := json.Marshal(back)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `"overlap":` + row.shown; strings.Contains(string(text), `"overlap"`) != (row.shown != "") || row.shown != "" && !strings.Contains(string(text), want) {
+				t.Errorf("shown as %s, want %s", text, want)
+			}
+			var again job.Definition
+			if err := json.Unmarshal(text, &again); err != nil || again.WithDefaults().Overlap != def.Overlap {
+				t.Errorf("what is shown is read as %+v, %v", again.Overlap, err)
+			}
+		})
+	}
+	for _, wrong := range []string{`3`, `["skip"]`, `true`, `{"policy": 3}`, `{"policy": "skip", "most": 2}`, `{"policy": "skip", "limit": "2"}`} {
+		var o job.Overlap
+		if err := json.Unmarshal([]byte(wrong), &o); err == nil || !strings.Contains(err.Error(), "policy") {
+			t.Errorf("%s is read as %+v, %v", wrong, o, err)
+		}
+	}
+}

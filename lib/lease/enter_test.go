@@ -1,0 +1,317 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+func one(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1} }
+
+func two(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 2} }
+
+// another makes another run of the same job that is due, and sends it.
+func (o *office) another(r run.Run, change func(run.Run) run.Run) run.Run {
+	o.t.Helper()
+	next := run.Run{ID: run.RequestID(r.ID.Job, time.Now().UnixMilli(), rand.Uint64()), Tenant: r.Tenant, State: run.Queued, Trigger: run.ByRequest,
+		Priority: queue.Normal, Generation: r.Generation, Created: time.Now().UnixMilli()}
+	if change != nil {
+		next = change(next)
+	}
+	op, err := next.Item(rand.Uint64())
+	next.Version = o.write(op, err)
+	o.send(next)
+	return next
+}
+
+// opened is a run that was cancelled, and retried on request.
+func opened(r run.Run) run.Run {
+	r, _ = r.AskCancel(time.Now().UnixMilli(), "no longer needed", time.Hour)
+	return r.Reopen(r.Generation, 0, "retried on request").Reopened()
+}
+
+func (o *office) gate(r run.Run) gate.Gate {
+	o.t.Helper()
+	items, err := o.store.Get(context.Background(), gate.Key(r.Tenant, r.ID.Job))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	g, err := gate.FromItem(r.Tenant, r.ID.Job, items[0])
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return g
+}
+
+func (o *office) begin(r run.Run, offer lease.Offered, h lease.Holder) lease.Claim {
+	o.t.Helper()
+	task, ticket, err := o.Start(o.t.Context(), tenant, r.ID, offer.Ticket, h)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return lease.Claim{Run: r.ID, Fence: task.Fence, Holder: h, Ticket: ticket}
+}
+
+// gone starts what a worker elsewhere was offered, and wants to hear that it has gone another way.
+func (o *office) gone(r run.Run, offer lease.Offered, h lease.Holder) {
+	o.t.Helper()
+	if _, _, err := o.Start(o.t.Context(), tenant, r.ID, offer.Ticket, h); !errors.Is(err, worker.ErrGone) {
+		o.t.Errorf("the start of %s gives %v, want it gone", r.ID, err)
+	}
+}
+
+func (o *office) messages() int64 {
+	o.t.Helper()
+	depth, err := o.queue.Depth(context.Background())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	d := depth[queue.Normal]
+	return d.Ready + d.Delayed + d.Taken
+}
+
+// A worker elsewhere enters with its start, and not with its reservation: who is offered a run while another is in progress may find room when it
+// starts it.
+func TestG1_AWorkerElsewhereEntersWithItsStart(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, one)
+		offered := o.take(able("w-1", "f"))
+		second := o.another(first, nil)
+		other := o.take(able("w-2", "f"))
+		if g := o.gate(first); len(g.Entries) != 0 {
+			t.Errorf("reservations hold %+v", g.Entries)
+		}
+		claim := o.begin(first, offered, me)
+		if again := o.begin(first, offered, me); again.Fence != claim.Fence { // its answer was lost
+			t.Errorf("the same start gives fence %d, and then %d", claim.Fence, again.Fence)
+		}
+		third := o.another(first, nil)
+		late := o.take(able("w-3", "f"))
+		o.gone(third, late, lease.Holder{Worker: "w-3", Start: "1"})
+		if s := o.read(third); s.State != run.Skipped || len(s.Why.InTheWay) != 1 || s.Why.InTheWay[0] != first.ID.String() {
+			t.Errorf("the third stands as %s, for %v", s.State, s.Why)
+		}
+		if state, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil || state != run.Succeeded {
+			t.Fatal(state, err)
+		}
+		o.begin(second, other, lease.Holder{Worker: "w-2", Start: "1"})
+		if s := o.read(second); s.State != run.Running {
+			t.Errorf("the second stands as %s", s.State)
+		}
+		if n := o.messages(); n != 1 {
+			t.Errorf("%d messages are left, want that of the run in progress", n)
+		}
+	})
+}
+
+// Who was opened by hand is never skipped: its message comes again until there is room.
+func TestG1_WhoWasOpenedByHandWaitsForRoom(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, one)
+		claim := o.begin(first, o.take(able("w-1", "f")), me)
+		again := o.another(first, opened)
+		h := lease.Holder{Worker: "w-2", Start: "1"}
+		began := time.Now()
+		for range 8 {
+			o.gone(again, o.take(able("w-2", "f")), h)
+			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(began); waited < 30*time.Second || waited > 2*time.Minute {
+			t.Errorf("it came 8 times in %s", waited)
+		}
+		if s := o.read(again); s.State != run.Queued || s.Version != again.Version {
+			t.Errorf("it stands as %s, version %d", s.State, s.Version)
+		}
+		if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+			t.Fatal(err)
+		}
+		o.begin(again, o.take(able("w-2", "f")), h)
+		if g := o.gate(first); len(g.Entries) != 1 || g.Entries[0].Random != again.ID.Random || g.Entries[0].Opening != again.Opening {
+			t.Errorf("the gate holds %+v", g.Entries)
+		}
+	})
+}
+
+// Checks send such a run again, so its old messages go.
+func TestG1_MessagesOfWhoWaitsForRoomDoNotAddUp(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, one)
+		claim := o.begin(first, o.take(able("w-1", "f")), me)
+		again := o.another(first, opened)
+		for began := time.Now(); time.Since(began) < 59*time.Minute; {
+			o.gone(again, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
+			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 8 { // more than the minute that is left
+			if o.messages() == 1 {
+				break
+			}
+			o.gone(again, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
+			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := o.messages(); n != 1 {
+			t.Errorf("%d messages, want that of the run in progress", n)
+		}
+	})
+}
+
+// A delete ends who waits for room, at the latest when a worker comes to it; and who is in progress keeps its place until its end.
+func TestP8_G1_WhoWaitsForRoomOfADeletedJobIsCancelled(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, one)
+		o.begin(first, o.take(able("w-1", "f")), me)
+		again := o.another(first, opened)
+		j, err := o.d.Book.Job(t.Context(), tenant, first.ID.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Deleted, j.Def, j.Generation = true, job.Definition{}, j.Generation+1
+		op, err := j.Put(7)
+		o.write(op, err)
+		o.gone(again, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
+		if s := o.read(again); s.State != run.Cancelled || s.Reason != "the job was deleted" {
+			t.Errorf("it stands as %s: %s", s.State, s.Reason)
+		}
+		if n := o.messages(); n != 1 {
+			t.Errorf("%d messages are left, want that of the run in progress", n)
+		}
+	})
+}
+
+// A run that enters behind a delete ends as cancelled when it looks at its job, and holds no place after that.
+func TestP8_G1_WhoEntersBehindADeleteLeavesItsPlace(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		late := func(r run.Run) run.Run { // so late that it looks at its job
+			r.ID.Nominal -= time.Minute.Milliseconds()
+			return r
+		}
+		first := o.queued(tenant, one)
+		j, err := o.d.Book.Job(t.Context(), tenant, first.ID.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.d.Book.Edition(t.Context(), tenant, first.ID.Job, first.Generation); err != nil { // its record is gone after the delete
+			t.Fatal(err)
+		}
+		deleted := j
+		deleted.Deleted, deleted.Def, deleted.Generation = true, job.Definition{}, j.Generation+1
+		op, err := deleted.Put(7)
+		deleted.Version = o.write(op, err)
+		second := o.another(first, late)
+		for range 2 {
+			offer := o.take1(able("w-1", "f"))
+			id, err := run.ParseID(offer.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id == second.ID {
+				o.gone(second, offer, me)
+				continue
+			}
+			claim := o.begin(first, offer, me) // prompt: it is the delete itself that would have ended it
+			if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := o.read(second); s.State != run.Cancelled {
+			t.Errorf("it stands as %s", s.State)
+		}
+		third := o.another(first, nil)
+		claim := o.begin(third, o.take(able("w-1", "f")), me)
+		if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A run keeps its place through its retries, and asks nobody for it.
+func TestG1_ARunThatIsTriedAgainKeepsItsPlace(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, one)
+		claim := o.begin(first, o.take(able("w-1", "f")), me)
+		if state, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeHandedBack}); err != nil || state != run.Queued {
+			t.Fatal(state, err)
+		}
+		second := o.another(first, nil)
+		for range 2 {
+			offer := o.take1(able("w-1", "f"))
+			if offer.Run == second.ID.String() {
+				o.gone(second, offer, me)
+				continue
+			}
+			before := o.gate(first)
+			o.begin(first, offer, lease.Holder{Worker: "w-1", Start: "2"})
+			if after := o.gate(first); after.Version != before.Version {
+				t.Errorf("a further attempt has written the gate")
+			}
+		}
+		if s := o.read(second); s.State != run.Skipped {
+			t.Errorf("the second stands as %s", s.State)
+		}
+	})
+}
+
+// A worker beside the store starts what it took together: what is bounded enters, and what is not goes on as ever.
+func TestG1_WhatIsStartedTogether(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		desk, err := lease.New(lease.Config{Dispatch: o.d, Queue: pool, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: o.metrics, Name: "here"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounded := o.queued(tenant, two)
+		runs := []run.Run{bounded, o.queued(tenant, anyJob)}
+		for range 4 {
+			runs = append(runs, o.another(bounded, nil), o.another(runs[1], nil))
+		}
+		offers, err := desk.Take(t.Context(), 10, time.Second)
+		if err != nil || len(offers) != len(runs) {
+			t.Fatalf("%d offers, %v", len(offers), err)
+		}
+		started, gone := 0, 0
+		desk.Start(t.Context(), t.Context(), offers, func(_ int, a worker.Attempt, err error) {
+			switch {
+			case err == nil:
+				started++
+			case errors.Is(err, worker.ErrGone):
+				gone++
+			default:
+				t.Error(err)
+			}
+		})
+		if started != 5+2 || gone != 3 {
+			t.Errorf("%d were started, and %d are gone", started, gone)
+		}
+		states := map[string]map[run.State]int{}
+		for _, r := range runs {
+			if states[r.ID.Job] == nil {
+				states[r.ID.Job] = map[run.State]int{}
+			}
+			states[r.ID.Job][o.read(r).State]++
+		}
+		if !maps.Equal(states[runs[0].ID.Job], map[run.State]int{run.Running: 2, run.Skipped: 3}) || !maps.Equal(states[runs[1].ID.Job], map[run.State]int{run.Running: 5}) {
+			t.Errorf("they stand as %v", states)
+		}
+		if g := o.gate(bounded); g.Version > 2 {
+			t.Errorf("the gate was written %d times", g.Version)
+		}
+	})
+}
