@@ -32,7 +32,7 @@ const worldProcess = most + 3
 type trace struct {
 	*world
 	rows        []row
-	full        bool // the model has no further ticks
+	full        bool // the model has no further ticks, or no word for what was decided
 	generations map[int64]int
 	passes      int
 	edits       int
@@ -239,6 +239,8 @@ func (t *trace) changed(p *process, before store.Item, op store.Op) {
 	switch bit := t.pair(r.Generation, id.Nominal); {
 	case r.State == run.Running && old.State == run.Queued:
 		t.add(worldProcess, "START", bit, 0)
+	case r.State == run.Skipped, r.State == run.Queued && r.NextAt != 0:
+		t.full = true // a fire was missed: nothing is, in the model
 	case r.State == run.Queued:
 		t.add(p.seen.who, "CLAIM", bit, 0)
 	case r.State == run.Fenced:
