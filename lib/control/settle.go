@@ -49,7 +49,12 @@ func (s *Service) settle(ctx context.Context, j job.Job, repeated bool) (job.Job
 		t := newest.Updated
 		if t < shard.Oldest()-dispatch.Lateness.Milliseconds() && s.age(shard.Oldest()) > 0 {
 			// Every sweep has passed it, and no cursor is ahead of a clock that was stepped back: what older generations had
-			// claimed has long been settled.
+			// claimed has long been settled. What was asked of a deleted job may be due much later, and would bind to the next job of the name.
+			if newest.Deleted {
+				if err := s.rebind(ctx, newest, since, shard.Horizon); err != nil {
+					return job.Job{}, fmt.Errorf("bind the runs of %s: %w", j.Name, err)
+				}
+			}
 			return newest, nil
 		}
 		if err := s.fence(ctx, newest, t, s.reach(newest, shard, repeated)); err != nil {

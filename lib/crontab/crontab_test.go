@@ -54,7 +54,7 @@ func trace(t *testing.T, text string, cfg Config) string {
 	t.Helper()
 	file, err := Parse([]byte(text), cfg)
 	if err != nil {
-		t.Fatal(err)
+		return "refused: " + err.Error() + "\n"
 	}
 	var b strings.Builder
 	for _, j := range file.Jobs {

@@ -50,7 +50,7 @@ func trace(t *testing.T, text string, cfg Config) string {
 	t.Helper()
 	file, err := Read("-", []byte(text), cfg)
 	if err != nil {
-		t.Fatal(err)
+		return "refused: " + err.Error() + "\n"
 	}
 	var b strings.Builder
 	for _, j := range file.Jobs {

@@ -242,6 +242,44 @@ func TestP8_P2_no_edit_of_the_next_job_takes_over_a_run_of_a_deleted_one(t *test
 	}
 }
 
+// A delete stops behind its write, or before it has ended the last run, and is repeated or left until every sweep has passed it. Then the job is made
+// anew. What was asked of the old one for much later ends.
+func TestP8_Fault11_a_delete_that_is_finished_late_ends_what_is_due_much_later(t *testing.T) {
+	for name, repeated := range map[string]bool{"repeated": true, "made anew": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for k, crashed := 1, true; crashed; k++ {
+				crashed = false
+				w := newWorld(t)
+				w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+				w.must(w.host("api").trigger(tenant, "a", 4*time.Hour))
+				h := w.restart("dies")
+				h.before = func(op operation) faulty.Fault {
+					if crashed = op.n > k; crashed {
+						return faulty.Fault{Refuse: errCrashed}
+					}
+					return faulty.Fault{}
+				}
+				_ = h.delete(tenant, "a")
+				delete(w.hosts, "dies")
+				w.advance(2*time.Hour, time.Minute, "ticks")
+				if !w.job(tenant, "a").Deleted {
+					continue // it had not begun
+				}
+				if repeated {
+					_ = w.host("owner").delete(tenant, "a")
+				}
+				w.must(w.host("owner").put(tenant, "a", definition(nil, 2)))
+				w.must(w.host("owner").put(tenant, "a", definition(nil, 3)))
+				w.advance(2*time.Hour+time.Minute, time.Minute, "ticks")
+				if wrong := w.settle(); len(wrong) > 0 || len(w.starts) > 0 {
+					t.Fatalf("crashed behind operation %d: %d runs of the old job, and %v", k, len(w.starts), wrong)
+				}
+			}
+		})
+	}
+}
+
 // A clock is ahead, claims a fire in time, and deletes the job while the run waits for a worker. Set back, it comes to the run's time once more. A
 // process that was started since knows of it by the horizon.
 func TestP8_Fault09_a_run_in_time_once_more_looks_at_its_job(t *testing.T) {
