@@ -26,6 +26,10 @@ func TestWrongEnginesAreRefused(t *testing.T) {
 		"serve --no-work --work default " + engines:                              "want one of --work and --no-work",
 		"serve --tick-every 3m " + engines:                                       "less than --look-ahead 2m30s",
 		"serve --look-ahead 15m " + engines:                                      "want 2s to 14m",
+		"serve --catch-up-rate 0 " + engines:                                     "want 1 to 1000 starts a second",
+		"serve --data x --catch-up-rate 1001":                                    "want 1 to 1000 starts a second",
+		"dev --catch-up-rate -1":                                                 "want 1 to 1000 starts a second",
+		"tick --catch-up-rate 0 " + engines:                                      "want 1 to 1000 starts a second",
 		"serve --shards 3 " + engines:                                            "want a power of two",
 		"serve --queue gpu=2d " + engines:                                        "NAME=LONGEST",
 		"serve --queue gpu --queue gpu=6h " + engines:                            "the queue was named before",
@@ -58,7 +62,7 @@ func TestWrongEnginesAreRefused(t *testing.T) {
 // TestVariablesThatFunctionsHaveToo: one environment serves processes and functions.
 func TestVariablesThatFunctionsHaveToo(t *testing.T) {
 	for name, value := range map[string]string{"BELFRY_STORE": "dynamodb://belfry-table", "BELFRY_QUEUE": "sqs://belfry", "BELFRY_BLOB": "s3://belfry-blobs",
-		"BELFRY_QUEUES": "default=14m,gpu=6h,mail", "BELFRY_LOOK_AHEAD": "90s", "BELFRY_SHARDS": "32"} {
+		"BELFRY_QUEUES": "default=14m,gpu=6h,mail", "BELFRY_LOOK_AHEAD": "90s", "BELFRY_SHARDS": "32", "BELFRY_CATCH_UP_RATE": "7"} {
 		t.Setenv(name, value)
 	}
 	for _, role := range []string{"serve", "tick", "worker"} {
@@ -68,7 +72,7 @@ func TestVariablesThatFunctionsHaveToo(t *testing.T) {
 				t.Errorf("%s has no %s: %s%s", role, want, got.out, got.errors)
 			}
 		}
-		if role != "worker" && (!strings.Contains(got.out, "1m30s") || !strings.Contains(got.out, "environment BELFRY_SHARDS")) {
+		if role != "worker" && (!strings.Contains(got.out, "1m30s") || !strings.Contains(got.out, "environment BELFRY_CATCH_UP_RATE") || !strings.Contains(got.out, "environment BELFRY_SHARDS")) {
 			t.Errorf("%s has another look-ahead, or other shards: %s", role, got.out)
 		}
 	}

@@ -112,10 +112,13 @@ func took(r wire.Run) string {
 // cutResult says that a result is not whole.
 const cutResult = "only the beginning of the result was kept"
 
-// why is the reason of a run's end, or the error of its newest attempt, or what there is to know about its result.
+// why is the reason of a run's end, or why it waits and until when, or the error of its newest attempt, or what there is to know about its result.
 func why(r wire.Run) string {
 	parts := []string{}
 	if reason := reasonOf(r); reason != "" {
+		if r.State == "queued" && !r.NextAttemptAt.IsZero() {
+			reason += ", not before " + clock(r.NextAttemptAt)
+		}
 		parts = append(parts, reason)
 	}
 	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" && r.Attempts[n-1].Error != r.Reason {

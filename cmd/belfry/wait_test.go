@@ -100,6 +100,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		{wire.Run{State: "scheduled", NominalTime: at}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h)"},
 		{wire.Run{State: "queued"}, "", "queued"},
 		{wire.Run{State: "queued"}, "", ""},
+		{wire.Run{State: "queued", NextAttemptAt: at, Reason: "catch-up of a missed fire"}, "", "queued, not before 2026-11-21 10:00:00 CET (in 1h): catch-up of a missed fire"},
 		{wire.Run{State: "running", Attempt: 1, Worker: "w", Attempts: []wire.Attempt{attempt(1, "running", "")}}, "attempt 1 runs on w", ""},
 		{wire.Run{State: "retrying", Attempt: 1, NextAttemptAt: at, Attempts: []wire.Attempt{attempt(1, "failed", "no\nway")}}, "", "attempt 1 failed: no way; retrying, not before 2026-11-21 10:00:00 CET (in 1h)"},
 		{wire.Run{State: "running", Attempt: 3, Attempts: []wire.Attempt{attempt(2, "crashed", "gone"), attempt(3, "running", "")}}, "attempt 2 crashed: gone; attempt 3 runs", ""},

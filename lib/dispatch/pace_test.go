@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -98,6 +100,15 @@ func TestP11_places_of_one_pass_and_the_next(t *testing.T) {
 	}
 	if given := second.Given(); given != nil {
 		t.Errorf("nothing is beyond its own, and it tells of %v", given)
+	}
+}
+
+func TestTheCatchUpRateIsChecked(t *testing.T) {
+	for _, rate := range []int{-1, MaxCatchUpRate + 1} {
+		if _, err := New(Config{Store: memory.New(memory.Config{}), Book: new(job.Book), Queues: map[string]queue.Queue{"default": nil}, Layout: timer.Layout{Shards: 1},
+			Now: time.Now, Elapsed: func() time.Duration { return 0 }, NewID: func() uint64 { return 1 }, CatchUpRate: rate}); err == nil {
+			t.Errorf("a rate of %d was taken", rate)
+		}
 	}
 }
 

@@ -29,10 +29,10 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	if err != nil || s.Tenant != "default" || s.Auth.Kind != "" || !reflect.DeepEqual(s.Pools, []cloud.Pool{{Name: "default"}}) || s.LogLevel != slog.LevelInfo {
 		t.Errorf("the least: %+v, %v", s, err)
 	}
-	s, err = lambda.Read(with(map[string]string{"BELFRY_QUEUES": "default=14m,gpu=6h", "BELFRY_SHARDS": "16", "BELFRY_LOOK_AHEAD": "150s", "BELFRY_MAX_RECEIVES": "10",
+	s, err = lambda.Read(with(map[string]string{"BELFRY_QUEUES": "default=14m,gpu=6h", "BELFRY_SHARDS": "16", "BELFRY_LOOK_AHEAD": "150s", "BELFRY_MAX_RECEIVES": "10", "BELFRY_CATCH_UP_RATE": "250",
 		"BELFRY_AUTH": "jwt", "BELFRY_JWT_ISSUER": "https://issuer.example/pool", "BELFRY_JWT_AUDIENCE": "belfry", "BELFRY_JWT_TENANT_CLAIM": "org",
 		"BELFRY_TENANT": "acme", "BELFRY_LOG_LEVEL": "debug", "BELFRY_TRACE": "xray", "BELFRY_TRACE_RATIO": "1", "BELFRY_STACK": "prod"}))
-	if err != nil || len(s.Pools) != 2 || s.Shards != 16 || s.LookAhead != 150*time.Second || s.MaxReceives != 10 || s.Tenant != "acme" || s.TraceRatio != 1 ||
+	if err != nil || len(s.Pools) != 2 || s.Shards != 16 || s.LookAhead != 150*time.Second || s.MaxReceives != 10 || s.CatchUpRate != 250 || s.Tenant != "acme" || s.TraceRatio != 1 ||
 		s.Auth != (lambda.Auth{Kind: "jwt", Issuer: "https://issuer.example/pool", Audience: "belfry", TenantClaim: "org"}) {
 		t.Errorf("all: %+v, %v", s, err)
 	}
@@ -40,7 +40,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 
 // What is wrong is told by the variable's name, all of it at once.
 func TestTheEnvironmentIsCheckedAtOnce(t *testing.T) {
-	wrong := map[string]string{"BELFRY_STORE": "", "BELFRY_SHARDS": "many", "BELFRY_LOOK_AHEAD": "150", "BELFRY_MAX_RECEIVES": "0", "BELFRY_AUTH": "none",
+	wrong := map[string]string{"BELFRY_STORE": "", "BELFRY_SHARDS": "many", "BELFRY_LOOK_AHEAD": "150", "BELFRY_MAX_RECEIVES": "0", "BELFRY_CATCH_UP_RATE": "1001", "BELFRY_AUTH": "none",
 		"BELFRY_TENANT": "a b", "BELFRY_LOG_LEVEL": "loud", "BELFRY_QUEUES": "gpu=soon", "BELFRY_TRACE": "jaeger", "BELFRY_TRACE_RATIO": "5%",
 		"BELFRY_TARGET_ARNS": "everything"}
 	_, err := lambda.Read(with(wrong))
