@@ -84,6 +84,31 @@ func (h *host) delete(tenant, name string) error {
 	})
 }
 
+func (h *host) retry(tenant string, id run.ID) error {
+	return h.world.request(oracle.Request{Op: oracle.Retry, Tenant: tenant, Job: id.Job, Run: id.String()}, func(a *oracle.Answer) error {
+		r, err := h.control.Retry(context.Background(), tenant, id, false)
+		a.Run = ofRun(r)
+		return err
+	})
+}
+
+func (h *host) cancel(tenant string, id run.ID) error {
+	return h.world.request(oracle.Request{Op: oracle.Cancel, Tenant: tenant, Job: id.Job, Run: id.String()}, func(a *oracle.Answer) error {
+		r, err := h.control.Cancel(context.Background(), tenant, id, "no longer needed")
+		a.Run = ofRun(r)
+		return err
+	})
+}
+
+// ofRun is an answer that shows a run.
+func ofRun(r run.Run) *wire.Run {
+	shown := &wire.Run{ID: r.ID.String(), Job: r.ID.Job, State: r.State.String(), Generation: r.Generation, Attempt: r.Attempt, Fence: r.Fence}
+	if r.Ended != 0 {
+		shown.EndedAt = time.UnixMilli(r.Ended)
+	}
+	return shown
+}
+
 func (h *host) trigger(tenant, name string, delay time.Duration) error {
 	_, _, err := h.order(tenant, name, control.Request{Delay: new(delay)})
 	return err
@@ -97,10 +122,7 @@ func (h *host) order(tenant, name string, req control.Request) (r run.Run, repea
 	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload))}
 	err = h.world.request(q, func(a *oracle.Answer) error {
 		r, repeated, err = h.control.Trigger(context.Background(), tenant, name, req)
-		a.Run = &wire.Run{ID: r.ID.String(), Job: name, State: r.State.String(), Generation: r.Generation, Attempt: r.Attempt, Fence: r.Fence}
-		if r.Ended != 0 {
-			a.Run.EndedAt = time.UnixMilli(r.Ended)
-		}
+		a.Run = ofRun(r)
 		return err
 	})
 	return r, repeated, err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -90,6 +91,8 @@ func (p *player) place(k store.Key) string {
 		return "key " + parts[2]
 	case "ran":
 		return "index"
+	case "gate":
+		return "gate " + parts[2]
 	}
 	p.t.Fatalf("no word for %s", k)
 	return ""
@@ -119,6 +122,18 @@ func (p *player) item(item store.Item) string {
 		text := "index"
 		for _, id := range ids {
 			text += " " + p.id(id)
+		}
+		return text
+	case "gate":
+		name := strings.TrimPrefix(parts[2], gate.Name(""))
+		g, err := gate.FromItem(parts[1], name, item)
+		p.must(err)
+		text := "gate " + parts[2] + " holds"
+		for _, e := range g.Entries {
+			text += " " + p.id(g.Run(e))
+			if e.Opening != 0 {
+				text += fmt.Sprintf("(opened in %d)", e.Opening)
+			}
 		}
 		return text
 	case "job":
@@ -185,7 +200,23 @@ func (p *player) run(r run.Run) string {
 	if r.Reason != "" {
 		text += fmt.Sprintf(" %q", r.Reason)
 	}
+	for _, other := range r.Why.InTheWay {
+		id, err := run.ParseID(other)
+		p.must(err)
+		text += " for " + p.id(id)
+	}
 	return text
+}
+
+// named is the run that is shown as this.
+func (p *player) named(text string) run.ID {
+	for _, r := range p.world.runs() {
+		if p.id(r.ID) == text {
+			return r.ID
+		}
+	}
+	p.t.Fatalf("there is no run %s", text)
+	return run.ID{}
 }
 
 // id shows a run's name; the random part of one on demand by the order of its appearance.

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,11 +41,15 @@ type player struct {
 	lose      int // so many of the next messages
 	started   int // of world.starts, those that were shown
 	edits     int
+	dies      func() // tells the host of an act that it is gone
 	args      map[string]string
 }
 
 func (p *player) play(words []string) []string {
 	p.out, p.args = nil, map[string]string{}
+	if p.dies == nil {
+		p.dies = func() {}
+	}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		p.args[name] = value
@@ -92,7 +97,7 @@ func (p *player) command(command, name string) bool {
 		if n, err := strconv.Atoi(name); err == nil {
 			p.lose = n
 		}
-	case "job": // NAME [every=|cron=|at=] [end=] [catchup=] [window=]: put it; repeat: the same definition as before
+	case "job": // NAME [every=|cron=|at=] [end=] [catchup=] [window=] [overlap=] [limit=]: put it; repeat: the same definition as before
 		if _, repeat := p.args["repeat"]; !repeat {
 			p.edits++
 		}
@@ -113,6 +118,10 @@ func (p *player) command(command, name string) bool {
 			}
 			return err
 		})
+	case "retry": // RUN, as it is shown
+		p.act("api", func(h *host) error { return p.answered(h.retry(tenant, p.named(name))) })
+	case "cancel": // RUN, as it is shown
+		p.act("api", func(h *host) error { return p.answered(h.cancel(tenant, p.named(name))) })
 	case "tick":
 		p.act("ticks", (*host).tick)
 	case "thaw": // NAME of a host [crash-at=N]: it wakes and goes on
@@ -127,8 +136,15 @@ func (p *player) command(command, name string) bool {
 			p.trace(h.next)
 			h.step(faulty.Fault{})
 		}
-	case "work": // the worker handles what can be received
-		p.world.work()
+	case "work": // the worker handles what can be received; as an act, it takes one message, and dies where it crashes
+		if name == "" {
+			p.world.work()
+		} else {
+			ctx, stop := context.WithCancel(context.Background())
+			p.dies = stop
+			p.act("worker", func(h *host) error { return h.worker.Pass(ctx, 0) })
+			p.dies = func() {}
+		}
 		p.starts()
 	case "live": // DURATION [step=1s] [tick=step] [trace] [host=ticks]: ticks and work; trace shows what ticks write, cursors apart
 		p.live(p.span(name))
@@ -200,6 +216,10 @@ func (p *player) definition() job.Definition {
 	if end := p.duration("end", 0); end != 0 {
 		def.Schedule = until(end, def.Schedule)
 	}
+	def.Overlap.Policy = job.OverlapPolicy(p.args["overlap"])
+	if p.args["limit"] != "" {
+		def.Overlap.Limit = p.number("limit")
+	}
 	def.CatchUp = job.CatchUp{Mode: jobMode(p.args["catchup"]), Window: schedule.Duration(p.duration("window", 0))}
 	return def
 }
@@ -229,6 +249,7 @@ func (p *player) act(otherwise string, act func(*host) error) {
 		switch {
 		case op.n == crashAt:
 			p.say("crash before %d %s", op.n, p.describe(op))
+			p.dies()
 			return faulty.Fault{Refuse: errCrashed}
 		case op.n > crashAt:
 			return faulty.Fault{Refuse: errCrashed}
