@@ -211,7 +211,8 @@ func (w *world) host(name string) *host {
 	w.must(err)
 	desk, err := lease.New(lease.Config{Dispatch: h.dispatch, Queue: job.DefaultQueue, Blobs: w.blobs, Metrics: metrics.New(), Name: name})
 	w.must(err)
-	h.worker, err = worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: h.dispatch.Elapsed, Concurrency: 1})
+	still := func() time.Duration { return 0 } // no attempt here is renewed: a call takes no time, and who is stopped in one does nothing
+	h.worker, err = worker.New(worker.Config{Source: desk, Targets: targets, Elapsed: still, Concurrency: 1})
 	w.must(err)
 	w.hosts[name] = h
 	return h
