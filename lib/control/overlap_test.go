@@ -77,7 +77,9 @@ func TestG1_AnOpeningAheadOfItsTimeHasANumber(t *testing.T) {
 			r = g.write(r, func(r run.Run, _ int64) run.Run { r.State = run.Queued; return r }) // by a clock that was ahead
 		}
 		g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
-		ended := g.write(r, func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits) })
+		ended := g.write(r, func(r run.Run, now int64) run.Run {
+			return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits)
+		})
 		got, err := g.Retry(t.Context(), "acme", r.ID, false)
 		if err != nil || got.State != run.Scheduled || got.Opening != ended.Version+1 {
 			t.Errorf("it is %s with opening %d, %v; want it scheduled with %d", got.State, got.Opening, err, ended.Version+1)
