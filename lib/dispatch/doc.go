@@ -38,6 +38,13 @@
 // anew. Where two timers stand for the same fires, the decision of the one ends where the other's begins, or counts nothing where it
 // begins within that (dropped.go).
 //
+// # Gates
+//
+// A run whose job bounds its overlap enters its gate when it is due, before its start is written (Enter, and package gate). It is called by whoever
+// starts runs, and never by what claims them: a claim is made ahead, and may wait for long. The runs of one process that want into one gate enter by
+// one write, and those that find no room are skipped when the others are in. Two conflicts, and they give up their workers' slots: nobody waits
+// there for a gate that is contended.
+//
 // # Time
 //
 // Clock is the store's time. A host further than MaxSkew from it gets ErrSkewed and must claim and start nothing (P3). When

@@ -6,7 +6,7 @@
 //
 // # One delivery
 //
-//	message -> [run read, if delivered before] -> OFFER -> its time? -> START -> renewals -> END -> message deleted
+//	message -> [run read, if delivered before] -> OFFER -> its time? -> [ENTER] -> START -> renewals -> END -> message deleted
 //
 // The runs of one Take that are due are started by one call of the store, and attempts that end about the same time are ended by one, and
 // their messages deleted ten at a time: each write stands for itself, and what fails among them goes on alone.
@@ -16,6 +16,8 @@
 //   - Before START nothing has happened: handing the message back is always right. A run that is not due waits here up to a
 //     second, longer in the queue. A payload in a blob is read before, so that a store of blobs that is away costs no
 //     attempt.
+//   - ENTER is for runs whose job bounds how many are in progress (enter.go): the run takes a place at its gate, or is skipped, or comes again. Who
+//     has had an attempt in this opening holds a place, and does not ask. A gated run is started by itself, not with others of its Take.
 //   - START is durable before anybody hears of it: number, lease, fence. What dies from here on is known to have begun.
 //   - A renewal extends the lease and the message's invisibility. It hears of a cancel, and of having been fenced off.
 //   - END is a write under the version that this attempt holds. A cancel's mark in between is taken along; anything else

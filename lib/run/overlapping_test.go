@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,7 +134,7 @@ func TestWhatWasInTheWayIsKeptShort(t *testing.T) {
 					t.Errorf("%d runs were kept of %d, though there was room", kept, run.MaxInTheWay)
 				}
 				if why.InTheWay[0] != run.RequestID(of, 1_800_000_000_000, 0).String() {
-					t.Error(fmt.Sprintf("the caller's own was changed: %s", why.InTheWay[0]))
+					t.Errorf("the caller's own was changed: %s", why.InTheWay[0])
 				}
 			}
 		}

@@ -170,8 +170,8 @@ const WhyOverlap = "overlap"
 const MaxInTheWay = 10
 
 // IsZero tells whether there is no reason.
-func (w Why) IsZero() bool {
-	return w.Code == "" && w.Gate == "" && w.Policy == "" && len(w.InTheWay) == 0
+func (y Why) IsZero() bool {
+	return y.Code == "" && y.Gate == "" && y.Policy == "" && len(y.InTheWay) == 0
 }
 
 // IsZero tells whether there is no data.

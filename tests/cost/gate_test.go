@@ -1,0 +1,89 @@
+package cost
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// What a run takes beyond one whose job bounds nothing: the gate's read and write, and the run of the entry that is in its way, or was. A run that is
+// skipped is neither started nor ended, but for being skipped. docs/cost.md tells of these.
+func TestWhatAGateTakes(t *testing.T) {
+	if emulated {
+		t.Skip("counted by the test without emulators, which they change nothing about")
+	}
+	const runs = 60
+	takes := func(t *testing.T, overlap job.Overlap, held bool) (writes, reads float64) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, lone, ok())
+			time.Sleep(17 * time.Second)
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap}
+			j, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			waits := run.Run{ID: run.RequestID("report", now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Trigger: run.ByRequest,
+				Priority: queue.Normal, Generation: j.Generation, Created: now.UnixMilli()}
+			if held {
+				if waits, err = r.Dispatch.PutRun(r.ctx, waits, now.UnixMilli()); err != nil {
+					t.Fatal(err)
+				}
+				if came, err := r.Dispatch.Enter(r.ctx, waits, j.Def); err != nil || came != dispatch.Passed {
+					t.Fatal(came, err)
+				}
+				waits = waits.Start("w", now.UnixMilli(), time.Minute)
+				next := waits.Fail(now.UnixMilli(), run.Failure{Error: "not yet", NextAt: now.Add(48 * time.Hour).UnixMilli()}, dispatch.Limits(j.Def))
+				if _, err = r.Dispatch.PutRun(r.ctx, next, now.UnixMilli()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			asked := 0
+			ask := func(minute int) error { // each second one: what is remembered of a job for a minute is read anew for each
+				if minute%2 > 0 || asked == runs {
+					return nil
+				}
+				asked++
+				_, _, err := r.Control.Trigger(r.ctx, "default", "report", control.Request{})
+				return err
+			}
+			if err := r.minutes(2, nil); err != nil {
+				t.Fatal(err)
+			}
+			before := r.meter.read()
+			if err := r.minutes(2*runs+90, ask); err != nil { // until the last sweep has come upon all of them
+				t.Fatal(err)
+			}
+			u := r.meter.read()
+			writes, reads = (u.Writes-before.Writes-u.Shared+before.Shared)/runs, (u.Reads-before.Reads)/runs
+		})
+		return writes, reads
+	}
+	plainWrites, plainReads := takes(t, job.Overlap{}, false)
+	for name, row := range map[string]struct {
+		overlap       job.Overlap
+		held          bool
+		writes, reads float64
+	}{
+		"one at a time, and none in progress": {job.Overlap{Policy: job.OverlapSkip}, false, 1, 2},
+		"skipped":                             {job.Overlap{Policy: job.OverlapSkip}, true, -1, 2},
+		"one of two is in progress":           {job.Overlap{Policy: job.OverlapSkip, Limit: 2}, true, 1, 3},
+		"a hundred at a time":                 {job.Overlap{Policy: job.OverlapSkip, Limit: 100}, false, 1, 1.3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes, reads := takes(t, row.overlap, row.held)
+			t.Logf("%.2f write units and %.2f read units a run, and %.2f and %.2f without a gate", writes, reads, plainWrites, plainReads)
+			if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
+				t.Errorf("a gate takes %.2f write units and %.2f read units, want some %.2f and %.2f", writes-plainWrites, reads-plainReads, row.writes, row.reads)
+			}
+		})
+	}
+}
