@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,19 +287,19 @@ func TestG1_WhatIsStartedTogether(t *testing.T) {
 		if err != nil || len(offers) != len(runs) {
 			t.Fatalf("%d offers, %v", len(offers), err)
 		}
-		started, gone := 0, 0
+		var started, gone atomic.Int64
 		desk.Start(t.Context(), t.Context(), offers, func(_ int, a worker.Attempt, err error) {
 			switch {
 			case err == nil:
-				started++
+				started.Add(1)
 			case errors.Is(err, worker.ErrGone):
-				gone++
+				gone.Add(1)
 			default:
 				t.Error(err)
 			}
 		})
-		if started != 5+2 || gone != 3 {
-			t.Errorf("%d were started, and %d are gone", started, gone)
+		if started.Load() != 5+2 || gone.Load() != 3 {
+			t.Errorf("%d were started, and %d are gone", started.Load(), gone.Load())
 		}
 		states := map[string]map[run.State]int{}
 		for _, r := range runs {

@@ -89,8 +89,9 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	l.put("retrying", 0, func(d *job.Definition) {
 		d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(24 * time.Hour), Max: schedule.Duration(48 * time.Hour)}
 	})
+	l.put("slow-alone", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapSkip })
 	time.Sleep(2*time.Minute + 200*time.Millisecond)
-	for _, name := range []string{"small", "large", "failed", "slow-once", "dead"} {
+	for _, name := range []string{"small", "large", "failed", "slow-once", "dead", "slow-alone", "slow-alone"} { // of the last two, one is skipped
 		l.trigger(name, control.Request{})
 	}
 	l.trigger("large", control.Request{Key: "a key", Payload: json.RawMessage(`"` + strings.Repeat("p", 1000) + `"`)})
