@@ -23,6 +23,7 @@ type held struct {
 	inside map[string]bool // runs
 	most   int
 	goes   chan struct{} // closed to let go whoever is inside
+	open   bool          // for good
 	more   chan struct{} // closed, and made anew, at each call
 }
 
@@ -67,23 +68,30 @@ func (h *held) wait(t *testing.T, n int) []string {
 	}
 }
 
-func (h *held) letGo() {
+// letGo lets go whoever is inside; forGood, whoever comes later, too.
+func (h *held) letGo(forGood bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.open {
+		return
+	}
 	close(h.goes)
-	h.goes = make(chan struct{})
+	if h.open = forGood; !forGood {
+		h.goes = make(chan struct{})
+	}
 }
 
 // TestG1_G4_TwoServersShareAGate has two servers, which both serve and work, over one table: of many runs that are asked for at once two are in
-// progress, whoever has them, and all others are skipped.
+// progress, whoever has them, and all others are skipped. Then one server is killed: its runs keep their places until the other one has taken them over.
 func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "gated")
-	const limit, asked, rounds = 2, 20, 4
+	h.env = append(h.env, "BELFRY_LEASE=4s", "BELFRY_LOOK_AHEAD=6s", "BELFRY_TICK_EVERY=1s")
+	const limit, asked, rounds = 2, 20, 3
 	calls := &held{inside: map[string]bool{}, goes: make(chan struct{}), more: make(chan struct{})}
 	hook := httptest.NewServer(calls)
 	defer hook.Close()
-	defer calls.letGo()
+	defer calls.letGo(true)
 	one := h.start("serve", "--allow-loopback")
 	two := h.start("serve", "--allow-loopback")
 	servers := []*client.Client{one.client(""), two.client("")}
@@ -92,12 +100,12 @@ func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 	if _, err := servers[0].PutJob(t.Context(), "one", wire.Job{Definition: def}, client.Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	for round := range rounds {
-		ids := make([]string, asked)
+	ask := func(round, n int) []string {
+		ids := make([]string, n)
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				r, err := servers[i%2].Trigger(t.Context(), "one", wire.Trigger{}, fmt.Sprintf("%d-%d", round, i))
+				r, err := servers[i%len(servers)].Trigger(t.Context(), "one", wire.Trigger{}, fmt.Sprintf("%d-%d", round, i))
 				if err != nil {
 					t.Error(err)
 				}
@@ -106,23 +114,36 @@ func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 		}
 		all.Wait()
 		if t.Failed() {
-			return
+			t.FailNow()
 		}
+		return ids
+	}
+	allSkipped := func(ids []string, but map[string]bool) {
+		for _, id := range ids {
+			if but[id] {
+				continue
+			}
+			if r := waitFor(t, servers[0], id); r.State != "skipped" || r.Attempt != 0 {
+				t.Errorf("%s is %s after %d attempts, and %d were in progress", id, r.State, r.Attempt, limit)
+			}
+		}
+	}
+	for round := range rounds + 1 {
+		ids := ask(round, asked)
 		in := map[string]bool{}
 		for _, id := range calls.wait(t, limit) {
 			in[id] = true
 		}
-		for _, id := range ids {
-			if in[id] {
-				continue
-			}
-			if r := waitFor(t, servers[0], id); r.State != "skipped" || r.Attempt != 0 {
-				t.Errorf("round %d: %s is %s after %d attempts, and %d were in progress", round, id, r.State, r.Attempt, limit)
-			}
+		allSkipped(ids, in)
+		if round == rounds {
+			two.Kill()
+			servers = servers[:1]
+			allSkipped(ask(round+1, asked), nil)
+			calls.wait(t, limit) // taken over
 		}
-		calls.letGo()
+		calls.letGo(round == rounds)
 		for id := range in {
-			if r := waitFor(t, servers[1], id); r.State != "succeeded" || r.Attempt != 1 {
+			if r := waitFor(t, servers[0], id); r.State != "succeeded" || round < rounds && r.Attempt != 1 {
 				t.Errorf("round %d: %s is %s after %d attempts", round, id, r.State, r.Attempt)
 			}
 		}
@@ -133,5 +154,4 @@ func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 		t.Errorf("%d runs were in progress at once, want %d", calls.most, limit)
 	}
 	one.stop()
-	two.stop()
 }
