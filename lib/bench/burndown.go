@@ -13,19 +13,21 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 )
 
 var anyMatch control.Match
 
-// BurnDown is how one-off runs are burnt down. All but Mixed are required.
+// BurnDown is how one-off runs are burnt down. All but Mixed and Overlap are required.
 type BurnDown struct {
 	Runs    int
 	Batch   int  // runs that are inserted at once
 	Callers int  // who insert, at once
 	Workers int  // attempts at once
 	Mixed   bool // insert while the runs are worked on. Else all are inserted before the first starts
+	Overlap int  // how many runs may be in progress at once by the gate of their job, at least Workers; 0: there is no gate
 }
 
 func (b BurnDown) check() error {
@@ -36,6 +38,9 @@ func (b BurnDown) check() error {
 		if f.got < 1 || f.got > f.most {
 			return invalid.Field(f.name, strconv.Itoa(f.got), fmt.Sprintf("1 to %d", f.most))
 		}
+	}
+	if b.Overlap != 0 && (b.Overlap < b.Workers || b.Overlap > job.MaxOverlapLimit) { // with less some would be skipped, and nothing burnt down
+		return invalid.Field("overlap", strconv.Itoa(b.Overlap), fmt.Sprintf("0, or at least as many as workers and at most %d", job.MaxOverlapLimit))
 	}
 	return nil
 }
@@ -141,7 +146,11 @@ func (b BurnDown) measure(ctx context.Context, h Host, report *BurnDownReport) (
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.put(ctx, burnJob, onDemand(burnJob)); err != nil {
+	def := onDemand(burnJob)
+	if b.Overlap > 0 {
+		def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: b.Overlap}
+	}
+	if err := r.put(ctx, burnJob, def); err != nil {
 		return err
 	}
 	begun := r.mark()

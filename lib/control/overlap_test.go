@@ -67,6 +67,26 @@ func TestG1_OpeningsOfRunsAtAGate(t *testing.T) {
 	}
 }
 
+// What is opened again ahead of its time binds when that comes, to a definition that may bound what this one does not.
+func TestG1_AnOpeningAheadOfItsTimeHasANumber(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("acme", "a", unbounded)
+		soon := time.Now().Add(time.Hour)
+		r := g.trigger("acme", "a", control.Request{At: &soon})
+		if r.State == run.Scheduled {
+			r = g.write(r, func(r run.Run, _ int64) run.Run { r.State = run.Queued; return r }) // by a clock that was ahead
+		}
+		g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
+		ended := g.write(r, func(r run.Run, now int64) run.Run {
+			return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits)
+		})
+		got, err := g.Retry(t.Context(), "acme", r.ID, false)
+		if err != nil || got.State != run.Scheduled || got.Opening != ended.Version+1 {
+			t.Errorf("it is %s with opening %d, %v; want it scheduled with %d", got.State, got.Opening, err, ended.Version+1)
+		}
+	})
+}
+
 func TestOverlapIsCheckedWithTheJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
 		def := job.Definition{Target: g.put("acme", "a", unbounded).Def.Target, Overlap: job.Overlap{Policy: "queue"}}

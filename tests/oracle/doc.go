@@ -1,4 +1,4 @@
-// Package oracle judges whether Belfry kept its promises, P1 to P12 (`make promises` prints them), from what was seen of it: each change of
+// Package oracle judges whether Belfry kept its promises, P1 to P12 (`make promises` prints them) and G1 and G4 of gates, from what was seen of it: each change of
 // an item in the store, each call of a target, each request of a client with its answer. It knows nothing of how these came about:
 // a simulation, a scripted test and the log of real processes are judged by one piece of code.
 //

@@ -71,6 +71,9 @@ func (b backlog) String() string {
 	return fmt.Sprintf("%d runs, %d of them suspects, the last one due in %s, %s for all attempts of one", b.runs, b.suspects, b.ahead, b.longest)
 }
 
+// asksAgain is how long a run that was opened by hand, and found no room at its gate, waits until it asks again.
+const asksAgain = 20 * time.Second
+
 // Of each process.
 const (
 	concurrency = 50  // attempts at once in each queue
@@ -83,7 +86,11 @@ func (m Mix) bound(b backlog) time.Duration {
 	p := pulseOf(m)
 	rounds := time.Duration(b.runs/concurrency + b.suspects*b.attempts + 1) // a suspect waits for its turn with each retry
 	passes := time.Duration(b.missed/perPass + 1)
-	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest
+	turns := time.Duration(0)
+	if m.Jobs.Overlap > 0 {
+		turns = time.Duration(b.runs) // where one at a time is in progress, those that were opened by hand go one after the other
+	}
+	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+asksAgain)
 }
 
 // mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; and one attempt.

@@ -1,0 +1,71 @@
+// Command gates measures what the gate of a job costs: a heap of runs is burnt down in turns, once with no gate and once with one that has room for
+// each worker. The figures of no gate are those of the commit before it; take both trees in turns to see it.
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/bench"
+)
+
+func main() {
+	runs := flag.Int("runs", 50_000, "`N` runs are burnt down each time")
+	workers := flag.Int("workers", 50, "`N` attempts at once, and room for as many at the gate")
+	rounds := flag.Int("rounds", 3, "`N` times each")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := measure(ctx, *runs, *workers, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "gates:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, runs, workers, rounds int) (err error) {
+	folder, err := os.MkdirTemp("", "belfry-gates-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	began := time.Now()
+	h := bench.Host{Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: newID, Random: crand.Reader, Log: slog.New(slog.DiscardHandler),
+		Tell: func(string, int) (func(int), func()) { return func(int) {}, func() {} }}
+	fmt.Printf("%d runs with %d workers, on %d processors\n", runs, workers, runtime.NumCPU())
+	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(out, "ROUND\tGATE\tRUNS/S\tOPS A RUN\tBYTES A RUN\tCPU A RUN")
+	for round := range rounds {
+		for _, limit := range []int{0, workers} {
+			h.Folder = filepath.Join(folder, fmt.Sprintf("%d-%d", round, limit))
+			r, err := bench.BurnDown{Runs: runs, Batch: min(runs, 1000), Callers: 4, Workers: workers, Overlap: limit}.Run(ctx, h)
+			if err != nil {
+				return err
+			}
+			gate := "none"
+			if limit > 0 {
+				gate = fmt.Sprintf("limit %d", limit)
+			}
+			s := r.BurnDownSynced
+			fmt.Fprintf(out, "%d\t%s\t%.0f\t%.2f\t%.0f\t%.1f µs\n", round+1, gate, r.BurnDownPerSecond, s.PerRun, s.BytesRun, s.CPURun)
+		}
+	}
+	return out.Flush()
+}
+
+func newID() uint64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:]) | 1
+}
