@@ -75,12 +75,11 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 	if !served {
 		go d.letIn(key) // bounded by the time-outs of its requests
 	}
-	select {
-	case <-w.done:
-		return w.entrance, w.err
-	case <-ctx.Done():
+	<-w.done // bounded too. What was asked for may be written already, so nobody goes away from it halfway, as from a start
+	if w.err != nil && ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	return w.entrance, w.err
 }
 
 // letIn sees to a gate until nobody of this process wants in.
