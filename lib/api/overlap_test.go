@@ -45,7 +45,7 @@ func TestOverlapIsTheNameOfAPolicyOrAnObject(t *testing.T) {
 		}
 	}
 	s.send("POST", "/v1/jobs/batch", `{"jobs": [`+strings.Replace(overlapping(`"skip"`), "{", `{"name": "b", `, 1)+`]}`).is(200)
-	if got := into[wire.Job](s.send("GET", "/v1/jobs/b", "").is(200)).Overlap; got != (job.Overlap{Policy: job.OverlapSkip}) {
+	if got := into[wire.Job](s.send("GET", "/v1/jobs/b", "").is(200)).Overlap; got != (job.Overlap{Policy: job.OverlapSkip, Limit: 1}) {
 		t.Errorf("of a batch: %+v", got)
 	}
 }

@@ -73,8 +73,8 @@ func (o *Overlap) UnmarshalJSON(data []byte) error {
 		strict := json.NewDecoder(bytes.NewReader(data))
 		strict.DisallowUnknownFields()
 		err = strict.Decode(&form)
-	} else {
-		err = json.Unmarshal(data, &form.Policy)
+	} else if err = json.Unmarshal(data, &form.Policy); form.Policy == OverlapSkip {
+		form.Limit = DefaultOverlapLimit // as the name alone says
 	}
 	if err != nil {
 		return errors.New(`want the name of a policy, such as "skip", or {"policy": "skip", "limit": 3}`)

@@ -37,5 +37,8 @@ func TestOverlapInJSON(t *testing.T) {
 		if again, err := json.Marshal(back); err != nil || string(again) != c.text {
 			t.Errorf("%s came back as %s, %v", text, again, err)
 		}
+		if text[0] == '"' && c.is.Policy == job.OverlapSkip && back != skip(1) {
+			t.Errorf("%s is read as %+v, want what it is stored as", text, back)
+		}
 	}
 }
