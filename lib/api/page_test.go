@@ -39,6 +39,7 @@ var whole = map[string]string{
 	"retry-runs.remaining":  "IDs that the request gave",
 	"redrive.remaining":     "IDs that the request gave",
 	"create-token.scopes":   "five names at most",
+	"list-last-runs.items":  "one of each job that the request named, with 20 runs in a few words",
 	"get-run.attempts":      "the newest five",
 	"trigger-job.attempts":  "the newest five",
 	"cancel-run.attempts":   "the newest five",

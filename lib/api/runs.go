@@ -116,6 +116,9 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
 	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", scope: access.Read,
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
+	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: "/v1/runs/last", tag: "runs", scope: access.Read,
+		summary: "List the last few runs of many jobs, newest first",
+		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsValues, a.listLastRuns)
 	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
 		summary: "Show a run with its result",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)

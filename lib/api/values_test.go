@@ -76,6 +76,7 @@ func samples() map[string][]sample {
 		"POST /v1/jobs/a/resume": {{`{}`, nil}},
 		"POST /v1/jobs/a/runs":   triggers,
 		"POST /v1/runs/batch":    inBatch("runs", triggers, `"job": "%s", "idempotency_key": "k",`),
+		"POST /v1/runs/last":     {{`{"jobs": ["a", "b"], "limit": 5}`, map[string]string{"jobs[1]": `{"jobs": ["a", "a"]}`}}},
 		"POST /v1/runs/cancel": {
 			{`{` + matching + `, "states": ["queued"]}, "cursor": "c", "max": 5, "dry_run": true, "reason": "r"}`,
 				map[string]string{"matching.states[0]": `{"matching": {"states": ["dead"]}}`, "matching.labels": `{"matching": {"labels": {"": "x"}}}`}},

@@ -119,6 +119,13 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	return pages(ctx, c, "/v1/runs", query, f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
 }
 
+// LastRuns gives the newest runs of up to 100 jobs whose time has come, up to limit of each, in the order of the names.
+func (c *Client) LastRuns(ctx context.Context, jobs []string, limit int) ([]wire.LastRuns, error) {
+	var list wire.LastRunsList
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/last", body: wire.LastRunsRequest{Jobs: jobs, Limit: limit}, repeatable: true}, &list)
+	return list.Items, err
+}
+
 // DeadLetters gives the dead letters that match, page after page, up to the first error.
 func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[wire.DeadLetter, error] {
 	query := url.Values{}

@@ -71,7 +71,7 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 	case job.ValidName(f.Job) != nil:
 		return nil, "", invalid.Field("job", f.Job, "the name of a job")
 	default:
-		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit))
+		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit), examined)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w", err)
@@ -82,8 +82,8 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 // AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
 func AfterRun(id run.ID) string { return cursorAfter(id.String()) }
 
-// history lists the runs of one job behind a run, the zero one for none.
-func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) (runs []run.Run, next string, err error) {
+// history lists the runs of one job behind a run, the zero one for none. It looks at no more records than most.
+func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit, most int) (runs []run.Run, next string, err error) {
 	from, to := f.bounds()
 	if behind.Job != "" {
 		end := behind.Key(tenant).Sort
@@ -98,7 +98,7 @@ func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behin
 	}
 	seen, last := 0, ""
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
-		if len(runs) == limit || seen == examined {
+		if len(runs) == limit || seen == most {
 			next = cursorAfter(last)
 			return false, nil
 		}

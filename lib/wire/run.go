@@ -54,6 +54,35 @@ type RunPage struct {
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
+// LastRunsRequest asks for the newest runs of jobs.
+type LastRunsRequest struct {
+	Jobs  []string `json:"jobs" minItems:"1" maxItems:"100" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"names of jobs, each once"`
+	Limit int      `json:"limit,omitempty" minimum:"1" maximum:"20" doc:"how many runs of each job at most, 10 by default"`
+}
+
+// LastRunsList is the answer, in the order of the request.
+type LastRunsList struct {
+	Items []LastRuns `json:"items"`
+}
+
+// LastRuns is the newest runs of one job whose nominal time has come.
+type LastRuns struct {
+	Job     string    `json:"job"`
+	Runs    []LastRun `json:"runs" doc:"newest nominal time first, none later than now; none of a job that does not exist"`
+	Partial bool      `json:"partial,omitempty" doc:"100 records of the job were looked at, and fewer runs found than asked for: there may be older ones"`
+}
+
+// LastRun is a run in a few words.
+type LastRun struct {
+	ID          string    `json:"id"`
+	State       string    `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
+	StartedAt   time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	Attempt     int       `json:"attempt" doc:"attempts started so far"`
+	Error       string    `json:"error,omitempty" doc:"of the newest attempt"`
+}
+
 // Trigger asks for a run: now, at a time, or after a delay.
 type Trigger struct {
 	At      *time.Time         `json:"at,omitempty" doc:"when; without it and delay, now"`
