@@ -88,7 +88,7 @@ func samples() map[string][]sample {
 		"POST /v1/runs/a~0mi4lf3k0/cancel": {{`{"reason": "r"}`, nil}},
 		"POST /v1/runs/a~0mi4lf3k0/retry":  {{`{"force": true}`, nil}},
 		"POST /v1/dead-letters/redrive": {
-			{`{"matching": {"job": "a", "error": "e", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false}`,
+			{`{"matching": {"job": "a", "error": "e", "pattern": "p", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false}`,
 				map[string]string{"max": `{"per_second": 1}`}},
 			{`{` + runs + `}`, map[string]string{"cursor": `{"cursor": "c"}`}}},
 		"POST /v1/tokens": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1d"}`,

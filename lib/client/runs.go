@@ -128,6 +128,17 @@ func (c *Client) LastRuns(ctx context.Context, jobs []string, limit int) ([]wire
 
 // DeadLetters gives the dead letters that match, page after page, up to the first error.
 func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[wire.DeadLetter, error] {
+	return pages(ctx, c, "/v1/dead-letters", deadQuery(f), 0, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+}
+
+// DeadLetterGroups gives the newest dead letters that match by the pattern of their errors.
+func (c *Client) DeadLetterGroups(ctx context.Context, f wire.DeadFilter) (wire.DeadLetterGroups, error) {
+	var groups wire.DeadLetterGroups
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/dead-letters/groups", query: deadQuery(f), repeatable: true}, &groups)
+	return groups, err
+}
+
+func deadQuery(f wire.DeadFilter) url.Values {
 	query := url.Values{}
 	if f.Job != "" {
 		query.Set("job", f.Job)
@@ -135,13 +146,16 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[w
 	if f.Error != "" {
 		query.Set("error", f.Error)
 	}
+	if f.Pattern != "" {
+		query.Set("pattern", f.Pattern)
+	}
 	if f.From != nil {
 		setTime(query, "from", *f.From)
 	}
 	if f.To != nil {
 		setTime(query, "to", *f.To)
 	}
-	return pages(ctx, c, "/v1/dead-letters", query, 0, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+	return query
 }
 
 // Redrive queues dead letters again, with a verdict for each.

@@ -140,6 +140,28 @@ type DeadLetterPage struct {
 	Next  string       `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
+// DeadLetterGroups is dead letters by the pattern of their errors.
+type DeadLetterGroups struct {
+	Items      []DeadLetterGroup `json:"items" doc:"most letters first, at most 200"`
+	MoreGroups int               `json:"more_groups,omitempty" doc:"how many groups are left out"`
+	LookedAt   int               `json:"looked_at" doc:"how many dead letters match of the newest 5000, and are counted in the groups"`
+	Since      time.Time         `json:"since,omitzero" doc:"how far back was looked: when the oldest one ended"`
+	More       bool              `json:"more,omitempty" doc:"there are older dead letters, which were not looked at: ask with to"`
+}
+
+// DeadLetterGroup is the dead letters whose last errors have one pattern.
+type DeadLetterGroup struct {
+	Pattern  string    `json:"pattern" doc:"the error with # for numbers, hexadecimal and other IDs, addresses, times and quoted text: the filter pattern of the list and of redrive"`
+	Kind     string    `json:"kind,omitempty" doc:"what the error begins with, such as exit, http_status or timeout"`
+	Sample   string    `json:"sample" doc:"the newest error"`
+	Run      string    `json:"run" doc:"the ID of its run"`
+	Count    int       `json:"count"`
+	Jobs     []string  `json:"jobs" doc:"whose they are, most letters first, at most 10"`
+	JobCount int       `json:"job_count" doc:"of how many jobs they are"`
+	FirstAt  time.Time `json:"first_at" doc:"when the oldest ended"`
+	LastAt   time.Time `json:"last_at" doc:"when the newest ended"`
+}
+
 // Redrive queues dead letters again: either those listed, or up to max of those that match.
 type Redrive struct {
 	Runs      []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
@@ -152,8 +174,9 @@ type Redrive struct {
 
 // DeadFilter chooses dead letters; what is left out chooses all.
 type DeadFilter struct {
-	Job   string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
-	Error string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
-	From  *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
-	To    *time.Time `json:"to,omitempty" doc:"ended before this time"`
+	Job     string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
+	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Pattern string     `json:"pattern,omitempty" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
+	From    *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
+	To      *time.Time `json:"to,omitempty" doc:"ended before this time"`
 }
