@@ -144,6 +144,9 @@ func (c *cli) showRun(r wire.Run) error {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", r.Reason}, {"trigger", r.Trigger},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+		for _, w := range r.Waiting {
+			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
+		}
 		for _, a := range r.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
@@ -162,10 +165,24 @@ func (c *cli) showRun(r wire.Run) error {
 	})
 }
 
+// whyWaiting is a reason why a run does not go on, with its time and who can end it.
+func (c *cli) whyWaiting(w wire.Waiting) string {
+	text := w.Text
+	if !w.Until.IsZero() {
+		text += " Until: " + c.moment(w.Until) + "."
+	}
+	if w.Who != "" {
+		text += " Up to: " + w.Who + "."
+	}
+	return text
+}
+
 func (c *cli) runGet() *cobra.Command {
 	return &cobra.Command{
 		Use:   "get RUN",
-		Short: "Show a run with its attempts and its result",
+		Short: "Show a run with its attempts and its result, or why it does not go on",
+		Long: `Show a run with its attempts and its result. Of one that has not ended it says why it does not go on: what it waits for, until when
+at least, and who or what can end that.`,
 		Example: `  belfry run get report~0mi4lf3k0
   belfry run get report~0mi4lf3k0 -o json`,
 		Args: cobra.ExactArgs(1),

@@ -202,6 +202,44 @@ func TestDurationPatternTakesWhatDurationsAreShownAs(t *testing.T) {
 	}
 }
 
+// The codes of what runs wait for are promised too: the document, the docs and package control have the same ones.
+func TestDocsListEveryCodeOfAWait(t *testing.T) {
+	read := func(path, pattern string) (found []string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			found = append(found, match[1])
+		}
+		slices.Sort(found)
+		return found
+	}
+	codes := read("../control/waiting.go", `(?m)^\s+Wait\w+\s+WaitCode = "([a-z_]+)"`)
+	var schema struct {
+		Properties map[string]struct{ Enum []string }
+	}
+	if err := json.Unmarshal(document(t).Components.Schemas["Waiting"], &schema); err != nil {
+		t.Fatal(err)
+	}
+	named := schema.Properties["code"].Enum
+	slices.Sort(named)
+	text, err := os.ReadFile("../../docs/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Why a run does not go on")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, row[1])
+	}
+	slices.Sort(listed)
+	if len(codes) < 10 || !slices.Equal(codes, named) || !slices.Equal(codes, listed) {
+		t.Errorf("package control waits for %v, the document names %v, docs/run.md lists %v", codes, named, listed)
+	}
+}
+
 // Codes are promised to programs: each is in the docs with its status, and the docs hold no other.
 func TestDocsListEveryCodeWithItsStatus(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")

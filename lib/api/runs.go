@@ -120,7 +120,7 @@ func (a *api) runs() {
 		summary: "List the last few runs of many jobs, newest first",
 		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsValues, a.listLastRuns)
 	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
-		summary: "Show a run with its result",
+		summary: "Show a run with its result, or with why it does not go on",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
 	accept(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
 		summary: "Cancel a run that has not ended; one that is running is told to stop",
@@ -215,6 +215,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		}
 		setResult(&shown, data, mediaType)
 	}
+	shown.Waiting = a.waiting(ctx, r)
 	return &answer[wire.Run]{shown}, nil
 }
 

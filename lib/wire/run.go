@@ -30,7 +30,16 @@ type Run struct {
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs; left out of verdicts on many runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
+	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// Waiting is a reason why a run does not go on.
+type Waiting struct {
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,backing_off,no_worker,queued,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
+	Text  string    `json:"text" doc:"a sentence for people"`
+	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
+	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 }
 
 // Attempt is one try of a run.
