@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runWait())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait())
 	return cmd
 }
 
@@ -192,6 +193,34 @@ at least, and who or what can end that.`,
 				return err
 			}
 			return c.showRun(r)
+		}),
+	}
+}
+
+func (c *cli) runPayload() *cobra.Command {
+	return &cobra.Command{
+		Use:   "payload RUN",
+		Short: "Print what a run hands to its target, as it was given",
+		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. Nothing is printed where there is
+none. Into a file or a pipe it goes as it was given, to the byte; on a terminal control characters are shown as U+FFFD.`,
+		Example: `  belfry run payload report~0mi4lf3k0
+  belfry run payload report~0mi4lf3k0 > payload.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			data, err := server.Payload(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.structured() {
+				shown := map[string]any{"run": args[0]}
+				if len(data) > 0 {
+					shown["payload"] = json.RawMessage(data)
+				}
+				return c.print(shown)
+			}
+			out, end := c.log()
+			_, err = out.Write(data)
+			return errors.Join(err, end())
 		}),
 	}
 }

@@ -91,6 +91,12 @@ func (a *api) schemaOf(v any) *huma.Schema {
 // tokenScheme is the name of the one way to say who calls.
 const tokenScheme = "token"
 
+// The media types of answers that are not JSON of the API's own.
+const (
+	mediaText = "text/plain"
+	mediaJSON = "application/json"
+)
+
 // operation describes one row of the API.
 type operation struct {
 	id, method, path string
@@ -102,7 +108,8 @@ type operation struct {
 	batch            bool                  // takes a large body
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
-	text             bool                  // answers plain text
+	media            string                // of the answer, where it is no JSON of the API's own
+	empty            bool                  // 204 stands beside 200, for nothing
 	codes            []control.Code        // refusals beyond those that any operation may have
 	links            map[string]*huma.Link // from an answer to other operations
 	example          any                   // of the body
@@ -144,8 +151,15 @@ func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 			Headers:     headersOf[status],
 		}
 	}
-	if op.text {
-		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	switch op.media {
+	case "":
+	case mediaText:
+		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{mediaText: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	default:
+		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{}}}}
+	}
+	if op.empty {
+		d.Responses["204"] = &huma.Response{Description: "there is none"}
 	}
 	return d
 }

@@ -128,9 +128,12 @@ func (a *api) runs() {
 	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
-	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, text: true,
+	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what the newest attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
+	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
+		summary: "Show what a run hands to its target, as it was given",
+		codes:   []control.Code{control.CodeRunNotFound, codePayloadExpired}}, a.getRunPayload)
 }
 
 func request(t wire.Trigger, key string) control.Request {

@@ -71,6 +71,13 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	return text, err
 }
 
+// Payload gives what a run hands to its target, as it was given; nil where it has none.
+func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
+	var data []byte
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "payload"), repeatable: true}, &data)
+	return data, err
+}
+
 // LogPart is a part of what an attempt wrote.
 type LogPart struct {
 	Attempt int // which one; 0 where none has written yet
