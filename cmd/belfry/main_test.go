@@ -171,6 +171,11 @@ func TestCronWorksWithoutAServer(t *testing.T) {
 	if got.out != "2104-02-29T00:00:00Z\n" {
 		t.Errorf("got %q", got.out)
 	}
+	got = belfry(t, "", "cron", "next", "30 2,3 * * *", "--timezone", "Europe/Berlin", "--from", "2026-03-28T12:00:00Z", "-n", "3", "--marks")
+	want = "2026-03-29T03:00:00+02:00  shifted: the clock skips 02:30:00\n2026-03-29T03:30:00+02:00\n2026-03-30T02:30:00+02:00\n"
+	if got.code != 0 || got.out != want {
+		t.Errorf("with marks: %d %q, want %q", got.code, got.out, want)
+	}
 	got = belfry(t, "", "cron", "describe", "30 9 * * 1-5", "--timezone", "Europe/Berlin")
 	if got.out != "At 09:30, Monday to Friday, Europe/Berlin\n" {
 		t.Errorf("got %q", got.out)

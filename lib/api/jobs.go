@@ -69,6 +69,9 @@ func (a *api) jobs() {
 	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
+	register(a, operation{id: "list-job-fires", method: http.MethodGet, path: "/v1/jobs/{job}/fires", tag: "jobs", scope: access.Read,
+		summary: "Show when a job fires next, and what changes of the clock do to that",
+		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobFires)
 	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
 		summary: "Delete a job; nothing of it starts any more, and its ended runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)

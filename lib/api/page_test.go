@@ -27,6 +27,8 @@ type answered struct {
 
 // whole are the lists in answers that are no page of a listing, and why an answer cannot be large by them.
 var whole = map[string]string{
+	"preview-cron.fires":       "at most 1000 fires",
+	"list-job-fires.fires":     "at most 100 fires",
 	"preview-cron.next":        "at most 1000 times",
 	"ready.checks":             "what the process needs, in a few lines",
 	"take-work.items":          "offers of at most max runs, without what they do",

@@ -48,14 +48,10 @@ func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*
 	if count == 0 {
 		count = shownFires
 	}
-	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, 0, count)}
-	for range count {
-		next, ok := compiled.Next(from)
-		if !ok {
-			break
-		}
-		shown.Next = append(shown.Next, next)
-		from = next
+	fires := firesOf(compiled, from, count)
+	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, len(fires)), Fires: fires}
+	for i, f := range fires {
+		shown.Next[i] = f.At
 	}
 	return &answer[wire.Cron]{shown}, nil
 }
