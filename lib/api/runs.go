@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,11 +85,13 @@ type logPath struct {
 	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
 	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
 	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
+	Tail    int    `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
 }
 
 type logText struct {
 	ContentType string `header:"Content-Type"`
 	Attempt     int    `header:"Belfry-Attempt" doc:"which attempt wrote it; none where no attempt has written yet"`
+	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes of the log stand in front of what is sent"`
 	Body        []byte
 }
 
@@ -270,6 +273,9 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 }
 
 func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*logText, error) {
+	if p.Tail > 0 && p.Offset > 0 {
+		return nil, invalid.Field("tail", strconv.Itoa(p.Tail), "offset or tail, not both")
+	}
 	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
 	if err != nil {
 		return nil, err
@@ -281,5 +287,9 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	if err != nil {
 		return nil, err
 	}
-	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Body: log.Text[min(p.Offset, len(log.Text)):]}, nil
+	offset := min(p.Offset, len(log.Text))
+	if p.Tail > 0 {
+		offset = log.Tail(p.Tail)
+	}
+	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Offset: strconv.Itoa(offset), Body: log.Text[offset:]}, nil
 }

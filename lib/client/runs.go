@@ -81,6 +81,7 @@ func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
 // LogPart is a part of what an attempt wrote.
 type LogPart struct {
 	Attempt int // which one; 0 where none has written yet
+	Offset  int // how many bytes of the log stand in front of Text
 	Text    []byte
 }
 
@@ -91,10 +92,23 @@ func (c *Client) LogFrom(ctx context.Context, id string, attempt, offset int) (L
 	if attempt > 0 {
 		query.Set("attempt", strconv.Itoa(attempt))
 	}
+	part, err := c.logPart(ctx, id, query)
+	part.Offset = offset
+	return part, err
+}
+
+// LogTail gives the last bytes that the newest attempt of which there is a log has written so far, at most so many, from the beginning of a
+// line. LogFrom goes on behind them.
+func (c *Client) LogTail(ctx context.Context, id string, bytes int) (LogPart, error) {
+	return c.logPart(ctx, id, url.Values{"tail": {strconv.Itoa(bytes)}})
+}
+
+func (c *Client) logPart(ctx context.Context, id string, query url.Values) (LogPart, error) {
 	var part LogPart
 	header, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), query: query, repeatable: true}, &part.Text)
 	if err == nil {
 		part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
+		part.Offset, _ = strconv.Atoi(header.Get("Belfry-Log-Offset"))
 	}
 	return part, err
 }
