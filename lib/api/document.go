@@ -115,6 +115,14 @@ type operation struct {
 	example          any                   // of the body
 }
 
+// success is the status of an answer.
+func (op operation) success() int {
+	if op.status == 0 {
+		return http.StatusOK
+	}
+	return op.status
+}
+
 func (op operation) bodyLimit() int64 {
 	switch {
 	case op.batch:
@@ -133,7 +141,7 @@ var headersOf = map[int]map[string]*huma.Param{
 
 func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
+		DefaultStatus: op.status, Responses: map[string]*huma.Response{}, SkipValidateParams: true}
 	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeStoreDamaged, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
