@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/api/compress"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -205,7 +206,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	server := api.Server(p.handler, log)
+	server := api.Server(compress.Answers(p.handler, api.OnlyReads), log)
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, listener, p.certificate, s.door.behindProxy) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

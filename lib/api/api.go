@@ -279,7 +279,12 @@ func (a *api) checked(op operation, schema *huma.Schema, read func(tenant string
 			a.problemOf(ctx.Context(), err).write(w)
 			return
 		}
-		next(huma.WithValue(ctx, inputKey{}, in))
+		ctx = huma.WithValue(ctx, inputKey{}, in)
+		if op.tagged {
+			tagged(ctx, next)
+			return
+		}
+		next(ctx)
 	}}
 }
 

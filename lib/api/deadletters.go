@@ -30,9 +30,9 @@ type deadList struct {
 type deadGroups struct{ DeadFilter }
 
 func (a *api) deadLetters() {
-	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", scope: access.Read,
+	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", tagged: true, scope: access.Read,
 		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
-	register(a, operation{id: "group-dead-letters", method: http.MethodGet, path: "/v1/dead-letters/groups", tag: "dead letters", scope: access.Read,
+	register(a, operation{id: "group-dead-letters", method: http.MethodGet, path: "/v1/dead-letters/groups", tag: "dead letters", tagged: true, scope: access.Read,
 		summary: "Group the newest dead letters by the pattern of their errors"}, a.groupDeadLetters)
 	accept(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",

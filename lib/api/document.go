@@ -109,6 +109,7 @@ type operation struct {
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
 	media            string                // of the answer, where it is no JSON of the API's own
+	tagged           bool                  // the answer has an ETag, and 304 stands beside 200
 	empty            bool                  // 204 stands beside 200, for nothing
 	codes            []control.Code        // refusals beyond those that any operation may have
 	links            map[string]*huma.Link // from an answer to other operations
@@ -166,6 +167,9 @@ func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	default:
 		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{}}}}
 	}
+	if op.tagged {
+		d.Responses["304"] = &huma.Response{Description: "the answer is the one that If-None-Match names"}
+	}
 	if op.empty {
 		d.Responses["204"] = &huma.Response{Description: "there is none"}
 	}
@@ -181,6 +185,12 @@ func (op operation) complete(a *api, body *huma.Schema) {
 		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body, Example: op.example}}}
 	}
 	success := d.Responses[strconv.Itoa(d.DefaultStatus)]
+	if op.tagged {
+		longest := 4096
+		d.Parameters = append(d.Parameters, &huma.Param{Name: noneMatch, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &longest},
+			Description: "the ETag of the answer that the client has: 304 where nothing has changed"})
+		success.Headers["ETag"] = &huma.Param{Description: "of the answer, for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}}
+	}
 	success.Links = op.links
 	if op.created {
 		created := *success

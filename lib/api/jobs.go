@@ -69,13 +69,13 @@ func (a *api) jobs() {
 	registerOwn(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
-	register(a, operation{id: "list-job-fires", method: http.MethodGet, path: "/v1/jobs/{job}/fires", tag: "jobs", scope: access.Read,
+	register(a, operation{id: "list-job-fires", method: http.MethodGet, path: "/v1/jobs/{job}/fires", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "Show when a job fires next, and what changes of the clock do to that",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobFires)
 	registerOwn(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
 		summary: "Delete a job; nothing of it starts any more, and its ended runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
-	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", scope: access.Read,
+	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
 	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)

@@ -4,12 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
+
+// lastRunsPath only reads, though its method is POST.
+const lastRunsPath = "/v1/runs/last"
+
+// OnlyReads tells whether a request changes nothing, whatever it asks for.
+func OnlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.URL.Path == lastRunsPath
+}
 
 // shownLast is how many of its last runs a job shows unless told otherwise.
 const shownLast = 10

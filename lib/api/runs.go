@@ -114,15 +114,15 @@ func (a *api) runs() {
 		summary: "Run ended runs again, by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
 		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.RetryRuns]) error { _, _, err := retryOf(in.body); return err }, a.retryRuns)
-	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Read,
+	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", tagged: true, scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
-	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", scope: access.Read,
+	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", tagged: true, scope: access.Read,
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
-	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: "/v1/runs/last", tag: "runs", scope: access.Read,
+	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: lastRunsPath, tag: "runs", scope: access.Read,
 		summary: "List the last few runs of many jobs, newest first",
 		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsValues, a.listLastRuns)
-	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
+	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", tagged: true, scope: access.Read,
 		summary: "Show a run with its result, or with why it does not go on",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
 	accept(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,

@@ -35,7 +35,7 @@ func (a *api) secrets() {
 		summary: "Set a secret, which is kept encrypted; no answer ever shows its value",
 		example: map[string]any{"value": "Bearer 0123456789abcdef"},
 		codes:   []control.Code{codeNoSecretsKey, codeTooManySecrets}}, func(in input[wire.SecretRequest]) error { return secret.ValidValue(in.body.Value) }, a.putSecret)
-	register(a, operation{id: "list-secrets", method: http.MethodGet, path: "/v1/secrets", tag: "secrets", scope: access.Admin,
+	register(a, operation{id: "list-secrets", method: http.MethodGet, path: "/v1/secrets", tag: "secrets", tagged: true, scope: access.Admin,
 		summary: "List secrets by name, without their values"}, a.listSecrets)
 	registerOwn(a, operation{id: "delete-secret", method: http.MethodDelete, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, status: http.StatusNoContent,
 		summary: "Delete a secret: attempts that need it fail from now on",
