@@ -34,13 +34,13 @@ func (a *api) listJobFires(ctx context.Context, p *jobFires, in input[noBody]) (
 		shown.Idle = "on_demand"
 		return &answer[wire.JobFires]{shown}, nil
 	}
-	compiled, err := j.Def.Schedule.Compile()
-	if err != nil || j.Fault != "" {
-		shown.Idle = "faulty"
-		return &answer[wire.JobFires]{shown}, nil
+	compiled, fault := j.Def.Schedule.Compile()
+	if fault == nil && j.Fault == "" {
+		shown.Description, shown.Timezone, shown.Fires = compiled.Describe(), j.Def.Schedule.Timezone, firesOf(compiled, from, count)
 	}
-	shown.Description, shown.Timezone, shown.Fires = compiled.Describe(), j.Def.Schedule.Timezone, firesOf(compiled, from, count)
 	switch {
+	case fault != nil || j.Fault != "":
+		shown.Idle = "faulty"
 	case len(firesOf(compiled, a.Now(), 1)) == 0:
 		shown.Idle = "over"
 	case j.Def.Paused:
