@@ -50,6 +50,10 @@ type Config struct {
 	Secrets *secret.Vault                                                   // default: no /v1/secrets
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
+	// Console is what /console shows, to anybody who may reach the server: pages for browsers, which say nothing of what the API has.
+	// "/" leads browsers there. Default: none
+	Console http.Handler
+
 	// PageBytes bounds the answer to a listing, by Measure, which tells how much a part of it counts for. Default: MaxPage, by
 	// length. Less is for what stands in front of the handler and passes less on.
 	PageBytes int
@@ -138,6 +142,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}()
 	if refused := a.guard(r); refused != nil {
 		refused.write(w)
+		return
+	}
+	if a.shown(w, r) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
