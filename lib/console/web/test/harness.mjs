@@ -46,9 +46,9 @@ export class Server {
     this.console = this.address + '/console'
   }
 
-  async kill() {
+  async kill(signal = 'SIGKILL') {
     if (!this.process) return
-    this.process.kill('SIGKILL')
+    this.process.kill(signal)
     await this.ended
   }
 
@@ -58,7 +58,7 @@ export class Server {
 
   async stop() {
     started.delete(this)
-    await this.kill()
+    await this.kill('SIGTERM') // which ends the commands of its runs, too
     await rm(this.folder, { recursive: true, force: true })
   }
 
