@@ -47,13 +47,13 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 
 # What fails fast stands first. The stack stands beside the Go tests, since nearly all of its time is waiting for ticks.
 test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
-	@MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "test-go | test-aws" "test-race | test-emulators"
+	@MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "test-go | test-aws" "test-race test-console | test-emulators"
 
 # Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
 	@export BELFRY_SEED=$${BELFRY_SEED:-$$(date +%s)}; echo "BELFRY_SEED=$$BELFRY_SEED make test-deep"; \
 	MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "deep-go" \
-		"test-api test-fuzz test-release deep-race | test-aws test-template deep-emulators"
+		"test-api test-fuzz test-release deep-race | test-aws test-template deep-emulators | deep-console"
 
 # -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
 SHORT := -short
@@ -90,7 +90,7 @@ test-model: ## the model of the protocol, by spin
 	then set -x; $(GO) test -short -timeout 30m $(MODELFLAGS) ./tests/model; \
 	else .ci/absent "spin (make test-model)"; fi
 
-.PHONY: deep-go deep-race deep-emulators test-deep
+.PHONY: deep-go deep-race deep-emulators deep-console test-deep
 deep-go: SHORT :=
 deep-race: RACED := ./lib/...
 deep-emulators: DEEP := 1
@@ -98,9 +98,32 @@ deep-emulators: EMULATED += tests/cost lib/blob/gs lib/blob/azure lib/target/aws
 deep-go: test-go
 deep-race: test-race
 deep-emulators: test-emulators
+deep-console: export DEEP := 1
+deep-console: test-console
 
 model: MODELFLAGS = -v -count=1
 model: test-model ## all of it, telling what was explored
+
+# What is committed is what Go makes of lib/console/web, so that a clone needs nothing else for make run.
+.PHONY: console console-dist
+console: ## bundle the pages of the console, lib/console/web, into lib/console/dist; needs only Go
+	cd .ci/console && $(GO) run .
+
+console-dist:
+	cd .ci/console && $(GO) test -count=1 ./...
+
+# Times and IDs in them differ each time, so they are made when the pages have changed, and not compared.
+.PHONY: console-screens
+console-screens: build ## take the pictures of the console in docs/screens
+	@if { command -v chromium || .ci/system chromium; } >/dev/null && .ci/node; \
+	then node lib/console/web/test/screens.mjs; else .ci/absent "Node and Chromium (make console-screens)"; fi
+
+# Types and linters of the pages, and journeys through them in a real browser, against the real binary.
+.PHONY: test-console
+test-console: build ## the console: types, linters, and journeys in Chromium
+	@if { command -v chromium || .ci/system chromium; } >/dev/null && .ci/node; \
+	then set -ex; cd lib/console/web && ./test/run; \
+	else .ci/absent "Node and Chromium (make test-console)"; fi
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
@@ -216,10 +239,10 @@ OF_ROUTES   := TestTheRoutesAreTheDocument
 OF_COSTS    := TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted
 
 .PHONY: generate generated
-generate: docs-reference template-routes docs-screens ## write all that is made from the code: pages, routes, screens, tables of costs
+generate: console docs-reference template-routes docs-screens ## write all that is made from the code: pages, routes, screens, tables of costs
 	cd tests/cost && $(GO) test -count=1 -run '$(OF_COSTS)' -args -update
 
-generated: build ## tell what of it is stale
+generated: build console-dist ## tell what of it is stale
 	$(GO) test ./cmd/belfry -run '$(OF_COMMANDS)'
 	$(GO) test ./lib/api -run '$(OF_THE_API)'
 	$(GO) test ./tests/template -run '$(OF_ROUTES)'

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -38,10 +39,14 @@ const mostFires = 100_000
 func (c *cli) cronNext() *cobra.Command {
 	var zone, from string
 	var count int
+	var marked bool
 	cmd := &cobra.Command{
 		Use:   "next EXPR",
 		Short: "Print the next fires of an expression, one instant a line, in its zone",
+		Long: `Print the next fires of an expression, one instant a line, in its zone. With --marks a line also says where a change of the clock
+has moved a fire, merged several, or shows its time twice; -o json always does.`,
 		Example: `  belfry cron next "30 9 * * 1-5" --timezone Europe/Berlin
+  belfry cron next "30 2 * * *" --timezone Europe/Berlin --from 2026-03-28 --marks
   belfry cron next "0 0 29 2 *" --from 2097-01-01T00:00:00Z -n 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -63,20 +68,25 @@ func (c *cli) cronNext() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			preview := wire.Cron{Description: compiled.Describe(), Next: []time.Time{}}
+			preview := wire.Cron{Description: compiled.Describe(), Next: []time.Time{}, Fires: []wire.Fire{}}
 			for range count {
 				next, ok := compiled.Next(at)
 				if !ok {
 					break
 				}
 				preview.Next = append(preview.Next, next.In(where))
+				preview.Fires = append(preview.Fires, api.FireForm(compiled.Fire(next)))
 				at = next
 			}
 			if c.structured() {
 				return c.print(preview)
 			}
-			for _, next := range preview.Next {
-				fmt.Fprintln(c.stdout, next.Format(time.RFC3339))
+			for i, next := range preview.Next {
+				line := next.Format(time.RFC3339)
+				if note := clockNote(preview.Fires[i]); marked && note != "" {
+					line += gap + note
+				}
+				fmt.Fprintln(c.stdout, line)
 			}
 			return nil
 		},
@@ -84,7 +94,29 @@ func (c *cli) cronNext() *cobra.Command {
 	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE`; UTC by default")
 	cmd.Flags().StringVar(&from, "from", "", "fires after this `TIME`, as 2026-11-21T09:00:00Z, or \"2026-11-21 10:00\" in its zone; now by default")
 	cmd.Flags().IntVarP(&count, "count", "n", 5, "`NUMBER` of fires")
+	cmd.Flags().BoolVar(&marked, "marks", false, "say behind an instant what a change of the clock does to it")
 	return cmd
+}
+
+// clockNote says what a change of the clock does to a fire, "" for nothing.
+func clockNote(f wire.Fire) string {
+	times := make([]string, len(f.Asked))
+	for i, wall := range f.Asked {
+		_, times[i], _ = strings.Cut(wall, "T")
+	}
+	switch schedule.Mark(f.Mark) {
+	case schedule.Unmarked:
+		return ""
+	case schedule.Shifted:
+		return "shifted: the clock skips " + strings.Join(times, ", ")
+	case schedule.Merged:
+		return "merged: stands for " + strings.Join(times, ", ")
+	case schedule.FirstOfTwo:
+		return "first of two: the clock shows this time again"
+	case schedule.SecondOfTwo:
+		return "second of two: the clock has shown this time before"
+	}
+	return f.Mark // of a newer server
 }
 
 func zoneName(zone string) string {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,7 @@ import (
 
 func (c *cli) deadLetter() *cobra.Command {
 	cmd := &cobra.Command{Use: "dead-letter", Short: "See runs that were given up, and run them again"}
-	cmd.AddCommand(c.deadLetterList(), c.deadLetterRedrive())
+	cmd.AddCommand(c.deadLetterList(), c.deadLetterGroups(), c.deadLetterRedrive())
 	return cmd
 }
 
@@ -25,6 +27,7 @@ type deadFilter struct {
 func (f *deadFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Job, "job", "", "only of this `JOB`")
 	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`")
+	cmd.Flags().StringVar(&f.Pattern, "pattern", "", "only those whose last error has this `PATTERN`, as belfry dead-letter groups shows it")
 	f.window.flags(cmd, "ended")
 }
 
@@ -63,6 +66,58 @@ func (c *cli) deadLetterList() *cobra.Command {
 	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
 	return cmd
+}
+
+func (c *cli) deadLetterGroups() *cobra.Command {
+	var f deadFilter
+	cmd := &cobra.Command{
+		Use:   "groups",
+		Short: "Group dead letters by what their errors have in common",
+		Long: `Group dead letters by what their errors have in common: errors that differ only in numbers, IDs, addresses, times or quoted text are
+one group, with # for what differs. The newest 5,000 dead letters are looked at. Give a group's pattern to list or redrive:
+
+  belfry dead-letter redrive --pattern "exit: exit code #"`,
+		Example: `  belfry dead-letter groups
+  belfry dead-letter groups --job report --since 2h`,
+		Args: cobra.NoArgs,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
+			filter, err := f.filter(c)
+			if err != nil {
+				return err
+			}
+			groups, err := server.DeadLetterGroups(ctx, filter)
+			if err != nil {
+				return err
+			}
+			if c.structured() {
+				return c.print(groups)
+			}
+			if err := list(c, each(groups.Items), 0, []string{"COUNT", "FIRST", "LAST", "JOBS", "ERROR"}, func(g wire.DeadLetterGroup) []string {
+				return []string{fmt.Sprint(g.Count), clock(g.FirstAt), clock(g.LastAt), jobsOf(g), g.Pattern}
+			}); err != nil {
+				return err
+			}
+			if groups.MoreGroups > 0 {
+				fmt.Fprintf(c.messages(), "%d smaller groups are left out\n", groups.MoreGroups)
+			}
+			if groups.More {
+				fmt.Fprintf(c.messages(), "the newest %d dead letters were looked at, back to %s; there may be older ones: --to\n", groups.LookedAt, c.moment(groups.Since))
+			}
+			return nil
+		}),
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+// jobsOf names the first jobs of a group, and how many more there are.
+func jobsOf(g wire.DeadLetterGroup) string {
+	shown := g.Jobs[:min(len(g.Jobs), 2)]
+	text := strings.Join(shown, ", ")
+	if more := g.JobCount - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func (c *cli) deadLetterRedrive() *cobra.Command {

@@ -18,7 +18,7 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
-	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobEdit(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
 	return cmd
 }
 
@@ -35,13 +35,16 @@ func nextRun(j wire.Job) string {
 func (c *cli) jobList() *cobra.Command {
 	var f client.JobFilter
 	var chosen labels
-	var paused, active bool
+	var paused, active, lastRuns bool
 	var most int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List jobs by name",
-		Example: "  belfry job list --prefix report- --label team=billing",
-		Args:    cobra.NoArgs,
+		Use:   "list",
+		Short: "List jobs by name",
+		Long: `List jobs by name. With --last-runs each job shows its last ten runs whose time has come, a character for each, the newest at the
+right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancelled, - skipped, ? unknown.`,
+		Example: `  belfry job list --prefix report- --label team=billing
+  belfry job list --last-runs`,
+		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
 			if err := chosen.read(); err != nil {
 				return err
@@ -53,6 +56,12 @@ func (c *cli) jobList() *cobra.Command {
 			if paused || active {
 				f.Paused = &paused
 			}
+			if lastRuns {
+				return list(c, withLastRuns(ctx, server, server.Jobs(ctx, f), most), most, []string{"JOB", "LAST RUNS", "WHEN", "NEXT RUN", "TARGET", "LABELS"},
+					func(j jobWithRuns) []string {
+						return []string{j.Status.Name, marks(j.LastRuns), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
+					})
+			}
 			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "NEXT RUN", "TARGET", "LABELS"}, func(j wire.Job) []string {
 				return []string{j.Status.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
 			})
@@ -62,6 +71,7 @@ func (c *cli) jobList() *cobra.Command {
 	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
 	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
 	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
+	cmd.Flags().BoolVar(&lastRuns, "last-runs", false, "show how the last ten runs of each job went")
 	cmd.Flags().IntVarP(&most, "limit", "n", 0, "`NUMBER` of them at most; 0 for all")
 	return cmd
 }

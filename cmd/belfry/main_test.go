@@ -114,7 +114,7 @@ func TestExitCodes(t *testing.T) {
 		{"help", []string{"--help"}, 0, "", "belfry dev --allow-exec"},
 		{"help of a command", []string{"job", "apply", "--help"}, 0, "", "belfry job apply -f job.json"},
 		{"nothing", nil, 2, "want a command", ""},
-		{"a noun alone", []string{"job"}, 2, "apply, delete, edit, get, list, pause, resume, trigger", ""},
+		{"a noun alone", []string{"job"}, 2, "apply, delete, edit, get, list, next, pause, resume, trigger", ""},
 		{"no such command", []string{"jobs"}, 2, `"belfry jobs"`, ""},
 		{"no such verb", []string{"job", "frobnicate"}, 2, `"belfry job frobnicate"`, ""},
 		{"no such flag", []string{"job", "list", "--frobnicate"}, 2, "--frobnicate", ""},
@@ -170,6 +170,11 @@ func TestCronWorksWithoutAServer(t *testing.T) {
 	got = belfry(t, "", "cron", "next", "0 0 29 2 *", "--from", "2097-01-01T00:00:00Z", "-n", "1")
 	if got.out != "2104-02-29T00:00:00Z\n" {
 		t.Errorf("got %q", got.out)
+	}
+	got = belfry(t, "", "cron", "next", "30 2,3 * * *", "--timezone", "Europe/Berlin", "--from", "2026-03-28T12:00:00Z", "-n", "3", "--marks")
+	want = "2026-03-29T03:00:00+02:00  shifted: the clock skips 02:30:00\n2026-03-29T03:30:00+02:00\n2026-03-30T02:30:00+02:00\n"
+	if got.code != 0 || got.out != want {
+		t.Errorf("with marks: %d %q, want %q", got.code, got.out, want)
 	}
 	got = belfry(t, "", "cron", "describe", "30 9 * * 1-5", "--timezone", "Europe/Berlin")
 	if got.out != "At 09:30, Monday to Friday, Europe/Berlin\n" {

@@ -36,7 +36,14 @@ func TestDigitsComeThroughTheCommands(t *testing.T) {
 		if r := decode[wire.Run](t, ran); string(r.Result) != "{\n    \"id\": "+digits+",\n    \"list\": [\n      -"+digits+".50\n    ]\n  }" {
 			t.Errorf("the result of %s is %s", name, r.Result)
 		}
-		holds("run get -o yaml", call(0, "", "run", "get", decode[wire.Run](t, ran).ID, "-o", "yaml").out)
+		id := decode[wire.Run](t, ran).ID
+		holds("run get -o yaml", call(0, "", "run", "get", id, "-o", "yaml").out)
+		if got := call(0, "", "run", "payload", id).out; got != `{"id":`+digits+`,"list":[-`+digits+`.50]}` {
+			t.Errorf("the payload of %s is printed as %q", name, got)
+		}
+		for _, form := range []string{"json", "yaml"} {
+			holds("run payload -o "+form, call(0, "", "run", "payload", id, "-o", form).out)
+		}
 	}
 	for _, form := range []string{"json", "yaml"} {
 		out := call(0, "", "export", "-o", form).out

@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/console"
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/metrics/prometheus"
@@ -115,10 +116,16 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 		}
 		scraped.ServeHTTP(w, r)
 	})
+	var pages http.Handler
+	if s.console {
+		if pages, err = console.New(console.Config{Prefix: api.ConsolePath}); err != nil {
+			return nil, err
+		}
+	}
 	p.handler, err = api.New(api.Config{
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
-		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote,
+		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
 		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runWait())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait())
 	return cmd
 }
 
@@ -155,6 +157,9 @@ func (c *cli) showRun(r wire.Run) error {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+		for _, w := range r.Waiting {
+			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
+		}
 		for _, a := range r.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
@@ -173,10 +178,24 @@ func (c *cli) showRun(r wire.Run) error {
 	})
 }
 
+// whyWaiting is a reason why a run does not go on, with its time and who can end it.
+func (c *cli) whyWaiting(w wire.Waiting) string {
+	text := w.Text
+	if !w.Until.IsZero() {
+		text += " Until: " + c.moment(w.Until) + "."
+	}
+	if w.Who != "" {
+		text += " Up to: " + w.Who + "."
+	}
+	return text
+}
+
 func (c *cli) runGet() *cobra.Command {
 	return &cobra.Command{
 		Use:   "get RUN",
-		Short: "Show a run with its attempts and its result",
+		Short: "Show a run with its attempts and its result, or why it does not go on",
+		Long: `Show a run with its attempts and its result. Of one that has not ended it says why it does not go on: what it waits for, until when
+at least, and who or what can end that.`,
 		Example: `  belfry run get report~0mi4lf3k0
   belfry run get report~0mi4lf3k0 -o json`,
 		Args: cobra.ExactArgs(1),
@@ -190,6 +209,34 @@ func (c *cli) runGet() *cobra.Command {
 	}
 }
 
+func (c *cli) runPayload() *cobra.Command {
+	return &cobra.Command{
+		Use:   "payload RUN",
+		Short: "Print what a run hands to its target, as it was given",
+		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. Nothing is printed where there is
+none. Into a file or a pipe it goes as it was given, to the byte; on a terminal control characters are shown as U+FFFD.`,
+		Example: `  belfry run payload report~0mi4lf3k0
+  belfry run payload report~0mi4lf3k0 > payload.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			data, err := server.Payload(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.structured() {
+				shown := map[string]any{"run": args[0]}
+				if len(data) > 0 {
+					shown["payload"] = json.RawMessage(data)
+				}
+				return c.print(shown)
+			}
+			out, end := c.log()
+			_, err = out.Write(data)
+			return errors.Join(err, end())
+		}),
+	}
+}
+
 func (c *cli) runLogs() *cobra.Command {
 	w := &waiter{cli: c, follow: true}
 	var follow bool
@@ -197,12 +244,14 @@ func (c *cli) runLogs() *cobra.Command {
 		Use:   "logs RUN",
 		Short: "Print what the newest attempt wrote, or has written so far",
 		Long: `Print what the newest attempt wrote, or has written so far. With --follow it goes on until the run has ended, over all further
-attempts. What an attempt in a worker of another process writes comes when the attempt has ended.
+attempts. What an attempt in a worker of another process writes comes when the attempt has ended. With --tail only the end of what is
+written already is printed, from the beginning of a line.
 
 On a terminal the lines and colours of a log are shown, and colours end with their line; other control characters, which could write
 over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe the log goes as it was written, to the byte.`,
 		Example: `  belfry run logs report~0mi4lf3k0
-  belfry run logs report~0mi4lf3k0 --follow`,
+  belfry run logs report~0mi4lf3k0 --follow
+  belfry run logs report~0mi4lf3k0 --tail 4KB`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if follow {
@@ -213,7 +262,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 				_, err := w.wait(ctx, args[0])
 				return err
 			}
-			text, err := server.Logs(ctx, args[0])
+			text, err := newestLog(ctx, server, args[0], w.tail)
 			if err != nil {
 				return err
 			}
@@ -227,5 +276,26 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 	}
 	w.flags(cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
+	parsedFlag(cmd, &w.tail, "tail", "", "size", "only about the last `SIZE` of what is written, as 4KB; all by default", tailSize)
 	return cmd
+}
+
+// longestTail is as much as the API gives of a log's end.
+const longestTail = 1 << 20
+
+func tailSize(text string) (int, error) {
+	n, err := plan.ParseBytes(text)
+	if err == nil && (n < 1 || n > longestTail) {
+		return 0, fmt.Errorf("want 1 byte to %d KB", longestTail>>10)
+	}
+	return n, err
+}
+
+// newestLog is the log of the newest attempt, or its last bytes, 0 for all.
+func newestLog(ctx context.Context, server *client.Client, run string, tail int) ([]byte, error) {
+	if tail == 0 {
+		return server.Logs(ctx, run)
+	}
+	part, err := server.LogTail(ctx, run, tail)
+	return part.Text, err
 }

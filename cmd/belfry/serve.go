@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/api/compress"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -51,6 +52,7 @@ type settings struct {
 	trace       traceFlags
 	local       bool // only this machine may call; dev insists on it
 	door        door
+	console     bool // show it
 }
 
 func (s *settings) flags(cmd *cobra.Command) {
@@ -59,6 +61,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.hosts, "host", nil, "`NAME` that requests may call this server by, beside loopback ones; may be given more than once")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
+	f.BoolVar(&s.console, "console", true, "show the console to browsers, at /console")
 	s.pools.flags(cmd)
 	leaseFlag(cmd, &s.lease)
 	catchUpFlag(cmd, &s.catchUpRate)
@@ -128,7 +131,7 @@ func (c *cli) dev() *cobra.Command {
 		Use:   "dev",
 		Short: "Run a scheduler here, for this machine alone",
 		Long: `Run a whole scheduler in this process: API, ticks and workers, its data in one folder. Jobs may call servers of
-this machine. Only this machine may call the API, and no web page may.`,
+this machine. Only this machine may call the API, and no web page may but those of the console, which it shows at /console.`,
 		Example: `  belfry dev
   belfry dev --data /tmp/belfry --listen 127.0.0.1:8080 --allow-exec`,
 		Args: cobra.NoArgs,
@@ -207,7 +210,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	server := api.Server(p.handler, log)
+	server := api.Server(compress.Answers(p.handler, api.OnlyReads), log)
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, listener, p.certificate, s.door.behindProxy) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -290,15 +293,23 @@ func (c *cli) greet(s settings, address string, took time.Duration) {
 	if err != nil {
 		data = s.data
 	}
-	switch {
-	case c.structured() && s.engines.shared():
-		_ = c.print(map[string]string{"address": url, "store": s.engines.store, "queue": s.engines.queues, "blob": s.engines.blob, "version": thisBuild().Version})
-		return
-	case c.structured():
-		_ = c.print(map[string]string{"address": url, "data": data, "version": thisBuild().Version})
+	if c.structured() {
+		told := map[string]string{"address": url, "version": thisBuild().Version}
+		if s.console {
+			told["console"] = url + api.ConsolePath
+		}
+		if s.engines.shared() {
+			told["store"], told["queue"], told["blob"] = s.engines.store, s.engines.queues, s.engines.blob
+		} else {
+			told["data"] = data
+		}
+		_ = c.print(told)
 		return
 	}
 	fmt.Fprintf(c.stdout, "Belfry %s is ready after %s.\n  address  %s\n", thisBuild().Version, took.Round(time.Millisecond), url)
+	if s.console {
+		fmt.Fprintf(c.stdout, "  console  %s%s\n", url, api.ConsolePath)
+	}
 	if s.engines.shared() {
 		fmt.Fprint(c.stdout, s.engines.shown())
 	} else {

@@ -60,7 +60,9 @@ func TestNothingThatIsPrintedActsOnATerminal(t *testing.T) {
 		{"export", filepath.Join(folder, "jobs.json")}, {"run", "list"}, {"run", "list", "-o", "json"}, {"run", "list", "-o", "yaml"},
 		{"run", "get", run}, {"run", "get", run, "-o", "json"}, {"run", "get", run, "-o", "yaml"}, {"run", "logs", run, "-o", "json"},
 		{"run", "logs", run, "-o", "yaml"}, {"dead-letter", "list"}, {"dead-letter", "list", "-o", "json"}, {"dead-letter", "list", "-o", "yaml"},
-		{"doctor"}, {"doctor", "--targets"}, {"doctor", "--targets", "-o", "json"},
+		{"job", "list", "--last-runs"}, {"job", "list", "--last-runs", "-o", "json"}, {"job", "list", "--last-runs", "-o", "yaml"}, {"job", "next", "a"},
+		{"run", "payload", run, "-o", "json"}, {"run", "payload", run, "-o", "yaml"}, {"dead-letter", "groups"}, {"dead-letter", "groups", "-o", "json"},
+		{"dead-letter", "groups", "-o", "yaml"}, {"doctor"}, {"doctor", "--targets"}, {"doctor", "--targets", "-o", "json"},
 	} {
 		got := belfry(t, "", append(args, "--address", address)...)
 		if found := acting(got.out + got.errors); len(found) > 0 || got.code > 1 {
@@ -134,7 +136,7 @@ func TestALogDoesNothingToATerminal(t *testing.T) {
 	}
 	call(0, fmt.Sprintf(`{"target": {"exec": {"argv": ["sh", "-c", "cat %s >&2"]}}}`, file), "job", "apply", "a", "-f", "-")
 	run := decode[wire.Run](t, call(0, "", "job", "trigger", "a", "--wait", "-o", "json").out).ID
-	for _, follow := range [][]string{nil, {"--follow"}} {
+	for _, follow := range [][]string{nil, {"--follow"}, {"--tail", "1MB"}, {"--follow", "--tail", "1MB"}} {
 		args := append([]string{"run", "logs", run, "--address", address}, follow...)
 		if got := belfry(t, "", args...); got.code != 0 || got.out != wrote {
 			t.Errorf("into a pipe %q gives\n%q, want\n%q", args, got.out, wrote)

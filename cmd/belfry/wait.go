@@ -31,6 +31,7 @@ type waiter struct {
 	server  *client.Client
 	follow  bool
 	timeout string
+	tail    int // of what is written already, about how many bytes are printed; 0 for all
 
 	seen    wire.Run // as last told
 	attempt int      // whose log is being printed
@@ -101,6 +102,7 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 		if err := w.printLog(ctx, r); err != nil {
 			return r, err
 		}
+		w.tail = 0
 	}
 	w.seen = r
 	return r, w.tell(after)
@@ -123,7 +125,7 @@ func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
 		return nil
 	}
 	for range 2 {
-		part, err := w.server.LogFrom(ctx, r.ID, w.attempt, w.offset)
+		part, err := w.nextPart(ctx, r.ID)
 		if client.HasCode(err, "log_expired") {
 			if w.attempt == 0 {
 				return nil
@@ -140,7 +142,7 @@ func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
 		if err := w.write(part.Text); err != nil {
 			return err
 		}
-		w.attempt, w.offset = part.Attempt, w.offset+len(part.Text)
+		w.attempt, w.offset = part.Attempt, part.Offset+len(part.Text)
 		if r.Attempt <= w.attempt {
 			return nil
 		}
@@ -148,6 +150,14 @@ func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
 		w.attempt, w.offset = r.Attempt, 0
 	}
 	return nil
+}
+
+// nextPart is what the log has more than was printed, or at first its end, where no more is wanted.
+func (w *waiter) nextPart(ctx context.Context, id string) (client.LogPart, error) {
+	if w.tail > 0 && w.attempt == 0 {
+		return w.server.LogTail(ctx, id, w.tail)
+	}
+	return w.server.LogFrom(ctx, id, w.attempt, w.offset)
 }
 
 func (w *waiter) write(text []byte) error {

@@ -53,6 +53,13 @@ func TestTriggerWaitsAndEndsWithTheOutcome(t *testing.T) {
 	if got := <-done; got.out != "begun\nopened\n" {
 		t.Errorf("followed from the middle: %q, %s", got.out, got.errors)
 	}
+	for _, more := range [][]string{nil, {"--follow"}} {
+		if got := call(0, "", append([]string{"run", "logs", id, "--tail", "9"}, more...)...); got.out != "opened\n" {
+			t.Errorf("the tail, %v: %q, %s", more, got.out, got.errors)
+		}
+	}
+	call(2, "", "run", "logs", id, "--tail", "2MB")
+	call(2, "", "run", "logs", id, "--tail", "some")
 	if got := call(0, "", "run", "wait", id).out; !strings.Contains(got, "succeeded") {
 		t.Errorf("waited for what has ended: %s", got)
 	}

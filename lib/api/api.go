@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,10 @@ type Config struct {
 	Backup  func(context.Context, io.Writer) error                          // writes one of all tenants; default: no /v1/backup
 	Secrets *secret.Vault                                                   // default: no /v1/secrets
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
+
+	// Console is what /console shows, to anybody who may reach the server: pages for browsers, which say nothing of what the API has.
+	// "/" leads browsers there. Default: none
+	Console http.Handler
 
 	// PageBytes bounds the answer to a listing, by Measure, which tells how much a part of it counts for. Default: MaxPage, by
 	// length. Less is for what stands in front of the handler and passes less on.
@@ -140,6 +145,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		refused.write(w)
 		return
 	}
+	if a.shown(w, r) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	admitted, refused := a.admit(r.WithContext(ctx))
@@ -178,52 +186,56 @@ type input[B any] struct {
 
 type inputKey struct{}
 
-// register adds an operation without a body, whose parameters are P and whose answer is O. Their form is checked before the handler runs.
-func register[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
+// register adds an operation without a body, whose parameters are P and whose answer is JSON of type T. Their form is checked before the handler
+// runs.
+func register[P, T any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*answer[T], error)) {
 	add(a, op, nil, nil, handle)
 }
 
 // accept is register for an operation with a body of type B. values names what of a body cannot be, as far as that can be told without the
 // store: where the form of something is wrong, what it says of the rest is answered too. The handler refuses the same.
-func accept[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+func accept[P, B, T any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*answer[T], error)) {
 	var none B
 	add(a, op, a.schemaOf(none), values, handle)
+}
+
+// registerOwn is register for an answer O of its own: one with headers, of another form, or of none.
+func registerOwn[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
+	addOwn(a, op, nil, nil, handle)
+}
+
+// acceptOwn is accept for an answer of its own.
+func acceptOwn[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+	var none B
+	addOwn(a, op, a.schemaOf(none), values, handle)
 }
 
 // formAlone is for bodies of which the form says all.
 func formAlone[B any](input[B]) error { return nil }
 
-func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+// plain is what the framework is told of an answer that is JSON and nothing else: it is compiled once for each pair of parameters and
+// answer, 20 KB of it, and the function behind API Gateway is to stay small.
+type plain struct{ Body any }
+
+func add[P, B, T any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*answer[T], error)) {
+	var none T
 	described := op.describe(a, schema)
-	described.SkipValidateParams = true
-	described.Middlewares = huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
-		r, w := humago.Unwrap(ctx)
-		in := input[B]{tenant: callerOf(ctx.Context()).Tenant}
-		check := form{registry: a.huma.OpenAPI().Components.Schemas, later: a.later}
-		check.parameters(ctx.Operation().Parameters, r)
-		if schema != nil {
-			text, refused := readBody(w, r, op.bodyLimit())
-			if refused != nil {
-				refused.write(w)
-				return
-			}
-			right := check.body(schema, text)
-			wrong := check.wrong() > 0
-			if right != nil && !check.full() {
-				if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
-					a.problemOf(ctx.Context(), err).write(w)
-					return
-				} else if err == nil && wrong {
-					check.judge(values(in))
-				}
-			}
+	described.Middlewares = a.checked(op, schema, judging(values))
+	described.Responses[strconv.Itoa(op.success())] = &huma.Response{Content: map[string]*huma.MediaType{mediaJSON: {Schema: a.schemaOf(none)}}}
+	huma.Register(a.huma, described, func(ctx context.Context, params *P) (*plain, error) {
+		in, _ := ctx.Value(inputKey{}).(input[B])
+		out, err := handle(ctx, params, in)
+		if err != nil {
+			return nil, a.problemOf(ctx, err)
 		}
-		if err := check.problem(); err != nil {
-			a.problemOf(ctx.Context(), err).write(w)
-			return
-		}
-		next(huma.WithValue(ctx, inputKey{}, in))
-	}}
+		return &plain{out.Body}, nil
+	})
+	op.complete(a, schema)
+}
+
+func addOwn[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+	described := op.describe(a, schema)
+	described.Middlewares = a.checked(op, schema, judging(values))
 	huma.Register(a.huma, described, func(ctx context.Context, params *P) (*O, error) {
 		in, _ := ctx.Value(inputKey{}).(input[B])
 		out, err := handle(ctx, params, in)
@@ -233,6 +245,55 @@ func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in 
 		return out, nil
 	})
 	op.complete(a, schema)
+}
+
+// judging reads a body of the right form, nil for an operation without one, and judges its values where its form is wrong elsewhere.
+func judging[B any](values func(in input[B]) error) func(tenant string, right []byte, check *form) (in any, err error) {
+	return func(tenant string, right []byte, check *form) (any, error) {
+		in := input[B]{tenant: tenant}
+		wrong := check.wrong() > 0
+		if right == nil || check.full() {
+			return in, nil
+		}
+		if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
+			return nil, err
+		} else if err == nil && wrong {
+			check.judge(values(in))
+		}
+		return in, nil
+	}
+}
+
+// checked is what stands in front of an operation: who calls may do it, and what is asked for has the form that the document says.
+func (a *api) checked(op operation, schema *huma.Schema, read func(tenant string, right []byte, check *form) (in any, err error)) huma.Middlewares {
+	return huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		check := form{registry: a.huma.OpenAPI().Components.Schemas, later: a.later}
+		check.parameters(ctx.Operation().Parameters, r)
+		var right []byte
+		if schema != nil {
+			text, refused := readBody(w, r, op.bodyLimit())
+			if refused != nil {
+				refused.write(w)
+				return
+			}
+			right = check.body(schema, text)
+		}
+		in, err := read(callerOf(ctx.Context()).Tenant, right, &check)
+		if err == nil {
+			err = check.problem()
+		}
+		if err != nil {
+			a.problemOf(ctx.Context(), err).write(w)
+			return
+		}
+		ctx = huma.WithValue(ctx, inputKey{}, in)
+		if op.tagged {
+			tagged(ctx, next)
+			return
+		}
+		next(ctx)
+	}}
 }
 
 // noBody is the body of operations that have none.

@@ -27,7 +27,7 @@ func (a *api) backups() {
 		summary: "Take a backup of everything, while the server runs; belfry restore reads it, and belfry backup checks it on the way",
 		codes:   []control.Code{control.CodeBusy}}
 	var one sync.Mutex
-	register(a, op, func(ctx context.Context, _ *struct{}, _ input[noBody]) (*huma.StreamResponse, error) {
+	registerOwn(a, op, func(ctx context.Context, _ *struct{}, _ input[noBody]) (*huma.StreamResponse, error) {
 		if !one.TryLock() {
 			busy := newProblem(control.CodeBusy, "Another backup is being taken. Try again when it is done.")
 			busy.RetryAfter = schedule.Duration(10 * time.Second)

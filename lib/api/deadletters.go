@@ -6,27 +6,41 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-type deadList struct {
-	Page
+// DeadFilter is what chooses dead letters.
+type DeadFilter struct {
 	Between
-	Job   string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job"`
-	Error string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Job     string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job"`
+	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Pattern string `query:"pattern" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 }
 
+func (f DeadFilter) control() control.DeadFilter {
+	return control.DeadFilter{Job: f.Job, Error: f.Error, Pattern: f.Pattern, From: f.From, To: f.To}
+}
+
+type deadList struct {
+	Page
+	DeadFilter
+}
+
+type deadGroups struct{ DeadFilter }
+
 func (a *api) deadLetters() {
-	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", scope: access.Read,
+	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", tagged: true, scope: access.Read,
 		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
+	register(a, operation{id: "group-dead-letters", method: http.MethodGet, path: "/v1/dead-letters/groups", tag: "dead letters", tagged: true, scope: access.Read,
+		summary: "Group the newest dead letters by the pattern of their errors"}, a.groupDeadLetters)
 	accept(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
 		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Redrive]) error { _, err := redriveOf(in.body); return err }, a.redrive)
 }
 
 func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]) (*answer[wire.DeadLetterPage], error) {
-	filter := control.DeadFilter{Job: p.Job, Error: p.Error, From: p.From, To: p.To}
-	letters, next, err := a.Control.DeadLetters(ctx, in.tenant, filter, p.Cursor, p.limit())
+	letters, next, err := a.Control.DeadLetters(ctx, in.tenant, p.DeadFilter.control(), p.Cursor, p.limit())
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +52,27 @@ func deadLetterForm(l control.DeadLetter) wire.DeadLetter {
 	return wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
 }
 
+// What an answer with groups holds at the most.
+const (
+	shownGroups    = 200
+	shownGroupJobs = 10
+)
+
+func (a *api) groupDeadLetters(ctx context.Context, p *deadGroups, in input[noBody]) (*answer[wire.DeadLetterGroups], error) {
+	found, err := a.Control.Causes(ctx, in.tenant, p.DeadFilter.control())
+	if err != nil {
+		return nil, err
+	}
+	causes := found.Causes[:min(len(found.Causes), shownGroups)]
+	groups := wire.DeadLetterGroups{Items: make([]wire.DeadLetterGroup, len(causes)), MoreGroups: len(found.Causes) - len(causes),
+		LookedAt: found.Count, Since: found.Since, More: found.More}
+	for i, c := range causes {
+		groups.Items[i] = wire.DeadLetterGroup{Pattern: c.Pattern, Kind: target.KindOf(c.Newest.Error), Sample: c.Newest.Error, Run: c.Newest.Run.String(), Count: c.Count,
+			Jobs: c.Jobs[:min(len(c.Jobs), shownGroupJobs)], JobCount: len(c.Jobs), FirstAt: c.First, LastAt: c.Last}
+	}
+	return &answer[wire.DeadLetterGroups]{groups}, nil
+}
+
 func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) (*answer[wire.BulkVerdicts], error) {
 	asked, err := redriveOf(in.body)
 	if err != nil {
@@ -45,7 +80,7 @@ func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) 
 	}
 	filter := control.DeadFilter{}
 	if m := in.body.Matching; m != nil {
-		filter = control.DeadFilter{Job: m.Job, Error: m.Error, From: timeOf(m.From), To: timeOf(m.To)}
+		filter = control.DeadFilter{Job: m.Job, Error: m.Error, Pattern: m.Pattern, From: timeOf(m.From), To: timeOf(m.To)}
 	}
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
 		return a.Control.Redrive(ctx, in.tenant, filter, bulk)

@@ -93,6 +93,12 @@ func (a *api) schemaOf(v any) *huma.Schema {
 // tokenScheme is the name of the one way to say who calls.
 const tokenScheme = "token"
 
+// The media types of answers that are not JSON of the API's own.
+const (
+	mediaText = "text/plain"
+	mediaJSON = "application/json"
+)
+
 // operation describes one row of the API.
 type operation struct {
 	id, method, path string
@@ -104,10 +110,20 @@ type operation struct {
 	batch            bool                  // takes a large body
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
-	text             bool                  // answers plain text
+	media            string                // of the answer, where it is no JSON of the API's own
+	tagged           bool                  // the answer has an ETag, and 304 stands beside 200
+	empty            bool                  // 204 stands beside 200, for nothing
 	codes            []control.Code        // refusals beyond those that any operation may have
 	links            map[string]*huma.Link // from an answer to other operations
 	example          any                   // of the body
+}
+
+// success is the status of an answer.
+func (op operation) success() int {
+	if op.status == 0 {
+		return http.StatusOK
+	}
+	return op.status
 }
 
 func (op operation) bodyLimit() int64 {
@@ -128,7 +144,7 @@ var headersOf = map[int]map[string]*huma.Param{
 
 func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Responses: map[string]*huma.Response{}}
+		DefaultStatus: op.status, Responses: map[string]*huma.Response{}, SkipValidateParams: true}
 	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeStoreDamaged, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
@@ -146,8 +162,18 @@ func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 			Headers:     headersOf[status],
 		}
 	}
-	if op.text {
-		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	switch op.media {
+	case "":
+	case mediaText:
+		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{mediaText: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	default:
+		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{}}}}
+	}
+	if op.tagged {
+		d.Responses["304"] = &huma.Response{Description: "the answer is the one that If-None-Match names"}
+	}
+	if op.empty {
+		d.Responses["204"] = &huma.Response{Description: "there is none"}
 	}
 	return d
 }
@@ -161,6 +187,12 @@ func (op operation) complete(a *api, body *huma.Schema) {
 		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body, Example: op.example}}}
 	}
 	success := d.Responses[strconv.Itoa(d.DefaultStatus)]
+	if op.tagged {
+		longest := 4096
+		d.Parameters = append(d.Parameters, &huma.Param{Name: noneMatch, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &longest},
+			Description: "the ETag of the answer that the client has: 304 where nothing has changed"})
+		success.Headers["ETag"] = &huma.Param{Description: "of the answer, for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}}
+	}
 	success.Links = op.links
 	if op.created {
 		created := *success

@@ -90,9 +90,9 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	if !strings.HasPrefix(d.OpenAPI, "3.1") {
 		t.Errorf("OpenAPI %s, want 3.1", d.OpenAPI)
 	}
-	want := `PUT /v1/jobs/{job}, GET /v1/jobs/{job}, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
-		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, GET /v1/runs/{run},
-		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/dead-letters, POST /v1/dead-letters/redrive,
+	want := `PUT /v1/jobs/{job}, GET /v1/jobs/{job}, GET /v1/jobs/{job}/fires, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
+		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
+		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/dead-letters, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive,
 		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token},
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
@@ -199,6 +199,44 @@ func TestDurationPatternTakesWhatDurationsAreShownAs(t *testing.T) {
 		if pattern.MatchString(text) {
 			t.Errorf("%q matches", text)
 		}
+	}
+}
+
+// The codes of what runs wait for are promised too: the document, the docs and package control have the same ones.
+func TestDocsListEveryCodeOfAWait(t *testing.T) {
+	read := func(path, pattern string) (found []string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			found = append(found, match[1])
+		}
+		slices.Sort(found)
+		return found
+	}
+	codes := read("../control/waiting.go", `(?m)^\s+Wait\w+\s+WaitCode = "([a-z_]+)"`)
+	var schema struct {
+		Properties map[string]struct{ Enum []string }
+	}
+	if err := json.Unmarshal(document(t).Components.Schemas["Waiting"], &schema); err != nil {
+		t.Fatal(err)
+	}
+	named := schema.Properties["code"].Enum
+	slices.Sort(named)
+	text, err := os.ReadFile("../../docs/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Why a run does not go on")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, row[1])
+	}
+	slices.Sort(listed)
+	if len(codes) < 10 || !slices.Equal(codes, named) || !slices.Equal(codes, listed) {
+		t.Errorf("package control waits for %v, the document names %v, docs/run.md lists %v", codes, named, listed)
 	}
 }
 

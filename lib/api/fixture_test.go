@@ -79,7 +79,8 @@ func (b *brittle) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) 
 }
 
 // start makes a server; change, where given, has the last word on its configuration. Handlers: "echo" answers its payload, "say" what
-// its payload says, "fail" fails for good, "wait" goes on until it is cancelled.
+// its payload says, "fail" fails for good, "failing" with the error that
+// its payload says, "wait" goes on until it is cancelled.
 func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 	t.Helper()
 	handlers := new(target.Registry)
@@ -102,6 +103,13 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		},
 		"fail": func(context.Context, target.Call) (target.Result, error) {
 			return target.Result{}, target.Permanent(fmt.Errorf("no such account"))
+		},
+		"failing": func(_ context.Context, call target.Call) (target.Result, error) {
+			var said struct{ Error string }
+			if err := json.Unmarshal(call.Payload, &said); err != nil {
+				return target.Result{}, err
+			}
+			return target.Result{}, target.Permanent(fmt.Errorf("%s", said.Error))
 		},
 		"tell": func(ctx context.Context, call target.Call) (target.Result, error) {
 			fmt.Fprintln(call.Log, "working")

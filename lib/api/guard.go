@@ -24,7 +24,7 @@ func (a *api) guard(r *http.Request) *problem {
 			return newProblem(codeOriginNotAllowed, "The request comes from a web page of "+shown(origin)+". Pages of other sites may not call Belfry.")
 		}
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+	if site := r.Header.Get("Sec-Fetch-Site"); (site == "cross-site" || site == "same-site") && !a.followed(r) {
 		return newProblem(codeOriginNotAllowed, "The request comes from a web page of another site. Such pages may not call Belfry.")
 	}
 	return nil

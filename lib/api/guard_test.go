@@ -191,6 +191,10 @@ func TestCronPreview(t *testing.T) {
 	if shown.Description != "At 09:30, Monday to Friday, Europe/Berlin" || len(shown.Next) != 2 || shown.Next[0].Format("2006-01-02T15:04:05Z07:00") != "2026-11-23T08:30:00Z" {
 		t.Errorf("got %+v", shown)
 	}
+	gap := s.send("GET", "/v1/cron?expr=30+2+*+*+*&timezone=Europe/Berlin&from=2026-03-28T12:00:00Z&count=2", "").is(200)
+	if want := `"fires":[{"at":"2026-03-29T01:00:00Z","local":"2026-03-29T03:00:00+02:00","mark":"shifted","asked":["2026-03-29T02:30:00"]},{"at":"2026-03-30T00:30:00Z","local":"2026-03-30T02:30:00+02:00"}]`; !strings.Contains(string(gap.body), want) {
+		t.Errorf("got %s, want it to hold %s", gap.body, want)
+	}
 	if got := len(into[wire.Cron](s.send("GET", "/v1/cron?expr=@daily", "").is(200)).Next); got != 5 {
 		t.Errorf("%d fires, want 5", got)
 	}

@@ -58,6 +58,7 @@ var statusOf = map[control.Code]int{
 	codeOutcomeUnknown:      http.StatusServiceUnavailable,
 	codeNotReady:            http.StatusServiceUnavailable,
 	codeLogExpired:          http.StatusGone,
+	codePayloadExpired:      http.StatusGone,
 	codeUnauthenticated:     http.StatusUnauthorized,
 	codeForbidden:           http.StatusForbidden,
 	codeRateLimited:         http.StatusTooManyRequests,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,11 +85,13 @@ type logPath struct {
 	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
 	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
 	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
+	Tail    int    `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
 }
 
 type logText struct {
 	ContentType string `header:"Content-Type"`
 	Attempt     int    `header:"Belfry-Attempt" doc:"which attempt wrote it; none where no attempt has written yet"`
+	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes of the log stand in front of what is sent"`
 	Body        []byte
 }
 
@@ -97,7 +100,7 @@ func (a *api) runs() {
 	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
 	}
-	accept(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
+	acceptOwn(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
 		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerValues, a.triggerJob)
@@ -111,13 +114,16 @@ func (a *api) runs() {
 		summary: "Run ended runs again, by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
 		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.RetryRuns]) error { _, _, err := retryOf(in.body); return err }, a.retryRuns)
-	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Read,
+	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", tagged: true, scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
-	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", scope: access.Read,
+	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", tagged: true, scope: access.Read,
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
-	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", scope: access.Read,
-		summary: "Show a run with its result",
+	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: lastRunsPath, tag: "runs", scope: access.Read,
+		summary: "List the last few runs of many jobs, newest first",
+		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsValues, a.listLastRuns)
+	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", tagged: true, scope: access.Read,
+		summary: "Show a run with its result, or with why it does not go on",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
 	accept(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
 		summary: "Cancel a run that has not ended; one that is running is told to stop",
@@ -125,9 +131,12 @@ func (a *api) runs() {
 	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
-	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, text: true,
+	registerOwn(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what the newest attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
+	registerOwn(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
+		summary: "Show what a run hands to its target, as it was given",
+		codes:   []control.Code{control.CodeRunNotFound, codePayloadExpired}}, a.getRunPayload)
 }
 
 func request(t wire.Trigger, key string) control.Request {
@@ -212,6 +221,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		}
 		setResult(&shown, data, mediaType)
 	}
+	shown.Waiting = a.waiting(ctx, r)
 	return &answer[wire.Run]{shown}, nil
 }
 
@@ -263,6 +273,9 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 }
 
 func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*logText, error) {
+	if p.Tail > 0 && p.Offset > 0 {
+		return nil, invalid.Field("tail", strconv.Itoa(p.Tail), "offset or tail, not both")
+	}
 	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
 	if err != nil {
 		return nil, err
@@ -274,5 +287,9 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	if err != nil {
 		return nil, err
 	}
-	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Body: log.Text[min(p.Offset, len(log.Text)):]}, nil
+	offset := min(p.Offset, len(log.Text))
+	if p.Tail > 0 {
+		offset = log.Tail(p.Tail)
+	}
+	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Offset: strconv.Itoa(offset), Body: log.Text[offset:]}, nil
 }

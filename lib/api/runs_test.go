@@ -339,5 +339,20 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 		settle()
 		part("", "1", "working\nstopped\n")
 		part("?attempt=1&offset=8", "1", "stopped\n")
+
+		// A tail tells where it stands, so that a follower goes on behind it.
+		part("?tail=10", "1", "stopped\n")
+		part("?tail=16&attempt=1", "1", "working\nstopped\n")
+		for query, offset := range map[string]string{"?tail=10": "8", "?tail=100": "0", "": "0", "?offset=3": "3", "?offset=99": "16", "?tail=1048576&offset=0": "0"} {
+			if got := s.send("GET", path+query, "").is(200).header.Get("Belfry-Log-Offset"); got != offset {
+				t.Errorf("%s: offset %q, want %s", query, got, offset)
+			}
+		}
+		if fields := s.send("GET", path+"?tail=5&offset=5", "").refused(422, "invalid"); fields["tail"] == "" {
+			t.Errorf("both: %v, want tail named", fields)
+		}
+		for _, tail := range []string{"0", "-1", "1048577", "x"} {
+			s.send("GET", path+"?tail="+tail, "").refused(400, "malformed")
+		}
 	})
 }

@@ -25,9 +25,9 @@ type wideList struct{ WidePage }
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
 		summary: "Show what a cron expression means and when it fires next"}, a.previewCron)
-	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", scope: access.Read,
+	register(a, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "system", tagged: true, scope: access.Read,
 		summary: "List by name the pools of workers and what waits for them: the server's own, for its tenant, and the tenant's elsewhere"}, a.listQueues)
-	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", scope: access.Read,
+	register(a, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "system", tagged: true, scope: access.Read,
 		summary: "List by queue and ID the workers of this process, for the tenant of the server, and those of the tenant elsewhere"}, a.listWorkers)
 	register(a, operation{id: "health", method: http.MethodGet, path: "/healthz", tag: "system", scope: access.Open,
 		summary: "Tell whether the process answers"}, a.health)
@@ -48,14 +48,10 @@ func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*
 	if count == 0 {
 		count = shownFires
 	}
-	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, 0, count)}
-	for range count {
-		next, ok := compiled.Next(from)
-		if !ok {
-			break
-		}
-		shown.Next = append(shown.Next, next)
-		from = next
+	fires := firesOf(compiled, from, count)
+	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, len(fires)), Fires: fires}
+	for i, f := range fires {
+		shown.Next[i] = f.At
 	}
 	return &answer[wire.Cron]{shown}, nil
 }

@@ -76,6 +76,7 @@ func samples() map[string][]sample {
 		"POST /v1/jobs/a/resume": {{`{}`, nil}},
 		"POST /v1/jobs/a/runs":   triggers,
 		"POST /v1/runs/batch":    inBatch("runs", triggers, `"job": "%s", "idempotency_key": "k",`),
+		"POST /v1/runs/last":     {{`{"jobs": ["a", "b"], "limit": 5}`, map[string]string{"jobs[1]": `{"jobs": ["a", "a"]}`}}},
 		"POST /v1/runs/cancel": {
 			{`{` + matching + `, "states": ["queued"]}, "cursor": "c", "max": 5, "dry_run": true, "reason": "r"}`,
 				map[string]string{"matching.states[0]": `{"matching": {"states": ["dead"]}}`, "matching.labels": `{"matching": {"labels": {"": "x"}}}`}},
@@ -87,7 +88,7 @@ func samples() map[string][]sample {
 		"POST /v1/runs/a~0mi4lf3k0/cancel": {{`{"reason": "r"}`, nil}},
 		"POST /v1/runs/a~0mi4lf3k0/retry":  {{`{"force": true}`, nil}},
 		"POST /v1/dead-letters/redrive": {
-			{`{"matching": {"job": "a", "error": "e", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false}`,
+			{`{"matching": {"job": "a", "error": "e", "pattern": "p", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false}`,
 				map[string]string{"max": `{"per_second": 1}`}},
 			{`{` + runs + `}`, map[string]string{"cursor": `{"cursor": "c"}`}}},
 		"POST /v1/tokens": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1d"}`,

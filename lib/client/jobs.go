@@ -72,6 +72,15 @@ func (c *Client) Job(ctx context.Context, name string) (Stored, error) {
 	return c.job(ctx, call{method: http.MethodGet, path: jobPath(name), repeatable: true})
 }
 
+// JobFires gives up to count fires of a job after an instant, now where it is zero.
+func (c *Client) JobFires(ctx context.Context, name string, from time.Time, count int) (wire.JobFires, error) {
+	query := url.Values{"count": {strconv.Itoa(count)}}
+	setTime(query, "from", from)
+	var fires wire.JobFires
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: jobPath(name, "fires"), query: query, repeatable: true}, &fires)
+	return fires, err
+}
+
 // DeleteJob deletes a job; its runs stay until they expire.
 func (c *Client) DeleteJob(ctx context.Context, name string, only Condition) error {
 	_, _, err := c.do(ctx, call{method: http.MethodDelete, path: jobPath(name), header: only.header(), repeatable: true}, nil)

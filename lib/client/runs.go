@@ -71,9 +71,17 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	return text, err
 }
 
+// Payload gives what a run hands to its target, as it was given; nil where it has none.
+func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
+	var data []byte
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "payload"), repeatable: true}, &data)
+	return data, err
+}
+
 // LogPart is a part of what an attempt wrote.
 type LogPart struct {
 	Attempt int // which one; 0 where none has written yet
+	Offset  int // how many bytes of the log stand in front of Text
 	Text    []byte
 }
 
@@ -84,10 +92,23 @@ func (c *Client) LogFrom(ctx context.Context, id string, attempt, offset int) (L
 	if attempt > 0 {
 		query.Set("attempt", strconv.Itoa(attempt))
 	}
+	part, err := c.logPart(ctx, id, query)
+	part.Offset = offset
+	return part, err
+}
+
+// LogTail gives the last bytes that the newest attempt of which there is a log has written so far, at most so many, from the beginning of a
+// line. LogFrom goes on behind them.
+func (c *Client) LogTail(ctx context.Context, id string, bytes int) (LogPart, error) {
+	return c.logPart(ctx, id, url.Values{"tail": {strconv.Itoa(bytes)}})
+}
+
+func (c *Client) logPart(ctx context.Context, id string, query url.Values) (LogPart, error) {
 	var part LogPart
 	header, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), query: query, repeatable: true}, &part.Text)
 	if err == nil {
 		part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
+		part.Offset, _ = strconv.Atoi(header.Get("Belfry-Log-Offset"))
 	}
 	return part, err
 }
@@ -119,8 +140,26 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	return pages(ctx, c, "/v1/runs", query, f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
 }
 
+// LastRuns gives the newest runs of up to 100 jobs whose time has come, up to limit of each, in the order of the names.
+func (c *Client) LastRuns(ctx context.Context, jobs []string, limit int) ([]wire.LastRuns, error) {
+	var list wire.LastRunsList
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/last", body: wire.LastRunsRequest{Jobs: jobs, Limit: limit}, repeatable: true}, &list)
+	return list.Items, err
+}
+
 // DeadLetters gives the dead letters that match, page after page, up to the first error.
 func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[wire.DeadLetter, error] {
+	return pages(ctx, c, "/v1/dead-letters", deadQuery(f), 0, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+}
+
+// DeadLetterGroups gives the newest dead letters that match by the pattern of their errors.
+func (c *Client) DeadLetterGroups(ctx context.Context, f wire.DeadFilter) (wire.DeadLetterGroups, error) {
+	var groups wire.DeadLetterGroups
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/dead-letters/groups", query: deadQuery(f), repeatable: true}, &groups)
+	return groups, err
+}
+
+func deadQuery(f wire.DeadFilter) url.Values {
 	query := url.Values{}
 	if f.Job != "" {
 		query.Set("job", f.Job)
@@ -128,13 +167,16 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadFilter) iter.Seq2[w
 	if f.Error != "" {
 		query.Set("error", f.Error)
 	}
+	if f.Pattern != "" {
+		query.Set("pattern", f.Pattern)
+	}
 	if f.From != nil {
 		setTime(query, "from", *f.From)
 	}
 	if f.To != nil {
 		setTime(query, "to", *f.To)
 	}
-	return pages(ctx, c, "/v1/dead-letters", query, 0, func(p wire.DeadLetterPage) ([]wire.DeadLetter, string) { return p.Items, p.Next })
+	return query
 }
 
 // Redrive queues dead letters again, with a verdict for each.

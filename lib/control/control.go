@@ -129,10 +129,11 @@ type RunFilter struct {
 
 // DeadFilter chooses dead letters. Zero fields choose all.
 type DeadFilter struct {
-	Job   string
-	Error string    // part of the last error, as it stands
-	From  time.Time // ended, inclusive
-	To    time.Time // ended, exclusive
+	Job     string
+	Error   string    // part of the last error, as it stands
+	Pattern string    // what run.Pattern makes of the last error
+	From    time.Time // ended, inclusive
+	To      time.Time // ended, exclusive
 }
 
 // DeadLetter is a run that is listed as dead.

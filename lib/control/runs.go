@@ -71,7 +71,7 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 	case job.ValidName(f.Job) != nil:
 		return nil, "", invalid.Field("job", f.Job, "the name of a job")
 	default:
-		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit))
+		runs, next, err = s.history(ctx, tenant, f, behind, pageLimit(limit), examined)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w", err)
@@ -82,8 +82,8 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 // AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
 func AfterRun(id run.ID) string { return cursorAfter(id.String()) }
 
-// history lists the runs of one job behind a run, the zero one for none.
-func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) (runs []run.Run, next string, err error) {
+// history lists the runs of one job behind a run, the zero one for none. It looks at no more records than most.
+func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit, most int) (runs []run.Run, next string, err error) {
 	from, to := f.bounds()
 	if behind.Job != "" {
 		end := behind.Key(tenant).Sort
@@ -98,7 +98,7 @@ func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behin
 	}
 	seen, last := 0, ""
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
-		if len(runs) == limit || seen == examined {
+		if len(runs) == limit || seen == most {
 			next = cursorAfter(last)
 			return false, nil
 		}
@@ -374,56 +374,4 @@ func (s *Service) Logs(ctx context.Context, r run.Run) ([]byte, error) {
 		return nil, nil
 	}
 	return s.Blobs.Get(ctx, r.Tenant, r.Log)
-}
-
-// DeadLetters lists runs that failed for good or are dead, the newest end first.
-func (s *Service) DeadLetters(ctx context.Context, tenant string, f DeadFilter, cursor string, limit int) (letters []DeadLetter, next string, err error) {
-	after, err := readCursor(cursor, func(sort string) bool { _, _, err := run.ParseDeadSort(sort); return err == nil })
-	if err != nil {
-		return nil, "", err
-	}
-	limit = pageLimit(limit)
-	from, to := "", ""
-	if !f.From.IsZero() {
-		from = run.SortFrom(max(0, f.From.UnixMilli()))
-	}
-	if !f.To.IsZero() {
-		to = run.SortFrom(max(0, f.To.UnixMilli()))
-	}
-	to = earlier(to, after)
-	seen := 0
-	err = s.merge(ctx, deadRanges(tenant, from, to, limit), func(_ int, item store.Item) (bool, error) {
-		if len(letters) == limit || seen == examined {
-			next = cursorAfter(after)
-			return false, nil
-		}
-		seen++
-		after = item.Sort
-		letter, err := run.DeadLetterFromItem(item)
-		if err != nil {
-			s.unreadable(tenant, item, err)
-			return true, nil
-		}
-		if (f.Job == "" || f.Job == letter.Run.Job) && strings.Contains(letter.Error, f.Error) {
-			letters = append(letters, DeadLetter{Run: letter.Run, State: letter.State, Ended: time.UnixMilli(letter.Ended).UTC(), Error: letter.Error})
-		}
-		return true, nil
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("list dead letters: %w", err)
-	}
-	return letters, next, nil
-}
-
-// After is the cursor of a page that ends with this dead letter of a tenant, in place of the one that DeadLetters gave.
-func (l DeadLetter) After(tenant string) string {
-	return cursorAfter(run.Run{ID: l.Run, Tenant: tenant, Ended: l.Ended.UnixMilli()}.DeadKey().Sort)
-}
-
-func deadRanges(tenant, from, to string, limit int) []store.Range {
-	ranges := make([]store.Range, run.DeadSpread)
-	for n := range ranges {
-		ranges[n] = store.Range{Partition: run.DeadPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.DeadSpread)}
-	}
-	return ranges
 }

@@ -154,24 +154,9 @@ func (r *roster) lacks(tenant, queue string, spec target.Spec, now time.Time) bo
 		}
 	}
 	if len(r.lacked) < maxLacked {
-		r.lacked[lackedKey{tenant, queue, kindOf(spec)}] = now
+		r.lacked[lackedKey{tenant, queue, spec.Need()}] = now
 	}
 	return true
-}
-
-// kindOf names what a worker must be able to do.
-func kindOf(spec target.Spec) string {
-	switch {
-	case spec.HTTP != nil:
-		return "http"
-	case spec.Exec != nil:
-		return "exec"
-	case spec.Handler != nil:
-		return "handler " + spec.Handler.Name
-	case spec.AWS != nil:
-		return "aws"
-	}
-	return "a newer kind of target"
 }
 
 // Workers lists the workers elsewhere that serve a tenant's pools, by queue and name.

@@ -315,18 +315,20 @@ func (r Run) closeAttempt(now int64, outcome Outcome, message string) Run {
 	return r
 }
 
+// cutMark ends a text of which only the beginning was kept.
+const cutMark = "…"
+
 // cut shortens a text to at most size bytes, never inside a character.
 func cut(text string, size int) string {
 	if len(text) <= size {
 		return text
 	}
-	const mark = "…"
-	end := size - len(mark)
+	end := size - len(cutMark)
 	if end <= 0 {
 		return ""
 	}
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + mark
+	return text[:end] + cutMark
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,6 +48,18 @@ const MaxRetryAfter = 24 * time.Hour
 const maxMessage = 1000
 
 func (f *Failure) Error() string { return f.Kind + ": " + f.Message }
+
+// KindOf gives the kind that the text of a Failure begins with, "" where it begins with none.
+func KindOf(text string) string {
+	kind, _, found := strings.Cut(text, ": ")
+	if !found || !slices.Contains(kinds, kind) {
+		return ""
+	}
+	return kind
+}
+
+var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindSecret, KindTimeout, KindResult, KindStart,
+	KindExit, KindSignal, KindPanic, KindHandler, KindAWS, KindFunction}
 
 // Unwrap gives the error that a handler returned or that the network gave, where there was one.
 func (f *Failure) Unwrap() error { return f.cause }

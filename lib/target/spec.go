@@ -70,6 +70,21 @@ func (s Spec) String() string {
 	}
 }
 
+// Need names what a worker must offer to run the target, such as "http" or "handler resize".
+func (s Spec) Need() string {
+	switch {
+	case s.HTTP != nil:
+		return "http"
+	case s.Exec != nil:
+		return "exec"
+	case s.Handler != nil:
+		return "handler " + s.Handler.Name
+	case s.AWS != nil:
+		return "aws"
+	}
+	return "a newer kind of target"
+}
+
 // Validate reports every field that no worker could use, as joined *invalid.Error with paths such as "http.url". It is
 // pure: it asks neither DNS nor the file system, because the host that accepts a job is not the one that runs it.
 func (s Spec) Validate() error {

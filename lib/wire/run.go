@@ -33,7 +33,16 @@ type Run struct {
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
+	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// Waiting is a reason why a run does not go on.
+type Waiting struct {
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,backing_off,no_worker,queued,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
+	Text  string    `json:"text" doc:"a sentence for people"`
+	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
+	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 }
 
 // Attempt is one try of a run.
@@ -80,6 +89,35 @@ func (w *Why) String() string {
 type RunPage struct {
 	Items []Run  `json:"items"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
+
+// LastRunsRequest asks for the newest runs of jobs.
+type LastRunsRequest struct {
+	Jobs  []string `json:"jobs" minItems:"1" maxItems:"100" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"names of jobs, each once"`
+	Limit int      `json:"limit,omitempty" minimum:"1" maximum:"20" doc:"how many runs of each job at most, 10 by default"`
+}
+
+// LastRunsList is the answer, in the order of the request.
+type LastRunsList struct {
+	Items []LastRuns `json:"items"`
+}
+
+// LastRuns is the newest runs of one job whose nominal time has come.
+type LastRuns struct {
+	Job     string    `json:"job"`
+	Runs    []LastRun `json:"runs" doc:"newest nominal time first, none later than now; none of a job that does not exist"`
+	Partial bool      `json:"partial,omitempty" doc:"100 records of the job were looked at, and fewer runs found than asked for: there may be older ones"`
+}
+
+// LastRun is a run in a few words.
+type LastRun struct {
+	ID          string    `json:"id"`
+	State       string    `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
+	StartedAt   time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	Attempt     int       `json:"attempt" doc:"attempts started so far"`
+	Error       string    `json:"error,omitempty" doc:"of the newest attempt"`
 }
 
 // Trigger asks for a run: now, at a time, or after a delay.
@@ -139,6 +177,28 @@ type DeadLetterPage struct {
 	Next  string       `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
 }
 
+// DeadLetterGroups is dead letters by the pattern of their errors.
+type DeadLetterGroups struct {
+	Items      []DeadLetterGroup `json:"items" doc:"most letters first, at most 200"`
+	MoreGroups int               `json:"more_groups,omitempty" doc:"how many groups are left out"`
+	LookedAt   int               `json:"looked_at" doc:"how many dead letters match of the newest 5000, and are counted in the groups"`
+	Since      time.Time         `json:"since,omitzero" doc:"how far back was looked: when the oldest one ended"`
+	More       bool              `json:"more,omitempty" doc:"there are older dead letters, which were not looked at: ask with to"`
+}
+
+// DeadLetterGroup is the dead letters whose last errors have one pattern.
+type DeadLetterGroup struct {
+	Pattern  string    `json:"pattern" doc:"the error with # for numbers, hexadecimal and other IDs, addresses, times and quoted text: the filter pattern of the list and of redrive"`
+	Kind     string    `json:"kind,omitempty" doc:"what the error begins with, such as exit, http_status or timeout"`
+	Sample   string    `json:"sample" doc:"the newest error"`
+	Run      string    `json:"run" doc:"the ID of its run"`
+	Count    int       `json:"count"`
+	Jobs     []string  `json:"jobs" doc:"whose they are, most letters first, at most 10"`
+	JobCount int       `json:"job_count" doc:"of how many jobs they are"`
+	FirstAt  time.Time `json:"first_at" doc:"when the oldest ended"`
+	LastAt   time.Time `json:"last_at" doc:"when the newest ended"`
+}
+
 // Redrive queues dead letters again: either those listed, or up to max of those that match.
 type Redrive struct {
 	Runs      []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
@@ -151,8 +211,9 @@ type Redrive struct {
 
 // DeadFilter chooses dead letters; what is left out chooses all.
 type DeadFilter struct {
-	Job   string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
-	Error string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
-	From  *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
-	To    *time.Time `json:"to,omitempty" doc:"ended before this time"`
+	Job     string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
+	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Pattern string     `json:"pattern,omitempty" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
+	From    *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
+	To      *time.Time `json:"to,omitempty" doc:"ended before this time"`
 }

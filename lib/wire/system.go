@@ -11,6 +11,23 @@ import (
 type Cron struct {
 	Description string      `json:"description" doc:"in plain English"`
 	Next        []time.Time `json:"next" doc:"the next fires; fewer than asked for where there are no more"`
+	Fires       []Fire      `json:"fires" doc:"the same fires, as the clock of the zone shows them"`
+}
+
+// Fire is an instant at which a schedule fires.
+type Fire struct {
+	At    time.Time `json:"at" doc:"in UTC"`
+	Local time.Time `json:"local" doc:"the same instant with the offset of the zone; in UTC for schedules without one"`
+	Mark  string    `json:"mark,omitempty" enum:"shifted,merged,first_of_two,second_of_two" doc:"what a change of the clock does: shifted and merged are at the end of a gap, for one time or several that the clock skips; the others are times that the clock shows twice"`
+	Asked []string  `json:"asked,omitempty" doc:"of shifted and merged: the times of the clock that the fire stands for, as 2026-03-29T02:30:00, at most 10"`
+}
+
+// JobFires is when a job fires next.
+type JobFires struct {
+	Description string `json:"description,omitempty" doc:"the schedule in plain English; none of a job on demand"`
+	Timezone    string `json:"timezone,omitempty" doc:"of a cron schedule: the zone of local"`
+	Idle        string `json:"idle,omitempty" enum:"paused,on_demand,faulty,over" doc:"why the job makes no runs by itself: it is paused, and fires holds what it would do; it has no schedule; its schedule cannot be used; or its last fire is over"`
+	Fires       []Fire `json:"fires" doc:"fewer than asked for where there are no more"`
 }
 
 // Queue is a pool of workers and what waits for them.

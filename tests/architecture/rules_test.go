@@ -154,6 +154,7 @@ func (t tree) check(sleepers, hasty map[string]string) []string {
 			}
 			if !s.isTest() {
 				checkArrows(dir, s, refuse)
+				checkConsole(dir, s, refuse)
 			}
 			if s.isTest() || suite(dir) || strings.HasPrefix(dir, "tests/") {
 				slept[s.name] = len(s.sleeps) > 0
@@ -176,6 +177,14 @@ func (t tree) check(sleepers, hasty map[string]string) []string {
 		}
 	}
 	return broken
+}
+
+// checkConsole holds that only what runs a server of its own has the console in it. A function has 20 MB, and each file of a page would be
+// an invocation.
+func checkConsole(dir string, s source, refuse func(where, format string, args ...any)) {
+	if slices.Contains(s.imports, "lib/console") && !strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "examples/") {
+		refuse(s.name, "imports lib/console: the pages belong to the binary; take an http.Handler, and let main choose")
+	}
 }
 
 // checkPlace looks at where a package lies and what it is called.

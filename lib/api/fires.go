@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+type jobFires struct {
+	JobPath
+	From  time.Time `query:"from" doc:"fires after this time, now by default"`
+	Count int       `query:"count" minimum:"1" maximum:"100" doc:"how many, 10 by default"`
+}
+
+// defaultFires is how many fires of a job are shown unless told otherwise.
+const defaultFires = 10
+
+func (a *api) listJobFires(ctx context.Context, p *jobFires, in input[noBody]) (*answer[wire.JobFires], error) {
+	j, err := a.Control.Job(ctx, in.tenant, p.Job)
+	if err != nil {
+		return nil, err
+	}
+	from, count := p.From, p.Count
+	if from.IsZero() {
+		from = a.Now()
+	}
+	if count == 0 {
+		count = defaultFires
+	}
+	shown := wire.JobFires{Fires: []wire.Fire{}}
+	if j.Def.Schedule == nil {
+		shown.Idle = "on_demand"
+		return &answer[wire.JobFires]{shown}, nil
+	}
+	compiled, fault := j.Def.Schedule.Compile()
+	if fault == nil && j.Fault == "" {
+		shown.Description, shown.Timezone, shown.Fires = compiled.Describe(), j.Def.Schedule.Timezone, firesOf(compiled, from, count)
+	}
+	switch {
+	case fault != nil || j.Fault != "":
+		shown.Idle = "faulty"
+	case len(firesOf(compiled, a.Now(), 1)) == 0:
+		shown.Idle = "over"
+	case j.Def.Paused:
+		shown.Idle = "paused"
+	}
+	return &answer[wire.JobFires]{shown}, nil
+}
+
+// firesOf gives up to count fires after an instant.
+func firesOf(compiled *schedule.Schedule, from time.Time, count int) []wire.Fire {
+	fires := make([]wire.Fire, 0, count)
+	for at, ok := compiled.Next(from); ok && len(fires) < count; at, ok = compiled.Next(at) {
+		fires = append(fires, FireForm(compiled.Fire(at)))
+	}
+	return fires
+}
+
+// FireForm shows a fire.
+func FireForm(f schedule.Fire) wire.Fire {
+	return wire.Fire{At: f.At, Local: f.Local, Mark: string(f.Mark), Asked: f.Asked}
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// lastRunsPath only reads, though its method is POST.
+const lastRunsPath = "/v1/runs/last"
+
+// OnlyReads tells whether a request changes nothing, whatever it asks for.
+func OnlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.URL.Path == lastRunsPath
+}
+
+// shownLast is how many of its last runs a job shows unless told otherwise.
+const shownLast = 10
+
+func lastRunsValues(in input[wire.LastRunsRequest]) error {
+	var wrong []error
+	seen := map[string]int{}
+	for i, name := range in.body.Jobs {
+		if first, twice := seen[name]; twice {
+			wrong = append(wrong, invalid.Field(fmt.Sprintf("jobs[%d]", i), name, fmt.Sprintf("each job once; jobs[%d] is that job", first)))
+			continue
+		}
+		seen[name] = i
+	}
+	return errors.Join(wrong...)
+}
+
+func (a *api) listLastRuns(ctx context.Context, _ *struct{}, in input[wire.LastRunsRequest]) (*answer[wire.LastRunsList], error) {
+	if err := lastRunsValues(in); err != nil {
+		return nil, err
+	}
+	limit := in.body.Limit
+	if limit == 0 {
+		limit = shownLast
+	}
+	last, err := a.Control.LastRuns(ctx, in.tenant, in.body.Jobs, limit)
+	if err != nil {
+		return nil, err
+	}
+	list := wire.LastRunsList{Items: make([]wire.LastRuns, len(last))}
+	for i, one := range last {
+		list.Items[i] = lastRunsForm(one)
+	}
+	return &answer[wire.LastRunsList]{list}, nil
+}
+
+func lastRunsForm(l control.LastRuns) wire.LastRuns {
+	shown := wire.LastRuns{Job: l.Job, Runs: make([]wire.LastRun, len(l.Runs)), Partial: l.More}
+	for i, r := range l.Runs {
+		shown.Runs[i] = lastRunForm(r)
+	}
+	return shown
+}
+
+func lastRunForm(r run.Run) wire.LastRun {
+	shown := wire.LastRun{ID: r.ID.String(), State: r.State.String(), NominalTime: r.ID.Time(), StartedAt: instant(r.Started), EndedAt: instant(r.Ended), Attempt: r.Attempt}
+	if n := len(r.Attempts); n > 0 {
+		shown.Error = r.Attempts[n-1].Error
+	}
+	return shown
+}

@@ -1,0 +1,156 @@
+// The client of /v1. It knows problem documents, entity tags, Retry-After and the clock of the server, and nothing of pages.
+import { signal } from '@preact/signals'
+
+const root = document.documentElement.dataset
+export const prefix = root.prefix ?? '/console'
+const base = (root.api ?? '') + '/v1'
+
+/** Problem is an error document of the API, after RFC 9457. */
+export interface Problem {
+  title: string
+  status: number
+  code: string
+  detail: string
+  errors?: { field: string; message: string }[]
+}
+
+/** Refusal is an answer that is none: what the server said, in its words. */
+export class Refusal extends Error {
+  constructor(
+    readonly problem: Problem,
+    readonly requestID: string,
+    readonly retryAfter: number, // ms, 0 where the server asked for none
+  ) {
+    super(problem.detail)
+  }
+}
+
+/** Unreachable says that no answer came. */
+export class Unreachable extends Error {}
+
+/** Answer is what came: the JSON read, and as it was sent, since numbers beyond 2^53 lose digits when they are read. */
+export interface Answer<T> {
+  data: T
+  text: string
+  headers: Headers
+}
+
+/** skew is how far the server's clock is ahead of the browser's, in ms. Ages are reckoned by the server's. */
+export const skew = signal(0)
+export const serverNow = (): number => Date.now() + skew.value
+
+/** locked is why the server wants a token, in its words; '' where it wants none. */
+export const locked = signal('')
+
+// The token is kept for this tab alone, of this origin with its port. A cookie would go to every port of the host.
+const tokenKey = 'belfry-token'
+export const token = signal(read())
+
+function read(): string {
+  try {
+    return sessionStorage.getItem(tokenKey) ?? ''
+  } catch {
+    return '' // storage is switched off: the token lasts until the page is left
+  }
+}
+
+export function setToken(text: string): void {
+  token.value = text
+  tagged.clear()
+  try {
+    if (text) sessionStorage.setItem(tokenKey, text)
+    else sessionStorage.removeItem(tokenKey)
+  } catch {
+    // as in read
+  }
+  locked.value = ''
+}
+
+export type Query = Record<string, string | number | undefined>
+
+export function pathOf(path: string, query: Query = {}): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== '') given.set(name, String(value))
+  const text = given.toString()
+  return path + (text ? '?' + text : '')
+}
+
+// What was answered last, by path: a server that says 304 sends it no second time.
+const tagged = new Map<string, { tag: string; answer: Answer<unknown> }>()
+const mostTagged = 40
+
+async function ask(path: string, headers: Record<string, string>, stop: AbortSignal | undefined, init: RequestInit = {}): Promise<Response> {
+  if (token.value) headers.Authorization = 'Bearer ' + token.value
+  const asked = Date.now()
+  let answer: Response
+  try {
+    answer = await fetch(path, { ...init, headers, signal: stop, credentials: 'omit', cache: 'no-store', redirect: 'error' })
+  } catch (error) {
+    if (stop?.aborted) throw error
+    throw new Unreachable('No answer from the server.')
+  }
+  noteClock(answer.headers.get('Date'), asked)
+  return answer
+}
+
+// The Date header has whole seconds. Only a difference that this cannot explain counts.
+function noteClock(date: string | null, asked: number): void {
+  const server = Date.parse(date ?? '')
+  if (Number.isNaN(server)) return
+  const least = server - Date.now()
+  const most = server + 1000 - asked
+  if (skew.peek() < least) skew.value = least
+  else if (skew.peek() > most) skew.value = most
+}
+
+async function refusal(answer: Response): Promise<Refusal> {
+  const text = await answer.text()
+  let problem: Problem = { title: answer.statusText, status: answer.status, code: '', detail: text.slice(0, 500) || answer.statusText }
+  try {
+    const read = JSON.parse(text) as Partial<Problem>
+    if (typeof read.detail === 'string') problem = { ...problem, ...read }
+  } catch {
+    // Something in front of the server has answered: its text is all there is.
+  }
+  if (answer.status === 401) locked.value = problem.detail
+  const after = Number(answer.headers.get('Retry-After') ?? '0')
+  return new Refusal(problem, answer.headers.get('X-Request-Id') ?? '', Number.isFinite(after) ? after * 1000 : 0)
+}
+
+/** get asks for JSON below /v1. The same data object comes back where nothing has changed. */
+export async function get<T>(path: string, query: Query = {}, stop?: AbortSignal): Promise<Answer<T>> {
+  return getAt<T>(base + pathOf(path, query), stop)
+}
+
+export async function getAt<T>(full: string, stop?: AbortSignal): Promise<Answer<T>> {
+  const before = tagged.get(full)
+  const answer = await ask(full, before ? { 'If-None-Match': before.tag } : {}, stop)
+  if (answer.status === 304 && before) return before.answer as Answer<T>
+  if (!answer.ok) throw await refusal(answer)
+  const text = await answer.text()
+  const got: Answer<T> = { data: JSON.parse(text) as T, text, headers: answer.headers }
+  const tag = answer.headers.get('ETag')
+  tagged.delete(full)
+  if (tag) {
+    tagged.set(full, { tag, answer: got })
+    if (tagged.size > mostTagged) tagged.delete(tagged.keys().next().value as string)
+  }
+  return got
+}
+
+/** post sends JSON below /v1, for requests that only look: which runs a list of jobs had last. */
+export async function post<T>(path: string, body: unknown, stop?: AbortSignal): Promise<T> {
+  const answer = await ask(base + path, { 'Content-Type': 'application/json' }, stop, { method: 'POST', body: JSON.stringify(body) })
+  if (!answer.ok) throw await refusal(answer)
+  return (await answer.json()) as T
+}
+
+/** bytes asks for what is no JSON. */
+export async function bytes(path: string, query: Query, stop?: AbortSignal): Promise<{ data: Uint8Array; headers: Headers }> {
+  const answer = await ask(base + pathOf(path, query), {}, stop)
+  if (!answer.ok) throw await refusal(answer)
+  return { data: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers }
+}
+
+/** outside is a path beside /v1, such as /readyz. */
+export const outside = (path: string): string => (root.api ?? '') + path

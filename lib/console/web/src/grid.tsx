@@ -1,0 +1,158 @@
+// A list of rows of one height, of which only those in sight are elements.
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { step, walk } from './keys'
+import { go } from './router'
+
+export interface Column {
+  name: string // class of its cells
+  head: string
+}
+
+interface Props {
+  label: string
+  kind: string // class that lays out the columns
+  columns: Column[]
+  ids: string[]
+  total?: number
+  cells: (id: string, index: number) => ComponentChildren[]
+  href?: (id: string) => string
+  end?: () => void // the last rows are in sight
+  sight?: (ids: string[]) => void // told which rows are elements
+  scroll?: boolean // it has the rest of the window, and scrolls by itself
+  busy?: { current: boolean } // told whether somebody is at it
+}
+
+const wide = matchMedia('(min-width: 720px)')
+const over = 2 // rows drawn beyond what is in sight
+
+export function Grid({ label, kind, columns, ids, total, cells, href, end, sight, scroll = false, busy }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const [room, setRoom] = useState(600)
+  const [tall, setTall] = useState(wide.matches ? 32 : 54)
+  const [at, setAt] = useState('')
+
+  useLayoutEffect(() => {
+    const changed = () => setTall(wide.matches ? 32 : 54)
+    wide.addEventListener('change', changed)
+    const element = box.current
+    const seen = new ResizeObserver(() => element && setRoom(element.clientHeight))
+    if (element && scroll) {
+      setRoom(element.clientHeight)
+      seen.observe(element)
+    }
+    return () => {
+      wide.removeEventListener('change', changed)
+      seen.disconnect()
+    }
+  }, [scroll])
+
+  const latest = useRef({ ids, at, tall })
+  latest.current = { ids, at, tall }
+  useEffect(
+    () =>
+      walk({
+        move: (by) => {
+          const { ids, at, tall } = latest.current
+          if (!ids.length) return
+          const here = ids.indexOf(at)
+          const next = Math.max(0, Math.min(ids.length - 1, here < 0 ? 0 : here + by))
+          setAt(ids[next] ?? '')
+          const element = box.current
+          if (!element) return
+          if (!scroll) {
+            element.querySelectorAll('[role=row]')[next + 1]?.scrollIntoView({ block: 'nearest' })
+            return
+          }
+          const head = 30
+          if (next * tall < element.scrollTop) element.scrollTop = next * tall
+          else if ((next + 1) * tall + head > element.scrollTop + element.clientHeight) element.scrollTop = (next + 1) * tall + head - element.clientHeight
+        },
+        open: () => {
+          const { at, ids } = latest.current
+          if (at && href && ids.includes(at)) go(href(at))
+        },
+      }),
+    [scroll, href],
+  )
+
+  const first = scroll ? Math.max(0, Math.floor(top / tall) - over) : 0
+  const last = scroll ? Math.min(ids.length, Math.ceil((top + room) / tall) + over) : ids.length
+  useEffect(() => {
+    if (end && ids.length && last >= ids.length - 20) end()
+  }, [last, ids.length])
+
+  const seen = ids.slice(first, last)
+  useEffect(() => sight?.(seen), [seen.join(' ')])
+
+  const over_ = (is: boolean) => {
+    if (busy) busy.current = is || (box.current?.scrollTop ?? 0) > 0
+  }
+  const picked = ids.indexOf(at)
+  return (
+    <div
+      ref={box}
+      class={'grid ' + kind + (scroll ? ' scrolls' : '')}
+      role="grid"
+      aria-label={label}
+      aria-rowcount={(total ?? ids.length) + 1}
+      aria-activedescendant={picked >= first && picked < last ? kind + '-' + picked : undefined}
+      tabIndex={0}
+      onScroll={(event) => {
+        setTop(event.currentTarget.scrollTop)
+        over_(event.currentTarget.scrollTop > 0)
+      }}
+      onPointerEnter={() => over_(true)}
+      onPointerLeave={() => over_(false)}
+      onFocus={() => over_(true)}
+      onBlur={() => over_(false)}
+      onKeyDown={(event) => {
+        const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+        if (!by || event.target !== event.currentTarget) return
+        event.preventDefault()
+        step(by)
+      }}
+    >
+      <div role="row" class="head" aria-rowindex={1}>
+        {columns.map((c) => (
+          <div role="columnheader" key={c.name} class={c.name}>
+            {c.head}
+          </div>
+        ))}
+      </div>
+      <div role="rowgroup" class="rows" style={scroll ? { height: ids.length * tall + 'px' } : undefined}>
+        {seen.map((id, i) => {
+          const index = first + i
+          return (
+            // Keys do the same: j, k and Enter; and the row's first cell is a link.
+            // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/interactive-supports-focus
+            <div
+              role="row"
+              key={id}
+              id={kind + '-' + index}
+              aria-rowindex={index + 2}
+              aria-selected={id === at}
+              class={id === at ? 'at' : undefined}
+              style={scroll ? { top: index * tall + 'px' } : undefined}
+              onClick={
+                href
+                  ? (event) => {
+                      if ((event.target as Element).closest('a, button') || getSelection()?.toString()) return
+                      go(href(id))
+                    }
+                  : undefined
+              }
+            >
+              {cells(id, index).map((cell, n) => (
+                <div role="gridcell" key={n} class={columns[n]?.name}>
+                  {cell}
+                </div>
+              ))}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,132 @@
+// Polling. What a page shows is asked for again every two seconds while somebody can see it; where that fails, what was there stays, and
+// the page tells how old it is.
+import { signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { Refusal, Unreachable, token } from './api'
+
+/** lost is since when no answer came, in ms of the browser's clock; 0 while they come. */
+export const lost = signal(0)
+
+const usual = 2000
+const longest = 30_000
+
+export interface Live<T> {
+  data: T | undefined
+  error: Error | undefined
+  again: () => void
+}
+
+/** useLive asks for something at once and then again and again, while key stays the same. A key of '' asks for nothing. */
+export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>, every = usual): Live<T> {
+  const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key })
+  const latest = useRef(load)
+  latest.current = load
+  const kick = useRef(() => {})
+  const held = token.value
+  useEffect(() => {
+    if (!key) return
+    let stop = new AbortController()
+    let timer = 0
+    let failed = 0
+    let ended = false
+    let busy = false
+    const round = async () => {
+      if (ended || busy || document.hidden) return
+      busy = true
+      let wait = every
+      const mine = stop
+      try {
+        const data = await latest.current(mine.signal)
+        failed = 0
+        lost.value = 0
+        if (!ended) setState((now) => (now.key === key && now.data === data && !now.error ? now : { key, data }))
+      } catch (error) {
+        if (ended || mine.signal.aborted) {
+          busy = false
+          if (!ended) void round()
+          return
+        }
+        failed++
+        wait = Math.min(longest, every * 2 ** Math.min(failed - 1, 5))
+        if (error instanceof Refusal) {
+          wait = Math.max(wait, error.retryAfter)
+          lost.value = 0
+        } else if (error instanceof Unreachable) {
+          wait = Math.min(wait, 5000) // a server that starts again is there soon
+          if (!lost.value) lost.value = Date.now()
+        }
+        setState((now) => ({ key, data: now.key === key ? now.data : undefined, error: error as Error }))
+      }
+      busy = false
+      clearTimeout(timer)
+      if (!ended && wait > 0) timer = window.setTimeout(round, wait)
+    }
+    const shown = () => {
+      if (document.hidden) {
+        stop.abort()
+        stop = new AbortController()
+        clearTimeout(timer)
+      } else void round()
+    }
+    kick.current = () => void round()
+    document.addEventListener('visibilitychange', shown)
+    void round()
+    return () => {
+      ended = true
+      stop.abort()
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', shown)
+    }
+  }, [key, every, held])
+  const own = state.key === key
+  return { data: own ? state.data : undefined, error: own ? state.error : undefined, again: () => kick.current() }
+}
+
+/** useSettled keeps the order of a list while somebody is at it: what is new waits, and is told as a number. */
+export function useSettled(ids: string[] | undefined, identity: string, busy: () => boolean): { ids: string[]; fresh: number; apply: () => void } {
+  const held = useRef<{ identity: string; ids: string[] }>({ identity, ids: [] })
+  const [, redraw] = useState(0)
+  const next = ids ?? []
+  if (held.current.identity !== identity) held.current = { identity, ids: next }
+  const shown = held.current.ids
+  const same = shown.length === next.length && shown.every((id, i) => id === next[i])
+  if (!same && (shown.length === 0 || !busy())) held.current = { identity, ids: next }
+  else if (!same) {
+    // What is older than all that is shown moves nothing.
+    const last = next.indexOf(shown[shown.length - 1] ?? '')
+    const known = new Set(shown)
+    const behind = last < 0 ? [] : next.slice(last + 1).filter((id) => !known.has(id))
+    if (behind.length) held.current = { identity, ids: [...shown, ...behind] }
+  }
+  const now = held.current.ids
+  const known = new Set(now)
+  const fresh = next.reduce((n, id) => n + (known.has(id) ? 0 : 1), 0)
+  return {
+    ids: now,
+    fresh,
+    apply: () => {
+      held.current = { identity, ids: next }
+      redraw((n) => n + 1)
+    },
+  }
+}
+
+/** useTick draws again every so many ms while somebody can see it, for ages and bars that grow. */
+export function useTick(every: number, on = true): void {
+  const [, redraw] = useState(0)
+  useEffect(() => {
+    if (!on) return
+    const timer = setInterval(() => {
+      if (!document.hidden) redraw((n) => n + 1)
+    }, every)
+    return () => clearInterval(timer)
+  }, [every, on])
+}
+
+/** useHeld keeps what is shown as it is while somebody points at it. */
+export function useHeld<T>(next: T): { shown: T; hold: { onPointerEnter: () => void; onPointerLeave: () => void } } {
+  const [over, setOver] = useState(false)
+  const last = useRef(next)
+  if (!over || last.current === undefined) last.current = next
+  return { shown: last.current, hold: { onPointerEnter: () => setOver(true), onPointerLeave: () => setOver(false) } }
+}

@@ -1,0 +1,131 @@
+// What the API answers, as far as pages read it. docs/reference/api.md has all of it.
+
+export type State = 'scheduled' | 'queued' | 'running' | 'retrying' | 'succeeded' | 'failed' | 'cancelled' | 'skipped' | 'dead' | 'unknown'
+
+export interface Attempt {
+  attempt: number
+  started_at?: string
+  ended_at?: string
+  outcome: string
+  error?: string
+}
+
+export interface Run {
+  id: string
+  job: string
+  generation: number
+  state: State
+  nominal_time: string
+  trigger: string
+  priority?: string
+  attempt: number
+  fence: number
+  created_at?: string
+  started_at?: string
+  ended_at?: string
+  next_attempt_at?: string
+  worker?: string
+  reason?: string
+  skipped?: { count: number; through: string }
+  result_type?: string
+  result_cut?: boolean
+  labels?: Record<string, string>
+  trace?: string
+  attempts: Attempt[]
+  waiting?: Wait[]
+}
+
+/** Wait is one reason why a run has not ended. */
+export interface Wait {
+  code: string
+  text: string
+  until?: string
+  who?: string
+}
+
+export interface Page<T> {
+  items: T[]
+  next?: string
+}
+
+export interface Schedule {
+  cron?: string
+  every?: string
+  phase?: string
+  at?: string
+  timezone?: string
+  start?: string
+  end?: string
+  jitter?: string
+}
+
+export interface Job {
+  description?: string
+  schedule?: Schedule
+  target: Record<string, Record<string, unknown>>
+  queue: string
+  priority: string
+  timeout: string
+  guarantee: string
+  retry: { max_attempts: number; initial: string; factor: number; max: string }
+  catch_up: { mode: string; window: string }
+  retention: string
+  labels?: Record<string, string>
+  paused?: boolean
+  status: {
+    name: string
+    generation: number
+    next_runs?: string[]
+    created_at?: string
+    updated_at?: string
+    paused_reason?: string
+    fault?: string
+  }
+}
+
+export interface Depth {
+  ready: number
+  delayed: number
+  taken: number
+}
+
+export interface Queue {
+  name: string
+  priorities: Record<string, Depth>
+  remote?: boolean
+  shared?: boolean
+  workers: number
+  lacking?: string[]
+}
+
+export interface Worker {
+  id: string
+  queue: string
+  running: number
+  concurrency: number
+  started_at?: string
+  remote?: boolean
+  seen_at?: string
+  handlers?: string[]
+  labels?: Record<string, string>
+}
+
+export interface Check {
+  name: string
+  state: 'ok' | 'attention' | 'failing'
+  detail: string
+}
+
+export const open: State[] = ['scheduled', 'queued', 'running', 'retrying']
+export const all: State[] = ['running', 'retrying', 'queued', 'scheduled', 'succeeded', 'failed', 'dead', 'unknown', 'cancelled', 'skipped']
+export const isOpen = (state: State): boolean => open.includes(state)
+export const isBad = (state: State): boolean => state === 'failed' || state === 'dead' || state === 'unknown'
+
+/** lastError is why a run is where it is: what its newest attempt with an error said. */
+export function lastError(run: Run): string {
+  for (let i = run.attempts.length - 1; i >= 0; i--) {
+    const error = run.attempts[i]?.error
+    if (error) return error
+  }
+  return ''
+}

@@ -1,0 +1,118 @@
+// Runs that were given up, by what they said: the same error with other numbers in it is the same cause.
+import { get } from '../api'
+import { Grid, type Column } from '../grid'
+import { useHeld, useLive } from '../live'
+import { query, to, withQuery } from '../router'
+import { Ago, Command, Empty, Instant, Refused, State, Waiting } from '../ui'
+
+interface Letter {
+  run: string
+  job: string
+  state: string
+  ended_at: string
+  error?: string
+}
+
+interface Group {
+  pattern: string
+  sample: string
+  run: string
+  count: number
+  jobs: string[]
+  job_count: number
+  first_at: string
+  last_at: string
+}
+
+/** Groups is what the server says of dead letters by cause. */
+export interface Groups {
+  items: Group[]
+  looked_at: number
+  more: boolean
+  more_groups?: number
+}
+
+export function DeadLetters() {
+  const chosen = query.value.get('pattern')
+  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000)
+  const { shown: data, hold } = useHeld(live.data)
+  const causes = (data?.items.length ?? 0) + (data?.more_groups ?? 0)
+  const open = data?.items.find((g) => g.pattern === chosen)
+  return (
+    <section class="page">
+      <header class="bar">
+        <h1>Dead letters</h1>
+        <span class="count">
+          {data && data.looked_at > 0 && `${data.more ? 'newest ' : ''}${data.looked_at.toLocaleString('en')}, ${causes} ${causes === 1 ? 'cause' : 'causes'}`}
+        </span>
+      </header>
+      <Refused error={live.error} />
+      {!data && !live.error && <Waiting />}
+      {data?.looked_at === 0 && <Empty>No run has been given up. One that fails for good, or as often as its job allows, is kept here.</Empty>}
+      <div {...hold}>
+        <ul class="groups">
+          {data?.items.map((g) => (
+            <li key={g.pattern} class={g === open ? 'at' : undefined}>
+              <a href={withQuery(to('dead-letters'), { pattern: g === open ? undefined : g.pattern })} aria-expanded={g === open}>
+                <b class="num">{g.count.toLocaleString('en')}</b>
+                <span class="said">{g.count === 1 ? g.sample || 'without an error' : g.pattern || 'without an error'}</span>
+              </a>
+              <p class="fine">
+                {g.jobs.slice(0, 3).map((j, i) => (
+                  <>
+                    {i > 0 && ', '}
+                    <a href={to('jobs', j)}>{j}</a>
+                  </>
+                ))}
+                {g.job_count > 3 && ` and ${g.job_count - 3} more`}
+                {' · '}newest <Instant at={g.last_at} /> <Ago at={g.last_at} />
+                {g.count > 1 && (
+                  <>
+                    {' · '}oldest <Ago at={g.first_at} />
+                  </>
+                )}
+              </p>
+              {g === open && <Opened of={g} />}
+            </li>
+          ))}
+        </ul>
+      </div>
+      {data && data.looked_at > 0 && (
+        <details class="cli">
+          <summary>In a terminal</summary>
+          <Command text="belfry dead-letter list" />
+          <Command text="belfry dead-letter redrive --help" />
+        </details>
+      )}
+    </section>
+  )
+}
+
+const columns: Column[] = [
+  { name: 'c-state', head: 'State' },
+  { name: 'c-run', head: 'Run' },
+  { name: 'c-due', head: 'Ended' },
+  { name: 'c-why', head: 'Last error' },
+]
+
+function Opened({ of }: { of: Group }) {
+  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data.items, 10_000)
+  const byRun = new Map((live.data ?? []).map((r) => [r.run, r]))
+  if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
+  return (
+    <>
+      <Grid
+        label="Newest runs with this error"
+        kind="g-dead"
+        columns={columns}
+        ids={[...byRun.keys()]}
+        cells={(id) => {
+          const r = byRun.get(id)
+          return r ? [<State of={r.state} />, <a href={to('runs', id)}>{id}</a>, <Instant at={r.ended_at} />, r.error ?? ''] : [id]
+        }}
+        href={(id) => to('runs', id)}
+      />
+      {of.count > byRun.size && <p class="fine">The newest {byRun.size} of {of.count.toLocaleString('en')}.</p>}
+    </>
+  )
+}

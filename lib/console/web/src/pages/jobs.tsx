@@ -1,0 +1,141 @@
+// All jobs, by name: up to 2,000 of them at once, filtered by what the URL says.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { get, post } from '../api'
+import { Grid, type Column } from '../grid'
+import { useLive, useSettled } from '../live'
+import type { Job, Page, State as Of } from '../model'
+import { now } from '../clock'
+import { Ticks } from '../ticks'
+import { ago, parse } from '../time'
+import { filter, query, to } from '../router'
+import { Empty, Fresh, Instant, Refused, State, Waiting } from '../ui'
+import { calls, when } from '../words'
+import { Field } from './runs'
+
+const columns: Column[] = [
+  { name: 'c-name', head: 'Job' },
+  { name: 'c-when', head: 'When' },
+  { name: 'c-next', head: 'Next' },
+  { name: 'c-last', head: 'Last runs' },
+  { name: 'c-calls', head: 'Calls' },
+  { name: 'c-labels', head: 'Labels' },
+]
+
+const first = 100
+const most = 5000
+
+export function Jobs() {
+  const prefix = query.value.get('q') ?? ''
+  const label = query.value.get('label') ?? ''
+  const paused = query.value.get('paused') ?? ''
+  const key = JSON.stringify([prefix, label, paused])
+  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data)
+  const [rest, setRest] = useState<{ key: string; jobs: Job[]; next: string | undefined }>({ key, jobs: [], next: undefined })
+  const [failed, setFailed] = useState<Error>()
+  const loading = useRef(false)
+  const begun = rest.key === key && rest.jobs.length > 0
+  const last = live.data?.items.at(-1)?.status.name ?? ''
+  const jobs = [...(live.data?.items ?? []), ...(begun ? rest.jobs.filter((j) => j.status.name > last) : [])]
+  const byName = new Map(jobs.map((j) => [j.status.name, j]))
+  const next = begun ? rest.next : live.data?.next
+  useEffect(() => setFailed(undefined), [key])
+
+  const end = () => {
+    if (!next || loading.current || jobs.length >= most) return
+    loading.current = true
+    get<Page<Job>>('/jobs', { prefix, label, paused, limit: 500, cursor: next })
+      .then(({ data }) => setRest((r) => ({ key, jobs: [...(r.key === key ? r.jobs : []), ...data.items], next: data.next })))
+      .catch((error: Error) => setFailed(error))
+      .finally(() => {
+        loading.current = false
+      })
+  }
+  // Of the rows in sight alone, which is what a list of any length costs.
+  const [sight, setSight] = useState<string[]>([])
+  const lasts = useLive(sight.length ? 'last ' + sight.join(' ') : '', async (stop) => {
+    const { items } = await post<{ items: Last[] }>('/runs/last', { jobs: sight.slice(0, 100), limit: 10 }, stop)
+    return new Map(items.map((i) => [i.job, i.runs]))
+  }, 4000)
+  const busy = useRef(false)
+  const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current)
+  const filtered = Boolean(prefix || label || paused)
+
+  const cells = (name: string) => {
+    const job = byName.get(name)
+    if (!job) return [name]
+    const zone = job.schedule?.timezone
+    const call = calls(job)
+    return [
+      <a href={to('jobs', name)}>{name}</a>,
+      when(job.schedule),
+      job.paused ? (
+        <State of="paused" />
+      ) : job.status.fault ? (
+        <span class="state s-failing">parked</span>
+      ) : job.status.next_runs?.[0] ? (
+        <>
+          <Instant at={job.status.next_runs[0]} where={zone} plain brief /> {ago(parse(job.status.next_runs[0]), now.value)}
+        </>
+      ) : job.schedule ? (
+        <span class="none">never again</span>
+      ) : (
+        <span class="none">on demand</span>
+      ),
+      <Ticks marks={marks(lasts.data?.get(name))} />,
+      call.kind + ' ' + call.what,
+      Object.entries(job.labels ?? {})
+        .map(([k, v]) => k + '=' + v)
+        .join(' '),
+    ]
+  }
+
+  return (
+    <section class="page fills">
+      <header class="bar">
+        <h1>Jobs</h1>
+        <span class="count">{live.data && (next ? `first ${jobs.length.toLocaleString('en')}` : jobs.length.toLocaleString('en'))}</span>
+        <Fresh count={settled.fresh} apply={settled.apply} />
+      </header>
+      <div class="filters" role="search" aria-label="Filter jobs">
+        <Field name="q" label="Name" value={prefix} placeholder="beginning of a name" find />
+        <Field name="label" label="Label" value={label} placeholder="team=billing" />
+        <label>
+          <span>State</span>
+          <select value={paused} onChange={(event) => filter({ paused: event.currentTarget.value })}>
+            <option value="">all</option>
+            <option value="false">active</option>
+            <option value="true">paused</option>
+          </select>
+        </label>
+        {filtered && (
+          <button type="button" class="plain" onClick={() => filter({ q: '', label: '', paused: '' })}>
+            Clear
+          </button>
+        )}
+      </div>
+      <Refused error={live.error ?? failed} />
+      {!live.data && !live.error && <Waiting lines={12} />}
+      {live.data &&
+        jobs.length === 0 &&
+        (filtered ? <Empty>No job matches these filters.</Empty> : <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>)}
+      {jobs.length > 0 && (
+        <Grid label="Jobs" kind="g-jobs" columns={columns} ids={settled.ids} total={next ? -1 : jobs.length} cells={cells} href={(name) => to('jobs', name)} end={end} sight={setSight} busy={busy} scroll />
+      )}
+    </section>
+  )
+}
+
+interface Last {
+  job: string
+  runs: { state: Of; started_at?: string; ended_at?: string }[]
+}
+
+function marks(runs: Last['runs'] | undefined) {
+  return (runs ?? []).map((r) => {
+    const end = parse(r.ended_at)
+    return { state: r.state, ms: (Number.isNaN(end) ? now.peek() : end) - parse(r.started_at) }
+  })
+}
+
+export const firstJob = `echo '{"schedule": {"every": "2s"}, "target": {"exec": {"argv": ["echo", "hello"]}}}' | belfry job apply hello -f -`
+

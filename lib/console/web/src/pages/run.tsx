@@ -1,0 +1,260 @@
+// One run: why it is where it is, its attempts in time, its log, payload and result.
+import { useRef } from 'preact/hooks'
+import { bytes, get } from '../api'
+import { now } from '../clock'
+import { fieldText } from '../json'
+import { Log } from '../log'
+import { useLive } from '../live'
+import { isOpen, lastError, type Job, type Run as Data, type Wait } from '../model'
+import { query, to, withQuery } from '../router'
+import { began, keep, runOf } from '../store'
+import { parse, span } from '../time'
+import { Timeline } from '../timeline'
+import { Ago, Command, Instant, Labels, Refused, State, took, Waiting } from '../ui'
+import { Raw } from '../raw'
+import { late } from '../words'
+
+const tabs = ['log', 'result', 'payload', 'record'] as const
+
+export function Run({ id }: { id: string }) {
+  const asked = useRef(0)
+  const live = useLive('run ' + id, async (stop) => {
+    asked.current = began()
+    const answer = await get<Data>('/runs/' + encodeURIComponent(id), {}, stop)
+    keep([answer.data], asked.current)
+    return answer
+  })
+  const name = live.data?.data.job ?? ''
+  const job = useLive(name && 'job ' + name, async (stop) => (await get<Job>('/jobs/' + encodeURIComponent(name), {}, stop)).data, 30_000)
+  if (!live.data) {
+    return (
+      <section class="page">
+        <header class="bar">
+          <h1>Run</h1>
+          <code class="id">{id}</code>
+        </header>
+        <Refused error={live.error} />
+        {!live.error && <Waiting />}
+      </section>
+    )
+  }
+  const run = runOf(id)?.value ?? live.data.data
+  const where = job.data?.schedule?.timezone
+  const chosen = tabs.find((t) => t === query.value.get('tab')) ?? 'log'
+  const text = live.data.text
+  return (
+    <section class="page">
+      <header class="bar">
+        <h1>
+          <span class="kind">Run of</span> <a href={to('jobs', run.job)}>{run.job}</a>
+        </h1>
+        <State of={run.state} />
+        <code class="id">{run.id}</code>
+      </header>
+      <Refused error={live.error} />
+      <Why run={run} waiting={isOpen(run.state) ? live.data.data.waiting : undefined} where={where} tries={job.data?.retry.max_attempts} />
+      <Timeline run={run} where={where} />
+      <dl class="facts">
+        <Fact name="Due">
+          <Instant at={run.nominal_time} where={where} /> <Ago at={run.nominal_time} />
+        </Fact>
+        <Fact name="Started late by">{Number.isNaN(late(run)) ? '–' : span(Math.max(0, late(run)))}</Fact>
+        <Fact name="Asked for by">{run.trigger === 'schedule' ? 'its schedule' : 'a request'}</Fact>
+        <Fact name="Attempt">
+          {run.attempt}
+          {job.data && ' of ' + job.data.retry.max_attempts}
+        </Fact>
+        <Fact name="Priority">{run.priority ?? '–'}</Fact>
+        {run.worker && <Fact name="Worker">{run.worker}</Fact>}
+        <Fact name="Definition">
+          {run.generation === 0 ? 'not bound yet' : job.data && job.data.status.generation !== run.generation ? 'an earlier one' : 'the current one'}
+        </Fact>
+        <Fact name="Fence">{fieldText(text, 'fence') ?? run.fence}</Fact>
+        {run.trace && <Fact name="Trace">{run.trace}</Fact>}
+      </dl>
+      <Labels of={run.labels} />
+      <Attempts run={run} where={where} />
+      <nav class="tabs" aria-label="What to show">
+        {tabs.map((t) => (
+          <a key={t} href={withQuery(to('runs', id), { tab: t === 'log' ? undefined : t })} aria-current={t === chosen ? 'page' : undefined}>
+            {t}
+          </a>
+        ))}
+      </nav>
+      {chosen === 'log' && <Log key={run.id + ' ' + run.attempt} run={run} />}
+      {chosen === 'result' && <Result text={text} run={run} />}
+      {chosen === 'payload' && <Payload key={run.id} id={run.id} />}
+      {chosen === 'record' && <Raw text={text} label="The run as the API tells it" />}
+      <details class="cli">
+        <summary>In a terminal</summary>
+        <Command text={`belfry run get ${run.id}`} />
+        <Command text={`belfry run logs ${run.id}`} />
+      </details>
+    </section>
+  )
+}
+
+/** Why says what holds the run up, in the server's words, what comes first standing first; or how it ended. */
+function Why({ run, waiting, where, tries }: { run: Data; waiting: Wait[] | undefined; where: string | undefined; tries: number | undefined }) {
+  const error = lastError(run)
+  if (!waiting?.length) {
+    return (
+      <p class="verdict">
+        <Verdict run={run} where={where} tries={tries} />
+      </p>
+    )
+  }
+  return (
+    <>
+      <ol class="waits" aria-label="Why it has not ended">
+        {waiting.map((w) => (
+          <li key={w.code}>
+            {w.text}
+            {(w.until || w.who) && (
+              <div class="fine">
+                {w.until && (
+                  <>
+                    until <Instant at={w.until} where={where} /> <Ago at={w.until} />
+                  </>
+                )}
+                {w.until && w.who && ' · '}
+                {w.who}
+              </div>
+            )}
+          </li>
+        ))}
+      </ol>
+      {error && (
+        <p class="verdict">
+          Last error: <b class="said">{error}</b>
+        </p>
+      )}
+    </>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+/** Verdict is one sentence: why the run has not ended, or how it did. */
+function Verdict({ run, where, tries }: { run: Data; where: string | undefined; tries: number | undefined }) {
+  const error = lastError(run)
+  const why = error ? <b class="said">{error}</b> : null
+  switch (run.state) {
+    case 'scheduled':
+      return (
+        <>
+          Its time has not come: due <Instant at={run.nominal_time} where={where} /> (<Ago at={run.nominal_time} />).
+        </>
+      )
+    case 'queued':
+      return parse(run.nominal_time) > now.value ? (
+        <>
+          It is with its queue already and starts at <Instant at={run.nominal_time} where={where} /> (<Ago at={run.nominal_time} />).
+        </>
+      ) : (
+        <>It waits in its queue for a worker with room.</>
+      )
+    case 'running':
+      return (
+        <>
+          It is running: attempt {run.attempt}, for {took(run.started_at, undefined)}
+          {run.worker && <> on {run.worker}</>}.
+        </>
+      )
+    case 'retrying':
+      return (
+        <>
+          Attempt {run.attempt} failed: {why}. The next one starts <Ago at={run.next_attempt_at} />, at <Instant at={run.next_attempt_at} where={where} />.
+        </>
+      )
+    case 'succeeded':
+      return (
+        <>
+          It succeeded{run.attempt > 1 && <> with attempt {run.attempt}</>}, after {took(run.attempts.at(-1)?.started_at ?? run.started_at, run.ended_at)}, <Ago at={run.ended_at} />.
+        </>
+      )
+    case 'dead':
+      return (
+        <>
+          It was given up after {run.attempt}
+          {tries ? ` of ${Math.max(tries, run.attempt)}` : ''} attempts: {why ?? run.reason}.
+        </>
+      )
+    case 'failed':
+      return <>It failed for good, since another attempt would fail the same way: {why ?? run.reason}.</>
+    case 'unknown':
+      return <>Nobody knows whether it had its effect, and it is not to happen twice: {why ?? run.reason ?? 'its worker was lost'}.</>
+    case 'cancelled':
+      return <>It was cancelled{run.reason && <>: <b class="said">{run.reason}</b></>}.</>
+    case 'skipped':
+      return (
+        <>
+          It did not run: <b class="said">{run.reason || 'it was missed'}</b>
+          {run.skipped && run.skipped.count > 1 && <>. It stands for {run.skipped.count} fires</>}.
+        </>
+      )
+  }
+}
+
+function Attempts({ run, where }: { run: Data; where: string | undefined }) {
+  if (!run.attempts.length) return null
+  return (
+    <div class="scroller" tabIndex={0} role="region" aria-label="Attempts">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Attempt</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Started</th>
+            <th scope="col" class="num">
+              Took
+            </th>
+            <th scope="col">Error</th>
+          </tr>
+        </thead>
+        <tbody>
+          {run.attempts.map((a) => (
+            <tr key={a.attempt + ' ' + a.started_at}>
+              <td>{a.attempt}</td>
+              <td>
+                <State of={a.outcome} />
+              </td>
+              <td>
+                <Instant at={a.started_at} where={where} />
+              </td>
+              <td class="num">{took(a.started_at, a.ended_at)}</td>
+              <td class="said">{a.error}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Result({ text, run }: { text: string; run: Data }) {
+  const found = fieldText(text, 'result')
+  if (found === undefined) return <p class="nothing">{isOpen(run.state) ? 'There is a result when the run has succeeded.' : 'The target answered nothing that was kept.'}</p>
+  return (
+    <>
+      {run.result_cut && <p class="note">Only the beginning was kept.</p>}
+      {run.result_type?.endsWith(';base64') && <p class="note">It is no text: {run.result_type}</p>}
+      <Raw text={found} label="Result" />
+    </>
+  )
+}
+
+function Payload({ id }: { id: string }) {
+  const live = useLive('payload ' + id, (stop) => bytes(`/runs/${encodeURIComponent(id)}/payload`, {}, stop), 0)
+  if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
+  const { data, headers } = live.data
+  if (!data.length) return <p class="nothing">No payload is handed to the target.</p>
+  return <Raw text={new TextDecoder().decode(data)} label={headers.get('Belfry-Payload') === 'job' ? 'Payload, that of the job' : 'Payload of this run'} />
+}

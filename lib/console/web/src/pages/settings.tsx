@@ -1,0 +1,82 @@
+// What a viewer chooses, kept in this browser.
+import { outside, getAt, setToken, skew, token } from '../api'
+import { now } from '../clock'
+import { useLive } from '../live'
+import { scheme, singleKeys, zone, type Scheme, type Zone } from '../settings'
+import { instant, mine, span } from '../time'
+
+export function Settings() {
+  const health = useLive('health', async (stop) => (await getAt<{ version?: string }>(outside('/healthz'), stop)).data, 60_000)
+  return (
+    <section class="page settings">
+      <header class="bar">
+        <h1>Settings</h1>
+      </header>
+      <fieldset>
+        <legend>Zone of times</legend>
+        <Choice name="zone" value="job" is={zone.value} set={(v) => (zone.value = v as Zone)}>
+          that of the job, where it has one; else UTC
+        </Choice>
+        <Choice name="zone" value="utc" is={zone.value} set={(v) => (zone.value = v as Zone)}>
+          UTC – {instant(now.value, now.value, 'UTC')}
+        </Choice>
+        <Choice name="zone" value="mine" is={zone.value} set={(v) => (zone.value = v as Zone)}>
+          of this browser, {mine} – {instant(now.value, now.value, mine)}
+        </Choice>
+        <p class="fine">A pointer over a time shows it in all of them.</p>
+      </fieldset>
+      <fieldset>
+        <legend>Colours</legend>
+        {(['auto', 'light', 'dark'] as Scheme[]).map((s) => (
+          <Choice key={s} name="scheme" value={s} is={scheme.value} set={(v) => (scheme.value = v as Scheme)}>
+            {{ auto: 'as the system has them', light: 'light', dark: 'dark' }[s]}
+          </Choice>
+        ))}
+      </fieldset>
+      <fieldset>
+        <legend>Keys</legend>
+        <label>
+          <input type="checkbox" checked={singleKeys.value} onChange={(event) => (singleKeys.value = event.currentTarget.checked)} /> Single keys, such as <kbd>j</kbd> and <kbd>?</kbd>
+        </label>
+      </fieldset>
+      {token.value && (
+        <fieldset>
+          <legend>Token</legend>
+          <p>
+            This tab calls the server with the token {token.value.split('_').slice(0, 2).join('_')}…, which it forgets when it is closed.{' '}
+            <button type="button" class="plain" onClick={() => setToken('')}>
+              Forget it now
+            </button>
+          </p>
+        </fieldset>
+      )}
+      <h2>About</h2>
+      <dl class="facts">
+        <div>
+          <dt>Belfry</dt>
+          <dd>{health.data ? (health.data.version ?? 'without a version') : '–'}</dd>
+        </div>
+        <div>
+          <dt>Clock of this browser</dt>
+          <dd>{Math.abs(skew.value) < 1500 ? 'as the server’s' : `${span(Math.abs(skew.value))} ${skew.value > 0 ? 'behind' : 'ahead of'} the server’s; ages are by the server’s`}</dd>
+        </div>
+        <div>
+          <dt>Open source in these pages</dt>
+          <dd>
+            <a href={licences()}>licences</a>
+          </dd>
+        </div>
+      </dl>
+    </section>
+  )
+}
+
+const licences = () => (document.querySelector<HTMLScriptElement>('script[src]')?.src ?? '').replace(/app\.js$/, 'licences.txt')
+
+function Choice({ name, value, is, set, children }: { name: string; value: string; is: string; set: (value: string) => void; children: preact.ComponentChildren }) {
+  return (
+    <label>
+      <input type="radio" name={name} checked={value === is} onChange={() => set(value)} /> {children}
+    </label>
+  )
+}

@@ -1,0 +1,168 @@
+// Small parts that all pages share. Each makes text nodes only.
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { Refusal, Unreachable } from './api'
+import { now } from './clock'
+import type { State as Of } from './model'
+import { ago, inFull, instant, parse, short, span, zoneFor } from './time'
+
+/** State tells one by shape, word and colour. */
+export function State({ of }: { of: Of | string }) {
+  return <span class={'state s-' + (states.has(of) ? of : 'other')}>{of.replaceAll('_', ' ')}</span>
+}
+
+const states = new Set(['scheduled', 'queued', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown', 'crashed', 'handed_back', 'ok', 'attention', 'failing', 'paused'])
+
+/** Instant is a time with its zone; where is the zone of the job, if there is one. Long lists have it plain, and brief where it is of
+ * a schedule, which hardly ever fires between minutes. */
+export function Instant({ at, where, plain = false, brief = false }: { at: string | undefined; where?: string; plain?: boolean; brief?: boolean }) {
+  const ms = parse(at)
+  if (Number.isNaN(ms)) return <span class="none">–</span>
+  const of = zoneFor(where)
+  const text = instant(ms, now.value, of)
+  return (
+    <time dateTime={at} title={inFull(ms, of)}>
+      {brief ? text.replace(/(:\d\d):00$/, '$1') : text} {plain ? short(of) : <i>{short(of)}</i>}
+    </time>
+  )
+}
+
+/** Ago is how far away a time is. */
+export function Ago({ at }: { at: string | undefined }) {
+  const ms = parse(at)
+  if (Number.isNaN(ms)) return null
+  return <span class="ago">{ago(ms, now.value)}</span>
+}
+
+/** took is how long something lasted, of what has ended or goes on. */
+export function took(from: string | undefined, to: string | undefined): string {
+  const begin = parse(from)
+  const end = parse(to)
+  if (Number.isNaN(begin)) return '–'
+  return span(Math.max(0, (Number.isNaN(end) ? now.value : end) - begin))
+}
+
+/** Empty says in one sentence what would be here, and the one command that puts it there. */
+export function Empty({ children, command }: { children: ComponentChildren; command?: string }) {
+  return (
+    <div class="empty">
+      <p>{children}</p>
+      {command && <Command text={command} />}
+    </div>
+  )
+}
+
+/** Command is a line for a terminal. It names this server where that is not the one that belfry calls unasked. */
+export function Command({ text: line }: { text: string }) {
+  const text = line + (location.origin === usual ? '' : ' --address ' + location.origin)
+  return (
+    <div class="command">
+      <code>{text}</code>
+      <Copy text={text} />
+    </div>
+  )
+}
+
+// What belfry calls unless it is told otherwise. It is compared with, never loaded from.
+const usual = 'http:' + '//127.0.0.1:7340'
+
+export function Copy({ text, what = 'Copy' }: { text: string; what?: string }) {
+  const [done, setDone] = useState('')
+  useEffect(() => {
+    if (!done) return
+    const timer = setTimeout(() => setDone(''), 1500)
+    return () => clearTimeout(timer)
+  }, [done])
+  // Browsers have a clipboard on https and on this machine only.
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setDone('Copied')
+    } catch {
+      setDone('Select it by hand')
+    }
+  }
+  return (
+    <button type="button" class="copy" onClick={() => void copy()}>
+      <span aria-live="polite">{done || what}</span>
+    </button>
+  )
+}
+
+/** Refused shows a refusal in the server's own words. What was shown before stays beside it. */
+export function Refused({ error, small = false }: { error: Error | undefined; small?: boolean }) {
+  if (!error || error instanceof Unreachable) return null
+  if (!(error instanceof Refusal)) {
+    return (
+      <div class="refused" role="alert">
+        <strong>This page made an error.</strong> {error.message}
+      </div>
+    )
+  }
+  const { problem, requestID } = error
+  if (problem.status === 401) return null // the page asks for a token
+  return (
+    <div class={small ? 'refused small' : 'refused'} role="alert">
+      <strong>{titles[problem.status] ?? 'Refused'}</strong> {problem.detail}
+      {problem.errors?.map((e) => (
+        <p key={e.field}>
+          <code>{e.field}</code> {e.message}
+        </p>
+      ))}
+      <span class="fine">
+        {problem.code || problem.status}
+        {requestID && ' · request ' + requestID}
+      </span>
+    </div>
+  )
+}
+
+const titles: Record<number, string> = {
+  400: 'The request is malformed.',
+  403: 'Not allowed.',
+  404: 'Not found.',
+  409: 'Not possible now.',
+  410: 'No longer kept.',
+  422: 'Not possible.',
+  429: 'Too many requests.',
+  500: 'The server made an error.',
+  503: 'Not available now.',
+}
+
+/** Waiting stands where nothing has come yet; for a moment it shows nothing, so that quick answers do not flicker. */
+export function Waiting({ lines = 4 }: { lines?: number }) {
+  const [late, setLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 150)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <div class="waiting" role="status">
+      <span class="hidden">Loading</span>
+      {late && Array.from({ length: lines }, (_, i) => <div key={i} />)}
+    </div>
+  )
+}
+
+export function Labels({ of }: { of: Record<string, string> | undefined }) {
+  const entries = Object.entries(of ?? {})
+  if (!entries.length) return null
+  return (
+    <ul class="labels" aria-label="Labels">
+      {entries.map(([name, value]) => (
+        <li key={name}>
+          {name}={value}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Fresh is the button that lets new rows in. It keeps its room, so that nothing moves when it comes. */
+export function Fresh({ count, apply }: { count: number; apply: () => void }) {
+  return (
+    <button type="button" class="fresh" hidden={count === 0} onClick={apply}>
+      {count} new
+    </button>
+  )
+}

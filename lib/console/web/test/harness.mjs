@@ -1,0 +1,154 @@
+// What all journeys share: a real `belfry dev` in a folder of its own, and Debian's Chromium.
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { chromium } from 'playwright-core'
+
+export const belfry = process.env.BELFRY ?? path.resolve(import.meta.dirname, '../../../../bin/belfry')
+
+// Waits are there for a hang: what is waited for is an event.
+export const patience = Number(process.env.PATIENCE ?? 5 * 60_000)
+
+/** Server is one process, which can be ended and started again over the same data at the same port. */
+export class Server {
+  static async start(options = {}) {
+    const s = new Server()
+    started.add(s)
+    s.folder = await mkdtemp(path.join(tmpdir(), 'belfry-console-'))
+    s.arguments = options.arguments ?? []
+    s.command = options.command ?? 'dev'
+    if (options.before) await options.before(s)
+    await s.run('127.0.0.1:0')
+    return s
+  }
+
+  async run(listen) {
+    this.process = spawn(belfry, [this.command, '--data', path.join(this.folder, 'data'), '--listen', listen, '--allow-exec', '--grace', '0s', '--log-level', 'error', '--output', 'json', ...this.arguments], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.said = ''
+    this.process.stderr.on('data', (text) => (this.said += text))
+    this.ended = new Promise((resolve) => this.process.once('exit', resolve))
+    let text = ''
+    for await (const line of createInterface({ input: this.process.stdout })) {
+      text += line
+      try {
+        this.address = JSON.parse(text).address
+        break
+      } catch {
+        // not all of it yet
+      }
+    }
+    if (!this.address) throw new Error('belfry did not start: ' + this.said)
+    this.host = new URL(this.address).host
+    this.console = this.address + '/console'
+  }
+
+  async kill(signal = 'SIGKILL') {
+    if (!this.process) return
+    this.process.kill(signal)
+    await this.ended
+  }
+
+  async again() {
+    await this.run(this.host)
+  }
+
+  async stop() {
+    started.delete(this)
+    await this.kill('SIGTERM') // which ends the commands of its runs, too
+    await rm(this.folder, { recursive: true, force: true })
+  }
+
+  async call(method, at, body, token) {
+    const answer = await fetch(this.address + at, {
+      method,
+      headers: { 'Content-Type': 'application/json', ...(token ? { Authorization: 'Bearer ' + token } : {}) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${text}`)
+    return text ? JSON.parse(text) : undefined
+  }
+
+  put(name, job) {
+    return this.call('PUT', '/v1/jobs/' + encodeURIComponent(name), job)
+  }
+
+  trigger(name, body = {}) {
+    return this.call('POST', `/v1/jobs/${encodeURIComponent(name)}/runs`, body)
+  }
+
+  /** until asks for a run until it is in one of the states. */
+  async until(id, ...states) {
+    for (const end = Date.now() + patience; ; ) {
+      const run = await this.call('GET', '/v1/runs/' + encodeURIComponent(id))
+      if (states.includes(run.state)) return run
+      if (Date.now() > end) throw new Error(`${id} is ${run.state}`)
+      await new Promise((resolve) => setTimeout(resolve, 25))
+    }
+  }
+}
+
+export const exec = (...argv) => ({ exec: { argv } })
+export const shell = (script) => exec('sh', '-c', script)
+export const once = { retry: { max_attempts: 1 } }
+
+const started = new Set()
+let browser
+/** open starts the browser, once for all journeys of a process. */
+export async function open() {
+  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  return browser
+}
+
+/** close ends what a test that failed has left. */
+export async function close() {
+  for (const server of started) await server.stop()
+  await browser?.close()
+}
+
+/** Visit is one tab, and what it heard: errors on its console, reports of its policy, requests. */
+export class Visit {
+  static async to(address, options = {}) {
+    const v = new Visit()
+    const b = await open()
+    v.context = await b.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light', timezoneId: 'Europe/Paris', locale: 'en-GB', ...options })
+    v.errors = []
+    v.reports = []
+    v.requests = []
+    await v.context.addInitScript(() => {
+      window.reports = []
+      document.addEventListener('securitypolicyviolation', (e) => window.reports.push(e.violatedDirective + ' ' + e.blockedURI))
+    })
+    v.page = await v.context.newPage()
+    v.page.setDefaultTimeout(patience)
+    v.page.on('console', (m) => m.type() === 'error' && v.errors.push(m.text()))
+    v.page.on('pageerror', (e) => v.errors.push(String(e)))
+    v.page.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
+    v.page.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
+    v.flying = new Set()
+    v.page.on('request', (r) => (v.requests.push(r.url()), v.flying.add(r)))
+    for (const end of ['requestfinished', 'requestfailed']) v.page.on(end, (r) => v.flying.delete(r))
+    if (address) await v.page.goto(address)
+    return v
+  }
+
+  /** landed waits until every request has its answer. */
+  async landed() {
+    for (const end = Date.now() + patience; this.flying.size; ) {
+      if (Date.now() > end) throw new Error([...this.flying].map((r) => r.url()).join(' '))
+      await this.page.evaluate(() => 0)
+    }
+  }
+
+  async violations() {
+    return this.page.evaluate(() => window.reports)
+  }
+
+  async end() {
+    await this.context.close()
+  }
+}

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { belfry, close, exec, once, Server, shell, Visit } from './harness.mjs'
+
+after(close)
+
+test('from the first visit of an empty server to the first run, without a reload', async () => {
+  const server = await Server.start()
+  const v = await Visit.to(server.address + '/', { permissions: ['clipboard-read', 'clipboard-write'] })
+  try {
+    assert.equal(v.page.url(), server.console)
+    await v.page.getByText('there is no job yet').waitFor()
+    await v.page.getByRole('button', { name: 'Copy' }).click()
+    const command = await v.page.evaluate(() => navigator.clipboard.readText())
+    assert.match(command, /belfry job apply hello/)
+    await promisify(execFile)('sh', ['-c', command], { env: { ...process.env, PATH: path.dirname(belfry) + ':' + process.env.PATH, HOME: server.folder } })
+    const next = v.page.locator('.next').getByRole('link', { name: 'hello' })
+    await next.waitFor()
+    await next.click()
+    await v.page.getByText('Every 2 seconds').waitFor()
+    const run = v.page.getByRole('grid', { name: 'Last runs' }).getByRole('row').filter({ hasText: 'succeeded' }).first().getByRole('link')
+    await run.click()
+    await v.page.locator('pre', { hasText: 'hello' }).waitFor()
+    await v.page.getByText('It succeeded').waitFor()
+    assert.deepEqual(v.errors, [])
+    assert.deepEqual(await v.violations(), [])
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
+test('a log is followed while it is written, and to its end', async () => {
+  const server = await Server.start()
+  const gate = path.join(server.folder, 'gate')
+  await server.put('long', { target: shell(`echo began; until [ -e ${gate} ]; do sleep 0.1; done; for i in $(seq 300); do echo "line $i"; done; printf '\\033[1;31mred\\033[0m end'`), timeout: '1h' })
+  const { id } = await server.trigger('long')
+  await server.until(id, 'running')
+  const v = await Visit.to(server.console + '/runs/' + id)
+  try {
+    const log = v.page.getByRole('region', { name: 'Log' })
+    await log.getByText('began').waitFor()
+    await v.page.locator('h1 + .s-running').waitFor()
+    assert.equal(await log.getByText('line 1').count(), 0)
+    await promisify(execFile)('touch', [gate])
+    await log.getByText('line 300').waitFor()
+    await log.locator('.ansi-red.ansi-bold', { hasText: 'red' }).waitFor()
+    await v.page.getByText('It succeeded').waitFor()
+    assert.ok(await log.evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight < 24), 'it does not stand at its end')
+    const text = await log.innerText()
+    assert.equal(text.match(/began/g).length, 1)
+    assert.equal(text.match(/line \d+/g).length, 300)
+    assert.ok(!text.includes('\x1b') && !text.includes('[1;31m'))
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
+test('a server that starts again under an open page is told, and its page goes on', async () => {
+  const server = await Server.start()
+  await server.put('steady', { target: exec('true'), ...once })
+  const first = (await server.trigger('steady')).id
+  await server.until(first, 'succeeded')
+  const v = await Visit.to(server.console + '/runs')
+  try {
+    await v.page.getByRole('link', { name: first }).waitFor()
+    await server.kill()
+    await v.page.getByText('No answer for').waitFor()
+    assert.ok(await v.page.getByRole('link', { name: first }).isVisible(), 'what was there is gone')
+    await server.again()
+    await v.page.locator('.link', { hasText: /^live$/ }).waitFor()
+    const second = (await server.trigger('steady')).id
+    await v.page.getByRole('link', { name: second }).waitFor()
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
+test('a link on a page of another site leads to a run, and nothing else of that site gets in', async () => {
+  const server = await Server.start()
+  await server.put('linked', { target: exec('true'), ...once })
+  const { id } = await server.trigger('linked')
+  await server.until(id, 'succeeded')
+  const elsewhere = createServer((_, answer) => {
+    answer.setHeader('Content-Type', 'text/html')
+    answer.end(`<a href="${server.console}/runs/${id}">the run that failed</a><iframe src="${server.console}"></iframe><script src="${server.address}/v1/jobs"></script>`)
+  })
+  await new Promise((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+  // By another name it is another site, not only another origin.
+  const v = await Visit.to(`http://localhost:${elsewhere.address().port}/`)
+  try {
+    const asked = await v.page.evaluate((at) => fetch(at, { mode: 'no-cors' }).then((a) => a.type), server.address + '/v1/jobs').catch(() => 'failed')
+    assert.notEqual(asked, 'basic')
+    const framed = v.page.frames().find((f) => f !== v.page.mainFrame())
+    assert.ok(!framed || !(await framed.content()).includes('data-prefix'), 'it can be framed')
+    await v.page.getByRole('link').click()
+    await v.page.getByText('It succeeded').waitFor()
+    assert.equal(v.page.url(), `${server.console}/runs/${id}`)
+  } finally {
+    await v.end()
+    elsewhere.close()
+    await server.stop()
+  }
+})
+
+test('keys lead through lists and pages, and can be turned off', async () => {
+  const server = await Server.start()
+  await server.put('a', { target: exec('true'), ...once })
+  await server.put('b', { target: exec('true'), ...once })
+  const v = await Visit.to(server.console)
+  const { page } = v
+  try {
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await page.getByRole('grid', { name: 'Jobs' }).waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.locator('[role=row].at', { hasText: 'b' }).waitFor()
+    await page.keyboard.press('k')
+    await page.locator('[role=row].at', { hasText: 'a' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/jobs/a')
+    await page.goBack()
+    await page.keyboard.press('/')
+    await page.keyboard.type('b')
+    await page.waitForURL('**/jobs?q=b')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.getByLabel('Single keys').click()
+    await page.getByRole('heading', { name: 'Settings' }).click()
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await page.keyboard.press('?')
+    assert.ok(page.url().endsWith('/settings'))
+    assert.equal(await page.getByRole('dialog').count(), 0)
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
+test('a clock of the browser that is an hour off changes no age', async () => {
+  const server = await Server.start()
+  await server.put('timely', { target: exec('true'), ...once })
+  const { id } = await server.trigger('timely')
+  await server.until(id, 'succeeded')
+  const v = await Visit.to(undefined)
+  try {
+    await v.page.clock.install({ time: Date.now() + 3_600_000 })
+    await v.page.goto(server.console + '/runs/' + id)
+    await v.page.getByText('It succeeded').waitFor()
+    await v.page.clock.runFor(1500)
+    assert.match(await v.page.locator('.verdict .ago').innerText(), /^(now|\d+ s ago|\d m ago)$/)
+    await v.page.goto(server.console + '/settings')
+    await v.page.getByText(/ahead of the server/).waitFor()
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})

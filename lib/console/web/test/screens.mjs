@@ -1,0 +1,23 @@
+// Takes the pictures of docs/console.md and the README into docs/screens, of a server on which something happens.
+import path from 'node:path'
+import { close, Server, Visit } from './harness.mjs'
+import { broken, busy } from './seed.mjs'
+
+const server = await Server.start()
+const { going } = await busy(server)
+await broken(server)
+const folder = path.resolve(import.meta.dirname, '../../../../docs/screens')
+for (const [name, at, scheme, width, height] of [
+  ['overview', '/', 'light', 1100, 560],
+  ['job', '/jobs/night-shift', 'light', 1100, 440],
+  ['runs', '/runs', 'dark', 1100, 560],
+  ['run', '/runs/' + going, 'light', 1100, 640],
+]) {
+  const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
+  await v.page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
+  await v.page.waitForTimeout(3000) // so that there is something to see
+  await v.page.screenshot({ path: path.join(folder, `console-${name}.png`) })
+  await v.end()
+}
+await server.stop()
+await close()

@@ -1,0 +1,62 @@
+// What needs no page: texts of others, laid out.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import ts from 'typescript'
+
+async function source(name) {
+  const text = readFileSync(path.resolve(import.meta.dirname, '../src', name), 'utf8')
+  const made = ts.transpileModule(text, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } }).outputText
+  return import('data:text/javascript;base64,' + Buffer.from(made).toString('base64'))
+}
+const { pretty, fieldText } = await source('json.ts')
+const { Screen } = await source('ansi.ts')
+
+test('JSON is laid out without a change of its tokens', () => {
+  for (const text of ['{"a":123456789012345678901234567890,"a":1.0,"b":[],"c":{},"d":[1,{"e":"x\\u0000,{}[]:\\"y"}]}', '[]', '"text"', '1e400', ' { "a" : [ 1 , 2 ] } ', '{"\\\\":"\\\\"}']) {
+    assert.equal(pretty(text).replace(/\s/g, ''), text.replace(/\s/g, ''))
+  }
+  assert.equal(pretty('{"a":[1,{}]}'), '{\n  "a": [\n    1,\n    {}\n  ]\n}')
+  assert.equal(pretty('not {json'), 'not {json')
+  assert.equal(pretty('{"a":1}').includes('123'), false)
+})
+
+test('a field of JSON is found as it was sent', () => {
+  const text = '{"id":"x","attempts":[{"result":1}],"fence":18446744073709551615,"x":{"result":2},"result":{"n":12345678901234567890,"s":"},\\""},"y":":result"}'
+  assert.equal(fieldText(text, 'result'), '{"n":12345678901234567890,"s":"},\\""}')
+  assert.equal(fieldText(text, 'fence'), '18446744073709551615')
+  assert.equal(fieldText(text, 'y'), '":result"')
+  assert.equal(fieldText(text, 'n'), undefined)
+  assert.equal(fieldText('{"result":"result"}', 'result'), '"result"')
+  assert.equal(fieldText('{"a":"result","result":null}', 'result'), 'null')
+  assert.equal(fieldText('[]', 'result'), undefined)
+})
+
+const lines = (screen) => screen.lines.map((l) => l.pieces.map((p) => (p.style ? `<${p.style}>` : '') + p.text).join(''))
+const screened = (...parts) => {
+  const s = new Screen(50)
+  for (const p of parts) s.write(typeof p === 'string' ? new TextEncoder().encode(p) : p)
+  return s
+}
+
+test('a log is text and colours, wherever it is cut', () => {
+  const whole = 'a \x1b[31mred\x1b[0m \x1b]0;title\x07b\x1b[2J\x1b[1;92mstrong\x1b[m é😀\r\nnext 10%\rnext 100%\n\x1b]8;;javascript:x\x1b\\link\x1b]8;;\x1b\\\x1bPq\x1b\\.\x1b(B!'
+  const want = ['a <ansi-red>red b<ansi-green ansi-bright ansi-bold>strong é😀', 'next 100%', 'link.!']
+  assert.deepEqual(lines(screened(whole)), want)
+  const bytes = new TextEncoder().encode(whole)
+  for (let cut = 1; cut < bytes.length; cut++) assert.deepEqual(lines(screened(bytes.slice(0, cut), bytes.slice(cut))), want, `cut at ${cut}`)
+})
+
+test('a sequence that never ends takes no more than its line', () => {
+  assert.deepEqual(lines(screened('a\x1b]0;' + 'x'.repeat(1000) + '\nb')), ['a', 'b'])
+  assert.deepEqual(lines(screened('a\x1b[' + '1;'.repeat(100) + 'mb\nc')).at(-1), 'c')
+  assert.deepEqual(lines(screened('\x00\x07\x08\x7f\u0085ok\u202egnp')), ['ok\ufffdgnp'])
+})
+
+test('of a long log the newest lines are kept', () => {
+  const s = screened(Array.from({ length: 200 }, (_, i) => 'line ' + i).join('\n'))
+  assert.equal(s.lines.length, 50)
+  assert.equal(s.dropped, 150)
+  assert.equal(lines(s).at(-1), 'line 199')
+})

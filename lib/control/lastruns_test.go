@@ -1,0 +1,104 @@
+package control_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+)
+
+// The last runs of jobs are the newest whose time has come, in a number of queries that the number of runs has no part in.
+func TestLastRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		for _, name := range []string{"busy", "quiet", "later", "edited"} {
+			g.put("acme", name)
+		}
+		g.put("other", "busy")
+		g.trigger("other", "busy", control.Request{})
+		var want []string
+		for range 30 {
+			r := g.trigger("acme", "busy", control.Request{})
+			want = append(want, r.ID.String())
+			time.Sleep(time.Second)
+		}
+		slices.Reverse(want)
+		g.fail(g.trigger("acme", "quiet", control.Request{}), "no such account")
+		// What waits for its time is no last run, however much of it there is.
+		in := time.Hour
+		for range 30 {
+			g.trigger("acme", "later", control.Request{Delay: &in})
+		}
+		now := g.trigger("acme", "later", control.Request{})
+		// Marks of edits are none either. More of them than are looked at hide what is older, and that is said.
+		old := run.FireID("edited", time.Now().UnixMilli()-1000_000)
+		g.place(run.Run{ID: old, Tenant: "acme", State: run.Queued, Generation: 1})
+		for i := range 150 {
+			g.place(run.Run{ID: run.FireID("edited", time.Now().UnixMilli()-int64(1000*i)), Tenant: "acme", State: run.Fenced, Generation: 9})
+		}
+
+		var queries atomic.Int64
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Method == faulty.Query {
+				queries.Add(1)
+			}
+			return faulty.Fault{}
+		}
+		names := []string{"quiet", "busy", "nobody", "later", "edited"}
+		last, err := g.LastRuns(t.Context(), "acme", names, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]string{}
+		for i, one := range last {
+			if one.Job != names[i] {
+				t.Errorf("answer %d is of %s, want %s", i, one.Job, names[i])
+			}
+			if one.More != (one.Job == "edited") {
+				t.Errorf("%s: more is %t", one.Job, one.More)
+			}
+			for _, r := range one.Runs {
+				got[one.Job] = append(got[one.Job], r.ID.String())
+			}
+		}
+		if !slices.Equal(got["busy"], want[:10]) {
+			t.Errorf("busy: %v, want %v", got["busy"], want[:10])
+		}
+		if len(got["quiet"]) != 1 || got["nobody"] != nil || !slices.Equal(got["later"], []string{now.ID.String()}) || got["edited"] != nil {
+			t.Errorf("got %v", got)
+		}
+		if n := queries.Load(); n > int64(len(names)*2*run.Partitions+120/8) {
+			t.Errorf("%d queries", n)
+		}
+		before := queries.Load()
+		if _, err := g.LastRuns(t.Context(), "acme", []string{"busy"}, 10); err != nil {
+			t.Fatal(err)
+		}
+		if n := queries.Load() - before; n > 2*run.Partitions {
+			t.Errorf("%d queries for one job", n)
+		}
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			return faulty.Fault{Refuse: store.ErrThrottled}
+		}
+		if _, err := g.LastRuns(t.Context(), "acme", names, 10); err == nil {
+			t.Error("a store that is away has no answer")
+		}
+	})
+}
+
+// place puts a run as it is.
+func (g *rig) place(r run.Run) {
+	g.t.Helper()
+	op, err := r.Item(1)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := g.Store.Write(g.t.Context(), op); err != nil {
+		g.t.Fatal(err)
+	}
+}

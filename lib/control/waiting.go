@@ -1,0 +1,220 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// Waiting is a reason why a run that has not ended does not go on.
+type Waiting struct {
+	Code  WaitCode
+	Text  string    // a sentence for people
+	Until time.Time // when it ends by itself at the earliest, or is looked at again; zero where nobody can tell
+	Who   string    // who or what can end it, for people; "" for time alone
+}
+
+// WaitCode names a reason; stable, documented, and the same in the HTTP API.
+type WaitCode string
+
+// The codes.
+const (
+	WaitClockOff     WaitCode = "clock_off"     // the server's clock is too far from the store's: it starts nothing
+	WaitJobDeleted   WaitCode = "job_deleted"   // it is cancelled when somebody comes to it
+	WaitPaused       WaitCode = "paused"        // its job is
+	WaitNotDue       WaitCode = "not_due"       // its time has not come
+	WaitNotClaimed   WaitCode = "not_claimed"   // its time has come, and a tick is to claim it
+	WaitClaimedAhead WaitCode = "claimed_ahead" // it was claimed and sent, and its time has not come
+	WaitBackingOff   WaitCode = "backing_off"   // between two attempts
+	WaitNoWorker     WaitCode = "no_worker"     // nobody serves its queue, or offers what it needs
+	WaitQueued       WaitCode = "queued"        // it may start, and a worker is to take it
+	WaitCancelling   WaitCode = "cancelling"    // its worker has still to hear of the cancel
+	WaitRunning      WaitCode = "running"       // an attempt is under way
+	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
+)
+
+// Pool is what a server sees of a queue and its workers.
+type Pool struct {
+	Ready   map[queue.Priority]int64 // messages that could start now, about
+	Alone   bool                     // no process works on it that the server does not see
+	Workers int
+	Places  int      // of those workers, 0 where that is not known
+	Taken   int      // of the places
+	Lacking []string // what runs wait for that no worker offers, as target.Spec.Need names it
+}
+
+// Standing is what the reasons for a run's wait are derived from.
+type Standing struct {
+	Run     run.Run
+	Now     time.Time // by the store's clock
+	Skewed  error     // nil, or why this server starts nothing
+	Due     time.Time // when it may start; for a retrying run when its next attempt may
+	Def     job.Definition
+	Paused  bool
+	Reason  string // of the pause
+	Deleted bool   // the job
+	Expired bool   // the lease of the attempt under way
+	Pool    *Pool  // nil where the server sees nothing of it
+}
+
+// Standing looks up why a run waits. What the server sees of the run's queue is for the caller to add, where Queued tells that it matters.
+func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
+	st := Standing{Run: r, Now: s.Now(), Due: r.ID.Time()}
+	if r.State.Ended() {
+		return st, nil
+	}
+	now, err := s.Dispatch.Clock()
+	if st.Skewed = err; err == nil {
+		st.Now = time.UnixMilli(now).UTC()
+	}
+	if r.State == run.Running {
+		st.Expired = err == nil && s.Dispatch.LeaseOver(r.Lease, now)
+	}
+	if r.State == run.Scheduled {
+		j, err := s.Dispatch.Book.Job(ctx, r.Tenant, r.ID.Job)
+		if err != nil {
+			return Standing{}, err
+		}
+		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
+		return st, nil
+	}
+	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	switch {
+	case errors.Is(err, job.ErrNotFound):
+		return st, nil
+	case err != nil:
+		return Standing{}, err
+	}
+	st.Def = edition.Def
+	if r.State == run.Running {
+		return st, nil
+	}
+	if !r.ID.OnDemand() {
+		st.Due = time.UnixMilli(edition.Due(r.Tenant, r.ID.Job, r.ID.Nominal)).UTC()
+	}
+	if at := time.UnixMilli(r.NextAt).UTC(); at.After(st.Due) {
+		st.Due = at
+	}
+	j, err := s.Dispatch.Book.Known(ctx, r.Tenant, r.ID.Job, s.Now())
+	if err != nil {
+		return Standing{}, err
+	}
+	st.Deleted = j.Generation == 0 || j.Gone(r.Generation)
+	return st, nil
+}
+
+// Queued tells whether the run waits for a worker, and nothing else.
+func (s Standing) Queued() bool {
+	return (s.Run.State == run.Queued || s.Run.State == run.Retrying) && !s.Due.After(s.Now) && s.Def.Queue != ""
+}
+
+// Why gives the reasons why a run does not go on, those first that have to end first; none for one that has ended.
+func (s Standing) Why() []Waiting {
+	if s.Run.State.Ended() {
+		return nil
+	}
+	if s.Run.State == run.Running {
+		return s.whyRunning()
+	}
+	var why []Waiting
+	add := func(code WaitCode, until time.Time, who, format string, args ...any) {
+		why = append(why, Waiting{Code: code, Text: fmt.Sprintf(format, args...), Until: until, Who: who})
+	}
+	if s.Deleted {
+		add(WaitJobDeleted, time.Time{}, "", "Its job was deleted: it starts no more, and is cancelled when its turn comes.")
+		return why
+	}
+	if s.Skewed != nil {
+		add(WaitClockOff, time.Time{}, "whoever sets the clock of the server", "The server starts nothing: %s.", s.Skewed)
+	}
+	if s.Paused {
+		reason := ""
+		if s.Reason != "" {
+			reason = " (" + s.Reason + ")"
+		}
+		add(WaitPaused, time.Time{}, "belfry job resume "+s.Run.ID.Job, "Its job is paused%s: it is held until the job is resumed.", reason)
+	}
+	early := s.Due.After(s.Now)
+	switch {
+	case s.Run.State == run.Scheduled && early:
+		add(WaitNotDue, s.Due, "", "Its time has not come.")
+	case s.Run.State == run.Scheduled && !s.Paused:
+		add(WaitNotClaimed, time.Time{}, "the next tick", "Its time has come, and the next tick claims it.")
+	case s.Run.State == run.Queued && early:
+		add(WaitClaimedAhead, s.Due, "", "It was claimed ahead and waits in the queue %s for its time%s.", s.Def.Queue, s.spread())
+	case s.Run.State == run.Retrying && early:
+		add(WaitBackingOff, s.Due, "", "Attempt %d failed. Try %d of %d begins when its back-off is over.", s.Run.Attempt, s.Run.Failures+1, s.Def.Retry.MaxAttempts)
+	case s.Queued():
+		why = append(why, s.whyQueued())
+	}
+	return why
+}
+
+// spread tells of a jitter that starts the run later than it was asked for.
+func (s Standing) spread() string {
+	if late := s.Due.Sub(s.Run.ID.Time()); late > 0 && s.Run.NextAt == 0 {
+		return fmt.Sprintf(", which the jitter of its job puts %s later", late)
+	}
+	return ""
+}
+
+func (s Standing) whyRunning() []Waiting {
+	r := s.Run
+	worker, _, _ := strings.Cut(r.Worker, "/") // what follows names a start of it
+	var why []Waiting
+	if r.Cancel {
+		why = append(why, Waiting{Code: WaitCancelling, Who: "worker " + worker, Text: "A cancel was asked for, and its worker hears of it when it next renews its lease."})
+	}
+	lease := Waiting{Code: WaitRunning, Until: time.UnixMilli(r.Lease).UTC(), Who: "worker " + worker,
+		Text: fmt.Sprintf("Attempt %d is under way. Its worker renews the lease as long as it works.", r.Attempt)}
+	if s.Expired {
+		lease = Waiting{Code: WaitLeaseOver, Text: fmt.Sprintf("The worker of attempt %d has let its lease run out: the run is tried again soon.", r.Attempt)}
+		if s.Def.Guarantee == job.AtMostOnce {
+			lease.Text = fmt.Sprintf("The worker of attempt %d has let its lease run out: the run ends soon as unknown, since it may start at most once.", r.Attempt)
+		}
+	}
+	return append(why, lease)
+}
+
+// whyQueued tells what a run waits for that a worker may take.
+func (s Standing) whyQueued() Waiting {
+	name, need := s.Def.Queue, s.Def.Target.Need()
+	workers := "the workers of the queue " + name
+	starter := "whoever starts workers of the queue " + name
+	switch p := s.Pool; {
+	case p == nil:
+		return Waiting{Code: WaitQueued, Who: workers, Text: fmt.Sprintf("It waits in the queue %s for a worker.", name)}
+	case slices.Contains(p.Lacking, need):
+		return Waiting{Code: WaitNoWorker, Who: starter, Text: fmt.Sprintf("No worker of the queue %s offers what it needs: %s.", name, need)}
+	case p.Alone && p.Workers == 0:
+		return Waiting{Code: WaitNoWorker, Who: starter, Text: fmt.Sprintf("No worker serves the queue %s.", name)}
+	default:
+		text := fmt.Sprintf("It waits in the queue %s for a worker.", name)
+		if n := p.before(s.Run.Priority); n > 1 {
+			text = fmt.Sprintf("It waits in the queue %s for a worker. About %d are ready there in its priority, %s, or a higher one.", name, n, s.Run.Priority)
+		}
+		if p.Alone && p.Places > 0 && p.Taken >= p.Places {
+			text += fmt.Sprintf(" All %d places of its workers are taken.", p.Places)
+		}
+		return Waiting{Code: WaitQueued, Who: workers, Text: text}
+	}
+}
+
+// before counts what is ready in a priority and in higher ones: workers take those first.
+func (p *Pool) before(own queue.Priority) int64 {
+	var n int64
+	for _, priority := range queue.Priorities {
+		n += p.Ready[priority]
+		if priority == own {
+			break
+		}
+	}
+	return n
+}

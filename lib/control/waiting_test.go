@@ -1,0 +1,86 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+func TestWhyARunDoesNotGoOn(t *testing.T) {
+	now := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
+	past, later := now.Add(-time.Minute), now.Add(time.Hour)
+	def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "resize"}}, Queue: "gpu", Retry: job.Retry{MaxAttempts: 5}, Guarantee: job.AtLeastOnce}
+	once := def
+	once.Guarantee = job.AtMostOnce
+	id := func(nominal time.Time) run.ID { return run.RequestID("a", nominal.UnixMilli(), 1) }
+	scheduled := func(nominal time.Time) run.Run { return run.Run{ID: id(nominal), State: run.Scheduled} }
+	queued := run.Run{ID: id(past), State: run.Queued, Priority: queue.Normal}
+	running := run.Run{ID: id(past), State: run.Running, Attempt: 2, Worker: "vm-1/x7", Lease: later.UnixMilli()}
+	cancelling := running
+	cancelling.Cancel = true
+	retrying := run.Run{ID: id(past), State: run.Retrying, Attempt: 3, Failures: 2, NextAt: later.UnixMilli()}
+	depth := map[queue.Priority]int64{queue.High: 2, queue.Normal: 10, queue.Low: 100}
+
+	for name, c := range map[string]struct {
+		s     control.Standing
+		codes string
+		says  string // in the text of the first, or who
+		until time.Time
+	}{
+		"Ended":              {control.Standing{Run: run.Run{State: run.Dead}}, "", "", time.Time{}},
+		"NotDue":             {control.Standing{Run: scheduled(later), Due: later}, "not_due", "time has not come", later},
+		"Due":                {control.Standing{Run: scheduled(past), Due: past}, "not_claimed", "next tick", time.Time{}},
+		"DueNow":             {control.Standing{Run: scheduled(now), Due: now}, "not_claimed", "", time.Time{}},
+		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},
+		"PausedAndNotDue":    {control.Standing{Run: scheduled(later), Due: later, Paused: true}, "paused not_due", "belfry job resume a", time.Time{}},
+		"Deleted":            {control.Standing{Run: scheduled(later), Due: later, Deleted: true, Paused: true}, "job_deleted", "cancelled", time.Time{}},
+		"DeletedInBackOff":   {control.Standing{Run: retrying, Due: later, Deleted: true}, "job_deleted", "", time.Time{}},
+		"ClockOff":           {control.Standing{Run: scheduled(past), Due: past, Skewed: dispatch.ErrSkewed}, "clock_off not_claimed", "NTP", time.Time{}},
+		"ClockOffInRunning":  {control.Standing{Run: running, Skewed: dispatch.ErrSkewed}, "running", "", later},
+		"ClaimedAhead":       {control.Standing{Run: run.Run{ID: id(later), State: run.Queued}, Due: later}, "claimed_ahead", "queue gpu for its time.", later},
+		"Jitter":             {control.Standing{Run: queued, Due: later}, "claimed_ahead", "1h1m0s later", later},
+		"HandedBackInJitter": {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, Attempt: 1}, Due: later}, "claimed_ahead", "", later},
+		"BackingOff":         {control.Standing{Run: retrying, Due: later}, "backing_off", "Attempt 3 failed. Try 3 of 5", later},
+		"BackOffIsOver":      {control.Standing{Run: retrying, Due: past}, "queued", "queue gpu", time.Time{}},
+		"QueuedUnseen":       {control.Standing{Run: queued, Due: past}, "queued", "the workers of the queue gpu", time.Time{}},
+		"QueuedBehind":       {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Ready: depth, Alone: true, Workers: 1}}, "queued", "About 12 are ready there in its priority, normal,", time.Time{}},
+		"QueuedAlone":        {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Ready: map[queue.Priority]int64{queue.Normal: 1}}}, "queued", "for a worker.", time.Time{}},
+		"Busy":               {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Ready: depth, Alone: true, Workers: 1, Places: 4, Taken: 4}}, "queued", "All 4 places", time.Time{}},
+		"NobodyServesIt":     {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Ready: depth, Alone: true}}, "no_worker", "No worker serves the queue gpu", time.Time{}},
+		"OthersMayServeIt":   {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Ready: depth}}, "queued", "", time.Time{}},
+		"NobodyOffersIt":     {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Alone: true, Workers: 3, Lacking: []string{"http", "handler resize"}}}, "no_worker", "offers what it needs: handler resize", time.Time{}},
+		"OthersLackOther":    {control.Standing{Run: queued, Due: past, Pool: &control.Pool{Alone: true, Workers: 3, Lacking: []string{"http"}}}, "queued", "", time.Time{}},
+		"Running":            {control.Standing{Run: running}, "running", "worker vm-1", later},
+		"Cancelling":         {control.Standing{Run: cancelling}, "cancelling running", "worker vm-1", time.Time{}},
+		"LeaseOver":          {control.Standing{Run: running, Expired: true}, "lease_over", "tried again", time.Time{}},
+		"LeaseOverOnce":      {control.Standing{Run: running, Expired: true, Def: once}, "lease_over", "unknown", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.s.Now = now
+			if c.s.Def.Queue == "" {
+				c.s.Def = def
+			}
+			why := c.s.Why()
+			var codes []string
+			for _, w := range why {
+				codes = append(codes, string(w.Code))
+				if w.Text == "" || !w.Until.IsZero() && w.Until.Before(now) {
+					t.Errorf("%+v, want a text and no time that is over", w)
+				}
+			}
+			if got := strings.Join(codes, " "); got != c.codes {
+				t.Fatalf("got %s, want %s", got, c.codes)
+			}
+			if len(why) > 0 && (!strings.Contains(why[0].Text+" "+why[0].Who, c.says) || !why[0].Until.Equal(c.until)) {
+				t.Errorf("got %+v, want it to say %q, until %s", why[0], c.says, c.until)
+			}
+		})
+	}
+}
