@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -32,6 +33,7 @@ const (
 	WaitNotDue       WaitCode = "not_due"       // its time has not come
 	WaitNotClaimed   WaitCode = "not_claimed"   // its time has come, and a tick is to claim it
 	WaitClaimedAhead WaitCode = "claimed_ahead" // it was claimed and sent, and its time has not come
+	WaitPaced        WaitCode = "paced"         // it makes up for a missed fire, and its place has not come
 	WaitBackingOff   WaitCode = "backing_off"   // between two attempts
 	WaitNoWorker     WaitCode = "no_worker"     // nobody serves its queue, or offers what it needs
 	WaitQueued       WaitCode = "queued"        // it may start, and a worker is to take it
@@ -147,6 +149,8 @@ func (s Standing) Why() []Waiting {
 		add(WaitNotDue, s.Due, "", "Its time has not come.")
 	case s.Run.State == run.Scheduled && !s.Paused:
 		add(WaitNotClaimed, time.Time{}, "the next tick", "Its time has come, and the next tick claims it.")
+	case s.Run.State == run.Queued && early && s.Run.Reason == dispatch.CaughtUp:
+		add(WaitPaced, s.Due, "", "It makes up for a missed fire. What is made up for is paced, and it starts at its place.")
 	case s.Run.State == run.Queued && early:
 		add(WaitClaimedAhead, s.Due, "", "It was claimed ahead and waits in the queue %s for its time%s.", s.Def.Queue, s.spread())
 	case s.Run.State == run.Retrying && early:

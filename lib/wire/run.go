@@ -39,7 +39,7 @@ type Run struct {
 
 // Waiting is a reason why a run does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,backing_off,no_worker,queued,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
