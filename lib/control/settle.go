@@ -234,7 +234,7 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 		if err != nil {
 			return err
 		}
-		from, upTo = min(from, dispatch.Recent(t)), dispatch.Forever-1
+		from, upTo = min(from, dispatch.Recent(min(t, b.Now))), dispatch.Forever-1
 		for _, shard := range shards {
 			from = min(from, shard.Watermark)
 		}

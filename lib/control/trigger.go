@@ -283,17 +283,24 @@ func (s *Service) place(ctx context.Context, orders []*order) {
 	s.putNew(ctx, slices.DeleteFunc(open, (*order).settled))
 }
 
-// mark says of a run that is to be put which generation it is of, where that is not left to its claim.
+// mark says of a run that is to be put which generation it is of, where that is not left to its claim. What is put long after it was asked for, or
+// by a clock that is behind the one that made the job, would be taken for a run of a job that had the name before. For these the job counts as it
+// stands: what is remembered may be the one before.
 func (s *Service) mark(ctx context.Context, o *order) error {
-	switch {
-	case o.direct && !o.job.Def.Paused:
-		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
-	case s.Dispatch.Astray(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()):
-		// The job as it stands: what is remembered may be of a deleted one that had the name.
-		j, err := s.Dispatch.Book.Job(ctx, o.Run.Tenant, o.Run.ID.Job)
+	j := o.job
+	mistaken := s.Dispatch.Astray(o.Run.Created, o.now+(s.age(o.now)+dispatch.Promptness).Milliseconds()) || dispatch.DeletedFor(*j, o.Run)
+	if mistaken {
+		newest, err := s.Dispatch.Book.Job(ctx, o.Run.Tenant, o.Run.ID.Job)
 		if err != nil {
 			return err
 		}
+		j = &newest
+	}
+	direct := o.direct && !j.Def.Paused
+	if direct {
+		o.Run.State = run.Queued
+	}
+	if direct || mistaken {
 		o.Run.Generation = j.Generation
 	}
 	return nil
