@@ -99,6 +99,8 @@ func unsettled(orders []*order, chosen func(o *order) bool) []*order {
 
 // accept checks requests and says which run each is to be.
 func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
+	jobs := s.seek(ctx, tenant, orders)
+	// Behind the jobs: the store's answer may tell that this clock was stepped.
 	now, err := s.Dispatch.Clock()
 	if err != nil {
 		for _, o := range orders {
@@ -106,7 +108,6 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 		}
 		return
 	}
-	jobs := s.seek(ctx, tenant, orders)
 	for _, o := range orders {
 		o.now = now
 		o.Err = s.acceptOne(ctx, tenant, o, jobs)
