@@ -1,13 +1,17 @@
 package oracle_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -87,6 +91,43 @@ func TestWhatIsRightIsNotToldOf(t *testing.T) {
 			change(p)
 			if found := p.judged(p.cfg); len(found) > 0 {
 				t.Errorf("found %.3000q", found)
+			}
+		})
+	}
+}
+
+// TestARunOfAClockAheadIsDueByThat: a host whose clock was stepped learns it by an answer of the store's, and a run that it had begun by then was
+// due at once for it, though not when the client said.
+func TestARunOfAClockAheadIsDueByThat(t *testing.T) {
+	const ahead = 10 * time.Minute
+	at := base.Add(time.Minute)
+	for name, c := range map[string]struct {
+		created time.Time
+		due     time.Duration // that the client asked for, from at
+		want    string
+	}{
+		"by a clock ahead":              {at.Add(ahead), 30 * time.Second, ""},
+		"by a right clock":              {at, 30 * time.Second, "P3"},
+		"by a clock that is little off": {at.Add(time.Second), 30 * time.Second, "P3"},
+		"beyond where that clock is":    {at.Add(ahead), 2 * ahead, "P3"},
+		"before it was asked for":       {at.Add(-ahead), 2 * ahead, "P3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				judge.Stored(at, store.Item{}, store.Item{Key: op.Key, Value: op.Value, Version: 1})
+			}
+			stored(job.Job{Tenant: tenant, Name: "asked", Generation: 1, Def: works(1, nil), Created: base.UnixMilli(), Updated: base.UnixMilli()}.Put(1))
+			n := judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "asked", Key: "key", At: at, Due: at.Add(c.due)})
+			r := run.Run{ID: run.RequestID("asked", at.Add(ahead).UnixMilli(), 7), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Created: c.created.UnixMilli()}
+			stored(r.Item(2))
+			judge.Answered(n, oracle.Answer{At: at, Status: http.StatusAccepted, Run: &wire.Run{ID: r.ID.String(), Job: "asked", State: r.State.String()}})
+			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
 			}
 		})
 	}
