@@ -132,3 +132,47 @@ func TestARunOfAClockAheadIsDueByThat(t *testing.T) {
 		})
 	}
 }
+
+// TestARunEndsWithTheJobThatItSaysItIsOf, also where it is put when another job has the name: its request was under way when that was made anew. One
+// that says nothing, or was asked for since, is of the next job.
+func TestARunEndsWithTheJobThatItSaysItIsOf(t *testing.T) {
+	at := func(minute int) int64 { return base.Add(time.Duration(minute) * time.Minute).UnixMilli() }
+	for name, c := range map[string]struct {
+		generation, created int64
+		want                string
+	}{
+		"of the job that was deleted":   {1, at(1), ""},
+		"it does not say of which":      {0, at(1), "P2"},
+		"of the next job":               {3, at(1), "P2"},
+		"asked for since that was made": {1, at(5), "P2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			standing := map[store.Key]store.Item{}
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := standing[op.Key]
+				after := store.Item{Key: op.Key, Value: op.Value, Version: before.Version + 1}
+				judge.Stored(base.Add(5*time.Minute), before, after)
+				standing[op.Key] = after
+			}
+			j := job.Job{Tenant: tenant, Name: "asked", Generation: 1, Def: works(1, nil), Created: at(0), Updated: at(0)}
+			stored(j.Put(1))
+			j.Generation, j.Updated, j.Deleted, j.Past = 2, at(2), true, []job.Past{{Generation: 1, Until: at(2)}}
+			stored(j.Put(2))
+			j.Generation, j.Updated, j.Created, j.Deleted, j.Born, j.Past = 3, at(3), at(3), false, 3, append(j.Past, job.Past{Generation: 2, Until: at(3)})
+			stored(j.Put(3))
+			judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "asked", At: base})
+			r := run.Run{ID: run.RequestID("asked", at(9), 7), Tenant: tenant, State: run.Scheduled, Generation: c.generation, Trigger: run.ByRequest, Created: c.created}
+			stored(r.Item(4))
+			r, _ = r.AskCancel(at(5), "the job was deleted", job.DefaultRetention)
+			stored(r.Item(5))
+			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}

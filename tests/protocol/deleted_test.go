@@ -520,3 +520,48 @@ func TestP1_P8_P9_Fault09_what_is_put_for_the_next_job_is_its_own(t *testing.T) 
 		}
 	}
 }
+
+// A request died behind its timer or its key, and a sweep or a repetition finishes it while the job is deleted and made anew: at each operation. Its
+// run is of the one job or of the other, and comes to its end as such.
+func TestP1_P2_P8_Fault11_a_request_is_finished_while_its_job_is_made_anew(t *testing.T) {
+	for _, behind := range []string{"idem#", "due#"} {
+		for _, delay := range []time.Duration{0, 3 * time.Minute} {
+			for _, first := range []bool{false, true} {
+				t.Run(fmt.Sprintf("died behind %s, due in %s, paused %v", behind, delay, first), func(t *testing.T) {
+					t.Parallel()
+					for k, more := 1, true; more; k++ {
+						more = false
+						w := newWorld(t)
+						def := definition(nil, 1)
+						def.Paused = first
+						w.must(w.host("api").put(tenant, "a", def))
+						req := control.Request{Delay: new(delay), Key: "k"}
+						w.diesBehind(behind, func(h *host) error { _, _, err := h.order(tenant, "a", req); return err })
+						n := 0
+						acting := func(operation) faulty.Fault {
+							if n++; n == k {
+								more = true
+								w.must(w.host("owner").delete(tenant, "a"))
+								w.must(w.host("owner").put(tenant, "a", definition(nil, 2)))
+							}
+							return faulty.Fault{}
+						}
+						w.elapsed += 40 * time.Second
+						w.host("ticks").before, w.host("again").before = acting, acting
+						_, _, _ = w.host("again").order(tenant, "a", req)
+						w.advance(6*time.Minute, 30*time.Second, "ticks")
+						w.host("ticks").before, w.host("again").before = nil, nil
+						if wrong := w.settle(); len(wrong) > 0 {
+							t.Fatalf("made anew at operation %d: %v", k, wrong)
+						}
+						for _, r := range w.runs() {
+							if !r.State.Ended() && !first {
+								t.Errorf("made anew at operation %d: %s is %s", k, show(r.ID), r.State)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
