@@ -565,3 +565,29 @@ func TestP1_P2_P8_Fault11_a_request_is_finished_while_its_job_is_made_anew(t *te
 		}
 	}
 }
+
+// A tick has claimed fires ahead, the edit that was to fence them dies, and their time comes. A delete then ends what may start without a look at
+// the job, though it is of a generation that was over by then.
+func TestP8_P2_Fault11_a_delete_ends_what_an_edit_that_died_has_left(t *testing.T) {
+	for name, second := range map[string]job.Definition{
+		"other fires": definition(until(time.Minute, every(7*time.Second)), 2),
+		"no fires":    definition(nil, 2),
+		"the same":    definition(until(time.Minute, every(10*time.Second)), 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, lookAhead(20*time.Second))
+			w.must(w.host("api").put(tenant, "a", definition(until(time.Minute, every(10*time.Second)), 1)))
+			w.elapsed += 5 * time.Second
+			w.must(w.host("ticks").tick())
+			w.elapsed += 3 * time.Second
+			w.diesBehind("job#", func(h *host) error { return h.put(tenant, "a", second) })
+			w.elapsed += 13 * time.Second
+			w.must(w.host("api").delete(tenant, "a"))
+			w.work()
+			w.wants(w.settle())
+			for _, s := range w.starts {
+				t.Errorf("%s ran by generation %d", show(s.id), s.generation)
+			}
+		})
+	}
+}
