@@ -35,6 +35,28 @@ func TestStepsLongerThanTheirField(t *testing.T) {
 	}
 }
 
+func TestSixFieldsAreShownAsTheyCanBeMeant(t *testing.T) {
+	for six, want := range map[string]string{
+		"0 9 * * 1-5 *":     `"9 * * 1-5 *" where the first is seconds, "0 9 * * 1-5" where the last is a year`,
+		"0 9 1 jan * *":     `"0 9 1 jan *", without the year`, // no day of the month is called January
+		"0 9 * * mon-fri *": `"0 9 * * mon-fri", without the year`,
+		"0 0 9 * * MON":     `"0 9 * * MON", without seconds`,
+		"0 0 9 * * Tuesday": `"0 9 * * Tue", without seconds`,
+		"0 0 9 * jan *":     `"0 9 * jan *", without seconds`,
+		"0 0 9 ? * 1":       `"0 9 * * 1", without seconds`,
+		"0 0 9 * * ?":       `"0 9 * * *", without seconds`,
+		"* * * * * *":       `"* * * * *", without seconds`,
+		"0 9 * * 1 2027":    `"0 9 * * 1", without the year`,
+		"0 9 31 2 * *":      `"0 9 31 2 *", without the year`,
+		"0 */90 * * * 1":    `"*/90 * * * 1", without seconds`,
+		"x 9 * * 1 y":       `"9 * * 1 y" where the first is seconds, "x 9 * * 1" where the last is a year`,
+	} {
+		if got := takeover.SixFields(strings.Fields(six)); got != want {
+			t.Errorf("%s: write %s, want %s", six, got, want)
+		}
+	}
+}
+
 func TestNeverFires(t *testing.T) {
 	if !takeover.NeverFires(schedule.Spec{Cron: "0 0 31 2 *"}) {
 		t.Error("31 February fires")
