@@ -29,7 +29,9 @@ var (
 // SixFields says what to write in five fields for an expression of six: without the first, which may be seconds, or without the last, which
 // may be a year. It shows both where either may be meant, or neither can be read.
 func SixFields(six []string) string {
-	write := func(five []string) string { return fullDay.ReplaceAllString(strings.ReplaceAll(strings.Join(five, " "), "?", "*"), "$1") }
+	write := func(five []string) string {
+		return fullDay.ReplaceAllString(strings.ReplaceAll(strings.Join(five, " "), "?", "*"), "$1")
+	}
 	first, last := write(six[1:]), write(six[:5])
 	seconds := sound(six[0]+" * * * *") && sound(first)
 	year := yearForm.MatchString(six[5]) && sound(last)

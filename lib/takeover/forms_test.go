@@ -121,3 +121,22 @@ func TestFormsAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// A form is known however its program wrote it: on one line or on many, and without what stands above it.
+func TestFormsAsProgramsWriteThem(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"resource":{"aws_scheduler_schedule":{"x":{"schedule_expression":"rate(1 hour)"}}}}`:                 "a Terraform file",
+		"{\n  \"variable\": {},\n  \"resource\": {\n    \"kubernetes_cron_job_v1\": {}\n  }\n}\n":              "a Terraform file",
+		`{"format_version":"1.2","terraform_version":"1.5.7","planned_values":{}}`:                             "a Terraform file",
+		`{"Resources":{"S":{"Type":"AWS::Scheduler::Schedule"}}}`:                                              "a CloudFormation or SAM template",
+		"default   a   */5 * * * *   <none>   False   0   2m   3d   c   busybox   <none>\n":                    "a table that kubectl printed",
+		"nightly   0 3 * * *   True   1   <none>   41d\r\n":                                                    "a table that kubectl printed",
+		"NAMESPACE   NAME   SCHEDULE      TIMEZONE   SUSPEND\ndefault     a      */5 * * * *   <none>     F\n": "a table that kubectl printed",
+	} {
+		for _, how := range []string{takeover.HowKubernetes, takeover.HowEventBridge, takeover.HowCrontab} {
+			if what := takeover.Looks([]byte(text), how); what != want {
+				t.Errorf("%s looks like %q to who wants %q, want %q", text, what, how, want)
+			}
+		}
+	}
+}
