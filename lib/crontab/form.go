@@ -46,12 +46,14 @@ func anacron(line string) string {
 		if !anacronName.MatchString(name) {
 			return ""
 		}
-		if when = anacronPeriods[period]; when == "" {
-			when = "@daily"
-		}
+		when = anacronPeriods[period]
 	}
-	return fmt.Sprintf("it is a line of an anacrontab: a period, a delay in minutes, the name %s, the command. Write it for cron, as %q, or with five fields; "+
-		"a job whose catch_up is one makes up for what it missed", name, when+" "+command)
+	write := fmt.Sprintf("Write it for cron, as %q, or with five fields", when+" "+command)
+	if when == "" {
+		write = fmt.Sprintf("Cron has no period of %[1]s days: write a job whose schedule is every %[1]sd", period)
+	}
+	return fmt.Sprintf("it is a line of an anacrontab: a period, a delay in minutes, the name %s, the command. %s; "+
+		"a job whose catch_up is one makes up for what it missed", name, write)
 }
 
 var (
