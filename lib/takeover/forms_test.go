@@ -125,6 +125,7 @@ func TestFormsAreToldApart(t *testing.T) {
 // A form is known however its program wrote it: on one line or on many, and without what stands above it.
 func TestFormsAsProgramsWriteThem(t *testing.T) {
 	for text, want := range map[string]string{
+		`{"data": {"aws_region": "eu-west-1"}}`:                                                                "",
 		`{"resource":{"aws_scheduler_schedule":{"x":{"schedule_expression":"rate(1 hour)"}}}}`:                 "a Terraform file",
 		"{\n  \"variable\": {},\n  \"resource\": {\n    \"kubernetes_cron_job_v1\": {}\n  }\n}\n":              "a Terraform file",
 		`{"format_version":"1.2","terraform_version":"1.5.7","planned_values":{}}`:                             "a Terraform file",
