@@ -93,7 +93,7 @@ func (c *cli) readInstant(flag, text string, zone *time.Location) (time.Time, er
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	for _, form := range []string{time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+	for _, form := range []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		wall, err := time.Parse(form, text)
 		if err != nil {
 			continue

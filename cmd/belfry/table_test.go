@@ -314,6 +314,8 @@ func TestTimesThatAClockDoesNotShowOnce(t *testing.T) {
 	for _, c := range []struct{ zone, text, first, says string }{
 		{"America/New_York", "2027-03-14 02:30", "2027-03-14T03:01:00-04:00", "end of the gap, 2027-03-14T03:00:00-04:00"},
 		{"America/New_York", "2027-11-07 01:30", "2027-11-07T01:31:00-04:00", "taken for the first, 2027-11-07T01:30:00-04:00"},
+		{"America/New_York", "2027-03-14T02:30:00", "2027-03-14T03:01:00-04:00", "end of the gap, 2027-03-14T03:00:00-04:00"},
+		{"Europe/Berlin", "2027-10-31T02:30", "2027-10-31T02:31:00+02:00", "the second is 2027-10-31T02:30:00+01:00"},
 		{"America/Havana", "2027-03-14", "2027-03-14T01:01:00-04:00", "end of the gap"},
 		{"America/New_York", "2027-11-07T01:30:00-05:00", "2027-11-07T01:31:00-05:00", ""},
 		{"America/New_York", "2027-06-01 02:30", "2027-06-01T02:31:00-04:00", ""},

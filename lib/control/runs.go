@@ -326,13 +326,13 @@ func (s *Service) renewPayload(ctx context.Context, j job.Job, r run.Run, now in
 // change writes a change of a run with what belongs to it, over whatever happens meanwhile.
 func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide func(run.Run, int64) (run.Run, []store.Op, error)) (run.Run, error) {
 	for range maxRounds {
-		now, err := s.Dispatch.Clock()
-		if err != nil {
-			return run.Run{}, skewed(err)
-		}
 		r, err := s.Run(ctx, tenant, id)
 		if err != nil {
 			return run.Run{}, err
+		}
+		now, err := s.Dispatch.Clock() // behind the run: the store's answer may tell that this clock was stepped
+		if err != nil {
+			return run.Run{}, skewed(err)
 		}
 		next, ops, err := decide(r, now)
 		if err != nil {

@@ -140,9 +140,21 @@ func (s *Service) withdraw(ctx context.Context, j job.Job) error {
 		}
 	}
 	// What has run is only read: most of these have.
-	for recent := range slices.Chunk(dispatch.RecentFires(j, j.Updated, editions), store.MaxKeys) {
+	fires, strays := dispatch.RecentFires(j, j.Updated, editions)
+	for recent := range slices.Chunk(fires, store.MaxKeys) {
 		if err := s.Dispatch.Withdraw(ctx, now, recent); err != nil {
 			return fmt.Errorf("end the fires of %s: %w", j.Name, err)
+		}
+	}
+	expires := s.Now().Add(job.KeepPast).UnixMilli()
+	for some := range slices.Chunk(strays, store.MaxKeys) {
+		standing, err := s.Dispatch.ReadRuns(ctx, some)
+		if err == nil {
+			claims := slices.DeleteFunc(standing, func(r run.Run) bool { return r.State != run.Queued })
+			err = s.Dispatch.Change(ctx, claims, func(r run.Run) (run.Run, bool) { return r.FenceOff(j.Generation, expires) })
+		}
+		if err != nil {
+			return fmt.Errorf("fence the fires of %s: %w", j.Name, err)
 		}
 	}
 	return nil
@@ -234,7 +246,7 @@ func (s *Service) rebind(ctx context.Context, j job.Job, t, horizon int64) error
 		if err != nil {
 			return err
 		}
-		from, upTo = min(from, dispatch.Recent(t)), dispatch.Forever-1
+		from, upTo = min(from, dispatch.Recent(min(t, b.Now))), dispatch.Forever-1
 		for _, shard := range shards {
 			from = min(from, shard.Watermark)
 		}

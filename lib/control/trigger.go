@@ -99,6 +99,8 @@ func unsettled(orders []*order, chosen func(o *order) bool) []*order {
 
 // accept checks requests and says which run each is to be.
 func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
+	jobs := s.seek(ctx, tenant, orders)
+	// Behind the jobs: the store's answer may tell that this clock was stepped.
 	now, err := s.Dispatch.Clock()
 	if err != nil {
 		for _, o := range orders {
@@ -106,7 +108,6 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 		}
 		return
 	}
-	jobs := s.seek(ctx, tenant, orders)
 	for _, o := range orders {
 		o.now = now
 		o.Err = s.acceptOne(ctx, tenant, o, jobs)
@@ -283,17 +284,24 @@ func (s *Service) place(ctx context.Context, orders []*order) {
 	s.putNew(ctx, slices.DeleteFunc(open, (*order).settled))
 }
 
-// mark says of a run that is to be put which generation it is of, where that is not left to its claim.
+// mark says of a run that is to be put which generation it is of, where that is not left to its claim. What is put long after it was asked for, or
+// by a clock that is behind the one that made the job, would be taken for a run of a job that had the name before. For these the job counts as it
+// stands: what is remembered may be the one before.
 func (s *Service) mark(ctx context.Context, o *order) error {
-	switch {
-	case o.direct && !o.job.Def.Paused:
-		o.Run.State, o.Run.Generation = run.Queued, o.job.Generation
-	case s.Dispatch.Astray(o.Run.ID.Nominal, o.now+s.age(o.now).Milliseconds()):
-		// The job as it stands: what is remembered may be of a deleted one that had the name.
-		j, err := s.Dispatch.Book.Job(ctx, o.Run.Tenant, o.Run.ID.Job)
+	j := o.job
+	mistaken := s.Dispatch.Astray(o.Run.Created, o.now+(s.age(o.now)+dispatch.Promptness).Milliseconds()) || dispatch.DeletedFor(*j, o.Run)
+	if mistaken {
+		newest, err := s.Dispatch.Book.Job(ctx, o.Run.Tenant, o.Run.ID.Job)
 		if err != nil {
 			return err
 		}
+		j = &newest
+	}
+	direct := o.direct && !j.Def.Paused
+	if direct {
+		o.Run.State = run.Queued
+	}
+	if direct || mistaken {
 		o.Run.Generation = j.Generation
 	}
 	return nil

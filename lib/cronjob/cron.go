@@ -30,8 +30,7 @@ func (c *cronJob) schedule(meta *takeover.Object) (*schedule.Spec, error) {
 	}
 	switch fields := strings.Fields(expression); len(fields) {
 	case 6:
-		return nil, fmt.Errorf("spec.schedule: got %q, six fields, which Kubernetes refuses: write %q where the first is seconds, %q where the last is a year", expression,
-			strings.Join(fields[1:], " "), strings.Join(fields[:5], " "))
+		return nil, fmt.Errorf("spec.schedule: got %q, six fields, which Kubernetes refuses: write %s", expression, takeover.SixFields(fields))
 	case 7:
 		return nil, fmt.Errorf("spec.schedule: got %q, seven fields, which Kubernetes refuses: write %q, without seconds and year", expression, strings.Join(fields[1:6], " "))
 	}

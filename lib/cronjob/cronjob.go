@@ -95,6 +95,12 @@ func (r *reader) unread(d manifest.Document) {
 
 // object reads one object, or a list of them as kubectl gives it. version is that of the list in which it stands.
 func (r *reader) object(v *manifest.Value, version string) {
+	if v.Kind == manifest.Array { // what jq leaves of a list
+		for _, item := range v.Items {
+			r.object(item, version)
+		}
+		return
+	}
 	if v.Kind != manifest.Object {
 		r.file.Note(v.Line, "document", false, "got %s, want an object of Kubernetes; left out", v.Kind)
 		return

@@ -233,11 +233,13 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// count counts the CronJobs of documents and of lists in them.
+// count counts the CronJobs of documents and of lists and arrays in them.
 func count(values []*manifest.Value) (n int) {
 	for _, v := range values {
 		kind, items := v.Member("kind"), v.Member("items")
 		switch {
+		case v.Kind == manifest.Array:
+			n += count(v.Items)
 		case kind == nil || kind.Kind != manifest.Text:
 		case strings.HasSuffix(kind.Scalar, "List") && items != nil && items.Kind == manifest.Array:
 			for _, item := range items.Items {

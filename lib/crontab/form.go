@@ -3,7 +3,10 @@ package crontab
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/takeover"
 )
 
 // fields takes the schedule off a line: five fields, or a macro. ok is false for a line that has fewer.
@@ -43,41 +46,42 @@ func anacron(line string) string {
 		if !anacronName.MatchString(name) {
 			return ""
 		}
-		if when = anacronPeriods[period]; when == "" {
-			when = "@daily"
-		}
+		when = anacronPeriods[period]
 	}
-	return fmt.Sprintf("it is a line of an anacrontab: a period, a delay in minutes, the name %s, the command. Write it for cron, as %q, or with five fields; "+
-		"a job whose catch_up is one makes up for what it missed", name, when+" "+command)
+	write := fmt.Sprintf("Write it for cron, as %q, or with five fields", when+" "+command)
+	if when == "" {
+		write = fmt.Sprintf("Cron has no period of %[1]s days: write a job whose schedule is every %[1]sd", period)
+	}
+	return fmt.Sprintf("it is a line of an anacrontab: a period, a delay in minutes, the name %s, the command. %s; "+
+		"a job whose catch_up is one makes up for what it missed", name, write)
 }
 
 var (
 	cronWord  = regexp.MustCompile(`^[-*?/,0-9LW#]*[*?0-9][-*?/,0-9LW#]*$`)
 	cronNames = regexp.MustCompile(`(?i)^(sun|mon|tue|wed|thu|fri|sat)([-,](sun|mon|tue|wed|thu|fri|sat))+$`)
+	cronName  = regexp.MustCompile(`(?i)^(sun|mon|tues?|wed|wednes|thu|thurs?|fri|sat|satur)(day)?$`)
 )
+
+// isField reports whether a word after the fifth field is one more of them. The name of one day may be that of a program: it is a field in
+// capitals, or before a path.
+func isField(next, after string) bool {
+	if cronName.MatchString(next) {
+		return after != "" && (strings.HasPrefix(after, "/") || next == strings.ToUpper(next))
+	}
+	return cronWord.MatchString(next) || cronNames.MatchString(next)
+}
 
 // sixth says of a line that goes on with another field of schedule, which would be its command, what to write. "" is for one that does not.
 func sixth(expression []string, rest string) string {
-	next, _ := word(rest)
+	next, after := word(rest)
 	switch {
-	case !cronWord.MatchString(next) && !cronNames.MatchString(next):
+	case !isField(next, after):
 		return ""
 	case len(expression) == 1:
 		return fmt.Sprintf("%s stands before the command: %s is the whole schedule", next, expression[0])
 	}
-	write := func(five []string) string { return strings.ReplaceAll(strings.Join(five, " "), "?", "*") }
-	const six = "it has six fields of schedule, and a crontab has five: write "
-	first, last := write(append(expression[1:len(expression):len(expression)], next)), write(expression)
-	switch {
-	case yearForm.MatchString(next):
-		return six + fmt.Sprintf("%q, without the year", last)
-	case first == last || next == "?" || cronNames.MatchString(next):
-		return six + fmt.Sprintf("%q, without seconds", first)
-	}
-	return six + fmt.Sprintf("%q where the first is seconds, %q where the last is a year", first, last)
+	return "it has six fields of schedule, and a crontab has five: write " + takeover.SixFields(append(slices.Clone(expression), next))
 }
-
-var yearForm = regexp.MustCompile(`^[0-9]{4}([-,/][0-9]+)*$`)
 
 // scheduleStart is how schedules begin, also those of other crons.
 var scheduleStart = regexp.MustCompile(`^[-0-9*@~?H]`)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -29,9 +30,9 @@ func (d *Dispatcher) Prompt(r run.Run, due, now int64) bool {
 func Recent(t int64) int64 { return t - (Promptness + 2*MaxSkew).Milliseconds() }
 
 // RecentFires gives the runs of a deleted job's fires that lie before the delete at t, and may be started yet without a look at the job.
-// Those of each generation are in force up to its end, and behind the end of the one before.
-func RecentFires(j job.Job, t int64, editions []*job.Edition) []run.Run {
-	var runs []run.Run
+// Those of each generation are in force up to its end, and behind the end of the one before. What lies behind its end, a tick may have claimed, and
+// the edit that was to fence it died: these are the strays.
+func RecentFires(j job.Job, t int64, editions []*job.Edition) (fires, strays []run.Run) {
 	after := j.Created // what the job forgets of its past was over long before
 	for i, past := range j.Past {
 		from, e := after, editions[i]
@@ -40,13 +41,18 @@ func RecentFires(j job.Job, t int64, editions []*job.Edition) []run.Run {
 			continue
 		}
 		from = max(from+1, Recent(t)-e.Def.Schedule.Jitter.Std().Milliseconds())
-		for _, f := range FiresBetween(e.Schedule, from, min(past.Until, t), maxRecent) {
-			if e.Due(j.Tenant, j.Name, f) >= Recent(t) {
-				runs = append(runs, run.Run{ID: run.FireID(j.Name, f), Tenant: j.Tenant, Generation: past.Generation, Priority: e.Def.Priority})
+		for _, f := range FiresBetween(e.Schedule, from, t, maxRecent) {
+			fire := run.Run{ID: run.FireID(j.Name, f), Tenant: j.Tenant, Generation: past.Generation, Priority: e.Def.Priority}
+			switch {
+			case e.Due(j.Tenant, j.Name, f) < Recent(t):
+			case f <= past.Until:
+				fires = append(fires, fire)
+			case !slices.ContainsFunc(strays, func(other run.Run) bool { return other.ID == fire.ID }):
+				strays = append(strays, fire)
 			}
 		}
 	}
-	return runs
+	return fires, strays
 }
 
 // maxRecent bounds the fires of a generation that are looked at: more than the most frequent schedule has within the largest jitter.

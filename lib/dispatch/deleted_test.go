@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -31,7 +32,8 @@ func TestRecentFires(t *testing.T) {
 	}
 	j := job.Job{Tenant: "default", Name: "a", Deleted: true, Created: at - 60_000, Past: []job.Past{{Generation: at - 60_000, Until: at - 9_000}, {Generation: at - 9_000, Until: at}}}
 
-	found := ids(dispatch.RecentFires(j, at, []*job.Edition{edition(2*time.Second, 0), edition(3*time.Second, 0)}))
+	fires, strays := dispatch.RecentFires(j, at, []*job.Edition{edition(2*time.Second, 0), edition(3*time.Second, 0)})
+	found := ids(fires)
 	want := map[int64]int64{-14_000: -60_000, -12_000: -60_000, -10_000: -60_000}
 	for f := at - 9_000 + 1; f <= at; f++ {
 		if f%3000 == 0 {
@@ -47,9 +49,13 @@ func TestRecentFires(t *testing.T) {
 		}
 	}
 
+	if left, want := ids(strays), (map[int64]int64{-8_000: -60_000, -6_000: -60_000, -4_000: -60_000, -2_000: -60_000, 0: -60_000}); !maps.Equal(left, want) {
+		t.Errorf("behind the end of a generation there are %v, want %v", left, want)
+	}
+
 	spread := edition(time.Second, 10*time.Minute)
 	j.Created, j.Past = at-3_600_000, []job.Past{{Generation: at - 3_600_000, Until: at}}
-	runs := dispatch.RecentFires(j, at, []*job.Edition{spread})
+	runs, _ := dispatch.RecentFires(j, at, []*job.Edition{spread})
 	early := 0
 	for _, r := range runs {
 		if due := spread.Due(j.Tenant, j.Name, r.ID.Nominal); due < dispatch.Recent(at) {

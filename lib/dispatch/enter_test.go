@@ -147,10 +147,12 @@ func TestG1_Enter(t *testing.T) {
 		ops    []string
 		inside int // entries after
 	}{
-		"the first":      {1, nil, nil, dispatch.Passed, []string{"get gate", "write gate"}, 1},
-		"there is room":  {3, []func(run.Run) run.Run{nil, started}, nil, dispatch.Passed, []string{"get gate", "write gate"}, 3},
-		"one is over":    {1, []func(run.Run) run.Run{succeeded}, nil, dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 1},
-		"one is queued":  {1, []func(run.Run) run.Run{nil}, nil, dispatch.Skipped, []string{"get gate", "get run#", "write run#"}, 1},
+		"the first":     {1, nil, nil, dispatch.Passed, []string{"get gate", "write gate"}, 1},
+		"there is room": {3, []func(run.Run) run.Run{nil, started}, nil, dispatch.Passed, []string{"get gate", "write gate"}, 3},
+		"one is over":   {1, []func(run.Run) run.Run{succeeded}, nil, dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 1},
+		"one is queued": {1, []func(run.Run) run.Run{nil}, nil, dispatch.Skipped, []string{"get gate", "get run#", "write run#"}, 1},
+		"it makes up for a missed fire": {1, []func(run.Run) run.Run{started}, func(r run.Run) run.Run { r.NextAt, r.Reason = then, run.CaughtUp; return r },
+			dispatch.Skipped, []string{"get gate", "get run#", "write run#"}, 1},
 		"one is running": {1, []func(run.Run) run.Run{started}, nil, dispatch.Skipped, []string{"get gate", "get run#", "write run#"}, 1},
 		"one of two":     {2, []func(run.Run) run.Run{succeeded, started}, nil, dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 2},
 		"one waits for a retry": {1, []func(run.Run) run.Run{func(r run.Run) run.Run {

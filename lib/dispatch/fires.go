@@ -309,7 +309,7 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
 	if c.NotBefore = f.plan.Places[nominal]; c.NotBefore != 0 {
-		c.Reason = CaughtUp
+		c.Reason = run.CaughtUp
 	}
 	doubtful := b.doubts(f.Timer, nominal)
 	return &wish{run: f.blank(nominal), span: span, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {

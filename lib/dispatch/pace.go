@@ -16,9 +16,6 @@ const (
 	MaxCatchUpRate     = 1000
 )
 
-// CaughtUp is the reason of a run that makes up for a missed fire, until it ends.
-const CaughtUp = "catch-up of a missed fire"
-
 // grid is the places in time at which missed fires may start: rate a second, evenly apart, each of which is one shard's, and one job's in each
 // period. So no second has more than rate of them, whoever gives them out, and those of one job are a period apart.
 //

@@ -24,7 +24,7 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 	missing = slices.DeleteFunc(missing, func(r run.Run) bool { return b.forgets(r) })
 	if len(missing) > 0 {
 		// Put as Scheduled, and only then read the job again and claim: an edit that we do not see then will see the run.
-		if missing, err = d.ensure(ctx, missing); err != nil {
+		if missing, err = d.ensure(ctx, tenant, missing); err != nil {
 			return tally, err
 		}
 		more, _, err := d.bind(ctx, tenant, epoch, b, missing, &tally)
@@ -40,7 +40,7 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 // then its request was never answered. A younger one can only have stopped between its timer and its run.
 func (b Bounds) forgets(r run.Run) bool { return r.ID.Nominal < b.Now-Forgotten.Milliseconds() }
 
-// bind claims and sends; late are the timers that it still owes, missing the runs that do not stand.
+// bind claims and sends; late are the timers that it still owes, missing the runs that do not stand, or have to be read.
 func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run, tally *Tally) (late []timer.Timer, missing []run.Run, err error) {
 	jobs, err := d.newest(ctx, tenant, runs)
 	if err != nil {
@@ -65,6 +65,9 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		switch {
 		case j.Broken != nil:
 			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
+			continue
+		case gone && read.Version == 0: // its mark decides, which its timer need not have
+			missing = append(missing, *read)
 			continue
 		case j.Def.Paused && !gone:
 			held = append(held, hold(*read, j.Generation, b))
@@ -131,11 +134,12 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 	return late, missing, nil
 }
 
-// DeletedFor tells whether the job that a run on demand was asked of is deleted, though another may have its name by now. A run that no claim and
-// no edit has marked is of the job that stands. So is one that was put just now under a generation that somebody remembered: a delete ends all that was
-// due since Recent, so what it has left to others was made long before the name had a job again.
+// DeletedFor tells whether the job that a run on demand was asked of is deleted, though another may have its name by now. A run whose mark is of a
+// generation since then is of the job that stands. One that nobody has marked yet, since a pause held it or its claim was put off, and one under a
+// generation that somebody remembered, are of the job that stood when they were made: a delete ends all that was due since Recent, so what it has
+// left to others was made long before the name had a job again.
 func DeletedFor(j job.Job, r run.Run) bool {
-	return j.Generation == 0 || j.Deleted || r.Generation > 0 && j.Gone(r.Generation) && r.Created < Recent(j.Created)+2*MaxSkew.Milliseconds()
+	return j.Generation == 0 || j.Deleted || j.Gone(r.Generation) && r.Created < Recent(j.Created)+2*MaxSkew.Milliseconds()
 }
 
 // hold wishes a run of a paused job to wait. One that was not read is put where nothing stands: nobody binds it, and so finds that it
@@ -156,16 +160,21 @@ func hold(r run.Run, generation int64, b Bounds) *wish {
 	}}
 }
 
-// ensure puts runs as Scheduled where nothing stands, and gives what stands.
-func (d *Dispatcher) ensure(ctx context.Context, runs []run.Run) ([]run.Run, error) {
+// ensure puts runs as Scheduled where nothing stands, and gives what stands. Nobody was told of such a run, so it is of the job that stands.
+func (d *Dispatcher) ensure(ctx context.Context, tenant string, runs []run.Run) ([]run.Run, error) {
+	jobs, err := d.newest(ctx, tenant, runs)
+	if err != nil {
+		return nil, err
+	}
 	wishes := make([]*wish, len(runs))
 	for i, r := range runs {
+		generation := jobs[r.ID.Job].Generation
 		r.Version = 0
 		wishes[i] = &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 			if r.Version != 0 {
 				return r, run.Taken
 			}
-			r.State, r.Generation, r.Trigger = run.Scheduled, 0, run.ByRequest
+			r.State, r.Generation, r.Trigger = run.Scheduled, generation, run.ByRequest
 			return r, run.Claimed
 		}}
 	}

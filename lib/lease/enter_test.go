@@ -15,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/worker"
@@ -145,6 +146,21 @@ func TestG1_WhoWasOpenedByHandWaitsForRoom(t *testing.T) {
 		if g := o.gate(first); len(g.Entries) != 1 || g.Entries[0].Random != again.ID.Random || g.Entries[0].Opening != again.Opening {
 			t.Errorf("the gate holds %+v", g.Entries)
 		}
+	})
+}
+
+// How late a run is, is told of when it was due. Who was opened by hand was asked for at another time.
+func TestWhoWasOpenedByHandIsNotLate(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		first := o.queued(tenant, two)
+		o.begin(first, o.take(able("w-1", "f")), me)
+		again := o.another(first, opened)
+		o.begin(again, o.take(able("w-1", "f")), me)
+		o.metrics.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+			if f.Name == "belfry_lateness_seconds" && samples[0].Histogram.Count != 1 {
+				t.Errorf("%d starts are counted by how late they are, want that of the run that was not opened again", samples[0].Histogram.Count)
+			}
+		})
 	})
 }
 

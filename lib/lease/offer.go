@@ -243,8 +243,9 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if !o.looked && !o.prompt(b) {
 			o.desk.look(taking, o.run.Tenant, o)
 		}
+		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
 		h, err := o.held(taking, started, payload, lost)
-		if err == nil && started.Attempt == 1 {
+		if err == nil && first {
 			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-o.run.ID.Nominal) * time.Millisecond)
 		}
 		return h, err

@@ -16,7 +16,7 @@ import (
 // Registry holds every metric. Its instruments may be used concurrently; values of labels are given in their order.
 type Registry struct {
 	Runs        *Counter   // outcome: the state in which the run ended
-	Lateness    *Histogram // of each run's first start
+	Lateness    *Histogram // of each run's first start, unless it was opened again before
 	Attempts    *Counter   // outcome
 	Retries     *Counter
 	DeadLetters *Counter // kind
@@ -48,7 +48,7 @@ func New() *Registry {
 	r := &Registry{gates: Names{Most: MostGates}}
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
-	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time.",
+	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time, unless the run was opened again before it.",
 		[]time.Duration{
 			time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
 			50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,

@@ -285,8 +285,9 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	return r.end(Skipped, now, "other runs of the job were in progress", Limits{Retention: retention})
 }
 
-// Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason.
-func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" }
+// Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
+// missed fire is another one.
+func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" && r.Reason != CaughtUp }
 
 // Withdraw ends a fire whose job is deleted, as a claim of c that was cancelled at once: where a claim could be written, and where one stands.
 // Nobody claims it after that.

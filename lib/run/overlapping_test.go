@@ -66,11 +66,13 @@ func TestWhoIsNeverSkipped(t *testing.T) {
 	fresh := run.Run{ID: run.FireID("j", 1000), Tenant: "t", Version: 1, State: run.Queued, Generation: 1}
 	why := run.Why{Code: run.WhyOverlap, Gate: "job:j", Policy: "skip", InTheWay: []string{"j~0000000rs"}}
 	cancelled, _ := fresh.AskCancel(1000, "no longer needed", time.Hour)
+	late, _ := run.Run{ID: fresh.ID, Tenant: "t"}.Claim(run.Claim{Generation: 1, Trigger: run.BySchedule, Now: 9000, NotBefore: 9500, Reason: run.CaughtUp})
 	for name, row := range map[string]struct {
 		r      run.Run
 		spared bool
 	}{
 		"claimed":              {fresh, false},
+		"makes up for a fire":  {late, false},
 		"handed back":          {fresh.Start("w", 1000, time.Second).HandBack(1001, "stopped", ""), true},
 		"its worker died":      {fresh.Start("w", 1000, time.Second).Crash(1001, "lease", run.Limits{MaxCrashes: 3}), true},
 		"waits for a retry":    {fresh.Start("w", 1000, time.Second).Fail(1001, run.Failure{NextAt: 2000}, run.Limits{MaxFailures: 3}), true},

@@ -163,6 +163,9 @@ type Why struct {
 	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first; at most MaxInTheWay
 }
 
+// CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.
+const CaughtUp = "catch-up of a missed fire"
+
 // WhyOverlap is the code of a run that was one too many at its job's own gate.
 const WhyOverlap = "overlap"
 

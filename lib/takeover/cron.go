@@ -3,6 +3,7 @@ package takeover
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,37 @@ func NeverFires(s schedule.Spec) bool {
 
 // OnDemand is the note on a schedule that never fires.
 const OnDemand = `its schedule, %q, never fires: the job runs on demand alone, by "belfry job trigger"`
+
+var (
+	yearForm = regexp.MustCompile(`^(\*|[0-9]{4}([-,/][0-9]+)*)$`)
+	fullDay  = regexp.MustCompile(`(?i)\b(sun|mon|tue|wed|thu|fri|sat)[a-z]*day\b`)
+)
+
+// SixFields says what to write in five fields for an expression of six: without the first, which may be seconds, or without the last, which
+// may be a year. It shows both where either may be meant, or neither can be read.
+func SixFields(six []string) string {
+	write := func(five []string) string {
+		return fullDay.ReplaceAllString(strings.ReplaceAll(strings.Join(five, " "), "?", "*"), "$1")
+	}
+	first, last := write(six[1:]), write(six[:5])
+	seconds := sound(six[0]+" * * * *") && sound(first)
+	year := yearForm.MatchString(six[5]) && sound(last)
+	switch {
+	case seconds && (first == last || !year):
+		return fmt.Sprintf("%q, without seconds", first)
+	case year && !seconds:
+		return fmt.Sprintf("%q, without the year", last)
+	}
+	return fmt.Sprintf("%q where the first is seconds, %q where the last is a year", first, last)
+}
+
+// sound reports whether five fields can be read, whether or not they ever fire.
+func sound(five string) bool {
+	kept, _ := Steps(five)
+	spec := schedule.Spec{Cron: kept}
+	_, err := spec.Compile()
+	return err == nil || NeverFires(spec)
+}
 
 // fiveFields are the fields of a cron expression, with the number of their values and what a longer step counts.
 var fiveFields = [5]struct {

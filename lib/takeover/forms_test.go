@@ -35,6 +35,28 @@ func TestStepsLongerThanTheirField(t *testing.T) {
 	}
 }
 
+func TestSixFieldsAreShownAsTheyCanBeMeant(t *testing.T) {
+	for six, want := range map[string]string{
+		"0 9 * * 1-5 *":     `"9 * * 1-5 *" where the first is seconds, "0 9 * * 1-5" where the last is a year`,
+		"0 9 1 jan * *":     `"0 9 1 jan *", without the year`, // no day of the month is called January
+		"0 9 * * mon-fri *": `"0 9 * * mon-fri", without the year`,
+		"0 0 9 * * MON":     `"0 9 * * MON", without seconds`,
+		"0 0 9 * * Tuesday": `"0 9 * * Tue", without seconds`,
+		"0 0 9 * jan *":     `"0 9 * jan *", without seconds`,
+		"0 0 9 ? * 1":       `"0 9 * * 1", without seconds`,
+		"0 0 9 * * ?":       `"0 9 * * *", without seconds`,
+		"* * * * * *":       `"* * * * *", without seconds`,
+		"0 9 * * 1 2027":    `"0 9 * * 1", without the year`,
+		"0 9 31 2 * *":      `"0 9 31 2 *", without the year`,
+		"0 */90 * * * 1":    `"*/90 * * * 1", without seconds`,
+		"x 9 * * 1 y":       `"9 * * 1 y" where the first is seconds, "x 9 * * 1" where the last is a year`,
+	} {
+		if got := takeover.SixFields(strings.Fields(six)); got != want {
+			t.Errorf("%s: write %s, want %s", six, got, want)
+		}
+	}
+}
+
 func TestNeverFires(t *testing.T) {
 	if !takeover.NeverFires(schedule.Spec{Cron: "0 0 31 2 *"}) {
 		t.Error("31 February fires")
@@ -96,6 +118,26 @@ func TestFormsAreToldApart(t *testing.T) {
 	for _, how := range hows {
 		if err := takeover.Unlike([]byte("[Timer]\nOnCalendar=daily\n"), how); !strings.Contains(err.Error(), "a systemd timer; "+how) {
 			t.Error(err)
+		}
+	}
+}
+
+// A form is known however its program wrote it: on one line or on many, and without what stands above it.
+func TestFormsAsProgramsWriteThem(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"data": {"aws_region": "eu-west-1"}}`:                                                                "",
+		`{"resource":{"aws_scheduler_schedule":{"x":{"schedule_expression":"rate(1 hour)"}}}}`:                 "a Terraform file",
+		"{\n  \"variable\": {},\n  \"resource\": {\n    \"kubernetes_cron_job_v1\": {}\n  }\n}\n":              "a Terraform file",
+		`{"format_version":"1.2","terraform_version":"1.5.7","planned_values":{}}`:                             "a Terraform file",
+		`{"Resources":{"S":{"Type":"AWS::Scheduler::Schedule"}}}`:                                              "a CloudFormation or SAM template",
+		"default   a   */5 * * * *   <none>   False   0   2m   3d   c   busybox   <none>\n":                    "a table that kubectl printed",
+		"nightly   0 3 * * *   True   1   <none>   41d\r\n":                                                    "a table that kubectl printed",
+		"NAMESPACE   NAME   SCHEDULE      TIMEZONE   SUSPEND\ndefault     a      */5 * * * *   <none>     F\n": "a table that kubectl printed",
+	} {
+		for _, how := range []string{takeover.HowKubernetes, takeover.HowEventBridge, takeover.HowCrontab} {
+			if what := takeover.Looks([]byte(text), how); what != want {
+				t.Errorf("%s looks like %q to who wants %q, want %q", text, what, how, want)
+			}
 		}
 	}
 }

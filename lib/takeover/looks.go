@@ -14,9 +14,9 @@ type form struct {
 
 // forms are tried in this order: what stands inside of another one comes after it.
 var forms = []form{
-	{"a Terraform file", regexp.MustCompile(`(?m)^\s*(resource|data|module|variable|provider|output)\s+"[^"]+"(\s+"[^"]+")?\s*\{|^(terraform|locals|moved|import)\s*\{|^\s*"terraform_version"\s*:`)},
+	{"a Terraform file", regexp.MustCompile(`(?m)^\s*(resource|data|module|variable|provider|output)\s+"[^"]+"(\s+"[^"]+")?\s*\{|^(terraform|locals|moved|import)\s*\{|"terraform_version"\s*:|\A\s*\{(?s:.*)"(resource|data)"\s*:\s*\{\s*"(aws|kubernetes|google|azurerm)_\w+"\s*:\s*[{[]`)},
 	{"a CloudFormation or SAM template", regexp.MustCompile(`(?m)\bAWSTemplateFormatVersion\b|\bType["']?\s*:\s*["']?AWS::|\bAWS::Serverless\b`)},
-	{"a table that kubectl printed", regexp.MustCompile(`(?m)^\s*(NAMESPACE\s+)?NAME\s+(SCHEDULE|COMPLETIONS|STATUS|READY|AGE|DESIRED|DATA)\b`)},
+	{"a table that kubectl printed", regexp.MustCompile(`(?m)^\s*(NAMESPACE\s+)?NAME\s+(SCHEDULE|COMPLETIONS|STATUS|READY|AGE|DESIRED|DATA)\b|^\S+[ \t].*[ \t](True|False)[ \t]+[0-9]+[ \t]+(<none>|([0-9]+[smhdy])+)[ \t]+([0-9]+[smhdy])+([ \t]|\r?$)`)},
 	{"what kubectl describe printed", regexp.MustCompile(`(?m)^Name:\s+\S+\s*\nNamespace:\s+\S+`)},
 	{"a table that the AWS command line printed", regexp.MustCompile(`(?m)^\|\s+(ListSchedules|GetSchedule|ListRules)\b|^-{10,}\n\|`)},
 	{"text that the AWS command line printed", regexp.MustCompile(`(?m)^(SCHEDULES|RULES|TARGET|FLEXIBLETIMEWINDOW)\t|^arn:aws[a-z-]*:scheduler:\S+\t|^\S+\tarn:aws[a-z-]*:scheduler:`)},

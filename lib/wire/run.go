@@ -79,8 +79,8 @@ func (w *Why) String() string {
 		runs, were = w.InTheWay[0], "was"
 	case 2, 3:
 		runs = strings.Join(w.InTheWay[:n-1], ", ") + " and " + w.InTheWay[n-1]
-	default:
-		runs = fmt.Sprintf("%s, %s and %d more", w.InTheWay[0], w.InTheWay[1], n-2)
+	default: // the record names only so many
+		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
 	}
 	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, w.Policy)
 }

@@ -125,6 +125,9 @@ func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault11_Fault32_Fault36_killed_at_points
 		t.Fatal(err)
 	}
 	doors.Up(s.HostPort())
+	if err := l.Until(ctx, 20*kills); err != nil { // kills may come so fast that little has run between them
+		t.Fatal(err)
+	}
 	if err := l.Finish(); err != nil {
 		t.Fatalf("a client gave up: %v", err)
 	}

@@ -143,7 +143,7 @@ func (in runStep) told(s runState) []runState {
 	switch {
 	case !s.born:
 		return []runState{s}
-	case in.verb == cancelRun && (over || s.over), in.verb == retryRun && over && (s.state == "skipped" || !in.force && (s.state == "succeeded" || s.state == "unknown")):
+	case in.verb == cancelRun && (over || s.over), in.verb == retryRun && over && (s.state == "skipped" && s.reason != overlapped || !in.force && (s.state == "succeeded" || s.state == "unknown")):
 		return nil
 	case in.verb == cancelRun:
 		s.over = in.seen.state == "cancelled"

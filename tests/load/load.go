@@ -74,6 +74,7 @@ type Load struct {
 	server *client.Client
 	http   *http.Client  // for what the server's own client never does
 	enough chan struct{} // closed when the clients are to come to an end
+	more   chan struct{} // holds one where something was answered since Until has looked
 	ended  chan error
 
 	mu        sync.Mutex
@@ -113,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 		return nil, err
 	}
 	l := &Load{Seen: seen, cfg: cfg, server: server, http: &http.Client{Timeout: 20 * time.Second, Transport: through},
-		enough: make(chan struct{}), ended: make(chan error, len(cfg.Kinds)+cfg.Reopen+1), sightings: map[string]sighting{}}
+		enough: make(chan struct{}), more: make(chan struct{}, 1), ended: make(chan error, len(cfg.Kinds)+cfg.Reopen+1), sightings: map[string]sighting{}}
 	for i, k := range cfg.Kinds {
 		a := l.actor(uint64(i), fmt.Sprintf("job%d", i), k)
 		go func() { l.ended <- a.run(ctx) }()
@@ -132,6 +133,25 @@ func (l *Load) actor(stream uint64, name string, k Kind) *actor {
 
 // Ended gives what the clients end with. None ends before Finish unless it gives up, with an error.
 func (l *Load) Ended() <-chan error { return l.ended }
+
+// Until waits until so many requests were answered: how much happens in a time depends on the machine.
+func (l *Load) Until(ctx context.Context, answered int) error {
+	for {
+		l.mu.Lock()
+		enough := l.answered >= answered
+		l.mu.Unlock()
+		if enough {
+			return nil
+		}
+		select {
+		case <-l.more:
+		case err := <-l.ended:
+			return fmt.Errorf("a client gave up: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Finish tells the clients to come to an end, and waits until they have. They want a server for that.
 func (l *Load) Finish() error {
@@ -280,6 +300,10 @@ func (l *Load) count(n *int) {
 	l.mu.Lock()
 	*n++
 	l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
 }
 
 func (l *Load) number() int {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
@@ -200,7 +199,7 @@ func born(_, a *run.Run) string {
 	return all(func(_, a *run.Run) string {
 		return unless(a.Generation > 0 && a.Trigger != 0, "a claim names its generation and what asked for it")
 	}, func(_, a *run.Run) string {
-		return unless(a.NextAt == 0 || !a.ID.OnDemand() && a.Reason == dispatch.CaughtUp, "only what makes up for a missed fire has a place, and says so")
+		return unless(a.NextAt == 0 || !a.ID.OnDemand() && a.Reason == run.CaughtUp, "only what makes up for a missed fire has a place, and says so")
 	})(nil, a)
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -218,14 +217,14 @@ var ofRuns = map[string]row{
 		p.spoil(i, func(r *run.Run) { r.Created += 20 * 60_000 })
 	}, "P11: run .* makes up for a fire that was missed, and has no place"},
 	"a place that is over": {func(p *plot) {
-		p.spoil(p.run(first, "plain", run.Queued), func(r *run.Run) { r.NextAt, r.Reason = r.Created-1, dispatch.CaughtUp })
+		p.spoil(p.run(first, "plain", run.Queued), func(r *run.Run) { r.NextAt, r.Reason = r.Created-1, run.CaughtUp })
 	}, "P11: run .* has the place .*, before it was claimed"},
 	"two places of a job in a second": {twoPlaces, "P11: missed fires of plain of .* have the places .*, less than a second apart"},
 	"more places than the rate": {func(p *plot) {
 		p.cfg.CatchUpRate = 1
 		twoPlaces(p)
 	}, "P11: more than 1 missed fires have places in the second from .* on"},
-	"what no schedule asked for has a place": {spoilt("asked", run.Queued, func(r *run.Run) { r.NextAt, r.Reason = r.Created+1000, dispatch.CaughtUp }),
+	"what no schedule asked for has a place": {spoilt("asked", run.Queued, func(r *run.Run) { r.NextAt, r.Reason = r.Created+1000, run.CaughtUp }),
 		"P6: run .*(it must not change the next attempt|only what makes up for a missed fire has a place)"},
 }
 
@@ -233,8 +232,8 @@ var ofRuns = map[string]row{
 func twoPlaces(p *plot) {
 	i := p.run(first, "plain", run.Queued)
 	one, _ := p.of(p.life[i])
-	p.spoil(i, func(r *run.Run) { r.NextAt, r.Reason = one.Created+20_000, dispatch.CaughtUp })
-	p.spoil(p.run(i, "plain", run.Queued), func(r *run.Run) { r.NextAt, r.Reason = one.Created+20_999, dispatch.CaughtUp })
+	p.spoil(i, func(r *run.Run) { r.NextAt, r.Reason = one.Created+20_000, run.CaughtUp })
+	p.spoil(p.run(i, "plain", run.Queued), func(r *run.Run) { r.NextAt, r.Reason = one.Created+20_999, run.CaughtUp })
 }
 
 var ofEdges = map[string]row{

@@ -114,8 +114,11 @@ func (j *Judge) mayCancel(rs *runState) bool {
 	if !rs.run.ID.OnDemand() {
 		return slices.ContainsFunc(rs.job.editions, func(e *edition) bool { return e.deleted && e.Generation > rs.run.Generation })
 	}
-	born := rs.past[0].since
-	return slices.ContainsFunc(rs.job.editions, func(e *edition) bool { return e.deleted && (e.end == 0 || e.end > born) })
+	// One that says from the first which generation it is of was asked of that one, though it was put when the next job stood.
+	born, said := rs.past[0].since, rs.past[0].generation
+	return slices.ContainsFunc(rs.job.editions, func(e *edition) bool {
+		return e.deleted && (e.end == 0 || e.end > born || said > 0 && said < e.Generation && rs.run.Created < e.until+j.cfg.Clocks.Milliseconds())
+	})
 }
 
 // consent gives the number of a request that an ended run may be opened by, and that it was not opened by before; 0 for none.
@@ -221,7 +224,7 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 }
 
 func sameDefinition(a, b job.Definition) bool {
-	left, err1 := record.Encode(a)
-	right, err2 := record.Encode(b)
+	left, err1 := record.Encode(a.WithDefaults()) // an answer may leave out what goes without saying, such as the limit of a policy
+	right, err2 := record.Encode(b.WithDefaults())
 	return err1 == nil && err2 == nil && slices.Equal(left, right)
 }

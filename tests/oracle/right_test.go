@@ -1,13 +1,17 @@
 package oracle_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -87,6 +91,87 @@ func TestWhatIsRightIsNotToldOf(t *testing.T) {
 			change(p)
 			if found := p.judged(p.cfg); len(found) > 0 {
 				t.Errorf("found %.3000q", found)
+			}
+		})
+	}
+}
+
+// TestARunOfAClockAheadIsDueByThat: a host whose clock was stepped learns it by an answer of the store's, and a run that it had begun by then was
+// due at once for it, though not when the client said.
+func TestARunOfAClockAheadIsDueByThat(t *testing.T) {
+	const ahead = 10 * time.Minute
+	at := base.Add(time.Minute)
+	for name, c := range map[string]struct {
+		created time.Time
+		due     time.Duration // that the client asked for, from at
+		want    string
+	}{
+		"by a clock ahead":              {at.Add(ahead), 30 * time.Second, ""},
+		"by a right clock":              {at, 30 * time.Second, "P3"},
+		"by a clock that is little off": {at.Add(time.Second), 30 * time.Second, "P3"},
+		"beyond where that clock is":    {at.Add(ahead), 2 * ahead, "P3"},
+		"before it was asked for":       {at.Add(-ahead), 2 * ahead, "P3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				judge.Stored(at, store.Item{}, store.Item{Key: op.Key, Value: op.Value, Version: 1})
+			}
+			stored(job.Job{Tenant: tenant, Name: "asked", Generation: 1, Def: works(1, nil), Created: base.UnixMilli(), Updated: base.UnixMilli()}.Put(1))
+			n := judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "asked", Key: "key", At: at, Due: at.Add(c.due)})
+			r := run.Run{ID: run.RequestID("asked", at.Add(ahead).UnixMilli(), 7), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest, Created: c.created.UnixMilli()}
+			stored(r.Item(2))
+			judge.Answered(n, oracle.Answer{At: at, Status: http.StatusAccepted, Run: &wire.Run{ID: r.ID.String(), Job: "asked", State: r.State.String()}})
+			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// TestARunEndsWithTheJobThatItSaysItIsOf, also where it is put when another job has the name: its request was under way when that was made anew. One
+// that says nothing, or was asked for since, is of the next job.
+func TestARunEndsWithTheJobThatItSaysItIsOf(t *testing.T) {
+	at := func(minute int) int64 { return base.Add(time.Duration(minute) * time.Minute).UnixMilli() }
+	for name, c := range map[string]struct {
+		generation, created int64
+		want                string
+	}{
+		"of the job that was deleted":   {1, at(1), ""},
+		"it does not say of which":      {0, at(1), "P2"},
+		"of the next job":               {3, at(1), "P2"},
+		"asked for since that was made": {1, at(5), "P2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			standing := map[store.Key]store.Item{}
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := standing[op.Key]
+				after := store.Item{Key: op.Key, Value: op.Value, Version: before.Version + 1}
+				judge.Stored(base.Add(5*time.Minute), before, after)
+				standing[op.Key] = after
+			}
+			j := job.Job{Tenant: tenant, Name: "asked", Generation: 1, Def: works(1, nil), Created: at(0), Updated: at(0)}
+			stored(j.Put(1))
+			j.Generation, j.Updated, j.Deleted, j.Past = 2, at(2), true, []job.Past{{Generation: 1, Until: at(2)}}
+			stored(j.Put(2))
+			j.Generation, j.Updated, j.Created, j.Deleted, j.Born, j.Past = 3, at(3), at(3), false, 3, append(j.Past, job.Past{Generation: 2, Until: at(3)})
+			stored(j.Put(3))
+			judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "asked", At: base})
+			r := run.Run{ID: run.RequestID("asked", at(9), 7), Tenant: tenant, State: run.Scheduled, Generation: c.generation, Trigger: run.ByRequest, Created: c.created}
+			stored(r.Item(4))
+			r, _ = r.AskCancel(at(5), "the job was deleted", job.DefaultRetention)
+			stored(r.Item(5))
+			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
 			}
 		})
 	}

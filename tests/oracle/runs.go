@@ -29,6 +29,7 @@ type runState struct {
 	wake    int64  // of the furthest check or request that was armed for it
 	batch   *armed // the timer that it shares with others, where that lies in another shard
 	late    bool   // that one was armed behind the sweeps that should have come upon it
+	ahead   bool   // a clock made it that was further ahead than clocks may be, so it may be due by that
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again
@@ -99,6 +100,9 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	}
 	rs.run = a
 	rs.past = append(rs.past, sight{since: j.event, state: a.State, cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
+	if b.Version == 0 {
+		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
+	}
 	if a.Cancel && !b.Cancel && rs.cancels == 0 {
 		j.violate("P2", "run %s of %s is to be cancelled, and nobody asked for it", a.ID, a.Tenant)
 	}

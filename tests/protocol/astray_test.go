@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -122,6 +123,53 @@ func TestP8_Fault08_Fault09_an_edit_whose_clock_turns_out_to_be_wrong_is_not_wri
 		}
 		if now := w.job(tenant, "a"); now.Version != before.Version || w.job(tenant, "b").Version != 0 {
 			t.Errorf("by a clock that is off by %s, a became %+v, and b %+v", off, now, w.job(tenant, "b"))
+		}
+	}
+}
+
+// So does one that is asked for a run, or to change one: the run would be due, or be kept, by the wrong time.
+func TestP3_P9_Fault08_Fault09_a_request_whose_clock_turns_out_to_be_wrong_is_not_begun(t *testing.T) {
+	for _, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		w := newWorld(t)
+		w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+		ended, _, err := w.host("api").order(tenant, "a", control.Request{})
+		w.must(err)
+		w.work()
+		waits, _, err := w.host("api").order(tenant, "a", control.Request{Delay: new(time.Hour)})
+		w.must(err)
+		before := w.items()
+		soon := w.clock().Add(30 * time.Second)
+		for what, ask := range map[string]func(*host) error{
+			"a request": func(h *host) error {
+				_, _, err := h.control.Trigger(t.Context(), tenant, "a", control.Request{At: &soon, Key: "k"})
+				return err
+			},
+			"a batch": func(h *host) error {
+				asked := control.Asked{Job: "a", Request: control.Request{At: &soon}}
+				return h.control.TriggerMany(t.Context(), tenant, []control.Asked{asked, asked})[1].Err
+			},
+			"a retry": func(h *host) error {
+				_, err := h.control.Retry(t.Context(), tenant, ended.ID, true)
+				return err
+			},
+			"a cancel": func(h *host) error {
+				_, err := h.control.Cancel(t.Context(), tenant, waits.ID, "")
+				return err
+			},
+		} {
+			h := w.restart("off")
+			h.skew = off
+			h.before = func(operation) faulty.Fault {
+				h.store.SetSkew(-off)
+				return faulty.Fault{}
+			}
+			err := ask(h)
+			if refused := (*control.Refusal)(nil); !errors.As(err, &refused) || refused.Code != control.CodeClockSkewed {
+				t.Errorf("%s by a clock that is off by %s gave %v, want a refusal", what, off, err)
+			}
+		}
+		if !reflect.DeepEqual(w.items(), before) {
+			t.Errorf("by a clock that is off by %s, something was written", off)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package protocol_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -360,6 +363,231 @@ func TestP8_Fault09_a_request_by_a_clock_behind_is_of_its_job(t *testing.T) {
 				t.Errorf("%d runs of the deleted job started", n)
 			}
 			w.wants(w.check(w.now()))
+		})
+	}
+}
+
+// What is due and not claimed has no mark of its job yet: a pause holds it, or its claim was put off. A delete does not come upon all of these, as
+// where the resume before it has died. They are none of the job that is made under the name next, whichever edits that one sees.
+func TestP8_P2_Fault11_what_nobody_has_claimed_yet_is_no_run_of_the_next_job(t *testing.T) {
+	dies := func(what func(*host) error, k int) func(*world) bool {
+		return func(w *world) (more bool) {
+			h := w.restart("dies")
+			h.before = func(op operation) faulty.Fault {
+				if more = op.n > k; more {
+					return faulty.Fault{Refuse: errCrashed}
+				}
+				return faulty.Fault{}
+			}
+			_ = what(h)
+			delete(w.hosts, "dies")
+			return more
+		}
+	}
+	resume := func(h *host) error { return h.resume(tenant, "a") }
+	change := func(h *host) error { return h.put(tenant, "a", definition(nil, 3)) }
+	ways := map[string]func(w *world, k int) bool{
+		"a resume dies":    func(w *world, k int) bool { return dies(resume, k)(w) },
+		"a PUT of it dies": func(w *world, k int) bool { return dies(change, k)(w) },
+		"a resume dies, and it is paused again": func(w *world, k int) bool {
+			more := dies(resume, k)(w)
+			w.elapsed += 2 * time.Second
+			w.must(w.host("api").pause(tenant, "a"))
+			return more
+		},
+	}
+	next := map[string]func(h *host){
+		"left alone": func(*host) {},
+		"paused and resumed": func(h *host) {
+			h.must(h.pause(tenant, "a"))
+			h.elapsed += 2 * time.Second
+			h.must(h.resume(tenant, "a"))
+		},
+	}
+	for before, way := range ways {
+		for after, edits := range next {
+			t.Run(before+", the next is "+after, func(t *testing.T) {
+				t.Parallel()
+				for k, more := 1, true; more; k++ {
+					w := newWorld(t, lookAhead(20*time.Second))
+					w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+					w.must(w.host("api").pause(tenant, "a"))
+					w.must(w.host("api").trigger(tenant, "a", 0))
+					w.must(w.host("api").trigger(tenant, "a", 3*time.Minute))
+					w.advance(4*time.Minute, 20*time.Second, "ticks")
+					more = way(w, k)
+					w.elapsed += 20 * time.Second
+					w.must(w.host("api").delete(tenant, "a"))
+					w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+					called := len(w.starts)
+					edits(w.host("api"))
+					w.advance(20*time.Minute, 30*time.Second, "ticks")
+					if wrong := w.settle(); len(wrong) > 0 || len(w.starts) > called {
+						t.Fatalf("died behind operation %d: %d runs of the deleted job, and %v", k, len(w.starts)-called, wrong)
+					}
+				}
+			})
+		}
+	}
+	t.Run("a claim is put off", func(t *testing.T) {
+		w := newWorld(t, lookAhead(2*time.Minute))
+		w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+		w.must(w.host("api").trigger(tenant, "a", 5*time.Minute))
+		w.elapsed += 4 * time.Minute
+		refused := false
+		w.host("ticks").before = func(op operation) faulty.Fault {
+			if op.writes() && strings.Contains(op.text, "run#") && !refused {
+				refused = true
+				return faulty.Fault{Refuse: store.ErrTooLarge}
+			}
+			return faulty.Fault{}
+		}
+		w.must(w.host("ticks").tick())
+		w.elapsed += 80 * time.Second
+		w.must(w.host("api").delete(tenant, "a"))
+		w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+		w.advance(20*time.Minute, 30*time.Second, "ticks")
+		if wrong := w.settle(); !refused || len(wrong) > 0 || len(w.starts) > 0 {
+			t.Errorf("refused %v: %d runs of the deleted job, and %v", refused, len(w.starts), wrong)
+		}
+	})
+}
+
+// A run is of the job that stands as it is put, however long ago it was first asked for, and whatever clock made that job.
+func TestP1_P8_P9_Fault09_what_is_put_for_the_next_job_is_its_own(t *testing.T) {
+	again := func(w *world) {
+		w.must(w.host("api").delete(tenant, "a"))
+		w.elapsed += time.Minute
+		w.must(w.host("api").put(tenant, "a", definition(nil, 2)))
+	}
+	for name, ask := range map[string]func(w *world, req control.Request) run.ID{
+		"a request is repeated": func(w *world, req control.Request) run.ID {
+			req.Key = "k"
+			w.diesBehind("idem#", func(h *host) error { _, _, err := h.order(tenant, "a", req); return err })
+			again(w)
+			r, _, err := w.host("api").order(tenant, "a", req)
+			w.must(err)
+			return r.ID
+		},
+		"a request is slow": func(w *world, req control.Request) run.ID {
+			h := w.host("slow")
+			h.before = func(op operation) faulty.Fault {
+				if op.writes() {
+					h.before = nil
+					again(w)
+				}
+				return faulty.Fault{}
+			}
+			r, _, err := h.order(tenant, "a", req)
+			w.must(err)
+			return r.ID
+		},
+		"a request is finished by a sweep": func(w *world, req control.Request) run.ID {
+			w.diesBehind("due#", func(h *host) error { _, _, err := h.order(tenant, "a", req); return err })
+			again(w)
+			for _, tm := range w.timers() {
+				if tm.Kind == timer.Request {
+					return tm.Run
+				}
+			}
+			w.Fatal("no timer stands for the request")
+			return run.ID{}
+		},
+		"the job is by a clock ahead": func(w *world, req control.Request) run.ID {
+			w.must(w.host("api").delete(tenant, "a"))
+			w.byAClockAhead(30*time.Minute, func(h *host) error { return h.put(tenant, "a", definition(nil, 2)) })
+			r, _, err := w.host("api").order(tenant, "a", req)
+			w.must(err)
+			return r.ID
+		},
+	} {
+		for _, delay := range []time.Duration{0, 10 * time.Minute} {
+			for _, paused := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, due in %s, of a job that is paused %v", name, delay, paused), func(t *testing.T) {
+					w := newWorld(t)
+					first := definition(nil, 1)
+					first.Paused = paused
+					w.must(w.host("api").put(tenant, "a", first))
+					w.must(w.host("slow").put(tenant, "other", first))
+					id := ask(w, control.Request{Delay: new(delay)})
+					w.advance(40*time.Minute, 20*time.Second, "ticks")
+					w.wants(w.settle())
+					if r, _ := w.run(tenant, id); r.State != run.Succeeded {
+						t.Errorf("%s is %s: %s", show(id), r.State, r.Reason)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A request died behind its timer or its key, and a sweep or a repetition finishes it while the job is deleted and made anew: at each operation. Its
+// run is of the one job or of the other, and comes to its end as such.
+func TestP1_P2_P8_Fault11_a_request_is_finished_while_its_job_is_made_anew(t *testing.T) {
+	for _, behind := range []string{"idem#", "due#"} {
+		for _, delay := range []time.Duration{0, 3 * time.Minute} {
+			for _, first := range []bool{false, true} {
+				t.Run(fmt.Sprintf("died behind %s, due in %s, paused %v", behind, delay, first), func(t *testing.T) {
+					t.Parallel()
+					for k, more := 1, true; more; k++ {
+						more = false
+						w := newWorld(t)
+						def := definition(nil, 1)
+						def.Paused = first
+						w.must(w.host("api").put(tenant, "a", def))
+						req := control.Request{Delay: new(delay), Key: "k"}
+						w.diesBehind(behind, func(h *host) error { _, _, err := h.order(tenant, "a", req); return err })
+						n := 0
+						acting := func(operation) faulty.Fault {
+							if n++; n == k {
+								more = true
+								w.must(w.host("owner").delete(tenant, "a"))
+								w.must(w.host("owner").put(tenant, "a", definition(nil, 2)))
+							}
+							return faulty.Fault{}
+						}
+						w.elapsed += 40 * time.Second
+						w.host("ticks").before, w.host("again").before = acting, acting
+						_, _, _ = w.host("again").order(tenant, "a", req)
+						w.advance(6*time.Minute, 30*time.Second, "ticks")
+						w.host("ticks").before, w.host("again").before = nil, nil
+						if wrong := w.settle(); len(wrong) > 0 {
+							t.Fatalf("made anew at operation %d: %v", k, wrong)
+						}
+						for _, r := range w.runs() {
+							if !r.State.Ended() && !first {
+								t.Errorf("made anew at operation %d: %s is %s", k, show(r.ID), r.State)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A tick has claimed fires ahead, the edit that was to fence them dies, and their time comes. A delete then ends what may start without a look at
+// the job, though it is of a generation that was over by then.
+func TestP8_P2_Fault11_a_delete_ends_what_an_edit_that_died_has_left(t *testing.T) {
+	for name, second := range map[string]job.Definition{
+		"other fires": definition(until(time.Minute, every(7*time.Second)), 2),
+		"no fires":    definition(nil, 2),
+		"the same":    definition(until(time.Minute, every(10*time.Second)), 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, lookAhead(20*time.Second))
+			w.must(w.host("api").put(tenant, "a", definition(until(time.Minute, every(10*time.Second)), 1)))
+			w.elapsed += 5 * time.Second
+			w.must(w.host("ticks").tick())
+			w.elapsed += 3 * time.Second
+			w.diesBehind("job#", func(h *host) error { return h.put(tenant, "a", second) })
+			w.elapsed += 13 * time.Second
+			w.must(w.host("api").delete(tenant, "a"))
+			w.work()
+			w.wants(w.settle())
+			for _, s := range w.starts {
+				t.Errorf("%s ran by generation %d", show(s.id), s.generation)
+			}
 		})
 	}
 }
