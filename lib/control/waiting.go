@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -149,7 +148,7 @@ func (s Standing) Why() []Waiting {
 		add(WaitNotDue, s.Due, "", "Its time has not come.")
 	case s.Run.State == run.Scheduled && !s.Paused:
 		add(WaitNotClaimed, time.Time{}, "the next tick", "Its time has come, and the next tick claims it.")
-	case s.Run.State == run.Queued && early && s.Run.Reason == dispatch.CaughtUp:
+	case s.Run.State == run.Queued && early && s.Run.Reason == run.CaughtUp:
 		add(WaitPaced, s.Due, "", "It makes up for a missed fire. What is made up for is paced, and it starts at its place.")
 	case s.Run.State == run.Queued && early:
 		add(WaitClaimedAhead, s.Due, "", "It was claimed ahead and waits in the queue %s for its time%s.", s.Def.Queue, s.spread())

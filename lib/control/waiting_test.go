@@ -45,7 +45,7 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"ClockOff":           {control.Standing{Run: scheduled(past), Due: past, Skewed: dispatch.ErrSkewed}, "clock_off not_claimed", "NTP", time.Time{}},
 		"ClockOffInRunning":  {control.Standing{Run: running, Skewed: dispatch.ErrSkewed}, "running", "", later},
 		"ClaimedAhead":       {control.Standing{Run: run.Run{ID: id(later), State: run.Queued}, Due: later}, "claimed_ahead", "queue gpu for its time.", later},
-		"Paced":              {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, NextAt: later.UnixMilli(), Reason: dispatch.CaughtUp}, Due: later}, "paced", "paced", later},
+		"Paced":              {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, NextAt: later.UnixMilli(), Reason: run.CaughtUp}, Due: later}, "paced", "paced", later},
 		"Jitter":             {control.Standing{Run: queued, Due: later}, "claimed_ahead", "1h1m0s later", later},
 		"HandedBackInJitter": {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, Attempt: 1}, Due: later}, "claimed_ahead", "", later},
 		"BackingOff":         {control.Standing{Run: retrying, Due: later}, "backing_off", "Attempt 3 failed. Try 3 of 5", later},
