@@ -53,6 +53,7 @@ func TestG1_G4_ProcessesShareAGate(t *testing.T) {
 		states := map[run.State]int{}
 		began := map[string]run.Run{}
 		runs := one.runs("often")
+		one.stop()
 		for _, r := range runs {
 			began[r.ID.String()] = r
 		}
@@ -74,9 +75,10 @@ func TestG1_G4_ProcessesShareAGate(t *testing.T) {
 				}
 			}
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if states[run.Succeeded] < 60 || states[run.Skipped] < 60 || states[run.Succeeded]+states[run.Skipped] < 170 || most != limit || len(by) != 3 {
 			t.Errorf("%v, %d at once, by %v", states, most, by)
 		}
-		one.stop()
 	})
 }
