@@ -50,14 +50,12 @@ type jobAnswer struct {
 	Body   wire.Job
 }
 
-type answer[T any] struct{ Body T }
-
 func (a *api) jobs() {
 	links := map[string]*huma.Link{}
 	for _, id := range []string{"get-job", "pause-job", "resume-job", "list-job-runs", "trigger-job", "delete-job"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"job": "$request.path.job"}}
 	}
-	acceptOwn(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
+	accept(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
 		summary: "Create or replace a job",
 		example: map[string]any{
 			"schedule": map[string]any{"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"},
@@ -66,23 +64,23 @@ func (a *api) jobs() {
 			"labels":   map[string]any{"team": "billing"},
 		},
 		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
-	registerOwn(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
+	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
 	register(a, operation{id: "list-job-fires", method: http.MethodGet, path: "/v1/jobs/{job}/fires", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "Show when a job fires next, and what changes of the clock do to that",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobFires)
-	registerOwn(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
+	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
 		summary: "Delete a job; nothing of it starts any more, and its ended runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
 	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
-	acceptOwn(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
+	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.pauseJob)
-	acceptOwn(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
+	accept(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
 		summary: "Resume a paused job",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.resumeJob)
 }
