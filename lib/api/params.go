@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -90,6 +91,12 @@ func (f *form) parameter(p *huma.Param, values []string) []byte {
 			f.refuse(p.Name, "missing; want %s", want{p.Schema})
 		}
 		return nil
+	}
+	for _, value := range values {
+		if p.In == "query" && !utf8.ValidString(value) { // as JSON it would be another text
+			f.refuse(p.Name, "got %s, want text in UTF-8", quoting(value))
+			return nil
+		}
 	}
 	list := p.Schema.Type == huma.TypeArray
 	if list && (p.Explode == nil || !*p.Explode) {
