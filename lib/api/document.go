@@ -192,7 +192,7 @@ func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Ope
 	return d, fields
 }
 
-// finish corrects what the framework assumes of Go types, and describes them.
+// finish corrects what the schemas assume of Go types, and describes them.
 func (a *api) finish() {
 	schemas := a.doc.Components.Schemas.Map()
 	for _, schema := range schemas {

@@ -15,30 +15,30 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-type JobPath struct {
+type jobPath struct {
 	Job string `path:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"daily-report" doc:"the job's name"`
 }
 
-type JobEdit struct {
-	JobPath
+type jobEdit struct {
+	jobPath
 	IfMatch string `header:"If-Match" minLength:"1" maxLength:"256" doc:"only if the job's ETag is this, quotes included, or * if it exists"`
 }
 
-// DryRun is for requests that can be tried.
-type DryRun struct {
+// dryRun is for requests that can be tried.
+type dryRun struct {
 	DryRun string `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
 }
 
-func (d DryRun) dry() bool { return d.DryRun == "true" }
+func (d dryRun) dry() bool { return d.DryRun == "true" }
 
 type jobPut struct {
-	JobEdit
-	DryRun
+	jobEdit
+	dryRun
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
 }
 
 type jobList struct {
-	Page
+	page
 	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value; given more than once, all must hold"`
 	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
@@ -119,7 +119,7 @@ func putStatus(change control.Change) int {
 	return http.StatusOK
 }
 
-func (a *api) getJob(ctx context.Context, p *JobPath, in input[noBody]) (*jobAnswer, error) {
+func (a *api) getJob(ctx context.Context, p *jobPath, in input[noBody]) (*jobAnswer, error) {
 	j, err := a.Control.Job(ctx, in.tenant, p.Job)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (a *api) getJob(ctx context.Context, p *JobPath, in input[noBody]) (*jobAns
 	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
-func (a *api) deleteJob(ctx context.Context, p *JobEdit, in input[noBody]) (*struct{}, error) {
+func (a *api) deleteJob(ctx context.Context, p *jobEdit, in input[noBody]) (*struct{}, error) {
 	return nil, a.Control.Delete(ctx, in.tenant, p.Job, control.Match{ETag: p.IfMatch})
 }
 
@@ -178,7 +178,7 @@ func namesOf(jobs []wire.NamedJob) error {
 	return errors.Join(wrong...)
 }
 
-func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
+func (a *api) putJobs(ctx context.Context, p *dryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
 	if err := namesOf(in.body.Jobs); err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob
 	return wire.JobVerdict{Name: entry.Name, Status: putStatus(change), Change: change.String()}
 }
 
-func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
+func (a *api) pauseJob(ctx context.Context, p *jobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
 	j, err := a.Control.Pause(ctx, in.tenant, p.Job, in.body.Reason)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseReque
 	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
-func (a *api) resumeJob(ctx context.Context, p *JobPath, in input[wire.Nothing]) (*jobAnswer, error) {
+func (a *api) resumeJob(ctx context.Context, p *jobPath, in input[wire.Nothing]) (*jobAnswer, error) {
 	j, err := a.Control.Resume(ctx, in.tenant, p.Job)
 	if err != nil {
 		return nil, err

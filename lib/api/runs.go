@@ -36,20 +36,20 @@ func noSuchRun(id string) error {
 	return &control.Refusal{Code: control.CodeRunNotFound, Message: "There is no run " + shown(id) + "."}
 }
 
-// Between is what listings by time take.
-type Between struct {
+// interval is what listings by time take.
+type interval struct {
 	From time.Time `query:"from" doc:"at this time or later"`
 	To   time.Time `query:"to" doc:"before this time"`
 }
 
-type RunFilter struct {
-	Page
-	Between
+type runFilter struct {
+	page
+	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
 	States []string `query:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"10" doc:"any of these, with commas"`
 }
 
-func (f RunFilter) control(jobName string) control.RunFilter {
+func (f runFilter) control(jobName string) control.RunFilter {
 	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
 	for _, label := range f.Labels {
 		if filter.Labels == nil {
@@ -62,17 +62,17 @@ func (f RunFilter) control(jobName string) control.RunFilter {
 }
 
 type jobRunList struct {
-	JobPath
-	RunFilter
+	jobPath
+	runFilter
 }
 
 type runList struct {
-	RunFilter
+	runFilter
 	Job string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job, also one that was deleted"`
 }
 
 type trigger struct {
-	JobPath
+	jobPath
 	IdempotencyKey string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[!-~]+$" doc:"the same key and body give the same run for at least 24 h"`
 }
 
@@ -187,17 +187,17 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 }
 
 func (a *api) listJobRuns(ctx context.Context, p *jobRunList, in input[noBody]) (*answer[wire.RunPage], error) {
-	if _, err := a.Control.Job(ctx, in.tenant, p.JobPath.Job); err != nil {
+	if _, err := a.Control.Job(ctx, in.tenant, p.jobPath.Job); err != nil {
 		return nil, err
 	}
-	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.JobPath.Job)
+	return a.pageOfRuns(ctx, in.tenant, p.runFilter, p.jobPath.Job)
 }
 
 func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answer[wire.RunPage], error) {
-	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.Job)
+	return a.pageOfRuns(ctx, in.tenant, p.runFilter, p.Job)
 }
 
-func (a *api) pageOfRuns(ctx context.Context, tenant string, f RunFilter, jobName string) (*answer[wire.RunPage], error) {
+func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
 	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type secretPath struct {
 	Secret string `path:"secret" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"hook-token" doc:"the secret's name"`
 }
 
-type secretList struct{ Page }
+type secretList struct{ page }
 
 type secretAnswer struct {
 	Status int

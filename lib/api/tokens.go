@@ -16,7 +16,7 @@ type tokenPath struct {
 	Token string `path:"token" minLength:"16" maxLength:"16" pattern:"^[0-9a-f]{16}$" example:"0f3a5b7c9d1e2f40" doc:"the token's ID"`
 }
 
-type tokenList struct{ Page }
+type tokenList struct{ page }
 
 func (a *api) tokens() {
 	accept(a, operation{id: "create-token", method: http.MethodPost, path: "/v1/tokens", tag: "tokens", scope: access.Admin, status: http.StatusCreated,
