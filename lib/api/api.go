@@ -9,13 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -70,7 +67,7 @@ type Config struct {
 
 type api struct {
 	Config
-	huma  huma.API
+	doc   *huma.OpenAPI
 	mux   *http.ServeMux
 	later later
 }
@@ -93,10 +90,10 @@ func New(cfg Config) (http.Handler, error) {
 		cfg.Measure = func(text []byte) int { return len(text) }
 	}
 	a := &api{Config: cfg, mux: http.NewServeMux()}
+	a.doc = a.document()
 	if a.Who == nil {
 		a.Who = a.byToken
 	}
-	a.huma = humago.New(a.mux, a.document())
 	a.jobs()
 	a.runs()
 	a.deadLetters()
@@ -114,7 +111,7 @@ func New(cfg Config) (http.Handler, error) {
 
 	a.finish()
 	// Written when it is first asked for: that takes as long as all the rest of a start, and a function starts often.
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.huma.OpenAPI()) })
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.doc) })
 	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := document()
 		if err != nil {
@@ -176,143 +173,4 @@ func (a *api) options(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// input is what a handler gets beside its parameters: whose request it is, and the body, of its own type.
-type input[B any] struct {
-	tenant string
-	body   B
-}
-
-type inputKey struct{}
-
-// register adds an operation without a body, whose parameters are P and whose answer is JSON of type T. Their form is checked before the handler
-// runs.
-func register[P, T any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*answer[T], error)) {
-	add(a, op, nil, nil, handle)
-}
-
-// accept is register for an operation with a body of type B. values names what of a body cannot be, as far as that can be told without the
-// store: where the form of something is wrong, what it says of the rest is answered too. The handler refuses the same.
-func accept[P, B, T any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*answer[T], error)) {
-	var none B
-	add(a, op, a.schemaOf(none), values, handle)
-}
-
-// registerOwn is register for an answer O of its own: one with headers, of another form, or of none.
-func registerOwn[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
-	addOwn(a, op, nil, nil, handle)
-}
-
-// acceptOwn is accept for an answer of its own.
-func acceptOwn[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
-	var none B
-	addOwn(a, op, a.schemaOf(none), values, handle)
-}
-
-// formAlone is for bodies of which the form says all.
-func formAlone[B any](input[B]) error { return nil }
-
-// plain is what the framework is told of an answer that is JSON and nothing else: it is compiled once for each pair of parameters and
-// answer, 20 KB of it, and the function behind API Gateway is to stay small.
-type plain struct{ Body any }
-
-func add[P, B, T any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*answer[T], error)) {
-	var none T
-	described := op.describe(a, schema)
-	described.Middlewares = a.checked(op, schema, judging(values))
-	described.Responses[strconv.Itoa(op.success())] = &huma.Response{Content: map[string]*huma.MediaType{mediaJSON: {Schema: a.schemaOf(none)}}}
-	huma.Register(a.huma, described, func(ctx context.Context, params *P) (*plain, error) {
-		in, _ := ctx.Value(inputKey{}).(input[B])
-		out, err := handle(ctx, params, in)
-		if err != nil {
-			return nil, a.problemOf(ctx, err)
-		}
-		return &plain{out.Body}, nil
-	})
-	op.complete(a, schema)
-}
-
-func addOwn[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
-	described := op.describe(a, schema)
-	described.Middlewares = a.checked(op, schema, judging(values))
-	huma.Register(a.huma, described, func(ctx context.Context, params *P) (*O, error) {
-		in, _ := ctx.Value(inputKey{}).(input[B])
-		out, err := handle(ctx, params, in)
-		if err != nil {
-			return nil, a.problemOf(ctx, err)
-		}
-		return out, nil
-	})
-	op.complete(a, schema)
-}
-
-// judging reads a body of the right form, nil for an operation without one, and judges its values where its form is wrong elsewhere.
-func judging[B any](values func(in input[B]) error) func(tenant string, right []byte, check *form) (in any, err error) {
-	return func(tenant string, right []byte, check *form) (any, error) {
-		in := input[B]{tenant: tenant}
-		wrong := check.wrong() > 0
-		if right == nil || check.full() {
-			return in, nil
-		}
-		if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
-			return nil, err
-		} else if err == nil && wrong {
-			check.judge(values(in))
-		}
-		return in, nil
-	}
-}
-
-// checked is what stands in front of an operation: who calls may do it, and what is asked for has the form that the document says.
-func (a *api) checked(op operation, schema *huma.Schema, read func(tenant string, right []byte, check *form) (in any, err error)) huma.Middlewares {
-	return huma.Middlewares{a.gated(op), func(ctx huma.Context, next func(huma.Context)) {
-		r, w := humago.Unwrap(ctx)
-		check := form{registry: a.huma.OpenAPI().Components.Schemas, later: a.later}
-		check.parameters(ctx.Operation().Parameters, r)
-		var right []byte
-		if schema != nil {
-			text, refused := readBody(w, r, op.bodyLimit())
-			if refused != nil {
-				refused.write(w)
-				return
-			}
-			right = check.body(schema, text)
-		}
-		in, err := read(callerOf(ctx.Context()).Tenant, right, &check)
-		if err == nil {
-			err = check.problem()
-		}
-		if err != nil {
-			a.problemOf(ctx.Context(), err).write(w)
-			return
-		}
-		ctx = huma.WithValue(ctx, inputKey{}, in)
-		if op.tagged {
-			tagged(ctx, next)
-			return
-		}
-		next(ctx)
-	}}
-}
-
-// noBody is the body of operations that have none.
-type noBody struct{}
-
-// readBody takes a body of JSON. The type is asked for even of an empty one: a page of another site cannot send it
-// without the browser asking first.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(media), "application/json") {
-		return nil, newProblem(codeNotJSON, "The body must be JSON, and the header Content-Type: application/json say so. Send {} where there is nothing to say.")
-	}
-	text, err := readAll(http.MaxBytesReader(w, r.Body, limit))
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, newProblem(codeTooLarge, "The body is larger than this path takes, which is "+sizeText(limit)+".")
-	case err != nil:
-		return nil, newProblem(codeMalformed, "The body broke off: "+err.Error())
-	}
-	return text, nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -27,7 +26,7 @@ func (a *api) backups() {
 		summary: "Take a backup of everything, while the server runs; belfry restore reads it, and belfry backup checks it on the way",
 		codes:   []control.Code{control.CodeBusy}}
 	var one sync.Mutex
-	registerOwn(a, op, func(ctx context.Context, _ *struct{}, _ input[noBody]) (*huma.StreamResponse, error) {
+	register(a, op, func(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[streamed], error) {
 		if !one.TryLock() {
 			busy := newProblem(control.CodeBusy, "Another backup is being taken. Try again when it is done.")
 			busy.RetryAfter = schedule.Duration(10 * time.Second)
@@ -35,9 +34,8 @@ func (a *api) backups() {
 		}
 		// It takes as long as it takes: what bounds it is that its reader goes on reading.
 		lasting := context.WithoutCancel(ctx)
-		return &huma.StreamResponse{Body: func(stream huma.Context) {
+		return &answer[streamed]{func(w http.ResponseWriter) {
 			defer one.Unlock()
-			_, w := humago.Unwrap(stream)
 			w.Header().Set("Content-Type", backupType)
 			w.Header().Set("Content-Disposition", `attachment; filename="belfry.backup"`)
 			if err := a.Backup(lasting, &patient{w: w, control: http.NewResponseController(w), now: a.Now}); err != nil {
@@ -46,7 +44,7 @@ func (a *api) backups() {
 			}
 		}}, nil
 	})
-	document := a.huma.OpenAPI().Paths[op.path].Get
+	document := a.doc.Paths[op.path].Get
 	document.Responses[strconv.Itoa(http.StatusOK)].Content = map[string]*huma.MediaType{backupType: {}}
 }
 

@@ -7,9 +7,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
 	"github.com/belfry-scheduler/belfry/lib/access"
 )
 
@@ -127,20 +124,6 @@ func scopesOf(c access.Caller) string {
 		names[i] = string(s)
 	}
 	return "the scope " + strings.Join(names, " and ")
-}
-
-// gated is gate in front of an operation.
-func (a *api) gated(op operation) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		leave, refused := a.gate(ctx.Context(), op)
-		if refused != nil {
-			_, w := humago.Unwrap(ctx)
-			refused.write(w)
-			return
-		}
-		defer leave()
-		next(ctx)
-	}
 }
 
 // reading is gate in front of what is no operation of the document.

@@ -10,24 +10,24 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// DeadFilter is what chooses dead letters.
-type DeadFilter struct {
-	Between
+// deadFilter is what chooses dead letters.
+type deadFilter struct {
+	interval
 	Job     string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job"`
 	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error"`
 	Pattern string `query:"pattern" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 }
 
-func (f DeadFilter) control() control.DeadFilter {
+func (f deadFilter) control() control.DeadFilter {
 	return control.DeadFilter{Job: f.Job, Error: f.Error, Pattern: f.Pattern, From: f.From, To: f.To}
 }
 
 type deadList struct {
-	Page
-	DeadFilter
+	page
+	deadFilter
 }
 
-type deadGroups struct{ DeadFilter }
+type deadGroups struct{ deadFilter }
 
 func (a *api) deadLetters() {
 	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", tagged: true, scope: access.Read,
@@ -40,7 +40,7 @@ func (a *api) deadLetters() {
 }
 
 func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]) (*answer[wire.DeadLetterPage], error) {
-	letters, next, err := a.Control.DeadLetters(ctx, in.tenant, p.DeadFilter.control(), p.Cursor, p.limit())
+	letters, next, err := a.Control.DeadLetters(ctx, in.tenant, p.deadFilter.control(), p.Cursor, p.limit())
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ const (
 )
 
 func (a *api) groupDeadLetters(ctx context.Context, p *deadGroups, in input[noBody]) (*answer[wire.DeadLetterGroups], error) {
-	found, err := a.Control.Causes(ctx, in.tenant, p.DeadFilter.control())
+	found, err := a.Control.Causes(ctx, in.tenant, p.deadFilter.control())
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ var schemaNames = map[reflect.Type]string{
 }
 
 // document begins the OpenAPI document.
-func (a *api) document() huma.Config {
+func (a *api) document() *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", func(t reflect.Type, hint string) string {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
@@ -66,28 +66,24 @@ func (a *api) document() huma.Config {
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
 	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
-	return huma.Config{
-		OpenAPI: &huma.OpenAPI{
-			OpenAPI: "3.1.0",
-			Info: &huma.Info{
-				Title:       "Belfry",
-				Version:     a.Version,
-				Description: "Durable job scheduling. Errors are problem documents (RFC 9457) with a stable code.",
-				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
-			},
-			Components: &huma.Components{
-				Schemas: registry,
-				SecuritySchemes: map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer", BearerFormat: "bel_ID_SECRET",
-					Description: "A token of belfry token create. Each operation names the scope that it asks for; docs/access.md says what each allows."}},
-			},
+	return &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title:       "Belfry",
+			Version:     a.Version,
+			Description: "Durable job scheduling. Errors are problem documents (RFC 9457) with a stable code.",
+			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
-		Formats:       huma.DefaultFormats,
-		DefaultFormat: "application/json",
+		Components: &huma.Components{
+			Schemas: registry,
+			SecuritySchemes: map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer", BearerFormat: "bel_ID_SECRET",
+				Description: "A token of belfry token create. Each operation names the scope that it asks for; docs/access.md says what each allows."}},
+		},
 	}
 }
 
 func (a *api) schemaOf(v any) *huma.Schema {
-	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+	return a.doc.Components.Schemas.Schema(reflect.TypeOf(v), true, "")
 }
 
 // tokenScheme is the name of the one way to say who calls.
@@ -142,9 +138,12 @@ var headersOf = map[int]map[string]*huma.Param{
 	http.StatusTooManyRequests: {"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
-func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
-	d := huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Responses: map[string]*huma.Response{}, SkipValidateParams: true}
+// describe also gives the fields that parameters set, by name.
+func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Operation, fields map[string][]int) {
+	registry := a.doc.Components.Schemas
+	d = &huma.Operation{OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{op.tag},
+		Responses: map[string]*huma.Response{}}
+	d.Parameters, fields = declared(registry, h.params)
 	codes := append([]control.Code{codeMalformed, codeHostNotAllowed, codeInvalid, codeInternal, codeStoreDamaged, codeOutcomeUnknown}, op.codes...)
 	if op.scope != access.Open {
 		d.Security = []map[string][]string{{tokenScheme: {string(op.scope)}}}
@@ -169,47 +168,37 @@ func (op operation) describe(a *api, body *huma.Schema) huma.Operation {
 	default:
 		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{}}}}
 	}
-	if op.tagged {
-		d.Responses["304"] = &huma.Response{Description: "the answer is the one that If-None-Match names"}
-	}
-	if op.empty {
-		d.Responses["204"] = &huma.Response{Description: "there is none"}
-	}
-	return d
-}
-
-// complete adds what the framework would act on itself, had it been there before: the body, which form.go checks, and the
-// second status of an operation that creates or replaces.
-func (op operation) complete(a *api, body *huma.Schema) {
-	item := a.huma.OpenAPI().Paths[op.path]
-	d := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPut: item.Put, http.MethodPost: item.Post, http.MethodDelete: item.Delete}[op.method]
 	if body != nil {
-		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body, Example: op.example}}}
+		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{mediaJSON: {Schema: body, Example: op.example}}}
 	}
-	success := d.Responses[strconv.Itoa(d.DefaultStatus)]
+	op.answers(d, registry, h.answer)
+	success := d.Responses[strconv.Itoa(op.success())]
+	success.Links = op.links
 	if op.tagged {
 		longest := 4096
 		d.Parameters = append(d.Parameters, &huma.Param{Name: noneMatch, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &longest},
 			Description: "the ETag of the answer that the client has: 304 where nothing has changed"})
 		success.Headers["ETag"] = &huma.Param{Description: "of the answer, for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}}
+		d.Responses["304"] = &huma.Response{Description: "the answer is the one that If-None-Match names"}
 	}
-	success.Links = op.links
+	if op.empty {
+		d.Responses["204"] = &huma.Response{Description: "there is none"}
+	}
 	if op.created {
 		created := *success
 		created.Description = http.StatusText(http.StatusCreated)
 		d.Responses["201"] = &created
 	}
+	return d, fields
 }
 
-// finish corrects what the framework assumes of Go types, and describes them.
+// finish corrects what the schemas assume of Go types, and describes them.
 func (a *api) finish() {
-	schemas := a.huma.OpenAPI().Components.Schemas.Map()
-	delete(schemas, "ErrorModel") // the framework's own errors, which are never sent
-	delete(schemas, "ErrorDetail")
+	schemas := a.doc.Components.Schemas.Map()
 	for _, schema := range schemas {
 		tighten(schema)
 	}
-	for _, path := range a.huma.OpenAPI().Paths {
+	for _, path := range a.doc.Paths {
 		for _, op := range []*huma.Operation{path.Get, path.Put, path.Post, path.Delete} {
 			if op == nil {
 				continue

@@ -9,7 +9,7 @@ import (
 )
 
 type jobFires struct {
-	JobPath
+	jobPath
 	From  time.Time `query:"from" doc:"fires after this time, now by default"`
 	Count int       `query:"count" minimum:"1" maximum:"100" doc:"how many, 10 by default"`
 }

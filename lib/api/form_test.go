@@ -46,6 +46,8 @@ func TestWrongFormsAreRefusedAndNamed(t *testing.T) {
 		"no JSON":                     {"PUT", "/v1/jobs/x", `{"target"`, "", "JSON"},
 		"two documents":               {"PUT", "/v1/jobs/x", echo + echo, "", "JSON"},
 		"no UTF-8":                    {"PUT", "/v1/jobs/x", job(`"description": "` + "\xff" + `"`), "description", "UTF-8"},
+		"no UTF-8 in a query":         {"GET", "/v1/dead-letters?error=%FF", "", "error", "UTF-8"},
+		"no UTF-8 in a list":          {"GET", "/v1/jobs?label=a=b&label=a=%C3", "", "label", "UTF-8"},
 		"no UTF-8 outside of text":    {"PUT", "/v1/jobs/x", job("\xff"), "", "UTF-8"},
 		"no UTF-8 in a payload":       {"POST", "/v1/jobs/a/runs", `{"payload": {"a": ["` + "\xed\xa0\x80" + `"]}}`, "payload.a[0]", "UTF-8"},
 		"half a pair":                 {"PUT", "/v1/jobs/x", job(`"description": "\ud800"`), "description", `got \ud800, want whole characters`},

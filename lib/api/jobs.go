@@ -15,30 +15,30 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-type JobPath struct {
+type jobPath struct {
 	Job string `path:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"daily-report" doc:"the job's name"`
 }
 
-type JobEdit struct {
-	JobPath
+type jobEdit struct {
+	jobPath
 	IfMatch string `header:"If-Match" minLength:"1" maxLength:"256" doc:"only if the job's ETag is this, quotes included, or * if it exists"`
 }
 
-// DryRun is for requests that can be tried.
-type DryRun struct {
+// dryRun is for requests that can be tried.
+type dryRun struct {
 	DryRun string `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
 }
 
-func (d DryRun) dry() bool { return d.DryRun == "true" }
+func (d dryRun) dry() bool { return d.DryRun == "true" }
 
 type jobPut struct {
-	JobEdit
-	DryRun
+	jobEdit
+	dryRun
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
 }
 
 type jobList struct {
-	Page
+	page
 	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value; given more than once, all must hold"`
 	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
@@ -50,14 +50,12 @@ type jobAnswer struct {
 	Body   wire.Job
 }
 
-type answer[T any] struct{ Body T }
-
 func (a *api) jobs() {
 	links := map[string]*huma.Link{}
 	for _, id := range []string{"get-job", "pause-job", "resume-job", "list-job-runs", "trigger-job", "delete-job"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"job": "$request.path.job"}}
 	}
-	acceptOwn(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
+	accept(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
 		summary: "Create or replace a job",
 		example: map[string]any{
 			"schedule": map[string]any{"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"},
@@ -66,23 +64,23 @@ func (a *api) jobs() {
 			"labels":   map[string]any{"team": "billing"},
 		},
 		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
-	registerOwn(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
+	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
 	register(a, operation{id: "list-job-fires", method: http.MethodGet, path: "/v1/jobs/{job}/fires", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "Show when a job fires next, and what changes of the clock do to that",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobFires)
-	registerOwn(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
+	register(a, operation{id: "delete-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, status: http.StatusNoContent,
 		summary: "Delete a job; nothing of it starts any more, and its ended runs stay until they expire",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
 	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
-	acceptOwn(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
+	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.pauseJob)
-	acceptOwn(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
+	accept(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
 		summary: "Resume a paused job",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.resumeJob)
 }
@@ -121,7 +119,7 @@ func putStatus(change control.Change) int {
 	return http.StatusOK
 }
 
-func (a *api) getJob(ctx context.Context, p *JobPath, in input[noBody]) (*jobAnswer, error) {
+func (a *api) getJob(ctx context.Context, p *jobPath, in input[noBody]) (*jobAnswer, error) {
 	j, err := a.Control.Job(ctx, in.tenant, p.Job)
 	if err != nil {
 		return nil, err
@@ -129,7 +127,7 @@ func (a *api) getJob(ctx context.Context, p *JobPath, in input[noBody]) (*jobAns
 	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
-func (a *api) deleteJob(ctx context.Context, p *JobEdit, in input[noBody]) (*struct{}, error) {
+func (a *api) deleteJob(ctx context.Context, p *jobEdit, in input[noBody]) (*struct{}, error) {
 	return nil, a.Control.Delete(ctx, in.tenant, p.Job, control.Match{ETag: p.IfMatch})
 }
 
@@ -180,7 +178,7 @@ func namesOf(jobs []wire.NamedJob) error {
 	return errors.Join(wrong...)
 }
 
-func (a *api) putJobs(ctx context.Context, p *DryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
+func (a *api) putJobs(ctx context.Context, p *dryRun, in input[wire.JobBatch]) (*answer[wire.JobVerdicts], error) {
 	if err := namesOf(in.body.Jobs); err != nil {
 		return nil, err
 	}
@@ -232,7 +230,7 @@ func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob
 	return wire.JobVerdict{Name: entry.Name, Status: putStatus(change), Change: change.String()}
 }
 
-func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
+func (a *api) pauseJob(ctx context.Context, p *jobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
 	j, err := a.Control.Pause(ctx, in.tenant, p.Job, in.body.Reason)
 	if err != nil {
 		return nil, err
@@ -240,7 +238,7 @@ func (a *api) pauseJob(ctx context.Context, p *JobPath, in input[wire.PauseReque
 	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
-func (a *api) resumeJob(ctx context.Context, p *JobPath, in input[wire.Nothing]) (*jobAnswer, error) {
+func (a *api) resumeJob(ctx context.Context, p *jobPath, in input[wire.Nothing]) (*jobAnswer, error) {
 	j, err := a.Control.Resume(ctx, in.tenant, p.Job)
 	if err != nil {
 		return nil, err

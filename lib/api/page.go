@@ -17,26 +17,26 @@ const MaxPage = 8_000_000
 // pageFrame is room for what stands around the items of a page, its cursor included.
 const pageFrame = 1 << 10
 
-// Page is what all listings take. The types that others embed are exported because the framework looks into no others.
-type Page struct {
+// page is what all listings take.
+type page struct {
 	Cursor string `query:"cursor" minLength:"1" maxLength:"4096" doc:"next of the page before, with the same filters"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"how many at most, 50 by default; fewer where the answer would have more than 8 MB (8,000,000 bytes)"`
 }
 
-func (p Page) limit() int {
+func (p page) limit() int {
 	if p.Limit == 0 {
 		return control.DefaultLimit
 	}
 	return p.Limit
 }
 
-// WidePage is Page for what nobody has very many of.
-type WidePage struct {
+// widePage is page for what nobody has very many of.
+type widePage struct {
 	Cursor string `query:"cursor" minLength:"1" maxLength:"4096" doc:"next of the page before"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"how many at most, 1000 by default; fewer where the answer would have more than 8 MB (8,000,000 bytes)"`
 }
 
-func (p WidePage) limit() int {
+func (p widePage) limit() int {
 	if p.Limit == 0 {
 		return control.MaxLimit
 	}
@@ -64,7 +64,7 @@ func fill[D, W any](a *api, all []D, next string, show func(D) W, after func(D) 
 }
 
 // part is a page of a list that is there as a whole. A cursor holds the key behind which it goes on; no two have the same key.
-func part[T any](a *api, p WidePage, all []T, key func(T) []string) (page []T, next string, err error) {
+func part[T any](a *api, p widePage, all []T, key func(T) []string) (page []T, next string, err error) {
 	all = slices.SortedFunc(slices.Values(all), func(x, y T) int { return slices.Compare(key(x), key(y)) })
 	if p.Cursor != "" {
 		var behind []string

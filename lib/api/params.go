@@ -7,16 +7,53 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// parameters checks path, query and headers against what the operation declares. The query may hold nothing else, and each
-// name once unless it is declared as a list.
-func (f *form) parameters(declared []*huma.Param, r *http.Request) {
+// declared are the parameters that a struct has by its tags, those that it embeds included, and which of its fields holds each, by name.
+func declared(registry huma.Registry, params reflect.Type) (all []*huma.Param, fields map[string][]int) {
+	fields = map[string][]int{}
+	for i := range params.NumField() {
+		field := params.Field(i)
+		if field.Anonymous {
+			embedded, within := declared(registry, field.Type)
+			all = append(all, embedded...)
+			for name, index := range within {
+				fields[name] = append([]int{i}, index...)
+			}
+			continue
+		}
+		p := parameterOf(registry, field)
+		all = append(all, p)
+		fields[p.Name] = []int{i}
+	}
+	return all, fields
+}
+
+func parameterOf(registry huma.Registry, field reflect.StructField) *huma.Param {
+	p := &huma.Param{Schema: huma.SchemaFromField(registry, field, ""), Required: field.Tag.Get("required") == "true"}
+	p.Description = p.Schema.Description
+	if name, ok := field.Tag.Lookup("query"); ok {
+		name, option, _ := strings.Cut(name, ",")
+		explode := option == "explode"
+		p.In, p.Name, p.Explode = "query", name, &explode
+	} else if name, ok := field.Tag.Lookup("header"); ok {
+		p.In, p.Name = "header", name
+	} else {
+		p.In, p.Name, p.Required = "path", field.Tag.Get("path"), true
+	}
+	return p
+}
+
+// parameters checks path, query and headers against what the operation declares, and sets the fields of a struct to what is right of them.
+// The query may hold nothing else, and each name once unless it is declared as a list.
+func (f *form) parameters(declared []*huma.Param, r *http.Request, fields map[string][]int, into reflect.Value) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		f.refuse("", "want a query such as ?limit=10&prefix=a: %v", err)
@@ -24,15 +61,22 @@ func (f *form) parameters(declared []*huma.Param, r *http.Request) {
 	}
 	known := []string{}
 	for _, p := range declared {
+		var given []string
 		switch p.In {
 		case "path":
-			f.parameter(p, []string{r.PathValue(p.Name)})
+			given = []string{r.PathValue(p.Name)}
 		case "header":
-			f.parameter(p, r.Header.Values(p.Name))
+			given = r.Header.Values(p.Name)
 		case "query":
 			known = append(known, p.Name)
-			f.parameter(p, query[p.Name])
+			given = query[p.Name]
 			delete(query, p.Name)
+		}
+		right := f.parameter(p, given)
+		if field, ok := fields[p.Name]; ok && right != nil {
+			if err := json.Unmarshal(right, into.FieldByIndex(field).Addr().Interface()); err != nil {
+				f.refuse(p.Name, "got %s, want %s", quoting(right), want{p.Schema})
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -40,12 +84,19 @@ func (f *form) parameters(declared []*huma.Param, r *http.Request) {
 	}
 }
 
-func (f *form) parameter(p *huma.Param, values []string) {
+// parameter gives what is right of one as JSON, nil where nothing is.
+func (f *form) parameter(p *huma.Param, values []string) []byte {
 	if len(values) == 0 {
 		if p.Required {
 			f.refuse(p.Name, "missing; want %s", want{p.Schema})
 		}
-		return
+		return nil
+	}
+	for _, value := range values {
+		if p.In == "query" && !utf8.ValidString(value) { // as JSON it would be another text
+			f.refuse(p.Name, "got %s, want text in UTF-8", quoting(value))
+			return nil
+		}
 	}
 	list := p.Schema.Type == huma.TypeArray
 	if list && (p.Explode == nil || !*p.Explode) {
@@ -53,17 +104,16 @@ func (f *form) parameter(p *huma.Param, values []string) {
 			values = strings.Split(values[0], ",")
 		} else {
 			f.refuse(p.Name, "given more than once; want one list, with commas")
-			return
+			return nil
 		}
 	}
 	if !list && len(values) > 1 {
 		f.refuse(p.Name, "given more than once")
-		return
+		return nil
 	}
 	if list {
 		texts, _ := json.Marshal(values) // strings always have a JSON form
-		f.value(p.Schema, texts, p.Name)
-		return
+		return f.value(p.Schema, texts, p.Name)
 	}
 	text := jsonOf(p.Schema.Type, values[0])
 	if number := p.Schema.Type == huma.TypeInteger || p.Schema.Type == huma.TypeNumber; number && text[0] == '"' {
@@ -72,9 +122,9 @@ func (f *form) parameter(p *huma.Param, values []string) {
 			got = quoting(values[0]).String()
 		}
 		f.refuse(p.Name, "got %s, want %s", got, want{p.Schema})
-		return
+		return nil
 	}
-	f.value(p.Schema, text, p.Name)
+	return f.value(p.Schema, text, p.Name)
 }
 
 // jsonOf writes the text of a parameter as the JSON that its schema speaks of.

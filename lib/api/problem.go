@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -88,7 +87,7 @@ var statusOf = map[control.Code]int{
 	control.CodeClockSkewed: http.StatusServiceUnavailable,
 }
 
-// problem is a wire.Problem as an error that the framework can write.
+// problem is a wire.Problem as an error that can be sent.
 type problem struct {
 	wire.Problem
 	challenge string // WWW-Authenticate
@@ -114,29 +113,18 @@ func invalidProblem(fields []wire.FieldError, more int) *problem {
 	return p
 }
 
-// GetStatus, GetHeaders and ContentType are what the framework asks of an error.
-func (p *problem) GetStatus() int { return p.Status }
-
-func (p *problem) GetHeaders() http.Header {
-	h := http.Header{}
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Std().Seconds()))))
 	}
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
-	return h
-}
-
-func (p *problem) ContentType(string) string { return "application/problem+json" }
-
-func (p *problem) write(w http.ResponseWriter) {
-	for name, values := range p.GetHeaders() {
-		w.Header()[name] = values
-	}
-	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the connection may be gone; there is nobody else to tell
+	text, _ := encoded(p)
+	_, _ = w.Write(text) // the connection may be gone; there is nobody else to tell
 }
 
 const (

@@ -36,20 +36,20 @@ func noSuchRun(id string) error {
 	return &control.Refusal{Code: control.CodeRunNotFound, Message: "There is no run " + shown(id) + "."}
 }
 
-// Between is what listings by time take.
-type Between struct {
+// interval is what listings by time take.
+type interval struct {
 	From time.Time `query:"from" doc:"at this time or later"`
 	To   time.Time `query:"to" doc:"before this time"`
 }
 
-type RunFilter struct {
-	Page
-	Between
+type runFilter struct {
+	page
+	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
 	States []string `query:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"10" doc:"any of these, with commas"`
 }
 
-func (f RunFilter) control(jobName string) control.RunFilter {
+func (f runFilter) control(jobName string) control.RunFilter {
 	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
 	for _, label := range f.Labels {
 		if filter.Labels == nil {
@@ -62,17 +62,17 @@ func (f RunFilter) control(jobName string) control.RunFilter {
 }
 
 type jobRunList struct {
-	JobPath
-	RunFilter
+	jobPath
+	runFilter
 }
 
 type runList struct {
-	RunFilter
+	runFilter
 	Job string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job, also one that was deleted"`
 }
 
 type trigger struct {
-	JobPath
+	jobPath
 	IdempotencyKey string `header:"Idempotency-Key" minLength:"1" maxLength:"255" pattern:"^[!-~]+$" doc:"the same key and body give the same run for at least 24 h"`
 }
 
@@ -100,7 +100,7 @@ func (a *api) runs() {
 	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
 	}
-	acceptOwn(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
+	accept(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
 		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerValues, a.triggerJob)
@@ -131,10 +131,10 @@ func (a *api) runs() {
 	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
-	registerOwn(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
+	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what the newest attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
-	registerOwn(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
+	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run hands to its target, as it was given",
 		codes:   []control.Code{control.CodeRunNotFound, codePayloadExpired}}, a.getRunPayload)
 }
@@ -187,17 +187,17 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 }
 
 func (a *api) listJobRuns(ctx context.Context, p *jobRunList, in input[noBody]) (*answer[wire.RunPage], error) {
-	if _, err := a.Control.Job(ctx, in.tenant, p.JobPath.Job); err != nil {
+	if _, err := a.Control.Job(ctx, in.tenant, p.jobPath.Job); err != nil {
 		return nil, err
 	}
-	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.JobPath.Job)
+	return a.pageOfRuns(ctx, in.tenant, p.runFilter, p.jobPath.Job)
 }
 
 func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answer[wire.RunPage], error) {
-	return a.pageOfRuns(ctx, in.tenant, p.RunFilter, p.Job)
+	return a.pageOfRuns(ctx, in.tenant, p.runFilter, p.Job)
 }
 
-func (a *api) pageOfRuns(ctx context.Context, tenant string, f RunFilter, jobName string) (*answer[wire.RunPage], error) {
+func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
 	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
 	if err != nil {
 		return nil, err

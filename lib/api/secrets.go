@@ -23,7 +23,7 @@ type secretPath struct {
 	Secret string `path:"secret" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"hook-token" doc:"the secret's name"`
 }
 
-type secretList struct{ Page }
+type secretList struct{ page }
 
 type secretAnswer struct {
 	Status int
@@ -31,13 +31,13 @@ type secretAnswer struct {
 }
 
 func (a *api) secrets() {
-	acceptOwn(a, operation{id: "put-secret", method: http.MethodPut, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, created: true,
+	accept(a, operation{id: "put-secret", method: http.MethodPut, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, created: true,
 		summary: "Set a secret, which is kept encrypted; no answer ever shows its value",
 		example: map[string]any{"value": "Bearer 0123456789abcdef"},
 		codes:   []control.Code{codeNoSecretsKey, codeTooManySecrets}}, func(in input[wire.SecretRequest]) error { return secret.ValidValue(in.body.Value) }, a.putSecret)
 	register(a, operation{id: "list-secrets", method: http.MethodGet, path: "/v1/secrets", tag: "secrets", tagged: true, scope: access.Admin,
 		summary: "List secrets by name, without their values"}, a.listSecrets)
-	registerOwn(a, operation{id: "delete-secret", method: http.MethodDelete, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, status: http.StatusNoContent,
+	register(a, operation{id: "delete-secret", method: http.MethodDelete, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, status: http.StatusNoContent,
 		summary: "Delete a secret: attempts that need it fail from now on",
 		codes:   []control.Code{codeSecretNotFound}}, a.deleteSecret)
 	accept(a, operation{id: "rotate-secret-keys", method: http.MethodPost, path: "/v1/secret-keys/rotate", tag: "secrets", scope: access.Admin,

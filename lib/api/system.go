@@ -20,7 +20,7 @@ type cronPreview struct {
 	Count    int       `query:"count" minimum:"1" maximum:"1000" doc:"how many, 5 by default"`
 }
 
-type wideList struct{ WidePage }
+type wideList struct{ widePage }
 
 func (a *api) system() {
 	register(a, operation{id: "preview-cron", method: http.MethodGet, path: "/v1/cron", tag: "system", scope: access.Read,
@@ -71,7 +71,7 @@ func (a *api) listQueues(ctx context.Context, p *wideList, in input[noBody]) (*a
 	if err != nil {
 		return nil, err
 	}
-	items, next, err := part(a, p.WidePage, queues, func(q wire.Queue) []string { return []string{q.Name} })
+	items, next, err := part(a, p.widePage, queues, func(q wire.Queue) []string { return []string{q.Name} })
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (a *api) listWorkers(ctx context.Context, p *wideList, in input[noBody]) (*
 	if err != nil {
 		return nil, err
 	}
-	items, next, err := part(a, p.WidePage, workers, func(w wire.Worker) []string { return []string{w.Queue, w.ID} })
+	items, next, err := part(a, p.widePage, workers, func(w wire.Worker) []string { return []string{w.Queue, w.ID} })
 	if err != nil {
 		return nil, err
 	}

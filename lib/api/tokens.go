@@ -16,7 +16,7 @@ type tokenPath struct {
 	Token string `path:"token" minLength:"16" maxLength:"16" pattern:"^[0-9a-f]{16}$" example:"0f3a5b7c9d1e2f40" doc:"the token's ID"`
 }
 
-type tokenList struct{ Page }
+type tokenList struct{ page }
 
 func (a *api) tokens() {
 	accept(a, operation{id: "create-token", method: http.MethodPost, path: "/v1/tokens", tag: "tokens", scope: access.Admin, status: http.StatusCreated,
@@ -24,7 +24,7 @@ func (a *api) tokens() {
 		example: map[string]any{"name": "deploys", "scopes": []string{"read", "run"}, "expires_in": "90d"}}, func(in input[wire.TokenRequest]) error { _, err := a.tokenOf(in.body); return err }, a.createToken)
 	register(a, operation{id: "list-tokens", method: http.MethodGet, path: "/v1/tokens", tag: "tokens", tagged: true, scope: access.Admin,
 		summary: "List the tokens of the caller's tenant, those included that ended in the last 30 days"}, a.listTokens)
-	registerOwn(a, operation{id: "revoke-token", method: http.MethodDelete, path: "/v1/tokens/{token}", tag: "tokens", scope: access.Admin, status: http.StatusNoContent,
+	register(a, operation{id: "revoke-token", method: http.MethodDelete, path: "/v1/tokens/{token}", tag: "tokens", scope: access.Admin, status: http.StatusNoContent,
 		summary: "Revoke a token: within seconds no server lets it in",
 		codes:   []control.Code{codeTokenNotFound, codeOwnToken}}, a.revokeToken)
 }

@@ -47,7 +47,7 @@ func (a *api) work() {
 	accept(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
 		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone, codeTicket}}, formAlone, a.startWork)
-	acceptOwn(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
+	accept(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.leaveWork)
 	accept(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
