@@ -192,6 +192,9 @@ test('a run that is skipped for overlap leads to those in its way, and one that 
     await page.waitForURL('**/runs/' + encodeURIComponent(first).replaceAll('%7E', '~'))
     await page.getByText('Attempt 1 is under way.').waitFor()
 
+    await server.call('POST', '/v1/jobs/plain/pause', { reason: '<i>moved</i>, ask Ada' })
+    await page.goto(server.console + '/jobs')
+    await page.getByRole('row').filter({ hasText: 'plain' }).getByText('<i>moved</i>, ask Ada').waitFor()
     for (const [job, says] of [['export', 'skipped while a run is in progress'], ['exports', 'skipped while 3 runs are in progress'], ['plain', 'allowed']]) {
       await page.goto(server.console + '/jobs/' + job)
       assert.equal(await page.locator('dt', { hasText: 'Overlap' }).locator('+ dd').innerText(), says)
