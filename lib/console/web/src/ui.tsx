@@ -20,7 +20,7 @@ export function RunLink({ id }: { id: string }) {
   if (end < 0) return <a href={to('runs', id)}>{id}</a>
   return (
     <a href={to('runs', id)} class="run-link" aria-label={id}>
-      <span>{id.slice(0, end)}</span>
+      <span style={{ maxWidth: `calc(100% - ${id.length - end}ch)` }}>{id.slice(0, end)}</span>
       {id.slice(end)}
     </a>
   )
