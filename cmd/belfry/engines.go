@@ -199,6 +199,9 @@ func checkLease(lease time.Duration) error {
 	return nil
 }
 
+// graceOf is the grace that a flag asks for as a Config has it, in which 0 is the default.
+func graceOf(asked time.Duration) time.Duration { return max(asked, time.Nanosecond) }
+
 // untilStopped greets, and runs work until a signal or ctx ends it. The first signal lets what runs end within the grace; a second
 // one ends the process at once, and with it what its targets have started.
 func (c *cli) untilStopped(ctx context.Context, log *slog.Logger, targets *target.Set, grace time.Duration, greet func() error, work func(context.Context) error) error {

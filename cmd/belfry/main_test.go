@@ -326,3 +326,25 @@ func TestFault38_the_first_signal_drains_and_the_second_ends_at_once(t *testing.
 		t.Errorf("the folder after a drain: %d %s %s", got.code, got.out, got.errors)
 	}
 }
+
+// A grace of 0s is none, and not the default of those who ask for no grace.
+func TestAGraceOfZeroStopsAttemptsAtOnce(t *testing.T) {
+	folder := t.TempDir()
+	running, ended := filepath.Join(folder, "running"), filepath.Join(folder, "ended")
+	cmd, address, log := startProcess(t, "--data", t.TempDir(), "--allow-exec", "--grace", "0s")
+	job := `{"target": {"exec": {"argv": ["/bin/sh", "-c", "touch '` + running + `'; sleep 15; touch '` + ended + `'"]}}, "timeout": "10m"}`
+	if got := belfry(t, job, "job", "apply", "busy", "-f", "-", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	if got := belfry(t, "", "job", "trigger", "busy", "--address", address); got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	eventually(t, "the command runs", func() (bool, string) { _, err := os.Stat(running); return err == nil, log.String() })
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v, want code 0\n%s", err, log.String())
+	}
+	if _, err := os.Stat(ended); err == nil {
+		t.Error("the command went on to its end")
+	}
+}

@@ -174,7 +174,7 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	var workers []*worker.Worker
 	for _, queue := range s.queues {
 		w, err := server.Worker(client.WorkerConfig{Queue: queue, Name: name, Targets: targets, Labels: s.labels,
-			Elapsed: func() time.Duration { return time.Since(began) }, Log: log.With("queue", queue), Tracer: tracer, Concurrency: s.concurrency, Grace: s.grace})
+			Elapsed: func() time.Duration { return time.Since(began) }, Log: log.With("queue", queue), Tracer: tracer, Concurrency: s.concurrency, Grace: graceOf(s.grace)})
 		if err != nil {
 			return err
 		}

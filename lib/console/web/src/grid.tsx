@@ -24,7 +24,7 @@ interface Props {
 }
 
 const wide = matchMedia('(min-width: 720px)')
-const over = 2 // rows drawn beyond what is in sight
+const over = 1 // rows drawn beyond what is in sight
 
 export function Grid({ label, kind, columns, ids, total, cells, href, end, sight, scroll = false, busy }: Props) {
   const box = useRef<HTMLDivElement>(null)

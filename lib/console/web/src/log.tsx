@@ -117,7 +117,7 @@ function Save({ run }: { run: Run }) {
   }
   return (
     <button type="button" class="copy" onClick={() => void save()}>
-      {failed ? 'Not to be had' : 'Download'}
+      {failed ? 'Download failed' : 'Download'}
     </button>
   )
 }

@@ -91,7 +91,7 @@ function App() {
         <details class="narrow" ref={menu}>
           <summary>
             <span class="hidden">Pages: </span>
-            {pages.find((p) => p.segments[0] === here)?.name ?? 'none of them'}
+            {pages.find((p) => p.segments[0] === here)?.name ?? 'Pages'}
           </summary>
           <nav aria-label="Pages, narrow">
             <ul>{links}</ul>
@@ -113,7 +113,7 @@ function Live() {
   if (lost.value) {
     return (
       <p class="link lost" role="status">
-        No answer for {span(Date.now() - lost.value)}. What is shown is older. Trying again.
+        No answer for {span(Date.now() - lost.value)}. Older data is shown. Retrying.
       </p>
     )
   }
@@ -142,14 +142,14 @@ function Ask() {
           <input ref={field} type="password" name="token" value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} placeholder="bel_…" />
         </label>
         <button type="submit" class="main">
-          Go on
+          Continue
         </button>
       </form>
       <p class="fine">
-        A token with the scope read shows everything here. This tab alone keeps it, until it is closed; another tab asks again. An admin makes one with{' '}
+        The scope read is enough for every page. Only this tab keeps the token, and forgets it when it is closed. An admin makes one with{' '}
         <code>belfry token create --scope read --name console</code>.
       </p>
-      {token.value && <p class="fine">The token that was given is not good any more.</p>}
+      {token.value && <p class="fine">The server does not accept the token that you gave.</p>}
     </section>
   )
 }

@@ -27,6 +27,7 @@ export interface Run {
   worker?: string
   reason?: string
   skipped?: { count: number; through: string }
+  why?: { code: string; policy: string; in_the_way: string[] } // of a run that was skipped at a gate
   result_type?: string
   result_cut?: boolean
   labels?: Record<string, string>
@@ -70,6 +71,7 @@ export interface Job {
   retry: { max_attempts: number; initial: string; factor: number; max: string }
   catch_up: { mode: string; window: string }
   retention: string
+  overlap?: string | { policy: string; limit?: number } // as it was given
   labels?: Record<string, string>
   paused?: boolean
   status: {

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { Refusal, Unreachable } from './api'
 import { now } from './clock'
 import type { State as Of } from './model'
+import { to } from './router'
 import { ago, inFull, instant, parse, short, span, zoneFor } from './time'
 
 /** State tells one by shape, word and colour. */
@@ -12,6 +13,18 @@ export function State({ of }: { of: Of | string }) {
 }
 
 const states = new Set(['scheduled', 'queued', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown', 'crashed', 'handed_back', 'ok', 'attention', 'failing', 'paused'])
+
+/** RunLink leads to a run. Where there is little room the name of its job is cut, since runs differ in what follows. */
+export function RunLink({ id }: { id: string }) {
+  const end = id.indexOf('~')
+  if (end < 0) return <a href={to('runs', id)}>{id}</a>
+  return (
+    <a href={to('runs', id)} class="run-link" aria-label={id}>
+      <span style={{ maxWidth: `calc(100% - ${id.length - end}ch)` }}>{id.slice(0, end)}</span>
+      {id.slice(end)}
+    </a>
+  )
+}
 
 /** Instant is a time with its zone; where is the zone of the job, if there is one. Long lists have it plain, and brief where it is of
  * a schedule, which hardly ever fires between minutes. */

@@ -1,6 +1,6 @@
 // What a job says of itself, in words.
 import type { Job, Run, Schedule } from './model'
-import { isOpen } from './model'
+import { isOpen, lastError } from './model'
 import { inFull, length, parse, short, span } from './time'
 
 /** when tells a schedule in a few words. Of a cron expression the server knows the words. */
@@ -34,6 +34,39 @@ export function calls(job: Job): { kind: string; what: string } {
       return { kind, what: text('arn') }
   }
   return { kind, what: '' }
+}
+
+/** because is why a run is where it is, in the few words that a list has room for. */
+export function because(run: Run): string {
+  const error = lastError(run)
+  if (error) return error
+  const way = run.why?.in_the_way
+  if (!way?.length) return run.reason ?? ''
+  const who = way.length === 1 ? (way[0] ?? '') + ' was' : `${way.length > 3 ? 'at least ' : ''}${way.length} runs were` // it names only so many
+  return `${who} in progress (${run.why?.code}: ${run.why?.policy})`
+}
+
+/** nextFire is when a job fires next, in ms; NaN where nothing more is known. What the server told last may be some seconds old, in
+ * which a job of every second has fired as often as it told. */
+export function nextFire(job: Job, now: number): number {
+  const told = (job.status.next_runs ?? []).map(parse)
+  const next = told.find((at) => at > now - 500)
+  if (next !== undefined) return next
+  const last = told.at(-1) ?? NaN
+  const step = length(job.schedule?.every ?? '')
+  if (!(step > 0)) return NaN
+  const at = last + Math.ceil((now - last) / step) * step
+  return at > parse(job.schedule?.end) ? NaN : at
+}
+
+/** overlaps tells how many runs of a job may be in progress at once. */
+export function overlaps(job: Job): string {
+  const given = job.overlap
+  const policy = (typeof given === 'string' ? given : given?.policy) ?? 'allow'
+  const limit = (typeof given === 'string' ? undefined : given?.limit) ?? 1
+  if (policy === 'allow') return 'allowed'
+  if (policy !== 'skip') return policy
+  return limit === 1 ? 'skipped while a run is in progress' : `skipped while ${limit.toLocaleString('en')} runs are in progress`
 }
 
 /** late is how much later than its time a run was started first, in ms; NaN where that is not known any more. */

@@ -27,7 +27,7 @@ after(async () => {
 
 async function give(page, token) {
   await page.getByLabel('Token').fill(token)
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
 }
 
 test('who has no token is asked for one, and sees the page that was asked for', async () => {
@@ -36,7 +36,7 @@ test('who has no token is asked for one, and sees the page that was asked for', 
   await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
   assert.ok(!(await page.content()).includes('payroll'))
   await give(page, 'bel_0000000000000000_nothing')
-  await page.getByText('is not good').waitFor()
+  await page.getByText('does not accept the token').waitFor()
   await give(page, tokens.read.token)
   await page.getByRole('link', { name: 'payroll' }).waitFor()
   await page.reload()

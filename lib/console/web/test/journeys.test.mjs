@@ -170,3 +170,72 @@ test('a clock of the browser that is an hour off changes no age', async () => {
     await server.stop()
   }
 })
+
+test('a run that is skipped for overlap leads to those in its way, and one that is paced says when it starts', async () => {
+  const server = await Server.start()
+  await server.put('exports', { target: exec('true'), overlap: { policy: 'skip', limit: 3 } })
+  await server.put('export', { target: exec('sleep', '600'), timeout: '20m', overlap: 'skip' })
+  await server.put('plain', { target: exec('true') })
+  const first = (await server.trigger('export')).id
+  await server.until(first, 'running')
+  const second = (await server.trigger('export')).id
+  await server.until(second, 'skipped')
+  const v = await Visit.to(server.console + '/runs?state=skipped')
+  const { page } = v
+  try {
+    await page.getByText(first + ' was in progress (overlap: skip)').waitFor()
+    await page.getByRole('link', { name: second, exact: true }).click()
+    await page.getByText('this run of its job was in progress (overlap: skip)').waitFor()
+    await page.getByText('It never started, so it has no log.').waitFor()
+    assert.equal(await page.getByText('Started late by').count(), 0, 'it never started')
+    await page.getByRole('list', { name: 'In progress when it was due' }).getByRole('link', { name: first, exact: true }).click()
+    await page.waitForURL('**/runs/' + encodeURIComponent(first).replaceAll('%7E', '~'))
+    await page.getByText('Attempt 1 is under way.').waitFor()
+
+    await server.call('POST', '/v1/jobs/plain/pause', { reason: '<i>moved</i>, ask Ada' })
+    await page.goto(server.console + '/jobs')
+    await page.getByRole('row').filter({ hasText: 'plain' }).getByText('<i>moved</i>, ask Ada').waitFor()
+    for (const [job, says] of [['export', 'skipped while a run is in progress'], ['exports', 'skipped while 3 runs are in progress'], ['plain', 'allowed']]) {
+      await page.goto(server.console + '/jobs/' + job)
+      assert.equal(await page.locator('dt', { hasText: 'Overlap' }).locator('+ dd').innerText(), says)
+    }
+
+    // What is made up for waits for its place after an outage alone; the answer to it is put in here.
+    const until = new Date(Date.now() + 3_600_000).toISOString()
+    await page.route('**/v1/runs/' + first, async (route) => {
+      const answer = await route.fetch()
+      const run = await answer.json()
+      await route.fulfill({ json: { ...run, state: 'queued', attempt: 0, attempts: [], reason: 'catch-up of a missed fire', waiting: [{ code: 'paced', text: 'It makes up for a missed fire.', until }] } })
+    })
+    await page.goto(server.console + '/runs/' + first)
+    const waits = page.getByRole('list', { name: 'Why it has not ended' })
+    await waits.getByText('It makes up for a missed fire.').waitFor()
+    assert.equal(await waits.locator('time').getAttribute('datetime'), until)
+    assert.match(await waits.locator('.ago').innerText(), /^in (59 m|1 h)$/)
+    assert.deepEqual(v.errors, [])
+    assert.deepEqual(await v.violations(), [])
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
+test('a job of every second stays in what comes next while answers are old, and nothing is called well without a server', async () => {
+  const server = await Server.start()
+  await server.put('second', { schedule: { every: '1s' }, target: exec('true'), ...once })
+  await server.put('afterwards', { schedule: { every: '48h' }, target: exec('true') })
+  const v = await Visit.to(server.console)
+  const next = v.page.getByRole('region', { name: 'Next' })
+  try {
+    await next.getByRole('link', { name: 'second' }).waitFor()
+    await v.page.locator('.health').waitFor()
+    await server.kill()
+    await v.page.getByText('No answer for').waitFor()
+    assert.equal(await v.page.locator('.health').count(), 0, 'checks of a server that does not answer')
+    await v.page.getByText(/No answer for (\d\d|[6-9](\.\d)?) s/).waitFor() // beyond all fires that it had told
+    await next.getByRole('link', { name: 'second' }).waitFor()
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})

@@ -64,7 +64,7 @@ test('filters are in the URL, and survive a reload and the way back', async () =
   const v = await Visit.to(server.console + '/runs')
   const { page } = v
   await page.getByRole('grid', { name: 'Runs' }).waitFor()
-  await page.getByLabel('Job').fill('job-0000')
+  await page.getByLabel('Job', { exact: true }).fill('job-0000')
   await page.waitForURL('**/runs?job=job-0000')
   await page.getByRole('checkbox', { name: 'succeeded' }).check({ force: true })
   await page.waitForURL('**/runs?job=job-0000&state=succeeded')
@@ -75,7 +75,7 @@ test('filters are in the URL, and survive a reload and the way back', async () =
   await only()
   await page.reload()
   await only()
-  assert.equal(await page.getByLabel('Job').inputValue(), 'job-0000')
+  assert.equal(await page.getByLabel('Job', { exact: true }).inputValue(), 'job-0000')
   assert.ok(await page.getByRole('checkbox', { name: 'succeeded' }).isChecked())
   await page.locator('.rows a').click()
   await page.waitForURL('**/runs/job-0000~*')

@@ -3,7 +3,7 @@ import { get } from '../api'
 import { Grid, type Column } from '../grid'
 import { useHeld, useLive } from '../live'
 import { query, to, withQuery } from '../router'
-import { Ago, Command, Empty, Instant, Refused, State, Waiting } from '../ui'
+import { Ago, Command, Empty, Instant, Refused, RunLink, State, Waiting } from '../ui'
 
 interface Letter {
   run: string
@@ -108,7 +108,7 @@ function Opened({ of }: { of: Group }) {
         ids={[...byRun.keys()]}
         cells={(id) => {
           const r = byRun.get(id)
-          return r ? [<State of={r.state} />, <a href={to('runs', id)}>{id}</a>, <Instant at={r.ended_at} />, r.error ?? ''] : [id]
+          return r ? [<State of={r.state} />, <RunLink id={id} />, <Instant at={r.ended_at} />, r.error ?? ''] : [id]
         }}
         href={(id) => to('runs', id)}
       />

@@ -11,7 +11,7 @@ import { began, keep, runOf } from '../store'
 import { Ticks } from '../ticks'
 import { civil, dayIn, inFull, parse, short, zoneFor } from '../time'
 import { Ago, Command, Empty, Fresh, Instant, Labels, Refused, State, Waiting } from '../ui'
-import { calls, lasted, when } from '../words'
+import { calls, lasted, overlaps, when } from '../words'
 import { columns, runCells } from './runs'
 
 interface Fire {
@@ -132,6 +132,10 @@ export function Job({ name }: { name: string }) {
             <div>
               <dt>Missed fires</dt>
               <dd>{{ one: 'the latest runs', all: 'all run', none: 'none runs' }[job.catch_up.mode] ?? job.catch_up.mode}</dd>
+            </div>
+            <div>
+              <dt>Overlap</dt>
+              <dd>{overlaps(job)}</dd>
             </div>
             <div>
               <dt>Runs are kept</dt>

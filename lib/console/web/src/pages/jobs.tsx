@@ -69,7 +69,9 @@ export function Jobs() {
       <a href={to('jobs', name)}>{name}</a>,
       when(job.schedule),
       job.paused ? (
-        <State of="paused" />
+        <>
+          <State of="paused" /> <span class="none">{job.status.paused_reason}</span>
+        </>
       ) : job.status.fault ? (
         <span class="state s-failing">parked</span>
       ) : job.status.next_runs?.[0] ? (

@@ -4,7 +4,7 @@ import { get } from '../api'
 import { Outcomes } from '../chart'
 import { now } from '../clock'
 import { Grid, type Column } from '../grid'
-import { useHeld, useLive, useSettled } from '../live'
+import { lost, useHeld, useLive, useSettled } from '../live'
 import type { Job, Page, Run } from '../model'
 import { to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
@@ -13,6 +13,7 @@ import { Ago, Empty, Fresh, Instant, Refused, State, Waiting } from '../ui'
 import type { Groups } from './deadletters'
 import { firstJob } from './jobs'
 import { checks } from './queues'
+import { nextFire } from '../words'
 import { runCells } from './runs'
 
 const open = 'running,retrying,queued'
@@ -56,17 +57,18 @@ export function Overview() {
   const none = jobs.data?.items.length === 0
   const coming = (jobs.data?.items ?? [])
     .filter((j) => !j.paused)
-    .flatMap((j) => (j.status.next_runs ?? []).slice(0, 3).map((at) => ({ at, job: j })))
-    .filter((f) => parse(f.at) > now.value - 500)
-    .sort((a, b) => parse(a.at) - parse(b.at) || (a.job.status.name < b.job.status.name ? -1 : 1))
-  const { shown: soonest, hold: holdNext } = useHeld(firstOfEach(coming).slice(0, 8))
+    .map((job) => ({ at: nextFire(job, now.value), job }))
+    .filter((f) => !Number.isNaN(f.at))
+    .sort((a, b) => a.at - b.at || (a.job.status.name < b.job.status.name ? -1 : 1))
+  const over = (jobs.data?.items ?? []).every((j) => j.paused || !j.status.next_runs?.length)
+  const { shown: soonest, hold: holdNext } = useHeld(coming.slice(0, 8).map(({ at, job }) => ({ at: new Date(at).toISOString(), job })))
   const { shown: causes, hold: holdCauses } = useHeld(dead.data?.items.slice(0, 6))
   const hourRuns = (hour.data?.ids ?? []).map((id) => runOf(id)?.value).filter((r) => r !== undefined)
   return (
     <section class="page">
       <header class="bar">
         <h1>Overview</h1>
-        {ready.data && <Health of={ready.data} />}
+        {ready.data && !lost.value && <Health of={ready.data} />}
       </header>
       <Refused error={jobs.error ?? running.error} />
       {none && running.data?.length === 0 && (
@@ -122,7 +124,7 @@ export function Overview() {
                 </a>
               </header>
               {!jobs.data && !jobs.error && <Waiting />}
-              {jobs.data && soonest.length === 0 && <p class="nothing">No schedule fires any more.</p>}
+              {jobs.data && soonest.length === 0 && <p class="nothing">{over ? 'No schedule fires any more.' : 'It is known when the server has answered.'}</p>}
               <ul class="brief next">
                 {soonest.map(({ at, job }) => (
                   <li key={job.status.name}>
@@ -148,11 +150,6 @@ const soon = () => new Date(Math.ceil(now.peek() / 1000) * 1000).toISOString()
 function openCells(id: string) {
   const [state, run, due, , took, , why] = runCells(id)
   return [state, run, due, took, why]
-}
-
-function firstOfEach<T extends { job: Job }>(fires: T[]): T[] {
-  const seen = new Set<string>()
-  return fires.filter(({ job }) => !seen.has(job.status.name) && seen.add(job.status.name))
 }
 
 function useLater(ms: number): boolean {

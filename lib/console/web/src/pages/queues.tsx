@@ -90,8 +90,8 @@ export function Queues() {
                 <th scope="col">Worker</th>
                 <th scope="col">Queue</th>
                 <th scope="col">Busy</th>
-                <th scope="col">Since</th>
-                <th scope="col">Last heard of</th>
+                <th scope="col">Started</th>
+                <th scope="col">Last seen</th>
                 <th scope="col">Handlers and labels</th>
               </tr>
             </thead>

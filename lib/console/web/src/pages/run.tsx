@@ -10,7 +10,7 @@ import { query, to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
 import { parse, span } from '../time'
 import { Timeline } from '../timeline'
-import { Ago, Command, Instant, Labels, Refused, State, took, Waiting } from '../ui'
+import { Ago, Command, Instant, Labels, Refused, RunLink, State, took, Waiting } from '../ui'
 import { Raw } from '../raw'
 import { late } from '../words'
 
@@ -58,12 +58,14 @@ export function Run({ id }: { id: string }) {
         <Fact name="Due">
           <Instant at={run.nominal_time} where={where} /> <Ago at={run.nominal_time} />
         </Fact>
-        <Fact name="Started late by">{Number.isNaN(late(run)) ? '–' : span(Math.max(0, late(run)))}</Fact>
-        <Fact name="Asked for by">{run.trigger === 'schedule' ? 'its schedule' : 'a request'}</Fact>
-        <Fact name="Attempt">
-          {run.attempt}
-          {job.data && ' of ' + job.data.retry.max_attempts}
-        </Fact>
+        {!Number.isNaN(late(run)) && <Fact name="Started late by">{span(Math.max(0, late(run)))}</Fact>}
+        <Fact name="Triggered by">{run.trigger === 'schedule' ? 'its schedule' : 'a request'}</Fact>
+        {run.attempt > 0 && (
+          <Fact name="Attempt">
+            {run.attempt}
+            {job.data && ' of ' + job.data.retry.max_attempts}
+          </Fact>
+        )}
         <Fact name="Priority">{run.priority ?? '–'}</Fact>
         {run.worker && <Fact name="Worker">{run.worker}</Fact>}
         <Fact name="Definition">
@@ -81,10 +83,11 @@ export function Run({ id }: { id: string }) {
           </a>
         ))}
       </nav>
-      {chosen === 'log' && <Log key={run.id + ' ' + run.attempt} run={run} />}
+      {chosen === 'log' && run.attempt === 0 && !isOpen(run.state) && <p class="nothing">It never started, so it has no log.</p>}
+      {chosen === 'log' && (run.attempt > 0 || isOpen(run.state)) && <Log key={run.id + ' ' + run.attempt} run={run} />}
       {chosen === 'result' && <Result text={text} run={run} />}
       {chosen === 'payload' && <Payload key={run.id} id={run.id} />}
-      {chosen === 'record' && <Raw text={text} label="The run as the API tells it" />}
+      {chosen === 'record' && <Raw text={text} label="The run as the API returns it" />}
       <details class="cli">
         <summary>In a terminal</summary>
         <Command text={`belfry run get ${run.id}`} />
@@ -99,9 +102,9 @@ function Why({ run, waiting, where, tries }: { run: Data; waiting: Wait[] | unde
   const error = lastError(run)
   if (!waiting?.length) {
     return (
-      <p class="verdict">
+      <div class="verdict">
         <Verdict run={run} where={where} tries={tries} />
-      </p>
+      </div>
     )
   }
   return (
@@ -194,6 +197,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
     case 'cancelled':
       return <>It was cancelled{run.reason && <>: <b class="said">{run.reason}</b></>}.</>
     case 'skipped':
+      if (run.why?.in_the_way.length) return <Overlapped ids={run.why.in_the_way} policy={run.why.policy} />
       return (
         <>
           It did not run: <b class="said">{run.reason || 'it was missed'}</b>
@@ -201,6 +205,22 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
         </>
       )
   }
+}
+
+// The record names the first few of the runs that were in progress, and there may have been more.
+function Overlapped({ ids, policy }: { ids: string[]; policy: string }) {
+  return (
+    <>
+      It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress (overlap: {policy}):
+      <ul class="in-the-way" aria-label="In progress when it was due">
+        {ids.map((id) => (
+          <li key={id}>
+            <RunLink id={id} />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
 }
 
 function Attempts({ run, where }: { run: Data; where: string | undefined }) {
@@ -241,11 +261,11 @@ function Attempts({ run, where }: { run: Data; where: string | undefined }) {
 
 function Result({ text, run }: { text: string; run: Data }) {
   const found = fieldText(text, 'result')
-  if (found === undefined) return <p class="nothing">{isOpen(run.state) ? 'There is a result when the run has succeeded.' : 'The target answered nothing that was kept.'}</p>
+  if (found === undefined) return <p class="nothing">{isOpen(run.state) ? 'The result appears when the run has succeeded.' : 'No result was kept.'}</p>
   return (
     <>
       {run.result_cut && <p class="note">Only the beginning was kept.</p>}
-      {run.result_type?.endsWith(';base64') && <p class="note">It is no text: {run.result_type}</p>}
+      {run.result_type?.endsWith(';base64') && <p class="note">It is not text: {run.result_type}</p>}
       <Raw text={found} label="Result" />
     </>
   )
@@ -255,6 +275,6 @@ function Payload({ id }: { id: string }) {
   const live = useLive('payload ' + id, (stop) => bytes(`/runs/${encodeURIComponent(id)}/payload`, {}, stop), 0)
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
   const { data, headers } = live.data
-  if (!data.length) return <p class="nothing">No payload is handed to the target.</p>
-  return <Raw text={new TextDecoder().decode(data)} label={headers.get('Belfry-Payload') === 'job' ? 'Payload, that of the job' : 'Payload of this run'} />
+  if (!data.length) return <p class="nothing">This run has no payload.</p>
+  return <Raw text={new TextDecoder().decode(data)} label={headers.get('Belfry-Payload') === 'job' ? 'Payload of the job' : 'Payload of this run'} />
 }

@@ -4,12 +4,12 @@ import { get, type Query } from '../api'
 import { now } from '../clock'
 import { Grid, type Column } from '../grid'
 import { useLive, useSettled } from '../live'
-import { all, isOpen, lastError, type Page, type Run, type State as Of } from '../model'
+import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
 import { began, keep, runOf } from '../store'
 import { span } from '../time'
-import { Empty, Fresh, Instant, Refused, State, Waiting } from '../ui'
-import { lasted, late } from '../words'
+import { Empty, Fresh, Instant, Refused, RunLink, State, Waiting } from '../ui'
+import { because, lasted, late } from '../words'
 
 export const columns: Column[] = [
   { name: 'c-state', head: 'State' },
@@ -28,12 +28,12 @@ export function runCells(id: string, zone?: string) {
   const behind = late(run)
   return [
     <State of={run.state} />,
-    <a href={to('runs', id)}>{id}</a>,
+    <RunLink id={id} />,
     <Instant at={run.nominal_time} where={zone} plain />,
     Number.isNaN(behind) ? '' : span(Math.max(0, behind)),
     Number.isNaN(took) ? '' : span(took),
     run.attempt > 0 ? String(run.attempt) : '',
-    lastError(run) || run.reason || '',
+    because(run),
   ]
 }
 

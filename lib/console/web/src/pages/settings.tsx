@@ -13,23 +13,23 @@ export function Settings() {
         <h1>Settings</h1>
       </header>
       <fieldset>
-        <legend>Zone of times</legend>
+        <legend>Time zone</legend>
         <Choice name="zone" value="job" is={zone.value} set={(v) => (zone.value = v as Zone)}>
-          that of the job, where it has one; else UTC
+          time zone of the job; UTC if it has none
         </Choice>
         <Choice name="zone" value="utc" is={zone.value} set={(v) => (zone.value = v as Zone)}>
           UTC – {instant(now.value, now.value, 'UTC')}
         </Choice>
         <Choice name="zone" value="mine" is={zone.value} set={(v) => (zone.value = v as Zone)}>
-          of this browser, {mine} – {instant(now.value, now.value, mine)}
+          time zone of this browser, {mine} – {instant(now.value, now.value, mine)}
         </Choice>
-        <p class="fine">A pointer over a time shows it in all of them.</p>
+        <p class="fine">Point at a time to see it in all of them.</p>
       </fieldset>
       <fieldset>
         <legend>Colours</legend>
         {(['auto', 'light', 'dark'] as Scheme[]).map((s) => (
           <Choice key={s} name="scheme" value={s} is={scheme.value} set={(v) => (scheme.value = v as Scheme)}>
-            {{ auto: 'as the system has them', light: 'light', dark: 'dark' }[s]}
+            {{ auto: 'same as the system', light: 'light', dark: 'dark' }[s]}
           </Choice>
         ))}
       </fieldset>
@@ -54,7 +54,7 @@ export function Settings() {
       <dl class="facts">
         <div>
           <dt>Belfry</dt>
-          <dd>{health.data ? (health.data.version ?? 'without a version') : '–'}</dd>
+          <dd>{health.data ? (health.data.version ?? 'unknown version') : '–'}</dd>
         </div>
         <div>
           <dt>Clock of this browser</dt>
