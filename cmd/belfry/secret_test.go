@@ -143,8 +143,8 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("BELFRY_SECRET_FROM_ENV", canaries["from-env"])
-	traces := daemon(t)
-	t.Setenv("BELFRY_TRACE", "xray")
+	traces := collecting(t)
+	t.Setenv("BELFRY_TRACE", "otlp")
 	t.Setenv("BELFRY_TRACE_RATIO", "1")
 	cmd, address, log := startProcess(t, "--data", data, "--secrets-dir", secrets, "--allow-exec", "--remote-queue", "far", "--log-level", "debug", "--log-format", "json")
 	away := exec.Command(os.Args[0], "worker", "--queue", "far", "--address", address, "--allow-exec", "--allow-loopback", "--log-level", "debug")
@@ -252,7 +252,7 @@ func TestSecretsAreNowhereButInTheirTargets(t *testing.T) {
 			t.Errorf("%s does not even tell a text that is no secret", where)
 		}
 	}
-	for _, word := range []string{`"operation":"target http"`, `"operation":"target exec"`, `"outcome":"failed"`, "[secret from-store]"} {
+	for _, word := range []string{`"name":"target http"`, `"name":"target exec"`, `"stringValue":"failed"`, "[secret from-store]"} {
 		if !strings.Contains(traces.String(), word) {
 			t.Errorf("the traces do not say %s", word)
 		}

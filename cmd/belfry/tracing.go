@@ -10,7 +10,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/trace"
 	"github.com/belfry-scheduler/belfry/lib/trace/otlp"
-	"github.com/belfry-scheduler/belfry/lib/trace/xray"
 )
 
 // traceFlags say where traces go.
@@ -22,13 +21,12 @@ type traceFlags struct {
 // What --trace may say.
 const (
 	traceNone = "none"
-	traceXRay = "xray"
 	traceOTLP = "otlp"
 )
 
 func (t *traceFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&t.to, "trace", traceNone, "`WHERE` traces go: none, xray for the daemon of AWS X-Ray, otlp for a collector of OpenTelemetry")
+	f.StringVar(&t.to, "trace", traceNone, "`WHERE` traces go: none, or otlp for a collector of OpenTelemetry")
 	f.Float64Var(&t.ratio, "trace-ratio", 0.05, "`RATIO` of the traces that begin here and are recorded, 0 to 1")
 }
 
@@ -48,12 +46,13 @@ func (t *traceFlags) open(ctx context.Context, log *slog.Logger) (_ *trace.Trace
 	switch t.to {
 	case traceNone:
 		return nil, func() {}, nil
-	case traceXRay:
-		to, err = xray.Open(xray.Config{Daemon: os.Getenv("AWS_XRAY_DAEMON_ADDRESS"), Service: service})
 	case traceOTLP:
 		to, err = otlp.Open(ctx, otlp.Config{Service: service, Version: thisBuild().Version, Log: log})
+	case "xray":
+		// Its SDK is linked into the functions of a stack alone, where the daemon stands beside them.
+		err = misused("--trace %q: want %s; AWS's collector of OpenTelemetry passes on to X-Ray what it gets", t.to, traceOTLP)
 	default:
-		err = misused("--trace %q: want %s, %s or %s", t.to, traceNone, traceXRay, traceOTLP)
+		err = misused("--trace %q: want %s or %s", t.to, traceNone, traceOTLP)
 	}
 	if err != nil {
 		return nil, nil, err

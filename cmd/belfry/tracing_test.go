@@ -1,18 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
-	"net"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracing "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 func TestWhereTracesGoIsChecked(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--trace jaeger", `--trace "jaeger": want none, xray or otlp`},
-		{"--trace xray --trace-ratio 1.5", "--trace-ratio 1.5: want 0 to 1"},
+		{"--trace jaeger", `--trace "jaeger": want none or otlp`},
+		{"--trace xray", `--trace "xray": want otlp; AWS's collector of OpenTelemetry passes on to X-Ray what it gets`},
+		{"--trace otlp --trace-ratio 1.5", "--trace-ratio 1.5: want 0 to 1"},
 		{"--trace-ratio often", "--trace-ratio"},
 	} {
 		got := belfry(t, "", append([]string{"dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, strings.Fields(c.args)...)...)
@@ -20,45 +29,53 @@ func TestWhereTracesGoIsChecked(t *testing.T) {
 			t.Errorf("%s: code %d, %s, want %s", c.args, got.code, got.errors, c.want)
 		}
 	}
-	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", "nowhere")
-	if got := belfry(t, "", "dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--trace", "xray"); got.code != exitFailed || !strings.Contains(got.errors, "want HOST:PORT") {
-		t.Errorf("code %d, %s", got.code, got.errors)
-	}
 }
 
-// daemon takes what is sent to X-Ray's, and has processes send it there.
-func daemon(t *testing.T) *lines {
+// collecting is a collector of OpenTelemetry, to which processes send their traces: a line of JSON for each span.
+func collecting(t *testing.T) *lines {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, done := new(lines), make(chan struct{})
-	go func() {
-		defer close(done)
-		buffer := make([]byte, 64<<10)
-		for {
-			n, _, err := conn.ReadFrom(buffer)
-			if err != nil {
-				return
+	got := new(lines)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked collector.ExportTraceServiceRequest
+		body, err := gzip.NewReader(r.Body)
+		if err == nil {
+			var text []byte
+			if text, err = io.ReadAll(body); err == nil {
+				err = proto.Unmarshal(text, &asked)
 			}
-			_, document, _ := strings.Cut(string(buffer[:n]), "\n")
-			_, _ = got.Write([]byte(document + "\n"))
 		}
-	}()
-	t.Cleanup(func() {
-		conn.Close()
-		<-done
-	})
-	t.Setenv("AWS_XRAY_DAEMON_ADDRESS", conn.LocalAddr().String())
+		if err != nil {
+			t.Errorf("what a collector got: %v", err)
+		}
+		for _, resource := range asked.ResourceSpans {
+			for _, scope := range resource.ScopeSpans {
+				for _, span := range scope.Spans {
+					text, err := protojson.MarshalOptions{}.Marshal(span)
+					if err != nil {
+						t.Errorf("a span: %v", err)
+					}
+					var line bytes.Buffer // without the spaces that protojson puts in at random
+					if err := json.Compact(&line, text); err != nil {
+						t.Errorf("a span: %v", err)
+					}
+					line.WriteByte('\n')
+					_, _ = got.Write(line.Bytes())
+				}
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	return got
 }
 
-// TestAServerSendsTraces asks one for a run, and waits for its attempt where X-Ray's daemon would be.
+// TestAServerSendsTraces asks one for a run, and waits for its attempt where the collector is.
 func TestAServerSendsTraces(t *testing.T) {
-	traces := daemon(t)
+	traces := collecting(t)
 	hook := started(t, "dev", []string{"--data", t.TempDir()}) // any server that answers
-	address := started(t, "dev", []string{"--data", t.TempDir(), "--trace", "xray", "--trace-ratio", "1"})
+	address := started(t, "dev", []string{"--data", t.TempDir(), "--trace", "otlp", "--trace-ratio", "1"})
 	for _, args := range [][]string{{"job", "apply", "asked", "-f", "-"}, {"job", "trigger", "asked"}} {
 		spec := `{"target": {"http": {"url": "` + hook + `/healthz", "method": "GET"}}}`
 		if got := belfry(t, spec, append(args, "--address", address)...); got.code != exitOK {
@@ -67,19 +84,21 @@ func TestAServerSendsTraces(t *testing.T) {
 	}
 	eventually(t, "the attempt was told of", func() (bool, string) {
 		for document := range strings.Lines(traces.String()) {
-			var segment struct {
-				Name        string         `json:"name"`
-				Annotations map[string]any `json:"annotations"`
-			}
-			if err := json.Unmarshal([]byte(document), &segment); err != nil {
+			var span tracing.Span
+			if err := protojson.Unmarshal([]byte(document), &span); err != nil {
 				t.Fatal(err)
 			}
-			if a := segment.Annotations; a["operation"] == "attempt" {
-				if segment.Name != "belfry" || a["job"] != "asked" || a["outcome"] != "succeeded" {
-					t.Errorf("got %s", document)
-				}
-				return true, ""
+			if span.Name != "attempt" {
+				continue
 			}
+			words := map[string]string{}
+			for _, word := range span.Attributes {
+				words[word.Key] = word.Value.GetStringValue()
+			}
+			if words["belfry.job"] != "asked" || words["belfry.outcome"] != "succeeded" {
+				t.Errorf("got %s", document)
+			}
+			return true, ""
 		}
 		return false, traces.String()
 	})
