@@ -171,7 +171,7 @@ func TestWhatPlansSayOfFewAndMany(t *testing.T) {
 			t.Errorf("%s: no %q in\n%s", args, want, text)
 		}
 	}
-	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan [command]") {
+	if text := belfry(t, "", "plan", "--help").out; !strings.Contains(text, "belfry plan [flags]") || !strings.Contains(text, "belfry plan COMMAND") {
 		t.Errorf("the usage has not both forms:\n%s", text)
 	}
 }

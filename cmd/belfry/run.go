@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
 // cli is what all commands share.
@@ -110,9 +112,11 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 		c.backup(), c.restore(), c.doctor(), c.bench(), c.plan(), c.tokenCommand(), c.secret(), c.store(), c.tables(),
 		c.configCommand(), c.completion(), c.man(), c.version(),
 	)
-	root.AddCommand(topics()...)
+	root.AddCommand(topics(root.PersistentFlags().FlagUsagesWrapped(widthOf(c.stdout)))...)
 	root.CompletionOptions.DisableDefaultCmd = true // completion is one of them
-	root.SetVersionTemplate("belfry {{.Version}}\n")
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.Annotations = map[string]string{anyConfig: "yes"}
+	root.SetFlagErrorFunc(flagMeant)
 	root.InitDefaultHelpCmd()
 	group(root)
 	c.help(root)
@@ -162,6 +166,9 @@ func group(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		group(sub)
 	}
+	if alias := aliases[cmd.Name()]; alias != "" {
+		cmd.Aliases = append(cmd.Aliases, alias)
+	}
 	if !cmd.HasSubCommands() {
 		cmd.Args = wanting(cmd.Args)
 	}
@@ -175,7 +182,7 @@ func group(cmd *cobra.Command) {
 		}
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misused("there is no command %q; want one of %s", cmd.CommandPath()+" "+args[0], subcommands(cmd))
+				return noCommand(cmd, args[0])
 			}
 			return nil
 		}
@@ -186,6 +193,44 @@ func group(cmd *cobra.Command) {
 			return misused("want a command after %q: one of %s", cmd.CommandPath(), subcommands(cmd))
 		}
 	}
+}
+
+// aliases are what people of other tools write for our names of commands.
+var aliases = map[string]string{"list": "ls", "delete": "rm", "get": "describe"}
+
+// noCommand says what may have been meant: a name that is like the one that was given, or one of another command's.
+func noCommand(parent *cobra.Command, name string) error {
+	if near := invalid.Nearest(name, nameList(parent)); near != "" {
+		return misused("there is no command %q; did you mean %q?", parent.CommandPath()+" "+name, parent.CommandPath()+" "+near)
+	}
+	var elsewhere []string
+	for _, other := range parent.Root().Commands() {
+		if slices.Contains(nameList(other), name) {
+			elsewhere = append(elsewhere, strconv.Quote(other.CommandPath()+" "+name))
+		}
+	}
+	if elsewhere != nil {
+		return misused("there is no command %q; did you mean %s?", parent.CommandPath()+" "+name, strings.Join(elsewhere, " or "))
+	}
+	return misused("there is no command %q; want one of %s", parent.CommandPath()+" "+name, subcommands(parent))
+}
+
+// flagMeant adds to the error of a flag that there is not what may have been meant.
+func flagMeant(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := invalid.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return misused("%w; did you mean --%s?", err, near)
+	}
+	return err
 }
 
 // firstExamples shows one example of each command that another holds.
@@ -199,14 +244,16 @@ func firstExamples(cmd *cobra.Command) string {
 	return strings.Join(lines, "\n")
 }
 
-func subcommands(cmd *cobra.Command) string {
+func subcommands(cmd *cobra.Command) string { return strings.Join(nameList(cmd), ", ") }
+
+func nameList(cmd *cobra.Command) []string {
 	var names []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() && sub.Name() != "help" {
 			names = append(names, sub.Name())
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // calling wraps a command that calls the server.

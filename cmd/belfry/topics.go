@@ -25,8 +25,8 @@ var exitCodes = []struct {
 	{exitInterrupted, "an interrupt ended the waiting; what was waited for goes on"},
 }
 
-// topics are help texts that belong to no one command.
-func topics() []*cobra.Command {
+// topics are help texts that belong to no one command; flags are those that each command has.
+func topics(flags string) []*cobra.Command {
 	var codes strings.Builder
 	for _, e := range exitCodes {
 		fmt.Fprintf(&codes, "  %3d  %s\n", e.code, e.says)
@@ -44,6 +44,7 @@ func topics() []*cobra.Command {
 	line("TERM", "dumb: neither colours nor lines that are drawn over")
 	line("TZ", "the host's zone")
 	return []*cobra.Command{
+		{Use: "flags", Short: "Flags of every command", Long: "Every command takes these, before or behind its own.\n\n" + strings.TrimSuffix(flags, "\n")},
 		{Use: "exit-codes", Short: "What the exit codes of commands mean", Long: "A number keeps its meaning, so that a script may go by it.\n\n" + strings.TrimSuffix(codes.String(), "\n")},
 		{Use: "environment", Short: "Which variables commands read", Long: `A setting comes from a flag, else from the environment, else from config.toml; "belfry config show" tells which.
 
