@@ -29,7 +29,7 @@ func readYAML(text []byte) ([]*Value, error) {
 			return all, nil
 		}
 		if err != nil {
-			return nil, yamlError(err)
+			return nil, yamlError(err, text)
 		}
 		for _, root := range document.Content {
 			if root.Kind == yaml.ScalarNode && root.Style == 0 && root.Value == "" {
@@ -47,11 +47,20 @@ func readYAML(text []byte) ([]*Value, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line ([0-9]+): )?(?s:(.*))$`)
 
+// signs finds a value whose first character means something else in YAML, as that of most cron expressions does.
+var signs = regexp.MustCompile("(?:^|[:,{\\[-][ \\t]+|^[ \\t]*)((?:[*][/, \\t]|[@%`])[^\\r\\n}\\]#]*)")
+
 // yamlError takes the line out of an error's text, which is the only place where the library has it.
-func yamlError(err error) error {
+func yamlError(err error, text []byte) error {
 	parts := yamlLine.FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(parts[1])
-	return wrong(max(line, 1), "want YAML: %s", parts[2])
+	line = max(line, 1)
+	if lines := bytes.Split(text, []byte("\n")); line <= len(lines) {
+		if value := signs.FindSubmatch(lines[line-1]); value != nil {
+			return wrong(line, "want YAML: what begins with %c stands in quotes: %q", value[1][0], bytes.TrimSpace(value[1]))
+		}
+	}
+	return wrong(line, "want YAML: %s", parts[2])
 }
 
 // maxAliased bounds the values that aliases repeat: a few lines can ask for billions.
