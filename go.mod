@@ -51,6 +51,7 @@ require (
 	golang.org/x/time v0.15.0
 	google.golang.org/api v0.297.0
 	google.golang.org/protobuf v1.36.12
+	k8s.io/client-go v0.37.2
 )
 
 require (
@@ -135,7 +136,7 @@ require (
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.46.0 // indirect
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	go.opentelemetry.io/otel/sdk/metric v1.46.0 // indirect
-	go.yaml.in/yaml/v2 v2.4.2 // indirect
+	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.56.0 // indirect
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect

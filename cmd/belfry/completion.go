@@ -119,7 +119,7 @@ func (c *cli) flagWords(name string) cobra.CompletionFunc {
 	case "missed":
 		return cobra.FixedCompletions([]string{missedSkip, missedCatchUp}, noFiles)
 	case "output":
-		return cobra.FixedCompletions([]string{formTable, formJSON, formYAML}, noFiles)
+		return cobra.FixedCompletions([]string{formTable, formJSON, formYAML, formName, formPath}, noFiles)
 	case "color":
 		return cobra.FixedCompletions([]string{"auto", "always", "never"}, noFiles)
 	case "priority":
@@ -247,7 +247,7 @@ func (c *cli) profileNames(*cobra.Command, []string, string) ([]string, cobra.Sh
 // settingWords are what config set and unset take: settings of a profile, and those of commands that run for long.
 func settingWords(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		values := map[string][]string{"auth": {authToken, authAPIKey, authIAM}, "output": {formTable, formJSON, formYAML}, "color": {"auto", "always", "never"}}
+		values := map[string][]string{"auth": {authToken, authAPIKey, authIAM}, "output": {formTable, formJSON, formYAML, formName, formPath}, "color": {"auto", "always", "never"}}
 		if words := values[args[0]]; words != nil {
 			return words, noFiles
 		}

@@ -116,7 +116,7 @@ func TestWhatIsWrongInTheFileIsNamedWithItsLine(t *testing.T) {
 	for text, says := range map[string]string{
 		"x = 1":                                           ":1: x: no such setting; want profile =",
 		"\n[profiles.a]\nadress='x'":                      ":3: profiles.a.adress: no such setting; a profile has address, auth, token, token_file, api_key, api_key_file, aws_profile, aws_region, ca_file, output, color, timezone",
-		"[profiles.a]\noutput='xml'":                      ":2: profiles.a.output: --output \"xml\": want table, json or yaml",
+		"[profiles.a]\noutput='xml'":                      ":2: profiles.a.output: --output \"xml\": want table, json, yaml, name or jsonpath=TEMPLATE",
 		"[profiles.a]\naddress=''":                        "want a text that is not empty",
 		"[profiles.a]\naddress=['x']":                     ":2: profiles.a.address: want a text",
 		"[profiles.'a b']\ncolor='x'":                     "want a name of letters, digits, - and _",

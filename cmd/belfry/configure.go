@@ -34,7 +34,7 @@ var profileSettings = []setting{
 	{name: "aws_profile", says: "whose AWS credentials sign requests, with auth iam; by default those that AWS's own tools would take"},
 	{name: "aws_region", says: "the AWS region that requests are signed for; by default the one in the server's address, else that of the AWS profile"},
 	{name: "ca_file", says: "certificates, as PEM, that may have signed the server's; those that the host trusts by default"},
-	{name: "output", says: "form of results: table, json or yaml", check: checkOutput},
+	{name: "output", says: "form of results: table, json, yaml, name or jsonpath=TEMPLATE", check: checkOutput},
 	{name: "color", says: "colours: auto (on a terminal, unless NO_COLOR is set), always or never", check: func(v string) error { _, err := coloured(v, nil); return err }},
 	{name: "timezone", says: "IANA name of the zone that times are shown in; this host's by default", check: func(v string) error { _, err := userZone(v); return err }},
 }
@@ -63,13 +63,6 @@ const (
 func checkAuth(text string) error {
 	if text != "" && text != authToken && text != authAPIKey && text != authIAM {
 		return misused("auth %q: want token, api-key, or iam for requests signed with AWS credentials", text)
-	}
-	return nil
-}
-
-func checkOutput(text string) error {
-	if text != formTable && text != formJSON && text != formYAML {
-		return misused("--output %q: want table, json or yaml", text)
 	}
 	return nil
 }

@@ -61,6 +61,8 @@ not; "belfry backup" has all. Of secrets their names are in it, never what they 
 func (c *cli) exportForm(name string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(name))
 	switch {
+	case c.output != formTable && c.output != formJSON && c.output != formYAML:
+		return "", misused("--output %s: want json or yaml, which \"job apply\" takes in; \"job list -o name\" lists names", short(c.output, 40))
 	case ending == ".json" && c.output == formYAML, manifest.Is(name) && ending != ".json" && c.output == formJSON:
 		return "", misused("--output %s and a file that ends with %s: \"job apply\" goes by the ending", c.output, ending)
 	case ending == ".json" || c.output == formJSON:

@@ -128,7 +128,7 @@ func TestExitCodes(t *testing.T) {
 		{"two keys", []string{"store", "show", "a/", "b/"}, 2, "want no more than one KEY", ""},
 		{"a negative limit", []string{"run", "list", "-n", "-1"}, 2, "-n -1: want 0 for all, or more", ""},
 		{"two times", []string{"job", "trigger", "a", "--at", "2026-11-21T09:00:00Z", "--delay", "1h"}, 2, "--at and --delay exclude each other", ""},
-		{"bad form", []string{"version", "-o", "xml"}, 2, "table, json or yaml", ""},
+		{"bad form", []string{"version", "-o", "xml"}, 2, "table, json, yaml, name or jsonpath=TEMPLATE", ""},
 		{"bad colour", []string{"version", "--color", "red"}, 2, "auto, always or never", ""},
 		{"bad zone to show times in", []string{"run", "list", "--timezone", "Mars/Base"}, 2, "Mars/Base", ""},
 		{"bad address", []string{"job", "list", "--address", "nowhere"}, 2, "http://127.0.0.1:7340", ""},

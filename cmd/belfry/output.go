@@ -13,21 +13,23 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/terminal"
 )
 
-// Forms of a result.
-const (
-	formTable = "table"
-	formJSON  = "json"
-	formYAML  = "yaml"
-)
-
 // structured tells whether the result is for programs: print gives it, in the form that --output names.
 func (c *cli) structured() bool { return c.output != formTable }
 
-// print prints a value as JSON, or as YAML with the same keys in the same order.
+// print prints a value as JSON, as YAML with the same keys in the same order, or what names or a template take out of it.
 func (c *cli) print(v any) error {
 	text, err := encodeJSON(v, "", "  ")
-	if err == nil && c.output == formYAML {
+	switch template, picks := strings.CutPrefix(c.output, formPath); {
+	case err != nil:
+	case c.output == formYAML:
 		text, err = yamlOf(text)
+	case c.output == formName:
+		text, err = named(text)
+	case picks:
+		text, err = picked(template, text)
+	}
+	if err == nil && len(text) == 0 {
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -131,8 +133,9 @@ func endWith(out *rows, err error) error {
 // rows prints a listing while it comes in. Cells are plain data, times as clock gives them; see table for how they are shown.
 type rows struct {
 	c     *cli
-	table *table // nil: JSON or YAML
+	table *table // nil: a form for programs
 	count int
+	held  []any // for a template, which is of all of them
 }
 
 func newRows(c *cli, headings []string) *rows {
@@ -148,8 +151,12 @@ func (r *rows) add(item any, row []string) error {
 	if r.table != nil {
 		return r.table.add(row)
 	}
-	if r.c.output == formYAML {
+	switch {
+	case r.c.output == formYAML, r.c.output == formName:
 		return r.c.print([]any{item}) // sequences one below the other are one
+	case strings.HasPrefix(r.c.output, formPath):
+		r.held = append(r.held, item)
+		return nil
 	}
 	text, err := encodeJSON(item, "  ", "  ")
 	if err != nil {
@@ -169,6 +176,13 @@ func (r *rows) end() error {
 	}
 	text := "\n]\n"
 	switch {
+	case strings.HasPrefix(r.c.output, formPath):
+		if r.held == nil {
+			r.held = []any{}
+		}
+		return r.c.print(r.held)
+	case r.c.output == formName:
+		text = ""
 	case r.count == 0:
 		text = "[]\n"
 	case r.c.output == formYAML:

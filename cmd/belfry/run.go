@@ -26,7 +26,7 @@ type cli struct {
 	signing *signer // nil where requests are not signed
 	address string
 	caFile  string
-	output  string // formTable, formJSON or formYAML
+	output  string // a form
 	color   string
 	zoned   string // name of the zone that times are shown in
 	begun   bool   // the command line was understood; what goes wrong from here on is no mistake in it
@@ -135,7 +135,7 @@ func (c *cli) flags(f *pflag.FlagSet) {
 	f.String("aws-profile", "", "`NAME` of the AWS profile whose credentials sign requests, with --auth iam")
 	f.String("aws-region", "", "AWS `REGION` that requests are signed for; the one in the server's address by default")
 	f.StringVar(&c.caFile, "ca-file", "", "`FILE` of certificates, as PEM, that may have signed the server's; those that the host trusts by default")
-	f.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the result: table, json or yaml")
+	f.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the result: table, json, yaml, name, or jsonpath=TEMPLATE as kubectl has it")
 	f.StringVar(&c.color, "color", "auto", "`WHEN` there are colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.StringVar(&c.zoned, "timezone", "", "IANA name of the `ZONE` that times are shown in; this host's by default")
 }
@@ -204,8 +204,8 @@ func noCommand(parent *cobra.Command, name string) error {
 		return misused("there is no command %q; did you mean %q?", parent.CommandPath()+" "+name, parent.CommandPath()+" "+near)
 	}
 	var elsewhere []string
-	for _, other := range parent.Root().Commands() {
-		if slices.Contains(nameList(other), name) {
+	for _, other := range parent.Commands() {
+		if !parent.HasParent() && slices.Contains(nameList(other), name) {
 			elsewhere = append(elsewhere, strconv.Quote(other.CommandPath()+" "+name))
 		}
 	}

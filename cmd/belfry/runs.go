@@ -72,7 +72,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 			if most < 0 {
 				return misused("-n %d: want 0 for all, or more", most)
 			}
-			if watching && c.output == formYAML {
+			if watching && c.output != formTable && c.output != formJSON {
 				return misused("--watch adds to what it has printed: want --output table or json")
 			}
 			if watching {
