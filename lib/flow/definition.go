@@ -54,18 +54,18 @@ type Rule string
 
 // The rules. A node that needs none runs under each of them.
 const (
-	AllSuccess             Rule = "all_success" // the default
-	AllFailed              Rule = "all_failed"
-	AllDone                Rule = "all_done"
-	AllDoneMinOneSuccess   Rule = "all_done_min_one_success"
-	AllSkipped             Rule = "all_skipped"
-	OneSuccess             Rule = "one_success"
-	OneFailed              Rule = "one_failed"
-	OneDone                Rule = "one_done"
-	NoneFailed             Rule = "none_failed"
+	AllSuccess              Rule = "all_success" // the default
+	AllFailed               Rule = "all_failed"
+	AllDone                 Rule = "all_done"
+	AllDoneMinOneSuccess    Rule = "all_done_min_one_success"
+	AllSkipped              Rule = "all_skipped"
+	OneSuccess              Rule = "one_success"
+	OneFailed               Rule = "one_failed"
+	OneDone                 Rule = "one_done"
+	NoneFailed              Rule = "none_failed"
 	NoneFailedMinOneSuccess Rule = "none_failed_min_one_success"
-	NoneSkipped            Rule = "none_skipped"
-	Always                 Rule = "always"
+	NoneSkipped             Rule = "none_skipped"
+	Always                  Rule = "always"
 )
 
 // Rules lists all rules, the default first.
