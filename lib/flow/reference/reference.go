@@ -97,72 +97,85 @@ type Step struct {
 	Inside  []Step   // of a scope
 
 	End     rune            // of what has no steps inside: Success, Failure or Skip
-	Chosen  map[string]bool // of a switch: the siblings that it chooses if it runs
 	Choices map[string]bool // of a switch: the siblings that it may choose
+	Chosen  string          // of a switch: the one that it chooses if it runs, or ""
 }
 
-// Evaluate gives the end of every step by its path, "load" or "parts/load", and of the workflow at "".
-func Evaluate(steps []Step) map[string]rune {
-	ends := map[string]rune{}
-	ends[""] = evaluate(steps, "", ends)
-	return ends
+// Outcome is how a workflow comes out.
+type Outcome struct {
+	End  rune            // of the whole: Success or Failure
+	Ends map[string]rune // of every step, by its path: "load" or "parts/load"
+	Ran  map[string]bool // steps that ran, scopes and switches among them
 }
 
-func evaluate(steps []Step, prefix string, ends map[string]rune) rune {
-	byName := map[string]Step{}
+// Evaluate gives what becomes of every step.
+func Evaluate(steps []Step) Outcome {
+	o := Outcome{Ends: map[string]rune{}, Ran: map[string]bool{}}
+	o.End = o.graph(steps, "")
+	return o
+}
+
+// graph evaluates siblings, each after its parents.
+func (o Outcome) graph(steps []Step, prefix string) rune {
+	named := map[string]Step{}
 	for _, s := range steps {
-		byName[s.Name] = s
-	}
-	var end func(s Step) rune
-	end = func(s Step) rune {
-		path := prefix + s.Name
-		if _, known := ends[path]; !known {
-			ends[path] = endOf(s, byName, end, func(s Step) rune { return evaluate(s.Inside, path+"/", ends) })
-			if v := ends[path]; len(s.Inside) > 0 && v != Success && v != Failure {
-				spread(s.Inside, path+"/", v, ends)
-			}
-		}
-		return ends[path]
+		named[s.Name] = s
 	}
 	whole := Success
 	for _, s := range steps {
-		if end(s) == Failure {
+		if o.step(s, named, prefix) == Failure {
 			whole = Failure
 		}
 	}
 	return whole
 }
 
-func endOf(s Step, byName map[string]Step, end func(Step) rune, scope func(Step) rune) rune {
-	var parents strings.Builder
-	named, chosen := false, false
-	for _, p := range s.Parents {
-		e := end(byName[p])
-		parents.WriteRune(e)
-		if byName[p].Choices[s.Name] {
-			named = true
-			chosen = chosen || e == Success && byName[p].Chosen[s.Name]
-		}
+func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
+	path := prefix + s.Name
+	if end, known := o.Ends[path]; known {
+		return end
 	}
-	verdict := Run
-	if parents.Len() > 0 {
-		verdict = Final(s.Rule, parents.String())
-	}
+	end := o.verdict(s, named, prefix)
 	switch {
-	case verdict != Run:
-		return verdict
-	case named && !chosen:
-		return Skip
+	case end != Run:
+		o.spread(s.Inside, path+"/", end)
 	case len(s.Inside) > 0:
-		return scope(s)
+		o.Ran[path] = true
+		end = o.graph(s.Inside, path+"/")
 	default:
-		return s.End
+		o.Ran[path] = true
+		end = s.End
 	}
+	o.Ends[path] = end
+	return end
 }
 
-func spread(steps []Step, prefix string, end rune, ends map[string]rune) {
+// verdict says whether a step runs, or how it ends if it does not.
+func (o Outcome) verdict(s Step, named map[string]Step, prefix string) rune {
+	ends := ""
+	isNamed, chosen := false, false
+	for _, p := range s.Parents {
+		parent := named[p]
+		end := o.step(parent, named, prefix)
+		ends += string(end)
+		if parent.Choices[s.Name] {
+			isNamed = true
+			chosen = chosen || end == Success && parent.Chosen == s.Name
+		}
+	}
+	if ends != "" && Final(s.Rule, ends) != Run {
+		return Final(s.Rule, ends)
+	}
+	if isNamed && !chosen {
+		return Skip
+	}
+	return Run
+}
+
+// spread ends all that is inside of a scope that never ran as the scope itself ends.
+func (o Outcome) spread(steps []Step, prefix string, end rune) {
 	for _, s := range steps {
-		ends[prefix+s.Name] = end
-		spread(s.Inside, prefix+s.Name+"/", end, ends)
+		o.Ends[prefix+s.Name] = end
+		o.spread(s.Inside, prefix+s.Name+"/", end)
 	}
 }
