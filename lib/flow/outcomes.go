@@ -1,0 +1,217 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Outcomes says how the nodes of a workflow come out in a simulation, by path.
+type Outcomes map[string]Outcome
+
+// Outcome is how one node comes out if it is released. The zero Outcome is a task that succeeds at its first attempt in one second, or a
+// switch that takes the way without a condition.
+type Outcome struct {
+	// State is how a task ends; "" is Succeeded, or Dead where all attempts fail.
+	State State `json:"state,omitempty"`
+	// Takes is the time of each attempt; nil is one second. One that takes longer than the step's timeout fails when that is over.
+	Takes *schedule.Duration `json:"takes,omitempty"`
+	// Fails is how many attempts fail before the one that State is about.
+	Fails int `json:"fails,omitempty"`
+	// To is the name of the step that a switch chooses, or null for none of its ways.
+	To json.RawMessage `json:"to,omitempty"`
+}
+
+// defaultTakes is how long an attempt takes of which nothing is said.
+const defaultTakes = time.Second
+
+// madeUp are the states that a task can be told to end in.
+var madeUp = []State{Succeeded, Failed, Dead, Unknown, Cancelled, Skipped}
+
+const wantOutcome = `a state such as "failed", or an object of state, takes and fails; for a switch {"to": "NAME"}`
+
+// ReadOutcomes reads outcomes and checks them against the workflow: an object that has an outcome, or just a state, for paths of nodes.
+// Nothing, or null, is no outcome at all. An error names its field by the path.
+func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	if broken := invalid.BrokenText(text); broken != nil {
+		return nil, broken.Err()
+	}
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return nil, invalid.Field("", string(text), `an object such as {"load": "failed", "parts/index": {"takes": "5s"}}`)
+	}
+	outcomes := Outcomes{}
+	var errs []error
+	for _, path := range slices.Sorted(maps.Keys(parts)) {
+		n, ok := w.Node(path)
+		if !ok {
+			errs = append(errs, invalid.Field(path, path, "the path of a step of the workflow"))
+			continue
+		}
+		o, err := readOutcome(parts[path])
+		if err == nil {
+			err = w.check(n, o)
+		}
+		errs = append(errs, invalid.Under(path, err))
+		outcomes[path] = o
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+func readOutcome(text json.RawMessage) (Outcome, error) {
+	var o Outcome
+	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '"' {
+		if err := json.Unmarshal(text, &o.State); err != nil {
+			return o, invalid.Field("", string(text), wantOutcome)
+		}
+		if o.State == "" {
+			return o, invalid.Field("", "", wantOutcome)
+		}
+		return o, nil
+	}
+	if len(text) == 0 || text[0] != '{' {
+		return o, invalid.Field("", string(text), wantOutcome)
+	}
+	fields := json.NewDecoder(bytes.NewReader(text))
+	fields.DisallowUnknownFields()
+	err := fields.Decode(&o)
+	var kind *json.UnmarshalTypeError
+	var wrong *invalid.Error
+	switch {
+	case err == nil:
+		return o, nil
+	case errors.As(err, &wrong): // of a duration, which is the only field that reads itself
+		return o, invalid.Under("takes", err)
+	case errors.As(err, &kind) && kind.Field == "fails":
+		return o, invalid.Field("fails", kind.Value, "a whole number")
+	case errors.As(err, &kind) && kind.Field != "":
+		return o, invalid.Field(kind.Field, kind.Value, "text")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		if plain, err := strconv.Unquote(name); err == nil {
+			return o, invalid.Field(plain, plain, "one of state, takes, fails and to")
+		}
+	}
+	return o, invalid.Field("", string(text), wantOutcome)
+}
+
+// check holds an outcome against the node that it is for.
+func (w *Workflow) check(n *Node, o Outcome) error {
+	if n.Kind != KindTask && n.Kind != KindSwitch {
+		return invalid.Field("", n.Kind.String(), "no outcome: only of tasks and switches it can be said how they come out")
+	}
+	if n.Kind == KindSwitch {
+		if o.State != "" && o.State != Failed || o.Takes != nil || o.Fails != 0 || o.State != "" && o.To != nil {
+			return invalid.Field("", "more than that", `{"to": "NAME"} with the step that the switch chooses, or null for none; or "failed" where its condition fails`)
+		}
+		_, err := w.chosen(n, o)
+		return err
+	}
+	var errs []error
+	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
+	if o.To != nil {
+		refuse("to", string(o.To), "nothing: only a switch chooses")
+	}
+	if o.State != "" && !slices.Contains(madeUp, o.State) {
+		refuse("state", string(o.State), "one of succeeded, failed, dead, unknown, cancelled and skipped")
+	}
+	most := n.Task.Retry.MaxAttempts
+	switch {
+	case o.Fails < 0 || o.Fails > most:
+		refuse("fails", strconv.Itoa(o.Fails), fmt.Sprintf("a number from 0 to %d, which is the step's retry.max_attempts", most))
+	case o.Fails > 0 && (o.State == Dead || o.State == Skipped):
+		refuse("fails", strconv.Itoa(o.Fails), fmt.Sprintf("nothing beside the state %s", o.State))
+	case o.State != "" && o.Fails == most && most > 0:
+		refuse("fails", strconv.Itoa(o.Fails), fmt.Sprintf("at most %d beside a state: the last of the step's %d attempts ends in it", most-1, most))
+	}
+	return errors.Join(errs...)
+}
+
+// chosen finds the node that the outcome lets a switch choose, or None.
+func (w *Workflow) chosen(n *Node, o Outcome) (int, error) {
+	if o.To == nil {
+		for _, way := range n.Ways {
+			if way.When == "" {
+				return way.To, nil
+			}
+		}
+		return None, nil
+	}
+	if string(o.To) == "null" {
+		return None, nil
+	}
+	var name string
+	names := make([]string, len(n.Ways))
+	if err := json.Unmarshal(o.To, &name); err != nil {
+		return None, invalid.Field("to", string(o.To), "the name of the step that the switch chooses, or null for none")
+	}
+	for i, way := range n.Ways {
+		if names[i] = w.Nodes[way.To].Name; names[i] == name {
+			return way.To, nil
+		}
+	}
+	slices.Sort(names)
+	return None, invalid.Field("to", name, "one of the steps that the switch names: "+strings.Join(slices.Compact(names), ", "))
+}
+
+// choice is what a switch chooses, or that it failed.
+func (p *play) choice(n *Node) Fact {
+	o := p.outcomes[n.Path]
+	if o.State == Failed {
+		return Fact{State: Failed, To: None}
+	}
+	to, _ := p.w.chosen(n, o) // checked when it was read
+	return Fact{State: Succeeded, To: to}
+}
+
+// course is how a released task goes: attempts of some length, with waits between them.
+type course struct {
+	attempts int
+	takes    time.Duration // from the start of the first attempt to the end of the last
+	state    State
+}
+
+func (o Outcome) task(t *Task) course {
+	each := defaultTakes
+	if o.Takes != nil {
+		each = o.Takes.Std()
+	}
+	most := max(t.Retry.MaxAttempts, 1)
+	c := course{attempts: o.Fails + 1, state: o.State}
+	if c.state == "" {
+		c.state = Succeeded
+	}
+	limit := t.Timeout.Std()
+	switch slow := limit > 0 && each > limit; {
+	case c.state == Skipped:
+		return course{state: Skipped}
+	case c.state == Unknown: // a worker that died is not held to the timeout
+	case slow, c.state == Dead, c.attempts > most:
+		c.attempts, c.state = most, Dead
+	}
+	if limit > 0 {
+		each = min(each, limit)
+	}
+	for n := 1; n <= c.attempts; n++ {
+		c.takes = later(c.takes, each)
+		if n < c.attempts {
+			c.takes = later(c.takes, longestWait(t.Retry, n))
+		}
+	}
+	return c
+}

@@ -1,0 +1,221 @@
+package flow_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/flow/reference"
+)
+
+// graph is a workflow under test, as the evaluator and the planner see it.
+type graph struct {
+	steps []reference.Step
+	flow  *flow.Workflow
+	by    map[string]reference.Step // by path
+}
+
+var kinds = map[flow.Kind]int{flow.KindTask: 12, flow.KindScope: 3, flow.KindPass: 2, flow.KindFail: 1, flow.KindSwitch: 3}
+
+// drawGraph draws siblings; what stands before a step may be its parent.
+func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string) []reference.Step {
+	draw := func(n int) int { return chance.IntN(n) }
+	n := 1 + draw(7)
+	all := make([]reference.Step, n)
+	own := make([]int, n) // indices in the workflow
+	switches := make([]int, n)
+	for i := range n {
+		switches[i] = flow.None
+	}
+	for i := range n {
+		kind := flow.KindTask
+		for k, at := flow.KindTask, draw(21); k <= flow.KindSwitch; k++ {
+			if at -= kinds[k]; at < 0 {
+				kind = k
+				break
+			}
+		}
+		if kind == flow.KindScope && depth == 3 {
+			kind = flow.KindTask
+		}
+		s := &all[i]
+		s.Name = fmt.Sprintf("s%d", i)
+		s.Rule = string(flow.AllSuccess)
+		if draw(2) == 0 {
+			s.Rule = string(flow.Rules[draw(len(flow.Rules))])
+		}
+		node := flow.Node{Index: len(g.flow.Nodes), Path: prefix + s.Name, Name: s.Name, Kind: kind, Depth: depth, Scope: scope, Rule: flow.Rule(s.Rule), Switch: flow.None}
+		own[i] = node.Index
+		if switches[i] != flow.None {
+			s.Parents = append(s.Parents, all[switches[i]].Name)
+			node.Needs, node.Switch = append(node.Needs, own[switches[i]]), own[switches[i]]
+		}
+		for p := range i {
+			if len(s.Parents) < 4 && p != switches[i] && draw(3) == 0 {
+				s.Parents = append(s.Parents, all[p].Name)
+				node.Needs = append(node.Needs, own[p])
+			}
+		}
+		slices.Sort(node.Needs)
+		chance.Shuffle(len(s.Parents), func(a, b int) { s.Parents[a], s.Parents[b] = s.Parents[b], s.Parents[a] })
+		g.flow.Nodes = append(g.flow.Nodes, node)
+		s.End = []rune("SSSSFFK")[draw(7)]
+		switch kind {
+		case flow.KindScope:
+			s.Inside = drawGraph(chance, depth+1, g, own[i], prefix+s.Name+"/")
+			body := &flow.Scope{}
+			for j := own[i] + 1; j < len(g.flow.Nodes); j++ {
+				if g.flow.Nodes[j].Scope == own[i] {
+					body.Steps = append(body.Steps, j)
+				}
+			}
+			g.flow.Nodes[own[i]].Body = body
+		case flow.KindPass:
+			s.End = reference.Success
+		case flow.KindFail:
+			s.End = reference.Failure
+		case flow.KindSwitch:
+			s.End = []rune("SSSSF")[draw(5)]
+			s.Choices = map[string]bool{}
+			for j := i + 1; j < n; j++ {
+				if switches[j] == flow.None && draw(2) == 0 {
+					switches[j] = i
+					name := fmt.Sprintf("s%d", j)
+					s.Choices[name] = true
+					if s.Chosen == "" || draw(2) == 0 {
+						s.Chosen = name
+					}
+				}
+			}
+			if draw(5) == 0 {
+				s.Chosen = ""
+			}
+		}
+		g.by[prefix+s.Name] = *s
+	}
+	if scope == flow.None {
+		g.flow.Top = own
+	}
+	return all
+}
+
+func draw(seed uint64) (*graph, *rand.Rand) {
+	chance := rand.New(rand.NewPCG(seed, 33))
+	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}}
+	g.steps = drawGraph(chance, 1, g, flow.None, "")
+	return g, chance
+}
+
+// fact is how a node that runs comes out.
+func (g *graph) fact(i int, chance *rand.Rand) flow.Fact {
+	n := g.flow.Nodes[i]
+	s := g.by[n.Path]
+	f := flow.Fact{State: letters[byte(s.End)][chance.IntN(len(letters[byte(s.End)]))], To: flow.None}
+	for j := range g.flow.Nodes {
+		if s.Chosen != "" && g.flow.Nodes[j].Scope == n.Scope && g.flow.Nodes[j].Name == s.Chosen {
+			f.To = j
+		}
+	}
+	return f
+}
+
+// agree holds that what is said of ends is what the evaluator says.
+func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
+	t.Helper()
+	for i, s := range d.States {
+		path := g.flow.Nodes[i].Path
+		if end := want.Ends[path]; s.Ended() && !slices.Contains(letters[byte(end)], s) {
+			t.Errorf("%s is %s, want %c", path, s, end)
+		}
+	}
+	for _, i := range slices.Concat(d.Release, d.Choose) {
+		if path := g.flow.Nodes[i].Path; !want.Ran[path] {
+			t.Errorf("%s is released, and its rule says %c", path, want.Ends[path])
+		}
+	}
+	if d.End != "" && !slices.Contains(letters[byte(want.End)], d.End) {
+		t.Errorf("the workflow is %s, want %c", d.End, want.End)
+	}
+}
+
+// Random graphs, whose tasks end in random order and are seen late or only in part: each step is released once if the evaluator says that it
+// runs, else never, and all ends are the evaluator's.
+func TestW1_W2_RandomGraphsComeOutAsTheEvaluatorSays(t *testing.T) {
+	seeds := uint64(4000)
+	if testing.Short() {
+		seeds = 800
+	}
+	for seed := range seeds {
+		g, chance := draw(seed)
+		want := reference.Evaluate(g.steps)
+		facts := make([]flow.Fact, len(g.flow.Nodes))
+		ran := map[string]bool{}
+		for steps := 0; ; steps++ {
+			d := g.flow.Plan(facts)
+			if again := g.flow.Plan(facts); !reflect.DeepEqual(d, again) {
+				t.Fatalf("seed %d: planned twice, got %v and %v", seed, d, again)
+			}
+			g.agree(t, d, want)
+
+			// Whoever knows less decides less, and nothing else.
+			part := slices.Clone(facts)
+			for i := range part {
+				if chance.IntN(3) == 0 {
+					part[i] = flow.Fact{}
+				}
+			}
+			partial := g.flow.Plan(part)
+			g.agree(t, partial, want)
+			for i, s := range partial.States {
+				if s.Ended() && s != d.States[i] {
+					t.Errorf("%s is %s by some of the facts and %s by all", g.flow.Nodes[i].Path, s, d.States[i])
+				}
+			}
+
+			if d.End != "" {
+				for i, s := range d.States {
+					if !s.Ended() {
+						t.Errorf("the workflow has ended, and %s is %s", g.flow.Nodes[i].Path, s)
+					}
+				}
+				break
+			}
+			for _, i := range d.Release {
+				if chance.IntN(4) == 0 {
+					continue // put later
+				}
+				if path := g.flow.Nodes[i].Path; ran[path] {
+					t.Errorf("%s is released twice", path)
+				}
+				ran[g.flow.Nodes[i].Path] = true
+				facts[i] = flow.Fact{State: flow.Queued}
+			}
+			for _, i := range d.Choose {
+				if chance.IntN(2) == 0 {
+					ran[g.flow.Nodes[i].Path] = true
+					facts[i] = g.fact(i, chance)
+				}
+			}
+			for i := range facts {
+				if facts[i].State == flow.Queued && chance.IntN(4) == 0 {
+					facts[i] = g.fact(i, chance)
+				}
+			}
+			if steps > 10_000 {
+				t.Fatalf("seed %d: it never ends: %v", seed, d.States)
+			}
+		}
+		for i := range g.flow.Nodes {
+			n := g.flow.Nodes[i]
+			if k := n.Kind; (k == flow.KindTask || k == flow.KindSwitch) && ran[n.Path] != want.Ran[n.Path] {
+				t.Errorf("%s ran: %v, want %v", n.Path, ran[n.Path], want.Ran[n.Path])
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
