@@ -46,7 +46,7 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	}
 	var def Definition
 	if err := json.Unmarshal(kept.JSON(), &def); err != nil {
-		return nil, errors.Join(append(r.wrong, fmt.Errorf("read the definition: %w", err))...)
+		return nil, errors.Join(r.err(), fmt.Errorf("read the definition: %w", err))
 	}
 	c := &checker{report: r, judge: judge, def: def, stands: map[string][]string{}, blamed: map[string]bool{}}
 	c.within("timeout", def.Timeout, MaxTimeout)
@@ -126,8 +126,7 @@ type outside struct {
 // graph adds the steps of one graph to the workflow, and returns which they are.
 func (c *checker) graph(steps map[string]Step, around outside) []int {
 	g := c.edges(steps, around)
-	order := c.order(g, around)
-	ancestors := g.ancestors(order)
+	order := c.order(g)
 	index := map[string]int{}
 	var top []int
 	for _, name := range order {
@@ -148,7 +147,11 @@ func (c *checker) graph(steps map[string]Step, around outside) []int {
 		index[name] = n.Index
 		top = append(top, n.Index)
 		c.w.Nodes = append(c.w.Nodes, n)
-		c.fill(n.Index, s, at, around, append(slices.Clone(around.seen), ancestors[name]...))
+		seen := around.seen
+		if n.Kind == KindScope {
+			seen = append(slices.Clone(seen), g.ancestors(name)...)
+		}
+		c.fill(n.Index, s, at, around, seen)
 	}
 	for _, i := range top {
 		n := &c.w.Nodes[i]
@@ -210,7 +213,17 @@ func (c *checker) small(at string, input json.RawMessage) {
 	}
 }
 
-// task fills in the defaults of a task and judges it as a job. Nothing is said of one of which the form is wrong already.
+// given counts the targets of a step, and names one.
+func given(s target.Spec) (count int, name string) {
+	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil} {
+		if is {
+			count, name = count+1, targetFields[i]
+		}
+	}
+	return count, name
+}
+
+// task fills in the defaults of a task and judges it as a job, unless the form of its target is wrong already.
 func (c *checker) task(s Step, at string) *Task {
 	c.small(at+".input", s.Input)
 	def := job.Definition{Target: s.Spec, Timeout: s.Timeout, Guarantee: s.Guarantee, Queue: s.Queue, Priority: s.Priority}
@@ -231,22 +244,19 @@ func (c *checker) task(s Step, at string) *Task {
 			fill(&def.Retry.Max, d.Retry.Max)
 		}
 	}
-	if !c.touched(at) && s.Spec != (target.Spec{}) {
+	given, kind := given(s.Spec)
+	if given == 1 && !c.reported(at+"."+kind) {
 		c.judged(def, own, at)
 	}
 	full := def.WithDefaults()
 	return &Task{Target: s.Spec, Input: s.Input, Timeout: full.Timeout, Retry: full.Retry, Guarantee: full.Guarantee, Queue: def.Queue, Priority: def.Priority}
 }
 
-// touched reports whether something is wrong already with a step.
-func (c *checker) touched(at string) bool {
-	return slices.ContainsFunc(c.wrong, func(err error) bool {
-		var e *invalid.Error
-		if !errors.As(err, &e) || !strings.HasPrefix(e.Field, at) {
-			return false
-		}
-		rest := e.Field[len(at):]
-		return rest == "" || rest[0] == '.' && !strings.HasPrefix(rest, ".needs") && !strings.HasPrefix(rest, ".rule")
+// reported tells whether something is wrong already with a field, or in it.
+func (c *checker) reported(at string) bool {
+	return slices.ContainsFunc(c.wrong, func(e *invalid.Error) bool {
+		rest, within := strings.CutPrefix(e.Field, at)
+		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }
 

@@ -45,19 +45,19 @@ var (
 	kindFields   = append(slices.Clone(targetFields), "steps", "pass", "fail", "switch")
 )
 
-// later are fields of steps that a later version has.
-var later = []string{"when", "foreach", "repeat", "poll", "wait", "run", "catch", "allow_failure", "compensate", "callback", "gates", "output",
+// stepFieldsToCome are fields of steps that a later version has.
+var stepFieldsToCome = []string{"when", "foreach", "repeat", "poll", "wait", "run", "catch", "allow_failure", "compensate", "callback", "gates", "output",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
-	"payload":      "the field is input",
-	"depends_on":   "the field is needs",
-	"trigger_rule": "the field is rule",
-	"schedule":     "the job has the schedule, beside target",
-	"overlap":      "the job has overlap, beside target",
-	"deadline":     "the job has its deadline, beside target; a step has a timeout",
-	"retention":    "the job says how long its runs are kept, beside target",
-	"labels":       "the job has the labels, beside target",
+	"payload":      "input, which is its name here",
+	"depends_on":   "needs, which is its name here",
+	"trigger_rule": "rule, which is its name here",
+	"schedule":     "it in the job, beside target",
+	"overlap":      "it in the job, beside target",
+	"deadline":     "it in the job, beside target; a step has a timeout",
+	"retention":    "it in the job, beside target",
+	"labels":       "it in the job, beside target",
 }
 
 // ref is one of the shapes that hold one another.
@@ -83,10 +83,10 @@ var workflowShape = object{
 	phrase: "a workflow as an object with steps",
 	later:  []string{"output", "when", "foreach", "catch", "compensate"},
 	hints: map[string]string{
-		"retry": "steps have it, or defaults", "queue": "steps have it, or defaults", "priority": "steps have it, or defaults", "guarantee": "steps have it",
-		"gates": "steps name gates, in a later version", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
-		"deadline": "the job has its deadline, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
-		"nodes": "the field is steps", "tasks": "the field is steps", "payload": "the job has the payload, beside target",
+		"retry": "it in the steps, or in defaults", "queue": "it in the steps, or in defaults", "priority": "it in the steps, or in defaults", "guarantee": "it in the steps",
+		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
+		"deadline": "it in the job, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
+		"nodes": "steps, which is its name here", "tasks": "steps, which is its name here", "payload": "it in the job, beside target",
 	},
 	fields: []field{
 		{name: "steps", shape: ref("steps"), required: true, doc: "the steps by their names"},
@@ -128,7 +128,7 @@ var retryShape = object{
 var defaultsShape = object{
 	phrase: `an object such as {"timeout": "10m", "retry": {"max_attempts": 3}}`,
 	later:  []string{"gates"},
-	hints:  map[string]string{"guarantee": "each step has it, since it says what the step's target can bear"},
+	hints:  map[string]string{"guarantee": "it in each step: it says what the step's target can bear"},
 	fields: []field{
 		{name: "timeout", shape: durationShape, doc: "longest time of one attempt"},
 		{name: "retry", shape: ref("retry"), doc: "how failed attempts are tried again"},
@@ -140,7 +140,7 @@ var defaultsShape = object{
 var stepShape = object{
 	phrase: "a step as an object",
 	one:    kindFields,
-	later:  later,
+	later:  stepFieldsToCome,
 	hints:  elsewhere,
 	fields: slices.Concat([]field{
 		{name: "needs", shape: list{of: nameShape, most: MaxNodes, distinct: true, phrase: "the names of the steps that it waits for, as an array"},

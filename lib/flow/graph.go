@@ -47,7 +47,7 @@ func (c *checker) edges(steps map[string]Step, around outside) *graph {
 		ways := steps[name].Switch
 		for i, way := range ways {
 			at := entry(around.at+"."+name+".switch", i)
-			if way.When == "" && way.To != "" && i < len(ways)-1 && !c.touched(at) {
+			if way.When == "" && way.To != "" && i < len(ways)-1 && !c.reported(at) {
 				c.add(at, "no condition", "one, or this way last: nothing can reach those behind it")
 			}
 			if !known(way.To, at+".to") {
@@ -87,8 +87,8 @@ func (c *checker) whereElse(name string, names []string, path string) string {
 }
 
 // order gives the steps so that each stands behind those that it needs, and otherwise by their names. Where some need one another in a
-// circle, that is reported, and the order is that of the names, without what they need.
-func (c *checker) order(g *graph, around outside) []string {
+// circle, that is reported, and those come last.
+func (c *checker) order(g *graph) []string {
 	var order []string
 	placed, left := map[string]bool{}, g.names
 	for len(left) > 0 {
@@ -97,8 +97,7 @@ func (c *checker) order(g *graph, around outside) []string {
 		})
 		if next < 0 {
 			c.circles(g, left)
-			g.needs, g.ledBy = map[string][]string{}, map[string]string{}
-			return g.names
+			return append(order, left...)
 		}
 		name := left[next]
 		placed[name] = true
@@ -158,16 +157,17 @@ func arrows(circle []string) string {
 	return strings.Join(circle, " → ")
 }
 
-// ancestors gives for each step all that it needs, and that these need, sorted.
-func (g *graph) ancestors(order []string) map[string][]string {
-	all := make(map[string][]string, len(order))
-	for _, name := range order {
-		var mine []string
-		for _, needed := range g.needs[name] {
-			mine = append(append(mine, needed), all[needed]...)
+// ancestors lists the steps that a step needs, those that these need, and so on.
+func (g *graph) ancestors(name string) []string {
+	var all []string
+	met := map[string]bool{name: true}
+	for todo := []string{name}; len(todo) > 0; todo = todo[1:] {
+		for _, needed := range g.needs[todo[0]] {
+			if !met[needed] {
+				met[needed] = true
+				all, todo = append(all, needed), append(todo, needed)
+			}
 		}
-		slices.Sort(mine)
-		all[name] = slices.Compact(mine)
 	}
 	return all
 }

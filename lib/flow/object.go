@@ -79,16 +79,16 @@ func (s object) unknown(r *report, name, at string) bool {
 		return true
 	}
 	if hint := s.hints[name]; hint != "" {
-		r.form(at, "", "no such field: "+hint)
+		r.form(at, "an unknown field", hint)
 		return false
 	}
 	known := s.names()
-	near := nearest(name, append(known, s.later...))
-	guess := r.guess(name, known)
-	if guess == "" {
-		guess = ", but " + listOf(known)
+	want := "one of " + listOf(known)
+	if guess := r.guess(name, slices.Concat(known, s.later)); guess != "" {
+		want = "a known one" + guess
 	}
-	r.form(at, "", "no such field"+guess)
+	r.form(at, "an unknown field", want)
+	near := nearest(name, slices.Concat(known, s.later))
 	return slices.Contains(s.one, near) || slices.Contains(s.later, near)
 }
 
@@ -111,7 +111,7 @@ func (s object) choose(r *report, v *manifest.Value, at string, meant bool) {
 	case len(given) == 1:
 		for _, f := range s.fields {
 			if f.beside != nil && v.Member(f.name) != nil && !slices.Contains(f.beside, given[0]) {
-				r.form(under(at, f.name), "it beside "+given[0], "it only beside "+listOf(f.beside))
+				r.form(under(at, f.name), "", "none beside "+given[0]+": "+f.name+" stands beside "+listOf(f.beside))
 			}
 		}
 	}

@@ -1,11 +1,6 @@
 package flow
 
-import (
-	"strings"
-)
-
-// ends is a set of final states.
-type ends map[State]bool
+import "strings"
 
 // everyEnd are the states in which a step may end, one for each that rules tell apart.
 var everyEnd = []State{Succeeded, Failed, UpstreamFailed, Skipped}
@@ -13,139 +8,121 @@ var everyEnd = []State{Succeeded, Failed, UpstreamFailed, Skipped}
 // reach reports the steps that can never run. It knows of each step how it may end, and looks at all mixtures of these. So it misses
 // what only the dependence of two branches on one another rules out, and never refuses a step that can run.
 func (c *checker) reach() {
-	c.reachIn(c.w.Top, "steps", make([]ends, len(c.w.Nodes)))
+	c.reachIn(c.w.Top, "steps", make([]outcomes, len(c.w.Nodes)))
 }
 
-func (c *checker) reachIn(steps []int, at string, may []ends) {
+// reachIn fills in how the steps of one graph may end, those in its scopes included.
+func (c *checker) reachIn(steps []int, at string, may []outcomes) {
 	for _, i := range steps {
 		n := &c.w.Nodes[i]
 		here := at + "." + n.Name
-		runs, others := n.verdicts(may)
-		may[i] = others
 		if n.Kind == KindScope {
 			c.reachIn(n.Body.Steps, here+".steps", may)
 		}
+		runs, otherwise := n.reachable(may)
 		if !runs {
-			c.never(n, here, may)
-			may[i] = allOf(everyEnd...) // nothing is said of those behind it
+			c.unreachable(n, here, may)
+			may[i] = everyOutcome // nothing is said of those behind it
 			continue
 		}
-		for _, s := range n.endsOf(c.w, may) {
-			may[i][s] = true
-		}
+		may[i] = otherwise | n.runsTo(may)
 	}
 }
 
-func allOf(states ...State) ends {
-	set := ends{}
-	for _, s := range states {
-		set[s] = true
-	}
-	return set
-}
-
-// endsOf says how a step may end once it runs. Whoever operates a workflow may skip a step that waits for something.
-func (n *Node) endsOf(w *Workflow, may []ends) []State {
+// runsTo says how a step may end once it runs. Whoever operates a workflow may skip a task or scope.
+func (n *Node) runsTo(may []outcomes) outcomes {
 	switch n.Kind {
 	case KindPass:
-		return []State{Succeeded}
+		return successes
 	case KindFail:
-		return []State{Failed}
+		return failures
 	case KindSwitch:
-		return []State{Succeeded, Failed}
+		return successes | failures
 	case KindScope:
-		all := []State{Skipped}
-		succeeds, fails := true, false
+		fails, succeeds := outcomes(0), successes
 		for _, i := range n.Body.Steps {
-			fails = fails || may[i][Failed]
-			succeeds = succeeds && (!may[i][Failed] || len(may[i]) > 1)
+			fails |= may[i] & failures
+			if may[i] == failures {
+				succeeds = 0
+			}
 		}
-		if succeeds {
-			all = append(all, Succeeded)
-		}
-		if fails {
-			all = append(all, Failed)
-		}
-		return all
+		return fails | succeeds | skips
 	}
-	return []State{Succeeded, Failed, Skipped}
+	return successes | failures | skips
 }
 
-// verdicts tells whether a step can run, and how it may end if it does not.
-func (n *Node) verdicts(may []ends) (runs bool, others ends) {
-	others = ends{}
-	if n.Switch != None {
-		others[Skipped] = true
-	}
-	for _, mix := range mixtures(n.Needs, may) {
+// reachable tells whether a step can run, and how it may end without having run.
+func (n *Node) reachable(may []outcomes) (runs bool, otherwise outcomes) {
+	for _, mix := range n.mixtures(may) {
 		switch n.Rule.Decide(mix...) {
+		case Run:
+			runs = true
 		case Skip:
-			others[Skipped] = true
+			otherwise |= skips
 		case Block:
-			others[UpstreamFailed] = true
+			otherwise |= upstreamFailures
 		}
 	}
 	if n.Switch == None {
-		return n.canRun(may), others
+		return runs, otherwise
 	}
 	// A switch that did not succeed has chosen nothing.
-	chosen := may[n.Switch]
-	may[n.Switch] = allOf(Succeeded)
-	runs = n.canRun(may)
-	may[n.Switch] = chosen
-	return runs, others
-}
-
-func (n *Node) canRun(may []ends) bool {
-	for _, mix := range mixtures(n.Needs, may) {
-		if n.Rule.Decide(mix...) == Run {
-			return true
-		}
+	choosing := may[n.Switch]
+	may[n.Switch] = successes
+	runs = false
+	for _, mix := range n.mixtures(may) {
+		runs = runs || n.Rule.Decide(mix...) == Run
 	}
-	return false
+	may[n.Switch] = choosing
+	return runs, otherwise | skips
 }
 
-// mixtures gives one example of each set of states in which some steps may end together: how many of them end in a way decides no rule.
-func mixtures(steps []int, may []ends) [][]State {
-	sets := map[int]bool{0: true}
-	for _, i := range steps {
-		more := map[int]bool{}
-		for set := range sets {
-			for k, s := range everyEnd {
-				if may[i][s] {
-					more[set|1<<k] = true
+// mixtures gives one example of each set of states in which the steps that a step needs may end together: how many end in a way decides no
+// rule.
+func (n *Node) mixtures(may []outcomes) [][]State {
+	sets := [everyOutcome + 1]bool{0: true}
+	for _, i := range n.Needs {
+		var more [everyOutcome + 1]bool
+		for set, found := range sets {
+			for _, s := range everyEnd {
+				if found && may[i]&s.seen() != 0 {
+					more[outcomes(set)|s.seen()] = true
 				}
 			}
 		}
 		sets = more
 	}
-	all := make([][]State, 0, len(sets))
-	for set := range sets {
-		var mix []State
-		for k, s := range everyEnd {
-			if set&(1<<k) != 0 {
-				mix = append(mix, s)
-			}
+	var all [][]State
+	for set, found := range sets {
+		if found {
+			all = append(all, statesIn(outcomes(set)))
 		}
-		all = append(all, mix)
 	}
 	return all
 }
 
-// never reports a step that can never run.
-func (c *checker) never(n *Node, at string, may []ends) {
+func statesIn(set outcomes) []State {
+	var states []State
+	for _, s := range everyEnd {
+		if set&s.seen() != 0 {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+// unreachable reports a step that can never run.
+func (c *checker) unreachable(n *Node, at string, may []outcomes) {
 	var how []string
 	for _, i := range n.Needs {
-		var states []string
-		for _, s := range everyEnd {
-			if may[i][s] {
-				states = append(states, string(s))
-			}
-		}
 		const few = 4
 		if len(how) == few {
 			how = append(how, "…")
 			break
+		}
+		var states []string
+		for _, s := range statesIn(may[i]) {
+			states = append(states, string(s))
 		}
 		how = append(how, c.w.Nodes[i].Name+" ends "+listOf(states))
 	}

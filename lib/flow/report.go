@@ -8,18 +8,13 @@ import (
 
 // report collects what is wrong with a definition.
 type report struct {
-	wrong []error
+	wrong []*invalid.Error
 	forms int // of these, how many Schema finds too
 }
 
 // add reports a field whose form is right and whose value cannot be. got is shown as it is.
 func (r *report) add(at, got, want string) {
-	e := invalid.Missing(at, want)
-	var one *invalid.Error
-	if errors.As(e, &one) {
-		one.Got = got
-	}
-	r.wrong = append(r.wrong, e)
+	r.wrong = append(r.wrong, &invalid.Error{Field: invalid.CutPath(at), Got: got, Want: want})
 }
 
 // form reports a field that has not the form that Schema describes.
@@ -31,7 +26,13 @@ func (r *report) form(at, got, want string) {
 func (r *report) count() int { return len(r.wrong) }
 
 // err joins all that was reported.
-func (r *report) err() error { return errors.Join(r.wrong...) }
+func (r *report) err() error {
+	all := make([]error, len(r.wrong))
+	for i, e := range r.wrong {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}
 
 // guess says which of the names may have been meant, in words to put behind others; "" where none is near. Behind the errors that anybody
 // reads no more is guessed: it takes a while.
