@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 )
 
@@ -88,7 +89,7 @@ func (s object) unknown(r *report, name, at string) bool {
 		want = "a known one" + guess
 	}
 	r.form(at, "an unknown field", want)
-	near := nearest(name, slices.Concat(known, s.later))
+	near := invalid.Nearest(name, slices.Concat(known, s.later))
 	return slices.Contains(s.one, near) || slices.Contains(s.later, near)
 }
 

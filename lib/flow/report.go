@@ -40,7 +40,7 @@ func (r *report) guess(name string, among []string) string {
 	if r.count() >= invalid.Most {
 		return ""
 	}
-	if near := nearest(name, among); near != "" {
+	if near := invalid.Nearest(name, among); near != "" {
 		return `; did you mean "` + near + `"?`
 	}
 	return ""
