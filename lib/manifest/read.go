@@ -63,6 +63,18 @@ type source struct {
 
 func (s *source) line(offset int) int { return 1 + sort.SearchInts(s.ends, offset) }
 
+// ReadJSON reads the one value of a text of JSON. The error is an *Error.
+func ReadJSON(text []byte) (*Value, error) {
+	values, err := readJSON(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(values) != 1:
+		return nil, wrong(1, "got %d values, want one", len(values))
+	}
+	return values[0], nil
+}
+
 func readJSON(text []byte) ([]*Value, error) {
 	s := &source{text: text}
 	for i, b := range text {

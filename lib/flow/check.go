@@ -1,0 +1,289 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// Judge says what is wrong with a task, given as the job that would do the same. Its errors name the job's fields.
+type Judge func(job.Definition) error
+
+// AnyQueue judges as a server does that has every queue.
+func AnyQueue(def job.Definition) error {
+	_, err := def.WithDefaults().Validate(func(name string) bool { return job.ValidName(name) == nil })
+	return err
+}
+
+// Read is Check for a text of JSON, with tasks judged by AnyQueue.
+func Read(text []byte) (*Workflow, error) {
+	v, err := manifest.ReadJSON(text)
+	if err != nil {
+		return nil, invalid.Missing("", "JSON with each name once: "+err.Error())
+	}
+	return Check(v, AnyQueue)
+}
+
+// Check makes a workflow of its definition. The error joins an *invalid.Error for all that is wrong, named by its path from the
+// definition: steps.load.needs[1].
+func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
+	if size := len(v.JSON()); size > MaxBytes {
+		return nil, invalid.Missing("", fmt.Sprintf("at most %d bytes as JSON without blanks; it has %d", MaxBytes, size))
+	}
+	r := &report{}
+	kept := workflowShape.read(r, v, "")
+	if kept == nil {
+		return nil, r.err()
+	}
+	var def Definition
+	if err := json.Unmarshal(kept.JSON(), &def); err != nil {
+		return nil, errors.Join(r.err(), fmt.Errorf("read the definition: %w", err))
+	}
+	c := &checker{report: r, judge: judge, def: def, stands: map[string][]string{}, blamed: map[string]bool{}}
+	c.within("timeout", def.Timeout, MaxTimeout)
+	c.survey(def.Steps, "", 1)
+	c.w = &Workflow{Timeout: def.Timeout, OnFailure: def.OnFailure, source: def}
+	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
+	fill(&c.w.OnFailure, Finish)
+	if c.count > MaxNodes {
+		c.add("steps", fmt.Sprintf("%d steps", c.count), fmt.Sprintf("at most %d, those in scopes counted", MaxNodes))
+	} else {
+		c.w.Top = c.graph(def.Steps, outside{scope: None, depth: 1, at: "steps"})
+	}
+	if r.count() == 0 {
+		c.reach()
+	}
+	if r.count() > 0 {
+		return nil, r.err()
+	}
+	return c.w, nil
+}
+
+// MarshalJSON gives the definition of which the workflow was made. Check makes the same workflow of it.
+func (w *Workflow) MarshalJSON() ([]byte, error) { return json.Marshal(w.source) }
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// checker makes a workflow of a definition whose form was read.
+type checker struct {
+	*report
+	judge  Judge
+	def    Definition
+	w      *Workflow
+	count  int                 // of steps
+	stands map[string][]string // paths of the scopes in which a name stands, "" outside of every one
+	blamed map[string]bool     // fields of the defaults that were reported
+}
+
+// within reports a duration that is given and out of bounds.
+func (c *checker) within(at string, d schedule.Duration, most time.Duration) {
+	if d != 0 && (d.Std() < time.Second || d.Std() > most) {
+		c.add(at, d.String(), fmt.Sprintf("a duration from 1s to %s", schedule.Duration(most)))
+	}
+}
+
+// survey counts the steps, and notes where their names stand.
+func (c *checker) survey(steps map[string]Step, path string, depth int) {
+	c.count += len(steps)
+	for name, s := range steps {
+		c.stands[name] = append(c.stands[name], path)
+		if depth < MaxDepth {
+			c.survey(s.Steps, join(path, name), depth+1)
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "/" + name
+}
+
+// outside is what surrounds a graph.
+type outside struct {
+	scope int
+	path  string
+	at    string // of the field that has the steps
+	depth int
+	seen  []string // names of steps that the graph's own steps see outside of it
+}
+
+// graph adds the steps of one graph to the workflow, and returns which they are.
+func (c *checker) graph(steps map[string]Step, around outside) []int {
+	g := c.edges(steps, around)
+	order := c.order(g)
+	index := map[string]int{}
+	var top []int
+	for _, name := range order {
+		s, at := steps[name], around.at+"."+name
+		if slices.Contains(around.seen, name) {
+			c.add(at, invalid.Quote(name), "another name: the steps here see a step of that name outside of their scope")
+		}
+		n := Node{Index: len(c.w.Nodes), Path: join(around.path, name), Name: name, Kind: kindOf(s), Depth: around.depth, Scope: around.scope,
+			Rule: s.Rule, Switch: None}
+		fill(&n.Rule, AllSuccess)
+		for _, needed := range g.needs[name] {
+			n.Needs = append(n.Needs, index[needed])
+		}
+		slices.Sort(n.Needs)
+		if by := g.ledBy[name]; by != "" {
+			n.Switch = index[by]
+		}
+		index[name] = n.Index
+		top = append(top, n.Index)
+		c.w.Nodes = append(c.w.Nodes, n)
+		seen := around.seen
+		if n.Kind == KindScope {
+			seen = append(slices.Clone(seen), g.ancestors(name)...)
+		}
+		c.fill(n.Index, s, at, around, seen)
+	}
+	for _, i := range top {
+		n := &c.w.Nodes[i]
+		for _, needed := range n.Needs {
+			c.w.Nodes[needed].Next = append(c.w.Nodes[needed].Next, i)
+		}
+		for _, choice := range steps[n.Name].Switch {
+			if to, ok := index[choice.To]; ok {
+				n.Ways = append(n.Ways, Way{When: choice.When, To: to})
+			}
+		}
+	}
+	return top
+}
+
+// fill gives a node what its kind brings.
+func (c *checker) fill(i int, s Step, at string, around outside, seen []string) {
+	switch n := &c.w.Nodes[i]; n.Kind {
+	case KindTask:
+		n.Task = c.task(s, at)
+	case KindPass:
+		c.small(at+".pass.input", s.Pass.Input)
+		n.Pass = s.Pass
+	case KindFail:
+		n.Fail = &Fail{Code: s.Fail.Code, Message: s.Fail.Message}
+		fill(&n.Fail.Code, DefaultCode)
+	case KindScope:
+		body := &Scope{OnFailure: s.OnFailure, Timeout: s.Timeout}
+		fill(&body.OnFailure, Finish)
+		n.Body = body
+		c.within(at+".timeout", s.Timeout, MaxTimeout)
+		if around.depth == MaxDepth {
+			c.add(at+".steps", "", fmt.Sprintf("no scope here: there are %d levels of steps at most", MaxDepth))
+			return
+		}
+		// The list of nodes grows, so n is not to be used from here on.
+		body.Steps = c.graph(s.Steps, outside{scope: i, path: n.Path, at: at + ".steps", depth: around.depth + 1, seen: seen})
+	}
+}
+
+func kindOf(s Step) Kind {
+	switch {
+	case s.Steps != nil:
+		return KindScope
+	case s.Pass != nil:
+		return KindPass
+	case s.Fail != nil:
+		return KindFail
+	case s.Switch != nil:
+		return KindSwitch
+	}
+	return KindTask
+}
+
+// small reports JSON that is larger than what a job may have.
+func (c *checker) small(at string, input json.RawMessage) {
+	if len(input) > job.MaxPayload {
+		c.add(at, fmt.Sprintf("%d bytes", len(input)), fmt.Sprintf("at most %d bytes", job.MaxPayload))
+	}
+}
+
+// given counts the targets of a step, and names one.
+func given(s target.Spec) (count int, name string) {
+	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil} {
+		if is {
+			count, name = count+1, targetFields[i]
+		}
+	}
+	return count, name
+}
+
+// task fills in the defaults of a task and judges it as a job, unless the form of its target is wrong already.
+func (c *checker) task(s Step, at string) *Task {
+	c.small(at+".input", s.Input)
+	def := job.Definition{Target: s.Spec, Timeout: s.Timeout, Guarantee: s.Guarantee, Queue: s.Queue, Priority: s.Priority}
+	if s.Retry != nil {
+		def.Retry = *s.Retry
+	}
+	own := def // what the step itself says
+	if d := c.def.Defaults; d != nil {
+		fill(&def.Timeout, d.Timeout)
+		fill(&def.Queue, d.Queue)
+		fill(&def.Priority, d.Priority)
+		if d.Retry != nil {
+			if def.Guarantee != job.AtMostOnce {
+				fill(&def.Retry.MaxAttempts, d.Retry.MaxAttempts)
+			}
+			fill(&def.Retry.Initial, d.Retry.Initial)
+			fill(&def.Retry.Factor, d.Retry.Factor)
+			fill(&def.Retry.Max, d.Retry.Max)
+		}
+	}
+	given, kind := given(s.Spec)
+	if given == 1 && !c.reported(at+"."+kind) {
+		c.judged(def, own, at)
+	}
+	full := def.WithDefaults()
+	return &Task{Target: s.Spec, Input: s.Input, Timeout: full.Timeout, Retry: full.Retry, Guarantee: full.Guarantee, Queue: def.Queue, Priority: def.Priority}
+}
+
+// reported tells whether something is wrong already with a field, or in it.
+func (c *checker) reported(at string) bool {
+	return slices.ContainsFunc(c.wrong, func(e *invalid.Error) bool {
+		rest, within := strings.CutPrefix(e.Field, at)
+		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// judged reports what is wrong with a task as a job: each field where it stands, in the step or in the defaults.
+func (c *checker) judged(def, own job.Definition, at string) {
+	err := c.judge(def)
+	all := invalid.All(err)
+	if err != nil && len(all) == 0 {
+		c.add(at, "", "a task that can run: "+err.Error())
+	}
+	for _, e := range all {
+		field := strings.TrimPrefix(strings.TrimPrefix(e.Field, "target"), ".")
+		given := map[string]bool{
+			"timeout": own.Timeout != 0, "queue": own.Queue != "", "priority": own.Priority != "",
+			"retry.max_attempts": own.Retry.MaxAttempts != 0, "retry.initial": own.Retry.Initial != 0, "retry.factor": own.Retry.Factor != 0, "retry.max": own.Retry.Max != 0,
+		}
+		here, known := given[field]
+		switch {
+		case field == "":
+			c.add(at, e.Got, e.Want)
+		case known && !here && c.def.Defaults != nil:
+			if !c.blamed[field] {
+				c.blamed[field] = true
+				c.add("defaults."+field, e.Got, e.Want)
+			}
+		default:
+			c.add(at+"."+field, e.Got, e.Want)
+		}
+	}
+}
