@@ -377,7 +377,10 @@ func (l *layout) draw(g *graph) (width, height int) {
 		if !v.lane {
 			b := &l.Boxes[v.node]
 			b.X = v.x - v.width/2
-			b.Y = top[v.layer] + (bottom[v.layer]-top[v.layer]-b.Height)/2
+			b.Y = top[v.layer]
+			if len(v.up) > 0 { // what runs from the start stands at the top
+				b.Y += (bottom[v.layer] - top[v.layer] - b.Height) / 2
+			}
 			width = max(width, b.X+b.Width)
 		}
 		width = max(width, v.x)
