@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -45,26 +46,39 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	if broken := invalid.BrokenText(text); broken != nil {
-		return nil, broken.Err()
+	if _, err := manifest.ReadJSON(text); err != nil {
+		return nil, invalid.Missing("", "JSON with each name once: "+err.Error())
 	}
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(text, &parts); err != nil {
 		return nil, invalid.Field("", string(text), `an object such as {"load": "failed", "parts/index": {"takes": "5s"}}`)
+	}
+	paths := make([]string, len(w.Nodes))
+	for i := range w.Nodes {
+		paths[i] = w.Nodes[i].Path
 	}
 	outcomes := Outcomes{}
 	var errs []error
 	for _, path := range slices.Sorted(maps.Keys(parts)) {
 		n, ok := w.Node(path)
 		if !ok {
-			errs = append(errs, invalid.Field(path, path, "the path of a step of the workflow"))
+			want := "the path of a step of the workflow"
+			if len(errs) < invalid.Most { // behind the errors that anybody reads, no more is guessed
+				if near := invalid.Nearest(path, paths); near != "" {
+					want += `; did you mean "` + near + `"?`
+				}
+			}
+			errs = append(errs, invalid.Field(path, path, want))
 			continue
 		}
 		o, err := readOutcome(parts[path])
 		if err == nil {
 			err = w.check(n, o)
 		}
-		errs = append(errs, invalid.Under(path, err))
+		if err != nil {
+			errs = append(errs, invalid.Under(path, err))
+			continue
+		}
 		outcomes[path] = o
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -75,39 +89,46 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 
 func readOutcome(text json.RawMessage) (Outcome, error) {
 	var o Outcome
-	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '"' {
-		if err := json.Unmarshal(text, &o.State); err != nil {
+	var fields map[string]json.RawMessage
+	switch text[0] {
+	case '"':
+		fields = map[string]json.RawMessage{"state": text}
+	case '{':
+		if err := json.Unmarshal(text, &fields); err != nil {
 			return o, invalid.Field("", string(text), wantOutcome)
 		}
-		if o.State == "" {
-			return o, invalid.Field("", "", wantOutcome)
-		}
-		return o, nil
-	}
-	if len(text) == 0 || text[0] != '{' {
+	default:
 		return o, invalid.Field("", string(text), wantOutcome)
 	}
-	fields := json.NewDecoder(bytes.NewReader(text))
-	fields.DisallowUnknownFields()
-	err := fields.Decode(&o)
-	var kind *json.UnmarshalTypeError
-	var wrong *invalid.Error
-	switch {
-	case err == nil:
-		return o, nil
-	case errors.As(err, &wrong): // of a duration, which is the only field that reads itself
-		return o, invalid.Under("takes", err)
-	case errors.As(err, &kind) && kind.Field == "fails":
-		return o, invalid.Field("fails", kind.Value, "a whole number")
-	case errors.As(err, &kind) && kind.Field != "":
-		return o, invalid.Field(kind.Field, kind.Value, "text")
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		if plain, err := strconv.Unquote(name); err == nil {
-			return o, invalid.Field(plain, plain, "one of state, takes, fails and to")
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		field := fields[name]
+		switch name {
+		case "state":
+			if json.Unmarshal(field, &o.State) != nil || !slices.Contains(madeUp, o.State) {
+				errs = append(errs, invalid.Field(name, strings.Trim(string(field), `"`), "one of "+states(madeUp)))
+			}
+		case "takes":
+			errs = append(errs, invalid.Under(name, json.Unmarshal(field, &o.Takes)))
+		case "fails":
+			if json.Unmarshal(field, &o.Fails) != nil || string(field) == "null" {
+				errs = append(errs, invalid.Field(name, string(field), "a whole number"))
+			}
+		case "to":
+			o.To = field
+		default:
+			errs = append(errs, invalid.Field(name, name, "one of state, takes, fails and to"))
 		}
 	}
-	return o, invalid.Field("", string(text), wantOutcome)
+	return o, errors.Join(errs...)
+}
+
+func states(all []State) string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
 }
 
 // check holds an outcome against the node that it is for.
@@ -116,8 +137,15 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 		return invalid.Field("", n.Kind.String(), "no outcome: only of tasks and switches it can be said how they come out")
 	}
 	if n.Kind == KindSwitch {
-		if o.State != "" && o.State != Failed || o.Takes != nil || o.Fails != 0 || o.State != "" && o.To != nil {
-			return invalid.Field("", "more than that", `{"to": "NAME"} with the step that the switch chooses, or null for none; or "failed" where its condition fails`)
+		switch {
+		case o.State != "" && o.State != Failed:
+			return invalid.Field("state", string(o.State), `failed, where a condition of the switch fails; else {"to": "NAME"} with what it chooses`)
+		case o.Takes != nil:
+			return invalid.Field("takes", o.Takes.String(), "nothing: a switch takes no time")
+		case o.Fails != 0:
+			return invalid.Field("fails", strconv.Itoa(o.Fails), "nothing: a switch has no attempts")
+		case o.State != "" && o.To != nil:
+			return invalid.Field("to", string(o.To), "nothing beside the state failed")
 		}
 		_, err := w.chosen(n, o)
 		return err
@@ -126,9 +154,6 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
 	if o.To != nil {
 		refuse("to", string(o.To), "nothing: only a switch chooses")
-	}
-	if o.State != "" && !slices.Contains(madeUp, o.State) {
-		refuse("state", string(o.State), "one of succeeded, failed, dead, unknown, cancelled and skipped")
 	}
 	most := n.Task.Retry.MaxAttempts
 	switch {
@@ -181,9 +206,9 @@ func (p *play) choice(n *Node) Fact {
 
 // course is how a released task goes: attempts of some length, with waits between them.
 type course struct {
-	attempts int
-	takes    time.Duration // from the start of the first attempt to the end of the last
-	state    State
+	starts []time.Duration // of attempts, from its release
+	takes  time.Duration   // from its release to the end of the last attempt
+	state  State
 }
 
 func (o Outcome) task(t *Task) course {
@@ -192,26 +217,28 @@ func (o Outcome) task(t *Task) course {
 		each = o.Takes.Std()
 	}
 	most := max(t.Retry.MaxAttempts, 1)
-	c := course{attempts: o.Fails + 1, state: o.State}
+	c := course{state: o.State}
 	if c.state == "" {
 		c.state = Succeeded
 	}
+	attempts := o.Fails + 1
 	limit := t.Timeout.Std()
 	switch slow := limit > 0 && each > limit; {
 	case c.state == Skipped:
-		return course{state: Skipped}
-	case c.state == Unknown: // a worker that died is not held to the timeout
-	case slow, c.state == Dead, c.attempts > most:
-		c.attempts, c.state = most, Dead
+		return c
+	case c.state == Unknown: // its worker died, so nobody tells how much longer it would have taken
+	case slow, c.state == Dead, attempts > most:
+		attempts, c.state = most, Dead
 	}
 	if limit > 0 {
 		each = min(each, limit)
 	}
-	for n := 1; n <= c.attempts; n++ {
-		c.takes = later(c.takes, each)
-		if n < c.attempts {
+	for n := range attempts {
+		if n > 0 {
 			c.takes = later(c.takes, longestWait(t.Retry, n))
 		}
+		c.starts = append(c.starts, c.takes)
+		c.takes = later(c.takes, each)
 	}
 	return c
 }

@@ -47,7 +47,8 @@ func (w *Workflow) Simulate(outcomes Outcomes) Played {
 			return p.cutOff(decided, limit)
 		}
 		p.running, p.now = p.running[1:], next.at
-		p.facts[next.node] = Fact{State: next.state, To: None}
+		p.facts[next.node] = Fact{State: next.course.state, To: None}
+		p.steps[next.node].Attempts = len(next.course.starts)
 	}
 }
 
@@ -66,9 +67,10 @@ type play struct {
 
 // ending is how a running task is going to end.
 type ending struct {
-	at    time.Duration
-	node  int
-	state State
+	at       time.Duration
+	node     int
+	released time.Duration
+	course   course
 }
 
 // look decides until nothing more follows at this instant: what a switch chooses may decide more.
@@ -80,14 +82,13 @@ func (p *play) look() Decisions {
 			p.facts[i] = p.choice(&p.w.Nodes[i])
 		}
 		for _, i := range decided.Release {
-			e := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
-			if e.attempts == 0 {
-				p.facts[i], again = Fact{State: e.state, To: None}, true
+			c := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
+			if c.state == Skipped {
+				p.facts[i], again = Fact{State: Skipped, To: None}, true
 				continue
 			}
 			p.facts[i] = Fact{State: Running, To: None}
-			p.steps[i].Attempts = e.attempts
-			p.running = append(p.running, ending{later(p.now, e.takes), i, e.state})
+			p.running = append(p.running, ending{later(p.now, c.takes), i, p.now, c})
 		}
 		if !again {
 			slices.SortFunc(p.running, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
@@ -123,6 +124,13 @@ func (p *play) note(states []State) {
 // cutOff ends the workflow at its time limit. What has not ended is cancelled, and the workflow has failed.
 func (p *play) cutOff(decided Decisions, limit time.Duration) Played {
 	p.now, p.cut = limit, true
+	for _, r := range p.running {
+		for _, start := range r.course.starts {
+			if later(r.released, start) < limit {
+				p.steps[r.node].Attempts++
+			}
+		}
+	}
 	for i, s := range decided.States {
 		if !s.Ended() {
 			decided.States[i] = Cancelled
