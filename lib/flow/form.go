@@ -170,7 +170,7 @@ var stepShape = object{
 var wayShape = object{
 	phrase: `a way such as {"when": ".input.rows > 0", "to": "load"}`,
 	fields: []field{
-		{name: "when", shape: text{longest: MaxCondition}, doc: "the condition, without ${ }; without one the way is always taken, and stands last"},
+		{name: "when", shape: condition{text{longest: MaxCondition}}, doc: "the condition, without ${ }; without one the way is always taken, and stands last"},
 		{name: "to", shape: nameShape, required: true, doc: "the step that goes on, in the same scope"},
 	},
 }

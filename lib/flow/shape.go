@@ -100,6 +100,18 @@ func (r *report) expression(text, at string) bool {
 	}
 }
 
+// condition is the text of an expression that stands by itself.
+type condition struct{ text }
+
+func (s condition) read(r *report, v *manifest.Value, at string) *manifest.Value {
+	kept := s.text.read(r, v, at)
+	if kept != nil && strings.HasPrefix(strings.TrimSpace(kept.Scalar), "${") {
+		r.add(at, invalid.Quote(kept.Scalar), "a bare condition, without ${ }")
+		return nil
+	}
+	return kept
+}
+
 // choice is one of a few texts.
 type choice []string
 
