@@ -207,7 +207,7 @@ func shown(w *Workflow) []string {
 		}
 		all = append(all, fmt.Sprint(parts...))
 	}
-	return append(all, fmt.Sprint(w.Top, w.Timeout, w.OnFailure))
+	return append(all, fmt.Sprint(w.Top, w.Timeout))
 }
 
 // The order in which a definition is written is not part of it.
@@ -258,7 +258,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}
 	a, f := bare.Nodes[0], bare.Nodes[1]
 	if a.Task.Timeout.Std() != job.DefaultTimeout || a.Task.Queue != "" || a.Task.Priority != "" || a.Rule != AllSuccess || f.Fail.Code != DefaultCode ||
-		bare.Timeout.Std() != DefaultTimeout || bare.OnFailure != Finish {
+		bare.Timeout.Std() != DefaultTimeout {
 		t.Errorf("%+v %+v %+v", a.Task, f.Fail, bare)
 	}
 }
@@ -319,6 +319,8 @@ func TestBounds(t *testing.T) {
 		"one letter more":   {`{"steps":{"` + strings.Repeat("n", 65) + `":{"pass":{}}}}`, "steps: got "},
 		"a long condition":  {`{"steps":{"a":{"switch":[{"when":"` + strings.Repeat("x", MaxCondition+1) + `","to":"b"}]},"b":{"pass":{}}}}`, "steps.a.switch[0].when: got "},
 		"no JSON":           {`{`, "want JSON with each name once: line 1: want JSON: it ends too early"},
+		"a long timeout":    {`{"timeout":"1826d","steps":{"a":{"pass":{}}}}`, `timeout: got 1826d, want a duration from 1s to 1825d`},
+		"a short timeout":   {`{"timeout":"999ms","steps":{"a":{"pass":{}}}}`, `timeout: got 999ms, want a duration from 1s to 1825d`},
 		"two of a name":     {`{"steps":{"a":{"pass":{}},"a":{"pass":{}}}}`, "want JSON with each name once: line 1: a: given twice"},
 		"half a character":  {`{"steps":{"a":{"pass":{"input":"\ud800"}}}}`, `want JSON with each name once: line 1: steps.a.pass.input: got \ud800`},
 		"deep beyond sense": {strings.Repeat(`{"steps":{"a":`, 600) + "1" + strings.Repeat("}}", 600), "want JSON with each name once: line 1: more than 500"},
