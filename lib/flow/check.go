@@ -49,11 +49,12 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 		return nil, errors.Join(r.err(), fmt.Errorf("read the definition: %w", err))
 	}
 	c := &checker{report: r, judge: judge, def: def, stands: map[string][]string{}, blamed: map[string]bool{}}
-	c.within("timeout", def.Timeout, MaxTimeout)
+	if d := def.Timeout; d != 0 && (d.Std() < time.Second || d.Std() > MaxTimeout) {
+		r.add("timeout", d.String(), "a duration from 1s to "+schedule.Duration(MaxTimeout).String())
+	}
 	c.survey(def.Steps, "", 1)
-	c.w = &Workflow{Timeout: def.Timeout, OnFailure: def.OnFailure, source: def}
+	c.w = &Workflow{Timeout: def.Timeout, source: def}
 	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
-	fill(&c.w.OnFailure, Finish)
 	if c.count > MaxNodes {
 		c.add("steps", fmt.Sprintf("%d steps", c.count), fmt.Sprintf("at most %d, those in scopes counted", MaxNodes))
 	} else {
@@ -87,13 +88,6 @@ type checker struct {
 	count  int                 // of steps
 	stands map[string][]string // paths of the scopes in which a name stands, "" outside of every one
 	blamed map[string]bool     // fields of the defaults that were reported
-}
-
-// within reports a duration that is given and out of bounds.
-func (c *checker) within(at string, d schedule.Duration, most time.Duration) {
-	if d != 0 && (d.Std() < time.Second || d.Std() > most) {
-		c.add(at, d.String(), fmt.Sprintf("a duration from 1s to %s", schedule.Duration(most)))
-	}
 }
 
 // survey counts the steps, and notes where their names stand.
@@ -179,10 +173,8 @@ func (c *checker) fill(i int, s Step, at string, around outside, seen []string) 
 		n.Fail = &Fail{Code: s.Fail.Code, Message: s.Fail.Message}
 		fill(&n.Fail.Code, DefaultCode)
 	case KindScope:
-		body := &Scope{OnFailure: s.OnFailure, Timeout: s.Timeout}
-		fill(&body.OnFailure, Finish)
+		body := &Scope{}
 		n.Body = body
-		c.within(at+".timeout", s.Timeout, MaxTimeout)
 		if around.depth == MaxDepth {
 			c.add(at+".steps", "", fmt.Sprintf("no scope here: there are %d levels of steps at most", MaxDepth))
 			return

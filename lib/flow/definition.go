@@ -18,8 +18,7 @@ type Workflow struct {
 	// Top holds the nodes outside of every scope, by index, ascending.
 	Top []int
 
-	Timeout   schedule.Duration // of the whole run, from its start
-	OnFailure OnFailure
+	Timeout schedule.Duration // of the whole run, from its start
 
 	source Definition
 }
@@ -72,15 +71,6 @@ const (
 var Rules = []Rule{AllSuccess, AllFailed, AllDone, AllDoneMinOneSuccess, AllSkipped, OneSuccess, OneFailed, OneDone, NoneFailed,
 	NoneFailedMinOneSuccess, NoneSkipped, Always}
 
-// OnFailure says what becomes of the other branches of a graph in which a step failed.
-type OnFailure string
-
-// What may become of them.
-const (
-	Finish OnFailure = "finish" // they go on; the default
-	Stop   OnFailure = "stop"   // what has not started is cancelled, what runs is told so
-)
-
 // Node is one step of a graph: a place at which exactly one thing is done, or none.
 type Node struct {
 	Index int    // in Workflow.Nodes
@@ -119,9 +109,7 @@ type Task struct {
 
 // Scope is what a scope holds.
 type Scope struct {
-	Steps     []int // the nodes directly in it, by index, ascending; at least one
-	OnFailure OnFailure
-	Timeout   schedule.Duration // from the start of the scope; 0: none of its own
+	Steps []int // the nodes directly in it, by index, ascending; at least one
 }
 
 // Pass does nothing, or gives a result of its own.

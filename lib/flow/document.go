@@ -30,6 +30,12 @@ type Definition struct {
 	Steps     map[string]Step   `json:"steps"`
 }
 
+// OnFailure says what becomes of the other branches of a graph in which a step failed.
+type OnFailure string
+
+// Finish lets them go on. It is the default, and all that is built.
+const Finish OnFailure = "finish"
+
 // Defaults hold for the tasks that say nothing else.
 type Defaults struct {
 	Timeout  schedule.Duration `json:"timeout,omitempty"`

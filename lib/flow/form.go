@@ -91,28 +91,27 @@ var workflowShape = object{
 	fields: []field{
 		{name: "steps", shape: ref("steps"), required: true, doc: "the steps by their names"},
 		{name: "timeout", shape: durationShape, doc: "longest time of the whole run, from its start; 7d by default"},
-		{name: "on_failure", shape: failureShape, doc: "what becomes of the other branches when a step fails: they finish, which is the default, or stop"},
+		{name: "on_failure", shape: failureShape, doc: "what becomes of the other branches when a step fails: finish, the default, lets them go on"},
 		{name: "defaults", shape: defaultsShape, doc: "for tasks that say nothing else"},
 	},
 }
 
-var failureShape = choice{string(Finish), string(Stop)}
+var failureShape = choice{of: []string{string(Finish)}, later: []string{"stop"}}
 
-var priorityShape = func() choice {
-	var all choice
-	for _, p := range queue.Priorities {
-		all = append(all, string(p))
+var (
+	priorityShape  = choice{of: texts(queue.Priorities...)}
+	ruleShape      = choice{of: texts(Rules...)}
+	guaranteeShape = choice{of: texts(job.AtLeastOnce, job.AtMostOnce)}
+	invokeShape    = choice{of: []string{target.InvokeSync, target.InvokeAsync}}
+)
+
+func texts[T ~string](values ...T) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = string(v)
 	}
 	return all
-}()
-
-var ruleShape = func() choice {
-	var all choice
-	for _, r := range Rules {
-		all = append(all, string(r))
-	}
-	return all
-}()
+}
 
 var retryShape = object{
 	phrase: `an object such as {"max_attempts": 3, "initial": "5s"}`,
@@ -158,19 +157,19 @@ var stepShape = object{
 			doc: "chooses the first way whose condition holds"},
 
 		{name: "input", shape: anything{}, beside: targetFields, doc: "any JSON, handed to the target; the payload of the run by default"},
-		{name: "timeout", shape: durationShape, beside: append(slices.Clone(targetFields), "steps"), doc: "longest time of one attempt, or of a scope from its start"},
+		{name: "timeout", shape: durationShape, beside: targetFields, later: []string{"steps"}, doc: "longest time of one attempt"},
 		{name: "retry", shape: ref("retry"), beside: targetFields, doc: "how failed attempts are tried again"},
-		{name: "guarantee", shape: choice{string(job.AtLeastOnce), string(job.AtMostOnce)}, beside: targetFields, doc: "what happens when the outcome of an attempt cannot be known; at_least_once by default"},
+		{name: "guarantee", shape: guaranteeShape, beside: targetFields, doc: "what happens when the outcome of an attempt cannot be known; at_least_once by default"},
 		{name: "queue", shape: wideName, beside: targetFields, doc: "the pool of workers"},
 		{name: "priority", shape: priorityShape, beside: targetFields, doc: "which of the pool's queues"},
-		{name: "on_failure", shape: failureShape, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails"},
+		{name: "on_failure", shape: failureShape, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails: finish, the default, lets them go on"},
 	}),
 }
 
 var wayShape = object{
 	phrase: `a way such as {"when": ".input.rows > 0", "to": "load"}`,
 	fields: []field{
-		{name: "when", shape: text{longest: MaxCondition}, doc: "the condition, without ${ }; without one the way is always taken, and stands last"},
+		{name: "when", shape: condition{text{longest: MaxCondition}}, doc: "the condition, without ${ }; without one the way is always taken, and stands last"},
 		{name: "to", shape: nameShape, required: true, doc: "the step that goes on, in the same scope"},
 	},
 }
@@ -201,7 +200,7 @@ var targetForms = []field{
 	{name: "aws", doc: "calls a resource of AWS: a function, queue, topic, event bus or state machine", shape: object{phrase: `an object with arn`, fields: []field{
 		{name: "arn", shape: plain, required: true, doc: "of a Lambda function, an SQS queue, an SNS topic, an EventBridge bus or a Step Functions state machine"},
 		{name: "role_arn", shape: plain, doc: "the role to do it as"},
-		{name: "invoke", shape: choice{target.InvokeSync, target.InvokeAsync}, doc: "of a function: whether its end is waited for, which is the default"},
+		{name: "invoke", shape: invokeShape, doc: "of a function: whether its end is waited for, which is the default"},
 		{name: "message_group", shape: plain, doc: "of a queue or topic: which messages stay in order"},
 		{name: "source", shape: plain, doc: "of an event on a bus"},
 		{name: "detail_type", shape: plain, doc: "of an event on a bus"},

@@ -16,6 +16,7 @@ type field struct {
 	doc      string
 	// beside lists the fields of object.one of which this one needs to stand beside one; nil: any.
 	beside []string
+	later  []string // and of which a later version has it beside
 }
 
 // object is an object with known fields.
@@ -84,7 +85,7 @@ func (s object) unknown(r *report, name, at string) bool {
 		return false
 	}
 	known := s.names()
-	want := "one of " + listOf(known)
+	want := oneOf(known)
 	if guess := r.guess(name, slices.Concat(known, s.later)); guess != "" {
 		want = "a known one" + guess
 	}
@@ -111,9 +112,14 @@ func (s object) choose(r *report, v *manifest.Value, at string, meant bool) {
 		r.form(at, strings.Join(given, " and "), "exactly one of "+listOf(s.one))
 	case len(given) == 1:
 		for _, f := range s.fields {
-			if f.beside != nil && v.Member(f.name) != nil && !slices.Contains(f.beside, given[0]) {
-				r.form(under(at, f.name), "", "none beside "+given[0]+": "+f.name+" stands beside "+listOf(f.beside))
+			if f.beside == nil || v.Member(f.name) == nil || slices.Contains(f.beside, given[0]) {
+				continue
 			}
+			why := f.name + " stands beside " + listOf(f.beside)
+			if slices.Contains(f.later, given[0]) {
+				why = f.name + " is not built yet beside " + given[0]
+			}
+			r.form(under(at, f.name), "", "none beside "+given[0]+": "+why)
 		}
 	}
 }

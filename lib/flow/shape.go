@@ -100,24 +100,38 @@ func (r *report) expression(text, at string) bool {
 	}
 }
 
-// choice is one of a few texts.
-type choice []string
+// condition is the text of an expression that stands by itself.
+type condition struct{ text }
 
-func (s choice) want() string { return "one of " + listOf(s) }
+func (s condition) read(r *report, v *manifest.Value, at string) *manifest.Value {
+	kept := s.text.read(r, v, at)
+	if kept != nil && strings.HasPrefix(strings.TrimSpace(kept.Scalar), "${") {
+		r.add(at, invalid.Quote(kept.Scalar), "a bare condition, without ${ }")
+		return nil
+	}
+	return kept
+}
+
+// choice is one of a few texts.
+type choice struct{ of, later []string }
+
+func (s choice) want() string { return oneOf(s.of) }
 
 func (s choice) read(r *report, v *manifest.Value, at string) *manifest.Value {
 	switch {
 	case v.Kind != manifest.Text:
 		r.form(at, shownKind(v), s.want())
-	case !slices.Contains(s, v.Scalar):
-		r.form(at, invalid.Quote(v.Scalar), s.want()+r.guess(v.Scalar, s))
+	case slices.Contains(s.later, v.Scalar):
+		r.form(at, invalid.Quote(v.Scalar), s.want()+": "+v.Scalar+" is not built yet")
+	case !slices.Contains(s.of, v.Scalar):
+		r.form(at, invalid.Quote(v.Scalar), s.want()+r.guess(v.Scalar, s.of))
 	default:
 		return v
 	}
 	return nil
 }
 
-func (s choice) schema() map[string]any { return map[string]any{"enum": []string(s)} }
+func (s choice) schema() map[string]any { return map[string]any{"enum": s.of} }
 
 // number is a number between two bounds.
 type number struct {
@@ -324,6 +338,13 @@ func under(at, name string) string {
 
 // shownKind is what a value is, where it is not of the right kind.
 func shownKind(v *manifest.Value) string { return v.Kind.String() }
+
+func oneOf(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return "one of " + listOf(names)
+}
 
 func listOf(names []string) string {
 	if last := len(names) - 1; last > 0 {
