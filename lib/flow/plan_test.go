@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -217,5 +218,35 @@ func TestW1_W2_RandomGraphsComeOutAsTheEvaluatorSays(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+// BenchmarkPlan plans a workflow of as many steps as there may be, half of which have ended.
+func BenchmarkPlan(b *testing.B) {
+	steps := map[string]any{}
+	chance := rand.New(rand.NewPCG(1, 300))
+	for i := range flow.MaxNodes {
+		var needs []string
+		for k := range min(i, 4) {
+			needs = append(needs, fmt.Sprintf("s%d", i-1-k*chance.IntN(max(i/4, 1))))
+		}
+		slices.Sort(needs)
+		steps[fmt.Sprintf("s%d", i)] = map[string]any{"pass": map[string]any{}, "needs": slices.Compact(needs)}
+	}
+	text, err := json.Marshal(map[string]any{"steps": steps})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := workflow(b, string(text))
+	for i := range w.Nodes {
+		w.Nodes[i].Kind = flow.KindTask
+	}
+	facts := make([]flow.Fact, len(w.Nodes))
+	for i := range len(facts) / 2 {
+		facts[i].State = flow.Succeeded
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Plan(facts)
 	}
 }

@@ -38,7 +38,7 @@ type Lane struct {
 
 // Edge leads from the lower side of a node, or from the lane of that node, to the upper side of one that needs it.
 type Edge struct {
-	From, To int // nodes, by index
+	From, To int  // nodes, by index
 	Chosen   bool // From is the switch that leads to To
 	Points   []Point
 }
@@ -48,12 +48,12 @@ type Point struct{ X, Y int }
 
 // The measures of a picture.
 const (
-	margin   = 16 // around all
-	inset    = 14 // around what is in a scope
-	between  = 24 // boxes of a layer
-	beside   = 12 // a lane and its neighbours
-	gap      = 36  // between layers, at least
-	widest   = 120 // between layers, at most: where edges go far aside, they go less steeply
+	margin  = 16  // around all
+	inset   = 14  // around what is in a scope
+	between = 24  // boxes of a layer
+	beside  = 12  // a lane and its neighbours
+	gap     = 36  // between layers, at least
+	widest  = 120 // between layers, at most: where edges go far aside, they go less steeply
 )
 
 // Of lays out a workflow.
