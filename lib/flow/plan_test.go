@@ -226,7 +226,7 @@ func BenchmarkPlan(b *testing.B) {
 	steps := map[string]any{}
 	chance := rand.New(rand.NewPCG(1, 300))
 	for i := range flow.MaxNodes {
-		var needs []string
+		needs := []string{}
 		for k := range min(i, 4) {
 			needs = append(needs, fmt.Sprintf("s%d", i-1-k*chance.IntN(max(i/4, 1))))
 		}

@@ -87,6 +87,8 @@ func TestSimulate(t *testing.T) {
 			"succeeded in 3s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean succeeded at 3s, from 2s, attempts 1"},
 		"an early rule does not wait": {`{"steps": {"slow": {"handler": {"name": "x"}}, "fast": {"handler": {"name": "x"}}, "first": {"needs": ["slow", "fast"], "rule": "one_success", "handler": {"name": "x"}}}}`,
 			`{"slow": {"takes": "10s"}}`, "succeeded in 10s\nfast succeeded at 1s, from 0s, attempts 1\nfirst succeeded at 2s, from 1s, attempts 1\nslow succeeded at 10s, from 0s, attempts 1"},
+		"an early rule waits for the switch": {`{"steps": {"fast": {"handler": {"name": "x"}}, "slow": {"handler": {"name": "x"}}, "s": {"needs": ["slow"], "switch": [{"when": ".input.a", "to": "x"}, {"to": "y"}]}, "x": {"needs": ["fast"], "rule": "one_success", "pass": {}}, "y": {"needs": ["fast"], "rule": "always", "pass": {}}}}`,
+			`{"slow": {"takes": "5s"}, "s": {"to": "x"}}`, "succeeded in 5s\nfast succeeded at 1s, from 0s, attempts 1\nslow succeeded at 5s, from 0s, attempts 1\ns succeeded at 5s, from 5s\nx succeeded at 5s, from 5s\ny skipped at 5s"},
 		"what is sure to be skipped is so at once, else when it is sure": {`{"steps": {"slow": {"handler": {"name": "x"}}, "gone": {"handler": {"name": "x"}}, "all": {"needs": ["slow", "gone"], "handler": {"name": "x"}}, "none": {"needs": ["slow", "gone"], "rule": "none_skipped", "handler": {"name": "x"}}}}`,
 			`{"slow": {"takes": "5s"}, "gone": "skipped"}`, "succeeded in 5s\ngone skipped at 0s\nnone skipped at 0s\nslow succeeded at 5s, from 0s, attempts 1\nall skipped at 5s"},
 	} {
