@@ -26,18 +26,34 @@ func AnyQueue(def job.Definition) error {
 
 // Read is Check for a text of JSON, with tasks judged by AnyQueue.
 func Read(text []byte) (*Workflow, error) {
+	v, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return Check(v, AnyQueue)
+}
+
+// Parse reads a definition from a text of JSON. Of one that is too large no more is read than its size.
+func Parse(text []byte) (*manifest.Value, error) {
+	if len(text) > MaxBytes {
+		return nil, tooLarge(len(text))
+	}
 	v, err := manifest.ReadJSON(text)
 	if err != nil {
 		return nil, invalid.Missing("", "JSON with each name once: "+err.Error())
 	}
-	return Check(v, AnyQueue)
+	return v, nil
+}
+
+func tooLarge(size int) error {
+	return invalid.Missing("", fmt.Sprintf("at most %d bytes as JSON without blanks; it has %d", MaxBytes, size))
 }
 
 // Check makes a workflow of its definition. The error joins an *invalid.Error for all that is wrong, named by its path from the
 // definition: steps.load.needs[1].
 func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	if size := len(v.JSON()); size > MaxBytes {
-		return nil, invalid.Missing("", fmt.Sprintf("at most %d bytes as JSON without blanks; it has %d", MaxBytes, size))
+		return nil, tooLarge(size)
 	}
 	r := &report{}
 	kept := workflowShape.read(r, v, "")
