@@ -137,13 +137,15 @@ func (p *planner) spread(n *Node, end State) {
 		}
 		return
 	}
-	// By its own fact it is over. What is known of its steps is told; nothing in it is released any more.
+	// By its own fact it is over. What follows of its steps is told; nothing in it is released any more.
 	release, choose := len(p.Release), len(p.Choose)
 	p.graph(n.Body.Steps)
-	for _, i := range append(p.Release[release:], p.Choose[choose:]...) {
-		p.States[i] = Pending
-	}
 	p.Release, p.Choose = p.Release[:release], p.Choose[:choose]
+	for i := n.Index + 1; i < len(p.States) && p.w.Nodes[i].Depth > n.Depth; i++ {
+		if p.facts[i].State == "" && !p.States[i].Ended() {
+			p.States[i] = Pending
+		}
+	}
 }
 
 // Cause finds the failure that a scope has failed of, or for None the workflow: the first node in it, in the order of nodes, that has

@@ -250,3 +250,96 @@ func BenchmarkPlan(b *testing.B) {
 		w.Plan(facts)
 	}
 }
+
+const nested = `{"steps": {
+	"a": {"handler": {"name": "x"}},
+	"s": {"needs": ["a"], "steps": {"b": {"handler": {"name": "x"}}, "t": {"steps": {"c": {"handler": {"name": "x"}}, "d": {"needs": ["c"], "handler": {"name": "x"}}}}}},
+	"e": {"needs": ["s"], "handler": {"name": "x"}}}}`
+
+// planned plans facts by path, and gives the states of all nodes, and what is to be released.
+func planned(t *testing.T, w *flow.Workflow, facts map[string]flow.State) (states map[string]flow.State, release []string, d flow.Decisions) {
+	t.Helper()
+	all := make([]flow.Fact, len(w.Nodes))
+	for path, s := range facts {
+		n, ok := w.Node(path)
+		if !ok {
+			t.Fatalf("there is no %s", path)
+		}
+		all[n.Index] = flow.Fact{State: s, To: flow.None}
+	}
+	d = w.Plan(all)
+	states = map[string]flow.State{}
+	for i, s := range d.States {
+		states[w.Nodes[i].Path] = s
+	}
+	for _, i := range d.Release {
+		release = append(release, w.Nodes[i].Path)
+	}
+	return states, release, d
+}
+
+// Scopes need no fact of their own, and are believed where they have one.
+func TestPlanOfScopes(t *testing.T) {
+	w := workflow(t, nested)
+	for name, c := range map[string]struct {
+		facts   map[string]flow.State
+		release []string
+		states  map[string]flow.State
+		end     flow.State
+	}{
+		"nothing is known": {nil, []string{"a"}, map[string]flow.State{"a": flow.Queued, "s": flow.Pending, "s/t/c": flow.Pending, "e": flow.Pending}, ""},
+		"a scope begins": {map[string]flow.State{"a": flow.Succeeded}, []string{"s/b", "s/t/c"},
+			map[string]flow.State{"s": flow.Running, "s/t": flow.Running, "s/t/d": flow.Pending}, ""},
+		"a scope inside fails": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Running, "s/t/c": flow.Dead}, nil,
+			map[string]flow.State{"s": flow.Running, "s/t": flow.Failed, "s/t/d": flow.UpstreamFailed, "e": flow.Pending}, ""},
+		"and with it the scope around it": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Dead}, nil,
+			map[string]flow.State{"s": flow.Failed, "e": flow.UpstreamFailed}, flow.Failed},
+		"a scope is blocked as a whole": {map[string]flow.State{"a": flow.Failed}, nil,
+			map[string]flow.State{"s": flow.UpstreamFailed, "s/b": flow.UpstreamFailed, "s/t/d": flow.UpstreamFailed, "e": flow.UpstreamFailed}, flow.Failed},
+		"a scope is skipped as a whole": {map[string]flow.State{"a": flow.Skipped}, nil,
+			map[string]flow.State{"s": flow.Skipped, "s/t": flow.Skipped, "s/t/c": flow.Skipped, "e": flow.Skipped}, flow.Succeeded},
+		"a scope was released by whoever read its parents": {map[string]flow.State{"s": flow.Running, "s/b": flow.Queued}, []string{"a", "s/t/c"},
+			map[string]flow.State{"s": flow.Running}, ""},
+		"a scope has ended, says its own fact": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Succeeded}, []string{"e"},
+			map[string]flow.State{"s": flow.Succeeded, "s/b": flow.Pending, "s/t/c": flow.Pending}, ""},
+		"a scope was cancelled": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Cancelled, "s/b": flow.Cancelled}, nil,
+			map[string]flow.State{"s/b": flow.Cancelled, "s/t": flow.Pending, "s/t/c": flow.Pending, "e": flow.UpstreamFailed}, flow.Failed},
+		"all ended": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Succeeded, "s/t/d": flow.Succeeded, "e": flow.Succeeded}, nil,
+			map[string]flow.State{"s": flow.Succeeded, "s/t": flow.Succeeded}, flow.Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			states, release, d := planned(t, w, c.facts)
+			if !slices.Equal(release, c.release) {
+				t.Errorf("releases %v, want %v", release, c.release)
+			}
+			for path, want := range c.states {
+				if states[path] != want {
+					t.Errorf("%s is %s, want %s", path, states[path], want)
+				}
+			}
+			if d.End != c.end {
+				t.Errorf("the end is %q, want %q", d.End, c.end)
+			}
+		})
+	}
+}
+
+func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
+	w := workflow(t, nested)
+	for want, facts := range map[string]map[string]flow.State{
+		"":      {"a": flow.Succeeded, "s/b": flow.Succeeded},
+		"a":     {"a": flow.Unknown},
+		"s/t/d": {"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Succeeded, "s/t/d": flow.Dead},
+		"s/b":   {"a": flow.Succeeded, "s/b": flow.Failed, "s/t/c": flow.Dead},
+		"s":     {"a": flow.Succeeded, "s": flow.Cancelled},
+	} {
+		_, _, d := planned(t, w, facts)
+		got := ""
+		if i := w.Cause(flow.None, d.States); i != flow.None {
+			got = w.Nodes[i].Path
+		}
+		if got != want {
+			t.Errorf("%v: got %q, want %q", facts, got, want)
+		}
+	}
+}

@@ -12,8 +12,9 @@ import (
 
 // Played is how a workflow comes out in virtual time. All times are told from its start.
 type Played struct {
-	State State             `json:"state" doc:"how the workflow ends"`
-	Takes schedule.Duration `json:"takes" doc:"from its start to its end"`
+	State  State             `json:"state" doc:"how the workflow ends"`
+	Reason string            `json:"reason,omitempty" doc:"why it failed: the first step that did, in the order of the definition, or its timeout"`
+	Takes  schedule.Duration `json:"takes" doc:"from its start to its end"`
 	// Steps has each node once, in the order of their ends; those that end at once stand in the order in which one follows from another.
 	Steps []PlayedStep `json:"steps"`
 }
@@ -39,7 +40,14 @@ func (w *Workflow) Simulate(outcomes Outcomes) Played {
 	for {
 		decided := p.look()
 		if decided.End != "" {
-			return p.over(decided.End)
+			played := p.over(decided.End)
+			if cause := w.Cause(None, decided.States); cause != None {
+				played.Reason = w.Nodes[cause].Path + " is " + string(decided.States[cause])
+				if decided.States[cause] == Failed {
+					played.Reason = w.Nodes[cause].Path + " failed"
+				}
+			}
+			return played
 		}
 		// A checked graph has no cycle: what is open waits for a task that runs.
 		next := p.running[0]
@@ -137,7 +145,9 @@ func (p *play) cutOff(decided Decisions, limit time.Duration) Played {
 		}
 	}
 	p.note(decided.States)
-	return p.over(Failed)
+	played := p.over(Failed)
+	played.Reason = "not over within its timeout of " + schedule.Duration(limit).String()
+	return played
 }
 
 func (p *play) over(state State) Played {

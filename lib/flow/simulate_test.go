@@ -49,6 +49,9 @@ func played(t testing.TB, w *flow.Workflow, outcomes string) string {
 		t.Errorf("played twice, got %v and %v", p, again)
 	}
 	lines := []string{fmt.Sprintf("%s in %s", p.State, p.Takes)}
+	if p.Reason != "" {
+		lines[0] += ": " + p.Reason
+	}
 	for _, s := range p.Steps {
 		line := fmt.Sprintf("%s %s at %s", s.Path, s.State, s.EndedAfter)
 		if s.StartedAfter != nil {
@@ -70,19 +73,19 @@ func TestSimulate(t *testing.T) {
 		"null is no outcome":                {chain, "null", "succeeded in 3s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean succeeded at 3s, from 2s, attempts 1"},
 		// Two waits: 2 s, and 6 s cut to 5 s.
 		"attempts that fail first": {chain, `{"b": {"fails": 2, "takes": "4s"}}`, "succeeded in 21s\nb succeeded at 19s, from 0s, attempts 3\na succeeded at 20s, from 19s, attempts 1\nclean succeeded at 21s, from 20s, attempts 1"},
-		"all attempts fail":        {chain, `{"a": {"fails": 3}}`, "failed in 12s\nb succeeded at 1s, from 0s, attempts 1\na dead at 11s, from 1s, attempts 3\nclean succeeded at 12s, from 11s, attempts 1"},
-		"dead says the same":       {chain, `{"a": "dead"}`, "failed in 12s\nb succeeded at 1s, from 0s, attempts 1\na dead at 11s, from 1s, attempts 3\nclean succeeded at 12s, from 11s, attempts 1"},
-		"failed for good":          {chain, `{"b": {"state": "failed", "fails": 1, "takes": "0s"}}`, "failed in 3s\nb failed at 2s, from 0s, attempts 2\na upstream_failed at 2s\nclean succeeded at 3s, from 2s, attempts 1"},
-		"longer than its timeout":  {chain, `{"b": {"takes": "11s"}}`, "failed in 38s\nb dead at 37s, from 0s, attempts 3\na upstream_failed at 37s\nclean succeeded at 38s, from 37s, attempts 1"},
+		"all attempts fail":        {chain, `{"a": {"fails": 3}}`, "failed in 12s: a is dead\nb succeeded at 1s, from 0s, attempts 1\na dead at 11s, from 1s, attempts 3\nclean succeeded at 12s, from 11s, attempts 1"},
+		"dead says the same":       {chain, `{"a": "dead"}`, "failed in 12s: a is dead\nb succeeded at 1s, from 0s, attempts 1\na dead at 11s, from 1s, attempts 3\nclean succeeded at 12s, from 11s, attempts 1"},
+		"failed for good":          {chain, `{"b": {"state": "failed", "fails": 1, "takes": "0s"}}`, "failed in 3s: b failed\nb failed at 2s, from 0s, attempts 2\na upstream_failed at 2s\nclean succeeded at 3s, from 2s, attempts 1"},
+		"longer than its timeout":  {chain, `{"b": {"takes": "11s"}}`, "failed in 38s: b is dead\nb dead at 37s, from 0s, attempts 3\na upstream_failed at 37s\nclean succeeded at 38s, from 37s, attempts 1"},
 		"skipped by hand":          {chain, `{"b": "skipped"}`, "succeeded in 1s\nb skipped at 0s\na skipped at 0s\nclean succeeded at 1s, from 0s, attempts 1"},
-		"cancelled by hand":        {chain, `{"a": "cancelled"}`, "failed in 3s\nb succeeded at 1s, from 0s, attempts 1\na cancelled at 2s, from 1s, attempts 1\nclean succeeded at 3s, from 2s, attempts 1"},
-		"an end that nobody knows": {chain, `{"clean": {"state": "unknown", "takes": "20s"}}`, "failed in 12s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean unknown at 12s, from 2s, attempts 1"},
+		"cancelled by hand":        {chain, `{"a": "cancelled"}`, "failed in 3s: a is cancelled\nb succeeded at 1s, from 0s, attempts 1\na cancelled at 2s, from 1s, attempts 1\nclean succeeded at 3s, from 2s, attempts 1"},
+		"an end that nobody knows": {chain, `{"clean": {"state": "unknown", "takes": "20s"}}`, "failed in 12s: clean is unknown\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean unknown at 12s, from 2s, attempts 1"},
 		"over the time of the workflow": {strings.Replace(chain, "{", `{"timeout": "2500ms",`, 1), `{}`,
-			"failed in 2.5s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean cancelled at 2.5s, from 2s, attempts 1"},
+			"failed in 2.5s: not over within its timeout of 2.5s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean cancelled at 2.5s, from 2s, attempts 1"},
 		"steps that never began are cancelled, too": {strings.Replace(chain, "{", `{"timeout": "1500ms",`, 1), `{}`,
-			"failed in 1.5s\nb succeeded at 1s, from 0s, attempts 1\na cancelled at 1.5s, from 1s, attempts 1\nclean cancelled at 1.5s"},
+			"failed in 1.5s: not over within its timeout of 1.5s\nb succeeded at 1s, from 0s, attempts 1\na cancelled at 1.5s, from 1s, attempts 1\nclean cancelled at 1.5s"},
 		"attempts that never began are not counted": {strings.Replace(chain, "{", `{"timeout": "3500ms",`, 1), `{"b": "dead"}`,
-			"failed in 3.5s\nb cancelled at 3.5s, from 0s, attempts 2\na cancelled at 3.5s\nclean cancelled at 3.5s"},
+			"failed in 3.5s: not over within its timeout of 3.5s\nb cancelled at 3.5s, from 0s, attempts 2\na cancelled at 3.5s\nclean cancelled at 3.5s"},
 		"an end at exactly its time is in time": {strings.Replace(chain, "{", `{"timeout": "3s",`, 1), `{}`,
 			"succeeded in 3s\nb succeeded at 1s, from 0s, attempts 1\na succeeded at 2s, from 1s, attempts 1\nclean succeeded at 3s, from 2s, attempts 1"},
 		"an early rule does not wait": {`{"steps": {"slow": {"handler": {"name": "x"}}, "fast": {"handler": {"name": "x"}}, "first": {"needs": ["slow", "fast"], "rule": "one_success", "handler": {"name": "x"}}}}`,
@@ -139,7 +142,7 @@ func TestW14_WhatRunsNothingEnds(t *testing.T) {
 			`{"x/y": "skipped"}`, "succeeded in 1s\nx/y skipped at 0s\nx succeeded at 0s, from 0s\nafter succeeded at 1s, from 0s, attempts 1"},
 		"nothing that takes time": {`{"steps": {"a": {"pass": {}}, "b": {"needs": ["a"], "pass": {"input": null}}}}`, "", "succeeded in 0s\na succeeded at 0s, from 0s\nb succeeded at 0s, from 0s"},
 		"a scope behind a failure": {`{"steps": {"a": {"handler": {"name": "x"}}, "b": {"needs": ["a"], "steps": {"c": {"pass": {}}}}}}`,
-			`{"a": {"state": "failed", "takes": "0s"}}`, "failed in 0s\na failed at 0s, from 0s, attempts 1\nb/c upstream_failed at 0s\nb upstream_failed at 0s"},
+			`{"a": {"state": "failed", "takes": "0s"}}`, "failed in 0s: a failed\na failed at 0s, from 0s, attempts 1\nb/c upstream_failed at 0s\nb upstream_failed at 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := played(t, workflow(t, c.definition), c.outcomes); got != c.want {
@@ -166,6 +169,33 @@ func TestW14_ACascadeOfSkipsEnds(t *testing.T) {
 	if p.State != flow.Succeeded || skipped != 299 {
 		t.Errorf("%s, %d skipped; want succeeded, 299", p.State, skipped)
 	}
+}
+
+// Whatever is said of outcomes is refused, or plays to an end that has every step in it.
+func FuzzSimulate(f *testing.F) {
+	for _, outcomes := range []string{``, `{}`, `{"route": {"to": "parts"}, "parts/warm": {"takes": "7s", "fails": 2}}`, `{"extract": "dead", "quality": {"takes": "106751d"}}`,
+		`{"route": {"to": null}}`, `{"route": "failed"}`, `{"extract": {"state": "unknown", "takes": "0s"}}`, `{"a": [[{}]]}`, `{"extract": {"fails": 1e99}}`} {
+		f.Add(outcomes)
+	}
+	w := etl(f)
+	f.Fuzz(func(t *testing.T, outcomes string) {
+		o, err := w.ReadOutcomes([]byte(outcomes))
+		if err != nil {
+			if len(invalid.All(err)) == 0 {
+				t.Errorf("%v names no field", err)
+			}
+			return
+		}
+		p := w.Simulate(o)
+		if !p.State.Ended() || len(p.Steps) != len(w.Nodes) {
+			t.Errorf("%s with %d of %d steps", p.State, len(p.Steps), len(w.Nodes))
+		}
+		for _, s := range p.Steps {
+			if !s.State.Ended() || s.EndedAfter > p.Takes || s.EndedAfter < 0 {
+				t.Errorf("%+v of %s", s, p.Takes)
+			}
+		}
+	})
 }
 
 func TestReadOutcomesNamesWhatIsWrong(t *testing.T) {

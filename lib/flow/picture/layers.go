@@ -21,6 +21,7 @@ type vertex struct {
 	up, down []int // vertices that it is linked with
 	x        int   // its middle
 	place    int   // in its layer
+	mean     int   // of the places of its neighbours
 }
 
 // layers puts siblings into layers, and lanes where edges pass a layer.
@@ -113,22 +114,21 @@ func (g *graph) number(layer []int) {
 // sweep orders one layer by the layer above it, or the one below. Who has no neighbour there stays where it is.
 func (g *graph) sweep(layer []int, down bool) {
 	const fine = 1 << 16 // places are whole numbers, and means of them are not
-	means := make(map[int]int, len(layer))
 	for place, v := range layer {
 		near := g.vertices[v].up
 		if !down {
 			near = g.vertices[v].down
 		}
-		means[v] = place * fine
+		g.vertices[v].mean = place * fine
 		if len(near) > 0 {
 			sum := 0
 			for _, u := range near {
 				sum += g.vertices[u].place
 			}
-			means[v] = sum * fine / len(near)
+			g.vertices[v].mean = sum * fine / len(near)
 		}
 	}
-	slices.SortStableFunc(layer, func(a, b int) int { return means[a] - means[b] })
+	slices.SortStableFunc(layer, func(a, b int) int { return g.vertices[a].mean - g.vertices[b].mean })
 	g.number(layer)
 }
 
@@ -141,19 +141,15 @@ func (g *graph) crossings() int {
 		tree := make([]int, len(g.layers[i])+1)
 		before := 0
 		for _, u := range g.layers[i-1] {
-			ends := make([]int, 0, len(g.vertices[u].down))
 			for _, v := range g.vertices[u].down {
-				ends = append(ends, g.vertices[v].place)
-			}
-			for _, end := range ends {
 				n += before
-				for k := end + 1; k > 0; k -= k & -k {
+				for k := g.vertices[v].place + 1; k > 0; k -= k & -k {
 					n -= tree[k]
 				}
 			}
-			for _, end := range ends {
+			for _, v := range g.vertices[u].down {
 				before++
-				for k := end + 1; k < len(tree); k += k & -k {
+				for k := g.vertices[v].place + 1; k < len(tree); k += k & -k {
 					tree[k]++
 				}
 			}

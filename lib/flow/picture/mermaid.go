@@ -46,7 +46,8 @@ var around = map[flow.Kind][2]string{
 	flow.KindTask: {"[", "]"}, flow.KindPass: {"([", "])"}, flow.KindFail: {"[[", "]]"}, flow.KindSwitch: {"{{", "}}"},
 }
 
-// quote writes lines as a label. In one, only entities keep a character from being a mark of Mermaid, of Markdown or of HTML.
+// quote writes lines as a label. In one, only entities keep a character from being a mark of Mermaid, of Markdown or of HTML. Letters,
+// digits and blanks are none, nor is what joins two letters or digits, as in "warm-cache".
 func quote(lines []string) string {
 	var out strings.Builder
 	out.WriteByte('"')
@@ -54,14 +55,18 @@ func quote(lines []string) string {
 		if i > 0 {
 			out.WriteString("<br/>")
 		}
-		for _, r := range terminal.Line(line) {
-			if r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == ' ' || r == ',') {
-				fmt.Fprintf(&out, "#%d;", r)
+		all := []rune(terminal.Line(line))
+		for k, r := range all {
+			joins := strings.ContainsRune("-.:/_", r) && k > 0 && k+1 < len(all) && plain(all[k-1]) && plain(all[k+1])
+			if r >= 0x80 || r == ' ' || plain(r) || joins {
+				out.WriteRune(r)
 				continue
 			}
-			out.WriteRune(r)
+			fmt.Fprintf(&out, "#%d;", r)
 		}
 	}
 	out.WriteByte('"')
 	return out.String()
 }
+
+func plain(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' }

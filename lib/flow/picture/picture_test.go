@@ -322,6 +322,15 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 }
 
+// A step that needs many says so in a line that can be read.
+func TestTextIsShort(t *testing.T) {
+	for line := range strings.Lines(picture.Text(read(t, steps{"steps": fan(298)}))) {
+		if len(line) > 150 {
+			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
+	}
+}
+
 func BenchmarkLayout(b *testing.B) {
 	for name, all := range map[string]steps{"drawn": drawn(rand.New(rand.NewPCG(1, 300)), 300, 0), "wide": fan(298), "deep": chain(300), "dense": dense(100)} {
 		w := read(b, steps{"steps": all})

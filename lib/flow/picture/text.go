@@ -73,6 +73,9 @@ var meanings = map[flow.Rule][2]string{
 	flow.NoneSkipped:             {"all of %s ended and none was skipped", "%s ended and was not skipped"},
 }
 
+// mostNames is how many parents a line names; of more it gives the number.
+const mostNames = 8
+
 // when says when a node runs: "" for one that runs at the start of its graph.
 func when(w *flow.Workflow, n *flow.Node) string {
 	if len(n.Needs) == 0 {
@@ -82,10 +85,13 @@ func when(w *flow.Workflow, n *flow.Node) string {
 	for _, need := range n.Needs {
 		names = append(names, w.Nodes[need].Name)
 	}
+	if more := len(names) - mostNames; more > 1 {
+		names = append(names[:mostNames], fmt.Sprintf("%d more", more))
+	}
 	text := "at once, whatever becomes of " + strings.Join(names, ", ")
 	if n.Rule != flow.Always {
 		meaning := meanings[n.Rule][0]
-		if len(names) == 1 {
+		if len(n.Needs) == 1 {
 			meaning = meanings[n.Rule][1]
 		}
 		text = "once " + fmt.Sprintf(meaning, strings.Join(names, ", "))
