@@ -334,7 +334,11 @@ func (c *cli) showPlayed(played flow.Played) error {
 	if err := out.end(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.stdout, "\nThe workflow ends %s after %s.\n", played.State, played.Takes)
+	why := "."
+	if played.Reason != "" {
+		why = ": " + played.Reason + "."
+	}
+	_, err := fmt.Fprintf(c.stdout, "\nThe workflow ends %s after %s%s\n", played.State, played.Takes, why)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -166,5 +167,66 @@ func TestApplyingAWorkflowIsRefusedByName(t *testing.T) {
 	got := belfry(t, "", "job", "apply", "-f", file, "--address", address)
 	if got.code != 1 || !strings.Contains(got.errors, "line 4: target.workflow: not built yet") || !strings.Contains(got.errors, "belfry workflow validate FILE") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// workflowPage is docs/workflows.md.
+func workflowPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "workflows.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every definition on the page is right, and the picture is that of the first.
+func TestTheWorkflowsOfThePage(t *testing.T) {
+	page := workflowPage(t)
+	found := 0
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		found++
+		if got := belfry(t, block[1], "workflow", "validate", "-"); got.code != 0 {
+			t.Errorf("%s\n%s", block[1], got.errors)
+		}
+	}
+	if found < 2 {
+		t.Errorf("only %d definitions were found", found)
+	}
+	first := regexp.MustCompile(`(?s)cat > etl\.yaml <<'END'\n(.*?)END\n`).FindStringSubmatch(page)
+	if first == nil {
+		t.Fatal("the page has no etl.yaml")
+	}
+	picture := filepath.Join("..", "..", "docs", "workflow.svg")
+	got := belfry(t, first[1], "workflow", "graph", "-", "--format", "svg").out
+	if *update {
+		if err := os.WriteFile(picture, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown, err := os.ReadFile(picture); err != nil || string(shown) != got {
+		t.Error("docs/workflow.svg is not what the command draws; make generate writes it", err)
+	}
+}
+
+// What the page says is not built yet is refused as such; a test of lib/flow finds what it does not say.
+func TestThePageSaysWhatIsNotBuilt(t *testing.T) {
+	_, list, found := strings.Cut(workflowPage(t), "## Not built yet")
+	if !found {
+		t.Fatal("the page does not say what is not built")
+	}
+	steps, rest, _ := strings.Cut(list, "- of a workflow:")
+	ofWorkflow, _, _ := strings.Cut(rest, "\n- ")
+	for _, c := range []struct{ list, of string }{{steps, `steps: {x: {pass: {}, %s: 1}}`}, {ofWorkflow, `{%s: 1, steps: {x: {pass: {}}}}`}} {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(c.list, -1) {
+			if name[1] == "timeout" || name[1] == "steps" {
+				continue
+			}
+			got := belfry(t, fmt.Sprintf(c.of, name[1]), "workflow", "validate", "-")
+			if !strings.Contains(got.errors, name[1]+": want nothing here: "+name[1]+" is not built yet") {
+				t.Errorf("%s: %s", name[1], got.errors)
+			}
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package flow
 
 import (
+	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -37,6 +40,19 @@ func TestJobsWithAWorkflow(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got, want) || (w == nil) != (want != nil) {
 			t.Errorf("%s\n%q\nwant %q", text, got, want)
+		}
+	}
+}
+
+func TestThePageNamesWhatIsToCome(t *testing.T) {
+	page, err := os.ReadFile("../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Not built yet")
+	for _, name := range slices.Concat(stepFieldsToCome, workflowShape.later) {
+		if !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("docs/workflows.md does not name %s", name)
 		}
 	}
 }
