@@ -3,13 +3,17 @@ package flow_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/flow/reference"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
 // graph is a workflow under test, as the evaluator and the planner see it.
@@ -17,6 +21,7 @@ type graph struct {
 	steps []reference.Step
 	flow  *flow.Workflow
 	by    map[string]reference.Step // by path
+	kind  map[string]flow.Kind      // by name
 }
 
 var kinds = map[flow.Kind]int{flow.KindTask: 12, flow.KindScope: 3, flow.KindPass: 2, flow.KindFail: 1, flow.KindSwitch: 3}
@@ -24,6 +29,7 @@ var kinds = map[flow.Kind]int{flow.KindTask: 12, flow.KindScope: 3, flow.KindPas
 // drawGraph draws siblings; what stands before a step may be its parent.
 func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string) []reference.Step {
 	draw := func(n int) int { return chance.IntN(n) }
+	name := func(i int) string { return fmt.Sprintf("s%d_%d", scope+1, i) } // each once
 	n := 1 + draw(7)
 	all := make([]reference.Step, n)
 	own := make([]int, n) // indices in the workflow
@@ -43,7 +49,7 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 			kind = flow.KindTask
 		}
 		s := &all[i]
-		s.Name = fmt.Sprintf("s%d", i)
+		s.Name = name(i)
 		s.Rule = string(flow.AllSuccess)
 		if draw(2) == 0 {
 			s.Rule = string(flow.Rules[draw(len(flow.Rules))])
@@ -84,14 +90,16 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 			for j := i + 1; j < n; j++ {
 				if switches[j] == flow.None && draw(2) == 0 {
 					switches[j] = i
-					name := fmt.Sprintf("s%d", j)
-					s.Choices[name] = true
+					s.Choices[name(j)] = true
 					if s.Chosen == "" || draw(2) == 0 {
-						s.Chosen = name
+						s.Chosen = name(j)
 					}
 				}
 			}
-			if draw(5) == 0 {
+			switch {
+			case len(s.Choices) == 0: // a switch leads somewhere
+				g.flow.Nodes[own[i]].Kind, s.End = flow.KindPass, reference.Success
+			case draw(5) == 0:
 				s.Chosen = ""
 			}
 		}
@@ -105,8 +113,11 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 
 func draw(seed uint64) (*graph, *rand.Rand) {
 	chance := rand.New(rand.NewPCG(seed, 33))
-	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}}
+	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}, kind: map[string]flow.Kind{}}
 	g.steps = drawGraph(chance, 1, g, flow.None, "")
+	for _, n := range g.flow.Nodes {
+		g.kind[n.Name] = n.Kind
+	}
 	return g, chance
 }
 
@@ -142,81 +153,183 @@ func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
 	}
 }
 
-// Random graphs, whose tasks end in random order and are seen late or only in part: each step is released once if the evaluator says that it
-// runs, else never, and all ends are the evaluator's.
-func TestW1_W2_RandomGraphsComeOutAsTheEvaluatorSays(t *testing.T) {
-	seeds := uint64(4000)
-	if testing.Short() {
-		seeds = 800
-	}
-	for seed := range seeds {
-		g, chance := draw(seed)
-		want := reference.Evaluate(g.steps)
-		facts := make([]flow.Fact, len(g.flow.Nodes))
-		ran := map[string]bool{}
-		for steps := 0; ; steps++ {
-			d := g.flow.Plan(facts)
-			if again := g.flow.Plan(facts); !reflect.DeepEqual(d, again) {
-				t.Fatalf("seed %d: planned twice, got %v and %v", seed, d, again)
-			}
-			g.agree(t, d, want)
+// history lets the tasks of a graph end in random order, seen late or only in part, and holds that each step is released once if the evaluator
+// says that it runs, else never, and that all ends are the evaluator's.
+func (g *graph) history(t *testing.T, chance *rand.Rand) {
+	t.Helper()
+	want := reference.Evaluate(g.steps)
+	facts := make([]flow.Fact, len(g.flow.Nodes))
+	ran := map[string]bool{}
+	for steps := 0; ; steps++ {
+		d := g.flow.Plan(facts)
+		if again := g.flow.Plan(facts); !reflect.DeepEqual(d, again) {
+			t.Fatalf("planned twice, got %v and %v", d, again)
+		}
+		g.agree(t, d, want)
 
-			// Whoever knows less decides less, and nothing else.
-			part := slices.Clone(facts)
-			for i := range part {
-				if chance.IntN(3) == 0 {
-					part[i] = flow.Fact{}
-				}
-			}
-			partial := g.flow.Plan(part)
-			g.agree(t, partial, want)
-			for i, s := range partial.States {
-				if s.Ended() && s != d.States[i] {
-					t.Errorf("%s is %s by some of the facts and %s by all", g.flow.Nodes[i].Path, s, d.States[i])
-				}
-			}
-
-			if d.End != "" {
-				for i, s := range d.States {
-					if !s.Ended() {
-						t.Errorf("the workflow has ended, and %s is %s", g.flow.Nodes[i].Path, s)
-					}
-				}
-				break
-			}
-			for _, i := range d.Release {
-				if chance.IntN(4) == 0 {
-					continue // put later
-				}
-				if path := g.flow.Nodes[i].Path; ran[path] {
-					t.Errorf("%s is released twice", path)
-				}
-				ran[g.flow.Nodes[i].Path] = true
-				facts[i] = flow.Fact{State: flow.Queued}
-			}
-			for _, i := range d.Choose {
-				if chance.IntN(2) == 0 {
-					ran[g.flow.Nodes[i].Path] = true
-					facts[i] = g.fact(i, chance)
-				}
-			}
-			for i := range facts {
-				if facts[i].State == flow.Queued && chance.IntN(4) == 0 {
-					facts[i] = g.fact(i, chance)
-				}
-			}
-			if steps > 10_000 {
-				t.Fatalf("seed %d: it never ends: %v", seed, d.States)
+		// Whoever knows less decides less, and nothing else.
+		part := slices.Clone(facts)
+		for i := range part {
+			if chance.IntN(3) == 0 {
+				part[i] = flow.Fact{}
 			}
 		}
-		for i := range g.flow.Nodes {
-			n := g.flow.Nodes[i]
-			if k := n.Kind; (k == flow.KindTask || k == flow.KindSwitch) && ran[n.Path] != want.Ran[n.Path] {
-				t.Errorf("%s ran: %v, want %v", n.Path, ran[n.Path], want.Ran[n.Path])
+		partial := g.flow.Plan(part)
+		g.agree(t, partial, want)
+		for i, s := range partial.States {
+			if s.Ended() && s != d.States[i] {
+				t.Errorf("%s is %s by some of the facts and %s by all", g.flow.Nodes[i].Path, s, d.States[i])
+			}
+		}
+
+		if d.End != "" {
+			for i, s := range d.States {
+				if !s.Ended() {
+					t.Errorf("the workflow has ended, and %s is %s", g.flow.Nodes[i].Path, s)
+				}
+			}
+			break
+		}
+		for _, i := range d.Release {
+			if chance.IntN(4) == 0 {
+				continue // put later
+			}
+			if path := g.flow.Nodes[i].Path; ran[path] {
+				t.Errorf("%s is released twice", path)
+			}
+			ran[g.flow.Nodes[i].Path] = true
+			facts[i] = flow.Fact{State: flow.Queued}
+		}
+		for _, i := range d.Choose {
+			if chance.IntN(2) == 0 {
+				ran[g.flow.Nodes[i].Path] = true
+				facts[i] = g.fact(i, chance)
+			}
+		}
+		for i := range facts {
+			if facts[i].State == flow.Queued && chance.IntN(4) == 0 {
+				facts[i] = g.fact(i, chance)
+			}
+		}
+		if steps > 10_000 {
+			t.Fatalf("it never ends: %v", d.States)
+		}
+	}
+	for _, n := range g.flow.Nodes {
+		if (n.Kind == flow.KindTask || n.Kind == flow.KindSwitch) && ran[n.Path] != want.Ran[n.Path] {
+			t.Errorf("%s ran: %v, want %v", n.Path, ran[n.Path], want.Ran[n.Path])
+		}
+	}
+}
+
+// seeds is how many random graphs are tried.
+func seeds() uint64 {
+	if testing.Short() {
+		return 800
+	}
+	return 4000
+}
+
+func TestW1_W2_RandomGraphsComeOutAsTheEvaluatorSays(t *testing.T) {
+	for seed := range seeds() {
+		g, chance := draw(seed)
+		g.history(t, chance)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// definition writes steps as a user would.
+func (g *graph) definition(steps []reference.Step) map[string]any {
+	leads := map[string]string{} // by which switch to a step
+	for _, s := range steps {
+		for to := range s.Choices {
+			leads[to] = s.Name
+		}
+	}
+	all := map[string]any{}
+	for _, s := range steps {
+		needs := slices.DeleteFunc(slices.Clone(s.Parents), func(p string) bool { return p == leads[s.Name] })
+		step := map[string]any{}
+		if len(needs) > 0 {
+			step["needs"] = needs
+		}
+		if len(s.Parents) > 0 {
+			step["rule"] = s.Rule
+		}
+		switch g.kind[s.Name] {
+		case flow.KindScope:
+			step["steps"] = g.definition(s.Inside)
+		case flow.KindPass:
+			step["pass"] = map[string]any{}
+		case flow.KindFail:
+			step["fail"] = map[string]any{}
+		case flow.KindSwitch:
+			var ways []any
+			for _, to := range slices.Sorted(maps.Keys(s.Choices)) {
+				ways = append(ways, map[string]any{"when": ".input.a", "to": to})
+			}
+			step["switch"] = ways
+		default:
+			step["handler"] = map[string]any{"name": "x"}
+		}
+		all[s.Name] = step
+	}
+	return all
+}
+
+// The same from the text of a definition on. Where one is refused because a step can never run, the evaluator knows no ends by which it runs.
+func TestW2_DefinitionsComeOutAsTheEvaluatorSays(t *testing.T) {
+	taken, never := 0, regexp.MustCompile(`^steps\.(.*)\.(rule|needs|to|pass|fail|handler|switch|steps).*nothing can reach`)
+	for seed := range seeds() {
+		g, chance := draw(seed)
+		text, err := json.Marshal(map[string]any{"steps": g.definition(g.steps)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := flow.Read(text)
+		if err == nil {
+			taken++
+			(&graph{g.steps, w, g.by, g.kind}).history(t, chance)
+		}
+		for _, wrong := range invalid.All(err) {
+			at := never.FindStringSubmatch(wrong.Error())
+			if at == nil {
+				t.Errorf("%s: %v", text, wrong)
+				continue
+			}
+			path := strings.ReplaceAll(at[1], ".steps.", "/")
+			for range 200 {
+				g.shuffle(g.steps, chance)
+				if reference.Evaluate(g.steps).Ran[path] {
+					t.Errorf("%s: %v, and it ran\n%s", path, wrong, text)
+					break
+				}
 			}
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d of %d definitions were taken", taken, seeds())
+	if taken < int(seeds())/4 {
+		t.Errorf("%d of %d definitions were taken", taken, seeds())
+	}
+}
+
+// shuffle draws how the steps come out anew.
+func (g *graph) shuffle(steps []reference.Step, chance *rand.Rand) {
+	for i := range steps {
+		s := &steps[i]
+		g.shuffle(s.Inside, chance)
+		switch {
+		case len(s.Choices) > 0:
+			s.End = []rune("SSF")[chance.IntN(3)]
+			names := append(slices.Sorted(maps.Keys(s.Choices)), "")
+			s.Chosen = names[chance.IntN(len(names))]
+		case g.kind[s.Name] == flow.KindTask:
+			s.End = []rune("SF")[chance.IntN(2)]
 		}
 	}
 }
