@@ -76,6 +76,11 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 			err = w.check(n, o)
 		}
 		if err != nil {
+			if parts[path][0] == '"' { // there is no field to name
+				for _, e := range invalid.All(err) {
+					e.Field = ""
+				}
+			}
 			errs = append(errs, invalid.Under(path, err))
 			continue
 		}
