@@ -64,18 +64,8 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	if err := json.Unmarshal(kept.JSON(), &def); err != nil {
 		return nil, errors.Join(r.err(), fmt.Errorf("read the definition: %w", err))
 	}
-	c := &checker{report: r, judge: judge, def: def, stands: map[string][]string{}, blamed: map[string]bool{}}
-	if d := def.Timeout; d != 0 && (d.Std() < time.Second || d.Std() > MaxTimeout) {
-		r.add("timeout", d.String(), "a duration from 1s to "+schedule.Duration(MaxTimeout).String())
-	}
-	c.survey(def.Steps, "", 1)
-	c.w = &Workflow{Timeout: def.Timeout, source: def}
-	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
-	if c.count > MaxNodes {
-		c.add("steps", fmt.Sprintf("%d steps", c.count), fmt.Sprintf("at most %d, those in scopes counted", MaxNodes))
-	} else {
-		c.w.Top = c.graph(def.Steps, outside{scope: None, depth: 1, at: "steps"})
-	}
+	c := checkerOf(r, def, judge)
+	c.build()
 	if r.count() == 0 {
 		c.reach()
 	}
@@ -101,14 +91,33 @@ type checker struct {
 	judge  Judge
 	def    Definition
 	w      *Workflow
-	count  int                 // of steps
+	size   int                 // how many steps there are
 	stands map[string][]string // paths of the scopes in which a name stands, "" outside of every one
 	blamed map[string]bool     // fields of the defaults that were reported
 }
 
+func checkerOf(r *report, def Definition, judge Judge) *checker {
+	return &checker{report: r, judge: judge, def: def, stands: map[string][]string{}, blamed: map[string]bool{}}
+}
+
+// build makes the graph of all steps.
+func (c *checker) build() {
+	if d := c.def.Timeout; d != 0 && (d.Std() < time.Second || d.Std() > MaxTimeout) {
+		c.add("timeout", d.String(), "a duration from 1s to "+schedule.Duration(MaxTimeout).String())
+	}
+	c.w = &Workflow{Timeout: c.def.Timeout, source: c.def}
+	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
+	c.survey(c.def.Steps, "", 1)
+	if c.size > MaxNodes {
+		c.add("steps", fmt.Sprintf("%d steps", c.size), fmt.Sprintf("at most %d, those in scopes counted", MaxNodes))
+		return
+	}
+	c.w.Top = c.graph(c.def.Steps, outside{scope: None, depth: 1, at: "steps"})
+}
+
 // survey counts the steps, and notes where their names stand.
 func (c *checker) survey(steps map[string]Step, path string, depth int) {
-	c.count += len(steps)
+	c.size += len(steps)
 	for name, s := range steps {
 		c.stands[name] = append(c.stands[name], path)
 		if depth < MaxDepth {
