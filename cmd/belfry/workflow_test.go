@@ -46,8 +46,8 @@ func TestWorkflowValidateNamesThePlace(t *testing.T) {
 	file := written(t, "job.yaml", job)
 	want := []string{
 		":2: retry: want nothing here: each step has a retry of its own, and target.workflow.defaults one for all",
-		`:5: target.workflow.steps: got "e\x1b[31mvil\nname", want names of 1 to 64 letters, digits, underscores or hyphens, beginning with a letter or digit`,
 		`:10: target.workflow.steps.load.needs[1]: got "chek", want the name of a step in the same scope; did you mean "check"?`,
+		`:13: target.workflow.steps.e�[31mvil name: got "e\x1b[31mvil\nname", want a name of 1 to 64 letters, digits, underscores or hyphens, beginning with a letter or digit`,
 	}
 	got := belfry(t, "", "workflow", "validate", file)
 	if lines := strings.Split(strings.TrimSuffix(got.errors, "\n"), "\n"); got.code != 1 || got.out != "" || len(lines) != len(want) {
@@ -60,7 +60,7 @@ func TestWorkflowValidateNamesThePlace(t *testing.T) {
 		}
 	}
 	got = belfry(t, "", "workflow", "validate", file, "-o", "json")
-	if all := decode[[]checked](t, got.out); got.code != 1 || got.errors != "" || len(all) != 1 || all[0].Valid || len(all[0].Errors) != 3 || all[0].Errors[2].Line != 10 || all[0].Errors[2].Field != "target.workflow.steps.load.needs[1]" {
+	if all := decode[[]checked](t, got.out); got.code != 1 || got.errors != "" || len(all) != 1 || all[0].Valid || len(all[0].Errors) != 3 || all[0].Errors[1].Line != 10 || all[0].Errors[1].Field != "target.workflow.steps.load.needs[1]" {
 		t.Errorf("%+v", got)
 	}
 	for name, c := range map[string]struct{ text, want string }{

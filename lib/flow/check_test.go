@@ -316,7 +316,7 @@ func TestBounds(t *testing.T) {
 		"more of input":     {`{"steps":{"a":{"handler":{"name":"x"},"input":"` + strings.Repeat("x", job.MaxPayload-1) + `"}}}`, "steps.a.input: got 8193 bytes, want at most 8192 bytes"},
 		"more of a pass":    {`{"steps":{"a":{"pass":{"input":"` + strings.Repeat("x", job.MaxPayload-1) + `"}}}}`, "steps.a.pass.input: got 8193 bytes"},
 		"a long name":       {`{"steps":{"` + strings.Repeat("n", 64) + `":{"pass":{}}}}`, ""},
-		"one letter more":   {`{"steps":{"` + strings.Repeat("n", 65) + `":{"pass":{}}}}`, "steps: got "},
+		"one letter more":   {`{"steps":{"` + strings.Repeat("n", 65) + `":{"pass":{}}}}`, "steps." + strings.Repeat("n", 65) + `: got "nnn`},
 		"a long condition":  {`{"steps":{"a":{"switch":[{"when":"` + strings.Repeat("x", MaxCondition+1) + `","to":"b"}]},"b":{"pass":{}}}}`, "steps.a.switch[0].when: got "},
 		"no JSON":           {`{`, "want JSON with each name once: line 1: want JSON: it ends too early"},
 		"a long timeout":    {`{"timeout":"1826d","steps":{"a":{"pass":{}}}}`, `timeout: got 1826d, want a duration from 1s to 1825d`},

@@ -58,6 +58,8 @@ var elsewhere = map[string]string{
 	"deadline":     "it in the job, beside target; a step has a timeout",
 	"retention":    "it in the job, beside target",
 	"labels":       "it in the job, beside target",
+	"name":         "none: a step has its name before the colon",
+	"type":         "the kind as a field of its own, such as http or pass",
 }
 
 // ref is one of the shapes that hold one another.
@@ -76,7 +78,7 @@ func init() { // they name one another
 	definitions = map[ref]shape{"workflow": workflowShape, "step": stepShape, "steps": stepsShape, "retry": retryShape}
 }
 
-var stepsShape = names{of: ref("step"), pattern: regexp.MustCompile(NamePattern), wantName: "names of " + wantName, least: 1,
+var stepsShape = names{of: ref("step"), pattern: regexp.MustCompile(NamePattern), wantName: "a name of " + wantName, least: 1,
 	phrase: "an object with the steps by their names, at least one"}
 
 var workflowShape = object{
@@ -86,6 +88,7 @@ var workflowShape = object{
 		"retry": "it in the steps, or in defaults", "queue": "it in the steps, or in defaults", "priority": "it in the steps, or in defaults", "guarantee": "it in the steps",
 		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
 		"deadline": "it in the job, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
+		"name": "it in the job, beside target", "description": "it in the job, beside target", "paused": "it in the job, beside target", "catch_up": "it in the job, beside target",
 		"nodes": "steps, which is its name here", "tasks": "steps, which is its name here", "payload": "it in the job, beside target",
 	},
 	fields: []field{

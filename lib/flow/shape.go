@@ -301,7 +301,7 @@ func (s names) read(r *report, v *manifest.Value, at string) *manifest.Value {
 	kept := &manifest.Value{Kind: manifest.Object, Line: v.Line}
 	for _, m := range v.Members {
 		if s.pattern != nil && !s.pattern.MatchString(m.Name) {
-			r.form(at, invalid.Quote(m.Name), s.wantName)
+			r.form(under(at, m.Name), invalid.Quote(m.Name), s.wantName)
 			continue
 		}
 		if right := s.of.read(r, m.Value, under(at, m.Name)); right != nil {
