@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -107,6 +108,7 @@ func (c *checker) build() {
 	}
 	c.w = &Workflow{Timeout: c.def.Timeout, source: c.def}
 	fill(&c.w.Timeout, schedule.Duration(DefaultTimeout))
+	c.defaults()
 	c.survey(c.def.Steps, "", 1)
 	if c.size > MaxNodes {
 		c.add("steps", fmt.Sprintf("%d steps", c.size), fmt.Sprintf("at most %d, those in scopes counted", MaxNodes))
@@ -230,43 +232,96 @@ func (c *checker) small(at string, input json.RawMessage) {
 	}
 }
 
-// given counts the targets of a step, and names one.
-func given(s target.Spec) (count int, name string) {
-	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil} {
-		if is {
-			count, name = count+1, targetFields[i]
-		}
-	}
-	return count, name
-}
-
 // task fills in the defaults of a task and judges it as a job, unless the form of its target is wrong already.
 func (c *checker) task(s Step, at string) *Task {
 	c.small(at+".input", s.Input)
-	def := job.Definition{Target: s.Spec, Timeout: s.Timeout, Guarantee: s.Guarantee, Queue: s.Queue, Priority: s.Priority}
+	own := job.Definition{Target: s.Spec, Timeout: s.Timeout, Guarantee: s.Guarantee, Queue: s.Queue, Priority: s.Priority}
 	if s.Retry != nil {
-		def.Retry = *s.Retry
+		own.Retry = *s.Retry
 	}
-	own := def // what the step itself says
-	if d := c.def.Defaults; d != nil {
-		fill(&def.Timeout, d.Timeout)
-		fill(&def.Queue, d.Queue)
-		fill(&def.Priority, d.Priority)
-		if d.Retry != nil {
-			if def.Guarantee != job.AtMostOnce {
-				fill(&def.Retry.MaxAttempts, d.Retry.MaxAttempts)
+	def := c.withDefaults(own)
+	if c.hasTarget(s.Spec, at) {
+		says := settings(own)
+		for field, e := range c.judged(def) {
+			switch {
+			case field == "":
+				c.add(at, e.Got, e.Want)
+			case says[field] || !c.blamed[field]:
+				c.add(at+"."+field, e.Got, e.Want)
 			}
-			fill(&def.Retry.Initial, d.Retry.Initial)
-			fill(&def.Retry.Factor, d.Retry.Factor)
-			fill(&def.Retry.Max, d.Retry.Max)
 		}
-	}
-	given, kind := given(s.Spec)
-	if given == 1 && !c.reported(at+"."+kind) {
-		c.judged(def, own, at)
 	}
 	full := def.WithDefaults()
 	return &Task{Target: s.Spec, Input: s.Input, Timeout: full.Timeout, Retry: full.Retry, Guarantee: full.Guarantee, Queue: def.Queue, Priority: def.Priority}
+}
+
+// hasTarget tells whether a step has one target, of the right form.
+func (c *checker) hasTarget(s target.Spec, at string) bool {
+	count := 0
+	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil} {
+		if is && c.reported(at+"."+targetFields[i]) {
+			return false
+		} else if is {
+			count++
+		}
+	}
+	return count == 1
+}
+
+// withDefaults fills in what a task leaves to the defaults of the workflow. One that runs at most once keeps its one attempt.
+func (c *checker) withDefaults(def job.Definition) job.Definition {
+	d := c.def.Defaults
+	if d == nil {
+		return def
+	}
+	fill(&def.Timeout, d.Timeout)
+	fill(&def.Queue, d.Queue)
+	fill(&def.Priority, d.Priority)
+	if d.Retry != nil {
+		if def.Guarantee != job.AtMostOnce {
+			fill(&def.Retry.MaxAttempts, d.Retry.MaxAttempts)
+		}
+		fill(&def.Retry.Initial, d.Retry.Initial)
+		fill(&def.Retry.Factor, d.Retry.Factor)
+		fill(&def.Retry.Max, d.Retry.Max)
+	}
+	return def
+}
+
+// settings tells which of the fields that defaults may have a task says itself.
+func settings(def job.Definition) map[string]bool {
+	return map[string]bool{
+		"timeout": def.Timeout != 0, "queue": def.Queue != "", "priority": def.Priority != "",
+		"retry.max_attempts": def.Retry.MaxAttempts != 0, "retry.initial": def.Retry.Initial != 0, "retry.factor": def.Retry.Factor != 0, "retry.max": def.Retry.Max != 0,
+	}
+}
+
+// defaults reports what no task could take of them, once for all tasks.
+func (c *checker) defaults() {
+	def := c.withDefaults(job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "any"}}})
+	says := settings(def)
+	for field, e := range c.judged(def) {
+		if says[field] {
+			c.blamed[field] = true
+			c.add("defaults."+field, e.Got, e.Want)
+		}
+	}
+}
+
+// judged gives what is wrong with a task as a job, by the field of the step; "" is the step itself.
+func (c *checker) judged(def job.Definition) iter.Seq2[string, *invalid.Error] {
+	return func(yield func(string, *invalid.Error) bool) {
+		err := c.judge(def)
+		all := invalid.All(err)
+		if err != nil && len(all) == 0 {
+			all = []*invalid.Error{{Want: "a task that can run: " + err.Error()}}
+		}
+		for _, e := range all {
+			if !yield(strings.TrimPrefix(strings.TrimPrefix(e.Field, "target"), "."), e) {
+				return
+			}
+		}
+	}
 }
 
 // reported tells whether something is wrong already with a field, or in it.
@@ -275,32 +330,4 @@ func (c *checker) reported(at string) bool {
 		rest, within := strings.CutPrefix(e.Field, at)
 		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
-}
-
-// judged reports what is wrong with a task as a job: each field where it stands, in the step or in the defaults.
-func (c *checker) judged(def, own job.Definition, at string) {
-	err := c.judge(def)
-	all := invalid.All(err)
-	if err != nil && len(all) == 0 {
-		c.add(at, "", "a task that can run: "+err.Error())
-	}
-	for _, e := range all {
-		field := strings.TrimPrefix(strings.TrimPrefix(e.Field, "target"), ".")
-		given := map[string]bool{
-			"timeout": own.Timeout != 0, "queue": own.Queue != "", "priority": own.Priority != "",
-			"retry.max_attempts": own.Retry.MaxAttempts != 0, "retry.initial": own.Retry.Initial != 0, "retry.factor": own.Retry.Factor != 0, "retry.max": own.Retry.Max != 0,
-		}
-		here, known := given[field]
-		switch {
-		case field == "":
-			c.add(at, e.Got, e.Want)
-		case known && !here && c.def.Defaults != nil:
-			if !c.blamed[field] {
-				c.blamed[field] = true
-				c.add("defaults."+field, e.Got, e.Want)
-			}
-		default:
-			c.add(at+"."+field, e.Got, e.Want)
-		}
-	}
 }

@@ -263,6 +263,31 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}
 }
 
+// A default that no task could take is told once; one that does not go with what a step says, at the step.
+func TestDefaultsAreJudgedOnceAndWithEachStep(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"defaults": {"timeout": "25h", "retry": {"initial": "2m", "max": "1m"}}, "steps": {"a": {"handler": {"name": "x"}}, "b": {"handler": {"name": "x"}}, "c": {"handler": {"name": "x"}, "timeout": "26h"}}}`: {
+			`defaults.timeout: got "25h", want a duration from 1s to 1d`, `defaults.retry.max: got "1m", want a duration from 2m to 7d`,
+			`steps.c.timeout: got "26h", want a duration from 1s to 1d`},
+		`{"defaults": {"retry": {"max": "1m"}}, "steps": {"a": {"handler": {"name": "x"}}, "b": {"handler": {"name": "x"}, "retry": {"initial": "2m"}}}}`: {
+			`steps.b.retry.max: got "1m", want a duration from 2m to 7d`},
+		`{"defaults": {"timeout": "5s"}, "steps": {"a": {"handler": {"name": "x"}, "retry": {"max_attempts": 100, "initial": "7d"}}}}`: {
+			`steps.a.retry.max: got "7d", want waits of at most 365d over all attempts`},
+		`{"defaults": {"timeout": 5, "queue": "no queue"}, "steps": {"a": {"handler": {"name": "x"}}}}`: {
+			`defaults.timeout: got a number, want a duration such as "90s", "1h30m" or "30d"`,
+			`defaults.queue: got "no queue", want 1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit`},
+	} {
+		_, err := Read([]byte(text))
+		var got []string
+		for _, e := range invalid.All(err) {
+			got = append(got, e.Error())
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\n%q\nwant %q", text, got, want)
+		}
+	}
+}
+
 // What a server says of a task is told at the field of the step, or of the defaults where that has it.
 func TestJudgeIsHeard(t *testing.T) {
 	v, err := manifest.ReadJSON([]byte(`{"defaults": {"queue": "gone"}, "steps": {

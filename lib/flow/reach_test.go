@@ -20,7 +20,7 @@ func drawn(r *rand.Rand) Definition {
 		name := fmt.Sprint("s", i)
 		var s Step
 		text := map[string]string{"task": `{"handler":{"name":"x"}}`, "pass": `{"pass":{}}`, "fail": `{"fail":{}}`,
-			"scope": []string{`{"steps":{"in":{"handler":{"name":"x"}}}}`, `{"steps":{"in":{"fail":{}}}}`, `{"steps":{"in":{"handler":{"name":"x"}},"out":{"needs":["in"],"rule":"one_failed","pass":{}}}}`}[r.IntN(3)],
+			"scope":  []string{`{"steps":{"in":{"handler":{"name":"x"}}}}`, `{"steps":{"in":{"fail":{}}}}`, `{"steps":{"in":{"handler":{"name":"x"}},"out":{"needs":["in"],"rule":"one_failed","pass":{}}}}`}[r.IntN(3)],
 			"switch": "{}"}[kinds[r.IntN(len(kinds))]]
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			panic(err)
