@@ -233,7 +233,7 @@ docs-screens: build
 	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py; else .ci/absent "Rich (make docs-screens)"; fi
 
 # What is made from the code: each is a test that compares, and writes instead under -update.
-OF_COMMANDS := TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage
+OF_COMMANDS := TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage|TestTheWorkflowsOfThePage
 OF_THE_API  := TestTheReferenceIsTheDocument
 OF_ROUTES   := TestTheRoutesAreTheDocument
 OF_COSTS    := TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted

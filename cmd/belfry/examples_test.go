@@ -389,14 +389,17 @@ var exampleJobs = map[string]string{
 
 // exampleFiles are those that examples name.
 var exampleFiles = map[string]string{
-	"job.json":           `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
-	"password.txt":       "correct horse\n",
-	"secrets.key":        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
-	"body.json":          `{"day": "2026-11-21"}`,
-	"jobs/report.yaml":   "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
-	"etc/cron.d/sysstat": "5-55/10 * * * * root true\n",
-	"cronjobs.yaml":      exampleCronJob,
-	"schedules.json":     exampleSchedule,
+	"job.json":               `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
+	"password.txt":           "correct horse\n",
+	"secrets.key":            "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
+	"body.json":              `{"day": "2026-11-21"}`,
+	"jobs/report.yaml":       "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
+	"etc/cron.d/sysstat":     "5-55/10 * * * * root true\n",
+	"etl.yaml":               exampleWorkflow,
+	"outcomes.yaml":          "load: failed\n",
+	"job-with-workflow.yaml": "name: etl\nschedule: {cron: \"0 4 * * *\"}\ntarget:\n  workflow:\n    steps: {load: {handler: {name: load}}}\n",
+	"cronjobs.yaml":          exampleCronJob,
+	"schedules.json":         exampleSchedule,
 }
 
 // exampleScripts stand in for programs of the host.
@@ -421,6 +424,16 @@ esac`,
 *"lambda invoke"*) echo '{"StatusCode": 202}' ;;
 esac`,
 }
+
+const exampleWorkflow = `steps:
+  extract: {http: {url: "https://example.org/extract"}}
+  choose: {needs: [extract], switch: [{when: .input.rows > 1000, to: parts}, {to: load}]}
+  parts:
+    steps:
+      index: {exec: {argv: [index, --all]}}
+  load: {exec: {argv: [load]}, retry: {max_attempts: 3}}
+  report: {needs: [parts, load], rule: none_failed_min_one_success, handler: {name: report}}
+`
 
 // What a cluster and a cloud answer when they are asked for what they fire.
 const (

@@ -98,6 +98,7 @@ func New(cfg Config) (http.Handler, error) {
 	a.runs()
 	a.deadLetters()
 	a.system()
+	a.workflows()
 	a.tokens()
 	if cfg.Backup != nil {
 		a.backups()

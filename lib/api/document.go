@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -50,6 +51,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
 	reflect.TypeFor[queue.Priority]():  "Priority",
+	reflect.TypeFor[flow.Played]():     "PlayedWorkflow",
+	reflect.TypeFor[flow.PlayedStep](): "PlayedStep",
 }
 
 // document begins the OpenAPI document.
@@ -281,6 +284,7 @@ func describe(schemas map[string]*huma.Schema) {
 	for _, name := range []string{"Job", "NamedJob", "RunFilter"} {
 		most(name, "labels", job.MaxLabels)
 	}
+	most("PlayWorkflow", "outcomes", flow.MaxNodes)
 	most("JobStatus", "next_runs", shownFires)
 	most("WorkRequest", "labels", mostLabels)
 

@@ -30,6 +30,8 @@ var whole = map[string]string{
 	"preview-cron.fires":       "at most 1000 fires",
 	"list-job-fires.fires":     "at most 100 fires",
 	"preview-cron.next":        "at most 1000 times",
+	"validate-workflow.steps":  "the steps of the request, at most 300",
+	"simulate-workflow.steps":  "the steps of the request, at most 300",
 	"ready.checks":             "what the process needs, in a few lines",
 	"take-work.items":          "offers of at most max runs, without what they do",
 	"put-jobs.items":           "one verdict each: of a dry run without the job, else with a job as it was sent",

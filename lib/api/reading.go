@@ -104,7 +104,7 @@ func (r *reading) choose(schema *huma.Schema, got, field string) bool {
 func (r *reading) object(schema *huma.Schema, field string) bool {
 	seen := map[string]bool{} // of the names that the schema knows or leaves free
 	free, _ := schema.AdditionalProperties.(*huma.Schema)
-	overfull := false
+	overfull, postponed := false, false
 	r.kept.WriteByte('{')
 	first := r.kept.Len()
 	for r.at++; r.next(); {
@@ -125,7 +125,8 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 			r.surplus(at, "given twice")
 		case property == nil && r.later.has(schema, key):
 			r.skip()
-			r.surplus(at, "not available yet; leave it out")
+			postponed = true
+			r.surplus(at, "%s", r.later.says(key))
 		case property == nil:
 			r.skip()
 			r.surplus(at, "unknown field; want %s", fieldsOf{schema})
@@ -158,7 +159,9 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 			for _, key := range one {
 				r.unreadable(r.under(field, key))
 			}
-			r.surplus(field, "want exactly one of %s", listOf(one))
+			if len(given) > 0 || !postponed {
+				r.surplus(field, "want exactly one of %s", listOf(one))
+			}
 		} else {
 			r.dependent(schema, seen, field)
 		}

@@ -108,6 +108,9 @@ func Quote(text string) string { return strconv.Quote(Cut(text)) }
 // Cut returns a text cut to a readable length, between two characters.
 func Cut(text string) string { return cutTo(longest, text) }
 
+// CutPath returns the path of a field cut to a readable length.
+func CutPath(path string) string { return cutTo(longestPath, path) }
+
 func cutTo(most int, text string) string {
 	if len(text) <= most {
 		return text

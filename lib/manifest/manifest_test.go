@@ -231,3 +231,22 @@ func FuzzYAMLIsReadAsItWasWritten(f *testing.F) {
 		}
 	})
 }
+
+func TestReadJSONReadsOneValue(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for text, want := range map[string]string{
+		`{"a": ["\\", "[[[", "]\"["], "b": 1.50}`: "",
+		deep(500):                "",
+		"\n" + deep(501):         "line 2: more than 500 values inside one another",
+		"[\n" + deep(9000) + "]": "line 2: more than 500 values inside one another",
+		strings.Repeat(`["[",`, 400) + "1" + strings.Repeat("]", 400): "",
+		`1 2`:    "line 1: got 2 values, want one",
+		``:       "line 1: got 0 values, want one",
+		`{"a":1`: "line 1: want JSON: it ends too early",
+	} {
+		v, err := manifest.ReadJSON([]byte(text))
+		if want == "" && (err != nil || v == nil) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%.40s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -63,6 +63,42 @@ type source struct {
 
 func (s *source) line(offset int) int { return 1 + sort.SearchInts(s.ends, offset) }
 
+// ReadJSON reads the one value of a text of JSON. The error is an *Error.
+func ReadJSON(text []byte) (*Value, error) {
+	if at := beyond(text); at >= 0 { // before a decoder holds a state for each level
+		return nil, wrong(1+bytes.Count(text[:at], []byte("\n")), "more than %d values inside one another", maxDepth)
+	}
+	values, err := readJSON(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(values) != 1:
+		return nil, wrong(1, "got %d values, want one", len(values))
+	}
+	return values[0], nil
+}
+
+// beyond is where a text of JSON becomes deeper than maxDepth, -1 where it does not.
+func beyond(text []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return -1
+}
+
 func readJSON(text []byte) ([]*Value, error) {
 	s := &source{text: text}
 	for i, b := range text {

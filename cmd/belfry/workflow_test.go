@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// written puts a file into a folder of the test's, and gives its name.
+func written(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestWorkflowValidate(t *testing.T) {
+	right := written(t, "etl.yaml", exampleWorkflow)
+	if got := belfry(t, "", "workflow", "validate", right); got.code != 0 || got.out != right+": valid, 6 steps: 4 tasks, 1 scope, 1 switch\n" || got.errors != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, exampleWorkflow, "workflow", "validate", "-"); got.code != 0 || !strings.HasPrefix(got.out, "standard input: valid, 6 steps") {
+		t.Errorf("%+v", got)
+	}
+	two := written(t, "two.yaml", exampleWorkflow+"---\nsteps: {a: {pass: {}}}\n")
+	if got := belfry(t, "", "workflow", "validate", two); got.code != 0 || !strings.Contains(got.out, two+":1: valid, 6 steps") || !strings.Contains(got.out, two+":10: valid, 1 step: 1 pass\n") {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "validate", two, "-o", "json"); got.code != 0 || len(decode[[]checked](t, got.out)) != 2 || decode[[]checked](t, got.out)[1].Graph.Steps[0].Path != "a" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Each error has its place: file, line and path; all are told at once, and in the order of the lines.
+func TestWorkflowValidateNamesThePlace(t *testing.T) {
+	job := "name: etl\nretry: {max_attempts: 2}\ntarget:\n  workflow:\n    steps:\n      load:\n        handler: {name: load}\n        needs:\n          - extract\n          - chek\n      extract: {pass: {}}\n      check: {pass: {}}\n      \"e\\e[31mvil\\nname\": {pass: {}}\n"
+	file := written(t, "job.yaml", job)
+	want := []string{
+		":2: retry: want nothing here: each step has a retry of its own, and target.workflow.defaults one for all",
+		`:10: target.workflow.steps.load.needs[1]: got "chek", want the name of a step in the same scope; did you mean "check"?`,
+		`:13: target.workflow.steps.e�[31mvil name: got "e\x1b[31mvil\nname", want a name of 1 to 64 letters, digits, underscores or hyphens, beginning with a letter or digit`,
+	}
+	got := belfry(t, "", "workflow", "validate", file)
+	if lines := strings.Split(strings.TrimSuffix(got.errors, "\n"), "\n"); got.code != 1 || got.out != "" || len(lines) != len(want) {
+		t.Fatalf("%d %s\n%s", got.code, got.out, got.errors)
+	} else {
+		for i, line := range lines {
+			if line != file+want[i] {
+				t.Errorf("%s\nwant %s%s", line, file, want[i])
+			}
+		}
+	}
+	got = belfry(t, "", "workflow", "validate", file, "-o", "json")
+	if all := decode[[]checked](t, got.out); got.code != 1 || got.errors != "" || len(all) != 1 || all[0].Valid || len(all[0].Errors) != 3 || all[0].Errors[1].Line != 10 || all[0].Errors[1].Field != "target.workflow.steps.load.needs[1]" {
+		t.Errorf("%+v", got)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"broken.yaml": {"steps:\n  a: [", ":2: want YAML: "},
+		"twice.yaml":  {"steps:\n  a: {pass: {}}\n  a: {pass: {}}\n", ":3: a: given twice; first in line 2"},
+		"broken.json": {"{\n\"steps\": \n", ":2: want JSON: it ends too early"},
+		"list.yaml":   {"- a\n", ":1: got an array, want a workflow as an object with steps"},
+		"other.yaml":  {"target: {http: {url: x}}\n", ":1: target.workflow: want a workflow, which is missing: this job has another target"},
+	} {
+		file := written(t, name, c.text)
+		if got := belfry(t, "", "workflow", "validate", file); got.code != 1 || !strings.HasPrefix(got.errors, file+c.want) || strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, text := range []string{"", "# nothing\n"} {
+		if got := belfry(t, "", "workflow", "validate", written(t, "empty.yaml", text)); got.code != 1 || !strings.Contains(got.errors, "there is no workflow in ") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestWorkflowValidateCountsWhatItDoesNotName(t *testing.T) {
+	text := "steps:\n"
+	for i := range 250 {
+		text += fmt.Sprintf("  a%d: {needs: [b%d], pass: {}}\n", i, i)
+	}
+	got := belfry(t, "", "workflow", "validate", written(t, "many.yaml", text))
+	if n := strings.Count(got.errors, "\n"); got.code != 1 || n != 101 || !strings.HasSuffix(got.errors, "many.yaml: and 150 more\n") {
+		t.Errorf("%d lines of errors: %s", n, got.errors)
+	}
+}
+
+func TestWorkflowGraph(t *testing.T) {
+	file := written(t, "etl.yaml", exampleWorkflow)
+	for form, want := range map[string]string{"text": "extract", "mermaid": "flowchart", "svg": "<svg"} {
+		got := belfry(t, "", "workflow", "graph", file, "--format", form)
+		if got.code != 0 || !strings.Contains(got.out, want) || !strings.HasSuffix(got.out, "\n") || strings.HasSuffix(got.out, "\n\n") {
+			t.Errorf("%s: %+v", form, got)
+		}
+	}
+	if got := belfry(t, "", "workflow", "graph", file, "-o", "json"); got.code != 0 || len(decode[wire.WorkflowGraph](t, got.out).Steps) != 6 {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "graph", file, "--format", "png"); got.code != 2 || !strings.Contains(got.errors, "--format png: want text, mermaid or svg") {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "graph", written(t, "two.yaml", exampleWorkflow+"---\n"+exampleWorkflow)); got.code != 1 || !strings.Contains(got.errors, "has 2 documents; want one workflow") {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "graph", written(t, "bad.yaml", "steps: {a: {}}")); got.code != 1 || !strings.Contains(got.errors, "bad.yaml:1: steps.a: got none of them") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWorkflowSimulate(t *testing.T) {
+	file := written(t, "etl.yaml", exampleWorkflow)
+	outcomes := written(t, "outcomes.yaml", "load: dead\nextract: {fails: 2, takes: 3s}\n")
+	got := belfry(t, "", "workflow", "simulate", file, "--outcomes", outcomes, "-o", "json")
+	played := decode[flow.Played](t, got.out)
+	states := map[string]flow.State{}
+	for _, s := range played.Steps {
+		states[s.Path] = s.State
+	}
+	if got.code != 0 || played.State != flow.Failed || states["load"] != flow.Dead || states["parts/index"] != flow.Skipped || states["report"] != flow.UpstreamFailed || len(states) != 6 {
+		t.Errorf("%+v", got)
+	}
+	table := belfry(t, "", "workflow", "simulate", file).out
+	for _, want := range []string{"STEP ", "report ", "succeeded", "\nThe workflow ends succeeded after "} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if got := belfry(t, "choose: {to: parts}", "workflow", "simulate", file, "--outcomes", "-", "-o", "json"); !strings.Contains(got.out, `"parts/index"`) || decode[flow.Played](t, got.out).State != flow.Succeeded {
+		t.Errorf("%+v", got)
+	}
+	wrong := written(t, "wrong.yaml", "load: failed\n\nparts/indx: failed\n")
+	if got := belfry(t, "", "workflow", "simulate", file, "--outcomes", wrong); got.code != 1 || !strings.HasPrefix(got.errors, wrong+":3: parts/indx: ") {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, exampleWorkflow, "workflow", "simulate", "-", "--outcomes", "-"); got.code != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWorkflowSchema(t *testing.T) {
+	got := belfry(t, "", "workflow", "schema")
+	want, err := json.Marshal(flow.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b any
+	if got.code != 0 || json.Unmarshal([]byte(got.out), &a) != nil || json.Unmarshal(want, &b) != nil || len(a.(map[string]any)) != len(b.(map[string]any)) || a.(map[string]any)["title"] != "Workflow of Belfry" {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "schema", "-o", "yaml"); got.code != 0 || !strings.Contains(got.out, "title: Workflow of Belfry") {
+		t.Errorf("%.200s", got.out)
+	}
+}
+
+// What a job with a workflow is told by a server leads here.
+func TestApplyingAWorkflowIsRefusedByName(t *testing.T) {
+	address := dev(t, "--data", t.TempDir())
+	file := written(t, "job.yaml", exampleFiles["job-with-workflow.yaml"])
+	got := belfry(t, "", "job", "apply", "-f", file, "--address", address)
+	if got.code != 1 || !strings.Contains(got.errors, "line 4: target.workflow: not built yet") || !strings.Contains(got.errors, "belfry workflow validate FILE") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// workflowPage is docs/workflows.md.
+func workflowPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "workflows.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every definition on the page is right, and the picture is that of the first.
+func TestTheWorkflowsOfThePage(t *testing.T) {
+	page := workflowPage(t)
+	found := 0
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		found++
+		if got := belfry(t, block[1], "workflow", "validate", "-"); got.code != 0 {
+			t.Errorf("%s\n%s", block[1], got.errors)
+		}
+	}
+	if found < 2 {
+		t.Errorf("only %d definitions were found", found)
+	}
+	first := regexp.MustCompile(`(?s)cat > etl\.yaml <<'END'\n(.*?)END\n`).FindStringSubmatch(page)
+	if first == nil {
+		t.Fatal("the page has no etl.yaml")
+	}
+	picture := filepath.Join("..", "..", "docs", "workflow.svg")
+	got := belfry(t, first[1], "workflow", "graph", "-", "--format", "svg").out
+	if *update {
+		if err := os.WriteFile(picture, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown, err := os.ReadFile(picture); err != nil || string(shown) != got {
+		t.Error("docs/workflow.svg is not what the command draws; make generate writes it", err)
+	}
+}
+
+// What the page says is not built yet is refused as such; a test of lib/flow finds what it does not say.
+func TestThePageSaysWhatIsNotBuilt(t *testing.T) {
+	_, list, found := strings.Cut(workflowPage(t), "## Not built yet")
+	if !found {
+		t.Fatal("the page does not say what is not built")
+	}
+	steps, rest, _ := strings.Cut(list, "- of a workflow:")
+	ofWorkflow, _, _ := strings.Cut(rest, "\n- ")
+	for _, c := range []struct{ list, of string }{{steps, `steps: {x: {pass: {}, %s: 1}}`}, {ofWorkflow, `{%s: 1, steps: {x: {pass: {}}}}`}} {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(c.list, -1) {
+			if name[1] == "timeout" || name[1] == "steps" {
+				continue
+			}
+			got := belfry(t, fmt.Sprintf(c.of, name[1]), "workflow", "validate", "-")
+			if !strings.Contains(got.errors, name[1]+": want nothing here: "+name[1]+" is not built yet") {
+				t.Errorf("%s: %s", name[1], got.errors)
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// workflowNotBuilt is said of a job whose target is a workflow.
+const workflowNotBuilt = "not built yet: a workflow can be checked and simulated, but no job can have one; try POST /v1/workflows/validate, or belfry workflow validate FILE"
+
+type schemaText struct {
+	ContentType string `header:"Content-Type" doc:"application/schema+json"`
+	Body        []byte
+}
+
+func (a *api) workflows() {
+	example := map[string]any{"steps": map[string]any{
+		"extract": map[string]any{"http": map[string]any{"url": "https://example.org/extract"}},
+		"load":    map[string]any{"needs": []string{"extract"}, "handler": map[string]any{"name": "load"}},
+	}}
+	accept(a, operation{id: "validate-workflow", method: http.MethodPost, path: "/v1/workflows/validate", tag: "workflows", scope: access.Read,
+		summary: "Check a workflow, and show its graph; nothing is stored",
+		example: map[string]any{"workflow": example}}, a.workflowValues, a.validateWorkflow)
+	accept(a, operation{id: "simulate-workflow", method: http.MethodPost, path: "/v1/workflows/simulate", tag: "workflows", scope: access.Read,
+		summary: "Show how a workflow goes if its steps come out as told; nothing runs",
+		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues, simulateWorkflow)
+	register(a, operation{id: "get-workflow-schema", method: http.MethodGet, path: "/v1/schemas/workflow.json", tag: "workflows", scope: access.Read,
+		media:   "application/schema+json",
+		summary: "Show the JSON Schema of workflows, for editors"}, getWorkflowSchema)
+}
+
+// workflow reads the definition in a request.
+func workflow(text json.RawMessage, judge flow.Judge) (*flow.Workflow, error) {
+	v, err := flow.Parse(text)
+	if err != nil {
+		return nil, invalid.Under("workflow", err)
+	}
+	w, err := flow.Check(v, judge)
+	return w, invalid.Under("workflow", err)
+}
+
+// validated is the workflow in a request, if a tenant could have it: its queues are there. Whether a worker can run each target now is not asked.
+func (a *api) validated(in input[wire.CheckWorkflow]) (*flow.Workflow, error) {
+	return workflow(in.body.Workflow, func(def job.Definition) error {
+		_, err := def.WithDefaults().Validate(func(queue string) bool { return a.Control.Dispatch.KnowsQueue(in.tenant, queue) })
+		return err
+	})
+}
+
+func (a *api) workflowValues(in input[wire.CheckWorkflow]) error {
+	_, err := a.validated(in)
+	return err
+}
+
+func (a *api) validateWorkflow(_ context.Context, _ *struct{}, in input[wire.CheckWorkflow]) (*answer[wire.WorkflowGraph], error) {
+	w, err := a.validated(in)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.WorkflowGraph]{GraphForm(w)}, nil
+}
+
+// GraphForm shows a workflow.
+func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
+	graph := wire.WorkflowGraph{Timeout: w.Timeout, Steps: make([]wire.WorkflowStep, len(w.Nodes))}
+	for i, n := range w.Nodes {
+		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule)}
+		for _, needed := range n.Needs {
+			shown.Needs = append(shown.Needs, w.Nodes[needed].Path)
+		}
+		if n.Task != nil {
+			shown.Target = n.Task.Target.String()
+		}
+		if n.Switch != flow.None {
+			shown.Switch = w.Nodes[n.Switch].Path
+		}
+		for _, way := range n.Ways {
+			shown.Ways = append(shown.Ways, wire.WorkflowWay{When: way.When, To: w.Nodes[way.To].Path})
+		}
+		graph.Steps[i] = shown
+	}
+	return graph
+}
+
+// play reads what a simulation needs. Outcomes can be judged only of a workflow that is right.
+func play(in input[wire.PlayWorkflow]) (*flow.Workflow, flow.Outcomes, error) {
+	w, err := workflow(in.body.Workflow, flow.AnyQueue)
+	if err != nil {
+		return nil, nil, err
+	}
+	if size := len(in.body.Input); size > control.MaxRunPayload {
+		return nil, nil, invalid.Field("input", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d", control.MaxRunPayload))
+	}
+	text, err := json.Marshal(in.body.Outcomes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("outcomes: %w", err)
+	}
+	outcomes, err := w.ReadOutcomes(text)
+	return w, outcomes, invalid.Under("outcomes", err)
+}
+
+func playValues(in input[wire.PlayWorkflow]) error {
+	_, _, err := play(in)
+	return err
+}
+
+func simulateWorkflow(_ context.Context, _ *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
+	w, outcomes, err := play(in)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[flow.Played]{w.Simulate(outcomes)}, nil
+}
+
+// workflowSchema is written when it is first asked for.
+var workflowSchema = sync.OnceValues(func() ([]byte, error) { return json.Marshal(flow.Schema()) })
+
+func getWorkflowSchema(context.Context, *struct{}, input[noBody]) (*schemaText, error) {
+	text, err := workflowSchema()
+	if err != nil {
+		return nil, fmt.Errorf("schema of workflows: %w", err)
+	}
+	return &schemaText{ContentType: "application/schema+json", Body: text}, nil
+}

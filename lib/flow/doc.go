@@ -1,0 +1,27 @@
+// Package flow is workflows: graphs of steps, each of which starts when the ends of those that it needs let it. It is pure: no store, no
+// clock, no network. Nothing runs a workflow yet.
+//
+// Truth: a Definition, as a user writes it. Check makes a Workflow of it, or says all that is wrong, each with its path. The form of a
+// definition stands in one table of shapes, of which both Check and Schema are made. What a task calls is judged as the job that would do
+// the same. A Workflow's own form, MarshalJSON, is checked to the same Workflow again.
+//
+// # The graph
+//
+// A node is one step: a task, scope, pass, fail or switch. A scope has a graph of its own; to its siblings it is one step. Nodes need only
+// siblings, so the graph of each scope is ordered by itself. A switch is a parent of each node that it leads to.
+//
+// Nodes stand in one order that does not depend on how they were written: a scope before what is in it, a node behind those that it needs,
+// and else by name. So an index names a node within one version of a definition.
+//
+// # What is decided
+//
+// Rule.Decide says of a node whether it runs, from nothing but the final states of the nodes that it needs. Before all of these have ended
+// it says so only where no end of the others can change it. Hence neither the order of ends nor a delay or crash makes a difference, and
+// all who decide agree. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored.
+// Workflow.Simulate plays a graph in virtual time with made-up outcomes.
+//
+// # What it does not do
+//
+// It draws nothing (package flow/picture), and it evaluates no expression: a switch's condition is kept as text, and whoever plays a graph
+// says what it chooses. What later versions bring is refused by its name, so that no definition changes its meaning.
+package flow

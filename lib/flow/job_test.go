@@ -1,0 +1,58 @@
+package flow
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/manifest"
+)
+
+func TestJobsWithAWorkflow(t *testing.T) {
+	const steps = "target:\n  workflow:\n    steps: {a: {pass: {}}}\n"
+	for text, want := range map[string][]string{
+		"name: etl\nschedule: {cron: '0 4 * * *', timezone: Europe/Berlin}\noverlap: skip\nlabels: {team: x}\nretention: 90d\nqueue: slow\npriority: low\npayload: {a: 1}\ncatch_up: {mode: all}\n" + steps: nil,
+		"timeout: 1h\nretry: {max_attempts: 3}\nguarantee: at_most_once\ngates: [api]\n" + steps: {
+			"timeout: want " + ofSteps["timeout"], "retry: want " + ofSteps["retry"], "guarantee: want " + ofSteps["guarantee"], "gates: want " + ofSteps["gates"]},
+		"shcedule: {cron: '* * * * *'}\n" + steps:                        {`shcedule: got an unknown field, want a known one; did you mean "schedule"?`},
+		"schedule: {cron: '61 * * * *'}\n" + steps:                       {`schedule.cron: got "61", want minute: 0 to 59`},
+		"schedule: {every: 5}\n" + steps:                                 {`schedule: want what a job takes there: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`},
+		"schedule: {corn: x}\n" + steps:                                  {`schedule: want what a job takes there: unknown field "corn"`},
+		"overlap: queue\n" + steps:                                       {`overlap.policy: got "queue", want allow or skip; this one is not available yet`},
+		"target: {workflow: {steps: {a: {needs: [b], pass: {}}}}}":       {`target.workflow.steps.a.needs[0]: got "b", want the name of a step in the same scope, which are a`},
+		"target: {workflow: []}":                                         {"target.workflow: got an array, want a workflow as an object with steps"},
+		"target: {workflow: {steps: {a: {pass: {}}}}, http: {url: x}}":   {"target.http: want nothing beside workflow"},
+		"target: {http: {url: x}}":                                       {"target.workflow: want a workflow, which is missing: this job has another target"},
+		"target: x":                                                      {"target: got text, want an object with workflow"},
+		"target: {workflow: {timeout: 1, steps: {a: {pass: {}}}}}\na: 1": {"a: got an unknown field, want one of description, schedule, target, payload, queue, priority, catch_up, retention, labels, paused or overlap", `target.workflow.timeout: got a number, want a duration such as "90s", "1h30m" or "30d"`},
+	} {
+		values, err := manifest.Read("job.yaml", []byte(text))
+		if err != nil || !IsJob(values[0]) {
+			t.Fatal(text, err)
+		}
+		w, err := CheckJob(values[0], AnyQueue)
+		var got []string
+		for _, e := range invalid.All(err) {
+			got = append(got, e.Error())
+		}
+		if !reflect.DeepEqual(got, want) || (w == nil) != (want != nil) {
+			t.Errorf("%s\n%q\nwant %q", text, got, want)
+		}
+	}
+}
+
+func TestThePageNamesWhatIsToCome(t *testing.T) {
+	page, err := os.ReadFile("../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Not built yet")
+	for _, name := range slices.Concat(stepFieldsToCome, workflowShape.later) {
+		if !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("docs/workflows.md does not name %s", name)
+		}
+	}
+}

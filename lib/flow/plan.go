@@ -1,0 +1,166 @@
+package flow
+
+// Fact is what is known of a node because it was written down: that it was released, and how it ended. The zero Fact says that nothing is
+// known of the node. Nodes that are never written down need none: what they are follows from the facts of others.
+type Fact struct {
+	State State
+	// To is the node that a switch chose, by index, or None. It counts where State is Succeeded.
+	To int
+}
+
+// Decisions are what follows from the facts about the nodes of a workflow.
+type Decisions struct {
+	// States holds the state of every node, by index: by its fact, or as it follows from the facts of others. A node that Release or Choose
+	// lists is Queued, an open scope Running, and a node of which nothing follows Pending.
+	States []State
+	// Release lists the tasks that are to run now and of which nothing is known, by index, ascending.
+	Release []int
+	// Choose lists the switches that are to choose now: their conditions are looked at, and the choice is a new fact.
+	Choose []int
+	// End is the state of the workflow once all nodes have ended, Succeeded or Failed, and "" before.
+	End State
+}
+
+// Plan decides what follows from the facts, which are by index, one for each node. It depends on nothing else: the same facts give the same
+// decisions, in whatever order they came about. And it takes nothing back: what it says of an end by some of the facts, it says by all of
+// them. So one who has read only some of the nodes, and leaves the others zero, decides less, and nothing else. Of what it is to release,
+// some may have been released already.
+func (w *Workflow) Plan(facts []Fact) Decisions {
+	p := planner{w: w, facts: facts, Decisions: Decisions{States: make([]State, len(w.Nodes))}}
+	for i := range p.States {
+		p.States[i] = Pending
+	}
+	if end := p.graph(w.Top); end.Ended() {
+		p.End = end
+	}
+	return p.Decisions
+}
+
+type planner struct {
+	w       *Workflow
+	facts   []Fact
+	parents []State // of the node in hand
+	Decisions
+}
+
+// graph decides over siblings, parents before children, and gives the state of the whole. Every failure fails it, whatever came after: a
+// green clean-up hides no red step.
+func (p *planner) graph(siblings []int) State {
+	whole := Succeeded
+	open := false
+	for _, i := range siblings {
+		state := p.node(&p.w.Nodes[i])
+		p.States[i] = state
+		open = open || !state.Ended()
+		if state.Failure() {
+			whole = Failed
+		}
+	}
+	if open {
+		return Running
+	}
+	return whole
+}
+
+func (p *planner) node(n *Node) State {
+	fact := p.facts[n.Index].State
+	released := fact != "" && !fact.Ended()
+	switch {
+	case fact.Ended():
+		p.spread(n, fact)
+		return fact
+	case released && n.Kind != KindScope:
+		return fact
+	case released: // a scope that was written down when it was released
+		return p.run(n)
+	}
+	switch p.verdict(n) {
+	case Run:
+		return p.run(n)
+	case Skip:
+		p.spread(n, Skipped)
+		return Skipped
+	case Block:
+		p.spread(n, UpstreamFailed)
+		return UpstreamFailed
+	default:
+		return Pending
+	}
+}
+
+// verdict is what the rule says, and where that is to run, also the switch that leads to the node.
+func (p *planner) verdict(n *Node) Verdict {
+	p.parents = p.parents[:0]
+	for _, i := range n.Needs {
+		p.parents = append(p.parents, p.States[i])
+	}
+	v := n.Rule.Decide(p.parents...)
+	if v != Run || n.Switch == None {
+		return v
+	}
+	switch s := p.States[n.Switch]; {
+	case !s.Ended():
+		return Wait
+	case s == Succeeded && p.facts[n.Switch].To == n.Index:
+		return Run
+	default:
+		return Skip
+	}
+}
+
+// run gives the state of a node that is to run.
+func (p *planner) run(n *Node) State {
+	switch n.Kind {
+	case KindScope:
+		return p.graph(n.Body.Steps)
+	case KindPass:
+		return Succeeded
+	case KindFail:
+		return Failed
+	case KindSwitch:
+		p.Choose = append(p.Choose, n.Index)
+	default:
+		p.Release = append(p.Release, n.Index)
+	}
+	return Queued
+}
+
+// spread gives the nodes inside of a scope the states that they have now that the scope has ended. Where it never ran, none of them does.
+func (p *planner) spread(n *Node, end State) {
+	if n.Kind != KindScope {
+		return
+	}
+	if end == Skipped || end == UpstreamFailed {
+		for _, i := range n.Body.Steps {
+			p.States[i] = end
+			p.spread(&p.w.Nodes[i], end)
+		}
+		return
+	}
+	// By its own fact it is over. What follows of its steps is told; nothing in it is released any more.
+	release, choose := len(p.Release), len(p.Choose)
+	p.graph(n.Body.Steps)
+	p.Release, p.Choose = p.Release[:release], p.Choose[:choose]
+	for i := n.Index + 1; i < len(p.States) && p.w.Nodes[i].Depth > n.Depth; i++ {
+		if p.facts[i].State == "" && !p.States[i].Ended() {
+			p.States[i] = Pending
+		}
+	}
+}
+
+// Cause finds the failure that a scope has failed of, or for None the workflow: the first node in it, in the order of nodes, that has
+// failed by itself. It gives None where none has.
+func (w *Workflow) Cause(scope int, states []State) int {
+	for _, i := range w.Siblings(scope) {
+		if !states[i].Failure() {
+			continue
+		}
+		if w.Nodes[i].Kind == KindScope {
+			if cause := w.Cause(i, states); cause != None {
+				return cause
+			}
+		}
+		return i
+	}
+	return None
+}

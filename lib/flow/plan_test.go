@@ -1,0 +1,458 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/flow/reference"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// graph is a workflow under test, as the evaluator and the planner see it.
+type graph struct {
+	steps []reference.Step
+	flow  *flow.Workflow
+	by    map[string]reference.Step // by path
+	kind  map[string]flow.Kind      // by name
+}
+
+var kinds = map[flow.Kind]int{flow.KindTask: 12, flow.KindScope: 3, flow.KindPass: 2, flow.KindFail: 1, flow.KindSwitch: 3}
+
+// drawGraph draws siblings; what stands before a step may be its parent.
+func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string) []reference.Step {
+	draw := func(n int) int { return chance.IntN(n) }
+	name := func(i int) string { return fmt.Sprintf("s%d_%d", scope+1, i) } // each once
+	n := 1 + draw(7)
+	all := make([]reference.Step, n)
+	own := make([]int, n) // indices in the workflow
+	switches := make([]int, n)
+	for i := range n {
+		switches[i] = flow.None
+	}
+	for i := range n {
+		kind := flow.KindTask
+		for k, at := flow.KindTask, draw(21); k <= flow.KindSwitch; k++ {
+			if at -= kinds[k]; at < 0 {
+				kind = k
+				break
+			}
+		}
+		if kind == flow.KindScope && depth == 3 {
+			kind = flow.KindTask
+		}
+		s := &all[i]
+		s.Name = name(i)
+		s.Rule = string(flow.AllSuccess)
+		if draw(2) == 0 {
+			s.Rule = string(flow.Rules[draw(len(flow.Rules))])
+		}
+		node := flow.Node{Index: len(g.flow.Nodes), Path: prefix + s.Name, Name: s.Name, Kind: kind, Depth: depth, Scope: scope, Rule: flow.Rule(s.Rule), Switch: flow.None}
+		own[i] = node.Index
+		if switches[i] != flow.None {
+			s.Parents = append(s.Parents, all[switches[i]].Name)
+			node.Needs, node.Switch = append(node.Needs, own[switches[i]]), own[switches[i]]
+		}
+		for p := range i {
+			if len(s.Parents) < 4 && p != switches[i] && draw(3) == 0 {
+				s.Parents = append(s.Parents, all[p].Name)
+				node.Needs = append(node.Needs, own[p])
+			}
+		}
+		slices.Sort(node.Needs)
+		chance.Shuffle(len(s.Parents), func(a, b int) { s.Parents[a], s.Parents[b] = s.Parents[b], s.Parents[a] })
+		g.flow.Nodes = append(g.flow.Nodes, node)
+		s.End = []rune("SSSSFFK")[draw(7)]
+		switch kind {
+		case flow.KindScope:
+			s.Inside = drawGraph(chance, depth+1, g, own[i], prefix+s.Name+"/")
+			body := &flow.Scope{}
+			for j := own[i] + 1; j < len(g.flow.Nodes); j++ {
+				if g.flow.Nodes[j].Scope == own[i] {
+					body.Steps = append(body.Steps, j)
+				}
+			}
+			g.flow.Nodes[own[i]].Body = body
+		case flow.KindPass:
+			s.End = reference.Success
+		case flow.KindFail:
+			s.End = reference.Failure
+		case flow.KindSwitch:
+			s.End = []rune("SSSSF")[draw(5)]
+			s.Choices = map[string]bool{}
+			for j := i + 1; j < n; j++ {
+				if switches[j] == flow.None && draw(2) == 0 {
+					switches[j] = i
+					s.Choices[name(j)] = true
+					if s.Chosen == "" || draw(2) == 0 {
+						s.Chosen = name(j)
+					}
+				}
+			}
+			switch {
+			case len(s.Choices) == 0: // a switch leads somewhere
+				g.flow.Nodes[own[i]].Kind, s.End = flow.KindPass, reference.Success
+			case draw(5) == 0:
+				s.Chosen = ""
+			}
+		}
+		g.by[prefix+s.Name] = *s
+	}
+	if scope == flow.None {
+		g.flow.Top = own
+	}
+	return all
+}
+
+func draw(seed uint64) (*graph, *rand.Rand) {
+	chance := rand.New(rand.NewPCG(seed, 33))
+	g := &graph{flow: &flow.Workflow{}, by: map[string]reference.Step{}, kind: map[string]flow.Kind{}}
+	g.steps = drawGraph(chance, 1, g, flow.None, "")
+	for _, n := range g.flow.Nodes {
+		g.kind[n.Name] = n.Kind
+	}
+	return g, chance
+}
+
+// fact is how a node that runs comes out.
+func (g *graph) fact(i int, chance *rand.Rand) flow.Fact {
+	n := g.flow.Nodes[i]
+	s := g.by[n.Path]
+	f := flow.Fact{State: letters[byte(s.End)][chance.IntN(len(letters[byte(s.End)]))], To: flow.None}
+	for j := range g.flow.Nodes {
+		if s.Chosen != "" && g.flow.Nodes[j].Scope == n.Scope && g.flow.Nodes[j].Name == s.Chosen {
+			f.To = j
+		}
+	}
+	return f
+}
+
+// agree holds that what is said of ends is what the evaluator says.
+func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
+	t.Helper()
+	for i, s := range d.States {
+		path := g.flow.Nodes[i].Path
+		if end := want.Ends[path]; s.Ended() && !slices.Contains(letters[byte(end)], s) {
+			t.Errorf("%s is %s, want %c", path, s, end)
+		}
+	}
+	for _, i := range slices.Concat(d.Release, d.Choose) {
+		if path := g.flow.Nodes[i].Path; !want.Ran[path] {
+			t.Errorf("%s is released, and its rule says %c", path, want.Ends[path])
+		}
+	}
+	if d.End != "" && !slices.Contains(letters[byte(want.End)], d.End) {
+		t.Errorf("the workflow is %s, want %c", d.End, want.End)
+	}
+}
+
+// history lets the tasks of a graph end in random order, seen late or only in part, and holds that each step is released once if the evaluator
+// says that it runs, else never, and that all ends are the evaluator's.
+func (g *graph) history(t *testing.T, chance *rand.Rand) {
+	t.Helper()
+	want := reference.Evaluate(g.steps)
+	facts := make([]flow.Fact, len(g.flow.Nodes))
+	ran := map[string]bool{}
+	for steps := 0; ; steps++ {
+		d := g.flow.Plan(facts)
+		if again := g.flow.Plan(facts); !reflect.DeepEqual(d, again) {
+			t.Fatalf("planned twice, got %v and %v", d, again)
+		}
+		g.agree(t, d, want)
+
+		// Whoever knows less decides less, and nothing else.
+		part := slices.Clone(facts)
+		for i := range part {
+			if chance.IntN(3) == 0 {
+				part[i] = flow.Fact{}
+			}
+		}
+		partial := g.flow.Plan(part)
+		g.agree(t, partial, want)
+		for i, s := range partial.States {
+			if s.Ended() && s != d.States[i] {
+				t.Errorf("%s is %s by some of the facts and %s by all", g.flow.Nodes[i].Path, s, d.States[i])
+			}
+		}
+
+		if d.End != "" {
+			for i, s := range d.States {
+				if !s.Ended() {
+					t.Errorf("the workflow has ended, and %s is %s", g.flow.Nodes[i].Path, s)
+				}
+			}
+			break
+		}
+		for _, i := range d.Release {
+			if chance.IntN(4) == 0 {
+				continue // put later
+			}
+			if path := g.flow.Nodes[i].Path; ran[path] {
+				t.Errorf("%s is released twice", path)
+			}
+			ran[g.flow.Nodes[i].Path] = true
+			facts[i] = flow.Fact{State: flow.Queued}
+		}
+		for _, i := range d.Choose {
+			if chance.IntN(2) == 0 {
+				ran[g.flow.Nodes[i].Path] = true
+				facts[i] = g.fact(i, chance)
+			}
+		}
+		for i := range facts {
+			if facts[i].State == flow.Queued && chance.IntN(4) == 0 {
+				facts[i] = g.fact(i, chance)
+			}
+		}
+		if steps > 10_000 {
+			t.Fatalf("it never ends: %v", d.States)
+		}
+	}
+	for _, n := range g.flow.Nodes {
+		if (n.Kind == flow.KindTask || n.Kind == flow.KindSwitch) && ran[n.Path] != want.Ran[n.Path] {
+			t.Errorf("%s ran: %v, want %v", n.Path, ran[n.Path], want.Ran[n.Path])
+		}
+	}
+}
+
+// seeds is how many random graphs are tried.
+func seeds() uint64 {
+	if testing.Short() {
+		return 800
+	}
+	return 4000
+}
+
+func TestW1_W2_RandomGraphsComeOutAsTheEvaluatorSays(t *testing.T) {
+	for seed := range seeds() {
+		g, chance := draw(seed)
+		g.history(t, chance)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// definition writes steps as a user would.
+func (g *graph) definition(steps []reference.Step) map[string]any {
+	leads := map[string]string{} // by which switch to a step
+	for _, s := range steps {
+		for to := range s.Choices {
+			leads[to] = s.Name
+		}
+	}
+	all := map[string]any{}
+	for _, s := range steps {
+		needs := slices.DeleteFunc(slices.Clone(s.Parents), func(p string) bool { return p == leads[s.Name] })
+		step := map[string]any{}
+		if len(needs) > 0 {
+			step["needs"] = needs
+		}
+		if len(s.Parents) > 0 {
+			step["rule"] = s.Rule
+		}
+		switch g.kind[s.Name] {
+		case flow.KindScope:
+			step["steps"] = g.definition(s.Inside)
+		case flow.KindPass:
+			step["pass"] = map[string]any{}
+		case flow.KindFail:
+			step["fail"] = map[string]any{}
+		case flow.KindSwitch:
+			var ways []any
+			for _, to := range slices.Sorted(maps.Keys(s.Choices)) {
+				ways = append(ways, map[string]any{"when": ".input.a", "to": to})
+			}
+			step["switch"] = ways
+		default:
+			step["handler"] = map[string]any{"name": "x"}
+		}
+		all[s.Name] = step
+	}
+	return all
+}
+
+// The same from the text of a definition on. Where one is refused because a step can never run, the evaluator knows no ends by which it runs.
+func TestW2_DefinitionsComeOutAsTheEvaluatorSays(t *testing.T) {
+	taken, never := 0, regexp.MustCompile(`^steps\.(.*)\.(rule|needs|to|pass|fail|handler|switch|steps).*nothing can reach`)
+	for seed := range seeds() {
+		g, chance := draw(seed)
+		text, err := json.Marshal(map[string]any{"steps": g.definition(g.steps)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := flow.Read(text)
+		if err == nil {
+			taken++
+			(&graph{g.steps, w, g.by, g.kind}).history(t, chance)
+		}
+		for _, wrong := range invalid.All(err) {
+			at := never.FindStringSubmatch(wrong.Error())
+			if at == nil {
+				t.Errorf("%s: %v", text, wrong)
+				continue
+			}
+			path := strings.ReplaceAll(at[1], ".steps.", "/")
+			for range 200 {
+				g.shuffle(g.steps, chance)
+				if reference.Evaluate(g.steps).Ran[path] {
+					t.Errorf("%s: %v, and it ran\n%s", path, wrong, text)
+					break
+				}
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d of %d definitions were taken", taken, seeds())
+	if taken < int(seeds())/4 {
+		t.Errorf("%d of %d definitions were taken", taken, seeds())
+	}
+}
+
+// shuffle draws how the steps come out anew.
+func (g *graph) shuffle(steps []reference.Step, chance *rand.Rand) {
+	for i := range steps {
+		s := &steps[i]
+		g.shuffle(s.Inside, chance)
+		switch {
+		case len(s.Choices) > 0:
+			s.End = []rune("SSF")[chance.IntN(3)]
+			names := append(slices.Sorted(maps.Keys(s.Choices)), "")
+			s.Chosen = names[chance.IntN(len(names))]
+		case g.kind[s.Name] == flow.KindTask:
+			s.End = []rune("SF")[chance.IntN(2)]
+		}
+	}
+}
+
+// BenchmarkPlan plans a workflow of as many steps as there may be, half of which have ended.
+func BenchmarkPlan(b *testing.B) {
+	steps := map[string]any{}
+	chance := rand.New(rand.NewPCG(1, 300))
+	for i := range flow.MaxNodes {
+		needs := []string{}
+		for k := range min(i, 4) {
+			needs = append(needs, fmt.Sprintf("s%d", i-1-k*chance.IntN(max(i/4, 1))))
+		}
+		slices.Sort(needs)
+		steps[fmt.Sprintf("s%d", i)] = map[string]any{"pass": map[string]any{}, "needs": slices.Compact(needs)}
+	}
+	text, err := json.Marshal(map[string]any{"steps": steps})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := workflow(b, string(text))
+	for i := range w.Nodes {
+		w.Nodes[i].Kind = flow.KindTask
+	}
+	facts := make([]flow.Fact, len(w.Nodes))
+	for i := range len(facts) / 2 {
+		facts[i].State = flow.Succeeded
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Plan(facts)
+	}
+}
+
+const nested = `{"steps": {
+	"a": {"handler": {"name": "x"}},
+	"s": {"needs": ["a"], "steps": {"b": {"handler": {"name": "x"}}, "t": {"steps": {"c": {"handler": {"name": "x"}}, "d": {"needs": ["c"], "handler": {"name": "x"}}}}}},
+	"e": {"needs": ["s"], "handler": {"name": "x"}}}}`
+
+// planned plans facts by path, and gives the states of all nodes, and what is to be released.
+func planned(t *testing.T, w *flow.Workflow, facts map[string]flow.State) (states map[string]flow.State, release []string, d flow.Decisions) {
+	t.Helper()
+	all := make([]flow.Fact, len(w.Nodes))
+	for path, s := range facts {
+		n, ok := w.Node(path)
+		if !ok {
+			t.Fatalf("there is no %s", path)
+		}
+		all[n.Index] = flow.Fact{State: s, To: flow.None}
+	}
+	d = w.Plan(all)
+	states = map[string]flow.State{}
+	for i, s := range d.States {
+		states[w.Nodes[i].Path] = s
+	}
+	for _, i := range d.Release {
+		release = append(release, w.Nodes[i].Path)
+	}
+	return states, release, d
+}
+
+// Scopes need no fact of their own, and are believed where they have one.
+func TestPlanOfScopes(t *testing.T) {
+	w := workflow(t, nested)
+	for name, c := range map[string]struct {
+		facts   map[string]flow.State
+		release []string
+		states  map[string]flow.State
+		end     flow.State
+	}{
+		"nothing is known": {nil, []string{"a"}, map[string]flow.State{"a": flow.Queued, "s": flow.Pending, "s/t/c": flow.Pending, "e": flow.Pending}, ""},
+		"a scope begins": {map[string]flow.State{"a": flow.Succeeded}, []string{"s/b", "s/t/c"},
+			map[string]flow.State{"s": flow.Running, "s/t": flow.Running, "s/t/d": flow.Pending}, ""},
+		"a scope inside fails": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Running, "s/t/c": flow.Dead}, nil,
+			map[string]flow.State{"s": flow.Running, "s/t": flow.Failed, "s/t/d": flow.UpstreamFailed, "e": flow.Pending}, ""},
+		"and with it the scope around it": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Dead}, nil,
+			map[string]flow.State{"s": flow.Failed, "e": flow.UpstreamFailed}, flow.Failed},
+		"a scope is blocked as a whole": {map[string]flow.State{"a": flow.Failed}, nil,
+			map[string]flow.State{"s": flow.UpstreamFailed, "s/b": flow.UpstreamFailed, "s/t/d": flow.UpstreamFailed, "e": flow.UpstreamFailed}, flow.Failed},
+		"a scope is skipped as a whole": {map[string]flow.State{"a": flow.Skipped}, nil,
+			map[string]flow.State{"s": flow.Skipped, "s/t": flow.Skipped, "s/t/c": flow.Skipped, "e": flow.Skipped}, flow.Succeeded},
+		"a scope was released by whoever read its parents": {map[string]flow.State{"s": flow.Running, "s/b": flow.Queued}, []string{"a", "s/t/c"},
+			map[string]flow.State{"s": flow.Running}, ""},
+		"a scope has ended, says its own fact": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Succeeded}, []string{"e"},
+			map[string]flow.State{"s": flow.Succeeded, "s/b": flow.Pending, "s/t/c": flow.Pending}, ""},
+		"a scope was cancelled": {map[string]flow.State{"a": flow.Succeeded, "s": flow.Cancelled, "s/b": flow.Cancelled}, nil,
+			map[string]flow.State{"s/b": flow.Cancelled, "s/t": flow.Pending, "s/t/c": flow.Pending, "e": flow.UpstreamFailed}, flow.Failed},
+		"all ended": {map[string]flow.State{"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Succeeded, "s/t/d": flow.Succeeded, "e": flow.Succeeded}, nil,
+			map[string]flow.State{"s": flow.Succeeded, "s/t": flow.Succeeded}, flow.Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			states, release, d := planned(t, w, c.facts)
+			if !slices.Equal(release, c.release) {
+				t.Errorf("releases %v, want %v", release, c.release)
+			}
+			for path, want := range c.states {
+				if states[path] != want {
+					t.Errorf("%s is %s, want %s", path, states[path], want)
+				}
+			}
+			if d.End != c.end {
+				t.Errorf("the end is %q, want %q", d.End, c.end)
+			}
+		})
+	}
+}
+
+func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
+	w := workflow(t, nested)
+	for want, facts := range map[string]map[string]flow.State{
+		"":      {"a": flow.Succeeded, "s/b": flow.Succeeded},
+		"a":     {"a": flow.Unknown},
+		"s/t/d": {"a": flow.Succeeded, "s/b": flow.Succeeded, "s/t/c": flow.Succeeded, "s/t/d": flow.Dead},
+		"s/b":   {"a": flow.Succeeded, "s/b": flow.Failed, "s/t/c": flow.Dead},
+		"s":     {"a": flow.Succeeded, "s": flow.Cancelled},
+	} {
+		_, _, d := planned(t, w, facts)
+		got := ""
+		if i := w.Cause(flow.None, d.States); i != flow.None {
+			got = w.Nodes[i].Path
+		}
+		if got != want {
+			t.Errorf("%v: got %q, want %q", facts, got, want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// Package reference says how a workflow must come out, by the plainest means: whole truth tables, and every way in which open steps could
+// still end. Tests hold lib/flow against it, so it shares nothing with it: no code, no types, no tables. It is slow.
+package reference
+
+import "strings"
+
+// The ends of a step, as rules tell them apart, and Open for one that has not ended.
+const (
+	Success  = 'S'
+	Failure  = 'F'
+	Upstream = 'U' // upstream_failed
+	Skip     = 'K'
+	Open     = '-'
+)
+
+// Run is the verdict that the step is to run. The others are Skip, Upstream and Open.
+const Run = 'R'
+
+// Final gives the verdict of a rule over the ends of all parents, at least one letter.
+func Final(rule, ends string) rune {
+	n := len(ends)
+	s, f, u, k := strings.Count(ends, "S"), strings.Count(ends, "F"), strings.Count(ends, "U"), strings.Count(ends, "K")
+	choose := func(run bool, otherwise rune) rune {
+		if run {
+			return Run
+		}
+		return otherwise
+	}
+	switch rule {
+	case "always", "all_done":
+		return Run
+	case "all_success":
+		if f+u > 0 {
+			return Upstream
+		}
+		return choose(s == n, Skip)
+	case "all_failed":
+		return choose(f+u == n, Skip)
+	case "all_skipped":
+		return choose(k == n, Skip)
+	case "none_skipped":
+		return choose(k == 0, Skip)
+	case "one_failed":
+		return choose(f+u >= 1, Skip)
+	case "one_done":
+		return choose(s+f >= 1, Skip)
+	case "none_failed":
+		return choose(f+u == 0, Upstream)
+	case "one_success":
+		if k == n {
+			return Skip
+		}
+		return choose(s >= 1, Upstream)
+	case "none_failed_min_one_success":
+		if k == n {
+			return Skip
+		}
+		return choose(f+u == 0 && s >= 1, Upstream)
+	case "all_done_min_one_success":
+		if k > 0 {
+			return Skip
+		}
+		return choose(s >= 1, Upstream)
+	}
+	panic("no rule " + rule)
+}
+
+// Decide gives the verdict of a rule while parents may still be open: the one that all of their possible ends agree on, else Open.
+func Decide(rule, ends string) rune {
+	at := strings.IndexRune(ends, Open)
+	switch {
+	case rule == "always" || ends == "":
+		return Run
+	case at < 0:
+		return Final(rule, ends)
+	case rule == "all_done":
+		return Open
+	}
+	verdicts := map[rune]bool{}
+	for _, end := range []string{"S", "F", "U", "K"} {
+		verdicts[Decide(rule, ends[:at]+end+ends[at+1:])] = true
+	}
+	if len(verdicts) > 1 {
+		return Open
+	}
+	for v := range verdicts {
+		return v
+	}
+	return Open
+}
+
+// Step is a step of a workflow together with how it comes out if it runs.
+type Step struct {
+	Name    string
+	Rule    string
+	Parents []string // siblings, of which some may be switches that name the step
+	Inside  []Step   // of a scope
+
+	End     rune            // of what has no steps inside: Success, Failure or Skip
+	Choices map[string]bool // of a switch: the siblings that it may choose
+	Chosen  string          // of a switch: the one that it chooses if it runs, or ""
+}
+
+// Outcome is how a workflow comes out.
+type Outcome struct {
+	End  rune            // of the whole: Success or Failure
+	Ends map[string]rune // of every step, by its path: "load" or "parts/load"
+	Ran  map[string]bool // steps that ran, scopes and switches among them
+}
+
+// Evaluate gives what becomes of every step.
+func Evaluate(steps []Step) Outcome {
+	o := Outcome{Ends: map[string]rune{}, Ran: map[string]bool{}}
+	o.End = o.graph(steps, "")
+	return o
+}
+
+// graph evaluates siblings, each after its parents.
+func (o Outcome) graph(steps []Step, prefix string) rune {
+	named := map[string]Step{}
+	for _, s := range steps {
+		named[s.Name] = s
+	}
+	whole := Success
+	for _, s := range steps {
+		if o.step(s, named, prefix) == Failure {
+			whole = Failure
+		}
+	}
+	return whole
+}
+
+func (o Outcome) step(s Step, named map[string]Step, prefix string) rune {
+	path := prefix + s.Name
+	if end, known := o.Ends[path]; known {
+		return end
+	}
+	end := o.verdict(s, named, prefix)
+	switch {
+	case end != Run:
+		o.spread(s.Inside, path+"/", end)
+	case len(s.Inside) > 0:
+		o.Ran[path] = true
+		end = o.graph(s.Inside, path+"/")
+	default:
+		o.Ran[path] = true
+		end = s.End
+	}
+	o.Ends[path] = end
+	return end
+}
+
+// verdict says whether a step runs, or how it ends if it does not.
+func (o Outcome) verdict(s Step, named map[string]Step, prefix string) rune {
+	ends := ""
+	isNamed, chosen := false, false
+	for _, p := range s.Parents {
+		parent := named[p]
+		end := o.step(parent, named, prefix)
+		ends += string(end)
+		if parent.Choices[s.Name] {
+			isNamed = true
+			chosen = chosen || end == Success && parent.Chosen == s.Name
+		}
+	}
+	if ends != "" && Final(s.Rule, ends) != Run {
+		return Final(s.Rule, ends)
+	}
+	if isNamed && !chosen {
+		return Skip
+	}
+	return Run
+}
+
+// spread ends all that is inside of a scope that never ran as the scope itself ends.
+func (o Outcome) spread(steps []Step, prefix string, end rune) {
+	for _, s := range steps {
+		o.Ends[prefix+s.Name] = end
+		o.spread(s.Inside, prefix+s.Name+"/", end)
+	}
+}

@@ -1,0 +1,173 @@
+package flow
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Played is how a workflow comes out in virtual time. All times are told from its start.
+type Played struct {
+	State  State             `json:"state" doc:"how the workflow ends"`
+	Reason string            `json:"reason,omitempty" doc:"why it failed: the first step that did, in the order of the definition, or its timeout"`
+	Takes  schedule.Duration `json:"takes" doc:"from its start to its end"`
+	// Steps has each node once, in the order of their ends; those that end at once stand in the order in which one follows from another.
+	Steps []PlayedStep `json:"steps"`
+}
+
+// PlayedStep is how one node comes out.
+type PlayedStep struct {
+	Path     string `json:"path"`
+	State    State  `json:"state"`
+	Attempts int    `json:"attempts,omitempty" doc:"attempts made; none of what is no task, or never ran"`
+	// StartedAfter is when its rule let it run; nil if it never did.
+	StartedAfter *schedule.Duration `json:"started_after,omitempty" doc:"from the start of the workflow until the step was released; missing if it never was"`
+	EndedAfter   schedule.Duration  `json:"ended_after" doc:"from the start of the workflow until the step had ended, or could no longer run"`
+}
+
+// Simulate plays the workflow with made-up outcomes, which ReadOutcomes has checked against it. Tasks start as soon as they are released: no
+// queue and no worker holds them up. Waits between attempts are the longest that the step's retry policy allows. What the outcomes do not
+// mention succeeds at its first attempt in one second, and a switch takes the way that has no condition, or none.
+func (w *Workflow) Simulate(outcomes Outcomes) Played {
+	p := play{w: w, outcomes: outcomes, facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
+	for i := range w.Nodes {
+		p.steps[i].Path = w.Nodes[i].Path
+	}
+	for {
+		decided := p.look()
+		if decided.End != "" {
+			played := p.over(decided.End)
+			if cause := w.Cause(None, decided.States); cause != None {
+				played.Reason = w.Nodes[cause].Path + " is " + string(decided.States[cause])
+				if decided.States[cause] == Failed {
+					played.Reason = w.Nodes[cause].Path + " failed"
+				}
+			}
+			return played
+		}
+		// A checked graph has no cycle: what is open waits for a task that runs.
+		next := p.running[0]
+		if limit := w.Timeout.Std(); limit > 0 && next.at > limit {
+			return p.cutOff(decided, limit)
+		}
+		p.running, p.now = p.running[1:], next.at
+		p.facts[next.node] = Fact{State: next.course.state, To: None}
+		p.steps[next.node].Attempts = len(next.course.starts)
+	}
+}
+
+// play is a workflow under way in virtual time.
+type play struct {
+	w        *Workflow
+	outcomes Outcomes
+	facts    []Fact
+	now      time.Duration
+	running  []ending // by time, then by node
+	steps    []PlayedStep
+	order    []int // nodes that have ended
+	ended    []bool
+	cut      bool // at its time limit: nothing is released any more
+}
+
+// ending is how a running task is going to end.
+type ending struct {
+	at       time.Duration
+	node     int
+	released time.Duration
+	course   course
+}
+
+// look decides until nothing more follows at this instant: what a switch chooses may decide more.
+func (p *play) look() Decisions {
+	for {
+		decided := p.w.Plan(p.facts)
+		again := len(decided.Choose) > 0
+		for _, i := range decided.Choose {
+			p.facts[i] = p.choice(&p.w.Nodes[i])
+		}
+		for _, i := range decided.Release {
+			c := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
+			if c.state == Skipped {
+				p.facts[i], again = Fact{State: Skipped, To: None}, true
+				continue
+			}
+			p.facts[i] = Fact{State: Running, To: None}
+			p.running = append(p.running, ending{later(p.now, c.takes), i, p.now, c})
+		}
+		if !again {
+			slices.SortFunc(p.running, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
+			p.note(decided.States)
+			return decided
+		}
+	}
+}
+
+// note writes down when nodes were released, and when they ended.
+func (p *play) note(states []State) {
+	var walk func(siblings []int)
+	walk = func(siblings []int) {
+		for _, i := range siblings {
+			s := states[i]
+			if !p.cut && s != Pending && s != Skipped && s != UpstreamFailed && p.steps[i].StartedAfter == nil {
+				at := schedule.Duration(p.now)
+				p.steps[i].StartedAfter = &at
+			}
+			if n := &p.w.Nodes[i]; n.Kind == KindScope {
+				walk(n.Body.Steps) // a scope ends by its steps, so they come first
+			}
+			if s.Ended() && !p.ended[i] {
+				p.ended[i] = true
+				p.steps[i].State, p.steps[i].EndedAfter = s, schedule.Duration(p.now)
+				p.order = append(p.order, i)
+			}
+		}
+	}
+	walk(p.w.Top)
+}
+
+// cutOff ends the workflow at its time limit. What has not ended is cancelled, and the workflow has failed.
+func (p *play) cutOff(decided Decisions, limit time.Duration) Played {
+	p.now, p.cut = limit, true
+	for _, r := range p.running {
+		for _, start := range r.course.starts {
+			if later(r.released, start) < limit {
+				p.steps[r.node].Attempts++
+			}
+		}
+	}
+	for i, s := range decided.States {
+		if !s.Ended() {
+			decided.States[i] = Cancelled
+		}
+	}
+	p.note(decided.States)
+	played := p.over(Failed)
+	played.Reason = "not over within its timeout of " + schedule.Duration(limit).String()
+	return played
+}
+
+func (p *play) over(state State) Played {
+	played := Played{State: state, Takes: schedule.Duration(p.now), Steps: make([]PlayedStep, len(p.order))}
+	for k, i := range p.order {
+		played.Steps[k] = p.steps[i]
+	}
+	return played
+}
+
+// later adds two lengths of time, and stops at the longest that there is.
+func later(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// longestWait is the wait after the n-th failure where chance draws the longest.
+func longestWait(retry job.Retry, n int) time.Duration {
+	wait := float64(retry.Initial) * math.Pow(retry.Factor, float64(n-1))
+	return time.Duration(min(wait, float64(retry.Max)))
+}
