@@ -83,6 +83,9 @@ func (t *Ticker) note(s *timer.Shard, now int64) {
 	if t.missed(s.Number) || s.Passed != 0 && now-s.Passed > usual.Milliseconds() {
 		s.Settled = now + t.Dispatch.Lease.Milliseconds()
 	}
+	if s.Settled > now+(t.Dispatch.Lease+dispatch.MaxSkew).Milliseconds() { // by a clock that was ahead: nobody waits for that time
+		s.Settled = now + t.Dispatch.Lease.Milliseconds()
+	}
 	s.Gaps = t.gaps(*s, now)
 	if now-s.Since >= dispatch.Forgotten.Milliseconds() {
 		s.Since, s.Doubt = now, s.Horizon
@@ -95,6 +98,12 @@ func (t *Ticker) gaps(s timer.Shard, now int64) []timer.Gap {
 	for _, g := range s.Gaps {
 		if g.Before > now-job.NewestWithin.Milliseconds() {
 			gaps = append(gaps, g)
+		}
+	}
+	if s.Passed > now {
+		// The clock was set back. Gaps that were too old by it to be kept are missing now: what it had for late by age alone stays late.
+		if before := min(s.Passed-job.NewestWithin.Milliseconds(), now-job.Grace.Milliseconds()); s.Watermark+1 < before {
+			gaps = append(gaps, timer.Gap{After: s.Watermark, Before: before})
 		}
 	}
 	after := s.Horizon

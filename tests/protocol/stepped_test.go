@@ -200,3 +200,99 @@ func TestP1_Fault09_what_a_clock_ahead_took_as_due_soon_is_listed(t *testing.T) 
 		t.Errorf("it ran %d times", len(w.starts))
 	}
 }
+
+// published has a host begin a tick that dies as soon as it has published its horizon.
+func (w *world) published(name string) {
+	w.Helper()
+	h := w.restart(name)
+	h.before = func(op operation) faulty.Fault {
+		if op.n > 2 {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		return faulty.Fault{}
+	}
+	if err := h.tick(); err == nil {
+		w.Fatalf("%s went on over its crash", name)
+	}
+	delete(w.hosts, name)
+}
+
+// Ticks of a clock that goes ahead by leaps find what fires before them late, and die before they decide anything. When the clock is set back,
+// that is late still, however young it is now, and however long ago the first of these leaps was by the clock of the last.
+func TestP2_Fault09_Fault11_what_clocks_ahead_found_late_is_late_when_they_are_set_back(t *testing.T) {
+	for _, mode := range []job.CatchUpMode{job.CatchUpNone, job.CatchUpOne, job.CatchUpAll} {
+		for what, leaps := range map[string][]time.Duration{
+			"one leap":                        {25 * time.Minute},
+			"another over 5 minutes further":  {25 * time.Minute, 41 * time.Minute},
+			"one far beyond":                  {25 * time.Minute, 30 * time.Hour},
+			"the first of them set back once": {25 * time.Minute, 41 * time.Minute, 18 * time.Minute},
+		} {
+			t.Run(string(mode)+", "+what, func(t *testing.T) {
+				w := newWorld(t, clocks(oracle.AnyClock))
+				def := definition(until(20*time.Minute, every(time.Minute)), 1)
+				def.CatchUp.Mode = mode
+				w.must(w.host("api").put(tenant, "often", def))
+				w.advance(30*time.Second, time.Second, "ticks")
+				for _, leap := range leaps {
+					w.stepped = leap
+					w.elapsed += time.Second
+					w.published("dies")
+				}
+				w.stepped = 4 * time.Minute // the clock was behind before, and shows nearly 5 minutes
+				w.elapsed += time.Second
+				back := w.now()
+				w.advance(20*time.Second, time.Second, "ticks")
+				ran := map[int64]bool{}
+				for _, s := range w.starts {
+					ran[s.id.Nominal] = true
+				}
+				for fire := base.Add(time.Minute).UnixMilli(); fire <= back; fire += time.Minute.Milliseconds() {
+					newest := fire+time.Minute.Milliseconds() > back
+					if want := newest || mode == job.CatchUpAll; ran[fire] != want {
+						t.Errorf("the fire at %s ran: %v, want %v, found by a clock at %s", clock(fire), ran[fire], want, clock(back))
+					}
+				}
+				w.advance(20*time.Minute, 2*time.Second, "ticks")
+				w.wants(w.check(w.now()))
+			})
+		}
+	}
+}
+
+// A clock far ahead finds that no pass was in time, so that it lets living workers renew their leases before it judges any. When it is set back,
+// that is given once more, and is no reason to wait until its time has come: who is dead is found as ever, and who lives is let be.
+func TestP4_Fault08_Fault09_no_lease_waits_for_the_time_of_a_clock_that_was_ahead(t *testing.T) {
+	w := newWorld(t, clocks(oracle.AnyClock))
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	w.must(w.host("ticks").tick())
+	for range 2 {
+		w.must(w.host("api").trigger(tenant, "a", 0))
+	}
+	runs := w.runs()
+	w.stepped = 3 * time.Hour
+	w.published("ahead")
+	living, dead := w.hold(runs[0], "living"), w.hold(runs[1], "dead") // whose leases are of that time
+	w.stepped = 0
+	w.restart("ticks")
+	for second := time.Duration(0); second < 4*time.Hour/time.Second; second += 10 {
+		w.elapsed += 10 * time.Second
+		w.must(w.host("ticks").tick())
+		living = w.hold(living, "living")
+		if second == 20 {
+			for _, r := range []run.Run{living, dead} {
+				if now, _ := w.run(tenant, r.ID); now.State != run.Running {
+					t.Errorf("right after the clock was set back %s of the worker %s is %s, want running", r.ID, r.Worker, now.State)
+				}
+			}
+		}
+		if now, _ := w.run(tenant, dead.ID); now.State != run.Running {
+			break
+		}
+	}
+	if now, _ := w.run(tenant, dead.ID); now.Crashes != 1 || w.elapsed > 40*time.Minute {
+		t.Errorf("%s of the dead worker is %s after %d crashes, %s after the clock was set back", dead.ID, now.State, now.Crashes, w.elapsed)
+	}
+	if now, _ := w.run(tenant, living.ID); now.State != run.Running || now.Crashes != 0 {
+		t.Errorf("%s of the living worker is %s after %d crashes, want running", living.ID, now.State, now.Crashes)
+	}
+}
