@@ -99,6 +99,7 @@ func New(cfg Config) (http.Handler, error) {
 	a.deadLetters()
 	a.system()
 	a.tokens()
+	a.sessions()
 	if cfg.Backup != nil {
 		a.backups()
 	}
