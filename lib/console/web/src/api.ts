@@ -39,8 +39,8 @@ export interface Answer<T> {
 export const skew = signal(0)
 export const serverNow = (): number => Date.now() + skew.value
 
-/** locked is why the server wants a token, in its words; '' where it wants none. */
-export const locked = signal('')
+/** locked is why the server wants a token, where there is more to say than that it does; undefined where it wants none. */
+export const locked = signal<string>()
 
 /** Session is what the server gave for a token: one that may only read, and ends soon. */
 export interface Session {
@@ -64,7 +64,7 @@ function read(): Session | undefined {
   }
 }
 
-function hold(next: Session | undefined, why: string): void {
+function hold(next: Session | undefined, why: string | undefined): void {
   session.value = next
   locked.value = why
   tagged.clear()
@@ -80,7 +80,7 @@ function hold(next: Session | undefined, why: string): void {
 export async function signIn(token: string): Promise<void> {
   const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify({ name: 'console' }) })
   const { token: secret, id, parent, expires_at } = (await answer.json()) as Session
-  hold({ token: secret, id, parent, expires_at }, '')
+  hold({ token: secret, id, parent, expires_at }, undefined)
 }
 
 /** signOut ends the session, and forgets it even where the server does not answer. */
@@ -126,7 +126,7 @@ async function ask(path: string, headers: Record<string, string>, stop: AbortSig
   if (answer.ok || answer.status === 304) return answer
   const refused = await refusal(answer)
   // What was asked for under a session that is no longer the page's says nothing of the one that is.
-  if (answer.status === 401 && !signsIn && session.peek() === held) hold(undefined, refused.problem.detail)
+  if (answer.status === 401 && !signsIn && session.peek() === held) hold(undefined, held ? refused.problem.detail : (locked.peek() ?? ''))
   throw refused
 }
 

@@ -100,7 +100,7 @@ function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value ? <Ask /> : <Shown />}
+        {locked.value === undefined ? <Shown /> : <Ask />}
       </main>
       <Help />
     </div>
@@ -113,11 +113,11 @@ function Live() {
   if (lost.value) {
     return (
       <p class="link lost" role="status">
-        No answer for {span(Date.now() - lost.value)}. Older data is shown. Retrying.
+        No answer for {span(Date.now() - lost.value)}: what is shown may be old. Retrying.
       </p>
     )
   }
-  return <p class="link">live</p>
+  return locked.value === undefined ? <p class="link">live</p> : null
 }
 
 /** Ask is shown instead of a page while the server wants a token. */
@@ -132,7 +132,7 @@ function Ask() {
       <header class="bar">
         <h1>This server asks for a token</h1>
       </header>
-      <p class="note">{locked.value}</p>
+      {locked.value && <p class="note">{locked.value}</p>}
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -154,7 +154,7 @@ function Ask() {
       </form>
       {error && <p class="refused" role="alert">{error.message}</p>}
       <p class="fine">
-        The token needs the scope read, and is not kept: for this tab the server opens a session of it, which can only read, and ends after 12 hours at most. An admin makes a token with:
+        The token needs the scope read. It is not kept: this tab gets a session, which can only read and ends after 12 hours at most. An admin makes a token with:
       </p>
       <Command text="belfry token create --scope read --name console" />
     </section>

@@ -92,7 +92,7 @@ test('no page shows what its token may not read', async () => {
     await page.goto(server.console + at)
     await page.getByRole('heading').first().waitFor()
     await page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
-    const shown = (await page.locator('main').innerText()).replace(/Job payroll|there is no job payroll/g, '') // its own address said so
+    const shown = (await page.locator('main').innerText()).replace(/Job payroll|There is no job payroll/g, '') // its own address said so
     assert.ok(!/payroll/.test(shown), `${at}: ${shown}`)
   }
   assert.deepEqual(v.errors.filter((e) => !/status of (40[134])/.test(e)), [])
@@ -108,6 +108,7 @@ test('a session ends under an open page, by itself or with its token: it is aske
     await give(page, made.token)
     await page.getByRole('link', { name: 'payroll' }).waitFor()
     await server.call('DELETE', '/v1/tokens/' + (await end[what]()), undefined, tokens.admin.token)
+    await v.ask()
     await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
     await page.getByText('was revoked at').waitFor()
     assert.ok(!(await page.content()).includes('payroll'))
