@@ -112,7 +112,7 @@ for (const [width, schemes] of looks) {
   })
 }
 
-test('a page asks at most three times when it is loaded, and nobody else than its server', async () => {
+test('a page asks at most three times when it is loaded, and nobody else than its server', async (t) => {
   const server = servers.busy
   const v = await Visit.to(undefined)
   // No time passes but what drawing takes: what is asked for is what a load asks for.
@@ -130,6 +130,7 @@ test('a page asks at most three times when it is loaded, and nobody else than it
     const own = v.requests.filter((r) => r.startsWith(server.address + '/'))
     assert.deepEqual(v.requests.filter((r) => !own.includes(r) && !r.startsWith('data:')), [])
     const asked = own.filter((r) => !r.startsWith(server.console))
+    t.diagnostic(`${what}: ${asked.length}`)
     assert.ok(asked.length <= 3, `${what}: ${asked.join(' ')}`)
     assert.ok(asked.length > 0 || what === 'nowhere', `${what} asks for nothing: the test would not see more`)
   }
