@@ -196,6 +196,9 @@ func TestRevokingATokenEndsItsSessions(t *testing.T) {
 	if !errors.As(err, &ended) || !ended.Session {
 		t.Errorf("elsewhere after %s: %v", access.CacheFor, err)
 	}
+	if any, err := r.Any(t.Context()); any || err != nil {
+		t.Errorf("a session without its token counts as one: %t, %v", any, err)
+	}
 	_, _, err = g.Open(t.Context(), access.Caller{Tenant: "default", Token: parent.ID, Scopes: parent.Scopes}, access.Request{Scopes: []access.Scope{access.Read}, Expires: r.clock.Now().Add(time.Minute)})
 	if !errors.As(err, &ended) {
 		t.Errorf("a request that was let in before opens a session: %v", err)

@@ -251,7 +251,7 @@ func (s *Tokens) page(ctx context.Context, r store.Range) ([]Token, string, erro
 	return tokens, page.Cursor, nil
 }
 
-// Any tells whether there is a token of any tenant that lets somebody in.
+// Any tells whether there is a token of any tenant that lets somebody in. Sessions do not count: they let nobody in whose token does not.
 func (s *Tokens) Any(ctx context.Context) (bool, error) {
 	cursor := ""
 	for {
@@ -260,7 +260,7 @@ func (s *Tokens) Any(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		now := s.Now()
-		if slices.ContainsFunc(tokens, func(t Token) bool { return t.Ended(now) == "" }) {
+		if slices.ContainsFunc(tokens, func(t Token) bool { return t.Parent == "" && t.Ended(now) == "" }) {
 			return true, nil
 		}
 		if cursor = next; cursor == "" {
