@@ -104,8 +104,8 @@ func TestASessionOpensNoOther(t *testing.T) {
 	session, made := r.session(t, g, text)
 	want := access.Request{Scopes: []access.Scope{access.Read}, Expires: r.clock.Now().Add(time.Hour)}
 	callers := map[string]access.Caller{
-		"a session": enter(t, g, session),
-		"nobody":    enter(t, g, ""),
+		"a session":                           enter(t, g, session),
+		"nobody":                              enter(t, g, ""),
 		"a session that says that it is none": {Tenant: "default", Token: made.ID, Scopes: []access.Scope{access.Admin}},
 		"a token that is not there":           {Tenant: "default", Token: "0123456789abcdef", Scopes: []access.Scope{access.Admin}},
 	}
