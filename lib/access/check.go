@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -130,43 +131,39 @@ func (s *Tokens) proven(text string) bool {
 	if k != nil {
 		t = k.token
 	}
+	var parent Token
+	if k != nil && t.Parent != "" {
+		if of := s.cache.known[t.Parent]; of != nil {
+			parent = of.token
+		}
+	}
 	s.cache.mu.Unlock()
-	return k != nil && t.Ended(s.Now()) == "" && t.holds(text)
+	now := s.Now()
+	return k != nil && t.Ended(now) == "" && t.holds(text) && (t.Parent == "" || parent.ID != "" && parent.Ended(now) == "")
 }
 
 // Check gives the token of which this is the text. ErrNoToken says that it is none's, Ended that it is that of one which has
-// expired or was revoked; other errors come from the store, and say nothing about the token.
+// expired or was revoked, or of a session whose token has; other errors come from the store, and say nothing about the token.
 func (s *Tokens) Check(ctx context.Context, text string) (Token, error) {
 	id, err := parse(text)
 	if err != nil {
 		return Token{}, err
 	}
 	asOf := s.Now()
-	t, how := s.cache.recall(id, asOf)
-	switch how {
-	case fresh:
-	case absent:
-		return Token{}, ErrNoToken
-	case unknown, stale, aging:
-		now, err := s.get(ctx, id)
-		switch {
-		case err != nil && how == aging:
-			s.cache.giveUp(id) // what is known is good for a while yet, and the next caller asks
-		case err != nil:
-			return Token{}, fmt.Errorf("look up the token: %w", err)
-		case now.version == 0:
-			s.cache.learnAbsent(id, asOf)
-			return Token{}, ErrNoToken
-		default:
-			t = now
-			s.cache.learn(t, asOf)
-		}
+	t, how, err := s.look(ctx, id, asOf)
+	if err != nil {
+		return Token{}, err
 	}
 	if !t.holds(text) {
 		return Token{}, ErrNoToken
 	}
 	if why := t.Ended(asOf); why != "" {
-		return Token{}, &Ended{Why: why}
+		return Token{}, &Ended{Why: why, Session: t.Parent != ""}
+	}
+	if t.Parent != "" {
+		if err := s.parent(ctx, t, asOf); err != nil {
+			return Token{}, err
+		}
 	}
 	if how != fresh && asOf.Sub(t.Used) >= usedEvery {
 		s.use(ctx, t, asOf)
@@ -174,10 +171,58 @@ func (s *Tokens) Check(ctx context.Context, text string) (Token, error) {
 	return t, nil
 }
 
-// Ended is what whoever has a token's secret learns of it when it is no longer good.
-type Ended struct{ Why string } // as in "expired at 2026-11-21T09:00:00Z"
+// look gives a token as it is known, or as the store has it. ErrNoToken says that there is none of this ID.
+func (s *Tokens) look(ctx context.Context, id string, asOf time.Time) (Token, state, error) {
+	t, how := s.cache.recall(id, asOf)
+	switch how {
+	case fresh:
+	case absent:
+		return Token{}, how, ErrNoToken
+	case unknown, stale, aging:
+		now, err := s.get(ctx, id)
+		switch {
+		case err != nil && how == aging:
+			s.cache.giveUp(id) // what is known is good for a while yet, and the next caller asks
+		case err != nil:
+			return Token{}, how, fmt.Errorf("look up the token: %w", err)
+		case now.version == 0:
+			s.cache.learnAbsent(id, asOf)
+			return Token{}, how, ErrNoToken
+		default:
+			t = now
+			s.cache.learn(t, asOf)
+		}
+	}
+	return t, how, nil
+}
 
-func (e *Ended) Error() string { return "the token " + e.Why }
+// parent tells whether the token is good of which this is a session.
+func (s *Tokens) parent(ctx context.Context, session Token, asOf time.Time) error {
+	t, _, err := s.look(ctx, session.Parent, asOf)
+	switch {
+	case errors.Is(err, ErrNoToken):
+		return &Ended{Why: "belongs to the token " + session.Parent + ", which is gone", Session: true}
+	case err != nil:
+		return err
+	}
+	if why := t.Ended(asOf); why != "" {
+		return &Ended{Why: "belongs to the token " + t.ID + ", which " + why, Session: true}
+	}
+	return nil
+}
+
+// Ended is what whoever has a token's secret learns of it when it is no longer good.
+type Ended struct {
+	Why     string // as in "expired at 2026-11-21T09:00:00Z"
+	Session bool   // it is that of a session
+}
+
+func (e *Ended) Error() string {
+	if e.Session {
+		return "the session " + e.Why
+	}
+	return "the token " + e.Why
+}
 
 // use notes that the token was used. It is for people who wonder whether anybody still needs it, so failing at it fails nothing;
 // its condition keeps it from undoing a revocation.

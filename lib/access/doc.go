@@ -16,6 +16,10 @@
 // address that gives wrong ones, and bounds how many requests are under way. All that it remembers is bounded, whatever
 // callers make up.
 //
+// A session is a token that was made of another one, its parent, for a browser to keep: for at most SessionFor and never beyond
+// its parent's end, with no scope that its parent does not have, and never admin. It shares the bounds of its parent, no
+// session can be made of it, and it lets nobody in once its parent does not.
+//
 // What it does not do: it does not keep a token's holder from using all that its tenant has. There are no rights on single
 // jobs.
 package access

@@ -1,5 +1,10 @@
 package access
 
+import "github.com/belfry-scheduler/belfry/lib/store"
+
+// KeyOf is where a token is stored.
+func KeyOf(id string) store.Key { return keyOf(id) }
+
 // Forge makes the text of a token out of an ID and a secret of one's own choice.
 func Forge(id, secret string) string {
 	text := prefix + id + "_" + secret

@@ -52,6 +52,7 @@ type Gate struct {
 	callers  *limiter // by token
 	failures *limiter // by address
 	told     *limiter // of wrong tokens, in the log
+	sessions *limiter // by the token that opens them
 
 	mu      sync.Mutex
 	busy    taken // by requests under way
@@ -79,16 +80,26 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Gate{GateConfig: cfg, callers: newLimiter(cfg.Rate, cfg.Burst), failures: newLimiter(failRate, failBurst),
-		told: newLimiter(toldRate, toldBurst), busy: taken{by: map[string]int{}}, waiting: taken{by: map[string]int{}}}, nil
+		told: newLimiter(toldRate, toldBurst), sessions: newLimiter(sessionRate, sessionBurst),
+		busy: taken{by: map[string]int{}}, waiting: taken{by: map[string]int{}}}, nil
 }
 
 // Caller is who makes a request.
 type Caller struct {
 	Tenant string
 	Token  string // ID; "" for a caller who was not asked for a token
+	Parent string // ID of the token of which Token is a session, "" for a token of its own
 	Name   string // of the token
 	Scopes []Scope
 	Host   bool // sees what concerns the server as a whole
+}
+
+// root is the token by whose right the caller is there: a session shares the bounds of its token.
+func (c Caller) root() string {
+	if c.Parent != "" {
+		return c.Parent
+	}
+	return c.Token
 }
 
 // May tells whether the caller may do what asks for this scope.
@@ -139,15 +150,18 @@ func (g *Gate) Admit(ctx context.Context, text string, from netip.Addr) (Caller,
 	default:
 		return Caller{}, err
 	}
-	if wait := g.callers.take(t.ID, now); wait > 0 {
+	c := Caller{Tenant: t.Tenant, Token: t.ID, Parent: t.Parent, Name: t.Name, Scopes: t.Scopes, Host: t.Tenant == g.Tenant}
+	if wait := g.callers.take(c.root(), now); wait > 0 {
 		return Caller{}, &Limited{RetryAfter: wait,
-			Message: fmt.Sprintf("The token %s makes more than %g requests a second. Nothing was done.", t.ID, g.Rate)}
+			Message: fmt.Sprintf("The token %s makes more than %g requests a second. Nothing was done.", c.root(), g.Rate)}
 	}
-	return Caller{Tenant: t.Tenant, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Host: t.Tenant == g.Tenant}, nil
+	return c, nil
 }
 
 func (g *Gate) wrong(ended *Ended) string {
 	switch {
+	case ended != nil && ended.Session:
+		return "The session " + ended.Why + ". Open a new one with a token."
 	case ended != nil:
 		return "The token " + ended.Why + ". Ask for a new one."
 	case !g.Required:
@@ -199,7 +213,7 @@ func (t *taken) add(shares []string, places int) {
 func (g *Gate) take(t *taken, most int, c Caller, places int) (leave func(), err error) {
 	share, shares := most, []string(nil)
 	if c.Token != "" {
-		share, shares = max(1, most/2), []string{"token " + c.Token}
+		share, shares = max(1, most/2), []string{"token " + c.root()}
 		if !c.Host {
 			shares = append(shares, "tenant "+c.Tenant)
 		}

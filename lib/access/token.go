@@ -22,6 +22,7 @@ import (
 type Token struct {
 	ID      string // 16 hex digits; no secret
 	Tenant  string // whose jobs it is for
+	Parent  string // ID of the token of which it is a session, "" for a token of its own
 	Name    string // what it is for, in its owner's words
 	Scopes  []Scope
 	Created time.Time
@@ -132,6 +133,7 @@ type stored struct {
 	Expires int64   `cbor:"6,keyasint"`
 	Revoked int64   `cbor:"7,keyasint"`
 	Used    int64   `cbor:"8,keyasint"`
+	Parent  string  `cbor:"9,keyasint,omitempty"`
 }
 
 // listed stands in the list of a tenant's tokens; its key says all.
@@ -150,7 +152,7 @@ func listKey(tenant, id string) store.Key { return store.Key{Partition: list, So
 
 func (t Token) encode() ([]byte, error) {
 	return record.Encode(stored{Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Hash: t.hash,
-		Created: millis(t.Created), Expires: millis(t.Expires), Revoked: millis(t.Revoked), Used: millis(t.Used)})
+		Created: millis(t.Created), Expires: millis(t.Expires), Revoked: millis(t.Revoked), Used: millis(t.Used), Parent: t.Parent})
 }
 
 func decode(item store.Item) (Token, error) {
@@ -160,7 +162,7 @@ func decode(item store.Item) (Token, error) {
 	}
 	_, id, _ := strings.Cut(item.Partition, "#")
 	return Token{ID: id, Tenant: r.Tenant, Name: r.Name, Scopes: r.Scopes, Created: moment(r.Created), Expires: moment(r.Expires),
-		Revoked: moment(r.Revoked), Used: moment(r.Used), hash: r.Hash, version: item.Version}, nil
+		Revoked: moment(r.Revoked), Used: moment(r.Used), Parent: r.Parent, hash: r.Hash, version: item.Version}, nil
 }
 
 func millis(t time.Time) int64 {

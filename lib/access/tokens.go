@@ -85,10 +85,18 @@ func (r Request) Check(now time.Time) error {
 // When the answer of the write is lost, the token may stand without anybody who knows its text: it is listed, can be revoked,
 // and lets nobody in.
 func (s *Tokens) Create(ctx context.Context, tenant string, r Request) (text string, t Token, err error) {
-	now := s.Now()
-	if err := errors.Join(ValidTenant(tenant), r.Check(now)); err != nil {
+	if err := errors.Join(ValidTenant(tenant), r.Check(s.Now())); err != nil {
 		return "", Token{}, err
 	}
+	text, t, err = s.add(ctx, Token{Tenant: tenant, Name: r.Name, Scopes: r.Scopes, Expires: r.Expires})
+	if err == nil {
+		s.Log.InfoContext(ctx, "a token was made", "token", t.ID, "name", t.Name, "tenant", tenant, "scopes", t.Scopes)
+	}
+	return text, t, err
+}
+
+// add draws a secret for a token and stores it.
+func (s *Tokens) add(ctx context.Context, t Token) (text string, _ Token, err error) {
 	id, text, err := draw(s.Random)
 	if err != nil {
 		return "", Token{}, err
@@ -96,14 +104,13 @@ func (s *Tokens) Create(ctx context.Context, tenant string, r Request) (text str
 	// A slow hash protects what people choose, because there are few enough of those to try. 256 random bits cannot be tried at
 	// any speed, and a slow hash on every request would only be a way to keep the server busy.
 	hash := sha256.Sum256([]byte(text))
-	t = Token{ID: id, Tenant: tenant, Name: r.Name, Scopes: r.Scopes, Created: now.UTC().Truncate(time.Millisecond), hash: hash[:]}
-	if !r.Expires.IsZero() {
-		t.Expires = r.Expires.UTC().Truncate(time.Millisecond)
+	t.ID, t.hash, t.Created = id, hash[:], s.Now().UTC().Truncate(time.Millisecond)
+	if !t.Expires.IsZero() {
+		t.Expires = t.Expires.UTC().Truncate(time.Millisecond)
 	}
 	if t.version, err = s.put(ctx, t, store.Absent); err != nil {
 		return "", Token{}, fmt.Errorf("store the token: %w", err)
 	}
-	s.Log.InfoContext(ctx, "a token was made", "token", t.ID, "name", t.Name, "tenant", tenant, "scopes", t.Scopes)
 	return text, t, nil
 }
 
@@ -119,6 +126,8 @@ func (s *Tokens) put(ctx context.Context, t Token, only store.Cond) (uint64, err
 	}
 	var until time.Time
 	switch {
+	case t.Parent != "":
+		until = t.Expires // sessions are many, and what became of one matters to nobody for long
 	case !t.Revoked.IsZero():
 		until = t.Revoked.Add(keepEnded)
 	case !t.Expires.IsZero():
@@ -242,7 +251,7 @@ func (s *Tokens) page(ctx context.Context, r store.Range) ([]Token, string, erro
 	return tokens, page.Cursor, nil
 }
 
-// Any tells whether there is a token of any tenant that lets somebody in.
+// Any tells whether there is a token of any tenant that lets somebody in. Sessions do not count: they let nobody in whose token does not.
 func (s *Tokens) Any(ctx context.Context) (bool, error) {
 	cursor := ""
 	for {
@@ -251,7 +260,7 @@ func (s *Tokens) Any(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		now := s.Now()
-		if slices.ContainsFunc(tokens, func(t Token) bool { return t.Ended(now) == "" }) {
+		if slices.ContainsFunc(tokens, func(t Token) bool { return t.Parent == "" && t.Ended(now) == "" }) {
 			return true, nil
 		}
 		if cursor = next; cursor == "" {

@@ -247,7 +247,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 		}
 		queries := map[string]string{"preview-cron": "?expr=@daily"}
 		// These come last: their answers hold times and IDs of what bob himself made.
-		makes := []string{"create-token", "put-secret", "put-job", "put-jobs"}
+		makes := []string{"create-token", "create-session", "put-secret", "put-job", "put-jobs"}
 		ask := func(op described, names map[string]string) (int, string) {
 			inside := strings.NewReplacer("{job}", names["{job}"], "{run}", names["{run}"], "{queue}", names["{queue}"])
 			fill := func(text string) string {

@@ -100,6 +100,7 @@ func New(cfg Config) (http.Handler, error) {
 	a.system()
 	a.workflows()
 	a.tokens()
+	a.sessions()
 	if cfg.Backup != nil {
 		a.backups()
 	}

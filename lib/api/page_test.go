@@ -43,6 +43,7 @@ var whole = map[string]string{
 	"retry-runs.remaining":     "IDs that the request gave",
 	"redrive.remaining":        "IDs that the request gave",
 	"create-token.scopes":      "five names at most",
+	"create-session.scopes":    "three names at most",
 	"list-last-runs.items":     "one of each job that the request named, with 20 runs in a few words",
 	"group-dead-letters.items": "at most 200 groups",
 	"get-run.waiting":          "three reasons at most",

@@ -39,6 +39,7 @@ const (
 	codeRateLimited      control.Code = "rate_limited"
 	codeTokenNotFound    control.Code = "token_not_found"
 	codeOwnToken         control.Code = "own_token"
+	codeNoSession        control.Code = "no_session"
 	codeStoreDamaged     control.Code = "store_damaged"
 	codeInternal         control.Code = "internal"
 )
@@ -63,6 +64,7 @@ var statusOf = map[control.Code]int{
 	codeRateLimited:         http.StatusTooManyRequests,
 	codeTokenNotFound:       http.StatusNotFound,
 	codeOwnToken:            http.StatusConflict,
+	codeNoSession:           http.StatusConflict,
 	codeSecretNotFound:      http.StatusNotFound,
 	codeNoSecretsKey:        http.StatusConflict,
 	codeTooManySecrets:      http.StatusConflict,
@@ -157,6 +159,8 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 	var refusal *control.Refusal
 	var stranger *access.Unauthenticated
 	var limited *access.Limited
+	var ended *access.Ended
+	var exceeds *access.Exceeds
 	switch {
 	case errors.As(err, &ready):
 		return ready
@@ -173,6 +177,12 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		p := newProblem(codeRateLimited, limited.Message)
 		p.RetryAfter = schedule.Duration(limited.RetryAfter)
 		return p
+	case errors.As(err, &ended):
+		return unauthenticated("The token "+ended.Why+". Ask for a new one.", true)
+	case errors.As(err, &exceeds):
+		return forbidden(exceeds.Scope, "A session allows no more than its token, which does not have the scope "+string(exceeds.Scope)+".")
+	case errors.Is(err, access.ErrNoSession):
+		return newProblem(codeNoSession, "A session is made of a token, and the caller brings none, or one that is a session itself.")
 	case errors.Is(err, access.ErrNoSuchToken):
 		return newProblem(codeTokenNotFound, "There is no such token.")
 	case errors.Is(err, store.ErrBadCursor):

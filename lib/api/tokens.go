@@ -60,7 +60,7 @@ func (a *api) tokenOf(b wire.TokenRequest) (access.Request, error) {
 
 // TokenForm shows a token.
 func TokenForm(t access.Token) wire.Token {
-	shown := wire.Token{ID: t.ID, Name: t.Name, Tenant: t.Tenant, CreatedAt: t.Created, ExpiresAt: t.Expires, RevokedAt: t.Revoked, UsedAt: t.Used,
+	shown := wire.Token{ID: t.ID, Name: t.Name, Tenant: t.Tenant, Parent: t.Parent, CreatedAt: t.Created, ExpiresAt: t.Expires, RevokedAt: t.Revoked, UsedAt: t.Used,
 		Scopes: make([]string, len(t.Scopes))}
 	for i, s := range t.Scopes {
 		shown.Scopes[i] = string(s)

@@ -98,6 +98,8 @@ func samples() map[string][]sample {
 			map[string]string{"outcomes.a": `{"outcomes": {"a": "lost"}}`, "workflow.steps.b": `{"workflow": {"steps": {"b": {"pass": null}}}}`}}},
 		"POST /v1/tokens": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1d"}`,
 			map[string]string{"scopes[1]": `{"scopes": ["read", "read"]}`, "expires_in": `{"expires_in": "40000d"}`}}},
+		"POST /v1/session": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1h"}`,
+			map[string]string{"scopes[1]": `{"scopes": ["read", "read"]}`, "expires_in": `{"expires_in": "13h"}`}}},
 		"PUT /v1/secrets/s":           {{`{"value": "v"}`, map[string]string{"value": `{"value": "a\u0000b"}`}}},
 		"POST /v1/secret-keys/rotate": {{`{}`, nil}},
 		"POST /v1/work/take": {{`{"queue": "far", "worker": "w", "max": 1, "wait": "1s", "handlers": ["f"], "http": true, "exec": true, "aws": true, "labels": {"zone": "eu"}, "concurrency": 1, "running": 1}`,

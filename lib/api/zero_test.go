@@ -92,8 +92,9 @@ func TestAZeroChangesNothing(t *testing.T) {
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
 	s.send("POST", "/v1/jobs/a/runs", `{"delay": "1h"}`).is(202)
 	for what, c := range map[string][3]string{
-		"a token for ever": {"/v1/tokens", `{"scopes": ["read"], "expires_in": "0s"}`, "expires_in"},
-		"a cancel of all":  {"/v1/runs/cancel", `{"matching": {"to": "0001-01-01T00:00:00Z"}}`, "matching.to"},
+		"a token for ever":   {"/v1/tokens", `{"scopes": ["read"], "expires_in": "0s"}`, "expires_in"},
+		"a session for ever": {"/v1/session", `{"expires_in": "0s"}`, "expires_in"},
+		"a cancel of all":    {"/v1/runs/cancel", `{"matching": {"to": "0001-01-01T00:00:00Z"}}`, "matching.to"},
 	} {
 		if fields := s.send("POST", c[0], c[1]).refused(422, "invalid"); fields[c[2]] == "" {
 			t.Errorf("%s: %v, want %s named", what, fields, c[2])

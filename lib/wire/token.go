@@ -13,11 +13,19 @@ type TokenRequest struct {
 	ExpiresIn schedule.Duration `json:"expires_in,omitzero" doc:"how long it is good for; without it, until it is revoked"`
 }
 
+// SessionRequest asks for a session of the token that brings it.
+type SessionRequest struct {
+	Name      string            `json:"name,omitempty" maxLength:"100" example:"console" doc:"what it is for"`
+	Scopes    []string          `json:"scopes,omitempty" minItems:"1" maxItems:"3" enum:"read,run,write" doc:"what it allows, which the token has to allow too; read or write among them. Default: read"`
+	ExpiresIn schedule.Duration `json:"expires_in,omitzero" doc:"how long it is good for, at most 12h, which is the default; it ends with its token in any case"`
+}
+
 // Token is a credential without its secret.
 type Token struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name,omitempty"`
 	Tenant    string    `json:"tenant"`
+	Parent    string    `json:"parent,omitempty" doc:"the token of which it is a session"`
 	Scopes    []string  `json:"scopes"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`

@@ -39,32 +39,63 @@ export interface Answer<T> {
 export const skew = signal(0)
 export const serverNow = (): number => Date.now() + skew.value
 
-/** locked is why the server wants a token, in its words; '' where it wants none. */
-export const locked = signal('')
+/** locked is why the server wants a token, where there is more to say than that it does; undefined where it wants none. */
+export const locked = signal<string>()
 
-// The token is kept for this tab alone, of this origin with its port. A cookie would go to every port of the host.
-const tokenKey = 'belfry-token'
-export const token = signal(read())
+/** Session is what the server gave for a token: one that may only read, and ends soon. */
+export interface Session {
+  token: string
+  id: string
+  parent: string
+  expires_at: string
+}
 
-function read(): string {
+// The session is kept for this tab alone, of this origin with its port. A cookie would go to every port of the host. The token of which it
+// was made is kept nowhere.
+const sessionKey = 'belfry-session'
+export const session = signal(read())
+
+function read(): Session | undefined {
   try {
-    return sessionStorage.getItem(tokenKey) ?? ''
+    const found = JSON.parse(sessionStorage.getItem(sessionKey) ?? 'null') as Session | null
+    return typeof found?.token === 'string' ? found : undefined
   } catch {
-    return '' // storage is switched off: the token lasts until the page is left
+    return undefined // storage is switched off: the session lasts until the page is left
   }
 }
 
-export function setToken(text: string): void {
-  token.value = text
+function hold(next: Session | undefined, why: string | undefined): void {
+  session.value = next
+  locked.value = why
   tagged.clear()
   try {
-    if (text) sessionStorage.setItem(tokenKey, text)
-    else sessionStorage.removeItem(tokenKey)
+    if (next) sessionStorage.setItem(sessionKey, JSON.stringify(next))
+    else sessionStorage.removeItem(sessionKey)
   } catch {
     // as in read
   }
-  locked.value = ''
 }
+
+/** signIn opens a session of a token. */
+export async function signIn(token: string): Promise<void> {
+  const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify({ name: 'console' }) })
+  const { token: secret, id, parent, expires_at } = (await answer.json()) as Session
+  hold({ token: secret, id, parent, expires_at }, undefined)
+}
+
+/** signOut ends the session, and forgets it even where the server does not answer. */
+export async function signOut(): Promise<void> {
+  const ended = ask(base + '/session', {}, undefined, { method: 'DELETE', keepalive: true })
+  hold(undefined, 'You have signed out.')
+  try {
+    await ended
+  } catch (error) {
+    // After a 401 it had ended before.
+    if (!(error instanceof Refusal && error.problem.status === 401)) locked.value = 'This tab has signed out. The server could not be told; the session ends there by itself.'
+  }
+}
+
+const json = { 'Content-Type': 'application/json' }
 
 export type Query = Record<string, string | number | undefined>
 
@@ -80,7 +111,9 @@ const tagged = new Map<string, { tag: string; answer: Answer<unknown> }>()
 const mostTagged = 40
 
 async function ask(path: string, headers: Record<string, string>, stop: AbortSignal | undefined, init: RequestInit = {}): Promise<Response> {
-  if (token.value) headers.Authorization = 'Bearer ' + token.value
+  const held = session.peek()
+  const signsIn = 'Authorization' in headers
+  if (held && !signsIn) headers.Authorization = 'Bearer ' + held.token
   const asked = Date.now()
   let answer: Response
   try {
@@ -90,7 +123,11 @@ async function ask(path: string, headers: Record<string, string>, stop: AbortSig
     throw new Unreachable('No answer from the server.')
   }
   noteClock(answer.headers.get('Date'), asked)
-  return answer
+  if (answer.ok || answer.status === 304) return answer
+  const refused = await refusal(answer)
+  // What was asked for under a session that is no longer the page's says nothing of the one that is.
+  if (answer.status === 401 && !signsIn && session.peek() === held) hold(undefined, held ? refused.problem.detail : (locked.peek() ?? ''))
+  throw refused
 }
 
 // The Date header has whole seconds. Only a difference that this cannot explain counts.
@@ -112,7 +149,6 @@ async function refusal(answer: Response): Promise<Refusal> {
   } catch {
     // Something in front of the server has answered: its text is all there is.
   }
-  if (answer.status === 401) locked.value = problem.detail
   const after = Number(answer.headers.get('Retry-After') ?? '0')
   return new Refusal(problem, answer.headers.get('X-Request-Id') ?? '', Number.isFinite(after) ? after * 1000 : 0)
 }
@@ -126,7 +162,6 @@ export async function getAt<T>(full: string, stop?: AbortSignal): Promise<Answer
   const before = tagged.get(full)
   const answer = await ask(full, before ? { 'If-None-Match': before.tag } : {}, stop)
   if (answer.status === 304 && before) return before.answer as Answer<T>
-  if (!answer.ok) throw await refusal(answer)
   const text = await answer.text()
   const got: Answer<T> = { data: JSON.parse(text) as T, text, headers: answer.headers }
   const tag = answer.headers.get('ETag')
@@ -140,15 +175,13 @@ export async function getAt<T>(full: string, stop?: AbortSignal): Promise<Answer
 
 /** post sends JSON below /v1, for requests that only look: which runs a list of jobs had last. */
 export async function post<T>(path: string, body: unknown, stop?: AbortSignal): Promise<T> {
-  const answer = await ask(base + path, { 'Content-Type': 'application/json' }, stop, { method: 'POST', body: JSON.stringify(body) })
-  if (!answer.ok) throw await refusal(answer)
+  const answer = await ask(base + path, { ...json }, stop, { method: 'POST', body: JSON.stringify(body) })
   return (await answer.json()) as T
 }
 
 /** bytes asks for what is no JSON. */
 export async function bytes(path: string, query: Query, stop?: AbortSignal): Promise<{ data: Uint8Array; headers: Headers }> {
   const answer = await ask(base + pathOf(path, query), {}, stop)
-  if (!answer.ok) throw await refusal(answer)
   return { data: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers }
 }
 

@@ -2,7 +2,7 @@
 // the page tells how old it is.
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Refusal, Unreachable, token } from './api'
+import { Refusal, Unreachable, session } from './api'
 
 /** lost is since when no answer came, in ms of the browser's clock; 0 while they come. */
 export const lost = signal(0)
@@ -22,7 +22,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
   const latest = useRef(load)
   latest.current = load
   const kick = useRef(() => {})
-  const held = token.value
+  const held = session.value
   useEffect(() => {
     if (!key) return
     let stop = new AbortController()

@@ -77,7 +77,7 @@ export function Log({ run }: { run: Run }) {
         {!empty && <Save run={run} />}
       </figcaption>
       <Refused error={error} small />
-      {empty && !error && known && <p class="nothing">{going ? 'Nothing has been written yet.' : 'The attempt wrote nothing.'}</p>}
+      {empty && !error && known && <p class="nothing">{going && run.state !== 'retrying' ? 'Nothing has been written yet.' : 'The attempt wrote nothing.'}</p>}
       {!empty && (
         <pre
           ref={box}

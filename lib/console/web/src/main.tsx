@@ -1,7 +1,7 @@
 // The frame around the pages, and which of them is shown.
 import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { locked, setToken, token } from './api'
+import { locked, signIn } from './api'
 import { helpShown, pages } from './keys'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
@@ -15,7 +15,7 @@ import { Queues } from './pages/queues'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Settings } from './pages/settings'
-import { Empty } from './ui'
+import { Command, Empty } from './ui'
 
 function Shown() {
   const [first, second, ...rest] = parts.value
@@ -100,7 +100,7 @@ function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value ? <Ask /> : <Shown />}
+        {locked.value === undefined ? <Shown /> : <Ask />}
       </main>
       <Help />
     </div>
@@ -113,16 +113,18 @@ function Live() {
   if (lost.value) {
     return (
       <p class="link lost" role="status">
-        No answer for {span(Date.now() - lost.value)}. Older data is shown. Retrying.
+        No answer for {span(Date.now() - lost.value)}: what is shown may be old. Retrying.
       </p>
     )
   }
-  return <p class="link">live</p>
+  return locked.value === undefined ? <p class="link">live</p> : null
 }
 
 /** Ask is shown instead of a page while the server wants a token. */
 function Ask() {
   const [text, setText] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<Error>()
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => field.current?.focus(), [])
   return (
@@ -130,11 +132,16 @@ function Ask() {
       <header class="bar">
         <h1>This server asks for a token</h1>
       </header>
-      <p class="note">{locked.value}</p>
+      {locked.value && <p class="note">{locked.value}</p>}
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          if (text.trim()) setToken(text.trim())
+          if (!text.trim() || busy) return
+          setBusy(true)
+          setError(undefined)
+          void signIn(text.trim())
+            .catch(setError)
+            .finally(() => setBusy(false))
         }}
       >
         <label>
@@ -142,14 +149,14 @@ function Ask() {
           <input ref={field} type="password" name="token" value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} placeholder="bel_…" />
         </label>
         <button type="submit" class="main">
-          Continue
+          Sign in
         </button>
       </form>
+      {error && <p class="refused" role="alert">{error.message}</p>}
       <p class="fine">
-        The scope read is enough for every page. Only this tab keeps the token, and forgets it when it is closed. An admin makes one with{' '}
-        <code>belfry token create --scope read --name console</code>.
+        The token needs the scope read. It is not kept: this tab gets a session, which can only read and ends after 12 hours at most. An admin makes a token with:
       </p>
-      {token.value && <p class="fine">The server does not accept the token that you gave.</p>}
+      <Command text="belfry token create --scope read --name console" />
     </section>
   )
 }

@@ -1,6 +1,6 @@
 // The one place where runs are kept, so that no two parts of a page tell two states of the same run.
 import { effect, signal, type Signal } from '@preact/signals'
-import { token } from './api'
+import { session } from './api'
 import type { Run } from './model'
 
 interface Kept {
@@ -11,9 +11,9 @@ interface Kept {
 const runs = new Map<string, Kept>()
 const most = 20_000
 
-// Another token may be of another tenant, whose runs can have the same names.
+// Another session may be of another tenant, whose runs can have the same names.
 effect(() => {
-  void token.value
+  void session.value
   runs.clear()
 })
 

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Refusal, Unreachable } from './api'
 import { now } from './clock'
+import { lost } from './live'
 import type { State as Of } from './model'
 import { to } from './router'
 import { ago, inFull, instant, parse, short, span, zoneFor } from './time'
@@ -14,13 +15,13 @@ export function State({ of }: { of: Of | string }) {
 
 const states = new Set(['scheduled', 'queued', 'running', 'retrying', 'succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown', 'crashed', 'handed_back', 'ok', 'attention', 'failing', 'paused'])
 
-/** RunLink leads to a run. Where there is little room the name of its job is cut, since runs differ in what follows. */
+/** RunLink leads to a run. Where there is little room the name of its job is cut to 12 letters, and then what follows. */
 export function RunLink({ id }: { id: string }) {
   const end = id.indexOf('~')
   if (end < 0) return <a href={to('runs', id)}>{id}</a>
   return (
     <a href={to('runs', id)} class="run-link" aria-label={id}>
-      <span style={{ maxWidth: `calc(100% - ${id.length - end}ch)` }}>{id.slice(0, end)}</span>
+      <span style={{ minWidth: Math.min(end, 12) + 'ch', maxWidth: `calc(100% - ${id.length - end}ch)` }}>{id.slice(0, end)}</span>
       {id.slice(end)}
     </a>
   )
@@ -70,7 +71,12 @@ export function Command({ text: line }: { text: string }) {
   const text = line + (location.origin === usual ? '' : ' --address ' + location.origin)
   return (
     <div class="command">
-      <code>{text}</code>
+      <code>
+        {text.split(/(?<= )/).map((word) => (
+          // A flag is not cut behind its hyphens.
+          <span class={word.startsWith('--') && word.length < 32 ? 'whole' : undefined}>{word}</span>
+        ))}
+      </code>
       <Copy text={text} />
     </div>
   )
@@ -78,6 +84,11 @@ export function Command({ text: line }: { text: string }) {
 
 // What belfry calls unless it is told otherwise. It is compared with, never loaded from.
 const usual = 'http:' + '//127.0.0.1:7340'
+
+/** quoted is a word as a shell takes it, whatever is in it. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
 
 export function Copy({ text, what = 'Copy' }: { text: string; what?: string }) {
   const [done, setDone] = useState('')
@@ -116,7 +127,7 @@ export function Refused({ error, small = false }: { error: Error | undefined; sm
   if (problem.status === 401) return null // the page asks for a token
   return (
     <div class={small ? 'refused small' : 'refused'} role="alert">
-      <strong>{titles[problem.status] ?? 'Refused'}</strong> {problem.detail}
+      <strong>{titles[problem.status] ?? 'Refused.'}</strong> {sentence(problem.detail)}
       {problem.errors?.map((e) => (
         <p key={e.field}>
           <code>{e.field}</code> {e.message}
@@ -128,6 +139,11 @@ export function Refused({ error, small = false }: { error: Error | undefined; sm
       </span>
     </div>
   )
+}
+
+/** sentence makes one of what the server says in half a one, as it does of what a command line shows behind a colon. */
+function sentence(text: string): string {
+  return text.replace(/^[a-z]+(?= )/, (word) => word.charAt(0).toUpperCase() + word.slice(1)) + (/[.!?…]$/.test(text) ? '' : '.')
 }
 
 const titles: Record<number, string> = {
@@ -142,6 +158,9 @@ const titles: Record<number, string> = {
   503: 'Not available now.',
 }
 
+/** pending tells whether something may come yet: an error that is no refusal is tried again. */
+export const pending = (error: Error | undefined): boolean => !error || error instanceof Unreachable
+
 /** Waiting stands where nothing has come yet; for a moment it shows nothing, so that quick answers do not flicker. */
 export function Waiting({ lines = 4 }: { lines?: number }) {
   const [late, setLate] = useState(false)
@@ -149,6 +168,7 @@ export function Waiting({ lines = 4 }: { lines?: number }) {
     const timer = setTimeout(() => setLate(true), 150)
     return () => clearTimeout(timer)
   }, [])
+  if (lost.value) return <p class="nothing">The server does not answer. This comes when it does.</p>
   return (
     <div class="waiting" role="status">
       <span class="hidden">Loading</span>

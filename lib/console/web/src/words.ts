@@ -3,12 +3,17 @@ import type { Job, Run, Schedule } from './model'
 import { isOpen, lastError } from './model'
 import { inFull, length, parse, short, span } from './time'
 
+/** on writes the instants in a text of the server as people do. */
+export function on(text: string): string {
+  return text.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, (at) => (inFull(parse(at), 'UTC').split('\n')[0] ?? at).replace('.000', ''))
+}
+
 /** when tells a schedule in a few words. Of a cron expression the server knows the words. */
 export function when(s: Schedule | undefined): string {
   if (!s) return 'on demand'
   let text = ''
   if (s.every) text = 'every ' + each(s.every)
-  else if (s.at) text = 'once, ' + (inFull(parse(s.at), 'UTC').split('\n')[0] ?? '').replace('.000', '')
+  else if (s.at) text = 'once, ' + on(s.at)
   else if (s.cron) text = s.cron + ' ' + short(s.timezone ?? 'UTC')
   if (s.jitter) text += ', up to ' + s.jitter + ' later'
   return text

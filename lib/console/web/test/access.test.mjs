@@ -27,7 +27,13 @@ after(async () => {
 
 async function give(page, token) {
   await page.getByLabel('Token').fill(token)
-  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** sessionsOf are the sessions of a token that the server knows of. */
+async function sessionsOf(token) {
+  const { items } = await server.call('GET', '/v1/tokens?limit=1000', undefined, tokens.admin.token)
+  return items.filter((t) => t.parent === token.id)
 }
 
 test('who has no token is asked for one, and sees the page that was asked for', async () => {
@@ -36,48 +42,79 @@ test('who has no token is asked for one, and sees the page that was asked for', 
   await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
   assert.ok(!(await page.content()).includes('payroll'))
   await give(page, 'bel_0000000000000000_nothing')
-  await page.getByText('does not accept the token').waitFor()
+  await page.getByText('not one of this server').waitFor()
   await give(page, tokens.read.token)
   await page.getByRole('link', { name: 'payroll' }).waitFor()
   await page.reload()
   await page.getByRole('link', { name: 'payroll' }).waitFor()
   assert.ok(!page.url().includes('bel_'))
-  assert.equal(await page.evaluate(() => document.cookie + localStorage.getItem('belfry-token')), 'null', 'it is kept where other ports or later days see it')
+  await v.end()
+})
+
+test('the page keeps a session that may only read, never the token, and signing out ends it', async () => {
+  const v = await Visit.to(server.console + '/jobs')
+  const { page } = v
+  await give(page, tokens.admin.token)
+  await page.getByRole('link', { name: 'payroll' }).waitFor()
   await page.goto(server.console + '/settings')
-  await page.getByRole('button', { name: 'Forget it now' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+  const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML)
+  assert.ok(!kept.includes(tokens.admin.token), 'the token is kept')
+  const { token: secret, id } = await page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
+  assert.equal(await page.evaluate(() => document.cookie + localStorage.getItem('belfry-session')), 'null', 'it is kept where other ports or later days see it')
+  await page.getByText(`session ${id} of the token ${tokens.admin.id}`).waitFor()
+  await server.call('GET', '/v1/jobs', undefined, secret)
+  for (const [method, at, body] of [['DELETE', '/v1/jobs/payroll'], ['POST', '/v1/jobs/payroll/runs', {}], ['POST', '/v1/tokens', { scopes: ['read'] }], ['POST', '/v1/session', {}]]) {
+    await assert.rejects(server.call(method, at, body, secret), /forbidden|no_session/)
+  }
+  const ended = page.waitForResponse((r) => r.request().method() === 'DELETE')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  assert.equal((await ended).status(), 204)
+  await page.getByText('You have signed out.').waitFor()
+  await assert.rejects(server.call('GET', '/v1/jobs', undefined, secret), /401/)
+  assert.ok((await sessionsOf(tokens.admin)).every((s) => s.revoked_at && s.scopes.join() === 'read'))
   await page.goto(server.console + '/jobs')
   await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
   await v.end()
 })
 
 test('no page shows what its token may not read', async () => {
-  for (const name of ['run', 'acme']) {
-    const v = await Visit.to(server.console)
-    const { page } = v
-    await give(page, tokens[name].token)
-    for (const at of ['/', '/jobs', '/jobs/payroll', '/runs', '/dead-letters', '/queues']) {
-      await page.goto(server.console + at)
-      await page.getByRole('heading').first().waitFor()
-      if (name === 'run') await page.getByText('Not allowed.').first().waitFor()
-      await page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
-      const shown = (await page.locator('main').innerText()).replace(/Job payroll|there is no job payroll/g, '') // its own address said so
-      assert.ok(!/payroll/.test(shown), `${name} ${at}: ${shown}`)
-    }
-    if (name === 'run') assert.match(await page.locator('main').innerText(), /asks for read/)
-    assert.deepEqual(v.errors.filter((e) => !/status of (40[134])/.test(e)), [])
-    await v.end()
+  const v = await Visit.to(server.console)
+  const { page } = v
+  await give(page, tokens.run.token)
+  await page.getByText('asks for read').waitFor()
+  for (const at of ['/', '/jobs/payroll']) {
+    await page.goto(server.console + at)
+    await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
   }
+  await give(page, tokens.acme.token)
+  for (const at of ['/', '/jobs', '/jobs/payroll', '/runs', '/dead-letters', '/queues']) {
+    await page.goto(server.console + at)
+    await page.getByRole('heading').first().waitFor()
+    await page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
+    const shown = (await page.locator('main').innerText()).replace(/Job payroll|There is no job payroll/g, '') // its own address said so
+    assert.ok(!/payroll/.test(shown), `${at}: ${shown}`)
+  }
+  assert.deepEqual(v.errors.filter((e) => !/status of (40[134])/.test(e)), [])
+  await v.end()
 })
 
-test('a token that is revoked under an open page is asked for again, and nothing stays', async () => {
+test('a session ends under an open page, by itself or with its token: it is asked for again, and nothing stays', async () => {
   const made = await server.call('POST', '/v1/tokens', { scopes: ['read'], name: 'short' }, tokens.admin.token)
   const v = await Visit.to(server.console + '/jobs')
   const { page } = v
+  const end = { session: async () => (await sessionsOf(made)).find((s) => !s.revoked_at).id, token: () => made.id }
+  for (const what of ['session', 'token']) {
+    await give(page, made.token)
+    await page.getByRole('link', { name: 'payroll' }).waitFor()
+    await server.call('DELETE', '/v1/tokens/' + (await end[what]()), undefined, tokens.admin.token)
+    await v.ask()
+    await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
+    await page.getByText('was revoked at').waitFor()
+    assert.ok(!(await page.content()).includes('payroll'))
+  }
   await give(page, made.token)
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
-  await server.call('DELETE', '/v1/tokens/' + made.id, undefined, tokens.admin.token)
-  await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
-  assert.ok(!(await page.content()).includes('payroll'))
+  await page.locator('.refused').getByText('was revoked at').waitFor()
   await give(page, tokens.read.token)
   await page.getByRole('link', { name: 'payroll' }).waitFor()
   await v.end()

@@ -30,7 +30,7 @@ export class Server {
     })
     this.said = ''
     this.process.stderr.on('data', (text) => (this.said += text))
-    this.ended = new Promise((resolve) => this.process.once('exit', resolve))
+    this.exited = new Promise((resolve) => this.process.once('exit', resolve))
     let text = ''
     for await (const line of createInterface({ input: this.process.stdout })) {
       text += line
@@ -49,7 +49,7 @@ export class Server {
   async kill(signal = 'SIGKILL') {
     if (!this.process) return
     this.process.kill(signal)
-    await this.ended
+    await this.exited
   }
 
   async again() {
@@ -79,6 +79,17 @@ export class Server {
 
   trigger(name, body = {}) {
     return this.call('POST', `/v1/jobs/${encodeURIComponent(name)}/runs`, body)
+  }
+
+  /** ended gives a run of a job that has ended, as soon as there is one. */
+  async ended(job) {
+    for (const end = Date.now() + patience; ; ) {
+      const { items } = await this.call('GET', `/v1/jobs/${encodeURIComponent(job)}/runs`)
+      const run = items.find((r) => r.ended_at)
+      if (run) return run
+      if (Date.now() > end) throw new Error(`no run of ${job} has ended`)
+      await new Promise((resolve) => setTimeout(resolve, 25))
+    }
   }
 
   /** until asks for a run until it is in one of the states. */
@@ -142,6 +153,11 @@ export class Visit {
       if (Date.now() > end) throw new Error([...this.flying].map((r) => r.url()).join(' '))
       await this.page.evaluate(() => 0)
     }
+  }
+
+  /** ask has the page ask at once for what is known to be there, in place of its next time. */
+  async ask() {
+    await this.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
   }
 
   async violations() {

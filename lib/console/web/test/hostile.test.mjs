@@ -29,10 +29,11 @@ test('names, payloads, logs and errors of others are text, whatever they say', a
   await server.call('POST', '/v1/jobs/answers/pause', { reason: all })
   const cancelled = (await server.trigger('hostile', { delay: '1h' })).id
   await server.call('POST', `/v1/runs/${cancelled}/cancel`, { reason: all.slice(0, 110) })
-  const v = await Visit.to(undefined)
-  const { page } = v
+  const tabs = [await Visit.to(undefined), await Visit.to(undefined)]
+  const { page } = tabs[0]
   try {
-    const shown = async (at, ...texts) => {
+    const shownIn = async (v, at, ...texts) => {
+      const { page } = v
       await page.goto(server.console + at)
       for (const text of texts) await page.getByText(text, { exact: false }).first().waitFor()
       await page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
@@ -42,6 +43,12 @@ test('names, payloads, logs and errors of others are text, whatever they say', a
       assert.ok(await page.locator('body').isVisible())
       assert.match(await page.title(), /Belfry$/)
     }
+    const names = ['/jobs/', '/runs/'].flatMap((p) => markup.map((m) => p + encodeURIComponent(m)))
+    const addresses = (async () => {
+      for (const at of [...names, '/jobs?q=' + encodeURIComponent(all), '/runs?job=' + encodeURIComponent(all) + '&label=' + encodeURIComponent(all), '/dead-letters?pattern=' + encodeURIComponent(all), '/' + encodeURIComponent(all)]) await shownIn(tabs[1], at)
+    })()
+    addresses.catch(() => {}) // it is waited for below
+    const shown = (...what) => shownIn(tabs[0], ...what)
     await shown('/jobs/hostile', markup[0])
     await shown('/jobs/answers', markup[0])
     await shown('/runs/' + dead, markup[0], 'after', 'last')
@@ -56,12 +63,11 @@ test('names, payloads, logs and errors of others are text, whatever they say', a
     await shown('/dead-letters', 'hostile')
     await shown('/runs', 'hostile')
     await shown('/', 'hostile')
-    const names = ['/jobs/', '/runs/'].flatMap((p) => markup.map((m) => p + encodeURIComponent(m)))
-    for (const at of [...names, '/jobs?q=' + encodeURIComponent(all), '/runs?job=' + encodeURIComponent(all) + '&label=' + encodeURIComponent(all), '/dead-letters?pattern=' + encodeURIComponent(all), '/' + encodeURIComponent(all)]) await shown(at)
-    const unexpected = v.errors.filter((e) => !/status of 4\d\d/.test(e))
+    await addresses
+    const unexpected = tabs.flatMap((v) => v.errors).filter((e) => !/status of 4\d\d/.test(e))
     assert.deepEqual(unexpected, [])
   } finally {
-    await v.end()
+    for (const v of tabs) await v.end()
     await server.stop()
   }
 })

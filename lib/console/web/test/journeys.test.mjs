@@ -18,10 +18,13 @@ test('from the first visit of an empty server to the first run, without a reload
     const command = await v.page.evaluate(() => navigator.clipboard.readText())
     assert.match(command, /belfry job apply hello/)
     await promisify(execFile)('sh', ['-c', command], { env: { ...process.env, PATH: path.dirname(belfry) + ':' + process.env.PATH, HOME: server.folder } })
+    await v.ask()
     const next = v.page.locator('.next').getByRole('link', { name: 'hello' })
     await next.waitFor()
     await next.click()
     await v.page.getByText('Every 2 seconds').waitFor()
+    await server.ended('hello')
+    await v.ask()
     const run = v.page.getByRole('grid', { name: 'Last runs' }).getByRole('row').filter({ hasText: 'succeeded' }).first().getByRole('link')
     await run.click()
     await v.page.locator('pre', { hasText: 'hello' }).waitFor()
@@ -70,11 +73,13 @@ test('a server that starts again under an open page is told, and its page goes o
   try {
     await v.page.getByRole('link', { name: first }).waitFor()
     await server.kill()
+    await v.ask()
     await v.page.getByText('No answer for').waitFor()
     assert.ok(await v.page.getByRole('link', { name: first }).isVisible(), 'what was there is gone')
     await server.again()
     await v.page.locator('.link', { hasText: /^live$/ }).waitFor()
     const second = (await server.trigger('steady')).id
+    await v.ask()
     await v.page.getByRole('link', { name: second }).waitFor()
   } finally {
     await v.end()
@@ -224,15 +229,19 @@ test('a job of every second stays in what comes next while answers are old, and 
   const server = await Server.start()
   await server.put('second', { schedule: { every: '1s' }, target: exec('true'), ...once })
   await server.put('afterwards', { schedule: { every: '48h' }, target: exec('true') })
-  const v = await Visit.to(server.console)
+  const v = await Visit.to(undefined)
   const next = v.page.getByRole('region', { name: 'Next' })
   try {
+    await v.page.clock.install()
+    await v.page.goto(server.console)
     await next.getByRole('link', { name: 'second' }).waitFor()
     await v.page.locator('.health').waitFor()
     await server.kill()
+    await v.ask()
     await v.page.getByText('No answer for').waitFor()
     assert.equal(await v.page.locator('.health').count(), 0, 'checks of a server that does not answer')
-    await v.page.getByText(/No answer for (\d\d|[6-9](\.\d)?) s/).waitFor() // beyond all fires that it had told
+    await v.page.clock.fastForward(20_000) // beyond all fires that it had told
+    await v.page.getByText(/No answer for 2\d s/).waitFor()
     await next.getByRole('link', { name: 'second' }).waitFor()
   } finally {
     await v.end()

@@ -3,7 +3,7 @@ import { get } from '../api'
 import { Grid, type Column } from '../grid'
 import { useHeld, useLive } from '../live'
 import { query, to, withQuery } from '../router'
-import { Ago, Command, Empty, Instant, Refused, RunLink, State, Waiting } from '../ui'
+import { Ago, Command, Empty, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
 
 interface Letter {
   run: string
@@ -47,8 +47,8 @@ export function DeadLetters() {
         </span>
       </header>
       <Refused error={live.error} />
-      {!data && !live.error && <Waiting />}
-      {data?.looked_at === 0 && <Empty>No run has been given up. One that fails for good, or as often as its job allows, is kept here.</Empty>}
+      {!data && pending(live.error) && <Waiting />}
+      {data?.looked_at === 0 && <Empty command="belfry dead-letter list">No run has been given up. One that fails for good, or as often as its job allows, is kept here.</Empty>}
       <div {...hold}>
         <ul class="groups">
           {data?.items.map((g) => (

@@ -10,8 +10,8 @@ import { to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
 import { Ticks } from '../ticks'
 import { civil, dayIn, inFull, parse, short, zoneFor } from '../time'
-import { Ago, Command, Empty, Fresh, Instant, Labels, Refused, State, Waiting } from '../ui'
-import { calls, lasted, overlaps, when } from '../words'
+import { Ago, Command, Empty, Fresh, Instant, Labels, pending, Refused, State, Waiting } from '../ui'
+import { calls, lasted, on, overlaps, when } from '../words'
 import { columns, runCells } from './runs'
 
 interface Fire {
@@ -52,7 +52,7 @@ export function Job({ name }: { name: string }) {
           </h1>
         </header>
         <Refused error={live.error} />
-        {!live.error && <Waiting />}
+        {pending(live.error) && <Waiting />}
       </section>
     )
   }
@@ -70,7 +70,7 @@ export function Job({ name }: { name: string }) {
       <Refused error={live.error} />
       {job.description && <p class="lead">{job.description}</p>}
       <p class="verdict">
-        {(job.schedule && fires.data?.description) || upper(when(job.schedule))}
+        {(job.schedule && on(fires.data?.description ?? '')) || upper(when(job.schedule))}
         {cron && <code class="expr">{cron}</code>}
       </p>
       {job.paused && (
@@ -161,7 +161,7 @@ export function Job({ name }: { name: string }) {
           </a>
         </header>
         <Refused error={runs.error} small />
-        {!runs.data && !runs.error && <Waiting />}
+        {!runs.data && pending(runs.error) && <Waiting />}
         {runs.data?.length === 0 && <Empty command={`belfry job trigger ${name} --wait`}>It has not run yet.</Empty>}
         {settled.ids.length > 0 && <Grid label="Last runs" kind="g-runs" columns={columns} ids={settled.ids} cells={(id) => runCells(id, zone)} href={(id) => to('runs', id)} busy={busy} />}
       </section>

@@ -8,7 +8,7 @@ import { now } from '../clock'
 import { Ticks } from '../ticks'
 import { ago, parse } from '../time'
 import { filter, query, to } from '../router'
-import { Empty, Fresh, Instant, Refused, State, Waiting } from '../ui'
+import { Empty, Fresh, Instant, pending, quoted, Refused, State, Waiting } from '../ui'
 import { calls, when } from '../words'
 import { Field } from './runs'
 
@@ -59,6 +59,7 @@ export function Jobs() {
   const busy = useRef(false)
   const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current)
   const filtered = Boolean(prefix || label || paused)
+  const inTerminal = ['belfry job list', prefix && '--prefix=' + quoted(prefix), label && '--label=' + quoted(label), { true: '--paused', false: '--active' }[paused]].filter(Boolean).join(' ')
 
   const cells = (name: string) => {
     const job = byName.get(name)
@@ -70,7 +71,7 @@ export function Jobs() {
       when(job.schedule),
       job.paused ? (
         <>
-          <State of="paused" /> <span class="none">{job.status.paused_reason}</span>
+          <State of="paused" /> <span class="none reason">{job.status.paused_reason}</span>
         </>
       ) : job.status.fault ? (
         <span class="state s-failing">parked</span>
@@ -116,10 +117,10 @@ export function Jobs() {
         )}
       </div>
       <Refused error={live.error ?? failed} />
-      {!live.data && !live.error && <Waiting lines={12} />}
+      {!live.data && pending(live.error) && <Waiting lines={12} />}
       {live.data &&
         jobs.length === 0 &&
-        (filtered ? <Empty>No job matches these filters.</Empty> : <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>)}
+        (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>)}
       {jobs.length > 0 && (
         <Grid label="Jobs" kind="g-jobs" columns={columns} ids={settled.ids} total={next ? -1 : jobs.length} cells={cells} href={(name) => to('jobs', name)} end={end} sight={setSight} busy={busy} scroll />
       )}

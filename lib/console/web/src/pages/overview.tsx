@@ -9,7 +9,7 @@ import type { Job, Page, Run } from '../model'
 import { to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
 import { parse } from '../time'
-import { Ago, Empty, Fresh, Instant, Refused, State, Waiting } from '../ui'
+import { Ago, Empty, Fresh, Instant, pending, Refused, State, Waiting } from '../ui'
 import type { Groups } from './deadletters'
 import { firstJob } from './jobs'
 import { checks } from './queues'
@@ -86,7 +86,7 @@ export function Overview() {
                   All that are open
                 </a>
               </header>
-              {!running.data && !running.error && <Waiting />}
+              {!running.data && pending(running.error) && <Waiting />}
               {settled.ids.length === 0 && running.data && <p class="nothing">Nothing runs at this moment.</p>}
               {settled.ids.length > 0 && (
                 <Grid label="Running" kind="g-open" columns={columns} ids={settled.ids.slice(0, 8)} cells={openCells} href={(id) => to('runs', id)} busy={busy} />
@@ -100,7 +100,7 @@ export function Overview() {
                 </a>
               </header>
               <Refused error={dead.error} small />
-              {!dead.data && !dead.error && <Waiting />}
+              {!dead.data && pending(dead.error) && <Waiting />}
               {dead.data && dead.data.items.length === 0 && <p class="nothing">No run was given up.</p>}
               <ul class="brief">
                 {causes?.map((g) => (
@@ -123,7 +123,7 @@ export function Overview() {
                   All jobs
                 </a>
               </header>
-              {!jobs.data && !jobs.error && <Waiting />}
+              {!jobs.data && pending(jobs.error) && <Waiting />}
               {jobs.data && soonest.length === 0 && <p class="nothing">{over ? 'No schedule fires any more.' : 'It is known when the server has answered.'}</p>}
               <ul class="brief next">
                 {soonest.map(({ at, job }) => (

@@ -4,7 +4,7 @@ import { now } from '../clock'
 import { useLive } from '../live'
 import type { Check, Page, Queue, Worker } from '../model'
 import { parse } from '../time'
-import { Ago, Command, Empty, Refused, State, Waiting } from '../ui'
+import { Ago, Command, Empty, pending, Refused, State, Waiting } from '../ui'
 
 const priorities = ['high', 'normal', 'low']
 
@@ -19,7 +19,7 @@ export function Queues() {
         <h1>Queues and workers</h1>
       </header>
       <Refused error={queues.error} />
-      {!queues.data && !queues.error && <Waiting />}
+      {!queues.data && pending(queues.error) && <Waiting />}
       {queues.data?.length === 0 && <Empty command="belfry queue list">This token’s tenant has no queue of its own.</Empty>}
       <div class="cards">
         {queues.data?.map((q) => (
@@ -120,6 +120,7 @@ export function Queues() {
         </div>
       )}
       <h2>Checks of the server</h2>
+      <Refused error={ready.error} small />
       <Checks of={ready.data} />
       <details class="cli">
         <summary>In a terminal</summary>

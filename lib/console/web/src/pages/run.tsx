@@ -10,7 +10,7 @@ import { query, to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
 import { parse, span } from '../time'
 import { Timeline } from '../timeline'
-import { Ago, Command, Instant, Labels, Refused, RunLink, State, took, Waiting } from '../ui'
+import { Ago, Command, Instant, Labels, pending, Refused, RunLink, State, took, Waiting } from '../ui'
 import { Raw } from '../raw'
 import { late } from '../words'
 
@@ -34,7 +34,7 @@ export function Run({ id }: { id: string }) {
           <code class="id">{id}</code>
         </header>
         <Refused error={live.error} />
-        {!live.error && <Waiting />}
+        {pending(live.error) && <Waiting />}
       </section>
     )
   }
@@ -273,7 +273,7 @@ function Result({ text, run }: { text: string; run: Data }) {
 
 function Payload({ id }: { id: string }) {
   const live = useLive('payload ' + id, (stop) => bytes(`/runs/${encodeURIComponent(id)}/payload`, {}, stop), 0)
-  if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
+  if (!live.data) return pending(live.error) ? <Waiting /> : <Refused error={live.error} small />
   const { data, headers } = live.data
   if (!data.length) return <p class="nothing">This run has no payload.</p>
   return <Raw text={new TextDecoder().decode(data)} label={headers.get('Belfry-Payload') === 'job' ? 'Payload of the job' : 'Payload of this run'} />

@@ -8,7 +8,7 @@ import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
 import { began, keep, runOf } from '../store'
 import { span } from '../time'
-import { Empty, Fresh, Instant, Refused, RunLink, State, Waiting } from '../ui'
+import { Empty, Fresh, Instant, pending, quoted, Refused, RunLink, State, Waiting } from '../ui'
 import { because, lasted, late } from '../words'
 
 export const columns: Column[] = [
@@ -72,6 +72,8 @@ export function Runs() {
     const ended = states.length > 0 && !states.some((s) => isOpen(s as Of))
     return { ...given, from: since ? new Date(minute - since[2]).toISOString() : from, to: before || (ended ? new Date(minute + 120_000).toISOString() : '') }
   }
+  const inTerminal = () =>
+    ['belfry run list', ...Object.entries({ ...given, since: since?.[0], from, to: before }).flatMap(([name, value]) => (value ? [`--${name}=${quoted(value)}`] : []))].join(' ')
   const live = useLive(key, async (stop) => {
     const asked = began()
     const bounds = bounded()
@@ -173,7 +175,7 @@ export function Runs() {
         )}
       </div>
       <Refused error={live.error ?? failed} />
-      {!ids && !live.error && <Waiting lines={12} />}
+      {!ids && pending(live.error) && <Waiting lines={12} />}
       {ids?.length === 0 &&
         (filtered ? (
           searching ? (
@@ -186,7 +188,7 @@ export function Runs() {
               </button>
             </Empty>
           ) : (
-            <Empty>No run matches these filters.</Empty>
+            <Empty command={inTerminal()}>No run matches these filters.</Empty>
           )
         ) : (
           <Empty command="belfry job trigger NAME --wait">No job has run yet. A run is made when a schedule fires, or when you trigger a job:</Empty>

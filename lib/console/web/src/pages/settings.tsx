@@ -1,9 +1,10 @@
 // What a viewer chooses, kept in this browser.
-import { outside, getAt, setToken, skew, token } from '../api'
+import { outside, getAt, session, signOut, skew } from '../api'
 import { now } from '../clock'
 import { useLive } from '../live'
 import { scheme, singleKeys, zone, type Scheme, type Zone } from '../settings'
 import { instant, mine, span } from '../time'
+import { Instant } from '../ui'
 
 export function Settings() {
   const health = useLive('health', async (stop) => (await getAt<{ version?: string }>(outside('/healthz'), stop)).data, 60_000)
@@ -39,13 +40,13 @@ export function Settings() {
           <input type="checkbox" checked={singleKeys.value} onChange={(event) => (singleKeys.value = event.currentTarget.checked)} /> Single keys, such as <kbd>j</kbd> and <kbd>?</kbd>
         </label>
       </fieldset>
-      {token.value && (
+      {session.value && (
         <fieldset>
-          <legend>Token</legend>
+          <legend>Session</legend>
           <p>
-            This tab calls the server with the token {token.value.split('_').slice(0, 2).join('_')}…, which it forgets when it is closed.{' '}
-            <button type="button" class="plain" onClick={() => setToken('')}>
-              Forget it now
+            This tab has the session <code>{session.value.id}</code> of the token <code>{session.value.parent}</code>, which can only read, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
+            <button type="button" class="plain" onClick={() => void signOut()}>
+              Sign out
             </button>
           </p>
         </fieldset>
