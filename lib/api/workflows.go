@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
-	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -97,9 +96,6 @@ func play(in input[wire.PlayWorkflow]) (*flow.Workflow, flow.Outcomes, error) {
 	w, err := workflow(in.body.Workflow, flow.AnyQueue)
 	if err != nil {
 		return nil, nil, err
-	}
-	if size := len(in.body.Input); size > control.MaxRunPayload {
-		return nil, nil, invalid.Field("input", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d", control.MaxRunPayload))
 	}
 	text, err := json.Marshal(in.body.Outcomes)
 	if err != nil {
