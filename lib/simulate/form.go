@@ -304,7 +304,7 @@ func (f *form) unknown(m manifest.Member, of reflect.Type, at string) {
 		return
 	}
 	names := slices.Sorted(maps.Keys(fieldsOf(of)))
-	if near := nearest(m.Name, names); near != "" {
+	if near := invalid.Nearest(m.Name, names); near != "" {
 		f.unread = append(f.unread, below(at, near)) // which is not also missing
 		f.tell(m.Line, where, fmt.Sprintf("unknown field; did you mean %q?", near))
 		return
