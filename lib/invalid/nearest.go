@@ -2,16 +2,18 @@ package invalid
 
 import "strings"
 
-// Nearest returns the known name that the given one was probably meant to be, and "" where none is close. It serves messages such as
-// `unknown field; did you mean "cron"?`.
+// longestName is beyond what anybody mistypes; the work is quadratic.
+const longestName = 64
+
+// Nearest is the known name that the given one was probably meant to be: at most two letters put in, left out, replaced or swapped with
+// their neighbour, and less than half of the name; "" where none is that close. Upper case is lower case.
 func Nearest(given string, known []string) string {
-	const most = 64 // bytes; the work is quadratic, and nobody mistypes a longer name
-	if len(given) > most {
+	if len(given) > longestName {
 		return ""
 	}
 	best, least := "", 3
 	for _, name := range known {
-		if len(name) > most {
+		if len(name) > longestName {
 			continue
 		}
 		if d := distance(strings.ToLower(given), strings.ToLower(name)); d < least && 2*d < len(name) {
@@ -21,7 +23,7 @@ func Nearest(given string, known []string) string {
 	return best
 }
 
-// distance counts the bytes to insert, delete, replace, or swap with their neighbour to make b of a.
+// distance is that of Damerau and Levenshtein, where no letter is moved twice.
 func distance(a, b string) int {
 	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
