@@ -17,10 +17,10 @@ type Expectation struct{ part *manifest.Value }
 
 // Difference is something that a scenario expects and a report has otherwise.
 type Difference struct {
-	Line  int    // of the scenario's file, where that is expected
-	Field string // path in the report, such as runs[2].state
-	Want  string // JSON, or "nothing"
-	Got   string // JSON, or "nothing"
+	Line  int    `json:"line"`  // of the scenario's file, where that is expected
+	Field string `json:"field"` // path in the report, such as runs[2].state
+	Want  string `json:"want"`  // for people: JSON, or "nothing"
+	Got   string `json:"got"`
 }
 
 func (d Difference) String() string {

@@ -16,16 +16,19 @@ import (
 
 // Mistake is one thing that is wrong in a file.
 type Mistake struct {
-	Line    int    // counted from 1
-	Field   string // path such as jobs.report.schedule.cron, "" for the whole
-	Message string
+	Line    int    `json:"line"`            // counted from 1
+	Field   string `json:"field,omitempty"` // path such as jobs.report.schedule.cron, "" for the whole
+	Message string `json:"message"`
 }
 
-func (m Mistake) String() string {
+func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text()) }
+
+// Text is the mistake without its line.
+func (m Mistake) Text() string {
 	if m.Field == "" {
-		return fmt.Sprintf("line %d: %s", m.Line, m.Message)
+		return m.Message
 	}
-	return fmt.Sprintf("line %d: %s: %s", m.Line, m.Field, m.Message)
+	return m.Field + ": " + m.Message
 }
 
 // Mistaken is the error of a file that is no scenario: what is wrong with it, in the order of its lines, at most invalid.Most things.

@@ -81,3 +81,28 @@ type Stopped struct {
 	Limit string    `json:"limit" doc:"how much may be: a number, or a duration"`
 	At    time.Time `json:"at" doc:"the simulation's time then: what is later did not happen"`
 }
+
+// Last is when the last thing in the report happened, the zero time where nothing did.
+func (r Report) Last() time.Time {
+	var last time.Time
+	later := func(at *time.Time) {
+		if at != nil && at.After(last) {
+			last = *at
+		}
+	}
+	for i := range r.Runs {
+		later(&r.Runs[i].NominalTime)
+		later(r.Runs[i].EndedAt)
+		for k := range r.Runs[i].Attempts {
+			later(&r.Runs[i].Attempts[k].StartedAt)
+			later(r.Runs[i].Attempts[k].EndedAt)
+		}
+	}
+	for i := range r.Skipped {
+		later(&r.Skipped[i].Through)
+	}
+	for i := range r.Refused {
+		later(&r.Refused[i].At)
+	}
+	return last
+}
