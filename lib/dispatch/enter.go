@@ -85,7 +85,9 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 // letIn sees to a gate until nobody of this process wants in.
 func (d *Dispatcher) letIn(key store.Key) {
 	for more := true; more; more = d.entering.more(key) {
-		<-time.After(enterGather)
+		if !d.Still {
+			<-time.After(enterGather)
+		}
 		d.letGroup(d.entering.take(key))
 	}
 }

@@ -1,0 +1,72 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// Ticks makes the passes of a node that is alone on a store of one shard, where there is something for them to do.
+type Ticks struct {
+	Dispatch *dispatch.Dispatcher
+	Metrics  *metrics.Registry
+	Log      *slog.Logger
+}
+
+// Pass makes a pass over what is due and nothing else. last is when ticks made their last pass before it, Unix ms by the hosts' clocks then:
+// a moment ago, unless there were none for a while, or the clocks were stepped.
+//
+// Between the instants of a diary there are no timers, so the shard's cursors may be put right before what is due, where passes over all the
+// minutes in between would have moved them, and the horizon to where the last of these would have published it. A new ticker remembers no
+// cursor of its own.
+func (t *Ticks) Pass(ctx context.Context, d Due, last int64) error {
+	if err := t.place(ctx, d, last); err != nil {
+		return fmt.Errorf("place the cursors: %w", err)
+	}
+	ticker, err := tick.New(tick.Config{Dispatch: t.Dispatch, Metrics: t.Metrics, Owner: "virtual", Log: t.Log, Parallel: 1})
+	if err != nil {
+		return err
+	}
+	for {
+		report, err := ticker.Tick(ctx)
+		if err != nil || !report.Behind {
+			return err
+		}
+	}
+}
+
+func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
+	items, err := t.Dispatch.Store.Get(ctx, timer.ShardKey(0))
+	if err != nil {
+		return err
+	}
+	shard, err := timer.ShardFromItem(0, items[0])
+	if err != nil {
+		return err
+	}
+	now := t.Dispatch.Now().UnixMilli()
+	shard.Watermark = now
+	if d.Timers {
+		shard.Watermark = d.Wake - 1
+	}
+	for k := range shard.Swept {
+		shard.Swept[k] = minuteOf(now - timer.Lags[k].Milliseconds())
+	}
+	if d.Sweeps {
+		shard.Swept[0] = d.Minute
+	}
+	// So long before the last pass that its horizon lies before it: a fire at that very instant is not one of those which were found in time.
+	shard.Passed = last - 1 - t.Dispatch.LookAhead.Milliseconds()
+	shard.Horizon = max(shard.Horizon, t.Dispatch.HorizonAt(shard.Passed))
+	op, err := shard.Put(t.Dispatch.NewID())
+	if err != nil {
+		return err
+	}
+	_, err = t.Dispatch.Write(ctx, op)
+	return err
+}

@@ -1,0 +1,213 @@
+package simulate
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	bloblocal "github.com/belfry-scheduler/belfry/lib/blob/local"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/internal/virtual"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+const tenant = "default"
+
+// house is a scheduler in memory, put together as a node is, whose workers are elsewhere.
+type house struct {
+	clock     *virtual.Clock
+	diary     *virtual.Diary
+	ledger    *ledger
+	blobs     *blob.Bucket
+	mail      []*mailbox // the pools, by name
+	dispatch  *dispatch.Dispatcher
+	ticks     virtual.Ticks
+	control   *control.Service
+	remote    *lease.Remote
+	announced []lease.Announced // of each pool
+
+	drawn     bool         // the waits between attempts are drawn
+	cancelled func(run.ID) // is told of each cancel of a running run
+}
+
+// build puts a house together, in which schedules fire up to an instant.
+func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*house, error) {
+	h := &house{clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil}
+	log := slog.New(slog.DiscardHandler)
+	registry := metrics.New()
+	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})))
+	// Runs have the same IDs under each seed.
+	ids, draws := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(1, 3))
+	if seed != nil {
+		draws = rand.New(rand.NewPCG(*seed, 4))
+	}
+	newID := func(from *rand.Rand) func() uint64 { return func() uint64 { return max(1, from.Uint64()) } }
+	queues, pools := map[string]queue.Queue{}, map[string]string{}
+	handlers := handlersOf(s)
+	for _, name := range poolsOf(s) {
+		m := newMailbox(h.clock.Passed)
+		h.mail = append(h.mail, m)
+		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true})
+		queues[name], pools[name] = m, tenant
+	}
+	layout, err := timer.Setup(ctx, h.ledger, 1, s.Start.UnixMilli(), newID(draws))
+	if err != nil {
+		return nil, err
+	}
+	book := job.NewBook(h.ledger, func(spec schedule.Spec) (job.Fires, error) {
+		fires, err := job.Compile(spec)
+		if err != nil {
+			return nil, err
+		}
+		return ending{fires, until}, nil
+	})
+	book.Jitter = jitter(seed)
+	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
+		NewID: newID(draws), Log: log, Metrics: registry, Still: true,
+		LookAhead: time.Millisecond, // nothing is claimed before its very instant
+	}); err != nil {
+		return nil, err
+	}
+	h.ticks = virtual.Ticks{Dispatch: h.dispatch, Metrics: registry, Log: log}
+	if h.blobs, err = bloblocal.Open(ctx, "mem://"); err != nil {
+		return nil, err
+	}
+	key := make([]byte, 32)
+	for i := range 4 {
+		binary.BigEndian.PutUint64(key[8*i:], draws.Uint64())
+	}
+	if h.remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: h.dispatch, Blobs: h.blobs, Metrics: registry, Pools: pools, Key: key, Epoch: 1, Log: log}); err != nil {
+		return nil, err
+	}
+	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: newID(ids), Log: log,
+		Can:       func(string, target.Spec) error { return nil },
+		Cancelled: func(_ string, id run.ID) { h.cancelled(id) },
+	})
+	return h, err
+}
+
+func (h *house) close() {
+	h.remote.Close()
+	_ = h.blobs.Close()
+}
+
+// definitions are all that a scenario has, in its order.
+func definitions(s Scenario) []Job {
+	all := slices.Clone(s.Jobs)
+	for _, l := range s.Script {
+		if l.Do == Put {
+			all = append(all, Job{l.Job, l.Definition})
+		}
+	}
+	return all
+}
+
+// poolsOf are the pools that definitions name.
+func poolsOf(s Scenario) []string {
+	names := map[string]bool{job.DefaultQueue: true}
+	for _, j := range definitions(s) {
+		if name := j.Definition.Queue; name != "" {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// handlersOf are the handlers that definitions name.
+func handlersOf(s Scenario) []string {
+	names := map[string]bool{}
+	for _, j := range definitions(s) {
+		if h := j.Definition.Target.Handler; h != nil {
+			names[h.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// firesLater tells whether a job would fire behind the end of the schedules' time.
+func (h *house) firesLater(ctx context.Context, s Scenario) (bool, error) {
+	asked := map[string]bool{}
+	for _, d := range definitions(s) {
+		if asked[d.Name] {
+			continue
+		}
+		asked[d.Name] = true
+		j, err := h.dispatch.Book.Job(ctx, tenant, d.Name)
+		if err != nil {
+			return false, err
+		}
+		if !j.Active() {
+			continue
+		}
+		fires, err := h.dispatch.Book.Draft(j.Def)
+		if err != nil {
+			return false, err
+		}
+		if e, ok := fires.(ending); ok {
+			if _, more := e.Fires.Next(e.until); more {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// ending are the fires of a schedule up to an instant.
+type ending struct {
+	job.Fires
+	until time.Time
+}
+
+func (e ending) Next(after time.Time) (time.Time, bool) {
+	at, ok := e.Fires.Next(after)
+	if !ok || at.After(e.until) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+func (e ending) Last(from, upTo time.Time) (time.Time, bool) {
+	if upTo.After(e.until) {
+		upTo = e.until
+	}
+	if upTo.Before(from) {
+		return time.Time{}, false
+	}
+	return e.Fires.Last(from, upTo)
+}
+
+func (e ending) Count(from, upTo time.Time, limit int) (n int, more bool) {
+	if upTo.After(e.until) {
+		upTo = e.until
+	}
+	if upTo.Before(from) {
+		return 0, false
+	}
+	return e.Fires.Count(from, upTo, limit)
+}
+
+// jitter gives the shares of a seed, and all of the jitter without one.
+func jitter(seed *uint64) job.Jitter {
+	if seed == nil {
+		return func(_, _ string, _ int64, longest time.Duration) time.Duration { return longest }
+	}
+	return func(tenant, name string, nominal int64, longest time.Duration) time.Duration {
+		share := job.Hash(tenant, fmt.Sprint(name, "#", nominal, "#", *seed)) % (uint64(longest.Milliseconds()) + 1)
+		return time.Duration(share) * time.Millisecond
+	}
+}
