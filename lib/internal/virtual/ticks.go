@@ -50,15 +50,17 @@ func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
 		return err
 	}
 	now := t.Dispatch.Now().UnixMilli()
-	shard.Watermark = now
+	watermark := now
 	if d.Timers {
-		shard.Watermark = d.Wake - 1
+		watermark = d.Wake - 1
 	}
+	shard.Watermark = max(shard.Watermark, watermark) // a pass has looked a little further than its own instant
 	for k := range shard.Swept {
-		shard.Swept[k] = minuteOf(now - timer.Lags[k].Milliseconds())
-	}
-	if d.Sweeps {
-		shard.Swept[0] = d.Minute
+		swept := minuteOf(now - timer.Lags[k].Milliseconds())
+		if k == 0 && d.Sweeps {
+			swept = d.Minute
+		}
+		shard.Swept[k] = max(shard.Swept[k], swept)
 	}
 	// So long before the last pass that its horizon lies before it: a fire at that very instant is not one of those which were found in time.
 	shard.Passed = last - 1 - t.Dispatch.LookAhead.Milliseconds()
