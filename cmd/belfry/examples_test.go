@@ -389,14 +389,16 @@ var exampleJobs = map[string]string{
 
 // exampleFiles are those that examples name.
 var exampleFiles = map[string]string{
-	"job.json":           `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
-	"password.txt":       "correct horse\n",
-	"secrets.key":        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
-	"body.json":          `{"day": "2026-11-21"}`,
-	"jobs/report.yaml":   "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
-	"etc/cron.d/sysstat": "5-55/10 * * * * root true\n",
-	"cronjobs.yaml":      exampleCronJob,
-	"schedules.json":     exampleSchedule,
+	"job.json":             `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
+	"password.txt":         "correct horse\n",
+	"secrets.key":          "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
+	"body.json":            `{"day": "2026-11-21"}`,
+	"night.yaml":           exampleScenario,
+	"scenarios/night.yaml": exampleScenario,
+	"jobs/report.yaml":     "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
+	"etc/cron.d/sysstat":   "5-55/10 * * * * root true\n",
+	"cronjobs.yaml":        exampleCronJob,
+	"schedules.json":       exampleSchedule,
 }
 
 // exampleScripts stand in for programs of the host.
@@ -429,3 +431,5 @@ const (
 	exampleSchedule = `{"GroupName": "billing", "Name": "nightly", "ScheduleExpression": "cron(30 22 ? * MON-FRI *)", "State": "ENABLED",
 "Target": {"Arn": "arn:aws:lambda:eu-central-1:123456789012:function:totals", "Input": "{}"}}`
 )
+
+const exampleScenario = "start: 2026-01-05T00:00:00Z\nuntil: 1d\njobs: {report: {schedule: {cron: \"0 2 * * *\"}, target: {handler: {name: report}}}}\n"

@@ -138,14 +138,17 @@ func whyOf(r simulate.Run, names map[string]string) string {
 		}
 		return (&wire.Why{Code: why.Code, Gate: why.Gate, Policy: why.Policy, InTheWay: why.InTheWay}).String()
 	}
-	text := r.Reason
-	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" {
-		if text != "" {
-			text += ": "
-		}
-		text += r.Attempts[n-1].Error
+	failure := ""
+	if n := len(r.Attempts); n > 0 {
+		failure = r.Attempts[n-1].Error
 	}
-	return text
+	switch {
+	case strings.HasSuffix(r.Reason, failure):
+		return r.Reason
+	case r.Reason == "":
+		return failure
+	}
+	return r.Reason + ": " + failure
 }
 
 // summary is a report in a sentence or two.
