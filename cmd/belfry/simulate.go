@@ -228,7 +228,7 @@ func (s *simulation) one(ctx context.Context, file string) error {
 // chartOf is the chart of a scenario's whole time: up to until, or to what happened last.
 func chartOf(p played) gantt.Chart {
 	to := p.scenario.Until
-	if last := p.Report.Last(); last.After(to) {
+	if last := simulate.Last(*p.Report); last.After(to) {
 		to = last
 	}
 	return gantt.Chart{Title: named(p.File), Report: *p.Report, From: p.scenario.Start, To: to}

@@ -20,7 +20,7 @@ func (s *simulation) show(p played) error {
 	if s.zoned != "" {
 		zone = s.zone
 	}
-	names := runNames(r, zone)
+	names := runNames(r)
 	columns, cells := []string{"JOB", "AS", "DUE", "STATE", "STARTED", "ENDED", "ATTEMPTS", "WHY"}, [][]string{}
 	shown := r.Runs
 	if s.most > 0 && len(shown) > s.most {
@@ -114,10 +114,10 @@ func clockOf(at *time.Time, beside time.Time, zone *time.Location) string {
 }
 
 // runNames are what a table calls runs: as the script names them.
-func runNames(r simulate.Report, zone *time.Location) map[string]string {
+func runNames(r simulate.Report) map[string]string {
 	names := make(map[string]string, len(r.Runs))
 	for _, one := range r.Runs {
-		names[one.Run] = one.Job + "@" + one.NominalTime.In(zone).Format(time.DateTime)
+		names[one.Run] = one.Job + "@" + one.NominalTime.Format(time.RFC3339Nano)
 		if one.As != nil {
 			names[one.Run] = *one.As
 		}

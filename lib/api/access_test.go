@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -45,6 +46,7 @@ func everything(t *testing.T) func(*api.Config) {
 	}
 	return func(cfg *api.Config) {
 		cfg.Secrets = vault
+		cfg.Simulator = simulate.Service{}
 		cfg.Backup = func(context.Context, io.Writer) error { return nil }
 		cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("belfry_up 1\n")) })
 	}
@@ -235,6 +237,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"cancel-runs":    `{"runs": ["{run}"]}`,
 			"retry-runs":     `{"runs": ["{run}"]}`,
 			"list-last-runs": `{"jobs": ["{job}"]}`,
+			"simulate":       `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
 			"create-token":   `{"scopes": ["read"]}`,
 			"put-secret":     `{"value": "x"}`,
 			"take-work":      `{"queue": "{queue}", "worker": "bob-1", "max": 1, "http": true}`,

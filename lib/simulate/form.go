@@ -332,7 +332,7 @@ func optional(field reflect.StructField) bool {
 // clouded tells whether a field cannot be judged, since it, or something around or in it, was refused already.
 func (f *form) clouded(field string) bool {
 	return slices.ContainsFunc(f.unread, func(unread string) bool {
-		return unread == "" || field == unread || within(field, unread) || within(unread, field)
+		return unread == "" || field == unread || within(field, unread) || within(unread, field) || wire.JudgedInScenario(field, unread)
 	})
 }
 

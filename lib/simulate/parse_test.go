@@ -191,9 +191,9 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 }
 
 func TestAllMistakesAreNamedAtOnceUpToABound(t *testing.T) {
-	text := "start: 2026-01-05T00:00:00Z\nuntil: never\njobs:\n  a: {timeout: 0s}\nscript:\n- {at: 1m, do: puase, job: a}\n- {at: 1m, do: cancel, run: x}\n"
+	text := "start: 2026-01-05T00:00:00Z\nuntil: never\njobs:\n  a: {timeout: 0s}\nscript:\n- {at: 1m, do: pause, jbo: a}\n- {at: 1m, do: cancel, run: x}\n"
 	_, err := simulate.Parse("a.yaml", []byte(text))
-	want := []string{"line 2: until", "line 4: jobs.a.timeout", "line 4: jobs.a.target", "line 6: script[0].do", "line 7: script[1].run"}
+	want := []string{"line 2: until", "line 4: jobs.a.timeout", "line 4: jobs.a.target", "line 6: script[0].jbo", "line 7: script[1].run"}
 	lines := strings.Split(err.Error(), "\n")
 	for i, begins := range want {
 		if len(lines) != len(want) || !strings.HasPrefix(lines[i], begins) {

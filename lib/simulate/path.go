@@ -15,6 +15,8 @@ type Path struct {
 	payload []string // the members to go down; nil where the path is not of the payload
 }
 
+func (p Path) isZero() bool { return !p.attempt && p.payload == nil }
+
 var step = regexp.MustCompile(`^\.[A-Za-z_][A-Za-z0-9_]*`)
 
 // parsePath reads what the field by has.

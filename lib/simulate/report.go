@@ -1,72 +1,21 @@
 package simulate
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Report is what became of a scenario. Its lists are in the order of time.
-type Report struct {
-	Runs    []Run     `json:"runs" doc:"by nominal time, then by ID; a stretch of missed fires stands in skipped alone"`
-	Skipped []Stretch `json:"skipped" doc:"fires that the catch-up policy dropped"`
-	Most    Most      `json:"most" doc:"how much was in progress at once, at most"`
-	Refused []Refusal `json:"refused" doc:"lines of the script that Belfry refused"`
-	// Looks is nil in a look.
-	Looks   map[string]*Report `json:"looks,omitzero" doc:"what lines of look saw, by their names"`
-	Open    int                `json:"open" doc:"runs that had not ended when nothing more could happen"`
-	Stopped *Stopped           `json:"stopped,omitempty" doc:"the bound that ended the simulation too early; none where it came to its end"`
-}
-
-// Run is a run and what became of it.
-type Run struct {
-	Run         string          `json:"run" doc:"its ID"`
-	As          *string         `json:"as" doc:"the name that the script gave it"`
-	Job         string          `json:"job"`
-	Trigger     string          `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
-	NominalTime time.Time       `json:"nominal_time" doc:"when it was asked for"`
-	State       string          `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
-	Reason      string          `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`
-	StartedAt   *time.Time      `json:"started_at" doc:"start of its first attempt"`
-	EndedAt     *time.Time      `json:"ended_at"`
-	Attempts    []Attempt       `json:"attempts" doc:"all of them, oldest first"`
-	Result      json.RawMessage `json:"result" doc:"what its target answered; null where there is none"`
-	Why         *wire.Why       `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
-}
-
-// Attempt is one try of a run.
-type Attempt struct {
-	Attempt   int        `json:"attempt" doc:"counted from 1"`
-	StartedAt time.Time  `json:"started_at"`
-	EndedAt   *time.Time `json:"ended_at"`
-	Outcome   string     `json:"outcome" enum:"running,succeeded,failed,crashed,cancelled,handed_back"`
-	Error     string     `json:"error,omitempty"`
-	Code      string     `json:"code,omitempty" doc:"of a failure whose outcome in the scenario has one"`
-}
-
-// Stretch is missed fires of a job that its catch-up policy dropped.
-type Stretch struct {
-	Job     string    `json:"job"`
-	From    time.Time `json:"from" doc:"the first of them"`
-	Through time.Time `json:"through" doc:"the last of them"`
-	Count   int       `json:"count" doc:"how many"`
-	Reason  string    `json:"reason"`
-}
-
-// Most is how much was in progress at once, at most.
-type Most struct {
-	Jobs    map[string]int `json:"jobs" doc:"runs that had started and not ended, by job; jobs that ran alone"`
-	Workers int            `json:"workers" doc:"attempts"`
-}
-
-// Refusal is a line of the script that Belfry refused.
-type Refusal struct {
-	At     time.Time `json:"at"`
-	Line   int       `json:"line" doc:"its place in the script, counted from 1"`
-	Code   string    `json:"code" doc:"as the API's problems have it"`
-	Detail string    `json:"detail" doc:"for people"`
-}
+// The parts of a report have their JSON in package wire.
+type (
+	Report  = wire.Simulation
+	Run     = wire.SimulatedRun
+	Attempt = wire.SimulatedAttempt
+	Stretch = wire.SimulationMissed
+	Most    = wire.SimulationMost
+	Refusal = wire.SimulationRefused
+	Stopped = wire.SimulationStopped
+)
 
 // The bounds that can end a simulation.
 const (
@@ -75,15 +24,8 @@ const (
 	BoundSpan     = "span" // of a scenario without until
 )
 
-// Stopped says which bound was hit, and when.
-type Stopped struct {
-	Bound string    `json:"bound" enum:"runs,attempts,span" doc:"what there was too much of"`
-	Limit string    `json:"limit" doc:"how much may be: a number, or a duration"`
-	At    time.Time `json:"at" doc:"the simulation's time then: what is later did not happen"`
-}
-
-// Last is when the last thing in the report happened, the zero time where nothing did.
-func (r Report) Last() time.Time {
+// Last is when the last thing in a report happened, the zero time where nothing did.
+func Last(r Report) time.Time {
 	var last time.Time
 	later := func(at *time.Time) {
 		if at != nil && at.After(last) {

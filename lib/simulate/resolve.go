@@ -47,12 +47,11 @@ func (r *resolver) refuse(err error) {
 
 func (r *resolver) clock() {
 	r.Workers = cmp.Or(r.document.Workers, DefaultWorkers)
-	start, err := time.Parse(time.RFC3339, r.document.Start)
-	switch {
-	case r.document.Start == "":
+	switch start := r.document.Start; {
+	case start.IsZero():
 		r.refuse(invalid.Missing("start", `a time such as "2026-01-05T00:00:00Z": when the clock begins`))
-	case err != nil || start.Before(earliest) || start.After(latest) || start.Nanosecond()%int(time.Millisecond) != 0:
-		r.refuse(invalid.Field("start", r.document.Start, `a time such as "2026-01-05T00:00:00Z" (RFC 3339, whole milliseconds), from 2000 to 2998`))
+	case start.Before(earliest) || start.After(latest) || start.Nanosecond()%int(time.Millisecond) != 0:
+		r.refuse(invalid.Field("start", start.Format(time.RFC3339Nano), "a time of whole milliseconds, from 2000 to 2998"))
 	default:
 		r.Start = start.UTC()
 	}

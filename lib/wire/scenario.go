@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // Scenario is what belfry simulate plays: jobs, what their targets do, and what people do meanwhile.
 type Scenario struct {
-	Start    string                      `json:"start" doc:"when the clock begins, with an empty store: a time such as \"2026-01-05T00:00:00Z\""`
-	Until    string                      `json:"until,omitempty" doc:"when schedules end: a time, or a duration from start. Without it, nothing being left to happen ends the simulation, or 400 days do"`
+	Start    time.Time                   `json:"start" doc:"when the clock begins, with an empty store"`
+	Until    string                      `json:"until,omitempty" minLength:"1" maxLength:"64" doc:"when schedules end: a time, or a duration from start. Without it, nothing being left to happen ends the simulation, or 400 days do"`
 	Workers  int                         `json:"workers,omitempty" minimum:"1" maximum:"10000" doc:"how many attempts run at once, 100 by default"`
 	Jobs     map[string]Job              `json:"jobs,omitempty" doc:"jobs by their names, as PUT takes them; they are created at start"`
 	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job; * is all jobs that are not named"`
@@ -70,14 +72,14 @@ func (o *ScenarioOutcomes) UnmarshalJSON(data []byte) error {
 type ScenarioTrigger struct {
 	Job     string             `json:"job,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job to run"`
 	As      string             `json:"as,omitempty" minLength:"1" maxLength:"128" doc:"a name for the run, by which later lines and the report call it"`
-	RunAt   string             `json:"run_at,omitempty" doc:"when the run is due: a time, or a duration from start; without it and delay, now"`
+	RunAt   string             `json:"run_at,omitempty" minLength:"1" maxLength:"64" doc:"when the run is due: a time, or a duration from start; without it and delay, now"`
 	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now the run is due"`
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
 }
 
 // ScenarioLine is a line of a scenario's script. What it takes beside at and do is said by do.
 type ScenarioLine struct {
-	At string `json:"at" doc:"a time, or a duration from start"`
+	At string `json:"at" minLength:"1" maxLength:"64" doc:"a time, or a duration from start"`
 	Do string `json:"do" enum:"trigger,put,delete,pause,resume,cancel,retry,redrive,down,workers,clock,look"`
 	ScenarioTrigger
 	Runs       []ScenarioTrigger `json:"runs,omitempty" minItems:"1" maxItems:"1000" doc:"of trigger: many runs in one request"`
@@ -88,7 +90,7 @@ type ScenarioLine struct {
 	Force      bool              `json:"force,omitempty" doc:"of retry: also a run that succeeded, or whose outcome is unknown"`
 	For        schedule.Duration `json:"for,omitempty" doc:"of down: how long nothing ticks, works or answers"`
 	N          *int              `json:"n,omitempty" minimum:"0" maximum:"10000" doc:"of workers: how many attempts run at once from now on"`
-	By         string            `json:"by,omitempty" maxLength:"64" doc:"of clock: how far the clocks of all hosts are set forward, as 2s, or back, as -2s"`
+	By         string            `json:"by,omitempty" minLength:"1" maxLength:"64" doc:"of clock: how far the clocks of all hosts are set forward, as 2s, or back, as -2s"`
 }
 
 // ScenarioFieldsToCome are the fields of a later version, by the name of the type that is without them; ScenarioActionsToCome are what do will
@@ -103,3 +105,18 @@ var (
 	}
 	ScenarioActionsToCome = []string{"release", "backfill", "gate", "open", "close", "calendar", "signal", "callback", "step", "hold", "continue"}
 )
+
+// JudgedInScenario reports whether the value of a field of a scenario is judged by another one: names of runs by the lines that give them,
+// names of jobs by the jobs. A wrong one would make the field look wrong, too.
+func JudgedInScenario(field, by string) bool {
+	switch {
+	case strings.HasPrefix(field, "outcomes."):
+		return strings.HasPrefix(by, "jobs")
+	case strings.HasPrefix(field, "script[") && strings.HasSuffix(field, "].run"):
+		return strings.HasPrefix(by, "script") && (strings.HasSuffix(by, "script") || strings.HasSuffix(by, "]") ||
+			strings.HasSuffix(by, ".as") || strings.HasSuffix(by, ".at") || strings.HasSuffix(by, ".do") || strings.HasSuffix(by, ".runs"))
+	case strings.HasPrefix(field, "script[") && strings.HasSuffix(field, "].job"):
+		return by == strings.TrimSuffix(field, "job")+"runs"
+	}
+	return false
+}
