@@ -113,11 +113,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		pace: &pace{clock: c, diary: d, turns: turns, ticks: virtual.Ticks{Dispatch: dispatcher, Metrics: registry, Log: log}}}
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ended error
-	go func() {
-		defer close(turns.over)
-		ended = hand.Run(working)
-	}()
-	h.Belfry = seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
+	scheduler, stopped := seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
 		Ready: func(context.Context) error { return nil },
 		Hurry: sync.OnceFunc(func() { close(rush) }),
 		Close: func() error {
@@ -125,7 +121,12 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 			<-turns.over
 			return errors.Join(ended, stored.Close())
 		},
-	}).(*belfry.Belfry)
+	})
+	h.Belfry, turns.stopped = scheduler.(*belfry.Belfry), stopped
+	go func() {
+		defer close(turns.over)
+		ended = hand.Run(working)
+	}()
 	t.Cleanup(func() {
 		if err := h.Belfry.Stop(context.WithoutCancel(ctx)); err != nil {
 			t.Errorf("belfrytest: stop: %v", err)

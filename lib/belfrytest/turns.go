@@ -13,13 +13,14 @@ import (
 
 // turns is the source of a worker that takes one run after the other, and only when it is told to.
 type turns struct {
-	desk  *lease.Desk
-	queue *local.Queue
-	now   func() time.Time
-	begin chan struct{} // there may be something to take
-	rest  chan error    // there is nothing more, and nothing runs
-	over  chan struct{} // closed when the worker has stopped
-	busy  bool          // the worker's own: it was told to, and has not said that it rests
+	desk    *lease.Desk
+	queue   *local.Queue
+	now     func() time.Time
+	begin   chan struct{} // there may be something to take
+	rest    chan error    // there is nothing more, and nothing runs
+	over    chan struct{} // closed when the worker has stopped
+	stopped func() bool   // nothing more is to be taken; set before the worker begins
+	busy    bool          // the worker's own: it was told to, and has not said that it rests
 }
 
 func newTurns(desk *lease.Desk, q *local.Queue, now func() time.Time) *turns {
@@ -58,6 +59,10 @@ func (s *turns) Take(ctx context.Context, most int, _ time.Duration) ([]worker.O
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
+		}
+		if s.stopped() {
+			<-ctx.Done() // soon: whoever stopped it has the worker stopped, too
+			return nil, ctx.Err()
 		}
 		offers, err := s.take(ctx, most)
 		if len(offers) > 0 {

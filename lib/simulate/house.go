@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -51,12 +53,17 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*hou
 	log := slog.New(slog.DiscardHandler)
 	registry := metrics.New()
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})))
-	// Runs have the same IDs under each seed.
-	ids, draws := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(1, 3))
+	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
-		draws = rand.New(rand.NewPCG(*seed, 4))
+		draws = rand.New(rand.NewPCG(*seed, 3))
 	}
-	newID := func(from *rand.Rand) func() uint64 { return func() uint64 { return max(1, from.Uint64()) } }
+	var drawing sync.Mutex
+	newID := func() uint64 {
+		drawing.Lock()
+		defer drawing.Unlock()
+		return max(1, draws.Uint64())
+	}
+	var asked atomic.Uint64 // runs on demand are numbered: those of one instant are in the order in which they were asked for
 	queues, pools := map[string]queue.Queue{}, map[string]string{}
 	handlers := handlersOf(s)
 	for _, name := range poolsOf(s) {
@@ -65,7 +72,7 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*hou
 		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true})
 		queues[name], pools[name] = m, tenant
 	}
-	layout, err := timer.Setup(ctx, h.ledger, 1, s.Start.UnixMilli(), newID(draws))
+	layout, err := timer.Setup(ctx, h.ledger, 1, s.Start.UnixMilli(), newID)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +85,7 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*hou
 	})
 	book.Jitter = jitter(seed)
 	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
-		NewID: newID(draws), Log: log, Metrics: registry, Still: true,
+		NewID: newID, Log: log, Metrics: registry, Still: true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	}); err != nil {
 		return nil, err
@@ -94,7 +101,7 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*hou
 	if h.remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: h.dispatch, Blobs: h.blobs, Metrics: registry, Pools: pools, Key: key, Epoch: 1, Log: log}); err != nil {
 		return nil, err
 	}
-	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: newID(ids), Log: log,
+	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: func() uint64 { return asked.Add(1) }, Log: log,
 		Can:       func(string, target.Spec) error { return nil },
 		Cancelled: func(_ string, id run.ID) { h.cancelled(id) },
 	})

@@ -128,13 +128,8 @@ func (p *player) play(ctx context.Context) (*Stopped, error) {
 		}
 		p.now = max(p.now, next)
 		p.clock.Set(time.UnixMilli(p.now))
-		if p.instants++; p.instants%1024 == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if p.options.Progress != nil {
-				p.options.Progress(p.clock.Passed(), p.ledger.count())
-			}
+		if p.instants++; p.instants%1024 == 0 && p.options.Progress != nil {
+			p.options.Progress(p.clock.Passed(), p.ledger.count())
 		}
 	}
 }
@@ -237,6 +232,9 @@ func (p *player) instant(ctx context.Context) error {
 // settle has what is due in attempts done, and starts what may be started, one after the other, until nothing more is to be done.
 func (p *player) settle(ctx context.Context) error {
 	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if a := p.busy.due(p.now); a != nil {
 			if err := p.attend(ctx, a); err != nil {
 				return err
