@@ -123,6 +123,9 @@ func (h *house) start() error {
 		return err
 	}
 	h.ticks = virtual.Ticks{Dispatch: h.dispatch, Metrics: registry, Log: log}
+	if h.ledger.cut > 0 {
+		h.ticks.Work = 4 // a pass is to come further than its lease before the server dies again
+	}
 	if h.remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: h.dispatch, Blobs: h.blobs, Metrics: registry, Pools: pools, Key: h.key, Epoch: h.starts,
 		Log: log}); err != nil {
 		return err

@@ -37,8 +37,8 @@ const (
 	DefaultAttempts = 2_000_000
 )
 
-// LeastCut is the least that Options.Cut may be: a tick writes its lease and its cursors, and is to come further than that.
-const LeastCut = 4
+// LeastCut is the least that Options.Cut may be: a pass of a tick has some writes that it makes again each time, and is to come further than these.
+const LeastCut = 10
 
 // never stands for an instant that does not come.
 const never = int64(math.MaxInt64)

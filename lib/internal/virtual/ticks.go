@@ -16,6 +16,7 @@ type Ticks struct {
 	Dispatch *dispatch.Dispatcher
 	Metrics  *metrics.Registry
 	Log      *slog.Logger
+	Work     int // as tick.Config's
 }
 
 // Pass makes a pass over what is due and nothing else. last is when ticks made their last pass before it, Unix ms by the hosts' clocks then:
@@ -57,7 +58,7 @@ func (t *Ticks) Recover(ctx context.Context, unread Due, since int64) error {
 }
 
 func (t *Ticks) ticker() (*tick.Ticker, error) {
-	return tick.New(tick.Config{Dispatch: t.Dispatch, Metrics: t.Metrics, Owner: "virtual", Log: t.Log, Parallel: 1})
+	return tick.New(tick.Config{Dispatch: t.Dispatch, Metrics: t.Metrics, Owner: "virtual", Log: t.Log, Work: t.Work, Parallel: 1})
 }
 
 func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
