@@ -18,7 +18,7 @@ type Options struct {
 	Seed *uint64
 
 	Runs     int           // how many runs there may be, skipped ones included. Default: DefaultRuns
-	Attempts int           // how many attempts there may be. Default: DefaultTries
+	Attempts int           // how many attempts there may be. Default: DefaultAttempts
 	Span     time.Duration // how long a scenario without Until lasts. Default: OpenSpan
 
 	// Progress is told now and then how far the simulation is, on the goroutine of Play. Default: nobody is
