@@ -145,6 +145,9 @@ func (p *player) take(ctx context.Context) (took bool, err error) {
 			continue
 		}
 		offers, err := p.remote.Take(ctx, tenant, p.announced[p.turn], 1, 0)
+		if p.ledger.killed() {
+			return true, p.restart(ctx)
+		}
 		if err != nil {
 			return false, fmt.Errorf("take a run: %w", err)
 		}
@@ -166,7 +169,12 @@ func (p *player) start(ctx context.Context, o lease.Offered) error {
 	}
 	p.starts++
 	holder := lease.Holder{Worker: "worker", Start: strconv.Itoa(p.starts)}
-	task, ticket, err := p.remote.Start(ctx, tenant, id, o.Ticket, holder)
+	var task worker.Task
+	var ticket string
+	err = p.survive(ctx, func() (err error) {
+		task, ticket, err = p.remote.Start(ctx, tenant, id, o.Ticket, holder)
+		return err
+	})
 	if errors.Is(err, worker.ErrGone) {
 		p.starts--
 		return nil
@@ -224,7 +232,11 @@ func (p *player) attend(ctx context.Context, a *attempt) error {
 	case over:
 		return p.finish(ctx, a)
 	}
-	cancel, err := p.remote.Renew(ctx, tenant, a.claim)
+	var cancel bool
+	err := p.survive(ctx, func() (err error) {
+		cancel, err = p.remote.Renew(ctx, tenant, a.claim)
+		return err
+	})
 	if errors.Is(err, worker.ErrFenced) {
 		p.busy.remove(a)
 		return nil
@@ -249,7 +261,10 @@ func (p *player) finish(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.remote.Finish(ctx, tenant, a.claim, end)
+	err = p.survive(ctx, func() error {
+		_, err := p.remote.Finish(ctx, tenant, a.claim, end)
+		return err
+	})
 	if err != nil && !errors.Is(err, worker.ErrFenced) {
 		return fmt.Errorf("finish run %s: %w", a.claim.Run, err)
 	}

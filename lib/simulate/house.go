@@ -30,82 +30,108 @@ import (
 
 const tenant = "default"
 
-// house is a scheduler in memory, put together as a node is, whose workers are elsewhere.
+// house is a scheduler in memory, put together as a node is, whose workers are elsewhere. What it stands on outlives the process.
 type house struct {
-	clock     *virtual.Clock
-	diary     *virtual.Diary
-	ledger    *ledger
-	blobs     *blob.Bucket
-	mail      []*mailbox // the pools, by name
-	dispatch  *dispatch.Dispatcher
-	ticks     virtual.Ticks
-	control   *control.Service
-	remote    *lease.Remote
-	announced []lease.Announced // of each pool
+	clock  *virtual.Clock
+	diary  *virtual.Diary
+	ledger *ledger
+	blobs  *blob.Bucket
+	layout timer.Layout
+	ids    func() uint64 // of runs on demand
+	draws  func() uint64 // of everything else
+	drawn  bool          // the waits between attempts are drawn
+	jitter job.Jitter
+	until  time.Time // the schedules fire up to here
+	key    []byte
+	starts uint64 // of the process
 
-	drawn     bool         // the waits between attempts are drawn
-	cancelled func(run.ID) // is told of each cancel of a running run
+	pools     []string
+	announced []lease.Announced // of each pool
+	cancelled func(run.ID)      // is told of each cancel of a running run
+
+	process
 }
 
-// build puts a house together, in which schedules fire up to an instant.
-func build(ctx context.Context, s Scenario, seed *uint64, until time.Time) (*house, error) {
-	h := &house{clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil}
-	log := slog.New(slog.DiscardHandler)
-	registry := metrics.New()
-	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})))
+// process is what a kill ends.
+type process struct {
+	mail     []*mailbox // of each pool
+	dispatch *dispatch.Dispatcher
+	ticks    virtual.Ticks
+	control  *control.Service
+	remote   *lease.Remote
+}
+
+// build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
+func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int) (*house, error) {
+	h := &house{clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
+	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})), cut)
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
 		draws = rand.New(rand.NewPCG(*seed, 3))
 	}
 	var drawing sync.Mutex
-	newID := func() uint64 {
+	h.draws = func() uint64 {
 		drawing.Lock()
 		defer drawing.Unlock()
 		return max(1, draws.Uint64())
 	}
-	var asked atomic.Uint64 // runs on demand are numbered: those of one instant are in the order in which they were asked for
-	queues, pools := map[string]queue.Queue{}, map[string]string{}
+	var asked atomic.Uint64 // they are numbered: those of one instant are in the order in which they were asked for
+	h.ids = func() uint64 { return asked.Add(1) }
 	handlers := handlersOf(s)
-	for _, name := range poolsOf(s) {
-		m := newMailbox(h.clock.Passed)
-		h.mail = append(h.mail, m)
+	for _, name := range h.pools {
 		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true})
-		queues[name], pools[name] = m, tenant
 	}
-	layout, err := timer.Setup(ctx, h.ledger, 1, s.Start.UnixMilli(), newID)
-	if err != nil {
+	h.key = make([]byte, 32)
+	for i := range 4 {
+		binary.BigEndian.PutUint64(h.key[8*i:], h.draws())
+	}
+	var err error
+	if h.layout, err = timer.Setup(ctx, h.ledger, 1, s.Start.UnixMilli(), h.draws); err != nil {
 		return nil, err
+	}
+	if h.blobs, err = bloblocal.Open(ctx, "mem://"); err != nil {
+		return nil, err
+	}
+	return h, h.start()
+}
+
+// start starts the process over what stands.
+func (h *house) start() error {
+	h.ledger.lives()
+	h.starts++
+	log := slog.New(slog.DiscardHandler)
+	registry := metrics.New()
+	queues, pools := map[string]queue.Queue{}, map[string]string{}
+	h.mail = make([]*mailbox, len(h.pools))
+	for i, name := range h.pools {
+		h.mail[i] = newMailbox(h.clock.Passed)
+		queues[name], pools[name] = h.mail[i], tenant
 	}
 	book := job.NewBook(h.ledger, func(spec schedule.Spec) (job.Fires, error) {
 		fires, err := job.Compile(spec)
 		if err != nil {
 			return nil, err
 		}
-		return ending{fires, until}, nil
+		return ending{fires, h.until}, nil
 	})
-	book.Jitter = jitter(seed)
-	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
-		NewID: newID, Log: log, Metrics: registry, Still: true,
+	book.Jitter = h.jitter
+	var err error
+	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: h.layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
+		NewID: h.draws, Log: log, Metrics: registry, Still: true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	h.ticks = virtual.Ticks{Dispatch: h.dispatch, Metrics: registry, Log: log}
-	if h.blobs, err = bloblocal.Open(ctx, "mem://"); err != nil {
-		return nil, err
+	if h.remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: h.dispatch, Blobs: h.blobs, Metrics: registry, Pools: pools, Key: h.key, Epoch: h.starts,
+		Log: log}); err != nil {
+		return err
 	}
-	key := make([]byte, 32)
-	for i := range 4 {
-		binary.BigEndian.PutUint64(key[8*i:], draws.Uint64())
-	}
-	if h.remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: h.dispatch, Blobs: h.blobs, Metrics: registry, Pools: pools, Key: key, Epoch: 1, Log: log}); err != nil {
-		return nil, err
-	}
-	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: func() uint64 { return asked.Add(1) }, Log: log,
+	h.control, err = control.New(control.Config{Store: h.ledger, Blobs: h.blobs, Dispatch: h.dispatch, Now: h.clock.Now, NewID: h.ids, Log: log,
 		Can:       func(string, target.Spec) error { return nil },
 		Cancelled: func(_ string, id run.ID) { h.cancelled(id) },
 	})
-	return h, err
+	return err
 }
 
 func (h *house) close() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,11 @@ import (
 type ledger struct {
 	store.Store
 
+	cut int // the process dies at each such write; 0: at none
+
 	mu       sync.Mutex
+	writes   int  // since the process began
+	dead     bool // the process is, and does nothing any more
 	runs     map[run.ID]*account
 	states   [run.Unknown + 1]int // how many runs are in each
 	progress map[string]int       // by job: runs that have started and not ended
@@ -48,38 +53,87 @@ type try struct {
 	code string
 }
 
-func newLedger(s store.Store) *ledger {
-	return &ledger{Store: s, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
+func newLedger(s store.Store, cut int) *ledger {
+	return &ledger{Store: s, cut: cut, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
+}
+
+// errKilled is what a process hears of the store that was killed. It is not there to hear it.
+var errKilled = errors.New("the process was killed")
+
+// killed tells whether the process was.
+func (l *ledger) killed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// lives begins a process.
+func (l *ledger) lives() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead, l.writes = false, 0
+}
+
+// wrote counts a write, behind which the process may be killed.
+func (l *ledger) wrote() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writes++; l.cut > 0 && l.writes >= l.cut {
+		l.dead = true
+		return errKilled
+	}
+	return nil
 }
 
 func (l *ledger) Get(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	if l.killed() {
+		return nil, errKilled
+	}
 	return l.Store.Get(context.WithoutCancel(ctx), keys...)
 }
 
 func (l *ledger) Peek(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
-	return l.Store.Peek(context.WithoutCancel(ctx), keys...)
+	return l.Get(ctx, keys...)
 }
 
 func (l *ledger) Query(ctx context.Context, r store.Range) (store.Page, error) {
+	if l.killed() {
+		return store.Page{}, errKilled
+	}
 	return l.Store.Query(context.WithoutCancel(ctx), r)
 }
 
 func (l *ledger) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
-	versions, err := l.Store.Write(context.WithoutCancel(ctx), ops...)
-	if err == nil {
-		for i := range ops {
-			l.note(&ops[i])
-		}
+	if l.killed() {
+		return nil, errKilled
 	}
-	return versions, err
+	versions, err := l.Store.Write(context.WithoutCancel(ctx), ops...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ops {
+		l.note(&ops[i])
+	}
+	return versions, l.wrote()
 }
 
 func (l *ledger) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
+	if l.killed() {
+		return nil, errKilled
+	}
 	verdicts, err := l.Store.WriteEach(context.WithoutCancel(ctx), ops...)
+	if err != nil {
+		return nil, err
+	}
+	done := 0
 	for i, v := range verdicts {
 		if v.Err == nil {
 			l.note(&ops[i])
+			done++
 		}
+	}
+	if done > 0 {
+		err = l.wrote()
 	}
 	return verdicts, err
 }

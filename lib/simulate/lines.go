@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
+
+// doneBefore are the codes by which Belfry refuses what was asked for twice, and was done the first time.
+var doneBefore = []control.Code{control.CodeJobNotFound, control.CodeRunEnded, control.CodeRunNotEnded, control.CodeStale}
 
 // codeDown is the code of a line that nobody could hear, as the API gives it while it is not ready.
 const codeDown control.Code = "not_ready"
@@ -39,7 +43,14 @@ func (p *player) line(ctx context.Context, l Line) error {
 		if !p.up() {
 			return p.refuse(l, &control.Refusal{Code: codeDown, Message: "Belfry was down"})
 		}
-		return p.do(ctx, l)
+		before := len(p.refused)
+		p.again = false
+		return p.survive(ctx, func() error {
+			p.refused = p.refused[:before]
+			err := p.do(ctx, l)
+			p.again = true // should the server have died of it
+			return err
+		})
 	}
 	return nil
 }
@@ -88,6 +99,9 @@ func (p *player) trigger(ctx context.Context, l Line) error {
 	asked := make([]control.Asked, len(l.Triggers))
 	for i, t := range l.Triggers {
 		asked[i] = t.Asked
+		if p.options.Cut > 0 && t.Key == "" { // who repeats a request needs one
+			asked[i].Key = fmt.Sprintf("simulate-%d-%d", l.Number, i)
+		}
 	}
 	for i, answer := range p.control.TriggerMany(ctx, tenant, asked) {
 		if err := p.refuse(l, answer.Err); err != nil {
@@ -141,6 +155,8 @@ func (p *player) refuse(l Line, err error) error {
 	var refusal *control.Refusal
 	var wrong *invalid.Error
 	switch {
+	case errors.As(err, &refusal) && p.again && slices.Contains(doneBefore, refusal.Code):
+		return nil
 	case errors.As(err, &refusal):
 		refused.Code = string(refusal.Code)
 	case errors.As(err, &wrong):

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/internal/virtual"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -21,6 +23,10 @@ type Options struct {
 	Attempts int           // how many attempts there may be. Default: DefaultAttempts
 	Span     time.Duration // how long a scenario without Until lasts. Default: OpenSpan
 
+	// Cut kills and recovers the server behind every so many writes, LeastCut or more: what becomes of runs stays the same, though some may start
+	// a moment later. Default: 0, never
+	Cut int
+
 	// Progress is told now and then how far the simulation is, on the goroutine of Play. Default: nobody is
 	Progress func(now time.Time, runs int)
 }
@@ -30,6 +36,9 @@ const (
 	DefaultRuns     = 1_000_000
 	DefaultAttempts = 2_000_000
 )
+
+// LeastCut is the least that Options.Cut may be: a tick writes its lease and its cursors, and is to come further than that.
+const LeastCut = 4
 
 // never stands for an instant that does not come.
 const never = int64(math.MaxInt64)
@@ -58,10 +67,12 @@ type player struct {
 	names  map[string]run.ID
 	as     map[run.ID]string
 
-	down   int64 // until when there is no tick, no worker and no API; 0: there are
-	passed int64 // when ticks made their last pass, by the hosts' clocks; 0: a moment ago
-	owed   bool  // a pass is to be made, whatever is due
+	down   int64       // until when there is no tick, no worker and no API; 0: there are
+	passed int64       // when ticks made their last pass, by the hosts' clocks; 0: a moment ago
+	owed   bool        // a pass is to be made, whatever is due
+	left   virtual.Due // of a pass that a kill has ended
 
+	again   bool // the line is repeated whose answer was lost
 	refused []Refusal
 	looks   map[string]*Report
 }
@@ -78,6 +89,9 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	if o.Span == 0 {
 		o.Span = OpenSpan
 	}
+	if o.Cut != 0 && o.Cut < LeastCut {
+		return Report{}, invalid.Field("cut", strconv.Itoa(o.Cut), fmt.Sprintf("at least %d writes, or 0 for no kill", LeastCut))
+	}
 	until := s.Until
 	if until.IsZero() {
 		until = s.Start.Add(o.Span)
@@ -88,7 +102,7 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	p.script = slices.Clone(s.Script)
 	slices.SortStableFunc(p.script, func(a, b Line) int { return a.At.Compare(b.At) })
 	var err error
-	if p.house, err = build(ctx, s, o.Seed, until); err != nil {
+	if p.house, err = build(ctx, s, o.Seed, until, o.Cut); err != nil {
 		return Report{}, fmt.Errorf("simulate: %w", err)
 	}
 	p.cancelled = p.busy.hasten
@@ -108,7 +122,7 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 // play goes from one instant at which something is due to the next.
 func (p *player) play(ctx context.Context) (*Stopped, error) {
 	for _, j := range p.scenario.Jobs {
-		if err := p.do(ctx, Line{Do: Put, Job: j.Name, Definition: j.Definition}); err != nil {
+		if err := p.line(ctx, Line{Do: Put, Job: j.Name, Definition: j.Definition}); err != nil {
 			return nil, err
 		}
 	}
@@ -252,7 +266,8 @@ func (p *player) settle(ctx context.Context) error {
 
 // pass has a tick look at what is due, and tells whether something was.
 func (p *player) pass(ctx context.Context) (made bool, err error) {
-	due := p.diary.Due(p.wall())
+	due := p.left.And(p.diary.Due(p.wall()))
+	p.left = virtual.Due{}
 	if p.ledger.unended() == 0 {
 		due.Sweeps = false // which are for those that have not ended, and for listings that nobody reads here
 	}
@@ -267,7 +282,12 @@ func (p *player) pass(ctx context.Context) (made bool, err error) {
 	for _, m := range p.mail {
 		m.hold()
 	}
-	if err := p.ticks.Pass(ctx, due, last); err != nil {
+	err = p.ticks.Pass(ctx, due, last)
+	if p.ledger.killed() {
+		p.left, p.passed, p.owed = due, last, true
+		return true, p.restart(ctx)
+	}
+	if err != nil {
 		return false, fmt.Errorf("a tick: %w", err)
 	}
 	for _, m := range p.mail {

@@ -35,6 +35,33 @@ type Due struct {
 // Any tells whether there is something.
 func (d Due) Any() bool { return d.Timers || d.Sweeps }
 
+// And is what either is to look at.
+func (d Due) And(o Due) Due {
+	switch {
+	case !d.Timers:
+		d.Wake = o.Wake
+	case o.Timers:
+		d.Wake = min(d.Wake, o.Wake)
+	}
+	switch {
+	case !d.Sweeps:
+		d.Minute = o.Minute
+	case o.Sweeps:
+		d.Minute = min(d.Minute, o.Minute)
+	}
+	d.Timers, d.Sweeps = d.Timers || o.Timers, d.Sweeps || o.Sweeps
+	return d
+}
+
+// Unread is from where on there are timers that no pass has read, and minutes that were not swept; it takes nothing out.
+func (d *Diary) Unread() Due {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := Due{Wake: min(d.calls.first(), d.checks.first()), Minute: d.minutes.first()}
+	found.Timers, found.Sweeps = found.Wake != never, found.Minute != never
+	return found
+}
+
 // Next is the first instant at which there may be something to do; false for never.
 func (d *Diary) Next() (at int64, ok bool) {
 	d.mu.Lock()

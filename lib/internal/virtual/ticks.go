@@ -28,7 +28,7 @@ func (t *Ticks) Pass(ctx context.Context, d Due, last int64) error {
 	if err := t.place(ctx, d, last); err != nil {
 		return fmt.Errorf("place the cursors: %w", err)
 	}
-	ticker, err := tick.New(tick.Config{Dispatch: t.Dispatch, Metrics: t.Metrics, Owner: "virtual", Log: t.Log, Parallel: 1})
+	ticker, err := t.ticker()
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,26 @@ func (t *Ticks) Pass(ctx context.Context, d Due, last int64) error {
 	}
 }
 
+// Recover fills an empty queue from the store, as a node that is started does, and judges no lease. since is when it was, Unix ms; unread is from
+// where on there are timers and minutes that ticks have still to come to.
+func (t *Ticks) Recover(ctx context.Context, unread Due, since int64) error {
+	now := t.Dispatch.Now().UnixMilli()
+	unread.Wake, unread.Timers = min(unread.Wake, now), unread.Timers && unread.Wake <= now
+	if err := t.place(ctx, unread, now); err != nil {
+		return fmt.Errorf("place the cursors: %w", err)
+	}
+	ticker, err := t.ticker()
+	if err != nil {
+		return err
+	}
+	_, err = ticker.Recover(ctx, since, func(string) bool { return false })
+	return err
+}
+
+func (t *Ticks) ticker() (*tick.Ticker, error) {
+	return tick.New(tick.Config{Dispatch: t.Dispatch, Metrics: t.Metrics, Owner: "virtual", Log: t.Log, Parallel: 1})
+}
+
 func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
 	items, err := t.Dispatch.Store.Get(ctx, timer.ShardKey(0))
 	if err != nil {
@@ -49,6 +69,7 @@ func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
 	if err != nil {
 		return err
 	}
+	stood := shard
 	now := t.Dispatch.Now().UnixMilli()
 	watermark := now
 	if d.Timers {
@@ -65,6 +86,9 @@ func (t *Ticks) place(ctx context.Context, d Due, last int64) error {
 	// So long before the last pass that its horizon lies before it: a fire at that very instant is not one of those which were found in time.
 	shard.Passed = last - 1 - t.Dispatch.LookAhead.Milliseconds()
 	shard.Horizon = max(shard.Horizon, t.Dispatch.HorizonAt(shard.Passed))
+	if shard.Watermark == stood.Watermark && shard.Swept == stood.Swept && shard.Passed == stood.Passed && shard.Horizon == stood.Horizon {
+		return nil
+	}
 	op, err := shard.Put(t.Dispatch.NewID())
 	if err != nil {
 		return err
