@@ -19,6 +19,7 @@ type simulation struct {
 	*cli
 	recursive bool
 	seed      *uint64
+	cut       int
 	chart     string
 	most      int // runs in a table; 0: all
 }
@@ -60,6 +61,7 @@ printed for each, so that a folder of scenarios is a test suite. A file that is 
 	}
 	cmd.Flags().BoolVarP(&s.recursive, "recursive", "R", false, "play the files of folders in a folder, too")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "`SEED` that jitter and the waits between attempts are drawn from; without it each is as long as it may be")
+	cmd.Flags().IntVar(&s.cut, "cut", 0, "kill and recover the server after every `NUMBER` of writes, 10 or more; states and counts stay as they are without")
 	cmd.Flags().StringVar(&s.chart, "chart", "", "draw a Gantt chart instead of the table, as `FORM`: text or svg")
 	cmd.Flags().Lookup("chart").NoOptDefVal = chartText
 	cmd.Flags().IntVarP(&s.most, "limit", "n", 100, "`NUMBER` of runs in the table, 0 for all; the summary counts all")
@@ -72,6 +74,8 @@ func (s *simulation) run(ctx context.Context, args []string) error {
 		return misused("--chart=%s: want text or svg", s.chart)
 	case s.chart != "" && s.structured():
 		return misused("--chart and -o %s exclude each other", s.output)
+	case s.cut != 0 && s.cut < simulate.LeastCut:
+		return misused("--cut %d: want %d or more, or 0 for none", s.cut, simulate.LeastCut)
 	case s.most < 0:
 		return misused("-n %d: want 0 for all, or more", s.most)
 	}
@@ -168,7 +172,7 @@ func (s *simulation) simulated(ctx context.Context, file string, scenario simula
 	told := s.progress("simulating "+named(file)+", in hours of its time", total)
 	defer told.end()
 	sofar := int64(0)
-	return simulate.Play(ctx, scenario, simulate.Options{Seed: s.seed, Progress: func(now time.Time, _ int) {
+	return simulate.Play(ctx, scenario, simulate.Options{Seed: s.seed, Cut: s.cut, Progress: func(now time.Time, _ int) {
 		if at := hours(now.Sub(scenario.Start)); at > sofar {
 			told.add(at - sofar)
 			sofar = at

@@ -91,7 +91,7 @@ func TestASimulationAsAChart(t *testing.T) {
 	if got := belfry(t, "", "simulate", file, "--chart=svg"); got.code != exitOK || !strings.HasPrefix(got.out, "<svg ") || strings.Contains(got.out, "\x1b") {
 		t.Errorf("code %d: %.200s", got.code, got.out)
 	}
-	for _, args := range [][]string{{"--chart=png"}, {"--chart", "-o", "json"}, {"-n", "-1"}, {file, "--chart"}} {
+	for _, args := range [][]string{{"--chart=png"}, {"--chart", "-o", "json"}, {"-n", "-1"}, {"--cut", "3"}, {"--cut", "-1"}, {file, "--chart"}} {
 		if got := belfry(t, "", append([]string{"simulate", file}, args...)...); got.code != exitUsage || got.out != "" {
 			t.Errorf("%q: code %d, %s", args, got.code, got.out)
 		}
@@ -179,6 +179,16 @@ func TestAScenarioWithoutEndSaysWhereItStopped(t *testing.T) {
 	}
 	if !strings.Contains(got.out, "400 runs: 400 succeeded; 400 attempts.") {
 		t.Errorf("%s", got.out)
+	}
+}
+
+// What a kill leaves is recovered: the same runs, in the same states.
+func TestASimulationWithKills(t *testing.T) {
+	file := scenarioFile(t, t.TempDir(), "night.yaml", nightScenario+"expect: {runs: [{state: dead}, {state: succeeded}, {state: skipped}, {state: skipped}, {state: succeeded}, {state: succeeded}, {state: succeeded}, null], open: 0}\n")
+	for _, cut := range []string{"10", "13", "50"} {
+		if got := belfry(t, "", "simulate", file, "--cut", cut); got.code != exitOK {
+			t.Errorf("--cut %s: code %d\n%s%s", cut, got.code, got.out, got.errors)
+		}
 	}
 }
 
