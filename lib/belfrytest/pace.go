@@ -70,7 +70,7 @@ func (p *pace) next() (at time.Time, ok bool) {
 func (p *pace) rest(ctx context.Context) error {
 	for {
 		now := p.clock.Now().UnixMilli()
-		due := p.diary.Due(now)
+		due := p.diary.Due(now, now)
 		if due.Any() {
 			if err := p.ticks.Pass(ctx, due, now); err != nil {
 				return err

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/worker"
@@ -24,8 +26,10 @@ type attempt struct {
 	stopped bool // a cancel was heard of
 	timeout bool // it ends by its timeout
 
+	pool    int
+	started int64
 	renewed int64 // when its lease was renewed for the last time
-	renews  int64 // when it is renewed next, or never
+	renews  int64 // when it is renewed next, whoever looks at it; or never
 	ends    int64
 
 	due   int64 // the first of both, or when the server is there again
@@ -172,6 +176,7 @@ func (p *player) start(ctx context.Context, o lease.Offered) error {
 	var task worker.Task
 	var ticket string
 	err = p.survive(ctx, func() (err error) {
+		p.mail[p.turn].forget()
 		task, ticket, err = p.remote.Start(ctx, tenant, id, o.Ticket, holder)
 		return err
 	})
@@ -182,7 +187,8 @@ func (p *player) start(ctx context.Context, o lease.Offered) error {
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", o.Run, err)
 	}
-	a := &attempt{task: task, claim: lease.Claim{Run: id, Fence: task.Fence, Holder: holder, Ticket: ticket}, outcome: p.outcome(task), order: p.starts, renewed: p.now}
+	a := &attempt{task: task, claim: lease.Claim{Run: id, Fence: task.Fence, Holder: holder, Ticket: ticket}, outcome: p.outcome(task), order: p.starts,
+		pool: p.turn, started: p.now, renewed: p.now}
 	takes := wholeMilliseconds(a.outcome.Takes)
 	if a.outcome.Never || takes > task.Timeout {
 		takes, a.timeout = task.Timeout, true
@@ -192,6 +198,9 @@ func (p *player) start(ctx context.Context, o lease.Offered) error {
 		a.ends = p.now // there is nothing to call
 	}
 	a.plan()
+	if err := p.keep(ctx, a); err != nil {
+		return err
+	}
 	p.busy.add(a)
 	p.most = max(p.most, len(p.busy.order))
 	return nil
@@ -201,18 +210,52 @@ func wholeMilliseconds(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// plan says when the lease is renewed next. Workers do it after each third of it; what nobody can notice is left out: every second renewal,
-// but for the last before the worker dies, which the lease outlives.
+// plan says when the lease is renewed next though nobody looks at it. Workers do so after each third of it; but what nobody looks at nobody
+// notices, so it is made up for when somebody does (renewed), or is about to get the message. A worker that dies has renewed the lease when it
+// would have for the last time: others have the run when it is over.
 func (a *attempt) plan() {
-	third := a.task.Lease.Milliseconds() / 3
-	next := a.renewed + 2*third
-	if a.crashes() {
-		next = min(next, a.renewed+(a.ends-1-a.renewed)/third*third)
-	}
 	a.renews = never
-	if next > a.renewed && next < a.ends {
-		a.renews = next
+	if !a.crashes() {
+		return
 	}
+	third := a.task.Lease.Milliseconds() / 3
+	if last := a.started + (a.ends-1-a.started)/third*third; last > a.renewed {
+		a.renews = last
+	}
+}
+
+// keep keeps an attempt's message back for as long as a queue can, unless it is to come when the lease is over.
+func (p *player) keep(ctx context.Context, a *attempt) error {
+	if a.crashes() && a.renews == never {
+		return nil
+	}
+	return p.mail[a.pool].keep(ctx, queue.MaxVisibility-time.Duration(p.now-a.started)*time.Millisecond)
+}
+
+// renewed has the lease of an attempt be what its worker has made it by now, before somebody looks at its run.
+func (p *player) renewed(ctx context.Context, id run.ID) error {
+	a := p.busy.byRun[id]
+	if a == nil || !p.up() || p.now-a.renewed < a.task.Lease.Milliseconds()/3 || a.crashes() && a.renews == never {
+		return nil
+	}
+	if err := p.renew(ctx, a); err != nil {
+		return err
+	}
+	return p.keep(ctx, a)
+}
+
+// leave has the workers that are going to die while the server is away renew their leases for the last time that it hears.
+func (p *player) leave(ctx context.Context) error {
+	all := slices.Clone(p.busy.order)
+	slices.SortFunc(all, func(a, b *attempt) int { return a.order - b.order })
+	for _, a := range all {
+		if a.crashes() && a.renews != never {
+			if err := p.renew(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (a *attempt) crashes() bool {
@@ -232,8 +275,17 @@ func (p *player) attend(ctx context.Context, a *attempt) error {
 	case over:
 		return p.finish(ctx, a)
 	}
+	if err := p.renew(ctx, a); err != nil {
+		return err
+	}
+	return p.keep(ctx, a)
+}
+
+// renew renews the lease of an attempt, which hears of a cancel by it.
+func (p *player) renew(ctx context.Context, a *attempt) error {
 	var cancel bool
 	err := p.survive(ctx, func() (err error) {
+		p.mail[a.pool].forget()
 		cancel, err = p.remote.Renew(ctx, tenant, a.claim)
 		return err
 	})

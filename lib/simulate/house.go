@@ -49,6 +49,9 @@ type house struct {
 	announced []lease.Announced // of each pool
 	cancelled func(run.ID)      // is told of each cancel of a running run
 
+	// looked is told of each run that somebody is about to look at, whose lease is to be what its worker has made it by now.
+	looked func(context.Context, run.ID) error
+
 	process
 }
 
@@ -62,8 +65,8 @@ type process struct {
 }
 
 // build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
-func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int) (*house, error) {
-	h := &house{clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
+func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error) (*house, error) {
+	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
 	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})), cut)
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
@@ -104,7 +107,7 @@ func (h *house) start() error {
 	queues, pools := map[string]queue.Queue{}, map[string]string{}
 	h.mail = make([]*mailbox, len(h.pools))
 	for i, name := range h.pools {
-		h.mail[i] = newMailbox(h.clock.Passed)
+		h.mail[i] = newMailbox(h.clock.Passed, h.looked)
 		queues[name], pools[name] = h.mail[i], tenant
 	}
 	book := job.NewBook(h.ledger, func(spec schedule.Spec) (job.Fires, error) {

@@ -22,6 +22,9 @@ func (p *player) line(ctx context.Context, l Line) error {
 	switch l.Do {
 	case Down:
 		if p.up() {
+			if err := p.leave(ctx); err != nil {
+				return err
+			}
 			p.passed = p.wall()
 		}
 		p.down = max(p.down, p.now+wholeMilliseconds(l.For).Milliseconds())

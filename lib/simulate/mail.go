@@ -18,6 +18,9 @@ import (
 // order of the fires. No call of it ends by a context, since these have bounds in real time.
 type mailbox struct {
 	*local.Queue
+	looked func(context.Context, run.ID) error // is told of each run whose message is received
+
+	kept queue.Message // that was kept back by the newest Extend; zero for none
 
 	mu    sync.Mutex
 	holds bool
@@ -30,8 +33,8 @@ type letter struct {
 	id       run.ID
 }
 
-func newMailbox(now func() time.Time) *mailbox {
-	return &mailbox{Queue: local.New(local.Config{Now: now})}
+func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error) *mailbox {
+	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked}
 }
 
 func (m *mailbox) hold() {
@@ -83,7 +86,17 @@ func (m *mailbox) Send(ctx context.Context, priority queue.Priority, batch ...qu
 }
 
 func (m *mailbox) Receive(ctx context.Context, max int, _, visibility time.Duration) ([]queue.Message, error) {
-	return m.Queue.Receive(context.WithoutCancel(ctx), max, 0, visibility)
+	messages, err := m.Queue.Receive(context.WithoutCancel(ctx), max, 0, visibility)
+	for _, received := range messages {
+		message, err := run.DecodeMessage(received.Body)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.looked(ctx, message.Run.ID); err != nil {
+			return nil, err
+		}
+	}
+	return messages, err
 }
 
 func (m *mailbox) Delete(ctx context.Context, batch ...queue.Message) ([]error, error) {
@@ -91,7 +104,22 @@ func (m *mailbox) Delete(ctx context.Context, batch ...queue.Message) ([]error, 
 }
 
 func (m *mailbox) Extend(ctx context.Context, visibility time.Duration, batch ...queue.Message) ([]error, error) {
+	m.mu.Lock()
+	m.kept = batch[len(batch)-1]
+	m.mu.Unlock()
 	return m.Queue.Extend(context.WithoutCancel(ctx), visibility, batch...)
+}
+
+// forget begins a call that may keep a message back.
+func (m *mailbox) forget() { m.kept = queue.Message{} }
+
+// keep keeps the message back for longer that the call has kept back.
+func (m *mailbox) keep(ctx context.Context, visibility time.Duration) error {
+	if m.kept.Receipt == "" || visibility <= 0 {
+		return nil
+	}
+	errs, err := m.Queue.Extend(context.WithoutCancel(ctx), visibility, m.kept)
+	return errors.Join(append(errs, err)...)
 }
 
 // nextMessage is when a pool has a message that can be received, or never.

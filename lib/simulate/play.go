@@ -102,7 +102,7 @@ func Play(ctx context.Context, s Scenario, o Options) (Report, error) {
 	p.script = slices.Clone(s.Script)
 	slices.SortStableFunc(p.script, func(a, b Line) int { return a.At.Compare(b.At) })
 	var err error
-	if p.house, err = build(ctx, s, o.Seed, until, o.Cut); err != nil {
+	if p.house, err = build(ctx, s, o.Seed, until, o.Cut, p.renewed); err != nil {
 		return Report{}, fmt.Errorf("simulate: %w", err)
 	}
 	p.cancelled = p.busy.hasten
@@ -266,7 +266,7 @@ func (p *player) settle(ctx context.Context) error {
 
 // pass has a tick look at what is due, and tells whether something was.
 func (p *player) pass(ctx context.Context) (made bool, err error) {
-	due := p.left.And(p.diary.Due(p.wall()))
+	due := p.left.And(p.diary.Due(p.wall(), p.dispatch.HorizonAt(p.wall())))
 	p.left = virtual.Due{}
 	if p.ledger.unended() == 0 {
 		due.Sweeps = false // which are for those that have not ended, and for listings that nobody reads here
@@ -277,6 +277,11 @@ func (p *player) pass(ctx context.Context) (made bool, err error) {
 	last := p.passed
 	if last == 0 {
 		last = p.wall()
+	}
+	for _, id := range due.Looks {
+		if err := p.renewed(ctx, id); err != nil {
+			return false, err
+		}
 	}
 	p.passed, p.owed = 0, false
 	for _, m := range p.mail {

@@ -3,9 +3,11 @@ package virtual
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -16,10 +18,12 @@ type Diary struct {
 	calls   instants // at which fires and requests wake that no pass has read
 	checks  instants // at which checks do
 	minutes instants // begins of minutes that hold timers and were not swept
+
+	looks map[int64][]run.ID // by instant: the runs that checks look at then
 }
 
 // NewDiary is empty.
-func NewDiary() *Diary { return &Diary{} }
+func NewDiary() *Diary { return &Diary{looks: map[int64][]run.ID{}} }
 
 // Watch gives a store in whose writes the diary finds its timers.
 func (d *Diary) Watch(s store.Store) store.Store { return watched{s, d} }
@@ -30,6 +34,8 @@ type Due struct {
 	Wake   int64 // the first of them
 	Sweeps bool
 	Minute int64 // the first of them
+
+	Looks []run.ID // runs that checks look at
 }
 
 // Any tells whether there is something.
@@ -50,6 +56,7 @@ func (d Due) And(o Due) Due {
 		d.Minute = min(d.Minute, o.Minute)
 	}
 	d.Timers, d.Sweeps = d.Timers || o.Timers, d.Sweeps || o.Sweeps
+	d.Looks = slices.Concat(d.Looks, o.Looks)
 	return d
 }
 
@@ -83,12 +90,20 @@ func (d *Diary) Calls() bool {
 	return d.calls.first() != never
 }
 
-// Due takes what is due at now out of the diary.
-func (d *Diary) Due(now int64) Due {
+// Due takes what is due at now out of the diary. A pass of that instant looks at timers up to the horizon.
+func (d *Diary) Due(now, horizon int64) Due {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var found Due
-	found.Wake = min(d.calls.take(now), d.checks.take(now))
+	found.Wake = d.calls.take(now)
+	for at := d.checks.first(); at <= now; at = d.checks.first() {
+		found.Wake = min(found.Wake, d.checks.take(at))
+		found.Looks = append(found.Looks, d.looks[at]...)
+		delete(d.looks, at)
+	}
+	for at := now + 1; at <= horizon; at++ {
+		found.Looks = append(found.Looks, d.looks[at]...)
+	}
 	found.Timers = found.Wake != never
 	// The first sweep watches over what has not ended. The later ones are for writes and messages that went astray, and none does here.
 	found.Minute = d.minutes.take(now - swept(0))
@@ -109,6 +124,7 @@ func (d *Diary) note(ops []store.Op) {
 		switch {
 		case t.Kind == timer.Check:
 			d.checks.add(t.Wake)
+			d.looks[t.Wake] = append(d.looks[t.Wake], t.Run)
 		case !t.Direct: // whoever armed it sends the runs itself
 			d.calls.add(t.Wake)
 		}
