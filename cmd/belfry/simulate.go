@@ -117,18 +117,16 @@ const (
 	resultBad     = "bad"
 )
 
-// play plays one file. The error is of what has nothing to do with the file.
-func (s *simulation) play(ctx context.Context, file string) (played, error) {
+// read reads the scenario of a file, or says what is wrong with it.
+func (s *simulation) read(file string) played {
 	p := played{File: file, Result: resultBad}
-	text, unreadable := s.readFile(file)
-	if unreadable != nil {
-		p.said = []string{unreadable.Error()}
-		return p, nil
+	text, err := s.readFile(file)
+	if err == nil {
+		p.scenario, err = simulate.Parse(file, text)
 	}
-	var err error
-	p.scenario, err = simulate.Parse(file, text)
 	var wrong *simulate.Mistaken
-	if errors.As(err, &wrong) {
+	switch {
+	case errors.As(err, &wrong):
 		p.Mistakes = wrong.Mistakes
 		for _, m := range wrong.Mistakes {
 			p.said = append(p.said, place(file, 0, m.Line)+": "+m.Text())
@@ -136,10 +134,17 @@ func (s *simulation) play(ctx context.Context, file string) (played, error) {
 		if wrong.More > 0 {
 			p.said = append(p.said, fmt.Sprintf("%s: and %d more", named(file), wrong.More))
 		}
-		return p, nil
+	case err != nil:
+		p.said = []string{err.Error()}
 	}
-	if err != nil {
-		return p, err
+	return p
+}
+
+// play plays one file. The error is of what has nothing to do with the file.
+func (s *simulation) play(ctx context.Context, file string) (played, error) {
+	p := s.read(file)
+	if len(p.said) > 0 {
+		return p, nil
 	}
 	report, err := s.simulated(ctx, file, p.scenario)
 	if err != nil {
