@@ -400,6 +400,8 @@ var exampleFiles = map[string]string{
 	"job-with-workflow.yaml": "name: etl\nschedule: {cron: \"0 4 * * *\"}\ntarget:\n  workflow:\n    steps: {load: {handler: {name: load}}}\n",
 	"cronjobs.yaml":          exampleCronJob,
 	"schedules.json":         exampleSchedule,
+	"night.yaml":             exampleScenario,
+	"scenarios/night.yaml":   exampleScenario,
 }
 
 // exampleScripts stand in for programs of the host.
@@ -442,3 +444,5 @@ const (
 	exampleSchedule = `{"GroupName": "billing", "Name": "nightly", "ScheduleExpression": "cron(30 22 ? * MON-FRI *)", "State": "ENABLED",
 "Target": {"Arn": "arn:aws:lambda:eu-central-1:123456789012:function:totals", "Input": "{}"}}`
 )
+
+const exampleScenario = "start: 2026-01-05T00:00:00Z\nuntil: 1d\njobs: {report: {schedule: {cron: \"0 2 * * *\"}, target: {handler: {name: report}}}}\n"

@@ -77,8 +77,8 @@ func picked(template string, text []byte) ([]byte, error) {
 	return []byte(terminal.Text(out.String())), nil
 }
 
-// named is what commands call things by: the ID of a run or token, the name of a job or queue; a line for each.
-func named(text []byte) ([]byte, error) {
+// namesOf is what commands call things by: the ID of a run or token, the name of a job or queue; a line for each.
+func namesOf(text []byte) ([]byte, error) {
 	var all []json.RawMessage
 	if json.Unmarshal(text, &all) != nil {
 		all = []json.RawMessage{text}

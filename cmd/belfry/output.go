@@ -24,7 +24,7 @@ func (c *cli) print(v any) error {
 	case c.output == formYAML:
 		text, err = yamlOf(text)
 	case c.output == formName:
-		text, err = named(text)
+		text, err = namesOf(text)
 	case picks:
 		text, err = picked(template, text)
 	}

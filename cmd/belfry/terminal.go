@@ -59,7 +59,7 @@ const (
 // colours of the words that states and results are told by. What is not here stays plain.
 var colours = map[string]string{
 	"succeeded": green, "ok": green, "created": green, "ready": green, "active": green,
-	"failed": red, "dead": red, "FAILED": red, "lost": red, "refused": red, "expired": red, "revoked": red, "deleted": red,
+	"failed": red, "dead": red, "FAILED": red, "lost": red, "refused": red, "expired": red, "revoked": red, "deleted": red, "differs": red, "bad": red,
 	"unknown": purple,
 	"running": blue, "queued": blue, "changed": blue, "applied": blue, "updated": blue,
 	"retrying": yellow, "attention": yellow, "paused": yellow,

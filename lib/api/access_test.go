@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -45,6 +46,7 @@ func everything(t *testing.T) func(*api.Config) {
 	}
 	return func(cfg *api.Config) {
 		cfg.Secrets = vault
+		cfg.Simulator = simulate.Service{}
 		cfg.Backup = func(context.Context, io.Writer) error { return nil }
 		cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("belfry_up 1\n")) })
 	}
@@ -244,6 +246,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"leave-work":        `{"run": "{run}", "worker": "bob-1", "ticket": "x", "reason": "busy"}`,
 			"renew-work":        `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2}`,
 			"finish-work":       `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "outcome": "succeeded"}`,
+			"simulate":          `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
 		}
 		queries := map[string]string{"preview-cron": "?expr=@daily"}
 		// These come last: their answers hold times and IDs of what bob himself made.

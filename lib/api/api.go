@@ -47,6 +47,8 @@ type Config struct {
 	Secrets *secret.Vault                                                   // default: no /v1/secrets
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
+	Simulator Simulator // default: no /v1/simulate
+
 	// Console is what /console shows, to anybody who may reach the server: pages for browsers, which say nothing of what the API has.
 	// "/" leads browsers there. Default: none
 	Console http.Handler
@@ -109,6 +111,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Remote != nil {
 		a.work()
+	}
+	if cfg.Simulator != nil {
+		a.simulations()
 	}
 
 	a.finish()

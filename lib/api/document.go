@@ -69,6 +69,7 @@ func (a *api) document() *huma.OpenAPI {
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
 	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
+	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioOutcomes](), reflect.TypeFor[listOrChoice]())
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -107,6 +108,7 @@ type operation struct {
 	host             bool                  // concerns the server as a whole, not one tenant
 	waits            bool                  // does nothing for most of its time, until there is work
 	batch            bool                  // takes a large body
+	limit            int64                 // of the body, in bytes; 0: as these say, or maxBody
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
 	media            string                // of the answer, where it is no JSON of the API's own
@@ -127,6 +129,8 @@ func (op operation) success() int {
 
 func (op operation) bodyLimit() int64 {
 	switch {
+	case op.limit > 0:
+		return op.limit
 	case op.batch:
 		return maxBatchBody
 	case op.waits:
@@ -224,6 +228,9 @@ func tighten(schema *huma.Schema) {
 		schema.Nullable = false
 		tighten(schema.Items)
 	}
+	if values, ok := schema.AdditionalProperties.(*huma.Schema); ok {
+		tighten(values)
+	}
 	for _, property := range schema.Properties {
 		tighten(property)
 	}
@@ -287,9 +294,10 @@ func describe(schemas map[string]*huma.Schema) {
 	most("PlayWorkflow", "outcomes", flow.MaxNodes)
 	most("JobStatus", "next_runs", shownFires)
 	most("WorkRequest", "labels", mostLabels)
+	boundScenarios(schemas, most)
 
 	for schema, fields := range map[string][]string{"Schedule": {"phase", "jitter"}, "Trigger": {"delay"}, "JobTrigger": {"delay"},
-		"WorkRequest": {"wait"}, "WorkFailure": {"retry_after"}} {
+		"WorkRequest": {"wait"}, "WorkFailure": {"retry_after"}, "ScenarioOutcome": {"takes", "stops_after"}, "ScenarioTrigger": {"delay"}, "ScenarioLine": {"delay"}} {
 		for _, field := range fields {
 			if schemas[schema] != nil {
 				schemas[schema].Properties[field].Extensions = map[string]any{zeroAllowed: true}

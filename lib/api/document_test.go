@@ -20,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -61,12 +62,13 @@ func documentText(t *testing.T) []byte {
 	t.Helper()
 	handler, err := New(Config{
 		Control: &control.Service{}, Gate: openGate(t), Now: time.Now, Version: "1",
-		Ready:   func(context.Context) []wire.Check { return nil },
-		Queues:  func(context.Context, string) ([]wire.Queue, error) { return nil, nil },
-		Workers: func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
-		Backup:  func(context.Context, io.Writer) error { return nil },
-		Secrets: &secret.Vault{},
-		Remote:  &lease.Remote{},
+		Ready:     func(context.Context) []wire.Check { return nil },
+		Queues:    func(context.Context, string) ([]wire.Queue, error) { return nil, nil },
+		Workers:   func(context.Context, string) ([]wire.Worker, error) { return nil, nil },
+		Backup:    func(context.Context, io.Writer) error { return nil },
+		Secrets:   &secret.Vault{},
+		Remote:    &lease.Remote{},
+		Simulator: simulate.Service{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/dead-letters, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive,
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
-		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
+		GET /v1/cron, POST /v1/simulate, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, DELETE /v1/session,
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
 		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/finish`

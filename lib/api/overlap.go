@@ -60,5 +60,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}
 		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
 	}
+	l.scenariosToCome(schemas)
 	return l
 }

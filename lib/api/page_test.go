@@ -27,6 +27,9 @@ type answered struct {
 
 // whole are the lists in answers that are no page of a listing, and why an answer cannot be large by them.
 var whole = map[string]string{
+	"simulate.runs":            "at most 5000 runs, without payloads, and small results",
+	"simulate.skipped":         "a stretch each, of at most 5000 runs",
+	"simulate.refused":         "lines that the request gave",
 	"preview-cron.fires":       "at most 1000 fires",
 	"list-job-fires.fires":     "at most 100 fires",
 	"preview-cron.next":        "at most 1000 times",

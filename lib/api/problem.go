@@ -73,6 +73,7 @@ var statusOf = map[control.Code]int{
 	codeFenced:              http.StatusConflict,
 	codeTicket:              http.StatusForbidden,
 	codeStopping:            http.StatusServiceUnavailable,
+	codeSimulationTooLong:   http.StatusUnprocessableEntity,
 	codeStoreDamaged:        http.StatusInternalServerError,
 	codeInternal:            http.StatusInternalServerError,
 	control.CodeJobNotFound: http.StatusNotFound,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // judge adds what is wrong with values to what is wrong with the form of others, so that all of it is answered at once. What cannot be read is
@@ -20,7 +21,7 @@ func (f *form) judge(err error) {
 // clouded tells whether a field is one that cannot be read, lies in or around one, or is judged by one.
 func (f *form) clouded(field string) bool {
 	return slices.ContainsFunc(f.unread, func(unread string) bool {
-		return field == unread || within(field, unread) || within(unread, field) || judged(field, unread)
+		return field == unread || within(field, unread) || within(unread, field) || judged(field, unread) || wire.JudgedInScenario(field, unread)
 	})
 }
 

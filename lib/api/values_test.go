@@ -96,6 +96,16 @@ func samples() map[string][]sample {
 		"POST /v1/workflows/validate": {{`{` + workflow + `}`, map[string]string{"workflow.steps.b.needs[0]": `{"workflow": {"steps": {"b": {"needs": ["c"]}}}}`}}},
 		"POST /v1/workflows/simulate": {{`{` + workflow + `, "input": {"a": 1}, "outcomes": {"a": "failed"}}`,
 			map[string]string{"outcomes.a": `{"outcomes": {"a": "lost"}}`, "workflow.steps.b": `{"workflow": {"steps": {"b": {"pass": null}}}}`}}},
+		"POST /v1/simulate": {
+			{`{"start": "2026-01-05T00:00:00Z", "until": "1d", "workers": 3, "jobs": {"a": {"schedule": {"every": "1h"}, "target": {"handler": {"name": "x"}}}},
+				"outcomes": {"a": [{"takes": "1s", "fails": "e", "permanent": true, "code": "c"}], "*": {"by": ".payload.x", "is": {"1": [{"never": true, "stops_after": "1s"}]}, "else": [{"crashes": true}]}},
+				"script": [{"at": "1h", "do": "trigger", "job": "a", "as": "b", "delay": "1m", "payload": 1}, {"at": "2h", "do": "cancel", "run": "b", "reason": "r"}, {"at": "3h", "do": "workers", "n": 1}]}`,
+				map[string]string{"until": `{"until": "yesterday"}`, "outcomes.b": `{"outcomes": {"b": [{}]}}`, "jobs.a.timeout": `{"jobs": {"a": {"timeout": "25h"}}}`, "script[1].run": `{"script": [{}, {"run": "c"}]}`}},
+			{`{"start": "2026-01-05T00:00:00Z", "jobs": {"a": {"target": {"handler": {"name": "x"}}}}, "script": [
+				{"at": "1h", "do": "put", "job": "a", "definition": {"target": {"handler": {"name": "y"}}}, "if_match": "*"}, {"at": "1h", "do": "trigger", "runs": [{"job": "a", "run_at": "2h"}]},
+				{"at": "1h", "do": "down", "for": "1h"}, {"at": "1h", "do": "clock", "by": "-2s"}, {"at": "1h", "do": "retry", "run": "a@1h", "force": true}]}`,
+				map[string]string{"script[3].by": `{"script": [{}, {}, {}, {"by": "x"}]}`}},
+		},
 		"POST /v1/tokens": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1d"}`,
 			map[string]string{"scopes[1]": `{"scopes": ["read", "read"]}`, "expires_in": `{"expires_in": "40000d"}`}}},
 		"POST /v1/session": {{`{"name": "n", "scopes": ["read", "run"], "expires_in": "1h"}`,

@@ -23,7 +23,12 @@ func (e tested) close() error                    { return e.parts.Close() }
 func (e tested) ready(ctx context.Context) error { return e.parts.Ready(ctx) }
 
 func init() {
-	seam.Over = func(p seam.Parts) any {
-		return over(tested{desk{p.Control}, p}, p.Handlers, p.Now, config{queue: job.DefaultQueue, log: p.Log})
+	seam.Over = func(p seam.Parts) (any, func() bool) {
+		b := over(tested{desk{p.Control}, p}, p.Handlers, p.Now, config{queue: job.DefaultQueue, log: p.Log})
+		return b, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.phase == stopped
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/internal/seam"
+	"github.com/belfry-scheduler/belfry/lib/internal/virtual"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
@@ -60,8 +61,8 @@ func New(t testing.TB, begin ...time.Time) *Harness {
 func build(t testing.TB, at time.Time) (*Harness, error) {
 	ctx := t.Context()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	c := &clock{begin: at, now: at}
-	d := &diary{clock: c}
+	c := virtual.NewClock(at)
+	d := virtual.NewDiary()
 	chance := rand.New(rand.NewPCG(1, 2)) // the same in every run of the test
 	var drawing sync.Mutex
 	newID := func() uint64 {
@@ -69,8 +70,8 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		defer drawing.Unlock()
 		return max(1, chance.Uint64())
 	}
-	stored := watchedStore{memory.New(memory.Config{}), d}
-	waiting := watchedQueue{queuelocal.New(queuelocal.Config{Now: c.Now}), d}
+	stored := d.Watch(memory.New(memory.Config{}))
+	waiting := queuelocal.New(queuelocal.Config{Now: c.Now})
 	registry := metrics.New()
 	blobs, err := bloblocal.Open(ctx, "mem://")
 	if err != nil {
@@ -82,6 +83,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 	}
 	dispatcher, err := dispatch.New(dispatch.Config{Store: stored, Book: job.NewBook(stored, job.Compile),
 		Queues: map[string]queue.Queue{job.DefaultQueue: waiting}, Layout: layout, Now: c.Now, Elapsed: c.Elapsed, NewID: newID, Log: log, Metrics: registry,
+		Still:     true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	})
 	if err != nil {
@@ -96,7 +98,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns := newTurns(desk, waiting)
+	turns := newTurns(desk, waiting, c.Now)
 	rush := make(chan struct{})
 	hand, err := worker.New(worker.Config{Source: turns, Targets: targets, Elapsed: c.Elapsed, Log: log, Concurrency: 1, Hurry: rush})
 	if err != nil {
@@ -108,14 +110,10 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		return nil, err
 	}
 	h := &Harness{t: t, control: service, blobs: blobs,
-		pace: &pace{clock: c, diary: d, turns: turns, dispatch: dispatcher, metrics: registry, log: log}}
+		pace: &pace{clock: c, diary: d, turns: turns, ticks: virtual.Ticks{Dispatch: dispatcher, Metrics: registry, Log: log}}}
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ended error
-	go func() {
-		defer close(turns.over)
-		ended = hand.Run(working)
-	}()
-	h.Belfry = seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
+	scheduler, stopped := seam.Over(seam.Parts{Control: service, Handlers: handlers, Now: c.Now, Log: log,
 		Ready: func(context.Context) error { return nil },
 		Hurry: sync.OnceFunc(func() { close(rush) }),
 		Close: func() error {
@@ -123,7 +121,12 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 			<-turns.over
 			return errors.Join(ended, stored.Close())
 		},
-	}).(*belfry.Belfry)
+	})
+	h.Belfry, turns.stopped = scheduler.(*belfry.Belfry), stopped
+	go func() {
+		defer close(turns.over)
+		ended = hand.Run(working)
+	}()
 	t.Cleanup(func() {
 		if err := h.Belfry.Stop(context.WithoutCancel(ctx)); err != nil {
 			t.Errorf("belfrytest: stop: %v", err)

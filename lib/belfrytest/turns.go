@@ -7,21 +7,24 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
 // turns is the source of a worker that takes one run after the other, and only when it is told to.
 type turns struct {
-	desk  *lease.Desk
-	queue queue.Queue
-	begin chan struct{} // there may be something to take
-	rest  chan error    // there is nothing more, and nothing runs
-	over  chan struct{} // closed when the worker has stopped
-	busy  bool          // the worker's own: it was told to, and has not said that it rests
+	desk    *lease.Desk
+	queue   *local.Queue
+	now     func() time.Time
+	begin   chan struct{} // there may be something to take
+	rest    chan error    // there is nothing more, and nothing runs
+	over    chan struct{} // closed when the worker has stopped
+	stopped func() bool   // nothing more is to be taken; set before the worker begins
+	busy    bool          // the worker's own: it was told to, and has not said that it rests
 }
 
-func newTurns(desk *lease.Desk, q queue.Queue) *turns {
-	return &turns{desk: desk, queue: q, begin: make(chan struct{}), rest: make(chan error), over: make(chan struct{})}
+func newTurns(desk *lease.Desk, q *local.Queue, now func() time.Time) *turns {
+	return &turns{desk: desk, queue: q, now: now, begin: make(chan struct{}), rest: make(chan error), over: make(chan struct{})}
 }
 
 // errStopped says that the worker runs nothing any more.
@@ -57,6 +60,10 @@ func (s *turns) Take(ctx context.Context, most int, _ time.Duration) ([]worker.O
 				return nil, ctx.Err()
 			}
 		}
+		if s.stopped() {
+			<-ctx.Done() // soon: whoever stopped it has the worker stopped, too
+			return nil, ctx.Err()
+		}
 		offers, err := s.take(ctx, most)
 		if len(offers) > 0 {
 			return offers, nil
@@ -85,15 +92,7 @@ func (s *turns) take(ctx context.Context, most int) ([]worker.Offer, error) {
 		if err != nil || len(offers) > 0 {
 			return offers, err
 		}
-		depth, err := s.queue.Depth(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ready := int64(0)
-		for _, d := range depth {
-			ready += d.Ready
-		}
-		if ready == 0 {
+		if at, ok := s.queue.Next(); !ok || at.After(s.now()) {
 			return nil, nil
 		}
 	}

@@ -38,6 +38,10 @@ type Config struct {
 	Metrics *metrics.Registry // default: new
 	Tracer  *trace.Tracer     // default: traces nothing
 
+	// Still tells that the clocks stand until they are set, as in a simulation. Then nobody waits in real time for what they are to show, or for
+	// others that would come meanwhile.
+	Still bool
+
 	// LookAhead is how far beyond its clock a tick claims: more than the longest time between two ticks, so that a run is sent
 	// before it is due. Default 2s.
 	LookAhead time.Duration

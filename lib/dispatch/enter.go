@@ -72,7 +72,11 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 	waiting, served := d.entering.waiting[key]
 	d.entering.waiting[key] = append(waiting, w)
 	d.entering.mu.Unlock()
-	if !served {
+	switch {
+	case served:
+	case d.Still:
+		d.letIn(key)
+	default:
 		go d.letIn(key) // bounded by the time-outs of its requests
 	}
 	<-w.done // bounded too. What was asked for may be written already, so nobody goes away from it halfway, as from a start
@@ -85,7 +89,9 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 // letIn sees to a gate until nobody of this process wants in.
 func (d *Dispatcher) letIn(key store.Key) {
 	for more := true; more; more = d.entering.more(key) {
-		<-time.After(enterGather)
+		if !d.Still {
+			<-time.After(enterGather)
+		}
 		d.letGroup(d.entering.take(key))
 	}
 }

@@ -25,6 +25,17 @@ type Edition struct {
 	Generation int64
 	Def        Definition
 	Schedule   Fires // nil for a job on demand
+
+	jitter Jitter // nil: spread
+}
+
+// Jitter is a fire's share of its job's jitter, from 0 to longest. Nominal is Unix ms. It is the same however often it is asked for.
+type Jitter func(tenant, name string, nominal int64, longest time.Duration) time.Duration
+
+// spread is the Jitter of every program.
+func spread(tenant, name string, nominal int64, longest time.Duration) time.Duration {
+	share := Hash(tenant, name+"#"+strconv.FormatInt(nominal, 10)) % (uint64(longest.Milliseconds()) + 1)
+	return time.Duration(share) * time.Millisecond
 }
 
 // Fires is what the protocol asks of a schedule; *schedule.Schedule in every program.
@@ -37,6 +48,9 @@ type Fires interface {
 // Book reads jobs, and remembers editions: a generation is immutable, so a remembered one needs no second look. The newest
 // generation of a job is not remembered as such; whoever needs to know it reads the job.
 type Book struct {
+	// Jitter may be set before the book is used. Default: nil, by a hash of the fire.
+	Jitter Jitter
+
 	store   store.Store
 	compile func(schedule.Spec) (Fires, error)
 
@@ -265,7 +279,7 @@ func (b *Book) Draft(def Definition) (Fires, error) {
 }
 
 func (b *Book) keep(key editionKey, def Definition) (*Edition, error) {
-	e := &Edition{Generation: key.generation, Def: def}
+	e := &Edition{Generation: key.generation, Def: def, jitter: b.Jitter}
 	if def.Schedule != nil {
 		var err error
 		if e.Schedule, err = b.compile(*def.Schedule); err != nil {
@@ -327,6 +341,9 @@ func (e *Edition) Due(tenant, name string, nominal int64) int64 {
 	if e.Def.Schedule == nil || e.Def.Schedule.Jitter <= 0 {
 		return nominal
 	}
-	jitter := uint64(e.Def.Schedule.Jitter.Std().Milliseconds())
-	return nominal + int64(Hash(tenant, name+"#"+strconv.FormatInt(nominal, 10))%(jitter+1))
+	share := e.jitter
+	if share == nil {
+		share = spread
+	}
+	return nominal + share(tenant, name, nominal, e.Def.Schedule.Jitter.Std()).Milliseconds()
 }

@@ -162,6 +162,21 @@ func TestJitterIsTheSameForAll(t *testing.T) {
 	}
 }
 
+// A simulation chooses the shares by itself.
+func TestABookMayHaveAJitterOfItsOwn(t *testing.T) {
+	book := job.NewBook(memory.New(memory.Config{}), job.Compile)
+	book.Jitter = func(_, _ string, _ int64, longest time.Duration) time.Duration { return longest }
+	def := good()
+	def.Schedule.Jitter = schedule.Duration(10 * time.Second)
+	e, err := book.Newest(job.Job{Tenant: "acme", Name: "a", Generation: 1, Def: def})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if due := e.Due("acme", "a", now.UnixMilli()); due != now.UnixMilli()+10_000 {
+		t.Errorf("due %d ms behind its nominal time, want 10000", due-now.UnixMilli())
+	}
+}
+
 func TestP12_KeysOfTenantsAreApart(t *testing.T) {
 	for _, pair := range [][2]store.Key{
 		{job.Key("a", "b"), job.Key("b", "b")},

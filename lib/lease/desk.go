@@ -94,33 +94,35 @@ func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) 
 	}
 	looked := make([]*Offer, len(messages))
 	var looks sync.WaitGroup
+	beside := looks.Go
+	if len(messages) == 1 {
+		beside = func(f func()) { f() } // there is nobody who would wait for it
+	}
 	for i, m := range messages {
 		l := d.read(m)
 		if !d.plain(&l) {
-			d.ask(ctx, &looks, l, &looked[i])
+			beside(func() { d.ask(ctx, l, &looked[i]) })
 			continue
 		}
 		var v verdict
 		if looked[i], v = d.open(ctx, &l); looked[i] == nil {
 			again := l.delivery
-			looks.Go(func() { again.settle(ctx, v) })
+			beside(func() { again.settle(ctx, v) })
 		}
 	}
 	looks.Wait()
 	return slices.DeleteFunc(looked, func(o *Offer) bool { return o == nil }), nil
 }
 
-// ask opens a message while others are opened, too.
-func (d *Desk) ask(ctx context.Context, looks *sync.WaitGroup, l letter, offer **Offer) {
-	looks.Go(func() {
-		if l.err == nil {
-			ctx = l.run.Tell(ctx)
-		}
-		var v verdict
-		if *offer, v = d.open(ctx, &l); *offer == nil {
-			l.settle(ctx, v)
-		}
-	})
+// ask opens a message; others may be opened meanwhile.
+func (d *Desk) ask(ctx context.Context, l letter, offer **Offer) {
+	if l.err == nil {
+		ctx = l.run.Tell(ctx)
+	}
+	var v verdict
+	if *offer, v = d.open(ctx, &l); *offer == nil {
+		l.settle(ctx, v)
+	}
 }
 
 // fit tells whether this host may start anything. One whose clock is off would only hold messages back from those that may, and wear

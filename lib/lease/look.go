@@ -117,7 +117,7 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		return nil, next, v
 	}
 	o := &Offer{desk: d, delivery: m, run: r, name: r.ID.String(), edition: edition}
-	if wait := o.wait(now); wait > patience || wait > 0 && o.suspect() { // a suspect's turn is not for waiting
+	if wait := o.wait(now); wait > patience || wait > 0 && (o.suspect() || d.Dispatch.Still) { // a suspect's turn is not for waiting
 		return nil, nil, verdict{again: wait}
 	}
 	return o, nil, verdict{}

@@ -124,18 +124,20 @@ func (r *Remote) Take(ctx context.Context, tenant string, w Announced, most int,
 	default:
 	}
 	r.roster.saw(tenant, w, desk.Dispatch.Now(), desk.Dispatch.Lease)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer cancel()
-	watch.Go(func() {
-		select {
-		case <-r.closed:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer cancel()
+		watch.Go(func() {
+			select {
+			case <-r.closed:
+				cancel()
+			case <-ctx.Done():
+			}
+		})
+	}
 	began := desk.Dispatch.Elapsed()
 	for {
 		left := wait - (desk.Dispatch.Elapsed() - began)

@@ -177,6 +177,9 @@ func (p *pass) save(ctx context.Context, release bool) error {
 // renewing keeps the shard until it is stopped, however long its pages take: losing it would let another tick do all of it a second
 // time. What was reached is written with it, so that a crash of a long pass costs a part of it.
 func (p *pass) renewing(ctx context.Context) (stop func()) {
+	if p.Dispatch.Still { // a pass takes no time then
+		return func() {}
+	}
 	every := max(p.Lease/3, time.Second)
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

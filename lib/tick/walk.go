@@ -16,6 +16,7 @@ import (
 // walk is a way through the buckets of a shard in one minute.
 type walk struct {
 	minute int64
+	begin  string                       // the lowest sort key of the minute
 	from   []string                     // by bucket, where it begins; "" leaves the bucket out
 	to     string                       // before this sort key it ends
 	enough func() bool                  // asked before each page; nil: never
@@ -40,18 +41,21 @@ type page struct {
 // walk reads the timers, several buckets at once, and hands them on a page at a time. It gives one error a bucket.
 func (p *pass) walk(ctx context.Context, w *walk) []error {
 	errs := make([]error, len(w.from))
+	w.begin = timer.SortFrom(w.minute * 60_000)
 	// A few goroutines take one bucket after the other: most are empty, and a goroutine for each would cost more than they do.
 	var next atomic.Int64
-	var readers sync.WaitGroup
-	for range min(p.Parallel, len(w.from)) {
-		readers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(w.from); i = int(next.Add(1)) - 1 {
-				if w.from[i] != "" && w.from[i] < w.to {
-					errs[i] = p.bucket(ctx, w, i)
-				}
+	read := func() {
+		for i := int(next.Add(1)) - 1; i < len(w.from); i = int(next.Add(1)) - 1 {
+			if w.from[i] != "" && w.from[i] < w.to {
+				errs[i] = p.bucket(ctx, w, i)
 			}
-		})
+		}
 	}
+	var readers sync.WaitGroup
+	for range min(p.Parallel, len(w.from)) - 1 {
+		readers.Go(read)
+	}
+	read()
 	readers.Wait()
 	return errs
 }
@@ -64,11 +68,7 @@ func (p *pass) whole(ctx context.Context, minute int64, handle handler) error {
 // beginning gives where a minute begins, for each bucket.
 func (p *pass) beginning(minute int64) []string {
 	first, end := p.Dispatch.Layout.BucketsOf(p.shard.Number)
-	from := make([]string, end-first)
-	for i := range from {
-		from[i] = timer.SortFrom(minute * 60_000)
-	}
-	return from
+	return slices.Repeat([]string{timer.SortFrom(minute * 60_000)}, end-first)
 }
 
 // PageSize is how many timers of a bucket are read at once: it bounds the memory of its reading, and with it that of a pass.
@@ -76,7 +76,7 @@ const PageSize = 256
 
 func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 	first, _ := p.Dispatch.Layout.BucketsOf(p.shard.Number)
-	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], timer.SortFrom(w.minute*60_000)), To: w.to, Limit: PageSize}
+	r := store.Range{Partition: timer.Partition(w.minute, first+i), From: max(w.from[i], w.begin), To: w.to, Limit: PageSize}
 	for w.enough == nil || !w.enough() {
 		items, err := p.store.Query(ctx, r)
 		if err != nil {
@@ -88,7 +88,7 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		}
 		p.used.Add(1 + int64(max(len(items.Items), len(pg.fires)+len(pg.requests)+len(pg.checks))))
 		pg.bucket, pg.last = first+i, items.Cursor == ""
-		pg.only = pg.last && r.Cursor == "" && w.from[i] <= timer.SortFrom(w.minute*60_000)
+		pg.only = pg.last && r.Cursor == "" && w.from[i] <= w.begin
 		position := w.to
 		if len(items.Items) > 0 {
 			if err := p.handle(ctx, w.handle, pg); err != nil {

@@ -90,9 +90,9 @@ func (s Shard) Put(attempt uint64) (store.Op, error) {
 
 // Positions are up to where each bucket in [first, end) was handled: the lowest sort key that was not.
 func (s Shard) Positions(first, end int) []string {
-	positions := make([]string, end-first)
+	positions := slices.Repeat([]string{SortFrom(s.Watermark + 1)}, end-first)
 	for i := range positions {
-		positions[i] = max(SortFrom(s.Watermark+1), s.Reached[first+i])
+		positions[i] = max(positions[i], s.Reached[first+i])
 	}
 	return positions
 }
@@ -103,8 +103,9 @@ func (s *Shard) Reach(first int, positions []string) (moved bool) {
 	lowest := slices.Min(positions)
 	watermark := max(s.Watermark, FromSortTime(lowest)-1)
 	var further map[int]string
+	reached := SortFrom(watermark + 1)
 	for i, position := range positions {
-		if position > SortFrom(watermark+1) {
+		if position > reached {
 			if further == nil {
 				further = map[int]string{}
 			}

@@ -21,5 +21,6 @@ type Parts struct {
 	Close    func() error // waits for the handler that runs
 }
 
-// Over gives a *belfry.Belfry over the parts, which runs nothing by itself. Package belfry sets it.
-var Over func(Parts) any
+// Over gives a *belfry.Belfry over the parts, which runs nothing by itself, and what tells whether it was told to stop: a handler that does so
+// does not wait for Close. Package belfry sets it.
+var Over func(Parts) (b any, stopped func() bool)

@@ -306,6 +306,24 @@ func (q *Queue) Depth(ctx context.Context) (map[queue.Priority]queue.Depth, erro
 	return depth, nil
 }
 
+// Next is when the next message can be received, by the queue's clock: now, where one can be already. It is false where nothing will be unless
+// it is sent or handed back.
+func (q *Queue) Next() (at time.Time, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.instant(q.now())
+	q.ripen(now)
+	for rank := range q.lanes {
+		if q.lanes[rank].ready > 0 {
+			return q.origin.Add(now - q.stepped), true
+		}
+	}
+	if len(q.hidden) == 0 {
+		return time.Time{}, false
+	}
+	return q.origin.Add(q.hidden[0].at - q.stepped), true
+}
+
 // Close wakes all waiting receivers and forgets the messages.
 func (q *Queue) Close() error {
 	q.mu.Lock()

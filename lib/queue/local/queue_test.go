@@ -531,3 +531,34 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 		}
 	}
 }
+
+// Who moves the queue's clock learns when there is something to receive, of whatever kind.
+func TestNextIsWhenAMessageCanBeReceived(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := begin
+	q := local.New(local.Config{Now: func() time.Time { return now }})
+	want := func(what string, in time.Duration) {
+		t.Helper()
+		at, ok := q.Next()
+		if ok != (in >= 0) || ok && !at.Equal(now.Add(in)) {
+			t.Errorf("%s: next at %s, %v; want in %s (negative: never)", what, at, ok, in)
+		}
+	}
+	want("an empty queue", -1)
+	send(t, q, queue.Low, queue.Outgoing{Body: []byte("a"), Delay: time.Minute})
+	want("a delayed message", time.Minute)
+	now = now.Add(time.Minute)
+	want("its time", 0)
+	got := receive(t, q, 1, 0, 30*time.Second)
+	want("a message that was taken", 30*time.Second)
+	now = now.Add(-time.Hour) // a clock that was set back counts as one that stood still
+	want("behind a step back", 30*time.Second)
+	if _, err := q.Extend(t.Context(), 0, got[0]); err != nil {
+		t.Fatal(err)
+	}
+	want("one that was handed back", 0)
+	if _, err := q.Delete(t.Context(), take(t, q, time.Hour)...); err != nil {
+		t.Fatal(err)
+	}
+	want("a queue that was emptied", -1)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/simulate"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// show prints a report for people: runs, fires that were missed, lines that were refused, and all of it in a sentence.
+func (s *simulation) show(p played) error {
+	r := *p.Report
+	zone := time.UTC
+	if s.zoned != "" {
+		zone = s.zone
+	}
+	names := runNames(r)
+	columns, cells := []string{"JOB", "AS", "DUE", "STATE", "STARTED", "ENDED", "ATTEMPTS", "WHY"}, [][]string{}
+	shown := r.Runs
+	if s.most > 0 && len(shown) > s.most {
+		shown = shown[:s.most]
+	}
+	unnamed := !slices.ContainsFunc(r.Runs, func(one simulate.Run) bool { return one.As != nil })
+	for _, one := range shown {
+		row := []string{one.Job, "", clockOf(&one.NominalTime, time.Time{}, zone), one.State, clockOf(one.StartedAt, one.NominalTime, zone),
+			clockOf(one.EndedAt, one.NominalTime, zone), fmt.Sprint(len(one.Attempts)), whyOf(one, names)}
+		if one.As != nil {
+			row[1] = *one.As
+		}
+		if unnamed {
+			row = slices.Delete(row, 1, 2)
+		}
+		cells = append(cells, row)
+	}
+	if unnamed {
+		columns = slices.Delete(columns, 1, 2)
+	}
+	sections := []func() error{}
+	section := func(title string, headings []string, rows [][]string) {
+		if len(rows) > 0 {
+			sections = append(sections, func() error { return s.section(title, headings, rows) })
+		}
+	}
+	section("", columns, cells)
+	if left := len(r.Runs) - len(shown); left > 0 {
+		sections = append(sections, func() error { return s.say("and %s more; -n 0 shows all", exactly(left, "run")) })
+	}
+	var skipped, refused [][]string
+	for _, k := range r.Skipped {
+		skipped = append(skipped, []string{k.Job, fmt.Sprint(k.Count), clockOf(&k.From, time.Time{}, zone), clockOf(&k.Through, k.From, zone), k.Reason})
+	}
+	section("Missed fires that catch_up dropped:", []string{"JOB", "FIRES", "FIRST", "LAST", "WHY"}, skipped)
+	for _, k := range r.Refused {
+		refused = append(refused, []string{fmt.Sprint(k.Line), clockOf(&k.At, time.Time{}, zone), k.Code, k.Detail})
+	}
+	section("Lines of the script that Belfry refused:", []string{"LINE", "AT", "CODE", "WHY"}, refused)
+	sections = append(sections, func() error { return s.say("%s", summary(r)) })
+	if p.scenario.Expect != nil && len(p.Differences) == 0 {
+		sections = append(sections, func() error { return s.say("All that the file expects holds.") })
+	}
+	for i, print := range sections {
+		if i > 0 {
+			if _, err := io.WriteString(s.stdout, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := print(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *simulation) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.stdout, format+"\n", args...)
+	return err
+}
+
+func (s *simulation) section(title string, headings []string, rows [][]string) error {
+	if title != "" {
+		if err := s.say("%s", title); err != nil {
+			return err
+		}
+	}
+	out := newRows(s.cli, headings)
+	for _, row := range rows {
+		if err := out.add(nil, row); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}
+
+// clockOf is a time in a table; where it is of the same day as another one beside it, of that day's clock alone.
+func clockOf(at *time.Time, beside time.Time, zone *time.Location) string {
+	if at == nil {
+		return ""
+	}
+	t := at.In(zone)
+	form := time.TimeOnly
+	if t.Format(time.DateOnly) != beside.In(zone).Format(time.DateOnly) {
+		form = time.DateTime
+	}
+	if t.Nanosecond() != 0 {
+		form += ".000"
+	}
+	return t.Format(form)
+}
+
+// runNames are what a table calls runs: as the script names them.
+func runNames(r simulate.Report) map[string]string {
+	names := make(map[string]string, len(r.Runs))
+	for _, one := range r.Runs {
+		names[one.Run] = one.Job + "@" + one.NominalTime.Format(time.RFC3339Nano)
+		if one.As != nil {
+			names[one.Run] = *one.As
+		}
+	}
+	return names
+}
+
+// whyOf says what is to be known of a run: what was in its way, why it ended as it did, or the last error.
+func whyOf(r simulate.Run, names map[string]string) string {
+	if r.Why != nil {
+		why := *r.Why
+		why.InTheWay = nil
+		for _, id := range r.Why.InTheWay {
+			if name := names[id]; name != "" {
+				id = name
+			}
+			why.InTheWay = append(why.InTheWay, id)
+		}
+		return (&wire.Why{Code: why.Code, Gate: why.Gate, Policy: why.Policy, InTheWay: why.InTheWay}).String()
+	}
+	failure := ""
+	if n := len(r.Attempts); n > 0 {
+		failure = r.Attempts[n-1].Error
+	}
+	switch {
+	case strings.HasSuffix(r.Reason, failure):
+		return r.Reason
+	case r.Reason == "":
+		return failure
+	}
+	return r.Reason + ": " + failure
+}
+
+// summary is a report in a sentence or two.
+func summary(r simulate.Report) string {
+	states, attempts, missed := map[string]int{}, 0, 0
+	for _, one := range r.Runs {
+		states[one.State]++
+		attempts += len(one.Attempts)
+	}
+	for _, k := range r.Skipped {
+		missed += k.Count
+	}
+	var counted []string
+	for _, state := range runs.States() {
+		if n := states[state.String()]; n > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	text := exactly(len(r.Runs), "run")
+	if len(counted) > 0 {
+		text += ": " + strings.Join(counted, ", ")
+	}
+	text += "; " + exactly(attempts, "attempt")
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{missed, "missed fire"}, {len(r.Refused), "refused line"}} {
+		if more.n > 0 {
+			text += "; " + exactly(more.n, more.what)
+		}
+	}
+	if r.Open > 0 {
+		text += fmt.Sprintf("; %d not ended", r.Open)
+	}
+	text += "."
+	if most := busiest(r.Most.Jobs); r.Most.Workers > 0 {
+		text += fmt.Sprintf(" At most %s at once", exactly(r.Most.Workers, "attempt"))
+		if most != "" {
+			text += fmt.Sprintf(", and %s of %s", exactly(r.Most.Jobs[most], "run"), most)
+		}
+		text += "."
+	}
+	return text
+}
+
+// busiest is the job with the most runs in progress at once, "" where no job had two.
+func busiest(jobs map[string]int) string {
+	best := ""
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
+		if jobs[job] > max(jobs[best], 1) {
+			best = job
+		}
+	}
+	return best
+}
+
+// exactly is a number with its noun; plan rounds, a report does not.
+func exactly(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

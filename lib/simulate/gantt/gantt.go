@@ -1,0 +1,185 @@
+// Package gantt draws what became of a scenario over time: for a terminal, in plain characters, and as a picture that stands for itself.
+package gantt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/simulate"
+)
+
+// Chart is a report over the time from From to To, both included.
+type Chart struct {
+	Title    string
+	Report   simulate.Report
+	From, To time.Time
+}
+
+// Bounds of a chart: nobody can read more.
+const (
+	mostLanes = 20   // of a job
+	mostRows  = 400  // in all
+	mostMarks = 5000 // in a picture
+)
+
+// kind is what a mark stands for.
+type kind uint8
+
+const (
+	waiting   kind = iota // due, and not in an attempt
+	succeeded             // an attempt, by its outcome
+	failed
+	stopped // cancelled, or handed back
+	running // at the end of the simulation
+	skipped // a run that did not start
+	missed  // a stretch of fires that the catch-up policy dropped
+)
+
+// mark is something that lasts, from 0 to To.
+type mark struct {
+	kind     kind
+	from, to time.Time
+	about    string
+}
+
+// row is a lane of a job, whose runs do not meet.
+type row struct {
+	job   string
+	first bool // of its job
+	more  int  // runs that the lanes of the job had no room for; in its last row
+	marks []mark
+	end   time.Time
+}
+
+// rows are the lanes of all jobs, by name. gap is what stays free between two runs of a lane; left is how many jobs have no lane.
+func (c Chart) rows(gap time.Duration) (rows []row, left int) {
+	runs := map[string][][]mark{}
+	for _, s := range c.Report.Skipped {
+		about := fmt.Sprintf("%s: %s missed, %s to %s: %s", s.Job, count(s.Count, "fire"), stamp(s.From), stamp(s.Through), s.Reason)
+		runs[s.Job] = append(runs[s.Job], []mark{{missed, s.From, s.Through, about}})
+	}
+	for _, r := range c.Report.Runs {
+		runs[r.Job] = append(runs[r.Job], c.marks(r))
+	}
+	jobs := make([]string, 0, len(runs))
+	for job := range runs {
+		jobs = append(jobs, job)
+	}
+	slices.Sort(jobs)
+	for i, job := range jobs {
+		lanes := pack(job, runs[job], gap)
+		if len(rows)+len(lanes) > mostRows {
+			return rows, len(jobs) - i
+		}
+		rows = append(rows, lanes...)
+	}
+	return rows, 0
+}
+
+// pack puts each run of a job into the first lane that is free by then.
+func pack(job string, runs [][]mark, gap time.Duration) []row {
+	slices.SortStableFunc(runs, func(a, b []mark) int { return a[0].from.Compare(b[0].from) })
+	lanes := []row{{job: job, first: true}}
+	more := 0
+	for _, marks := range runs {
+		at := slices.IndexFunc(lanes, func(l row) bool { return len(l.marks) == 0 || !l.end.Add(gap).After(marks[0].from) })
+		switch {
+		case at < 0 && len(lanes) == mostLanes:
+			more++
+			continue
+		case at < 0:
+			lanes = append(lanes, row{job: job})
+			at = len(lanes) - 1
+		}
+		lanes[at].marks = append(lanes[at].marks, marks...)
+		lanes[at].end = marks[len(marks)-1].to
+	}
+	lanes[len(lanes)-1].more = more
+	return lanes
+}
+
+// marks are a run's, one behind the other.
+func (c Chart) marks(r simulate.Run) []mark {
+	due, name := r.NominalTime, r.Job+" at "+stamp(r.NominalTime)
+	if r.As != nil {
+		name = *r.As + ", " + name
+	}
+	if len(r.Attempts) == 0 {
+		if r.State == "skipped" {
+			about := name + ": skipped"
+			if r.Reason != "" {
+				about += ", " + r.Reason
+			}
+			return []mark{{skipped, due, due, about}}
+		}
+		return []mark{{waiting, due, c.until(r.EndedAt), name + ": " + r.State}}
+	}
+	var all []mark
+	at := due
+	for _, a := range r.Attempts {
+		if a.StartedAt.After(at) {
+			all = append(all, mark{waiting, at, a.StartedAt, name + ": waits"})
+		}
+		at = c.until(a.EndedAt)
+		about := fmt.Sprintf("%s, attempt %d: %s, %s to %s", name, a.Attempt, a.Outcome, stamp(a.StartedAt), stamp(at))
+		if a.Error != "" {
+			about += ": " + a.Error
+		}
+		all = append(all, mark{kindOf(a.Outcome), a.StartedAt, at, about})
+	}
+	if end := c.until(r.EndedAt); end.After(at) {
+		all = append(all, mark{waiting, at, end, name + ": " + r.State})
+	}
+	return all
+}
+
+// until is when something ended, or the end of the chart.
+func (c Chart) until(ended *time.Time) time.Time {
+	if ended == nil {
+		return c.To
+	}
+	return *ended
+}
+
+func kindOf(outcome string) kind {
+	switch outcome {
+	case "succeeded":
+		return succeeded
+	case "failed", "crashed":
+		return failed
+	case "running":
+		return running
+	}
+	return stopped
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") }
+
+// span is how long the chart is, more than 0.
+func (c Chart) span() time.Duration { return max(c.To.Sub(c.From), time.Second) }
+
+// ticks are times on the axis, and what stands there.
+func (c Chart) ticks(n int) []string {
+	form := "01-02 15:04"
+	switch span := c.span(); {
+	case c.From.UTC().Format(time.DateOnly) != c.To.UTC().Format(time.DateOnly) && span > time.Duration(n)*24*time.Hour:
+		form = time.DateOnly
+	case c.From.UTC().Format(time.DateOnly) == c.To.UTC().Format(time.DateOnly) && span < time.Hour:
+		form = time.TimeOnly
+	case c.From.UTC().Format(time.DateOnly) == c.To.UTC().Format(time.DateOnly):
+		form = "15:04"
+	}
+	labels := make([]string, n+1)
+	for i := range labels {
+		labels[i] = c.From.Add(time.Duration(float64(c.span()) * float64(i) / float64(n))).UTC().Format(form)
+	}
+	return labels
+}

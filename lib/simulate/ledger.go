@@ -1,0 +1,287 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// ledger keeps account of each run from what is written of it, for as long as the simulation lasts: records keep their newest attempts only,
+// and expire. No call of the store ends by a context, since these have bounds in real time.
+type ledger struct {
+	store.Store
+
+	cut int // the process dies at each such write; 0: at none
+
+	mu       sync.Mutex
+	writes   int  // since the process began
+	dead     bool // the process is, and does nothing any more
+	runs     map[run.ID]*account
+	states   [run.Unknown + 1]int // how many runs are in each
+	progress map[string]int       // by job: runs that have started and not ended
+	most     map[string]int       // of progress
+}
+
+// account is what is known of a run. Times are Unix ms, 0 for none.
+type account struct {
+	id         run.ID
+	state      run.State
+	generation int64
+	failures   int
+	reason     string
+	ended      int64
+	attempts   []try
+	result     run.Ref
+	why        run.Why
+	through    int64 // of a stretch of missed fires
+	count      int
+	progress   bool
+}
+
+type try struct {
+	run.Attempt
+	code string
+}
+
+func newLedger(s store.Store, cut int) *ledger {
+	return &ledger{Store: s, cut: cut, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
+}
+
+// errKilled is what a process hears of the store that was killed. It is not there to hear it.
+var errKilled = errors.New("the process was killed")
+
+// killed tells whether the process was.
+func (l *ledger) killed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// lives begins a process.
+func (l *ledger) lives() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead, l.writes = false, 0
+}
+
+// wrote counts a write, behind which the process may be killed.
+func (l *ledger) wrote() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writes++; l.cut > 0 && l.writes >= l.cut {
+		l.dead = true
+		return errKilled
+	}
+	return nil
+}
+
+func (l *ledger) Get(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	if l.killed() {
+		return nil, errKilled
+	}
+	return l.Store.Get(context.WithoutCancel(ctx), keys...)
+}
+
+func (l *ledger) Peek(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	return l.Get(ctx, keys...)
+}
+
+func (l *ledger) Query(ctx context.Context, r store.Range) (store.Page, error) {
+	if l.killed() {
+		return store.Page{}, errKilled
+	}
+	return l.Store.Query(context.WithoutCancel(ctx), r)
+}
+
+func (l *ledger) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
+	if l.killed() {
+		return nil, errKilled
+	}
+	versions, err := l.Store.Write(context.WithoutCancel(ctx), ops...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ops {
+		l.note(&ops[i])
+	}
+	return versions, l.wrote()
+}
+
+func (l *ledger) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
+	if l.killed() {
+		return nil, errKilled
+	}
+	verdicts, err := l.Store.WriteEach(context.WithoutCancel(ctx), ops...)
+	if err != nil {
+		return nil, err
+	}
+	done := 0
+	for i, v := range verdicts {
+		if v.Err == nil {
+			l.note(&ops[i])
+			done++
+		}
+	}
+	if done > 0 {
+		err = l.wrote()
+	}
+	return verdicts, err
+}
+
+// note takes what was written of a run.
+func (l *ledger) note(op *store.Op) {
+	if op.Kind != store.Put || !strings.HasPrefix(op.Key.Partition, "run#") {
+		return
+	}
+	parts := strings.Split(op.Key.Partition, "#")
+	if len(parts) != 4 {
+		return
+	}
+	id, err := run.IDFromSort(parts[2], op.Key.Sort)
+	if err != nil {
+		return
+	}
+	r, ok, err := run.FromItem(parts[1], id, store.Item{Key: op.Key, Version: 1, Value: op.Value})
+	if err != nil || !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.runs[id]
+	if a == nil {
+		a = &account{id: id}
+		l.runs[id] = a
+	} else {
+		l.states[a.state]--
+	}
+	l.states[r.State]++
+	a.state, a.generation, a.failures, a.reason, a.ended, a.result, a.why = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.Result, r.Why
+	a.through, a.count = 0, 0
+	if r.Missed() {
+		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
+	}
+	for _, one := range r.Attempts {
+		a.try(one)
+	}
+	switch progress := r.State == run.Running || a.progress && (r.State == run.Retrying || r.State == run.Queued); {
+	case progress && !a.progress:
+		a.progress = true
+		l.progress[id.Job]++
+		l.most[id.Job] = max(l.most[id.Job], l.progress[id.Job])
+	case a.progress && !progress:
+		a.progress = false
+		l.progress[id.Job]--
+	}
+}
+
+// try takes an attempt as its run's record has it. Records shorten the errors of those that have ended before.
+func (a *account) try(one run.Attempt) {
+	i := slices.IndexFunc(a.attempts, func(t try) bool { return t.Number == one.Number })
+	switch {
+	case i < 0:
+		a.attempts = append(a.attempts, try{Attempt: one})
+	case a.attempts[i].Ended == 0:
+		a.attempts[i].Attempt = one
+	}
+}
+
+// code notes the code of a failed attempt, "" for none.
+func (l *ledger) code(id run.ID, number int, code string) {
+	for i := range l.runs[id].attempts {
+		if t := &l.runs[id].attempts[i]; t.Number == number {
+			t.code = code
+		}
+	}
+}
+
+// count is how many runs there are, with those that were skipped.
+func (l *ledger) count() int { return len(l.runs) - l.states[run.Fenced] }
+
+// unended is how many runs have not ended.
+func (l *ledger) unended() int {
+	return l.states[run.Scheduled] + l.states[run.Queued] + l.states[run.Running] + l.states[run.Retrying]
+}
+
+// going is how many runs go on by themselves: those of which an attempt is under way, or seems to be, and where there are workers, also those that
+// wait for one. What is scheduled waits for its time, or for its job to be resumed.
+func (l *ledger) going(workers bool) int {
+	going := l.states[run.Running]
+	if workers {
+		going += l.states[run.Queued] + l.states[run.Retrying]
+	}
+	return going
+}
+
+// report says what became of all runs so far.
+func (p *player) report(ctx context.Context) (Report, error) {
+	r := Report{Runs: []Run{}, Skipped: []Stretch{}, Refused: slices.Clone(p.refused), Open: p.ledger.unended(),
+		Most: Most{Jobs: maps.Clone(p.ledger.most), Workers: p.most}}
+	all := slices.SortedFunc(maps.Values(p.ledger.runs), func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.id.Nominal, b.id.Nominal), strings.Compare(a.id.Job, b.id.Job), strings.Compare(a.id.Random, b.id.Random))
+	})
+	for _, a := range all {
+		switch {
+		case a.state == run.Fenced:
+		case a.count > 0:
+			r.Skipped = append(r.Skipped, Stretch{Job: a.id.Job, From: a.id.Time(), Through: time.UnixMilli(a.through).UTC(), Count: a.count, Reason: a.reason})
+		default:
+			one, err := p.reported(ctx, a)
+			if err != nil {
+				return Report{}, err
+			}
+			r.Runs = append(r.Runs, one)
+		}
+	}
+	return r, nil
+}
+
+func (p *player) reported(ctx context.Context, a *account) (Run, error) {
+	r := Run{Run: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: a.state.String(), Reason: a.reason,
+		EndedAt: instant(a.ended), Attempts: make([]Attempt, len(a.attempts))}
+	if a.id.OnDemand() {
+		r.Trigger = run.ByRequest.String()
+	}
+	if as, ok := p.as[a.id]; ok {
+		r.As = &as
+	}
+	for i, t := range a.attempts {
+		r.Attempts[i] = Attempt{Attempt: t.Number, StartedAt: time.UnixMilli(t.Started).UTC(), EndedAt: instant(t.Ended), Outcome: t.Outcome.String(),
+			Error: t.Error, Code: t.code}
+	}
+	if len(r.Attempts) > 0 {
+		r.StartedAt = &r.Attempts[0].StartedAt
+	}
+	text := a.result.Inline
+	if a.result.Blob != "" {
+		var err error
+		if text, err = p.blobs.Get(ctx, tenant, a.result.Blob); err != nil {
+			return Run{}, err
+		}
+	}
+	if len(text) > 0 {
+		r.Result = json.RawMessage(text)
+	}
+	if !a.why.IsZero() {
+		r.Why = &wire.Why{Code: a.why.Code, Gate: a.why.Gate, Policy: a.why.Policy, InTheWay: append([]string{}, a.why.InTheWay...)}
+	}
+	return r, nil
+}
+
+// instant is a time of a record, nil for none.
+func instant(ms int64) *time.Time {
+	if ms == 0 {
+		return nil
+	}
+	at := time.UnixMilli(ms).UTC()
+	return &at
+}

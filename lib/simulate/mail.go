@@ -1,0 +1,134 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/queue/local"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// mailbox is a pool's queue. While a tick makes its pass, which goes by the buckets of its timers, it keeps what is sent, and puts it in the
+// order of the fires. No call of it ends by a context, since these have bounds in real time.
+type mailbox struct {
+	*local.Queue
+	looked func(context.Context, run.ID) error // is told of each run whose message is received
+
+	kept queue.Message // that was kept back by the newest Extend; zero for none
+
+	mu    sync.Mutex
+	holds bool
+	held  []letter
+}
+
+type letter struct {
+	priority queue.Priority
+	out      queue.Outgoing
+	id       run.ID
+}
+
+func newMailbox(now func() time.Time, looked func(context.Context, run.ID) error) *mailbox {
+	return &mailbox{Queue: local.New(local.Config{Now: now}), looked: looked}
+}
+
+func (m *mailbox) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds = true
+}
+
+// release sends what was kept: what is due first, and then by the names of the jobs.
+func (m *mailbox) release(ctx context.Context) error {
+	m.mu.Lock()
+	held := m.held
+	m.holds, m.held = false, nil
+	m.mu.Unlock()
+	if len(held) > 1 {
+		for i := range held {
+			message, err := run.DecodeMessage(held[i].out.Body)
+			if err != nil {
+				return err
+			}
+			held[i].id = message.Run.ID
+		}
+		slices.SortStableFunc(held, func(a, b letter) int {
+			return cmp.Or(cmp.Compare(a.id.Nominal, b.id.Nominal), strings.Compare(a.id.Job, b.id.Job))
+		})
+	}
+	for _, l := range held {
+		errs, err := m.Send(ctx, l.priority, l.out)
+		if err = errors.Join(append(errs, err)...); err != nil && !errors.Is(err, queue.ErrFull) { // its check sends what a full queue refuses
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mailbox) Send(ctx context.Context, priority queue.Priority, batch ...queue.Outgoing) ([]error, error) {
+	m.mu.Lock()
+	holds := m.holds
+	if holds {
+		for _, out := range batch {
+			m.held = append(m.held, letter{priority: priority, out: out})
+		}
+	}
+	m.mu.Unlock()
+	if holds {
+		return make([]error, len(batch)), nil
+	}
+	return m.Queue.Send(context.WithoutCancel(ctx), priority, batch...)
+}
+
+func (m *mailbox) Receive(ctx context.Context, max int, _, visibility time.Duration) ([]queue.Message, error) {
+	messages, err := m.Queue.Receive(context.WithoutCancel(ctx), max, 0, visibility)
+	for _, received := range messages {
+		message, err := run.DecodeMessage(received.Body)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.looked(ctx, message.Run.ID); err != nil {
+			return nil, err
+		}
+	}
+	return messages, err
+}
+
+func (m *mailbox) Delete(ctx context.Context, batch ...queue.Message) ([]error, error) {
+	return m.Queue.Delete(context.WithoutCancel(ctx), batch...)
+}
+
+func (m *mailbox) Extend(ctx context.Context, visibility time.Duration, batch ...queue.Message) ([]error, error) {
+	m.mu.Lock()
+	m.kept = batch[len(batch)-1]
+	m.mu.Unlock()
+	return m.Queue.Extend(context.WithoutCancel(ctx), visibility, batch...)
+}
+
+// forget begins a call that may keep a message back.
+func (m *mailbox) forget() { m.kept = queue.Message{} }
+
+// keep keeps the message back for longer that the call has kept back.
+func (m *mailbox) keep(ctx context.Context, visibility time.Duration) error {
+	if m.kept.Receipt == "" || visibility <= 0 {
+		return nil
+	}
+	errs, err := m.Queue.Extend(context.WithoutCancel(ctx), visibility, m.kept)
+	return errors.Join(append(errs, err)...)
+}
+
+// nextMessage is when a pool has a message that can be received, or never.
+func (p *player) nextMessage() int64 {
+	next := never
+	for _, m := range p.mail {
+		if at, ok := m.Next(); ok {
+			next = min(next, at.Add(time.Millisecond-1).UnixMilli()) // the clock shows whole ones
+		}
+	}
+	return next
+}

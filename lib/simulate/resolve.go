@@ -1,0 +1,232 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// The times that a scenario may have.
+var (
+	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Resolve makes a scenario of its document, whose fields have the form that the API describes. The error is joined *invalid.Errors, that
+// name each field that is wrong.
+func Resolve(document wire.Scenario) (Scenario, error) {
+	r := &resolver{document: document}
+	r.clock()
+	r.jobs()
+	r.outcomes()
+	r.script()
+	return r.Scenario, errors.Join(r.wrong...)
+}
+
+type resolver struct {
+	Scenario
+	document wire.Scenario
+	wrong    []error
+}
+
+func (r *resolver) refuse(err error) {
+	if err != nil && len(r.wrong) <= invalid.Most { // more are not named
+		r.wrong = append(r.wrong, err)
+	}
+}
+
+func (r *resolver) clock() {
+	r.Workers = cmp.Or(r.document.Workers, DefaultWorkers)
+	switch start := r.document.Start; {
+	case start.IsZero():
+		r.refuse(invalid.Missing("start", `a time such as "2026-01-05T00:00:00Z": when the clock begins`))
+	case start.Before(earliest) || start.After(latest) || start.Nanosecond()%int(time.Millisecond) != 0:
+		r.refuse(invalid.Field("start", start.Format(time.RFC3339Nano), "a time of whole milliseconds, from 2000 to 2998"))
+	default:
+		r.Start = start.UTC()
+	}
+	if r.document.Until == "" {
+		return
+	}
+	var ok bool
+	if r.Until, ok = r.instant("until", r.document.Until); !ok || r.Start.IsZero() {
+		return
+	}
+	if span := r.Until.Sub(r.Start); span <= 0 || span > MaxSpan {
+		r.refuse(invalid.Field("until", r.document.Until, fmt.Sprintf("a time after start, by at most %s", schedule.Duration(MaxSpan))))
+	}
+}
+
+// instant reads a time, or an offset from start.
+func (r *resolver) instant(field, text string) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if at.Nanosecond()%int(time.Millisecond) != 0 {
+			r.refuse(invalid.Field(field, text, "whole milliseconds"))
+			return time.Time{}, false
+		}
+		return at.UTC(), true
+	}
+	offset, ok := r.length(field, text)
+	if !ok {
+		return time.Time{}, false
+	}
+	return r.Start.Add(offset), true
+}
+
+// length reads an offset from start.
+func (r *resolver) length(field, text string) (time.Duration, bool) {
+	offset, err := schedule.ParseDuration(text)
+	switch {
+	case err != nil:
+		r.refuse(invalid.Field(field, text, `a time such as "2026-01-05T00:35:00Z", or an offset from start such as "35m" or "1d12h"`))
+	case offset.Std()%time.Millisecond != 0:
+		r.refuse(invalid.Field(field, text, "whole milliseconds"))
+	case offset.Std() > MaxSpan:
+		r.refuse(invalid.Field(field, text, fmt.Sprintf("an offset of at most %s", schedule.Duration(MaxSpan))))
+	default:
+		return offset.Std(), true
+	}
+	return 0, false
+}
+
+// anyQueue takes every name that a queue may have: a scenario has no servers.
+func anyQueue(name string) bool { return job.ValidName(name) == nil }
+
+func (r *resolver) jobs() {
+	if len(r.document.Jobs) > MaxJobs {
+		r.refuse(invalid.Field("jobs", fmt.Sprintf("%d jobs", len(r.document.Jobs)), fmt.Sprintf("at most %d", MaxJobs)))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.document.Jobs)) {
+		field := "jobs." + name
+		if err := job.ValidName(name); err != nil {
+			r.refuse(invalid.Field(field, name, invalid.All(err)[0].Want))
+			continue
+		}
+		def := r.document.Jobs[name].Definition
+		compiled, err := def.WithDefaults().Validate(anyQueue)
+		r.refuse(invalid.Under(field, err))
+		if err == nil && compiled != nil && !r.Start.IsZero() {
+			if _, fires := compiled.Next(r.Start); !fires {
+				r.refuse(invalid.Missing(field+".schedule", "a fire after start, "+r.Start.Format(time.RFC3339)+"; this schedule has none"))
+			}
+		}
+		r.Jobs = append(r.Jobs, Job{name, def})
+	}
+}
+
+// definedNames are the names that jobs have at some time.
+func (r *resolver) definedNames() []string {
+	names := slices.Collect(maps.Keys(r.document.Jobs))
+	for _, line := range r.document.Script {
+		if line.Do == string(Put) {
+			names = append(names, line.Job)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (r *resolver) outcomes() {
+	r.Outcomes = map[string]Outcomes{}
+	left := MaxOutcomes
+	names := r.definedNames()
+	for _, name := range slices.Sorted(maps.Keys(r.document.Outcomes)) {
+		field := "outcomes." + name
+		given := r.document.Outcomes[name]
+		switch {
+		case strings.ContainsAny(name, "/!"):
+			r.refuse(invalid.Field(field, name, "the name of a job; outcomes of steps are not built yet"))
+			continue
+		case name != "*" && !slices.Contains(names, name):
+			r.refuse(invalid.Field(field, name, "the name of a job of this scenario, or * for all others"+meant(name, names)))
+			continue
+		}
+		for _, list := range given.Is {
+			left -= len(list)
+		}
+		if left -= len(given.Else); left < 0 {
+			r.refuse(invalid.Field(field, "more outcomes", fmt.Sprintf("at most %d in all", MaxOutcomes)))
+			return
+		}
+		r.Outcomes[name] = r.branches(field, given)
+	}
+}
+
+func (r *resolver) branches(field string, given wire.ScenarioOutcomes) Outcomes {
+	if given.By == "" && given.Is == nil {
+		return Outcomes{Else: r.list(field, given.Else)}
+	}
+	o := Outcomes{Is: map[string][]Outcome{}}
+	var err error
+	o.By, err = parsePath(given.By)
+	r.refuse(invalid.Under(field, err))
+	for _, value := range slices.Sorted(maps.Keys(given.Is)) {
+		o.Is[value] = r.list(field+".is."+value, given.Is[value])
+	}
+	if given.Else != nil {
+		o.Else = r.list(field+".else", given.Else)
+	}
+	return o
+}
+
+func (r *resolver) list(field string, given []wire.ScenarioOutcome) []Outcome {
+	if len(given) == 0 {
+		r.refuse(invalid.Missing(field, "at least one outcome, such as {takes: 1s}"))
+	}
+	list := make([]Outcome, len(given))
+	for i, one := range given {
+		list[i] = r.outcome(fmt.Sprintf("%s[%d]", field, i), one)
+	}
+	return list
+}
+
+func (r *resolver) outcome(field string, given wire.ScenarioOutcome) Outcome {
+	o := Outcome{Takes: given.Takes.Std(), Result: given.Result, Code: given.Code, Permanent: given.Permanent, Crashes: given.Crashes,
+		Never: given.Never, StopsAfter: given.StopsAfter.Std()}
+	if given.Fails != nil {
+		o.Fails, o.Error = true, *given.Fails
+	}
+	var ends []string
+	for i, is := range []bool{given.Result != nil, o.Fails, o.Crashes, o.Never} {
+		if is {
+			ends = append(ends, []string{"result", "fails", "crashes", "never"}[i])
+		}
+	}
+	if len(ends) > 1 {
+		r.refuse(invalid.Missing(field, "one end of an attempt, got "+strings.Join(ends, " and ")))
+	}
+	without := func(name string, given, allowed bool, with string) {
+		if given && !allowed {
+			r.refuse(invalid.Missing(field+"."+name, "no "+name+" without "+with))
+		}
+	}
+	without("permanent", o.Permanent, o.Fails, "fails")
+	without("code", o.Code != "", o.Fails, "fails")
+	if o.Never && o.Takes != 0 {
+		r.refuse(invalid.Missing(field+".takes", "no takes beside never, which has no end of its own"))
+	}
+	r.lasts(field+".takes", o.Takes)
+	r.lasts(field+".stops_after", o.StopsAfter)
+	if len(o.Result) > target.MaxResultBytes {
+		r.refuse(invalid.Field(field+".result", fmt.Sprintf("%d bytes", len(o.Result)), fmt.Sprintf("at most %d bytes", target.MaxResultBytes)))
+	}
+	return o
+}
+
+// lasts refuses a length of time that no simulation has.
+func (r *resolver) lasts(field string, d time.Duration) {
+	if d%time.Millisecond != 0 || d > OpenSpan {
+		r.refuse(invalid.Field(field, schedule.Duration(d).String(), "whole milliseconds, at most "+schedule.Duration(OpenSpan).String()))
+	}
+}

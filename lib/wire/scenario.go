@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Scenario is what belfry simulate plays: jobs, what their targets do, and what people do meanwhile.
+type Scenario struct {
+	Start    time.Time                   `json:"start" doc:"when the clock begins, with an empty store"`
+	Until    string                      `json:"until,omitempty" minLength:"1" maxLength:"64" doc:"when schedules end: a time, or a duration from start. Without it, nothing being left to happen ends the simulation, or 400 days do"`
+	Workers  int                         `json:"workers,omitempty" minimum:"1" maximum:"10000" doc:"how many attempts run at once, 100 by default"`
+	Jobs     map[string]Job              `json:"jobs,omitempty" doc:"jobs by their names, as PUT takes them; they are created at start"`
+	Outcomes map[string]ScenarioOutcomes `json:"outcomes,omitempty" doc:"what targets do, by job; * is all jobs that are not named"`
+	Script   []ScenarioLine              `json:"script,omitempty" maxItems:"10000" doc:"what people and machines do, and when"`
+	Expect   json.RawMessage             `json:"expect,omitempty" doc:"any part of the report; belfry simulate compares it, the API leaves it alone"`
+}
+
+// ScenarioOutcome is what a target does in one attempt. Without anything it succeeds at once.
+type ScenarioOutcome struct {
+	Takes      schedule.Duration `json:"takes,omitempty" doc:"how long the attempt lasts, 0s by default"`
+	Result     json.RawMessage   `json:"result,omitempty" doc:"any JSON that it succeeds with"`
+	Fails      *string           `json:"fails,omitempty" maxLength:"1024" doc:"the error that it fails with"`
+	Permanent  bool              `json:"permanent,omitempty" doc:"with fails: it is not tried again"`
+	Code       string            `json:"code,omitempty" minLength:"1" maxLength:"64" doc:"with fails: the code of the error"`
+	Crashes    bool              `json:"crashes,omitempty" doc:"the worker dies after takes, and the run's lease runs out"`
+	Never      bool              `json:"never,omitempty" doc:"it goes on until it is stopped: by its timeout, or since the run is cancelled"`
+	StopsAfter schedule.Duration `json:"stops_after,omitempty" doc:"how long it goes on when the run is cancelled, 0s by default"`
+}
+
+// ScenarioOutcomes is what a target does, attempt for attempt: in JSON a list, or an object that chooses one. The last outcome of a list goes
+// on for ever.
+type ScenarioOutcomes struct {
+	By   string                       `json:"by" minLength:"1" maxLength:"256" doc:"what chooses: .attempt, or a path in the payload such as .payload.customer"`
+	Is   map[string][]ScenarioOutcome `json:"is" doc:"lists by the text of what by finds"`
+	Else []ScenarioOutcome            `json:"else,omitempty" doc:"the list for all others; by default they succeed at once"`
+}
+
+// ScenarioChoice is ScenarioOutcomes' form as an object, without the methods that choose between that and a list.
+type ScenarioChoice ScenarioOutcomes
+
+// MarshalJSON gives a list, or an object where something chooses.
+func (o ScenarioOutcomes) MarshalJSON() ([]byte, error) {
+	if o.By == "" && o.Is == nil {
+		return json.Marshal(o.Else)
+	}
+	return json.Marshal(ScenarioChoice(o))
+}
+
+// UnmarshalJSON takes what MarshalJSON gives.
+func (o *ScenarioOutcomes) UnmarshalJSON(data []byte) error {
+	var form ScenarioChoice
+	var err error
+	if bytes.HasPrefix(data, []byte("{")) {
+		err = json.Unmarshal(data, &form)
+	} else {
+		err = json.Unmarshal(data, &form.Else)
+	}
+	if err != nil {
+		return errors.New(`want a list of outcomes, or an object such as {"by": ".payload.customer", "is": {"acme": [{}]}}`)
+	}
+	*o = ScenarioOutcomes(form)
+	return nil
+}
+
+// ScenarioTrigger asks for a run in a scenario.
+type ScenarioTrigger struct {
+	Job     string             `json:"job,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job to run"`
+	As      string             `json:"as,omitempty" minLength:"1" maxLength:"128" doc:"a name for the run, by which later lines and the report call it"`
+	RunAt   string             `json:"run_at,omitempty" minLength:"1" maxLength:"64" doc:"when the run is due: a time, or a duration from start; without it and delay, now"`
+	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now the run is due"`
+	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+}
+
+// ScenarioLine is a line of a scenario's script. What it takes beside at and do is said by do.
+type ScenarioLine struct {
+	At string `json:"at" minLength:"1" maxLength:"64" doc:"a time, or a duration from start"`
+	Do string `json:"do" enum:"trigger,put,delete,pause,resume,cancel,retry,redrive,down,workers,clock,look"`
+	ScenarioTrigger
+	Runs       []ScenarioTrigger `json:"runs,omitempty" minItems:"1" maxItems:"1000" doc:"of trigger: many runs in one request"`
+	Run        string            `json:"run,omitempty" minLength:"1" maxLength:"256" doc:"of cancel and retry: the name that a trigger gave the run, or job@time for one of a schedule"`
+	Definition *Job              `json:"definition,omitempty" doc:"of put: the job"`
+	IfMatch    string            `json:"if_match,omitempty" minLength:"1" maxLength:"64" doc:"of put: only where the job has this ETag"`
+	Reason     string            `json:"reason,omitempty" maxLength:"120" doc:"of pause and cancel: for people"`
+	Force      bool              `json:"force,omitempty" doc:"of retry: also a run that succeeded, or whose outcome is unknown"`
+	For        schedule.Duration `json:"for,omitempty" doc:"of down: how long nothing ticks, works or answers"`
+	N          *int              `json:"n,omitempty" minimum:"0" maximum:"10000" doc:"of workers: how many attempts run at once from now on"`
+	By         string            `json:"by,omitempty" minLength:"1" maxLength:"64" doc:"of clock: how far the clocks of all hosts are set forward, as 2s, or back, as -2s"`
+}
+
+// ScenarioFieldsToCome are the fields of a later version, by the name of the type that is without them; ScenarioActionsToCome are what do will
+// take.
+var (
+	ScenarioFieldsToCome = map[string][]string{
+		"Scenario":        {"gates", "calendars"},
+		"ScenarioOutcome": {"accepts", "bytes", "type"},
+		"ScenarioTrigger": {"overlap", "key"},
+		"ScenarioLine": {"overlap", "key", "gate", "name", "calendar", "signal", "callback", "step", "set", "skip", "newest", "dry_run", "from", "to",
+			"backfill", "success", "failure", "heartbeat"},
+	}
+	ScenarioActionsToCome = []string{"release", "backfill", "gate", "open", "close", "calendar", "signal", "callback", "step", "hold", "continue"}
+)
+
+// JudgedInScenario reports whether the value of a field of a scenario is judged by another one: names of runs by the lines that give them,
+// names of jobs by the jobs. A wrong one would make the field look wrong, too.
+func JudgedInScenario(field, by string) bool {
+	switch {
+	case strings.HasPrefix(field, "outcomes."):
+		return strings.HasPrefix(by, "jobs")
+	case strings.HasPrefix(field, "script[") && strings.HasSuffix(field, "].run"):
+		return strings.HasPrefix(by, "script") && (strings.HasSuffix(by, "script") || strings.HasSuffix(by, "]") ||
+			strings.HasSuffix(by, ".as") || strings.HasSuffix(by, ".at") || strings.HasSuffix(by, ".do") || strings.HasSuffix(by, ".runs"))
+	case strings.HasPrefix(field, "script[") && strings.HasSuffix(field, "].job"):
+		return by == strings.TrimSuffix(field, "job")+"runs"
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Simulation is what became of a scenario. Its lists are in the order of time.
+type Simulation struct {
+	Runs    []SimulatedRun      `json:"runs" doc:"by nominal time, then by ID; a stretch of missed fires stands in skipped alone"`
+	Skipped []SimulationMissed  `json:"skipped" doc:"fires that the catch-up policy dropped"`
+	Most    SimulationMost      `json:"most" doc:"how much was in progress at once, at most"`
+	Refused []SimulationRefused `json:"refused" doc:"lines of the script that Belfry refused"`
+	// Looks is nil in a look.
+	Looks   map[string]*Simulation `json:"looks,omitzero" doc:"what lines of look saw, by their names"`
+	Open    int                    `json:"open" doc:"runs that had not ended when nothing more could happen"`
+	Stopped *SimulationStopped     `json:"stopped,omitempty" doc:"the bound that ended the simulation too early; none where it came to its end"`
+}
+
+// SimulatedRun is a run and what became of it.
+type SimulatedRun struct {
+	Run         string             `json:"run" doc:"its ID"`
+	As          *string            `json:"as" doc:"the name that the script gave it"`
+	Job         string             `json:"job"`
+	Trigger     string             `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	NominalTime time.Time          `json:"nominal_time" doc:"when it was asked for"`
+	State       string             `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	Reason      string             `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`
+	StartedAt   *time.Time         `json:"started_at" doc:"start of its first attempt"`
+	EndedAt     *time.Time         `json:"ended_at"`
+	Attempts    []SimulatedAttempt `json:"attempts" doc:"all of them, oldest first"`
+	Result      json.RawMessage    `json:"result" doc:"what its target answered; null where there is none"`
+	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+}
+
+// SimulatedAttempt is one try of a run.
+type SimulatedAttempt struct {
+	Attempt   int        `json:"attempt" doc:"counted from 1"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at"`
+	Outcome   string     `json:"outcome" enum:"running,succeeded,failed,crashed,cancelled,handed_back"`
+	Error     string     `json:"error,omitempty"`
+	Code      string     `json:"code,omitempty" doc:"of a failure whose outcome in the scenario has one"`
+}
+
+// SimulationMissed is missed fires of a job that its catch-up policy dropped.
+type SimulationMissed struct {
+	Job     string    `json:"job"`
+	From    time.Time `json:"from" doc:"the first of them"`
+	Through time.Time `json:"through" doc:"the last of them"`
+	Count   int       `json:"count" doc:"how many"`
+	Reason  string    `json:"reason"`
+}
+
+// SimulationMost is how much was in progress at once, at most.
+type SimulationMost struct {
+	Jobs    map[string]int `json:"jobs" doc:"runs that had started and not ended, by job"`
+	Workers int            `json:"workers" doc:"attempts"`
+}
+
+// SimulationRefused is a line of the script that Belfry refused.
+type SimulationRefused struct {
+	At     time.Time `json:"at"`
+	Line   int       `json:"line" doc:"its place in the script, counted from 1"`
+	Code   string    `json:"code" doc:"as the API's problems have it"`
+	Detail string    `json:"detail" doc:"for people"`
+}
+
+// SimulationStopped says which bound was hit, and when.
+type SimulationStopped struct {
+	Bound string    `json:"bound" enum:"runs,attempts,span" doc:"what there was too much of"`
+	Limit string    `json:"limit" doc:"how much may be: a number, or a duration"`
+	At    time.Time `json:"at" doc:"the simulation's time then: what is later did not happen"`
+}
