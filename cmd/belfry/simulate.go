@@ -120,11 +120,12 @@ const (
 // play plays one file. The error is of what has nothing to do with the file.
 func (s *simulation) play(ctx context.Context, file string) (played, error) {
 	p := played{File: file, Result: resultBad}
-	text, err := s.readFile(file)
-	if err != nil {
-		p.said = []string{err.Error()}
+	text, unreadable := s.readFile(file)
+	if unreadable != nil {
+		p.said = []string{unreadable.Error()}
 		return p, nil
 	}
+	var err error
 	p.scenario, err = simulate.Parse(file, text)
 	var wrong *simulate.Mistaken
 	if errors.As(err, &wrong) {
