@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -198,5 +201,25 @@ func TestASeedDrawsWaits(t *testing.T) {
 	bound, one := of(), of("--seed", "1")
 	if bound != of() || one != of("--seed", "1") || one == of("--seed", "2") || bound == of("--seed", "0") {
 		t.Error("the same seed gives the same, another one something else, and none the upper bound")
+	}
+}
+
+// A server plays what the command plays, and answers with the same report.
+func TestAServerSimulatesAsTheCommandDoes(t *testing.T) {
+	const scenario = `{"start": "2026-01-05T00:00:00Z", "until": "1h", "jobs": {"a": {"schedule": {"every": "10m"}, "target": {"handler": {"name": "a"}}}}, "outcomes": {"a": [{"takes": "1s", "fails": "boom"}, {"takes": "2s"}]}}`
+	answer, err := http.Post(dev(t, "--data", t.TempDir())+"/v1/simulate", "application/json", strings.NewReader(scenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var far, near any
+	if err := json.NewDecoder(answer.Body).Decode(&far); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %v", answer.StatusCode, err)
+	}
+	if err := json.Unmarshal([]byte(belfry(t, scenario, "simulate", "-", "-o", "json").out), &near); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(far, near) {
+		t.Errorf("the server gives %v, the command %v", far, near)
 	}
 }

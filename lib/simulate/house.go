@@ -43,7 +43,8 @@ type house struct {
 	jitter job.Jitter
 	until  time.Time // the schedules fire up to here
 	key    []byte
-	starts uint64 // of the process
+	starts uint64    // of the process
+	fresh  time.Time // by the hosts' clocks: what expires then or later stays, however late it is; zero for the time itself
 
 	pools     []string
 	announced []lease.Announced // of each pool
@@ -67,7 +68,7 @@ type process struct {
 // build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
 func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error) (*house, error) {
 	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
-	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.clock.Now})), cut)
+	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut)
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
 		draws = rand.New(rand.NewPCG(*seed, 3))
@@ -96,6 +97,15 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut i
 		return nil, err
 	}
 	return h, h.start()
+}
+
+// expiry is the clock by which items expire. It stands while there are no ticks, and until they have read what was due meanwhile: timers outlive
+// any absence of a server that cleans up by what it has swept.
+func (h *house) expiry() time.Time {
+	if !h.fresh.IsZero() {
+		return h.fresh
+	}
+	return h.clock.Now()
 }
 
 // start starts the process over what stands.

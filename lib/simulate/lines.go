@@ -25,14 +25,14 @@ func (p *player) line(ctx context.Context, l Line) error {
 			if err := p.leave(ctx); err != nil {
 				return err
 			}
-			p.passed = p.wall()
+			p.passed, p.fresh = p.wall(), p.clock.Now()
 		}
 		p.down = max(p.down, p.now+wholeMilliseconds(l.For).Milliseconds())
 	case Workers:
 		p.workers = l.Workers
 	case Clock:
 		if p.up() {
-			p.passed = p.wall()
+			p.passed, p.fresh = p.wall(), p.clock.Now()
 		}
 		p.clock.Step(l.By)
 		p.owed = true

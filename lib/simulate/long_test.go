@@ -83,6 +83,14 @@ func TestADayDown(t *testing.T) {
 	}
 }
 
+// Timers outlive any downtime.
+func TestTwoMonthsDown(t *testing.T) {
+	r := play(t, "until: 65d\njobs: {j: {schedule: {every: 1d}, catch_up: {mode: none}, "+handler+"}}\nscript: [{at: 1s, do: down, for: 62d}]\n", simulate.Options{})
+	if len(r.Runs) != 4 || len(r.Skipped) != 1 || r.Skipped[0].Count != 61 || r.Open != 0 {
+		t.Errorf("%d runs, skipped %+v, %d open", len(r.Runs), r.Skipped, r.Open)
+	}
+}
+
 // At one instant come ends, then lines as they stand, then fires by name; and from each follows what follows before the next.
 func TestTheOrderOfAnInstant(t *testing.T) {
 	text := `until: 11m

@@ -236,6 +236,9 @@ func (p *player) instant(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !made {
+			p.fresh = time.Time{}
+		}
 		if err := p.settle(ctx); err != nil || !made {
 			return err
 		}

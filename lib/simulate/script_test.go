@@ -79,6 +79,11 @@ func TestWhatPeopleDo(t *testing.T) {
 		{"clock: back, and no fire comes twice", every10("", "", "{at: 25m, do: clock, by: -20m}"), ran(10, 20, 30, 40, 50, 60)},
 		{"clock: ends none that lives", every10("", "[{takes: 9m}]", "{at: 15m, do: clock, by: 1m}", "{at: 25m, do: clock, by: -1m}", "{at: 32m, do: pause, job: j}"),
 			"j@10m0s 10m0s..20m0s succeeded: succeeded\nj@20m0s 20m0s..28m0s succeeded: succeeded\nj@30m0s 30m0s..39m0s succeeded: succeeded"},
+		{"clock: back by less than a worker waits", onDemand("", "[{}]", "{at: 0s, do: trigger, job: j, as: a, delay: 10s}", "{at: 5s, do: clock, by: -500ms}"), "a=j@10s 10s..10s succeeded: succeeded"},
+		{"clock: while a worker is dead", onDemand("", "[{takes: 10s, crashes: true}, {}]", triggerA, "{at: 15s, do: clock, by: 5m}"), "a=j@0s 0s..5m45s crashed 5m45s..5m45s succeeded: succeeded"},
+		{"down over the end: what was missed by then is made up for", every10("", "", "{at: 50m, do: down, for: 30m}"),
+			ran(10, 20, 30, 40) + "\nj@1h0m0s 1h20m0.22s..1h21m0.22s succeeded: succeeded\nj: 1 skipped from 50m0s through 50m0s, missed: only the newest fire runs"},
+		{"down for ever, nearly", onDemand("", "[{takes: 1s}]", "{at: 0s, do: trigger, job: j, as: a, delay: 1h}", "{at: 1s, do: down, for: 5h}"), "a=j@1h0m0s 5h0m1s..5h0m2s succeeded: succeeded"},
 		{"overlap: skip", every10("overlap: skip", "[{takes: 25m}, {takes: 1m}]"), "j@10m0s 10m0s..35m0s succeeded: succeeded\nj@20m0s: skipped, other runs of the job were in progress\n" +
 			"j@30m0s: skipped, other runs of the job were in progress\n" + ran(40, 50, 60)},
 		{"jitter is as long as it may be", "until: 30m\njobs: {j: {schedule: {cron: \"*/10 * * * *\", jitter: 10m}, " + handler + "}}\n",
