@@ -7,7 +7,7 @@ import (
 )
 
 func (c *cli) importEventBridge() *cobra.Command {
-	var url string
+	var url, zone string
 	cmd := c.importOf(&cobra.Command{
 		Use:   "eventbridge FILE",
 		Short: "Make jobs of schedules of EventBridge Scheduler; importing them again changes nothing",
@@ -24,9 +24,13 @@ and {name} are replaced, with the schedule's input.`,
   belfry import eventbridge schedules.json --paused
   belfry import eventbridge schedules.json --target-url https://jobs.example.org/{name} --prefix aws. --dry-run -o yaml`,
 	}, func(name string, text []byte) (imported, error) {
-		file, err := eventbridge.Read(name, text, eventbridge.Config{URL: url, Now: c.now()})
+		if err := knownZone(zone); err != nil {
+			return imported{}, err
+		}
+		file, err := eventbridge.Read(name, text, eventbridge.Config{URL: url, Now: c.now(), Zone: zone})
 		return imported{jobs: file.Jobs, notes: file.Notes}, err
 	})
 	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls instead, with {group} and {name}")
+	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE` of schedules whose ScheduleExpressionTimezone is not known")
 	return cmd
 }

@@ -213,6 +213,7 @@ func TestWrongFlagsOfImports(t *testing.T) {
 		{"kubernetes", "-", "--as", "pod"},
 		{"kubernetes", "-", "--as", "exec", "--target-url", "https://example.org"},
 		{"kubernetes", "-", "--timezone", "Mars/Base"},
+		{"eventbridge", "-", "--timezone", "Mars/Base"},
 		{"kubernetes", "-", "--label", "team"},
 		{"eventbridge", "-", "--target-url", "nowhere", "--label", "team"},
 	} {

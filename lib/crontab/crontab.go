@@ -134,6 +134,10 @@ func (p *parser) job(number int, line string) {
 		return
 	}
 	expression, rest, ok := fields(line)
+	if len(expression) > 0 && expression[0] == "@every" {
+		lost("%s", interval(expression))
+		return
+	}
 	if !ok {
 		lost("want five fields of schedule before the command, or NAME=value")
 		return
@@ -144,7 +148,11 @@ func (p *parser) job(number int, line string) {
 		return
 	}
 	if cron == "@reboot" {
-		lost("@reboot names no time; let the host's own start-up run it")
+		hint := ""
+		if user, ok := p.namesUser(rest); ok {
+			hint = fmt.Sprintf("; %s before the command is a user: import the file with --system", user)
+		}
+		lost("@reboot names no time; let the host's own start-up run it%s", hint)
 		return
 	}
 	if p.cfg.System {

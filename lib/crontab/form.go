@@ -5,15 +5,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 )
 
-// fields takes the schedule off a line: five fields, or a macro. ok is false for a line that has fewer.
+// fields takes the schedule off a line: five fields, or a macro, of which @every has an interval. ok is false for a line that has fewer.
 func fields(line string) (expression []string, rest string, ok bool) {
 	// A minus before the minute tells some crons not to log the start.
 	count, rest := 5, strings.TrimPrefix(line, "-")
-	if strings.HasPrefix(rest, "@") {
+	switch first, _ := word(rest); {
+	case first == "@every":
+		count = 2
+	case strings.HasPrefix(first, "@"):
 		count = 1
 	}
 	for range count {
@@ -81,6 +86,20 @@ func sixth(expression []string, rest string) string {
 		return fmt.Sprintf("%s stands before the command: %s is the whole schedule", next, expression[0])
 	}
 	return "it has six fields of schedule, and a crontab has five: write " + takeover.SixFields(append(slices.Clone(expression), next))
+}
+
+// interval says of @every, which some schedulers have and no crontab, what to write.
+func interval(expression []string) string {
+	if len(expression) == 2 {
+		every := schedule.Spec{}
+		if d, err := time.ParseDuration(expression[1]); err == nil {
+			every.Every = schedule.Duration(d)
+		}
+		if _, err := every.Compile(); every.Every != 0 && err == nil {
+			return fmt.Sprintf("no cron has %s: write a job whose schedule is {every: %s}", strings.Join(expression, " "), every.Every)
+		}
+	}
+	return "no cron has @every: write a job whose schedule is an interval, such as {every: 5m}"
 }
 
 // scheduleStart is how schedules begin, also those of other crons.

@@ -86,7 +86,7 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 		for _, w := range open {
 			next, verdict := w.decide(w.run)
 			w.verdict = verdict
-			if verdict != run.Claimed {
+			if verdict != run.Claimed && verdict != run.Placed {
 				continue
 			}
 			op, err := next.Item(d.NewID())

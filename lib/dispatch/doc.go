@@ -38,6 +38,9 @@
 // anew. Where two timers stand for the same fires, the decision of the one ends where the other's begins, or counts nothing where it
 // begins within that (dropped.go).
 //
+// What makes up for one has a place in time (pace.go). Where that lapsed while nobody was there, the run does not start: whoever has its message
+// asks for another place (lapsed.go).
+//
 // # Gates
 //
 // A run whose job bounds its overlap enters its gate when it is due, before its start is written (Enter, and package gate). It is called by whoever

@@ -71,6 +71,9 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	for _, t := range timers {
 		open = append(open, &firing{FireTimer: t, tracer: d.Tracer, from: t.Timer.Nominal})
 	}
+	if err := d.lookBack(ctx, b, open); err != nil {
+		return tally, err
+	}
 	for len(open) > 0 {
 		planned := open[:0]
 		for _, f := range open {
@@ -251,6 +254,7 @@ func (d *Dispatcher) Arm(ctx context.Context, timers ...timer.Timer) error {
 // gets one.
 func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error, error) {
 	ops := make([]store.Op, len(timers))
+	oweAll(timers)
 	for i := range timers {
 		t := &timers[i]
 		attempt := t.Attempt
@@ -269,11 +273,43 @@ func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error
 	}
 	errs := make([]error, len(timers))
 	for i, n := range at {
-		if err := verdicts[n].Err; err != nil && store.AsConflict(err) == nil {
-			errs[i] = fmt.Errorf("arm timer %s: %w", ops[n].Key, err)
+		switch conflict := store.AsConflict(verdicts[n].Err); {
+		case conflict != nil && timers[i].Owed != 0:
+			errs[i] = d.armBeside(ctx, timers[i], conflict)
+		case conflict == nil && verdicts[n].Err != nil:
+			errs[i] = fmt.Errorf("arm timer %s: %w", ops[n].Key, verdicts[n].Err)
 		}
 	}
 	return errs, nil
+}
+
+// oweAll has timers of owed fires that are to stand at one place stand for what each of them owes.
+func oweAll(timers []timer.Timer) {
+	var most map[store.Key]int64
+	for i := range timers {
+		if t := &timers[i]; t.Owed != 0 {
+			if most == nil {
+				most = map[store.Key]int64{}
+			}
+			most[t.Key()] = max(most[t.Key()], t.Owed)
+		}
+	}
+	for i := range timers {
+		if t := &timers[i]; t.Owed != 0 {
+			t.Owed = most[t.Key()]
+		}
+	}
+}
+
+// armBeside arms a timer of owed fires where another one stands at its place, a moment later if that one stands for less: it may ask for the place of
+// a single run.
+func (d *Dispatcher) armBeside(ctx context.Context, t timer.Timer, conflict *store.Conflict) error {
+	standing, err := timer.FromItem(conflict.Standing)
+	if err != nil || standing.Owed >= t.Owed {
+		return err
+	}
+	t.Wake++
+	return d.Arm(ctx, t)
 }
 
 // claimHeads puts the first claim of each timer, or the decision over its missed fires. It goes before the others: a tick
@@ -319,7 +355,11 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 		case f.Gone:
 			return r.Withdraw(c, Deleted, job.DefaultRetention)
 		}
-		return r.Claim(c)
+		next, verdict := r.Claim(c)
+		if verdict == run.Standing && c.NotBefore > r.NextAt && b.lapsed(r) {
+			return r.Placed(c.NotBefore), run.Placed
+		}
+		return next, verdict
 	}}
 }
 
@@ -404,7 +444,7 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 			continue
 		case w.verdict == run.Claimed:
 			tally.Claimed++
-		case w.verdict == run.Standing:
+		case w.verdict == run.Standing, w.verdict == run.Placed:
 			tally.Resent++
 		default:
 			continue

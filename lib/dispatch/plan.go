@@ -66,6 +66,7 @@ type Bounds struct {
 	Settled int64       // until then no lease is judged: living workers may have been unable to renew theirs
 	Mark    uint64      // the Attempt of the next checks, by which the pass knows them again; 0 for none
 	Gaps    []timer.Gap // in which fires were found late
+	Back    int64       // before it nobody may have been there to start what had its place
 	Doubt   int64       // fires up to it that have no run may have had one that has expired since: they are not made again
 }
 

@@ -22,6 +22,8 @@ import (
 type Config struct {
 	URL string // what runs call, an address in which {group} and {name} are replaced; "": the targets of the schedules
 	Now time.Time
+	// Zone is the IANA name of the zone that stands for a ScheduleExpressionTimezone which is not known; "": such a schedule is lost.
+	Zone string
 }
 
 // Read reads a text of JSON, or the YAML that "aws --output yaml" gives. It fails for a text that is neither, and for one in which
@@ -232,8 +234,13 @@ func (s *scheduled) when() error {
 		zoneName = "UTC"
 	}
 	zone, err := schedule.LoadZone(zoneName)
+	if err != nil && s.cfg.Zone != "" {
+		s.say("the ScheduleExpressionTimezone %q is not known; taken for %s, as --timezone has it", zoneName, s.cfg.Zone)
+		zoneName = s.cfg.Zone
+		zone, err = schedule.LoadZone(zoneName)
+	}
 	if err != nil {
-		return fmt.Errorf("ScheduleExpressionTimezone: %s", strings.TrimPrefix(err.Error(), "timezone: "))
+		return fmt.Errorf("ScheduleExpressionTimezone: %s; correct it, or give --timezone", strings.TrimPrefix(err.Error(), "timezone: "))
 	}
 	e, err := parseExpression(s.o.Text("ScheduleExpression"), zone)
 	if err != nil {

@@ -33,6 +33,8 @@ func configOf(t *testing.T, settings [][2]string) Config {
 		switch key {
 		case "url":
 			cfg.URL = value
+		case "zone":
+			cfg.Zone = value
 		case "now":
 			now, err := time.Parse(time.RFC3339, value)
 			if err != nil {

@@ -42,7 +42,7 @@ func (d *Desk) read(m queue.Message) letter {
 // plain tells that nobody needs to be asked about a message before its run is started: it is new, and the run's definition is known.
 func (d *Desk) plain(l *letter) bool {
 	return l.err == nil && l.message.Receives == 1 && (l.run.State == run.Queued || l.run.State == run.Retrying) &&
-		d.Dispatch.Book.Remembers(l.run.Tenant, l.run.ID.Job, l.run.Generation)
+		d.Dispatch.Book.Remembers(l.run.Tenant, l.run.ID.Job, l.run.Generation) && !d.Dispatch.Tardy(l.run)
 }
 
 // open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run
@@ -119,6 +119,14 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	o := &Offer{desk: d, delivery: m, run: r, name: r.ID.String(), edition: edition}
 	if wait := o.wait(now); wait > patience || wait > 0 && (o.suspect() || d.Dispatch.Still) { // a suspect's turn is not for waiting
 		return nil, nil, verdict{again: wait}
+	}
+	if d.Dispatch.Tardy(r) {
+		switch placed, err := d.Dispatch.PlaceAnew(ctx, r); {
+		case err != nil:
+			return nil, nil, d.unwell(ctx, r, "ask for another place", err)
+		case placed:
+			return nil, nil, drop
+		}
 	}
 	return o, nil, verdict{}
 }

@@ -27,6 +27,7 @@ const (
 	Claimed  ClaimVerdict = iota + 1 // write the run, then send it
 	Standing                         // the same claim stands and has not started: send it again
 	Taken                            // another fate stands: nothing to do
+	Placed                           // write the run, then send it: the same claim stands, and its place has lapsed
 )
 
 // Claim decides over what stands at the run's key. A run is queued where there is nothing, or a fence of this generation or
@@ -58,6 +59,17 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
 	return next, Claimed
+}
+
+// Lapsed tells of a run that makes up for a missed fire whether its place, Unix ms, is over and it has not started.
+func (r Run) Lapsed(now int64) bool {
+	return r.State == Queued && r.Attempt == 0 && r.Reason == CaughtUp && r.NextAt != 0 && r.NextAt < now
+}
+
+// Placed gives a run whose place has lapsed another one, Unix ms.
+func (r Run) Placed(place int64) Run {
+	r.NextAt = place
+	return r
 }
 
 // droppedBefore tells of a fire that a lower generation has dropped it as missed. Where it lies in this one's time, the clock that dropped it

@@ -127,6 +127,9 @@ func meant(f field, item string) string {
 		return word
 	})
 	if known {
+		if want := new(parsedField).item(f, short); want != "" { // with short names, too, it is not what can be written
+			return want
+		}
 		return fmt.Sprintf("%q: names have three letters", short)
 	}
 	return ""

@@ -222,6 +222,7 @@ func (p *parsedField) item(f field, item string) (want string) {
 	}
 	values, stepText, stepped := strings.Cut(item, "/")
 	first, last := spec.first, spec.last
+	over := false
 	if values != "*" {
 		from, to, ranged := strings.Cut(values, "-")
 		var ok bool
@@ -233,9 +234,7 @@ func (p *parsedField) item(f field, item string) (want string) {
 			if last, ok = spec.value(f, to); !ok {
 				return spec.want(f) + " at both ends of the range"
 			}
-			if last < first {
-				return "a range that runs upwards: " + spec.upwards(first, last)
-			}
+			over = last < first
 		case stepped:
 			if f == dayOfWeek {
 				first %= 7
@@ -250,6 +249,9 @@ func (p *parsedField) item(f field, item string) (want string) {
 		if step, ok = number(stepText); !ok || step < 1 || step > spec.last-spec.first+1 {
 			return spec.wantStep(f, first, stepText)
 		}
+	}
+	if over {
+		return "a range that runs upwards: " + spec.upwards(first, last, step)
 	}
 	for v := first; v <= last; v += step {
 		p.values |= 1 << v
@@ -332,18 +334,29 @@ func (s *fieldSpec) want(f field) string {
 	}
 }
 
-// upwards shows how to write a range that was meant to run over the field's end.
-func (s *fieldSpec) upwards(first, last int) string {
+// upwards shows how to write a range that was meant to run over the field's end, with its step.
+func (s *fieldSpec) upwards(first, last, step int) string {
 	run := func(from, to int) string {
-		if from == to {
+		switch {
+		case from+step > to:
 			return strconv.Itoa(from)
+		case step > 1:
+			return fmt.Sprintf("%d-%d/%d", from, to, step)
 		}
 		return fmt.Sprintf("%d-%d", from, to)
 	}
 	if first > s.last { // a Sunday written 7
 		return fmt.Sprintf("%q", run(s.first, last))
 	}
-	return fmt.Sprintf("%q", run(first, s.last)+","+run(s.first, last))
+	count := s.last - s.first + 1
+	if first == last+1 && step == 1 {
+		return fmt.Sprintf("%q", run(s.first, s.last))
+	}
+	begin := first + (s.last-first)/step*step + step - count // where it goes on in the next round
+	if begin > last {
+		return fmt.Sprintf("%q", run(first, s.last))
+	}
+	return fmt.Sprintf("%q", run(first, s.last)+","+run(begin, last))
 }
 
 // number reads one or two digits: no sign, no blank, nothing that another parser could read otherwise.

@@ -61,6 +61,17 @@ var refusals = []struct{ cron, want string }{
 	{"* 7-2 * * *", `got "7-2", want hour: a range that runs upwards: "7-23,0-2"`},
 	{"* * * * fri-mon", `got "fri-mon", want day-of-week: a range that runs upwards: "5-6,0-1"`},
 	{"* * * * sat-sun", `got "sat-sun", want day-of-week: a range that runs upwards: "6,0"`},
+	{"* * * * MON-SUN", `got "MON-SUN", want day-of-week: a range that runs upwards: "0-6"`},
+	{"* * * * saturday-sunday", `got "saturday-sunday", want day-of-week: a range that runs upwards: "6,0"`},
+	{"* * * * Monday-Sunday", `got "Monday-Sunday", want day-of-week: a range that runs upwards: "0-6"`},
+	{"* * * * SAT-SUN/2", `got "SAT-SUN/2", want day-of-week: a range that runs upwards: "6"`},
+	{"* * * * fri-mon/2", `got "fri-mon/2", want day-of-week: a range that runs upwards: "5,0"`},
+	{"* * * * wed-tue/2", `got "wed-tue/2", want day-of-week: a range that runs upwards: "3-6/2,0-2/2"`},
+	{"* 22-2/2 * * *", `got "22-2/2", want hour: a range that runs upwards: "22,0-2/2"`},
+	{"50-9/20 * * * *", `got "50-9/20", want minute: a range that runs upwards: "50"`},
+	{"* * * nov-feb/3 *", `got "nov-feb/3", want month: a range that runs upwards: "11,2"`},
+	{"* * * December-March *", `got "December-March", want month: a range that runs upwards: "12,1-3"`},
+	{"* * * * fri-mon/9", `got "fri-mon/9", want day-of-week: a step from 1 to 7 after the slash`},
 	{"* * * * 7-2", `got "7-2", want day-of-week: a range that runs upwards: "0-2"`},
 	{"1-60 * * * *", `got "1-60", want minute: 0 to 59 at both ends of the range`},
 	{"1- * * * *", `got "1-", want minute: 0 to 59 at both ends of the range`},
@@ -190,6 +201,33 @@ func TestFault16_input_is_bounded(t *testing.T) {
 	} {
 		if _, err := spec.Compile(); err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.40s… is accepted, or refused at length", spec.Cron)
+		}
+	}
+}
+
+// What is said to write for a range that runs over its field's end has the values that were meant: those of the range, went on with from the beginning.
+func TestParse_what_a_range_over_the_end_is_to_be_written_as(t *testing.T) {
+	for f := minute; f <= dayOfWeek; f++ {
+		spec := &fields[f]
+		count := spec.last - spec.first + 1
+		for first := spec.first; first <= spec.last; first++ {
+			for last := spec.first; last < first; last++ {
+				for step := 1; step <= count; step++ {
+					var got, want parsedField
+					for v := first; v <= last+count; v += step {
+						want.values |= 1 << (spec.first + (v-spec.first)%count)
+					}
+					written := strings.Trim(spec.upwards(first, last, step), `"`)
+					for item := range strings.SplitSeq(written, ",") {
+						if wrong := got.item(f, item); wrong != "" {
+							t.Fatalf("%s %d-%d/%d: %q cannot be written: %s", spec.name, first, last, step, written, wrong)
+						}
+					}
+					if got.values != want.values {
+						t.Fatalf("%s %d-%d/%d: %q has the values %b, want %b", spec.name, first, last, step, written, got.values, want.values)
+					}
+				}
+			}
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (t *Ticker) pass(ctx context.Context, n int, stint stint, report *Report) (
 	p := &pass{Ticker: t, stint: stint, report: report, shard: s, wrote: s, when: began, spare: began + t.Dispatch.LookAhead/4, under: under,
 		at: s.Positions(first, end), saving: make(chan struct{}, 1),
 		bounds: dispatch.Bounds{Now: now, Horizon: s.Horizon, Reach: t.Dispatch.Reach(s.Horizon, now), Resume: to + dispatch.ResumeAfter.Milliseconds(), Next: to + 1,
-			Settled: s.Settled, Gaps: s.Gaps, Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
+			Settled: s.Settled, Gaps: s.Gaps, Back: t.Dispatch.Back(s, now), Doubt: min(s.Doubt, now-dispatch.Forgotten.Milliseconds())}}
 	// What has come to pass meanwhile is no place any more. It is no look at the clock: nothing is claimed by it.
 	floor := func() int64 { return max(paced, now+(t.Dispatch.Elapsed()-began).Milliseconds()) }
 	p.bounds.Pace = t.Dispatch.NewPace(n, to, floor, s.Paced, func(ctx context.Context) error { return p.save(ctx, false) })

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -79,41 +78,16 @@ func (t *Ticker) take(ctx context.Context, n int, help *Help) (s timer.Shard, un
 // note draws what follows from how long ago the last pass was. A process that ticks once a minute, and perhaps in another place each
 // time, knows it from nowhere else.
 func (t *Ticker) note(s *timer.Shard, now int64) {
-	usual := max(t.Every, t.Dispatch.LookAhead/2) + t.Dispatch.Lease/3
-	if t.missed(s.Number) || s.Passed != 0 && now-s.Passed > usual.Milliseconds() {
+	if t.missed(s.Number) || t.Dispatch.Overdue(*s, now, t.Every) {
 		s.Settled = now + t.Dispatch.Lease.Milliseconds()
 	}
 	if s.Settled > now+(t.Dispatch.Lease+dispatch.MaxSkew).Milliseconds() { // by a clock that was ahead: nobody waits for that time
 		s.Settled = now + t.Dispatch.Lease.Milliseconds()
 	}
-	s.Gaps = t.gaps(*s, now)
+	s.Gaps = t.Dispatch.Gaps(*s, now)
 	if now-s.Since >= dispatch.Forgotten.Milliseconds() {
 		s.Since, s.Doubt = now, s.Horizon
 	}
-}
-
-// gaps adds the time since which no pass was in time, and leaves out what is so old that all of it is late by now.
-func (t *Ticker) gaps(s timer.Shard, now int64) []timer.Gap {
-	var gaps []timer.Gap
-	for _, g := range s.Gaps {
-		if g.Before > now-job.NewestWithin.Milliseconds() {
-			gaps = append(gaps, g)
-		}
-	}
-	if s.Passed > now {
-		// The clock was set back. Gaps that were too old by it to be kept are missing now: what it had for late by age alone stays late.
-		if before := min(s.Passed-job.NewestWithin.Milliseconds(), now-job.Grace.Milliseconds()); s.Watermark+1 < before {
-			gaps = append(gaps, timer.Gap{After: s.Watermark, Before: before})
-		}
-	}
-	after := s.Horizon
-	if s.Passed != 0 { // a horizon that a clock has published which was ahead tells nothing of when passes were
-		after = t.Dispatch.Reach(s.Horizon, s.Passed)
-	}
-	if before := now - job.Grace.Milliseconds(); after+1 < before {
-		gaps = append(gaps, timer.Gap{After: after, Before: before})
-	}
-	return gaps
 }
 
 func (t *Ticker) write(ctx context.Context, s *timer.Shard) error {

@@ -120,7 +120,7 @@ var edges = map[[2]run.State]edge{
 	{run.Scheduled, run.Scheduled}: {generation | epoch, all(onDemand, rises)},
 	{run.Scheduled, run.Queued}:    {claims, all(onDemand, keeps)},
 	{run.Scheduled, run.Cancelled}: {ends, over},
-	{run.Queued, run.Queued}:       {claims | nextAt, all(born, unstarted, rises)},
+	{run.Queued, run.Queued}:       {claims | nextAt, all(born, unstarted, placedOrRises)},
 	{run.Queued, run.Running}:      {starts, begins},
 	{run.Queued, run.Cancelled}:    {claims | ends, over},
 	{run.Queued, run.Dead}:         {ends, over},
@@ -242,6 +242,14 @@ func missed(b, _ *run.Run) string {
 
 func rises(b, a *run.Run) string {
 	return unless(a.Generation > b.Generation, fmt.Sprintf("generation %d does not pass %d", a.Generation, b.Generation))
+}
+
+// placedOrRises: a claim gives way to one of a newer generation, and stays but for its place where that has lapsed.
+func placedOrRises(b, a *run.Run) string {
+	if differ(b, a) == nextAt {
+		return unless(b.Reason == run.CaughtUp && a.NextAt > b.NextAt, "only what makes up for a missed fire is given another place, and a later one")
+	}
+	return rises(b, a)
 }
 
 func keeps(b, a *run.Run) string {

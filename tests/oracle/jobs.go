@@ -42,7 +42,7 @@ type edition struct {
 }
 
 // owed are missed fires that are to run, as was decided by an instant.
-type owed struct{ from, upTo, by int64 }
+type owed struct{ from, upTo, by, wake int64 }
 
 // answered is an edit whose answer was given.
 type answered struct {

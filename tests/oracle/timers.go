@@ -136,7 +136,7 @@ func (j *Judge) wakes(at time.Time, a *armed) {
 			e.wakes = map[int64]int64{}
 		}
 		if a.Owed != 0 {
-			e.owed = append(e.owed, owed{a.Nominal, a.Owed, ms(at)})
+			e.owed = append(e.owed, owed{a.Nominal, a.Owed, ms(at), a.Wake})
 		}
 		e.wakes[a.Nominal] = max(e.wakes[a.Nominal], a.Wake)
 		e.wake, e.late = max(e.wake, a.Wake), e.late || a.belated
@@ -280,6 +280,11 @@ func (s *shardState) behind(a *armed) {
 	s.first = min(s.first, m)
 }
 
+// owes tells whether a timer that wakes later owes a fire, with others before it.
+func (e *edition) owes(fire, watermark int64) bool {
+	return slices.ContainsFunc(e.owed, func(o owed) bool { return o.from <= fire && fire <= o.upTo && o.wake > watermark })
+}
+
 func (j *Judge) passed(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
 		rs := j.runs[a.Run.Key(a.Tenant)]
@@ -296,7 +301,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 	if !js.inForce(e, a.Nominal) {
 		return
 	}
-	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.wakes[a.Nominal] <= s.shard.Watermark && !j.forgotten(a.Nominal, s) {
+	if rs := j.runs[run.FireID(a.Job, a.Nominal).Key(a.Tenant)]; (rs == nil || len(rs.past) == 0) && e.wakes[a.Nominal] <= s.shard.Watermark && !e.owes(a.Nominal, s.shard.Watermark) && !j.forgotten(a.Nominal, s) {
 		j.violate("P2", "the watermark has passed the fire of %s of %s at %s, and there is neither a run nor another timer of it", a.Job, a.Tenant, instant(a.Nominal))
 	}
 	if e.end != 0 || e.wake > s.shard.Watermark {
@@ -361,7 +366,7 @@ func (j *Judge) swept(s *shardState, a *armed) {
 		rs := j.runs[run.FireID(a.Job, fire).Key(a.Tenant)]
 		switch {
 		case rs == nil || len(rs.past) == 0:
-			if !j.forgotten(fire, s) {
+			if !j.forgotten(fire, s) && !e.owes(fire, s.shard.Watermark) {
 				j.violate("P2", "the first sweep has passed the fire of %s of %s at %s, and there is no run", a.Job, a.Tenant, instant(fire))
 			}
 		case rs.run.State == run.Fenced, (rs.run.State == run.Queued || rs.run.Missed()) && rs.run.Attempt == 0 && rs.run.Generation < e.Generation:
