@@ -49,7 +49,7 @@ func TestShellsOfferWhatThereIs(t *testing.T) {
 		{[]string{"token", "create", "--scope", "read,"}, []string{"read,run", "read,write", "read,work", "read,admin"}},
 		{[]string{"job", "list", "--label", ""}, []string{"team=x"}},
 		{[]string{"job", "list", "--timezone", "Europe/Ber"}, []string{"Europe/Berlin"}},
-		{[]string{"job", "list", "-o", ""}, []string{"table", "json", "yaml"}},
+		{[]string{"job", "list", "-o", ""}, []string{"table", "json", "yaml", "name", "jsonpath="}},
 		{[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
 		{[]string{"config", "set", "tim"}, []string{"timezone"}},
 		{[]string{"config", "unset", "serve.li"}, []string{"serve.listen"}},
