@@ -56,3 +56,11 @@ func TestThePageNamesWhatIsToCome(t *testing.T) {
 		}
 	}
 }
+
+// The API takes the workflow of a job, and no job.
+func TestAJobWhereAWorkflowIsWantedIsToldSo(t *testing.T) {
+	_, err := Read([]byte(`{"target": {"workflow": {"steps": {"a": {"pass": {}}}}}}`))
+	if want := "target: got an unknown field, want what the job has in target.workflow, by itself"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
