@@ -17,6 +17,7 @@ var arguments = map[string]string{
 	"[NAME]":    "no more than NAME, a job's name",
 	"[FILE]":    "no more than one FILE",
 	"FILE":      "FILE, or - for standard input",
+	"FILE...":   "FILE, one or more files, or - for standard input",
 	"SECRET":    "SECRET, a name of letters, digits, dots, underscores and hyphens",
 	"SECRET...": "SECRET, one or more names as \"belfry secret list\" shows them",
 	"KEYS":      "KEYS, a file",
@@ -38,8 +39,8 @@ func wanting(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		words := strings.Fields(cmd.Use)
 		want := arguments[""]
-		if last := words[len(words)-1]; len(words) > 1 {
-			want = arguments[last]
+		if last := len(words) - 1; last > 0 && !strings.HasPrefix(words[last-1], "-") { // behind a flag stands its value
+			want = arguments[words[last]]
 		}
 		got := "no argument"
 		switch {

@@ -111,3 +111,25 @@ func TestWhatWasGivenIsNeverTakenForNothing(t *testing.T) {
 		t.Errorf("from the first time there is: %s%s", got.out, got.errors)
 	}
 }
+
+// Whoever gives too few arguments, or too many, is told what is wanted.
+func TestEveryCommandSaysWhichArgumentsItWants(t *testing.T) {
+	refused := 0
+	walk(wholeTree(), func(cmd *cobra.Command) {
+		if cmd.HasSubCommands() || cmd.Args == nil {
+			return
+		}
+		for n := range 9 {
+			args := strings.Fields(strings.Repeat("x ", n))
+			if err := cmd.Args(cmd, args); err != nil {
+				refused++
+				if strings.HasSuffix(strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0]), "want") {
+					t.Errorf("%s with %d arguments: %v", cmd.CommandPath(), n, err)
+				}
+			}
+		}
+	})
+	if refused < 100 {
+		t.Errorf("only %d refusals were read", refused)
+	}
+}

@@ -39,13 +39,16 @@ type checked struct {
 
 // fileError is what is wrong at a place in a file.
 type fileError struct {
-	Line    int    `json:"line"`
+	Line    int    `json:"line,omitempty"` // missing where the file could not be read
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
 
 // text is a line for people and editors, which find the place by its beginning.
 func (e fileError) text(file string) string {
+	if e.Line == 0 { // the message names the file
+		return "belfry: " + e.Message
+	}
 	text := fmt.Sprintf("%s:%d: ", shownName(file), e.Line)
 	if e.Field != "" {
 		text += e.Field + ": "
@@ -152,8 +155,8 @@ func (c *cli) workflowValidate() *cobra.Command {
 			var all []checked
 			for _, file := range files {
 				found, err := c.workflowsIn(file)
-				if err != nil {
-					return err
+				if err != nil { // of the other files it is still told what is wrong
+					found = []checked{{File: file, Errors: []fileError{{Message: err.Error()}}}}
 				}
 				all = append(all, found...)
 			}
@@ -219,10 +222,13 @@ func (c *cli) workflowGraph() *cobra.Command {
   belfry workflow graph etl.yaml --format mermaid`,
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			draw := forms[form]
 			if draw == nil {
 				return misused("--format %s: want text, mermaid or svg", form)
+			}
+			if c.structured() && cmd.Flags().Changed("format") {
+				return misused("--format %s: want it without -o %s, which prints the steps", form, c.output)
 			}
 			w, err := c.oneWorkflow(args[0])
 			if err != nil {
@@ -251,7 +257,7 @@ condition:
   load: failed                   # or succeeded, dead, unknown, cancelled, skipped
   parts/index: {fails: 2}        # succeeds at the third attempt
   report: {takes: 5m}
-  choose: {to: parts}            # a switch; null for none of its ways
+  choose: {to: parts}            # a switch; {to: null} for none of its ways
 
 Steps are listed in the order in which they end.`,
 		Example: `  belfry workflow simulate etl.yaml --outcomes outcomes.yaml
@@ -295,7 +301,8 @@ func (c *cli) outcomes(w *flow.Workflow, file string) (flow.Outcomes, error) {
 	var wrong *manifest.Error
 	switch {
 	case errors.As(err, &wrong):
-		return nil, fmt.Errorf("%s:%d: %s", shownName(file), wrong.Line, wrong.What)
+		c.complain(checked{File: file, Errors: []fileError{{Line: wrong.Line, Message: wrong.What}}})
+		return nil, errSaid
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", shownName(file), err)
 	case len(values) == 0:

@@ -82,6 +82,25 @@ func TestWorkflowValidateNamesThePlace(t *testing.T) {
 	}
 }
 
+// A file that is not there keeps nobody from hearing what is wrong with the others.
+func TestWorkflowValidateTellsOfEveryFile(t *testing.T) {
+	bad, right := written(t, "bad.yaml", "steps: {a: {}}"), written(t, "right.yaml", "steps: {a: {pass: {}}}")
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	got := belfry(t, "", "workflow", "validate", bad, missing, right, written(t, "empty.yaml", ""))
+	if got.code != 1 || got.out != right+": valid, 1 step: 1 pass\n" {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{bad + ":1: steps.a: got none", "belfry: open " + missing, "belfry: there is no workflow in "} {
+		if !strings.Contains("\n"+got.errors, "\n"+want) {
+			t.Errorf("no %q in\n%s", want, got.errors)
+		}
+	}
+	got = belfry(t, "", "workflow", "validate", missing, right, "-o", "json")
+	if all := decode[[]checked](t, got.out); got.code != 1 || len(all) != 2 || all[0].Valid || !strings.Contains(all[0].Errors[0].Message, "open "+missing) || !all[1].Valid {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWorkflowValidateCountsWhatItDoesNotName(t *testing.T) {
 	text := "steps:\n"
 	for i := range 250 {
@@ -102,6 +121,9 @@ func TestWorkflowGraph(t *testing.T) {
 		}
 	}
 	if got := belfry(t, "", "workflow", "graph", file, "-o", "json"); got.code != 0 || len(decode[wire.WorkflowGraph](t, got.out).Steps) != 6 {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "", "workflow", "graph", file, "--format", "svg", "-o", "json"); got.code != 2 || !strings.Contains(got.errors, "--format svg: want it without -o json") {
 		t.Errorf("%+v", got)
 	}
 	if got := belfry(t, "", "workflow", "graph", file, "--format", "png"); got.code != 2 || !strings.Contains(got.errors, "--format png: want text, mermaid or svg") {
@@ -138,6 +160,10 @@ func TestWorkflowSimulate(t *testing.T) {
 	}
 	wrong := written(t, "wrong.yaml", "load: failed\n\nparts/indx: failed\n")
 	if got := belfry(t, "", "workflow", "simulate", file, "--outcomes", wrong); got.code != 1 || !strings.HasPrefix(got.errors, wrong+":3: parts/indx: ") {
+		t.Errorf("%+v", got)
+	}
+	twice := written(t, "twice.yaml", "load: failed\nload: dead\n")
+	if got := belfry(t, "", "workflow", "simulate", file, "--outcomes", twice); got.code != 1 || got.errors != twice+":2: load: given twice; first in line 1\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := belfry(t, exampleWorkflow, "workflow", "simulate", "-", "--outcomes", "-"); got.code != 2 {

@@ -60,6 +60,7 @@ var elsewhere = map[string]string{
 	"labels":       "it in the job, beside target",
 	"name":         "none: a step has its name before the colon",
 	"type":         "the kind as a field of its own, such as http or pass",
+	"workflow":     "steps, which is its name here",
 }
 
 // ref is one of the shapes that hold one another.
@@ -89,6 +90,7 @@ var workflowShape = object{
 		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
 		"deadline": "it in the job, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
 		"name": "it in the job, beside target", "description": "it in the job, beside target", "paused": "it in the job, beside target", "catch_up": "it in the job, beside target",
+		"workflow": "its fields here, without workflow around them", "target": "what the job has in target.workflow, by itself",
 		"nodes": "steps, which is its name here", "tasks": "steps, which is its name here", "payload": "it in the job, beside target",
 	},
 	fields: []field{

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -72,12 +73,14 @@ func beside(v *manifest.Value) error {
 				want = "a known one" + guess
 			}
 			r.add(m.Name, "an unknown field", want)
-		case m.Name == "target" || m.Name == "name" || m.Name == "status":
-		default:
-			if err := readField(m); err != nil {
-				r.add(m.Name, "", "what a job takes there: "+err.Error())
-				continue
+		case m.Name == "name" && m.Value.Kind != manifest.Text:
+			r.add(m.Name, shownKind(m.Value), "text in quotes")
+		case m.Name == "name":
+			for _, e := range invalid.All(job.ValidName(m.Value.Scalar)) {
+				r.add(m.Name, e.Got, e.Want)
 			}
+		case m.Name == "target" || m.Name == "status":
+		case r.field(m):
 			rest.Members = append(rest.Members, m)
 		}
 	}
@@ -89,18 +92,39 @@ func beside(v *manifest.Value) error {
 	return errors.Join(r.err(), AnyQueue(def))
 }
 
-// readField reads one field of a job as strictly as a file should be read.
-func readField(m manifest.Member) error {
+// field reads one field of a job as strictly as a file should be read, and tells whether it is of the right form.
+func (r *report) field(m manifest.Member) bool {
 	alone := &manifest.Value{Kind: manifest.Object, Members: []manifest.Member{m}}
 	var def job.Definition
-	fields := json.NewDecoder(strings.NewReader(string(alone.JSON())))
+	fields := json.NewDecoder(bytes.NewReader(alone.JSON()))
 	fields.DisallowUnknownFields()
 	err := fields.Decode(&def)
 	if err == nil {
-		return nil
+		return true
 	}
-	if all := invalid.All(err); len(all) > 0 {
-		return errors.New(all[0].Error())
+	within := m.Value.Kind == manifest.Object // then it is not told where
+	if all := invalid.All(err); len(all) > 0 && !within {
+		r.add(m.Name, all[0].Got, all[0].Want)
+		return false
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	var other *json.UnmarshalTypeError
+	if !errors.As(err, &other) {
+		r.add(m.Name, "", "what a job takes there: "+strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "want "))
+		return false
+	}
+	want := map[reflect.Kind]string{reflect.String: "text in quotes", reflect.Bool: "true or false", reflect.Slice: "an array", reflect.Map: "an object",
+		reflect.Struct: "an object"}[other.Type.Kind()]
+	if want == "" {
+		want = "a whole number"
+	}
+	got := other.Value // "number 1.5" of one that is not whole
+	if named, ok := map[string]string{"string": "text", "number": "a number", "array": "an array", "object": "an object", "bool": "true or false"}[got]; ok {
+		got = named
+	}
+	at := m.Name
+	if within && strings.HasPrefix(other.Field, m.Name+".") {
+		at = other.Field
+	}
+	r.add(at, got, want)
+	return false
 }

@@ -17,13 +17,19 @@ func TestJobsWithAWorkflow(t *testing.T) {
 		"name: etl\nschedule: {cron: '0 4 * * *', timezone: Europe/Berlin}\noverlap: skip\nlabels: {team: x}\nretention: 90d\nqueue: slow\npriority: low\npayload: {a: 1}\ncatch_up: {mode: all}\n" + steps: nil,
 		"timeout: 1h\nretry: {max_attempts: 3}\nguarantee: at_most_once\ngates: [api]\n" + steps: {
 			"timeout: want " + ofSteps["timeout"], "retry: want " + ofSteps["retry"], "guarantee: want " + ofSteps["guarantee"], "gates: want " + ofSteps["gates"]},
-		"shcedule: {cron: '* * * * *'}\n" + steps:                        {`shcedule: got an unknown field, want a known one; did you mean "schedule"?`},
-		"schedule: {cron: '61 * * * *'}\n" + steps:                       {`schedule.cron: got "61", want minute: 0 to 59`},
-		"schedule: {every: 5}\n" + steps:                                 {`schedule: want what a job takes there: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`},
-		"schedule: {corn: x}\n" + steps:                                  {`schedule: want what a job takes there: unknown field "corn"`},
-		"overlap: queue\n" + steps:                                       {`overlap.policy: got "queue", want allow or skip; this one is not available yet`},
-		"target: {workflow: {steps: {a: {needs: [b], pass: {}}}}}":       {`target.workflow.steps.a.needs[0]: got "b", want the name of a step in the same scope, which are a`},
-		"target: {workflow: []}":                                         {"target.workflow: got an array, want a workflow as an object with steps"},
+		"shcedule: {cron: '* * * * *'}\n" + steps:                  {`shcedule: got an unknown field, want a known one; did you mean "schedule"?`},
+		"schedule: {cron: '61 * * * *'}\n" + steps:                 {`schedule.cron: got "61", want minute: 0 to 59`},
+		"schedule: {every: 5}\n" + steps:                           {`schedule: want what a job takes there: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`},
+		"schedule: {corn: x}\n" + steps:                            {`schedule: want what a job takes there: unknown field "corn"`},
+		"overlap: queue\n" + steps:                                 {`overlap.policy: got "queue", want allow or skip; this one is not available yet`},
+		"target: {workflow: {steps: {a: {needs: [b], pass: {}}}}}": {`target.workflow.steps.a.needs[0]: got "b", want the name of a step in the same scope, which are a`},
+		"name: a b\nlabels: {team: 5}\ncatch_up: all\npaused: 1\nretention: 5\n" + steps: {
+			`name: got "a b", want 1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit`,
+			"labels: got a number, want text in quotes", "catch_up: got text, want an object", "paused: got a number, want true or false",
+			`retention: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`},
+		"name: 5\nlabels: x\nschedule: {cron: 5}\noverlap: 5\n" + steps: {"name: got a number, want text in quotes", "labels: got text, want an object",
+			"schedule.cron: got a number, want text in quotes", `overlap: want what a job takes there: the name of a policy, such as "skip", or {"policy": "skip", "limit": 3}`},
+		"target: {workflow: []}": {"target.workflow: got an array, want a workflow as an object with steps"},
 		"target: {workflow: {steps: {a: {pass: {}}}}, http: {url: x}}":   {"target.http: want nothing beside workflow"},
 		"target: {http: {url: x}}":                                       {"target.workflow: want a workflow, which is missing: this job has another target"},
 		"target: x":                                                      {"target: got text, want an object with workflow"},
@@ -54,5 +60,13 @@ func TestThePageNamesWhatIsToCome(t *testing.T) {
 		if !strings.Contains(list, "`"+name+"`") {
 			t.Errorf("docs/workflows.md does not name %s", name)
 		}
+	}
+}
+
+// The API takes the workflow of a job, and no job.
+func TestAJobWhereAWorkflowIsWantedIsToldSo(t *testing.T) {
+	_, err := Read([]byte(`{"target": {"workflow": {"steps": {"a": {"pass": {}}}}}}`))
+	if want := "target: got an unknown field, want what the job has in target.workflow, by itself"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }

@@ -38,12 +38,29 @@ const defaultTakes = time.Second
 // madeUp are the states that a task can be told to end in.
 var madeUp = []State{Succeeded, Failed, Dead, Unknown, Cancelled, Skipped}
 
-const wantOutcome = `a state such as "failed", or an object of state, takes and fails; for a switch {"to": "NAME"}`
+// wantOutcome says what a node's outcome looks like.
+func wantOutcome(n *Node) string {
+	if n.Kind == KindSwitch {
+		return `{"to": "NAME"} with the step that the switch chooses, {"to": null} for none, or "failed" where a condition fails`
+	}
+	return `a state such as "failed", or an object of state, takes and fails`
+}
+
+// wrong reports a field that holds what it cannot. A text is shown in quotes, other JSON as it is.
+func wrong(field string, got json.RawMessage, want string) error {
+	shown := invalid.Cut(string(got))
+	var text string
+	if got[0] == '"' && json.Unmarshal(got, &text) == nil {
+		shown = invalid.Quote(text)
+	}
+	return &invalid.Error{Field: field, Got: shown, Want: want}
+}
 
 // ReadOutcomes reads outcomes and checks them against the workflow: an object that has an outcome, or just a state, for paths of nodes.
 // Nothing, or null, is no outcome at all. An error names its field by the path.
 func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
-	if len(bytes.TrimSpace(text)) == 0 {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
 		return nil, nil
 	}
 	if _, err := manifest.ReadJSON(text); err != nil {
@@ -51,7 +68,7 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 	}
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(text, &parts); err != nil {
-		return nil, invalid.Field("", string(text), `an object such as {"load": "failed", "parts/index": {"takes": "5s"}}`)
+		return nil, wrong("", text, `an object such as {"load": "failed", "parts/index": {"takes": "5s"}}`)
 	}
 	paths := make([]string, len(w.Nodes))
 	for i := range w.Nodes {
@@ -71,7 +88,7 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 			errs = append(errs, invalid.Field(path, path, want))
 			continue
 		}
-		o, err := readOutcome(parts[path])
+		o, err := readOutcome(n, parts[path])
 		if err == nil {
 			err = w.check(n, o)
 		}
@@ -92,7 +109,7 @@ func (w *Workflow) ReadOutcomes(text []byte) (Outcomes, error) {
 	return outcomes, nil
 }
 
-func readOutcome(text json.RawMessage) (Outcome, error) {
+func readOutcome(n *Node, text json.RawMessage) (Outcome, error) {
 	var o Outcome
 	var fields map[string]json.RawMessage
 	switch text[0] {
@@ -100,24 +117,29 @@ func readOutcome(text json.RawMessage) (Outcome, error) {
 		fields = map[string]json.RawMessage{"state": text}
 	case '{':
 		if err := json.Unmarshal(text, &fields); err != nil {
-			return o, invalid.Field("", string(text), wantOutcome)
+			return o, wrong("", text, wantOutcome(n))
 		}
 	default:
-		return o, invalid.Field("", string(text), wantOutcome)
+		return o, wrong("", text, wantOutcome(n))
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field := fields[name]
 		switch name {
 		case "state":
-			if json.Unmarshal(field, &o.State) != nil || !slices.Contains(madeUp, o.State) {
-				errs = append(errs, invalid.Field(name, strings.Trim(string(field), `"`), "one of "+states(madeUp)))
+			// Of what is no task, check says it better.
+			if json.Unmarshal(field, &o.State) != nil || o.State == "" || n.Kind == KindTask && !slices.Contains(madeUp, o.State) {
+				errs = append(errs, wrong(name, field, "one of "+states(madeUp)))
 			}
 		case "takes":
+			if string(field) == "null" {
+				errs = append(errs, wrong(name, field, `a duration such as "5s", or the field left out`))
+				continue
+			}
 			errs = append(errs, invalid.Under(name, json.Unmarshal(field, &o.Takes)))
 		case "fails":
 			if json.Unmarshal(field, &o.Fails) != nil || string(field) == "null" {
-				errs = append(errs, invalid.Field(name, string(field), "a whole number"))
+				errs = append(errs, wrong(name, field, "a whole number"))
 			}
 		case "to":
 			o.To = field
@@ -144,13 +166,17 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 	if n.Kind == KindSwitch {
 		switch {
 		case o.State != "" && o.State != Failed:
-			return invalid.Field("state", string(o.State), `failed, where a condition of the switch fails; else {"to": "NAME"} with what it chooses`)
+			name := "NAME"
+			if slices.ContainsFunc(n.Ways, func(way Way) bool { return w.Nodes[way.To].Name == string(o.State) }) {
+				name = string(o.State)
+			}
+			return invalid.Field("state", string(o.State), `failed, where a condition of the switch fails; else {"to": "`+name+`"} with what it chooses`)
 		case o.Takes != nil:
 			return invalid.Field("takes", o.Takes.String(), "nothing: a switch takes no time")
 		case o.Fails != 0:
 			return invalid.Field("fails", strconv.Itoa(o.Fails), "nothing: a switch has no attempts")
 		case o.State != "" && o.To != nil:
-			return invalid.Field("to", string(o.To), "nothing beside the state failed")
+			return wrong("to", o.To, "nothing beside the state failed")
 		}
 		_, err := w.chosen(n, o)
 		return err
@@ -158,7 +184,7 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 	var errs []error
 	refuse := func(field, got, want string) { errs = append(errs, invalid.Field(field, got, want)) }
 	if o.To != nil {
-		refuse("to", string(o.To), "nothing: only a switch chooses")
+		errs = append(errs, wrong("to", o.To, "nothing: only a switch chooses"))
 	}
 	most := n.Task.Retry.MaxAttempts
 	switch {
@@ -188,7 +214,7 @@ func (w *Workflow) chosen(n *Node, o Outcome) (int, error) {
 	var name string
 	names := make([]string, len(n.Ways))
 	if err := json.Unmarshal(o.To, &name); err != nil {
-		return None, invalid.Field("to", string(o.To), "the name of the step that the switch chooses, or null for none")
+		return None, wrong("to", o.To, "the name of the step that the switch chooses, or null for none")
 	}
 	for i, way := range n.Ways {
 		if names[i] = w.Nodes[way.To].Name; names[i] == name {
