@@ -53,6 +53,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 		}
 	}
 	next.State, next.Generation, next.Epoch, next.Expires = Queued, c.Generation, c.Epoch, 0
+	next.Wait, next.Placed = next.Wait.ranked(), false
 	next.Priority = c.Run.Priority
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
@@ -84,6 +85,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 		return r, false
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
+	r.Wait, r.Placed = r.Wait.ranked(), false
 	return r, true
 }
 
@@ -107,6 +109,7 @@ type Limits struct {
 // Retrying; the caller has waited for its time.
 func (r Run) Start(worker string, now int64, lease time.Duration) Run {
 	r.State, r.Worker, r.Started, r.NextAt = Running, worker, now, 0
+	r.Wait = Wait{}
 	r.Lease = now + lease.Milliseconds()
 	r.Attempt++
 	r.Fence = r.Version + 1
@@ -235,14 +238,33 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why = Why{}
+	r.Why, r.Wait, r.Placed = Why{}, Wait{}, false
 	return r
 }
 
-// Reopened tells a run that was just opened again from what it was before, where its job bounds how many runs are in progress: a place that it
-// had in an earlier opening is not its own any more.
-func (r Run) Reopened() Run {
+// Reopened tells a run that was just opened again, at now, from what it was before, where its job bounds how many runs are in progress: a place
+// that it had in an earlier opening is not its own any more, and in a line it comes behind those that were due before now.
+func (r Run) Reopened(now int64) Run {
 	r.Opening = r.Version + 1
+	r.Wait.Rank = now
+	return r
+}
+
+// Join has a run that is due wait in the line of a gate.
+func (r Run) Join(gate string, rank, now int64) Run {
+	r.Wait = Wait{Gate: gate, Since: now, Rank: rank}
+	return r
+}
+
+// LetIn ends a wait in line: the run holds its place, and may start.
+func (r Run) LetIn(now int64) Run {
+	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
+	return r
+}
+
+// Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
+func (r Run) Unjoin() Run {
+	r.Wait = r.Wait.ranked()
 	return r
 }
 
@@ -282,7 +304,11 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 // ended so: see Spared.
 func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	r.Why = why
-	return r.end(Skipped, now, "other runs of the job were in progress", Limits{Retention: retention})
+	reason := "other runs of the job were in progress"
+	if why.Code == WhyFull {
+		reason = "as many runs of the job waited as may wait"
+	}
+	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }
 
 // Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
@@ -301,7 +327,7 @@ func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, Cla
 
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
-	r.Worker, r.Lease, r.NextAt = "", 0, 0
+	r.Worker, r.Lease, r.NextAt, r.Wait = "", 0, 0, Wait{}
 	r.Expires = now + l.Retention.Milliseconds()
 	return r
 }

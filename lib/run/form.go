@@ -70,6 +70,10 @@ func (r *Run) WriteFields(w *record.Writer) {
 	if !r.Why.IsZero() {
 		r.Why.writeFields(w, 29)
 	}
+	if !r.Wait.IsZero() {
+		r.Wait.writeFields(w, 30)
+	}
+	w.Bool(31, r.Placed)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -92,6 +96,15 @@ func (y *Why) writeFields(w *record.Writer, number uint8) {
 			w.TextElement(id)
 		}
 	}
+	w.Close(outer)
+}
+
+func (x *Wait) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Text(1, x.Gate)
+	w.Int(2, x.Since)
+	w.Int(3, x.Rank)
+	w.Int(4, x.LetIn)
 	w.Close(outer)
 }
 
@@ -172,6 +185,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Opening = s.Uint(math.MaxUint64)
 		case 29:
 			r.Why.readFields(s)
+		case 30:
+			r.Wait.readFields(s)
+		case 31:
+			r.Placed = s.Bool()
 		default:
 			s.Fail()
 		}
@@ -209,6 +226,23 @@ func (y *Why) readFields(s *record.Scanner) {
 			for i := range y.InTheWay {
 				y.InTheWay[i] = string(s.Text())
 			}
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (x *Wait) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			x.Gate = string(s.Text())
+		case 2:
+			x.Since = s.Int()
+		case 3:
+			x.Rank = s.Int()
+		case 4:
+			x.LetIn = s.Int()
 		default:
 			s.Fail()
 		}
