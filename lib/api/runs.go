@@ -180,7 +180,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.State.String()}
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.Shown().String()}
 	}
 	explain(refusedOf(verdicts))
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil

@@ -404,7 +404,7 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 			continue
 		case w.verdict == run.Claimed:
 			tally.Claimed++
-		case w.verdict == run.Standing:
+		case w.verdict == run.Standing && !w.run.Waits(): // else it is sent when it is let in
 			tally.Resent++
 		default:
 			continue
