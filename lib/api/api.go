@@ -97,6 +97,7 @@ func New(cfg Config) (http.Handler, error) {
 	a.jobs()
 	a.runs()
 	a.deadLetters()
+	a.gates()
 	a.system()
 	a.tokens()
 	if cfg.Backup != nil {

@@ -94,7 +94,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
 		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/dead-letters, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive,
 		GET /v1/cron, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
-		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token},
+		GET /v1/gates, GET /v1/gates/{gate}/line, POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token},
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
 		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/finish`
 	docs, err := os.ReadFile("../../docs/api.md")
