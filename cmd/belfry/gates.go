@@ -45,8 +45,8 @@ func (c *cli) gateLine() *cobra.Command {
 		Short: "List the runs of a job that wait in line",
 		Long: `List the runs of a job that wait until others of it have ended, in the order in which they are let in: by when they were due, then by when
 they were asked for. The job may be named as its gate is, job:NAME.`,
-		Example: `  belfry gate line daily-report
-  belfry gate line daily-report -n 10`,
+		Example: `  belfry gate line report
+  belfry gate line report -n 10`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			name := args[0]

@@ -234,7 +234,7 @@ func skipsWaiting(b, a *run.Run) string {
 	return all(over, func(b, a *run.Run) string {
 		return unless(b.Attempt == 0 && b.Opening == 0, "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
 	}, func(b, a *run.Run) string {
-		return unless(differ(b, a)&(claims|stretch) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+		return unless(differ(b, a)&(claims|stretch)&^(wait|placed) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
 	})(b, a)
 }
 
