@@ -314,6 +314,9 @@ func TestRunsThatWaitTheirTurn(t *testing.T) {
 		s.send("GET", "/v1/gates/job:none/line", "").is(404)
 		s.send("GET", "/v1/gates/stripe/line", "").is(404)
 		s.send("POST", "/v1/runs/"+ids[1]+"/cancel", `{}`).is(200)
+		if gates := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items; gates[0].Waiting != 2 {
+			t.Errorf("after a cancel %d wait", gates[0].Waiting)
+		}
 		s.send("POST", "/v1/jobs/slow/pause", `{}`).is(200)
 		s.send("POST", "/v1/runs/"+ids[0]+"/cancel", `{}`).is(200)
 		time.Sleep(time.Minute)
@@ -333,12 +336,38 @@ func TestRunsThatWaitTheirTurn(t *testing.T) {
 		if got := states(); !slices.Equal(got[2:4], []string{"running", "running"}) {
 			t.Errorf("with a raised limit they are %v", got)
 		}
+		next := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID
+		time.Sleep(61 * time.Second) // until those in progress run into their timeouts
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)); got.State != "running" {
+			t.Errorf("when others have ended it is %s", got.State)
+		}
+		s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)
+		settle()
 		more := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID
 		settle()
 		s.send("DELETE", "/v1/jobs/slow", "").is(204)
 		settle()
 		if got := into[wire.Run](s.send("GET", "/v1/runs/"+more, "").is(200)); got.State != "cancelled" || got.Reason != "the job was deleted" {
 			t.Errorf("after the delete it is %s: %s", got.State, got.Reason)
+		}
+	})
+}
+
+// A run that waits for its next attempt holds its place, and its cancel lets in whoever waits for that.
+func TestACancelLetsInTheNext(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "wait"}}, "timeout": "1s", "retry": {"max_attempts": 3, "initial": "6h", "max": "6h"}, "overlap": "queue"}`).is(201)
+		first := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		settle()
+		next := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)).State; got != "waiting" {
+			t.Fatalf("it is %s", got)
+		}
+		s.send("POST", "/v1/runs/"+first+"/cancel", `{}`).is(200)
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)).State; got == "waiting" {
+			t.Errorf("after the cancel it is %s", got)
 		}
 	})
 }

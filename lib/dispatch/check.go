@@ -99,7 +99,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var send []Outgoing
 	var soon []timer.Timer // looks again when leases are judged
-	var requests, waiting, ended []run.Run
+	var requests, waiting, gone []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
 		if r.Waits() { // no message helps it before it is let in
@@ -129,7 +129,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				continue
 			}
 			if void || over {
-				crashed, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
+				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
 				}
@@ -137,10 +137,10 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 					return repairs, err
 				}
 				repairs.Expired++
-				if crashed.State == run.Queued {
-					send = append(send, Outgoing{Run: crashed, Queue: edition.Def.Queue})
-				} else if crashed.Placed {
-					ended = append(ended, crashed)
+				if ended.State == run.Queued {
+					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
+				} else if ended.Placed {
+					gone = append(gone, ended)
 				}
 			} else if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.
@@ -172,7 +172,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err := d.Arm(ctx, soon...); err != nil {
 		return repairs, err
 	}
-	for _, r := range ended {
+	for _, r := range gone {
 		if err := d.Left(ctx, r); err != nil { // then the checks of those that wait do it
 			return repairs, err
 		}

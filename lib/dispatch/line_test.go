@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // queueing bounds a job whose runs wait their turn.
@@ -224,6 +225,21 @@ func TestG4_ALineIsFull(t *testing.T) {
 	same(t, "nobody may wait", g.enters(none, runs[6]), []dispatch.Entrance{dispatch.Skipped})
 	free := job.Definition{Overlap: job.Overlap{Policy: job.OverlapAllow, Limit: 1}}.WithDefaults()
 	same(t, "under allow", g.enters(free, g.put(50, nil)), []dispatch.Entrance{dispatch.Joined})
+}
+
+// A run that is let in has a check in the next minutes, whatever its regular ones are: its message may be lost.
+func TestG2_WhoIsLetInHasACheckSoon(t *testing.T) {
+	g := newGated(t)
+	g.define(queueing(1))
+	runs := g.fires(2)
+	g.enters(queueing(1), runs...)
+	g.pass(7*time.Hour, 7*time.Hour)
+	g.ends(runs[0])
+	soon := timer.NewCheck("default", runs[1].ID, g.now.Add(g.Directly()).UnixMilli())
+	items, err := g.Store.Get(t.Context(), soon.Key())
+	if err != nil || !items[0].Exists() {
+		t.Errorf("it has no check at %s: %v", time.UnixMilli(soon.Wake).UTC(), err)
+	}
 }
 
 // Who leaves the line gives up its place, and the others keep theirs.

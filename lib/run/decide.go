@@ -53,11 +53,11 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 		}
 	}
 	next.State, next.Generation, next.Epoch, next.Expires = Queued, c.Generation, c.Epoch, 0
-	next.Wait, next.Placed = next.Wait.ranked(), false
 	next.Priority = c.Run.Priority
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
+	next.Wait, next.Placed = next.Wait.ranked(), false
 	return next, Claimed
 }
 
