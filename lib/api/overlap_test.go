@@ -371,3 +371,27 @@ func TestACancelLetsInTheNext(t *testing.T) {
 		}
 	})
 }
+
+// Each end lets in the next, long before a check of it comes: that of a run that is given up, which is written by itself, and that of one that is cancelled while it
+// runs, which is written with others.
+func TestAnEndLetsInTheNext(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "wait"}}, "timeout": "7s", "retry": {"max_attempts": 1}, "overlap": "queue"}`).is(201)
+		var ids []string
+		for range 4 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID)
+			time.Sleep(time.Second)
+		}
+		state := func(i int) string { return into[wire.Run](s.send("GET", "/v1/runs/"+ids[i], "").is(200)).State }
+		settle() // until the first runs into its timeout
+		settle()
+		if state(0) != "dead" || state(1) != "running" {
+			t.Errorf("behind a run that is %s the next is %s", state(0), state(1))
+		}
+		s.send("POST", "/v1/runs/"+ids[1]+"/cancel", `{}`).is(200)
+		settle()
+		if state(1) != "cancelled" || state(2) != "running" || state(3) != "waiting" {
+			t.Errorf("behind a run that is %s the next is %s, and the one behind it %s", state(1), state(2), state(3))
+		}
+	})
+}
