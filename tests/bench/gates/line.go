@@ -51,7 +51,7 @@ func lines(ctx context.Context, runs, limit int) error {
 	if _, err := belfry.Enqueue(ctx, b, "turn", 0); err != nil {
 		return err
 	}
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	before := heap()
 	began := time.Now()
 	for sent := 1; sent < runs; {
@@ -69,7 +69,7 @@ func lines(ctx context.Context, runs, limit int) error {
 		if waiting < runs-limit && limit > 1 { // the others have taken their turns by now
 			break
 		}
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 	}
 	joined := time.Since(began)
 	fmt.Printf("%d runs joined in %s, %.0f a second; %.0f bytes of memory each\n", runs, joined.Round(time.Millisecond), float64(runs)/joined.Seconds(), float64(heap()-before)/float64(runs))
