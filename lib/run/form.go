@@ -99,13 +99,13 @@ func (y *Why) writeFields(w *record.Writer, number uint8) {
 	w.Close(outer)
 }
 
-func (x *Wait) writeFields(w *record.Writer, number uint8) {
-	outer := w.Open(number)
-	w.Text(1, x.Gate)
-	w.Int(2, x.Since)
-	w.Int(3, x.Rank)
-	w.Int(4, x.LetIn)
-	w.Close(outer)
+func (w *Wait) writeFields(to *record.Writer, number uint8) {
+	outer := to.Open(number)
+	to.Text(1, w.Gate)
+	to.Int(2, w.Since)
+	to.Int(3, w.Rank)
+	to.Int(4, w.LetIn)
+	to.Close(outer)
 }
 
 func (a *Attempt) writeFields(w *record.Writer) {
@@ -232,17 +232,17 @@ func (y *Why) readFields(s *record.Scanner) {
 	}
 }
 
-func (x *Wait) readFields(s *record.Scanner) {
+func (w *Wait) readFields(s *record.Scanner) {
 	for fields := s.Struct(); s.Next(&fields); {
 		switch fields.Number {
 		case 1:
-			x.Gate = string(s.Text())
+			w.Gate = string(s.Text())
 		case 2:
-			x.Since = s.Int()
+			w.Since = s.Int()
 		case 3:
-			x.Rank = s.Int()
+			w.Rank = s.Int()
 		case 4:
-			x.LetIn = s.Int()
+			w.LetIn = s.Int()
 		default:
 			s.Fail()
 		}
