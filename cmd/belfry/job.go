@@ -105,13 +105,21 @@ func when(j wire.Job) string {
 
 // overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
 func overlapOf(j wire.Job) string {
-	switch o := j.Overlap; {
-	case o.Policy != job.OverlapSkip:
-		return string(o.Policy)
-	case o.Limit > job.DefaultOverlapLimit:
-		return fmt.Sprintf("skips a run while %d are in progress", o.Limit)
+	o := j.Overlap
+	while := "while one is in progress"
+	if o.Limit > job.DefaultOverlapLimit {
+		while = fmt.Sprintf("while %d are in progress", o.Limit)
 	}
-	return "skips a run while one is in progress"
+	most, bounded := o.Waiting()
+	switch {
+	case o.IsZero(), o.Policy == job.OverlapAllow && o.Limit == 0:
+		return string(o.Policy)
+	case o.Policy == job.OverlapSkip || bounded && most == 0:
+		return "skips a run " + while
+	case bounded:
+		return fmt.Sprintf("a run waits %s, and is skipped while %d wait", while, most)
+	}
+	return "a run waits " + while
 }
 
 func (c *cli) showJob(s client.Stored) error {

@@ -68,7 +68,7 @@ func withLastRuns(ctx context.Context, server *client.Client, jobs iter.Seq2[wir
 
 // runMarks are the states of runs in a character each.
 var runMarks = map[string]string{"succeeded": "+", "failed": "!", "dead": "!", "unknown": "?", "cancelled": "x", "skipped": "-",
-	"running": ">", "retrying": "~", "queued": ".", "scheduled": "."}
+	"running": ">", "retrying": "~", "waiting": ":", "queued": ".", "scheduled": "."}
 
 // marks shows runs in a character each, the newest, which stands first in the list, as the last.
 func marks(runs []wire.LastRun) string {

@@ -13,21 +13,23 @@ import (
 // What a file says of overlapping runs is shown in words, goes out and comes in again, and a dry run shows its change.
 func TestOverlapInFiles(t *testing.T) {
 	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
-	files := demand("free") + "---\n" + demand("one", "overlap: skip") + "---\n" + demand("three", "overlap: {policy: skip, limit: 3}") + "---\n" + demand("said", "overlap: allow")
+	files := demand("free") + "---\n" + demand("one", "overlap: skip") + "---\n" + demand("three", "overlap: {policy: skip, limit: 3}") + "---\n" + demand("said", "overlap: allow") + "---\n" + demand("line", "overlap: queue") +
+		"---\n" + demand("short", "overlap: {policy: queue, limit: 2, max_waiting: 5}") + "---\n" + demand("wide", "overlap: {limit: 4}")
 	here(0, files, "job", "apply", "-f", "-")
-	for name, want := range map[string]string{"one": "skips a run while one is in progress\n", "three": "skips a run while 3 are in progress\n", "free": "", "said": ""} {
+	for name, want := range map[string]string{"one": "skips a run while one is in progress\n", "three": "skips a run while 3 are in progress\n", "line": "a run waits while one is in progress, and is skipped while 1000 wait\n",
+		"short": "a run waits while 2 are in progress, and is skipped while 5 wait\n", "wide": "a run waits while 4 are in progress\n", "free": "", "said": ""} {
 		got := here(0, "", "job", "get", name).out
 		_, says, found := strings.Cut(got, "\noverlap ")
 		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {
 			t.Errorf("%s is shown as\n%s\nwant %q of overlap", name, got, want)
 		}
 	}
-	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 4 {
+	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 7 {
 		t.Errorf("applied again:\n%s", got)
 	}
 	for _, form := range []string{"yaml", "json"} {
 		out := here(0, "", "export", "-o", form).out
-		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 1 || strings.Count(out, "overlap") != 2 {
+		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 1 || strings.Count(out, "overlap") != 5 {
 			t.Errorf("exported as\n%s", out)
 		}
 		there(0, out, "job", "apply", "-f", "-")
@@ -41,9 +43,9 @@ func TestOverlapInFiles(t *testing.T) {
 			t.Errorf("the dry run lacks %q in\n%s", want, got)
 		}
 	}
-	refused := here(1, demand("x", "overlap: queue")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "gates: [stripe]")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
+	refused := here(1, demand("x", "overlap: queue_one")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "gates: [stripe]")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
 	for _, want := range []string{
-		`x (standard input, document 1, line 1)`, `line 3: overlap: got "queue", which is not available yet; want one of allow or skip`,
+		`x (standard input, document 1, line 1)`, `line 3: overlap: got "queue_one", which is not available yet; want one of allow, skip or queue`,
 		"overlap.key: not available yet; leave it out", "gates: not available yet; leave it out",
 	} {
 		if !strings.Contains(refused.errors, want) {

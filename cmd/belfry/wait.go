@@ -187,7 +187,7 @@ func (w *waiter) endLine() error {
 
 func ended(state string) bool {
 	switch state {
-	case "scheduled", "queued", "running", "retrying":
+	case "scheduled", "queued", "waiting", "running", "retrying":
 		return false
 	}
 	return true

@@ -227,8 +227,8 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			before = append(before, string(s.send("GET", path, "", ann...).is(200).body))
 		}
 
-		theirs := map[string]string{"{job}": "canary", "{run}": id, "{token}": token.ID, "{secret}": "canary", "{queue}": "far"}
-		nobodys := map[string]string{"{job}": "nobody", "{run}": strings.Replace(id, "canary", "nobody", 1), "{token}": "00000000" + token.ID[8:], "{secret}": "nobody", "{queue}": "nowhere"}
+		theirs := map[string]string{"{job}": "canary", "{run}": id, "{token}": token.ID, "{secret}": "canary", "{queue}": "far", "{gate}": "job:canary"}
+		nobodys := map[string]string{"{job}": "nobody", "{run}": strings.Replace(id, "canary", "nobody", 1), "{token}": "00000000" + token.ID[8:], "{secret}": "nobody", "{queue}": "nowhere", "{gate}": "job:nobody"}
 		bodies := map[string]string{ // those of the others are {}
 			"put-job":           echo,
 			"put-jobs":          `{"jobs": [{"name": "{job}", "target": {"handler": {"name": "echo"}}}]}`,

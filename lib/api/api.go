@@ -99,6 +99,7 @@ func New(cfg Config) (http.Handler, error) {
 	a.jobs()
 	a.runs()
 	a.deadLetters()
+	a.gates()
 	a.system()
 	a.workflows()
 	a.tokens()

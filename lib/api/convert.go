@@ -42,7 +42,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
 		Generation:  r.Generation,
-		State:       r.State.String(),
+		State:       r.Shown().String(),
 		NominalTime: r.ID.Time(),
 		Trigger:     r.Trigger.String(),
 		Priority:    string(r.Priority),

@@ -151,6 +151,7 @@ const (
 var meaning = map[string]string{
 	durationPattern: `a duration such as "90s", "1h30m" or "30d"`,
 	job.NamePattern: "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
+	gatePattern:     "the name of a gate, such as job:NAME for a job's own",
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
 	urlPattern:      "an absolute http or https URL, without blanks (%20 stands for one) and without a fragment (#…), which is never sent",
 	arnPattern:      "an ARN such as \"arn:aws:lambda:eu-west-1:123456789012:function:report\"",

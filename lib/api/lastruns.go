@@ -64,7 +64,7 @@ func lastRunsForm(l control.LastRuns) wire.LastRuns {
 }
 
 func lastRunForm(r run.Run) wire.LastRun {
-	shown := wire.LastRun{ID: r.ID.String(), State: r.State.String(), NominalTime: r.ID.Time(), StartedAt: instant(r.Started), EndedAt: instant(r.Ended), Attempt: r.Attempt}
+	shown := wire.LastRun{ID: r.ID.String(), State: r.Shown().String(), NominalTime: r.ID.Time(), StartedAt: instant(r.Started), EndedAt: instant(r.Ended), Attempt: r.Attempt}
 	if n := len(r.Attempts); n > 0 {
 		shown.Error = r.Attempts[n-1].Error
 	}

@@ -19,7 +19,7 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	full := registry.SchemaFromRef(object.Ref)
 	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
 	return &huma.Schema{
-		Title: `the name of a policy, "allow" or "skip", or an object such as {"policy": "skip", "limit": 3}`,
+		Title: `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
 		OneOf: []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
 	}
 }
@@ -40,7 +40,7 @@ func (l later) says(name string) string {
 
 const workflowField = "workflow"
 
-var overlapFieldsToCome = []string{"key", "max_waiting"}
+var overlapFieldsToCome = []string{"key"}
 
 // laterOf lists what is to come of the schemas of the document.
 func laterOf(schemas map[string]*huma.Schema) later {

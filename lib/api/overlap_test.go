@@ -26,6 +26,11 @@ func TestOverlapIsTheNameOfAPolicyOrAnObject(t *testing.T) {
 		{`{"policy": "skip", "limit": 1}`, `"skip"`},
 		{`{"limit": 3, "policy": "skip"}`, `{"policy":"skip","limit":3}`},
 		{`{"policy": "skip", "limit": 1000}`, `{"policy":"skip","limit":1000}`},
+		{`"queue"`, `"queue"`},
+		{`{"policy": "queue", "limit": 1}`, `"queue"`},
+		{`{"policy": "queue", "max_waiting": 0}`, `{"policy":"queue","limit":1,"max_waiting":0}`},
+		{`{"max_waiting": 9, "limit": 3}`, `{"policy":"allow","limit":3,"max_waiting":9}`},
+		{`{"limit": 3}`, `{"policy":"allow","limit":3}`},
 		{`"allow"`, ""},
 		{`{"policy": "allow"}`, ""},
 		{`{}`, ""},
@@ -52,17 +57,17 @@ func TestOverlapIsTheNameOfAPolicyOrAnObject(t *testing.T) {
 
 func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 	s := start(t, 0, nil)
-	const either = `"allow" or "skip", or an object such as {"policy": "skip", "limit": 3}`
+	const either = `"allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`
 	for _, c := range []struct {
 		overlap, code, field, want string
 	}{
 		{`5`, "malformed", "overlap", "got number, want the name of a policy, " + either},
 		{`null`, "malformed", "overlap", "got null, want the name of a policy, " + either},
 		{`["skip"]`, "malformed", "overlap", either},
-		{`""`, "malformed", "overlap", "want one of allow or skip"},
-		{`"Skip"`, "malformed", "overlap", "want one of allow or skip"},
-		{`"skip:3"`, "malformed", "overlap", "want one of allow or skip"},
-		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow or skip"},
+		{`""`, "malformed", "overlap", "want one of allow, skip or queue"},
+		{`"Skip"`, "malformed", "overlap", "want one of allow, skip or queue"},
+		{`"skip:3"`, "malformed", "overlap", "want one of allow, skip or queue"},
+		{`{"policy": "Forbid"}`, "malformed", "overlap.policy", "want one of allow, skip or queue"},
 		{`{"policy": null}`, "malformed", "overlap.policy", "got null"},
 		{`{"policy": "skip", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
 		{`{"policy": "skip", "limit": -1}`, "malformed", "overlap.limit", "at least 1"},
@@ -71,9 +76,17 @@ func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 		{`{"policy": "skip", "limit": 1.5}`, "malformed", "overlap.limit", "whole number"},
 		{`{"policy": "skip", "limit": 2.0}`, "invalid", "overlap.limit", "without a fraction"},
 		{`{"policy": "skip", "limit": 2, "limit": 3}`, "malformed", "overlap.limit", "twice"},
-		{`{"policy": "skip", "max": 3}`, "malformed", "overlap.max", "unknown field; want limit or policy"},
-		{`{"policy": "allow", "limit": 3}`, "invalid", "overlap.limit", "no limit under allow, which cannot be limited yet; skip can"},
-		{`{"limit": 1}`, "invalid", "overlap.limit", "no limit under allow"},
+		{`{"policy": "skip", "max": 3}`, "malformed", "overlap.max", "unknown field; want limit, max_waiting or policy"},
+		{`{"policy": "queue", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
+		{`{"policy": "allow", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
+		{`{"policy": "queue", "limit": 1001}`, "malformed", "overlap.limit", "at most 1000"},
+		{`{"policy": "queue", "max_waiting": -1}`, "malformed", "overlap.max_waiting", "at least 0"},
+		{`{"policy": "queue", "max_waiting": 100001}`, "malformed", "overlap.max_waiting", "at most 100000"},
+		{`{"policy": "queue", "max_waiting": "3"}`, "malformed", "overlap.max_waiting", "whole number"},
+		{`{"policy": "queue", "max_waiting": null}`, "malformed", "overlap.max_waiting", "got null"},
+		{`{"policy": "skip", "max_waiting": 3}`, "invalid", "overlap.max_waiting", "no max_waiting under skip"},
+		{`{"policy": "allow", "max_waiting": 3}`, "invalid", "overlap.max_waiting", "a limit beside it"},
+		{`{"max_waiting": 0}`, "invalid", "overlap.max_waiting", "a limit beside it"},
 	} {
 		s.wrongOverlap(c.overlap, c.code, c.field, c.want)
 	}
@@ -102,11 +115,11 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 	s := start(t, 0, nil)
 	s.send("PUT", "/v1/jobs/a", echo).is(201)
 	for _, policy := range job.OverlapsToCome {
-		want := fmt.Sprintf("got %q, which is not available yet; want one of allow or skip", policy)
+		want := fmt.Sprintf("got %q, which is not available yet; want one of allow, skip or queue", policy)
 		s.wrongOverlap(fmt.Sprintf("%q", policy), "malformed", "overlap", want)
 		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
 	}
-	for _, more := range []string{`"key": ".payload.customer"`, `"max_waiting": 3`, `"max_waiting": 0`, `"key": null`} {
+	for _, more := range []string{`"key": ".payload.customer"`, `"key": null`} {
 		name, _, _ := strings.Cut(strings.Trim(more, `"`), `"`)
 		s.wrongOverlap(`{"policy": "skip", `+more+`}`, "malformed", "overlap."+name, "not available yet")
 	}
@@ -166,12 +179,12 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 	doc := document.Components.Schemas
 	for _, name := range []string{"Job", "NamedJob"} {
 		one := doc[name].Properties["overlap"].OneOf
-		if len(one) != 2 || one[0].Type != "string" || !slices.Equal(one[0].Enum, []string{"allow", "skip"}) || one[1].Ref != "#/components/schemas/Overlap" {
+		if len(one) != 2 || one[0].Type != "string" || !slices.Equal(one[0].Enum, []string{"allow", "skip", "queue"}) || one[1].Ref != "#/components/schemas/Overlap" {
 			t.Errorf("%s: %+v", name, one)
 		}
 	}
 	object := doc["Overlap"].Properties
-	if limit := object["limit"]; len(object) != 2 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
+	if limit := object["limit"]; len(object) != 3 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
 		t.Errorf("the object has %+v", object)
 	}
 }
@@ -248,5 +261,137 @@ func TestRequestsThatAreTooManyAreSkippedWhenTheyAreDue(t *testing.T) {
 		}
 		s.send("POST", "/v1/runs/"+later.ID+"/cancel", `{}`).is(200)
 		settle()
+	})
+}
+
+// Runs that wait their turn are shown as waiting wherever runs are shown, with the reason, and what is done to a run that waits holds.
+func TestRunsThatWaitTheirTurn(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const slow = `{"target": {"handler": {"name": "wait"}}, "timeout": "1m", "retry": {"max_attempts": 1}, "overlap": {"policy": "queue", "max_waiting": 3}}`
+		s.send("PUT", "/v1/jobs/slow", slow).is(201)
+		var ids []string
+		for range 5 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID)
+			settle()
+		}
+		states := func() (states []string) {
+			t.Helper()
+			for _, id := range ids {
+				states = append(states, into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)).State)
+			}
+			return states
+		}
+		if got := states(); !slices.Equal(got, []string{"running", "waiting", "waiting", "waiting", "skipped"}) {
+			t.Fatalf("they are %v", got)
+		}
+		if y := into[wire.Run](s.send("GET", "/v1/runs/"+ids[4], "").is(200)).Why; y == nil || y.Code != "full" || y.Policy != "queue" || y.InTheWay[0] != ids[0] || len(y.InTheWay) != 4 {
+			t.Errorf("skipped for %+v", y)
+		}
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[2], "").is(200))
+		if len(r.Waiting) != 1 {
+			t.Fatalf("it waits for %+v", r.Waiting)
+		}
+		if w := r.Waiting[0]; w.Code != "gate" || w.Gate != "job:slow" || w.Behind == nil || *w.Behind != 1 || !slices.Equal(w.InTheWay, ids[:1]) || w.Since.Before(r.NominalTime) || !strings.Contains(w.Text, "One run is before it") {
+			t.Errorf("it waits for %+v", w)
+		}
+		for path, want := range map[string]int{"/v1/runs?state=waiting": 3, "/v1/jobs/slow/runs?state=waiting": 3, "/v1/runs?state=queued": 0, "/v1/jobs/slow/runs?state=waiting,running": 4} {
+			if got := into[wire.RunPage](s.send("GET", path, "").is(200)).Items; len(got) != want {
+				t.Errorf("%s lists %d, want %d", path, len(got), want)
+			}
+		}
+		gates := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items
+		if len(gates) != 1 || gates[0].Gate != "job:slow" || gates[0].Waiting != 3 || gates[0].InProgress != 1 || gates[0].Limit != 1 || gates[0].Policy != "queue" || gates[0].MaxWaiting == nil || *gates[0].MaxWaiting != 3 {
+			t.Errorf("the gates are %+v", gates)
+		}
+		line := into[wire.LinePage](s.send("GET", "/v1/gates/job:slow/line?limit=2", "").is(200))
+		if len(line.Items) != 2 || line.Items[0].ID != ids[1] || line.Items[1].ID != ids[2] || line.Next == "" {
+			t.Errorf("the line is %+v", line)
+		}
+		rest := into[wire.LinePage](s.send("GET", "/v1/gates/job:slow/line?cursor="+line.Next, "").is(200))
+		if len(rest.Items) != 1 || rest.Items[0].ID != ids[3] || rest.Next != "" {
+			t.Errorf("its rest is %+v", rest)
+		}
+		s.send("GET", "/v1/gates/job:none/line", "").is(404)
+		s.send("GET", "/v1/gates/stripe/line", "").is(404)
+		s.send("POST", "/v1/runs/"+ids[1]+"/cancel", `{}`).is(200)
+		if gates := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items; gates[0].Waiting != 2 {
+			t.Errorf("after a cancel %d wait", gates[0].Waiting)
+		}
+		s.send("POST", "/v1/jobs/slow/pause", `{}`).is(200)
+		s.send("POST", "/v1/runs/"+ids[0]+"/cancel", `{}`).is(200)
+		time.Sleep(time.Minute)
+		if got := states(); !slices.Equal(got, []string{"cancelled", "cancelled", "waiting", "waiting", "skipped"}) {
+			t.Errorf("in a pause they are %v", got)
+		}
+		if w := into[wire.Run](s.send("GET", "/v1/runs/"+ids[2], "").is(200)).Waiting; len(w) != 2 || w[0].Code != "paused" || w[1].Code != "gate" {
+			t.Errorf("in a pause it waits for %+v", w)
+		}
+		s.send("POST", "/v1/jobs/slow/resume", `{}`).is(200)
+		settle()
+		if got := states(); !slices.Equal(got[2:4], []string{"running", "waiting"}) {
+			t.Errorf("after the resume they are %v", got)
+		}
+		s.send("PUT", "/v1/jobs/slow", strings.Replace(slow, `"max_waiting": 3`, `"limit": 2`, 1)).is(200)
+		settle()
+		if got := states(); !slices.Equal(got[2:4], []string{"running", "running"}) {
+			t.Errorf("with a raised limit they are %v", got)
+		}
+		next := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID
+		time.Sleep(61 * time.Second) // until those in progress run into their timeouts
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)); got.State != "running" {
+			t.Errorf("when others have ended it is %s", got.State)
+		}
+		s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)
+		settle()
+		more := into[wire.Run](s.send("POST", "/v1/jobs/slow/runs", `{}`).is(202)).ID
+		settle()
+		s.send("DELETE", "/v1/jobs/slow", "").is(204)
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+more, "").is(200)); got.State != "cancelled" || got.Reason != "the job was deleted" {
+			t.Errorf("after the delete it is %s: %s", got.State, got.Reason)
+		}
+	})
+}
+
+// A run that waits for its next attempt holds its place, and its cancel lets in whoever waits for that.
+func TestACancelLetsInTheNext(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "wait"}}, "timeout": "1s", "retry": {"max_attempts": 3, "initial": "6h", "max": "6h"}, "overlap": "queue"}`).is(201)
+		first := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		settle()
+		next := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)).State; got != "waiting" {
+			t.Fatalf("it is %s", got)
+		}
+		s.send("POST", "/v1/runs/"+first+"/cancel", `{}`).is(200)
+		settle()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+next, "").is(200)).State; got == "waiting" {
+			t.Errorf("after the cancel it is %s", got)
+		}
+	})
+}
+
+// Each end lets in the next, long before a check of it comes: that of a run that is given up, which is written by itself, and that of one that is cancelled while it
+// runs, which is written with others.
+func TestAnEndLetsInTheNext(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "wait"}}, "timeout": "7s", "retry": {"max_attempts": 1}, "overlap": "queue"}`).is(201)
+		var ids []string
+		for range 4 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID)
+			time.Sleep(time.Second)
+		}
+		state := func(i int) string { return into[wire.Run](s.send("GET", "/v1/runs/"+ids[i], "").is(200)).State }
+		settle() // until the first runs into its timeout
+		settle()
+		if state(0) != "dead" || state(1) != "running" {
+			t.Errorf("behind a run that is %s the next is %s", state(0), state(1))
+		}
+		s.send("POST", "/v1/runs/"+ids[1]+"/cancel", `{}`).is(200)
+		settle()
+		if state(1) != "cancelled" || state(2) != "running" || state(3) != "waiting" {
+			t.Errorf("behind a run that is %s the next is %s, and the one behind it %s", state(1), state(2), state(3))
+		}
 	})
 }

@@ -49,7 +49,7 @@ var whole = map[string]string{
 	"create-session.scopes":    "three names at most",
 	"list-last-runs.items":     "one of each job that the request named, with 20 runs in a few words",
 	"group-dead-letters.items": "at most 200 groups",
-	"get-run.waiting":          "three reasons at most",
+	"get-run.waiting":          "three reasons at most, one of which may name ten runs",
 	"trigger-job.waiting":      "told of a run alone",
 	"cancel-run.waiting":       "told of a run alone",
 	"retry-run.waiting":        "told of a run alone",
@@ -68,6 +68,8 @@ var listings = map[string][]string{
 	"list-tokens":       {""},
 	"list-secrets":      {""},
 	"list-queues":       {""},
+	"list-gates":        {""},
+	"list-line":         {""},
 	"list-workers":      {""},
 }
 
@@ -134,7 +136,7 @@ func TestP11_EveryListingEndsItsPages(t *testing.T) {
 						}
 						walked[op.OperationID] = true
 						for _, query := range queries {
-							s.walkListing(wide, strings.ReplaceAll(path, "{job}", "many")+"?"+query, most)
+							s.walkListing(wide, strings.NewReplacer("{job}", "many", "{gate}", "job:slow").Replace(path)+"?"+query, most)
 						}
 					}
 				}
@@ -150,7 +152,7 @@ func TestP11_EveryListingEndsItsPages(t *testing.T) {
 func (s *server) fillListings() {
 	s.t.Helper()
 	for i := range 40 {
-		job := fmt.Sprintf(`{"paused": %t, "labels": {"team": %q}, "payload": %q, "target": {"handler": {"name": "echo"}}}`, i%2 == 0, string(rune('a'+i%3)), strings.Repeat("x", 10*i))
+		job := fmt.Sprintf(`{"paused": %t, "labels": {"team": %q}, "payload": %q, "overlap": "queue", "target": {"handler": {"name": "echo"}}}`, i%2 == 0, string(rune('a'+i%3)), strings.Repeat("x", 10*i))
 		if i == 17 { // larger than a page: it is one by itself
 			job = strings.Replace(job, `"payload": "`, `"payload": "`+strings.Repeat("y", 6000), 1)
 		}
@@ -163,10 +165,11 @@ func (s *server) fillListings() {
 		labels += fmt.Sprintf(`, "l%d": %q`, i, strings.Repeat("v", 100))
 	}
 	s.send("PUT", "/v1/jobs/many", `{"labels": {`+labels+`}, "target": {"handler": {"name": "echo"}}}`).is(201)
+	s.send("PUT", "/v1/jobs/slow", `{"overlap": "queue", "timeout": "1h", "target": {"handler": {"name": "wait"}}}`).is(201)
 	s.send("PUT", "/v1/jobs/fails", strings.Replace(echo, "echo", "fail", 1)).is(201)
 	var runs []string
 	for i := range 40 {
-		runs = append(runs, fmt.Sprintf(`{"job": "many", "delay": "%dm"}`, 1+i/4), `{"job": "fails"}`)
+		runs = append(runs, fmt.Sprintf(`{"job": "many", "delay": "%dm"}`, 1+i/4), `{"job": "fails"}`, `{"job": "slow"}`)
 	}
 	s.send("POST", "/v1/runs/batch", `{"runs": [`+strings.Join(runs, ",")+`]}`).is(200)
 	settle()

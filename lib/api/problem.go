@@ -77,7 +77,7 @@ var statusOf = map[control.Code]int{
 	codeStoreDamaged:        http.StatusInternalServerError,
 	codeInternal:            http.StatusInternalServerError,
 	control.CodeJobNotFound: http.StatusNotFound,
-	control.CodeRunNotFound: http.StatusNotFound,
+	control.CodeRunNotFound: http.StatusNotFound, control.CodeGateNotFound: http.StatusNotFound,
 	control.CodeStale:       http.StatusPreconditionFailed,
 	control.CodeJobExists:   http.StatusPreconditionFailed,
 	control.CodeKeyReused:   http.StatusConflict,

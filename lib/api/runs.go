@@ -46,7 +46,7 @@ type runFilter struct {
 	page
 	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
-	States []string `query:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"10" doc:"any of these, with commas"`
+	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
 }
 
 func (f runFilter) control(jobName string) control.RunFilter {
@@ -180,7 +180,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.State.String()}
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.Shown().String()}
 	}
 	explain(refusedOf(verdicts))
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil

@@ -28,6 +28,9 @@ func (a *api) waiting(ctx context.Context, r run.Run) []wire.Waiting {
 	shown := make([]wire.Waiting, len(why))
 	for i, w := range why {
 		shown[i] = wire.Waiting{Code: string(w.Code), Text: w.Text, Until: w.Until, Who: w.Who}
+		if l := w.Line; l != nil {
+			shown[i].Gate, shown[i].Since, shown[i].Behind, shown[i].InTheWay = l.Gate, instant(l.Since), &l.Behind, l.InTheWay
+		}
 	}
 	return shown
 }

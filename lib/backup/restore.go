@@ -117,7 +117,7 @@ func (c *copier) item(item store.Item) ([]store.Item, error) {
 		return c.timer(item), nil
 	case "run":
 		return c.run(item)
-	case "gate":
+	case "gate", "line":
 		if !c.Resume {
 			return nil, nil // of runs that have ended by now
 		}

@@ -237,7 +237,7 @@ func (d desk) log(ctx context.Context, id string) ([]byte, error) {
 
 // shown is a run without its result.
 func shown(r run.Run) Run {
-	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(r.State.String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
+	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(r.Shown().String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
 		s.Why = &Why{Code: y.Code, Gate: y.Gate, Policy: y.Policy, InTheWay: y.InTheWay}

@@ -75,6 +75,14 @@ func SkipOverlap(n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: n} }}
 }
 
+// QueueOverlap lets at most n runs of a job be in progress at once, 1 to 1000: a run that is due while as many are is [Waiting], and starts in its turn: by
+// when it was due, then by when it was asked for. Up to waiting runs may wait, 0 to 100000; the next one is [Skipped], and its Why says so.
+func QueueOverlap(n, waiting int) JobOption {
+	return JobOption{func(def *job.Definition) {
+		def.Overlap = job.Overlap{Policy: job.OverlapQueue, Limit: n, MaxWaiting: &waiting}
+	}}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

@@ -17,12 +17,13 @@ type State string
 const (
 	Scheduled State = "scheduled" // waits for its time, or for its job to be resumed
 	Queued    State = "queued"    // waits for a worker
+	Waiting   State = "waiting"   // waits in line until others of its job have ended, see QueueOverlap
 	Running   State = "running"
 	Retrying  State = "retrying" // waits for its next attempt
 	Succeeded State = "succeeded"
 	Failed    State = "failed" // for good: see Permanent
 	Cancelled State = "cancelled"
-	Skipped   State = "skipped" // missed in a downtime, see CatchUpAll, or one too many at once, see SkipOverlap
+	Skipped   State = "skipped" // missed in a downtime, see CatchUpAll, or one too many at once, see SkipOverlap and QueueOverlap
 	Dead      State = "dead"    // all attempts are spent, or it killed its process again and again
 	Unknown   State = "unknown" // of AtMostOnce: whether it was done cannot be known
 )
@@ -30,7 +31,7 @@ const (
 // Ended tells whether the state is one that only [Belfry.Retry] leaves.
 func (s State) Ended() bool {
 	switch s {
-	case Scheduled, Queued, Running, Retrying:
+	case Scheduled, Queued, Waiting, Running, Retrying:
 		return false
 	}
 	return true
@@ -47,7 +48,7 @@ type Run struct {
 	Ended   time.Time `json:"ended_at,omitzero"`
 	Error   string    `json:"error,omitempty"` // of the newest attempt that failed
 
-	Why *Why `json:"why,omitempty"` // of one that SkipOverlap has skipped: what was in its way
+	Why *Why `json:"why,omitempty"` // of one that SkipOverlap or QueueOverlap has skipped: what was in its way
 
 	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -55,10 +56,10 @@ type Run struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code"`       // "overlap"
+	Code     string   `json:"code"`       // "overlap", or "full" where as many waited as may
 	Gate     string   `json:"gate"`       // where it was skipped: "job:NAME" is the job's own limit
-	Policy   string   `json:"policy"`     // "skip"
-	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, at most 10
+	Policy   string   `json:"policy"`     // "skip", "queue" or "allow"
+	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, and of those that waited, at most 10
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run

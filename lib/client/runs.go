@@ -220,6 +220,16 @@ func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 	return all(pages(ctx, c, "/v1/queues", nil, 0, func(p wire.QueuePage) ([]wire.Queue, string) { return p.Items, p.Next }))
 }
 
+// Gates gives the gates of jobs that bound their overlap, by the name of the job.
+func (c *Client) Gates(ctx context.Context) iter.Seq2[wire.Gate, error] {
+	return pages(ctx, c, "/v1/gates", nil, 0, func(p wire.GatePage) ([]wire.Gate, string) { return p.Items, p.Next })
+}
+
+// Line gives the runs that wait at a gate, from the front of its line on, at most so many; 0 for all.
+func (c *Client) Line(ctx context.Context, gate string, most int) iter.Seq2[wire.InLine, error] {
+	return pages(ctx, c, "/v1/gates/"+url.PathEscape(gate)+"/line", nil, most, func(p wire.LinePage) ([]wire.InLine, string) { return p.Items, p.Next })
+}
+
 // Workers gives the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.
 func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
 	return all(pages(ctx, c, "/v1/workers", nil, 0, func(p wire.WorkerPage) ([]wire.Worker, string) { return p.Items, p.Next }))

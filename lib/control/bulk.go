@@ -45,7 +45,7 @@ type deed struct {
 // CancelMany cancels runs. A filter without states chooses all that have not ended.
 func (s *Service) CancelMany(ctx context.Context, tenant string, f RunFilter, b Bulk, reason string) (Outcome, error) {
 	if len(f.States) == 0 {
-		f.States = []run.State{run.Scheduled, run.Queued, run.Running, run.Retrying}
+		f.States = []run.State{run.Scheduled, run.Queued, run.Waiting, run.Running, run.Retrying}
 	}
 	return s.bulk(ctx, s.chooseRuns(tenant, f), b, deed{
 		do: func(ctx context.Context, id run.ID) (run.Run, error) { return s.Cancel(ctx, tenant, id, reason) },

@@ -59,16 +59,19 @@ type Code string
 const (
 	CodeJobNotFound Code = "job_not_found"
 	CodeRunNotFound Code = "run_not_found"
-	CodeStale       Code = "precondition_failed" // If-Match or If-None-Match did not hold
-	CodeJobExists   Code = "job_exists"
-	CodeKeyReused   Code = "idempotency_key_reused" // with another body
-	CodeRunEnded    Code = "run_ended"              // nothing to cancel
-	CodeRunNotEnded Code = "run_not_ended"          // nothing to retry
-	CodeNeedsForce  Code = "needs_force"            // an unknown run is retried only when told so
-	CodeRunSkipped  Code = "run_skipped"            // it stands for missed fires, which never ran
-	CodeJobDeleted  Code = "job_deleted"            // its runs cannot be retried
-	CodeBusy        Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
-	CodeClockSkewed Code = "clock_skewed"           // this host's clock is too far from the store's
+
+	// CodeGateNotFound says that there is no gate of that name.
+	CodeGateNotFound Code = "gate_not_found"
+	CodeStale        Code = "precondition_failed" // If-Match or If-None-Match did not hold
+	CodeJobExists    Code = "job_exists"
+	CodeKeyReused    Code = "idempotency_key_reused" // with another body
+	CodeRunEnded     Code = "run_ended"              // nothing to cancel
+	CodeRunNotEnded  Code = "run_not_ended"          // nothing to retry
+	CodeNeedsForce   Code = "needs_force"            // an unknown run is retried only when told so
+	CodeRunSkipped   Code = "run_skipped"            // it stands for missed fires, which never ran
+	CodeJobDeleted   Code = "job_deleted"            // its runs cannot be retried
+	CodeBusy         Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
+	CodeClockSkewed  Code = "clock_skewed"           // this host's clock is too far from the store's
 )
 
 // Refusal is a request that was understood and not done. Nothing was changed.
@@ -107,6 +110,8 @@ type JobFilter struct {
 	Prefix string
 	Labels map[string]string // all of them
 	Paused *bool
+
+	Bounded bool // those that bound how many of their runs are in progress
 }
 
 // Request asks for a run of a job.

@@ -268,6 +268,12 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		if changed {
 			err = halfDone(err)
 		}
+		if err == nil && !(old.Def.Overlap.IsZero() && j.Def.Overlap.IsZero()) && !settled.Def.Paused {
+			// A raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A crash here leaves them to their checks.
+			if err := s.Dispatch.LetIn(ctx, tenant, name); err != nil {
+				s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", name, "error", err)
+			}
+		}
 		if err == nil && settled.Deleted && !j.Deleted {
 			return j, nil // deleted meanwhile: the answer tells of the job as it was before, and not of what a delete leaves
 		}

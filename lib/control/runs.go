@@ -136,7 +136,7 @@ func (f RunFilter) bounds() (from, to string) {
 
 // matches tells whether a filter lets a run through, its job and times apart.
 func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, error) {
-	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.State) {
+	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.Shown()) {
 		return false, nil
 	}
 	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
@@ -185,10 +185,13 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 	if reason == "" {
 		reason = "cancelled on request"
 	}
-	return s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
+	var was run.Run // where its end makes room at the gate of its job
+	cancelled, err := s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
 		retention := job.DefaultRetention
+		was = r
 		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
 			retention = e.Def.Kept()
+			was.Placed = was.Placed || !e.Def.Overlap.IsZero() // it may have been let in, and not started
 		}
 		if err := mayCancel(r); err != nil {
 			return r, nil, err
@@ -196,6 +199,13 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 		next, _ := r.AskCancel(now, reason, retention)
 		return next, nil, nil
 	})
+	if err == nil && cancelled.State.Ended() && (was.Placed || was.Waits()) {
+		// Durable now: the end. A crash here leaves those that wait to their checks.
+		if err := s.Dispatch.Left(ctx, was); err != nil {
+			s.Log.WarnContext(ctx, "who waits for a cancelled run is not let in yet", "run", id.String(), "error", err)
+		}
+	}
+	return cancelled, err
 }
 
 // mayCancel tells whether there is something to cancel.
@@ -247,7 +257,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if bounded, err := s.Dispatch.Bounded(ctx, r, j); err != nil {
 			return r, nil, err
 		} else if bounded || next.State == run.Scheduled && next.Attempt > 0 { // what it binds to may bound what this definition does not
-			next = next.Reopened()
+			next = next.Reopened(now)
 		}
 		if listing, again, err := s.Dispatch.ListAgain(ctx, r, next, now); err != nil {
 			return r, nil, err

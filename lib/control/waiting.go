@@ -19,6 +19,7 @@ type Waiting struct {
 	Text  string    // a sentence for people
 	Until time.Time // when it ends by itself at the earliest, or is looked at again; zero where nobody can tell
 	Who   string    // who or what can end it, for people; "" for time alone
+	Line  *Line     // of WaitGate: how it stands in line
 }
 
 // WaitCode names a reason; stable, documented, and the same in the HTTP API.
@@ -37,6 +38,7 @@ const (
 	WaitNoWorker     WaitCode = "no_worker"     // nobody serves its queue, or offers what it needs
 	WaitQueued       WaitCode = "queued"        // it may start, and a worker is to take it
 	WaitCancelling   WaitCode = "cancelling"    // its worker has still to hear of the cancel
+	WaitGate         WaitCode = "gate"          // it waits in line until others have ended
 	WaitRunning      WaitCode = "running"       // an attempt is under way
 	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
 )
@@ -63,6 +65,7 @@ type Standing struct {
 	Deleted bool   // the job
 	Expired bool   // the lease of the attempt under way
 	Pool    *Pool  // nil where the server sees nothing of it
+	Line    *Line  // of a run that waits in line
 }
 
 // Standing looks up why a run waits. What the server sees of the run's queue is for the caller to add, where Queued tells that it matters.
@@ -108,12 +111,20 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		return Standing{}, err
 	}
 	st.Deleted = j.Generation == 0 || j.Gone(r.Generation)
+	if r.Waits() {
+		st.Paused, st.Reason = j.Def.Paused, j.Reason // nobody is let in meanwhile
+		line, err := s.lineOf(ctx, r)
+		if err != nil {
+			return Standing{}, err
+		}
+		st.Line = &line
+	}
 	return st, nil
 }
 
 // Queued tells whether the run waits for a worker, and nothing else.
 func (s Standing) Queued() bool {
-	return (s.Run.State == run.Queued || s.Run.State == run.Retrying) && !s.Due.After(s.Now) && s.Def.Queue != ""
+	return (s.Run.State == run.Queued && !s.Run.Waits() || s.Run.State == run.Retrying) && !s.Due.After(s.Now) && s.Def.Queue != ""
 }
 
 // Why gives the reasons why a run does not go on, those first that have to end first; none for one that has ended.
@@ -144,6 +155,8 @@ func (s Standing) Why() []Waiting {
 	}
 	early := s.Due.After(s.Now)
 	switch {
+	case s.Line != nil:
+		why = append(why, s.whyInLine())
 	case s.Run.State == run.Scheduled && early:
 		add(WaitNotDue, s.Due, "", "Its time has not come.")
 	case s.Run.State == run.Scheduled && !s.Paused:
@@ -166,6 +179,27 @@ func (s Standing) spread() string {
 		return fmt.Sprintf(", which the jitter of its job puts %s later", late)
 	}
 	return ""
+}
+
+// whyInLine tells what a run waits for that no worker may take before others have ended.
+func (s Standing) whyInLine() Waiting {
+	l := s.Line
+	text := "It is the next in line at the gate " + l.Gate
+	switch {
+	case l.Behind >= MaxBehind:
+		text = fmt.Sprintf("At least %d runs are before it in line at the gate %s", MaxBehind, l.Gate)
+	case l.Behind == 1:
+		text = "One run is before it in line at the gate " + l.Gate
+	case l.Behind > 1:
+		text = fmt.Sprintf("%d runs are before it in line at the gate %s", l.Behind, l.Gate)
+	}
+	switch n := len(l.InTheWay); {
+	case n == 1:
+		text += ", and " + l.InTheWay[0] + " is in progress"
+	case n > 1:
+		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
+	}
+	return Waiting{Code: WaitGate, Text: text + ".", Who: "the runs in its way", Line: l}
 }
 
 func (s Standing) whyRunning() []Waiting {

@@ -99,9 +99,13 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var send []Outgoing
 	var soon []timer.Timer // looks again when leases are judged
-	var requests []run.Run
+	var requests, waiting, gone []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
+		if r.Waits() { // no message helps it before it is let in
+			waiting = append(waiting, r)
+			continue
+		}
 		if r.State == run.Scheduled {
 			if r.ID.Nominal <= b.Horizon { // what is due later has a timer of its own: claimed now, an edit would not look for it
 				requests = append(requests, r)
@@ -135,6 +139,8 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				repairs.Expired++
 				if ended.State == run.Queued {
 					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
+				} else if ended.Placed {
+					gone = append(gone, ended)
 				}
 			} else if dead != nil {
 				// Its worker lives elsewhere, and its message went with the queue: another looks at it when the lease is over.
@@ -166,6 +172,17 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err := d.Arm(ctx, soon...); err != nil {
 		return repairs, err
 	}
+	for _, r := range gone {
+		if err := d.Left(ctx, r); err != nil { // then the checks of those that wait do it
+			return repairs, err
+		}
+	}
+	anew, err := d.tend(ctx, waiting)
+	if err != nil {
+		return repairs, err
+	}
+	repairs.Resent += len(anew)
+	send = append(send, anew...)
 	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check
 		return repairs, err
 	}

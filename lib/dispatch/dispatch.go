@@ -91,7 +91,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, entering: entering{waiting: map[store.Key][]*wanting{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, entering: entering{at: map[store.Key]*atGate{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

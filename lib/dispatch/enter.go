@@ -24,7 +24,7 @@ type Entrance uint8
 const (
 	Passed    Entrance = iota + 1 // it holds a place, and may be started
 	Skipped                       // it has ended as skipped, with the reason
-	NoRoom                        // nobody may skip it: it is to come again in a while
+	Joined                        // it waits in line, and is sent when it is let in
 	Contended                     // others are changing the gate: it is to come again in a moment
 	Overtaken                     // it stands otherwise than was believed
 )
@@ -39,15 +39,22 @@ const (
 	enterTries = 2
 )
 
-// entering is the runs of this process that want to enter gates: by gate, as long as somebody sees to it.
+// entering is what this process wants of gates: by gate, as long as somebody sees to it.
 type entering struct {
-	mu      sync.Mutex
-	waiting map[store.Key][]*wanting
+	mu sync.Mutex
+	at map[store.Key]*atGate
+}
+
+// atGate is what is wanted of one gate.
+type atGate struct {
+	wanting []*wanting
+	calling []*calling
 }
 
 // wanting is a run that wants in.
 type wanting struct {
 	run  run.Run
+	due  int64 // Unix ms
 	def  job.Definition
 	done chan struct{} // closed when what follows stands
 
@@ -61,24 +68,14 @@ func (w *wanting) came(to Entrance, err error) {
 }
 
 // Enter has a run pass the gate of its job, whose definition bounds how many are in progress at once. The run is as its start is to be decided
-// over, queued or retrying, and it is due: who enters before its time is in the way of those that are due.
+// over, queued or retrying, and it was due at that time (Unix ms): who enters before its time is in the way of those that are due.
 //
 // Durable with Passed: its place, which it holds until it has ended. A crash behind it leaves the place to the run's next delivery, or to its check.
+// Durable with Joined: that it waits, and its place in line. A crash behind it leaves it to whoever makes room, or to its check.
 // Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
-func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (Entrance, error) {
-	w := &wanting{run: r, def: def, done: make(chan struct{})}
-	key := gate.Key(r.Tenant, r.ID.Job)
-	d.entering.mu.Lock()
-	waiting, served := d.entering.waiting[key]
-	d.entering.waiting[key] = append(waiting, w)
-	d.entering.mu.Unlock()
-	switch {
-	case served:
-	case d.Still:
-		d.letIn(key)
-	default:
-		go d.letIn(key) // bounded by the time-outs of its requests
-	}
+func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.Definition) (Entrance, error) {
+	w := &wanting{run: r, due: due, def: def, done: make(chan struct{})}
+	d.visit(gate.Key(r.Tenant, r.ID.Job), func(at *atGate) { at.wanting = append(at.wanting, w) })
 	<-w.done // bounded too. What was asked for may be written already, so nobody goes away from it halfway, as from a start
 	if w.err != nil && ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -86,13 +83,34 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, def job.Definition) (
 	return w.entrance, w.err
 }
 
-// letIn sees to a gate until nobody of this process wants in.
-func (d *Dispatcher) letIn(key store.Key) {
+// visit adds to what is wanted of a gate, and has somebody see to it.
+func (d *Dispatcher) visit(key store.Key, add func(*atGate)) {
+	d.entering.mu.Lock()
+	at, served := d.entering.at[key]
+	if !served {
+		at = &atGate{}
+		d.entering.at[key] = at
+	}
+	add(at)
+	d.entering.mu.Unlock()
+	switch {
+	case served:
+	case d.Still:
+		d.serve(key)
+	default:
+		go d.serve(key) // bounded by the time-outs of its requests
+	}
+}
+
+// serve sees to a gate until nobody of this process wants anything of it.
+func (d *Dispatcher) serve(key store.Key) {
 	for more := true; more; more = d.entering.more(key) {
 		if !d.Still {
 			<-time.After(enterGather)
 		}
-		d.letGroup(d.entering.take(key))
+		calling, wanting := d.entering.take(key)
+		d.callGroup(calling)
+		d.letGroup(wanting)
 	}
 }
 
@@ -100,20 +118,23 @@ func (d *Dispatcher) letIn(key store.Key) {
 func (e *entering) more(key store.Key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.waiting[key]) == 0 {
-		delete(e.waiting, key)
+	if at := e.at[key]; len(at.wanting)+len(at.calling) == 0 {
+		delete(e.at, key)
 		return false
 	}
 	return true
 }
 
-// take takes a group of those that want into a gate, each run once: another message of the same run finds what became of this one. What is asked
-// of the store for it does not depend on who of them came first.
-func (e *entering) take(key store.Key) []*wanting {
+// take takes a group of those that tell a gate to let in, and one of those that want in, each run once: another message of the same run finds what became
+// of this one. What is asked of the store for it does not depend on who of them came first.
+func (e *entering) take(key store.Key) (calls []*calling, group []*wanting) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var group, rest []*wanting
-	for _, w := range e.waiting[key] {
+	at := e.at[key]
+	n := min(len(at.calling), lineBatch)
+	calls, at.calling = slices.Clone(at.calling[:n]), slices.Delete(at.calling, 0, n)
+	var rest []*wanting
+	for _, w := range at.wanting {
 		twice := slices.ContainsFunc(group, func(other *wanting) bool { return other.run.ID == w.run.ID })
 		if twice || len(group) == enterGroup {
 			rest = append(rest, w)
@@ -121,15 +142,15 @@ func (e *entering) take(key store.Key) []*wanting {
 			group = append(group, w)
 		}
 	}
-	e.waiting[key] = rest
+	at.wanting = rest
 	slices.SortFunc(group, func(a, b *wanting) int {
 		return cmp.Or(cmp.Compare(a.run.ID.Nominal, b.run.ID.Nominal), strings.Compare(a.run.ID.Random, b.run.ID.Random))
 	})
-	return group
+	return calls, group
 }
 
-// letGroup decides over a group, by one write of the gate for all that enter, and one of each run that is skipped. Those that found no room beside
-// others of the group are decided anew when these are in: what is in the way of who is skipped holds its place.
+// letGroup decides over a group, by one write of the gate for all that enter, one for those that join its line, and one of each run that is skipped. Those
+// that found no room beside others of the group are decided anew when these are in: what is in the way of who is skipped holds its place.
 func (d *Dispatcher) letGroup(open []*wanting) {
 	failed := func(err error) {
 		for _, w := range open {
@@ -168,13 +189,21 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 			}
 		}
 		if len(enter) == 0 {
-			d.turnAway(round, full)
-			return
+			var met bool
+			if open, met, err = d.turnAway(round, full); err != nil {
+				failed(err)
+				return
+			}
+			if met {
+				tries++
+			}
+			continue
 		}
 		d.tidy(round)
 		// Durable with this write: the places of all that enter. Of a write that may have been done nothing is believed: the gate is read again.
 		switch err := d.writeGate(round); {
 		case err == nil:
+			d.gauge(round.Gate(), open[0].def.Labels)
 			for _, w := range enter {
 				d.Metrics.GateLetIn.Inc(d.countedAs(w))
 				w.came(Passed, nil)
@@ -210,14 +239,14 @@ func (d *Dispatcher) readGate(of run.Run) (*gate.Round, error) {
 	return g.Begin(), nil
 }
 
-func (d *Dispatcher) writeGate(round *gate.Round) error {
+func (d *Dispatcher) writeGate(round *gate.Round, beside ...store.Op) error {
 	op, err := round.Gate().Put(d.Now(), d.NewID())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := d.brief()
 	defer cancel()
-	if _, err = d.Store.Write(ctx, op); err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
+	if _, err = d.Store.Write(ctx, append([]store.Op{op}, beside...)...); err != nil && ctx.Err() != nil && store.AsConflict(err) == nil {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
 	return err
@@ -227,7 +256,7 @@ func (d *Dispatcher) writeGate(round *gate.Round) error {
 func (d *Dispatcher) tidy(round *gate.Round) {
 	var old []run.Run
 	for _, id := range round.Old() {
-		old = append(old, run.Run{ID: id, Tenant: round.Gate().Tenant})
+		old = append(old, run.Run{ID: id, Tenant: round.Tenant()})
 	}
 	if len(old) == 0 {
 		return
@@ -263,21 +292,133 @@ func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) 
 	}
 }
 
-// turnAway skips runs that found no room beside runs that are known to hold their places, but for those that nobody may skip.
-func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) {
+// turnAway sees to runs that found no room beside runs that are known to hold their places, or beside such that wait: each joins the line, or is
+// skipped where its policy says so. It gives those that are to be decided over anew, and whether others have changed the gate.
+func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*wanting, met bool, err error) {
+	var join, skip []*wanting
+	for _, w := range full {
+		if w.mayJoin(round.Waiting() + len(join)) {
+			join = append(join, w)
+		} else {
+			skip = append(skip, w)
+		}
+	}
+	switch {
+	case len(join) > 0:
+		again, met = d.join(round, join)
+		return append(again, skip...), met, nil // who is in their way waits by then
+	case len(skip) > 0 && round.Waiting() > 0:
+		return d.behind(skip, round.Waiting())
+	}
+	d.skip(round, skip, nil)
+	return nil, false, nil
+}
+
+// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand.
+func (w *wanting) mayJoin(waiting int) bool {
+	most, bounded := w.def.Overlap.Waiting()
+	return w.run.Spared() || !bounded || waiting < most
+}
+
+// behind sees to runs that their policies skip since others wait. That these do is read from the line, and not from its count: so a place that is of nobody skips nobody, up to a
+// line that is too long to be looked through.
+func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met bool, err error) {
+	of := skip[0].run
+	if err := d.callIn(&calling{tenant: of.Tenant, job: of.ID.Job, look: true}, waiting <= lineLook); err != nil {
+		return skip, false, err
+	}
+	round, err := d.readGate(of)
+	if err != nil {
+		return skip, false, err
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	page, err := d.Store.Query(ctx, round.Gate().Line(run.MaxInTheWay))
+	if err != nil {
+		return skip, false, fmt.Errorf("read the line of %s: %w", of.ID.Job, err)
+	}
+	step := &letting{Dispatcher: d, calling: &calling{tenant: of.Tenant, job: of.ID.Job, look: true}, round: round}
+	places, standing, err := step.places(ctx, page.Items)
+	if err == nil {
+		err = step.leave(ctx)
+	}
+	if err != nil {
+		return skip, false, err
+	}
+	var ahead []run.ID
+	for i, p := range places {
+		if p.Named(standing[i]) {
+			ahead = append(ahead, p.Run)
+		}
+	}
+	var sure []*wanting
+	for _, w := range skip {
+		if len(ahead) == 0 || w.mayJoin(round.Waiting()) || slices.Contains(ahead, w.run.ID) {
+			again = append(again, w)
+		} else {
+			sure = append(sure, w)
+		}
+	}
+	d.skip(round, sure, ahead)
+	return again, len(again) > 0, nil
+}
+
+// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait looks at those that hold places once more: one may have ended since they
+// were read, and have found no line.
+func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, met bool) {
+	now, err := d.Clock()
+	if err != nil {
+		for _, w := range all {
+			w.came(0, err)
+		}
+		return nil, false
+	}
+	some := all[:min(len(all), joinBatch)]
+	first := round.Waiting() == 0
+	for _, w := range some {
+		round.Join(w.run.Join(gate.Name(w.run.ID.Job), max(w.due, w.run.Created, w.run.Wait.Rank), now))
+	}
+	ops, err := round.Puts(d.Now(), d.NewID)
+	if err == nil {
+		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.
+		err = d.writeGate(round, ops...)
+	}
+	if first && (err == nil || passing(err)) {
+		if err := d.callIn(&calling{tenant: some[0].run.Tenant, job: some[0].run.ID.Job, look: true}, false); err != nil {
+			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
+		}
+	}
+	switch conflict := store.AsConflict(err); {
+	case err == nil:
+		d.gauge(round.Gate(), some[0].def.Labels)
+		for _, w := range some {
+			w.came(Joined, nil)
+		}
+		return all[len(some):], false
+	case conflict != nil && conflict.Op > 0:
+		at := (conflict.Op - 1) / 2 // a run and its place are two ops
+		some[at].came(Overtaken, nil)
+		return slices.Concat(all[:at], all[at+1:]), true
+	case conflict != nil, passing(err):
+		return all, true
+	}
+	for _, w := range all {
+		w.came(0, err)
+	}
+	return nil, false
+}
+
+// skip skips runs that found no room.
+func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 	now, unfit := d.Clock()
 	var puts []*Put
 	var skipped []*wanting
 	for _, w := range full {
-		switch {
-		case w.run.Spared():
-			w.came(NoRoom, nil)
-			continue
-		case unfit != nil:
+		if unfit != nil {
 			w.came(0, unfit)
 			continue
 		}
-		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy), now, w.def.Kept()), now)
+		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy, ahead), now, w.def.Kept()), now)
 		if err != nil {
 			w.came(0, err)
 			continue

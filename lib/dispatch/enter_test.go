@@ -73,6 +73,27 @@ func (g *gated) fail(hook faulty.Hook) {
 	g.hook = hook
 }
 
+// define has the job say how many of its runs may be in progress, in the same generation.
+func (g *gated) define(def job.Definition) {
+	g.t.Helper()
+	g.edit(func(j *job.Job) { j.Def.Overlap = def.Overlap })
+}
+
+func (g *gated) edit(change func(*job.Job)) {
+	g.t.Helper()
+	j, err := g.Book.Job(g.t.Context(), "default", "report")
+	if err == nil {
+		change(&j)
+		var op store.Op
+		if op, err = j.Put(g.NewID()); err == nil {
+			_, err = g.Store.Write(g.t.Context(), op)
+		}
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
 func bounds(limit int) job.Definition {
 	return job.Definition{Overlap: job.Overlap{Policy: job.OverlapSkip, Limit: limit}}.WithDefaults()
 }
@@ -98,7 +119,7 @@ func (g *gated) write(r run.Run) run.Run {
 
 func (g *gated) enter(r run.Run, limit int) dispatch.Entrance {
 	g.t.Helper()
-	came, err := g.Enter(g.t.Context(), r, bounds(limit))
+	came, err := g.Enter(g.t.Context(), r, r.ID.Nominal, bounds(limit))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -138,7 +159,7 @@ func succeeded(r run.Run) run.Run {
 
 // What comes of a run at its gate, by who has entered before and how they stand, and what is asked of the store for it.
 func TestG1_Enter(t *testing.T) {
-	reopened := func(r run.Run) run.Run { return r.Reopen(1, 0, "retried on request").Reopened() }
+	reopened := func(r run.Run) run.Run { return r.Reopen(1, 0, "retried on request").Reopened(time.Now().UnixMilli()) }
 	for name, row := range map[string]struct {
 		limit  int
 		before []func(run.Run) run.Run // who entered, and what became of them since; nil: nothing
@@ -161,14 +182,15 @@ func TestG1_Enter(t *testing.T) {
 		"one was opened again": {1, []func(run.Run) run.Run{func(r run.Run) run.Run { return reopened(succeeded(r)) }}, nil,
 			dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 1},
 		"opened by hand, no room": {1, []func(run.Run) run.Run{started}, func(r run.Run) run.Run { return reopened(succeeded(r)) },
-			dispatch.NoRoom, []string{"get gate", "get run#"}, 1},
+			dispatch.Joined, []string{"get gate", "get run#", "write gate", "get gate", "get job#", "get run#"}, 1},
 		"opened by hand, room": {1, []func(run.Run) run.Run{succeeded}, func(r run.Run) run.Run { return reopened(succeeded(r)) },
 			dispatch.Passed, []string{"get gate", "get run#", "write gate"}, 1},
 		"tried before, without a place": {1, []func(run.Run) run.Run{started}, func(r run.Run) run.Run { return started(r).HandBack(then, "", "") },
-			dispatch.NoRoom, []string{"get gate", "get run#"}, 1},
+			dispatch.Joined, []string{"get gate", "get run#", "write gate", "get gate", "get job#", "get run#"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGated(t)
+			g.define(bounds(row.limit))
 			for n, becomes := range row.before {
 				r := g.put(n, nil)
 				if came := g.enter(r, 100); came != dispatch.Passed {
@@ -198,10 +220,16 @@ func TestG1_Enter(t *testing.T) {
 				t.Errorf("it holds a place: %t", has)
 			}
 			stands := g.stands(r)
-			if row.want != dispatch.Skipped {
+			if stands.Waits() != (row.want == dispatch.Joined) {
+				t.Errorf("it waits: %t", stands.Waits())
+			}
+			if row.want == dispatch.Passed {
 				if stands.Version != r.Version {
 					t.Errorf("it was written, as %s", stands.State)
 				}
+				return
+			}
+			if row.want == dispatch.Joined {
 				return
 			}
 			if w := stands.Why; stands.State != run.Skipped || stands.Missed() || w.Code != "overlap" || w.Gate != "job:report" || w.Policy != "skip" ||
@@ -286,7 +314,7 @@ func TestG1_TheRunIsOvertaken(t *testing.T) {
 		t.Errorf("it stands as %s", s.State)
 	}
 	first := g.put(3, nil)
-	again := g.write(g.write(succeeded(first)).Reopen(1, 0, "retried on request").Reopened())
+	again := g.write(g.write(succeeded(first)).Reopen(1, 0, "retried on request").Reopened(time.Now().UnixMilli()))
 	if came := g.enter(again, 5); came != dispatch.Passed {
 		t.Fatalf("opened again it came to %d", came)
 	}
@@ -332,7 +360,7 @@ func TestG1_AStoreThatIsUnwell(t *testing.T) {
 				}
 				return faulty.Fault{}
 			})
-			if came, err := g.Enter(t.Context(), r, bounds(1)); err == nil {
+			if came, err := g.Enter(t.Context(), r, r.ID.Nominal, bounds(1)); err == nil {
 				t.Errorf("it came to %d", came)
 			}
 			g.fail(nil)
@@ -349,7 +377,7 @@ func TestG1_AStoreThatIsUnwell(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.Enter(ctx, r, bounds(1)); !errors.Is(err, context.Canceled) {
+	if _, err := g.Enter(ctx, r, r.ID.Nominal, bounds(1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("who is told to stop waits for the store: %v", err)
 	}
 }
@@ -366,7 +394,7 @@ func TestG1_AGroupEntersTogether(t *testing.T) {
 	came := make([]dispatch.Entrance, len(runs))
 	var all sync.WaitGroup
 	for i, r := range runs {
-		all.Go(func() { came[i], _ = g.Enter(t.Context(), r, bounds(25)) })
+		all.Go(func() { came[i], _ = g.Enter(t.Context(), r, r.ID.Nominal, bounds(25)) })
 	}
 	all.Wait()
 	counts := map[dispatch.Entrance]int{}
@@ -418,7 +446,7 @@ func TestG1_SeveralProcessesAtOneGate(t *testing.T) {
 				for n, pause := range pauses {
 					r := runs[p*each+w*each/3+n]
 					for {
-						came, err := d.Enter(t.Context(), r, bounds(limit))
+						came, err := d.Enter(t.Context(), r, r.ID.Nominal, bounds(limit))
 						if err != nil {
 							t.Error(err)
 							return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -146,6 +147,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		for _, f := range planned {
 			out, failed := f.collect(ctx, b, &tally)
 			send, late = append(send, out...), append(late, failed...)
+			d.makeRoom(ctx, f)
 		}
 	}
 	if b.Watch {
@@ -335,6 +337,9 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 	return d.grant(ctx, heads)
 }
 
+// bounded tells whether the job's definition bounds how many of the runs are in progress.
+func (f *firing) bounded() bool { return !f.Edition.Def.Overlap.IsZero() }
+
 func (f *firing) blank(nominal int64) run.Run {
 	return run.Run{ID: run.FireID(f.Timer.Job, nominal), Tenant: f.Timer.Tenant}
 }
@@ -357,7 +362,7 @@ func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 		}
 		next, verdict := r.Claim(c)
 		if verdict == run.Standing && c.NotBefore > r.NextAt && b.lapsed(r) {
-			return r.Placed(c.NotBefore), run.Placed
+			return r.PlacedAnew(c.NotBefore, f.bounded()), run.Placed
 		}
 		return next, verdict
 	}}
@@ -444,7 +449,7 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 			continue
 		case w.verdict == run.Claimed:
 			tally.Claimed++
-		case w.verdict == run.Standing, w.verdict == run.Placed:
+		case w.verdict == run.Placed, w.verdict == run.Standing && !w.run.Waits(): // else it is sent when it is let in
 			tally.Resent++
 		default:
 			continue
@@ -452,6 +457,17 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 		send = append(send, Outgoing{Run: w.run, Queue: f.Edition.Def.Queue, Due: max(w.run.NextAt, f.Edition.Due(f.Timer.Tenant, f.Timer.Job, w.run.ID.Nominal)), claim: claim})
 	}
 	return send, late
+}
+
+// makeRoom lets in who waits for the place at a gate that a run of the timer may have held when it was given another place in time.
+func (d *Dispatcher) makeRoom(ctx context.Context, f *firing) {
+	moved := func(w *wish) bool { return w.verdict == run.Placed && w.err == nil }
+	if !f.bounded() || !moved(f.head) && !slices.ContainsFunc(f.rest, moved) {
+		return
+	}
+	if err := d.LetIn(ctx, f.Timer.Tenant, f.Timer.Job); err != nil { // then the checks of those that wait do it
+		d.Log.WarnContext(ctx, "who waits for a run that is given another place is not let in yet", "job", f.Timer.Job, "error", err)
+	}
 }
 
 // Park takes a job whose schedule is broken out of the ticks' way and writes the reason where its owner sees it. The timer

@@ -22,7 +22,7 @@ func TestWhatGatesCount(t *testing.T) {
 		if c.n == 1 {
 			r = second
 		}
-		if came, err := g.Enter(t.Context(), r, own); err != nil || came != c.want {
+		if came, err := g.Enter(t.Context(), r, r.ID.Nominal, own); err != nil || came != c.want {
 			t.Fatalf("run %d came to %d, %v, want %d", c.n, came, err, c.want)
 		}
 	}

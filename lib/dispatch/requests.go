@@ -76,6 +76,9 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		case !gone:
 			// Whoever asks for a run puts it as claimed: then there is nothing to wish for.
 			if _, verdict := believed.Claim(*c); verdict == run.Standing {
+				if believed.Waits() {
+					continue // it is sent when it is let in
+				}
 				tally.Resent++
 				send = append(send, Outgoing{Run: believed, Queue: j.Def.Queue, Due: read.ID.Nominal})
 				continue
@@ -109,9 +112,13 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		switch {
 		case w.err != nil:
 			late = append(late, timer.NewCheck(tenant, w.run.ID, b.Resume))
+		case w.verdict == run.Claimed && w.run.State.Ended() && !jobs[w.run.ID.Job].Def.Overlap.IsZero():
+			if err := d.Left(ctx, w.run); err != nil { // then the checks of those that wait do it
+				d.Log.WarnContext(ctx, "who waits for a run's end is not let in yet", "run", w.run.ID.String(), "error", err)
+			}
 		case w.run.Version == 0: // and nothing of what was wished for it happened
 			missing = append(missing, *asked[i])
-		case w.run.State != run.Queued || w.verdict == run.Taken:
+		case w.run.State != run.Queued || w.verdict == run.Taken || w.run.Waits():
 		default:
 			if w.verdict == run.Claimed {
 				tally.Claimed++

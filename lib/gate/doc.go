@@ -1,7 +1,8 @@
 // Package gate decides who may be in progress now: a gate is a limit, and the runs that were let in under it.
 //
 // Truth: the gate's item, one for a job that limits its overlap. It holds an entry for each run that was let in, and says nothing of how a run
-// has gone on since. That is asked of the runs.
+// has gone on since. That is asked of the runs. It counts the places in its line, which are items of their own; a place is of the run that names it, and
+// of nobody where that has gone another way.
 //
 // # Who holds a place
 //
@@ -22,8 +23,14 @@
 // run that has not started: the run's message comes again, or its check, and finds the entry to be its own. Should the run end in another way,
 // its entry is left out by whoever finds the gate full.
 //
+// # The line
+//
+// Who finds no room, or finds others waiting, may join the line: one write of the gate, the run and its place. So nobody waits without a place, and no gate with a
+// line looks as if it had none. Places are ordered by rank, nominal time and ID, all known when the run joins: no line is ever sorted again. Whoever makes room lets in from the front,
+// by one write of the gate, the runs and their places. See dispatch.Dispatcher.Left for who does.
+//
 // # What it does not do
 //
-// It keeps no line: who finds no room is skipped, or comes again if it was opened by hand. It bounds nothing at a job whose definition did not
+// It bounds nothing at a job whose definition did not
 // say so when a run was claimed: that run has no entry.
 package gate

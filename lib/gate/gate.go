@@ -10,13 +10,18 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// Gate is a gate as it stands in the store: who was let in.
+// Gate is a gate as it stands in the store: who was let in, and whether others wait.
 type Gate struct {
 	Tenant  string `cbor:"-"`
 	Job     string `cbor:"-"` // whose own gate it is
 	Version uint64 `cbor:"-"` // of its item: grows with every write; 0 where nobody has entered yet
 
 	Entries []Entry `cbor:"1,keyasint,omitempty"` // in the order in which they were let in, at most one of a run
+
+	// Waiting is how many places stand in its line. Nobody enters past them. Every write of a place is one of the gate too, so it is never too low;
+	// a place that is given twice to one run makes it too high, until the line has been seen to its end.
+	Waiting int   `cbor:"2,keyasint,omitempty"`
+	Front   int64 `cbor:"3,keyasint,omitempty"` // no place has a lower rank
 }
 
 // Entry is a place that a run was given in one of its openings, claimed for one generation.
@@ -39,7 +44,7 @@ func Key(tenant, job string) store.Key {
 }
 
 // Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"gate": Gate{}} }
+func Records() map[string]any { return map[string]any{"gate": Gate{}, "line": standing{}} }
 
 // FromItem reads a job's own gate. An item that is not there gives one without entries, of version 0.
 func FromItem(tenant, job string, item store.Item) (Gate, error) {
@@ -54,7 +59,8 @@ func FromItem(tenant, job string, item store.Item) (Gate, error) {
 	return g, nil
 }
 
-// Keep is how long a gate is kept that nobody enters any more: longer than a run may still be tried again whose entry it holds.
+// Keep is how long a gate is kept that nobody enters any more: longer than a run may still be tried again whose entry it holds. Who waits longer than
+// that finds its line gone at a check, and enters anew.
 const Keep = job.KeepPast
 
 // Put gives the write of the gate at now, under the condition that what was read (g.Version) still stands.

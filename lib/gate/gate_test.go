@@ -182,7 +182,7 @@ func TestG1_ALookAtManyEntries(t *testing.T) {
 	if v != gate.Full || n != 3 {
 		t.Errorf("none is over: %d after %d looks", v, n)
 	}
-	why := r.Why(job.OverlapSkip)
+	why := r.Why(job.OverlapSkip, nil)
 	if why.Code != "overlap" || why.Gate != "job:report" || why.Policy != "skip" || len(why.InTheWay) != run.MaxInTheWay ||
 		why.InTheWay[0] != fire(0).ID.String() || why.InTheWay[9] != fire(9).ID.String() {
 		t.Errorf("in the way: %+v", why)
@@ -268,7 +268,7 @@ func TestG1_ByChance(t *testing.T) {
 					r.State = run.Succeeded
 				} else {
 					r.State = run.Queued
-					r = r.Reopened()
+					r = r.Reopened(nominal)
 				}
 				truth[r.ID] = r
 			default:

@@ -16,6 +16,7 @@ const (
 	Holds  Verdict = iota + 1 // it was let in before, as it stands
 	Enters                    // there is room: it is let in when the gate is written
 	Full                      // as many others as the limit allows have entries
+	Behind                    // others wait, whom nobody overtakes
 	Late                      // it was let in since, as it stands later: what asks is late, and has to read the run again
 )
 
@@ -25,6 +26,7 @@ type Round struct {
 	gate    Gate
 	sure    int     // so many of the entries, from the first on, were seen to hold a place since the gate was read
 	entered []Entry // in this round
+	joined  []run.Run
 }
 
 // Begin begins a round.
@@ -36,7 +38,7 @@ func (g Gate) Begin() *Round {
 // Admit asks for a run of the gate's job, of which up to limit may be in progress. A run that is Full may have room when Unsure entries have
 // been looked at.
 func (r *Round) Admit(of run.Run, limit int) Verdict {
-	at := slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == of.ID.Nominal && e.Random == of.ID.Random })
+	at := r.find(of.ID)
 	others := len(r.gate.Entries) + len(r.entered)
 	if at >= 0 {
 		others--
@@ -47,17 +49,37 @@ func (r *Round) Admit(of run.Run, limit int) Verdict {
 			return Late
 		}
 	}
-	if others >= limit {
+	switch {
+	case r.gate.Waiting > 0:
+		return Behind
+	case others >= limit:
 		return Full
 	}
-	if at >= 0 { // of an earlier opening, or of a claim that was taken away
-		r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
-		if at < r.sure {
-			r.sure--
-		}
-	}
-	r.entered = append(r.entered, Entry{Nominal: of.ID.Nominal, Random: of.ID.Random, Opening: of.Opening, Generation: of.Generation})
+	r.forget(of.ID) // of an earlier opening, or of a claim that was taken away
+	r.entered = append(r.entered, entryOf(of))
 	return Enters
+}
+
+func entryOf(r run.Run) Entry {
+	return Entry{Nominal: r.ID.Nominal, Random: r.ID.Random, Opening: r.Opening, Generation: r.Generation}
+}
+
+// find is where the entry of a run stands, -1 for nowhere.
+func (r *Round) find(id run.ID) int {
+	return slices.IndexFunc(r.gate.Entries, func(e Entry) bool { return e.Nominal == id.Nominal && e.Random == id.Random })
+}
+
+func (r *Round) forget(id run.ID) {
+	if at := r.find(id); at >= 0 {
+		r.remove(at)
+	}
+}
+
+func (r *Round) remove(at int) {
+	r.gate.Entries = slices.Delete(r.gate.Entries, at, at+1)
+	if at < r.sure {
+		r.sure--
+	}
 }
 
 // Unsure names runs of entries that nobody has looked at in this round, at most so many, those that were let in first before the others. Their
@@ -132,7 +154,7 @@ func (e Entry) held(of run.Run) bool {
 		return false
 	case of.State == 0: // of a newer version of Belfry
 		return true
-	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled:
+	case of.State.Ended(), of.State == run.Fenced, of.State == run.Scheduled, of.Waits():
 		return false
 	}
 	return e.since(of) == 0
@@ -144,6 +166,15 @@ func (e Entry) since(of run.Run) int {
 	return cmp.Or(cmp.Compare(of.Generation, e.Generation), cmp.Compare(of.Opening, e.Opening))
 }
 
+// Tenant is whose gate it is.
+func (r *Round) Tenant() string { return r.gate.Tenant }
+
+// Held is how many entries there are, with those of who enters in this round.
+func (r *Round) Held() int { return len(r.gate.Entries) + len(r.entered) }
+
+// Waiting is how many places stand in the line.
+func (r *Round) Waiting() int { return r.gate.Waiting }
+
 // Entered tells how many runs enter in this round.
 func (r *Round) Entered() int { return len(r.entered) }
 
@@ -154,11 +185,20 @@ func (r *Round) Gate() Gate {
 	return g
 }
 
-// Why says what was in the way of a run that is skipped by its job's policy.
-func (r *Round) Why(policy job.OverlapPolicy) run.Why {
+// Why says what was in the way of a run that is skipped by its job's policy: those that are in progress, or those that wait before it, where room
+// is theirs.
+func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	why := run.Why{Code: run.WhyOverlap, Gate: Name(r.gate.Job), Policy: string(policy)}
+	if policy != job.OverlapSkip {
+		why.Code = run.WhyFull
+	}
 	for _, e := range r.gate.Entries[:min(len(r.gate.Entries), run.MaxInTheWay)] {
 		why.InTheWay = append(why.InTheWay, r.gate.Run(e).String())
+	}
+	for _, id := range waiting {
+		if len(why.InTheWay) < run.MaxInTheWay {
+			why.InTheWay = append(why.InTheWay, id.String())
+		}
 	}
 	return why
 }

@@ -15,32 +15,50 @@ type OverlapPolicy string
 
 // The policies. Those that are not built yet are refused by their names.
 const (
-	OverlapAllow OverlapPolicy = "allow" // it starts all the same; the default, which is stored as nothing
+	OverlapAllow OverlapPolicy = "allow" // it starts all the same, or waits where a limit is given; the default, which without a limit is stored as nothing
 	OverlapSkip  OverlapPolicy = "skip"  // it is skipped, with the reason and the runs that were in the way
+	OverlapQueue OverlapPolicy = "queue" // it waits its turn, unless too many do: then it is skipped
 )
 
 // OverlapsToCome are the policies that a later version has.
-var OverlapsToCome = []OverlapPolicy{"queue_one", "queue_latest", "queue", "strict", "cancel", "replace"}
+var OverlapsToCome = []OverlapPolicy{"queue_one", "queue_latest", "strict", "cancel", "replace"}
 
-// The bounds of Overlap.Limit.
+// The bounds of Overlap.Limit and Overlap.MaxWaiting.
 const (
 	DefaultOverlapLimit = 1
 	MaxOverlapLimit     = 1000
+	DefaultMaxWaiting   = 1000 // under queue
+	MaxMaxWaiting       = 100_000
 )
 
 // Overlap bounds how many runs of a job are in progress at once. The zero value bounds nothing. In JSON it is the name of the policy, or an
-// object with the policy and its limit.
+// object with the policy and its limits.
 type Overlap struct {
-	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip" doc:"what becomes of a run that is one too many: it starts all the same, or is skipped"`
-	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under skip, 1 by default; under allow, none may be given"`
+	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn"`
+	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under skip and queue, 1 by default; under allow, any number by default"`
 
-	// Key and MaxWaiting are of a later version: Validate refuses them, so they are never stored.
-	Key        string `json:"key,omitempty" cbor:"-"`
-	MaxWaiting *int   `json:"max_waiting,omitempty" cbor:"-"`
+	// MaxWaiting is how many may wait, before the next is skipped: under queue, DefaultMaxWaiting where none is given; under allow with a limit, any number.
+	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"3,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped: under queue, 1000 by default; under allow with a limit, any number by default"`
+
+	// Key is of a later version: Validate refuses it, so it is never stored.
+	Key string `json:"key,omitempty" cbor:"-"`
 }
 
 // IsZero tells whether nothing is bounded.
 func (o Overlap) IsZero() bool { return o == Overlap{} }
+
+// Waiting is how many runs may wait in line; any number where that is not bounded.
+func (o Overlap) Waiting() (most int, bounded bool) {
+	switch {
+	case o.Policy == OverlapSkip:
+		return 0, true
+	case o.MaxWaiting != nil:
+		return *o.MaxWaiting, true
+	case o.Policy == OverlapQueue:
+		return DefaultMaxWaiting, true
+	}
+	return 0, false
+}
 
 // withDefaults gives the form that is stored: nothing where all runs may start, else policy and limit.
 func (o Overlap) withDefaults() Overlap {
@@ -59,7 +77,7 @@ type OverlapForm Overlap
 
 // MarshalJSON gives the name of the policy, or an object where that does not say all.
 func (o Overlap) MarshalJSON() ([]byte, error) {
-	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && o.Policy == OverlapSkip {
+	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && (o.Policy == OverlapSkip || o.Policy == OverlapQueue) {
 		return json.Marshal(o.Policy)
 	}
 	return json.Marshal(OverlapForm(o))
@@ -73,11 +91,11 @@ func (o *Overlap) UnmarshalJSON(data []byte) error {
 		strict := json.NewDecoder(bytes.NewReader(data))
 		strict.DisallowUnknownFields()
 		err = strict.Decode(&form)
-	} else if err = json.Unmarshal(data, &form.Policy); form.Policy == OverlapSkip {
+	} else if err = json.Unmarshal(data, &form.Policy); form.Policy == OverlapSkip || form.Policy == OverlapQueue {
 		form.Limit = DefaultOverlapLimit // as the name alone says
 	}
 	if err != nil {
-		return errors.New(`want the name of a policy, such as "skip", or {"policy": "skip", "limit": 3}`)
+		return errors.New(`want the name of a policy, such as "queue", or {"policy": "queue", "limit": 3, "max_waiting": 100}`)
 	}
 	*o = Overlap(form)
 	return nil
@@ -86,16 +104,21 @@ func (o *Overlap) UnmarshalJSON(data []byte) error {
 // validate checks what a definition with its defaults says.
 func (o Overlap) validate() error {
 	var wrong []error
-	limit := fmt.Sprintf("1 to %d", MaxOverlapLimit)
 	switch {
 	case o.IsZero():
 		return nil
-	case o.Policy == OverlapAllow && o.Limit != 0:
-		wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), "no limit under allow, which cannot be limited yet; skip can"))
-	case o.Policy == OverlapAllow:
-	case o.Policy == OverlapSkip:
+	case o.Policy == OverlapAllow && o.Limit == 0:
+		if o.MaxWaiting != nil {
+			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "a limit beside it: under allow without a limit, no run waits"))
+		}
+	case o.Policy == OverlapAllow, o.Policy == OverlapSkip, o.Policy == OverlapQueue:
 		if o.Limit < 1 || o.Limit > MaxOverlapLimit {
-			wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), limit))
+			wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), fmt.Sprintf("1 to %d", MaxOverlapLimit)))
+		}
+		if o.Policy == OverlapSkip && o.MaxWaiting != nil {
+			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "no max_waiting under skip, where no run waits; queue has it"))
+		} else if o.MaxWaiting != nil && (*o.MaxWaiting < 0 || *o.MaxWaiting > MaxMaxWaiting) {
+			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), fmt.Sprintf("0 to %d", MaxMaxWaiting)))
 		}
 	default:
 		wrong = append(wrong, o.refusePolicy())
@@ -103,14 +126,11 @@ func (o Overlap) validate() error {
 	if o.Key != "" {
 		wrong = append(wrong, invalid.Field("overlap.key", o.Key, "no key: there are no limits for each value yet"))
 	}
-	if o.MaxWaiting != nil {
-		wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "no max_waiting: no run waits for another one yet"))
-	}
 	return errors.Join(wrong...)
 }
 
 func (o Overlap) refusePolicy() error {
-	const known = "allow or skip"
+	const known = "allow, skip or queue"
 	for _, p := range OverlapsToCome {
 		if o.Policy == p {
 			return invalid.Field("overlap.policy", string(o.Policy), known+"; this one is not available yet")

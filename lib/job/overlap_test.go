@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -29,18 +30,28 @@ func TestOverlap(t *testing.T) {
 		`null`:                                {},
 		`{"policy": "skip", "limit": 1001}`:   {refused: "overlap.limit", want: "1 to 1000"},
 		`{"policy": "skip", "limit": -1}`:     {refused: "overlap.limit", want: "1 to 1000"},
-		`{"limit": 3}`:                        {refused: "overlap.limit", want: "yet"},
-		`{"policy": "allow", "limit": 3}`:     {refused: "overlap.limit", want: "yet"},
+		`"queue"`:                             {shown: `"queue"`},
+		`{"policy": "queue"}`:                 {shown: `"queue"`},
+		`{"policy": "queue", "limit": 1}`:     {shown: `"queue"`},
+		`{"policy": "queue", "limit": 2}`:     {shown: `{"policy":"queue","limit":2}`},
+		`{"policy":"queue","max_waiting":0}`:  {shown: `{"policy":"queue","limit":1,"max_waiting":0}`},
+		`{"policy":"queue","max_waiting":7}`:  {shown: `{"policy":"queue","limit":1,"max_waiting":7}`},
+		`{"limit": 3}`:                        {shown: `{"policy":"allow","limit":3}`},
+		`{"policy": "allow", "limit": 3}`:     {shown: `{"policy":"allow","limit":3}`},
+		`{"limit": 3, "max_waiting": 100000}`: {shown: `{"policy":"allow","limit":3,"max_waiting":100000}`},
+		`{"policy": "queue", "limit": 1001}`:  {refused: "overlap.limit", want: "1 to 1000"},
+		`{"policy": "allow", "limit": 1001}`:  {refused: "overlap.limit", want: "1 to 1000"},
+		`{"policy":"queue","max_waiting":-1}`: {refused: "overlap.max_waiting", want: "0 to 100000"},
+		`{"limit":1,"max_waiting":100001}`:    {refused: "overlap.max_waiting", want: "0 to 100000"},
 		`"queue_one"`:                         {refused: "overlap.policy", want: "not available yet"},
 		`"queue_latest"`:                      {refused: "overlap.policy", want: "not available yet"},
-		`{"policy": "queue"}`:                 {refused: "overlap.policy", want: "not available yet"},
 		`{"policy": "strict", "limit": 2}`:    {refused: "overlap.policy", want: "not available yet"},
 		`"cancel"`:                            {refused: "overlap.policy", want: "not available yet"},
 		`"replace"`:                           {refused: "overlap.policy", want: "not available yet"},
-		`"forbid"`:                            {refused: "overlap.policy", want: "allow or skip"},
+		`"forbid"`:                            {refused: "overlap.policy", want: "allow, skip or queue"},
 		`{"policy": "skip", "key": ".x"}`:     {refused: "overlap.key", want: "yet"},
-		`{"policy":"skip","max_waiting":0}`:   {refused: "overlap.max_waiting", want: "yet"},
-		`{"policy":"allow","max_waiting":10}`: {refused: "overlap.max_waiting", want: "yet"},
+		`{"policy":"skip","max_waiting":0}`:   {refused: "overlap.max_waiting", want: "queue has it"},
+		`{"policy":"allow","max_waiting":10}`: {refused: "overlap.max_waiting", want: "a limit beside it"},
 	} {
 		t.Run(said, func(t *testing.T) {
 			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "f"}}}
@@ -71,7 +82,7 @@ func TestOverlap(t *testing.T) {
 				t.Errorf("stored as one that says nothing: %t", same)
 			}
 			var back job.Definition
-			if err := record.Decode(stored, &back); err != nil || back.Overlap != def.Overlap {
+			if err := record.Decode(stored, &back); err != nil || !reflect.DeepEqual(back.Overlap, def.Overlap) {
 				t.Errorf("read back as %+v, %v", back.Overlap, err)
 			}
 			text, err := json.Marshal(back)
@@ -82,7 +93,7 @@ func TestOverlap(t *testing.T) {
 				t.Errorf("shown as %s, want %s", text, want)
 			}
 			var again job.Definition
-			if err := json.Unmarshal(text, &again); err != nil || again.WithDefaults().Overlap != def.Overlap {
+			if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again.WithDefaults().Overlap, def.Overlap) {
 				t.Errorf("what is shown is read as %+v, %v", again.Overlap, err)
 			}
 		})

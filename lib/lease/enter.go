@@ -6,11 +6,11 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
-	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // A run whose job bounds how many are in progress enters its gate when it is due and before its start is written: only then is it known whether
-// there is room. Where others overtake the start, it enters anew.
+// there is room. Where others overtake the start, it enters anew. Where there is none it may wait in line: then its message is dropped, and whoever
+// makes room for it sends another.
 
 // bounded tells whether the run has to enter the gate of its job before it is started: its definition bounds how many are in progress, and it has had
 // no attempt in this opening. Who has had one holds its place until it has ended.
@@ -20,7 +20,7 @@ func (o *Offer) bounded() bool {
 
 // enter has the run, which is due, pass the gate of its job; else it gives what becomes of the message.
 func (o *Offer) enter(ctx context.Context) (passed bool, v verdict) {
-	entrance, err := o.desk.Dispatch.Enter(ctx, o.run, o.edition.Def)
+	entrance, err := o.desk.Dispatch.Enter(ctx, o.run, o.due(), o.edition.Def)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, handBack
@@ -30,10 +30,8 @@ func (o *Offer) enter(ctx context.Context) (passed bool, v verdict) {
 	switch entrance {
 	case dispatch.Passed:
 		return true, verdict{}
-	case dispatch.Skipped:
+	case dispatch.Skipped, dispatch.Joined:
 		return false, drop
-	case dispatch.NoRoom:
-		return false, o.wanted(ctx)
 	case dispatch.Contended:
 		return false, verdict{again: time.Second + o.desk.jitter()}
 	}
@@ -45,37 +43,15 @@ func (d *Desk) jitter() time.Duration {
 	return time.Duration(d.Dispatch.NewID()%1000) * time.Millisecond
 }
 
-const (
-	// longestRoom is how long a run that nobody may skip waits at the most before it asks again whether there is room.
-	longestRoom = 15 * time.Second
-
-	// askingFor is how old the message of such a run may be. Checks send others meanwhile, and of one that is an hour late they do so whatever the
-	// queue's depth: messages do not add up.
-	askingFor = time.Hour
-)
-
-// wanted is the verdict for a run that found no room and that nobody may skip: it comes again, the later the more often it has. Where its job was
-// deleted, it ends.
-func (o *Offer) wanted(ctx context.Context) verdict {
-	look := &Offer{run: o.run}
-	o.desk.look(ctx, o.run.Tenant, look)
-	now, err := o.desk.Dispatch.Clock()
-	switch {
-	case err != nil:
-		return shortly
-	case look.gone:
-		next, _ := o.run.AskCancel(now, dispatch.Deleted, dispatch.Limits(o.edition.Def).Retention)
-		_, err := o.desk.Dispatch.PutRun(ctx, next, now)
-		switch {
-		case err == nil:
-			return drop
-		case store.AsConflict(err) != nil:
-			return handBack
-		}
-		return o.desk.unwell(ctx, o.run, "end a run of a deleted job", err)
+// left has whoever waits for the place of a run that has ended let in. A run that had none is in nobody's way. What fails is left to the run's message,
+// which is to come again, or where there is none, to the checks of those that wait.
+func left(ctx context.Context, d *dispatch.Dispatcher, ended run.Run) error {
+	if !ended.State.Ended() || !ended.Placed {
+		return nil
 	}
-	if message, err := run.DecodeMessage(o.delivery.message.Body); err == nil && now-message.Sent > askingFor.Milliseconds() {
-		return drop
+	err := d.Left(ctx, ended)
+	if err != nil {
+		d.Log.WarnContext(ctx, "who waits for a run's end is not let in yet", "run", ended.ID.String(), "error", err)
 	}
-	return verdict{again: min(time.Second<<min(max(o.delivery.message.Receives-1, 0), 4), longestRoom) + o.desk.jitter()}
+	return err
 }

@@ -42,7 +42,7 @@ func (o *office) another(r run.Run, change func(run.Run) run.Run) run.Run {
 // opened is a run that was cancelled, and retried on request.
 func opened(r run.Run) run.Run {
 	r, _ = r.AskCancel(time.Now().UnixMilli(), "no longer needed", time.Hour)
-	return r.Reopen(r.Generation, 0, "retried on request").Reopened()
+	return r.Reopen(r.Generation, 0, "retried on request").Reopened(time.Now().UnixMilli())
 }
 
 func (o *office) gate(r run.Run) gate.Gate {
@@ -119,32 +119,73 @@ func TestG1_AWorkerElsewhereEntersWithItsStart(t *testing.T) {
 	})
 }
 
-// Who was opened by hand is never skipped: its message comes again until there is room.
-func TestG1_WhoWasOpenedByHandWaitsForRoom(t *testing.T) {
+func queue1(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapQueue, Limit: 1} }
+
+// A run that finds no room waits without a message, under queue, and under every policy where somebody has opened it by hand. The end of whoever is in its way sends it.
+func TestG2_WhoFindsNoRoomWaitsUntilItIsSent(t *testing.T) {
+	for name, row := range map[string]struct {
+		def    func(*job.Definition)
+		change func(run.Run) run.Run
+	}{"queue": {queue1, nil}, "opened by hand, under skip": {one, opened}} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(t *testing.T, o *office) {
+				first := o.queued(tenant, row.def)
+				claim := o.begin(first, o.take(able("w-1", "f")), me)
+				next := o.another(first, row.change)
+				h := lease.Holder{Worker: "w-2", Start: "1"}
+				o.gone(next, o.take(able("w-2", "f")), h)
+				s := o.read(next)
+				if !s.Waits() || s.Shown() != run.Waiting || s.Wait.Since != time.Now().UnixMilli() {
+					t.Fatalf("it stands as %s: %+v", s.State, s.Wait)
+				}
+				if n := o.messages(); n != 1 {
+					t.Errorf("%d messages, want that of the run in progress", n)
+				}
+				time.Sleep(10 * time.Second)
+				if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+					t.Fatal(err)
+				}
+				last := o.begin(next, o.take(able("w-2", "f")), h)
+				if g := o.gate(first); len(g.Entries) != 1 || g.Entries[0].Random != next.ID.Random || g.Waiting != 0 {
+					t.Errorf("the gate holds %+v", g)
+				}
+				if s := o.read(next); s.State != run.Running || !s.Wait.IsZero() {
+					t.Errorf("it started as %+v", s)
+				}
+				// Its wait is none of the lateness that Belfry is to blame for.
+				o.metrics.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+					if f.Name == "belfry_lateness_seconds" && samples[0].Histogram.Sum > 2*time.Second {
+						t.Errorf("started %s late, after a wait of 10s", samples[0].Histogram.Sum)
+					}
+				})
+				if _, err := o.Finish(t.Context(), tenant, last, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+					t.Fatal(err)
+				}
+				if n := o.messages(); n != 0 {
+					t.Errorf("%d messages are left", n)
+				}
+			})
+		})
+	}
+}
+
+// Whoever wrote an end has died before the next was let in: the message of the run that has ended comes again, and does it.
+func TestG2_TheMessageOfAnEndedRunLetsInTheNext(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
-		first := o.queued(tenant, one)
-		claim := o.begin(first, o.take(able("w-1", "f")), me)
-		again := o.another(first, opened)
-		h := lease.Holder{Worker: "w-2", Start: "1"}
-		began := time.Now()
-		for range 8 {
-			o.gone(again, o.take(able("w-2", "f")), h)
-			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
-				t.Fatal(err)
-			}
+		first := o.queued(tenant, queue1)
+		o.begin(first, o.take(able("w-1", "f")), me)
+		next := o.another(first, nil)
+		o.gone(next, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
+		ended := o.read(first).Succeed(time.Now().UnixMilli(), run.Ref{}, "", run.Limits{Retention: 24 * time.Hour})
+		op, err := ended.Item(77)
+		o.write(op, err)
+		time.Sleep(time.Minute)
+		offer := o.take(able("w-2", "f")) // of the message that comes again, nothing is offered
+		if offer.Run != next.ID.String() {
+			t.Errorf("offered is %s", offer.Run)
 		}
-		if waited := time.Since(began); waited < 30*time.Second || waited > 2*time.Minute {
-			t.Errorf("it came 8 times in %s", waited)
-		}
-		if s := o.read(again); s.State != run.Queued || s.Version != again.Version {
-			t.Errorf("it stands as %s, version %d", s.State, s.Version)
-		}
-		if _, err := o.Finish(t.Context(), tenant, claim, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
-			t.Fatal(err)
-		}
-		o.begin(again, o.take(able("w-2", "f")), h)
-		if g := o.gate(first); len(g.Entries) != 1 || g.Entries[0].Random != again.ID.Random || g.Entries[0].Opening != again.Opening {
-			t.Errorf("the gate holds %+v", g.Entries)
+		if s := o.read(next); s.Waits() {
+			t.Errorf("it waits still: %+v", s.Wait)
 		}
 	})
 }
@@ -161,33 +202,6 @@ func TestWhoWasOpenedByHandIsNotLate(t *testing.T) {
 				t.Errorf("%d starts are counted by how late they are, want that of the run that was not opened again", samples[0].Histogram.Count)
 			}
 		})
-	})
-}
-
-// Checks send such a run again, so its old messages go.
-func TestG1_MessagesOfWhoWaitsForRoomDoNotAddUp(t *testing.T) {
-	inOffice(t, func(t *testing.T, o *office) {
-		first := o.queued(tenant, one)
-		claim := o.begin(first, o.take(able("w-1", "f")), me)
-		again := o.another(first, opened)
-		for began := time.Now(); time.Since(began) < 59*time.Minute; {
-			o.gone(again, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
-			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 8 { // more than the minute that is left
-			if o.messages() == 1 {
-				break
-			}
-			o.gone(again, o.take(able("w-2", "f")), lease.Holder{Worker: "w-2", Start: "1"})
-			if _, err := o.Renew(t.Context(), tenant, claim); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := o.messages(); n != 1 {
-			t.Errorf("%d messages, want that of the run in progress", n)
-		}
 	})
 }
 

@@ -237,6 +237,9 @@ func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(ru
 	if wrote || !h.resumed {
 		h.count(r, outcome, wrote)
 	}
+	if left(writing, h.desk.Dispatch, r) != nil && h.settle(writing, shortly) {
+		return r.State, nil // its message finds the end, and lets them in
+	}
 	h.follow(writing, r)
 	return r.State, nil
 }

@@ -101,8 +101,11 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	if r.Version != 0 && r.State == 0 {
 		return nil, nil, elsewhere // a record that this process cannot read: a newer one may
 	}
-	if r.Version == 0 || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
-		return nil, nil, drop // ended, fenced off, held, or gone
+	if left(ctx, d.Dispatch, r) != nil { // whoever wrote the end may have died before
+		return nil, nil, shortly
+	}
+	if r.Version == 0 || r.Waits() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
+		return nil, nil, drop // ended, fenced off, held, in line, or gone
 	}
 	edition, err := d.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 	if errors.Is(err, job.ErrNotFound) {
@@ -169,5 +172,5 @@ func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, no
 		return nil, d.unwell(ctx, r, "end a lease", err)
 	}
 	count(d.Metrics, next, outcome)
-	return &next, verdict{}
+	return &next, verdict{} // which lets in whoever waits, if it has ended
 }

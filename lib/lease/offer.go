@@ -75,6 +75,7 @@ type beginning struct {
 	put   *dispatch.Put
 	now   int64         // Unix ms, from which the lease counts
 	since time.Duration // the same, by the clock that is never stepped
+	letIn int64         // Unix ms, when the run was let in from the line of its gate; 0 where it never waited
 }
 
 // Start begins attempts of this process's worker: those of runs that are due are one call of the store, and the others go on by
@@ -149,11 +150,13 @@ func (o *Offer) among(others []worker.Offer) bool {
 
 // prepare makes the start of a run that is due.
 func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginning, error) {
-	put, err := o.desk.Dispatch.Prepare(ctx, o.run.Start(holder, now, o.desk.Dispatch.Lease), now)
+	next := o.run.Start(holder, now, o.desk.Dispatch.Lease)
+	next.Placed = !o.edition.Def.Overlap.IsZero()
+	put, err := o.desk.Dispatch.Prepare(ctx, next, now)
 	if err != nil {
 		return nil, err
 	}
-	return &beginning{put: put, now: now, since: o.desk.Dispatch.Elapsed()}, nil
+	return &beginning{put: put, now: now, since: o.desk.Dispatch.Elapsed(), letIn: o.run.Wait.LetIn}, nil
 }
 
 // start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
@@ -246,7 +249,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
 		h, err := o.held(taking, started, payload, lost)
 		if err == nil && first {
-			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-o.run.ID.Nominal) * time.Millisecond)
+			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-max(o.run.ID.Nominal, b.letIn)) * time.Millisecond)
 		}
 		return h, err
 	}

@@ -79,8 +79,8 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 	switch {
 	case standing.Version != 0 && standing.State == 0:
 		return errors.New("the run's record is of a newer version: deploy that here, too")
-	case standing.Version == 0, standing.State == run.Fenced, standing.State == run.Scheduled, standing.State.Ended():
-		return nil // there is no run, or it needs no message: what is scheduled has its timer
+	case standing.Version == 0, standing.State == run.Fenced, standing.State == run.Scheduled, standing.State.Ended(), standing.Waits():
+		return left(ctx, r.Dispatch, standing) // there is no run, or it needs no message: what is scheduled has its timer, and who waits is let in
 	}
 	edition, err := r.Dispatch.Book.Edition(ctx, standing.Tenant, standing.ID.Job, standing.Generation)
 	if errors.Is(err, job.ErrNotFound) {
@@ -102,7 +102,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 		}
 		count(r.Metrics, ended, run.OutcomeCrashed)
 		if ended.State != run.Queued {
-			return nil
+			return left(ctx, r.Dispatch, ended)
 		}
 		standing = ended
 	case standing.Version == message.Run.Version && message.Returns >= maxReturns:
@@ -113,7 +113,8 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 			return err
 		}
 		r.Log.ErrorContext(ctx, "a run is dead that no worker could start", "tenant", dead.Tenant, "run", dead.ID.String())
-		return nil
+		dead.Placed = dead.Placed || !edition.Def.Overlap.IsZero() // it may have been let in, and never started
+		return left(ctx, r.Dispatch, dead)
 	}
 	if dispatch.WaitsInStore(standing, now) {
 		return nil // its timer sends it

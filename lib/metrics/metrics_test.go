@@ -353,11 +353,15 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 	metrics.New().Each(noon, func(f metrics.Family, _ []metrics.Sample) {
 		var labels []string
 		for _, l := range f.Labels {
-			values := strings.Join(l.Values, ", ")
-			if l.Met != nil {
-				values += fmt.Sprintf(", and up to %d that asked for it", l.Met.Most)
+			values := slices.Clone(l.Values)
+			if l.Met != nil && len(values) > 0 {
+				values = append(values, "and")
 			}
-			labels = append(labels, fmt.Sprintf("`%s`: %s", l.Name, values))
+			text := strings.Join(values, ", ")
+			if l.Met != nil {
+				text = strings.TrimPrefix(fmt.Sprintf("%s up to %d that asked for it", text, l.Met.Most), " ")
+			}
+			labels = append(labels, fmt.Sprintf("`%s`: %s", l.Name, text))
 		}
 		there := "metric"
 		if f.Detail {
@@ -373,7 +377,7 @@ func TestTheDocumentationListsEveryMetric(t *testing.T) {
 func TestNamesSayWhatAndInWhichUnit(t *testing.T) {
 	metrics.New().Each(noon, func(f metrics.Family, _ []metrics.Sample) {
 		suffix := map[metrics.Kind]string{
-			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages|shards|state)`, metrics.KindHistogram: `_seconds`,
+			metrics.KindCounter: `_total`, metrics.KindGauge: `_(seconds|messages|shards|state|waiting|in_progress)`, metrics.KindHistogram: `_seconds`,
 		}[f.Kind]
 		if !regexp.MustCompile(`^belfry(_[a-z]+)+` + suffix + `$`).MatchString(f.Name) {
 			t.Errorf("%s: want belfry_…%s", f.Name, suffix)

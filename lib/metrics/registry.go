@@ -30,9 +30,14 @@ type Registry struct {
 	StoreUnits  *Sum       // operation, kind; see Consumed
 	Throttled   *Counter   // by
 	Unreadable  *Counter
-	GateLetIn   *Counter // gate; see Gate
-	GateSkipped *Counter // gate; see Gate
-	Check       *Gauge   // check
+	GateLetIn   *Counter   // gate; see Gate
+	GateSkipped *Counter   // gate; see Gate
+	GateWait    *Histogram // gate; see Gate
+
+	// As the process saw them last, of the gates that have series of their own: gate.
+	GateWaiting, GateInProgress *Gauge
+
+	Check *Gauge // check
 
 	gates Names // that have series of their own
 	all   []instrument
@@ -99,8 +104,18 @@ func New() *Registry {
 	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
 	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
-	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress as its limit allows.", gates)
-	r.GateLetIn.family.Detail, r.GateSkipped.family.Detail = true, true
+	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows.", gates)
+	r.GateWait = r.histogram("belfry_gate_wait_seconds", "How long runs have waited in line at a gate that were let in.",
+		[]time.Duration{
+			100 * time.Millisecond, time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
+			time.Hour, 4 * time.Hour, 24 * time.Hour,
+		}, gates)
+	own := Label{Name: "gate", Met: &r.gates}
+	r.GateWaiting = r.gauge("belfry_gate_waiting", "Runs that wait in line at a gate, as this process saw it last.", own)
+	r.GateInProgress = r.gauge("belfry_gate_in_progress", "Runs that are in progress at a gate, as this process saw it last.", own)
+	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
+		f.Detail = true
+	}
 	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
 		Label{Name: "check", Values: []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r

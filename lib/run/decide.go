@@ -58,17 +58,23 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
+	next.Wait, next.Placed = next.Wait.ranked(), false
 	return next, Claimed
 }
 
-// Lapsed tells of a run that makes up for a missed fire whether its place, Unix ms, is over and it has not started.
+// Lapsed tells of a run that makes up for a missed fire whether its place, Unix ms, is over and it has not started. One that has joined a line since its
+// place did come at its time, and starts in its turn.
 func (r Run) Lapsed(now int64) bool {
-	return r.State == Queued && r.Attempt == 0 && r.Reason == CaughtUp && r.NextAt != 0 && r.NextAt < now
+	return r.State == Queued && r.Attempt == 0 && r.Reason == CaughtUp && r.NextAt != 0 && r.NextAt < now && r.Wait.Rank < r.NextAt
 }
 
-// Placed gives a run whose place has lapsed another one, Unix ms.
-func (r Run) Placed(place int64) Run {
+// PlacedAnew gives a run whose place has lapsed another one, Unix ms. Where its job bounds how many runs are in progress, that is an opening: a worker may have
+// taken a place at the gate for it and died, or may be about to, by a message of before.
+func (r Run) PlacedAnew(place int64, bounded bool) Run {
 	r.NextAt = place
+	if bounded {
+		r.Opening = r.Version + 1
+	}
 	return r
 }
 
@@ -96,6 +102,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 		return r, false
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
+	r.Wait, r.Placed = r.Wait.ranked(), false
 	return r, true
 }
 
@@ -119,6 +126,7 @@ type Limits struct {
 // Retrying; the caller has waited for its time.
 func (r Run) Start(worker string, now int64, lease time.Duration) Run {
 	r.State, r.Worker, r.Started, r.NextAt = Running, worker, now, 0
+	r.Wait = Wait{}
 	r.Lease = now + lease.Milliseconds()
 	r.Attempt++
 	r.Fence = r.Version + 1
@@ -247,14 +255,33 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why = Why{}
+	r.Why, r.Wait, r.Placed = Why{}, Wait{}, false
 	return r
 }
 
-// Reopened tells a run that was just opened again from what it was before, where its job bounds how many runs are in progress: a place that it
-// had in an earlier opening is not its own any more.
-func (r Run) Reopened() Run {
+// Reopened tells a run that was just opened again, at now, from what it was before, where its job bounds how many runs are in progress: a place
+// that it had in an earlier opening is not its own any more, and in a line it comes behind those that were due before now.
+func (r Run) Reopened(now int64) Run {
 	r.Opening = r.Version + 1
+	r.Wait.Rank = now
+	return r
+}
+
+// Join has a run that is due wait in the line of a gate.
+func (r Run) Join(gate string, rank, now int64) Run {
+	r.Wait = Wait{Gate: gate, Since: now, Rank: rank}
+	return r
+}
+
+// LetIn ends a wait in line: the run holds its place, and may start.
+func (r Run) LetIn(now int64) Run {
+	r.Wait.Gate, r.Wait.LetIn, r.Placed = "", now, true
+	return r
+}
+
+// Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
+func (r Run) Unjoin() Run {
+	r.Wait = r.Wait.ranked()
 	return r
 }
 
@@ -294,7 +321,11 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 // ended so: see Spared.
 func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	r.Why = why
-	return r.end(Skipped, now, "other runs of the job were in progress", Limits{Retention: retention})
+	reason := "other runs of the job were in progress"
+	if why.Code == WhyFull {
+		reason = "as many runs of the job waited as may wait"
+	}
+	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }
 
 // Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
@@ -313,7 +344,7 @@ func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, Cla
 
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
-	r.Worker, r.Lease, r.NextAt = "", 0, 0
+	r.Worker, r.Lease, r.NextAt, r.Wait = "", 0, 0, Wait{}
 	r.Expires = now + l.Retention.Milliseconds()
 	return r
 }

@@ -70,6 +70,10 @@ func (r *Run) WriteFields(w *record.Writer) {
 	if !r.Why.IsZero() {
 		r.Why.writeFields(w, 29)
 	}
+	if !r.Wait.IsZero() {
+		r.Wait.writeFields(w, 30)
+	}
+	w.Bool(31, r.Placed)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -93,6 +97,15 @@ func (y *Why) writeFields(w *record.Writer, number uint8) {
 		}
 	}
 	w.Close(outer)
+}
+
+func (w *Wait) writeFields(to *record.Writer, number uint8) {
+	outer := to.Open(number)
+	to.Text(1, w.Gate)
+	to.Int(2, w.Since)
+	to.Int(3, w.Rank)
+	to.Int(4, w.LetIn)
+	to.Close(outer)
 }
 
 func (a *Attempt) writeFields(w *record.Writer) {
@@ -172,6 +185,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Opening = s.Uint(math.MaxUint64)
 		case 29:
 			r.Why.readFields(s)
+		case 30:
+			r.Wait.readFields(s)
+		case 31:
+			r.Placed = s.Bool()
 		default:
 			s.Fail()
 		}
@@ -209,6 +226,23 @@ func (y *Why) readFields(s *record.Scanner) {
 			for i := range y.InTheWay {
 				y.InTheWay[i] = string(s.Text())
 			}
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (w *Wait) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			w.Gate = string(s.Text())
+		case 2:
+			w.Since = s.Int()
+		case 3:
+			w.Rank = s.Int()
+		case 4:
+			w.LetIn = s.Int()
 		default:
 			s.Fail()
 		}

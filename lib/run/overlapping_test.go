@@ -96,9 +96,9 @@ func TestAReopeningIsToldFromWhatWasBefore(t *testing.T) {
 	if plain.Opening != 0 || !plain.Why.IsZero() || plain.State != run.Queued {
 		t.Errorf("opened again: %+v", plain)
 	}
-	first := plain.Reopened()
+	first := plain.Reopened(1)
 	first.Version++
-	second := first.Reopen(1, 0, "retried").Reopened()
+	second := first.Reopen(1, 0, "retried").Reopened(2)
 	if first.Opening != 5 || second.Opening != 6 {
 		t.Errorf("the openings %d and %d, want the versions that they write, 5 and 6", first.Opening, second.Opening)
 	}

@@ -34,15 +34,21 @@ var stateNames = [...]string{Fenced: "fenced", Scheduled: "scheduled", Queued: "
 	Succeeded: "succeeded", Failed: "failed", Cancelled: "cancelled", Skipped: "skipped", Dead: "dead", Unknown: "unknown"}
 
 func (s State) String() string {
+	if s == Waiting {
+		return "waiting"
+	}
 	if int(s) < len(stateNames) && stateNames[s] != "" {
 		return stateNames[s]
 	}
 	return fmt.Sprintf("state %d", s)
 }
 
+// Waiting is how a user sees a Queued run that waits in the line of a gate. No record holds it: see Run.Shown.
+const Waiting State = 100
+
 // States lists those that a user sees, in the order of a run's life.
 func States() []State {
-	return []State{Scheduled, Queued, Running, Retrying, Succeeded, Failed, Cancelled, Skipped, Dead, Unknown}
+	return []State{Scheduled, Queued, Waiting, Running, Retrying, Succeeded, Failed, Cancelled, Skipped, Dead, Unknown}
 }
 
 // ParseState reads the name of a state that a user sees.
@@ -56,7 +62,7 @@ func ParseState(name string) (State, bool) {
 }
 
 // Ended tells whether the state is terminal: only an explicit retry or redrive leaves it.
-func (s State) Ended() bool { return s >= Succeeded }
+func (s State) Ended() bool { return s >= Succeeded && s != Waiting }
 
 // DeadLetter tells whether runs of the state are listed as dead letters.
 func (s State) DeadLetter() bool { return s == Dead || s == Failed }
@@ -116,11 +122,17 @@ type Run struct {
 
 	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
 
-	// Opening is the version that the newest reopening wrote, 0 for a run that was never opened again, or whose job bounded nothing before and
-	// after. A place at a gate that the run took in an earlier opening is not its own any more.
+	// Opening is the version that the newest reopening wrote, or that gave it another place in time, 0 for a run of which neither was done, or whose job
+	// bounded nothing before and after. A place at a gate that the run took in an earlier opening is not its own any more.
 	Opening uint64 `cbor:"28,keyasint,omitempty"`
 
 	Why Why `cbor:"29,keyasint,omitzero"` // of a Skipped run that no missed fires are behind: what was in its way
+
+	Wait Wait `cbor:"30,keyasint,omitzero"` // of a Queued run that waits in the line of a gate, or has waited there
+
+	// Placed says that the run was let in at the gate of its job, since it began or was opened again: its end makes room there. A run that was
+	// cancelled between its entry and its start does not say so.
+	Placed bool `cbor:"31,keyasint,omitempty"`
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
@@ -157,17 +169,49 @@ type Ref struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap
+	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap or WhyFull
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it: skip
-	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first; at most MaxInTheWay
+	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, or that waited where none was; at most MaxInTheWay
+}
+
+// Wait is a run's wait in the line of a gate, and what is left of it until the run starts. All times are Unix ms.
+type Wait struct {
+	Gate  string `cbor:"1,keyasint,omitempty"` // in whose line it waits, "" for none
+	Since int64  `cbor:"2,keyasint,omitempty"` // since when it waits
+
+	// Rank orders the line, before nominal time and ID: when the run was due, made or opened again, whichever is last. It stays when the claim of a run is taken
+	// away and given again. Of a run that was opened again and has not joined a line, it is when that was.
+	Rank int64 `cbor:"3,keyasint,omitempty"`
+
+	LetIn int64 `cbor:"4,keyasint,omitempty"` // when it was let in from the line
+}
+
+// IsZero tells whether the run has neither waited, nor a rank of its own.
+func (w Wait) IsZero() bool { return w == Wait{} }
+
+// ranked is what is left of a wait when the run has to enter anew.
+func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
+
+// Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
+func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }
+
+// Shown is the state that a user sees.
+func (r Run) Shown() State {
+	if r.Waits() {
+		return Waiting
+	}
+	return r.State
 }
 
 // CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.
 const CaughtUp = "catch-up of a missed fire"
 
-// WhyOverlap is the code of a run that was one too many at its job's own gate.
-const WhyOverlap = "overlap"
+// The codes of a run that was one too many at its job's own gate.
+const (
+	WhyOverlap = "overlap" // its policy lets nobody wait
+	WhyFull    = "full"    // as many wait as the policy allows
+)
 
 // MaxInTheWay is how many of the runs that were in the way a skipped run names; fewer where its record would grow over its size.
 const MaxInTheWay = 10
@@ -247,6 +291,6 @@ func FromItem(tenant string, id ID, item store.Item) (r Run, ok bool, err error)
 	}
 	r.ID, r.Tenant, r.Version = id, tenant, item.Version
 	r.Payload.Blob, r.Result.Blob, r.Log = r.longKey(r.Payload.Blob), r.longKey(r.Result.Blob), r.longKey(r.Log)
-	r.Why = r.Why.with(id.Job)
+	r.Why, r.Wait = r.Why.with(id.Job), r.Wait.with(id.Job)
 	return r, true, nil
 }

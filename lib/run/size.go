@@ -18,7 +18,7 @@ const perItem = 42
 // it as its data is above MaxInline. What is left out leaves r too.
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
-	r.Why = r.Why.without(r.ID.Job)
+	r.Why, r.Wait = r.Why.without(r.ID.Job), r.Wait.without(r.ID.Job)
 	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
 	for {
 		value := r.record()
@@ -113,6 +113,20 @@ func (y Why) with(job string) Why {
 		}
 	}
 	return y
+}
+
+func (w Wait) without(job string) Wait {
+	if w.Gate == ownGate+job {
+		w.Gate = ownGate
+	}
+	return w
+}
+
+func (w Wait) with(job string) Wait {
+	if w.Gate == ownGate {
+		w.Gate += job
+	}
+	return w
 }
 
 // ownGate is what the name of a job's own gate begins with.

@@ -26,7 +26,7 @@ type RetryRuns struct {
 // RunFilter chooses runs; what is left out chooses all.
 type RunFilter struct {
 	Job    string            `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
-	States []string          `json:"states,omitempty" minItems:"1" maxItems:"10" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"any of these"`
+	States []string          `json:"states,omitempty" minItems:"1" maxItems:"11" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"any of these"`
 	Labels map[string]string `json:"labels,omitempty" doc:"all of these, by the definition that the run has"`
 	Error  string            `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
 	From   *time.Time        `json:"from,omitempty" doc:"due at this time or later"`

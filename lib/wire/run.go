@@ -14,7 +14,7 @@ type Run struct {
 	ID            string            `json:"id" doc:"names the run"`
 	Job           string            `json:"job"`
 	Generation    int64             `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
-	State         string            `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	State         string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	NominalTime   time.Time         `json:"nominal_time" doc:"when it was asked for"`
 	Trigger       string            `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
 	Priority      string            `json:"priority,omitempty"`
@@ -39,10 +39,15 @@ type Run struct {
 
 // Waiting is a reason why a run does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
+
+	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of code gate: in whose line it waits; job:NAME is the job's own limit"`
+	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits"`
+	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many"`
+	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
 }
 
 // Attempt is one try of a run.
@@ -62,10 +67,10 @@ type Skipped struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows; full: besides, as many waited"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
-	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, at most 10"`
+	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10"`
 }
 
 // String says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
@@ -81,6 +86,9 @@ func (w *Why) String() string {
 		runs = strings.Join(w.InTheWay[:n-1], ", ") + " and " + w.InTheWay[n-1]
 	default: // the record names only so many
 		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
+	}
+	if w.Code == "full" {
+		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, w.Policy)
 	}
 	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, w.Policy)
 }
@@ -112,7 +120,7 @@ type LastRuns struct {
 // LastRun is a run in a few words.
 type LastRun struct {
 	ID          string    `json:"id"`
-	State       string    `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	State       string    `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
 	StartedAt   time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`
@@ -143,7 +151,7 @@ type RunBatch struct {
 type RunVerdict struct {
 	Status  int      `json:"status" doc:"the HTTP status that this request alone would have had"`
 	ID      string   `json:"id,omitempty" doc:"of the run"`
-	State   string   `json:"state,omitempty" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"in which it stands now"`
+	State   string   `json:"state,omitempty" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"in which it stands now"`
 	Problem *Problem `json:"problem,omitempty" doc:"why it was refused"`
 }
 

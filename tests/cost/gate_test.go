@@ -14,7 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
-// What a run takes beyond one whose job bounds nothing: the gate's read and write, and the run of the entry that is in its way, or was. A run that is
+// What a run takes beyond one whose job bounds nothing: the gate's two reads and its write, and the run of the entry that is in its way, or was. A run that is
 // skipped is neither started nor ended, but for being skipped. docs/cost.md tells of these.
 func TestWhatAGateTakes(t *testing.T) {
 	if emulated {
@@ -37,7 +37,7 @@ func TestWhatAGateTakes(t *testing.T) {
 				if waits, err = r.Dispatch.PutRun(r.ctx, waits, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
-				if came, err := r.Dispatch.Enter(r.ctx, waits, j.Def); err != nil || came != dispatch.Passed {
+				if came, err := r.Dispatch.Enter(r.ctx, waits, waits.ID.Nominal, j.Def); err != nil || came != dispatch.Passed {
 					t.Fatal(came, err)
 				}
 				waits = waits.Start("w", now.UnixMilli(), time.Minute)
@@ -73,16 +73,96 @@ func TestWhatAGateTakes(t *testing.T) {
 		held          bool
 		writes, reads float64
 	}{
-		"one at a time, and none in progress": {job.Overlap{Policy: job.OverlapSkip}, false, 1, 2},
+		"one at a time, and none in progress": {job.Overlap{Policy: job.OverlapSkip}, false, 1, 3},
 		"skipped":                             {job.Overlap{Policy: job.OverlapSkip}, true, -1, 2},
-		"one of two is in progress":           {job.Overlap{Policy: job.OverlapSkip, Limit: 2}, true, 1, 3},
-		"a hundred at a time":                 {job.Overlap{Policy: job.OverlapSkip, Limit: 100}, false, 1, 1.3},
+		"one of two is in progress":           {job.Overlap{Policy: job.OverlapSkip, Limit: 2}, true, 1, 4},
+		"a hundred at a time":                 {job.Overlap{Policy: job.OverlapSkip, Limit: 100}, false, 1, 2.3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, reads := takes(t, row.overlap, row.held)
 			t.Logf("%.2f write units and %.2f read units a run, and %.2f and %.2f without a gate", writes, reads, plainWrites, plainReads)
 			if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
 				t.Errorf("a gate takes %.2f write units and %.2f read units, want some %.2f and %.2f", writes-plainWrites, reads-plainReads, row.writes, row.reads)
+			}
+		})
+	}
+}
+
+// What a run takes that waits, beyond one whose job bounds nothing: alone, and ten at a time. It joins the line and is let in by one transaction each, over the gate, the run and its place,
+// and its wait has checks.
+func TestWhatAWaitTakes(t *testing.T) {
+	if emulated {
+		t.Skip("counted by the test without emulators, which they change nothing about")
+	}
+	const runs = 10
+	takes := func(t *testing.T, overlap job.Overlap, apart time.Duration, limit int) (writes float64) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, lone, ok())
+			time.Sleep(17 * time.Second)
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Overlap: overlap}
+			j, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			holder := run.Run{ID: run.RequestID("report", now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Trigger: run.ByRequest,
+				Priority: queue.Normal, Generation: j.Generation, Created: now.UnixMilli()}
+			if !overlap.IsZero() {
+				if holder, err = r.Dispatch.PutRun(r.ctx, holder, now.UnixMilli()); err != nil {
+					t.Fatal(err)
+				}
+				if came, err := r.Dispatch.Enter(r.ctx, holder, holder.ID.Nominal, j.Def); err != nil || came != dispatch.Passed {
+					t.Fatal(came, err)
+				}
+				holder = holder.Start("w", now.UnixMilli(), time.Minute)
+				next := holder.Fail(now.UnixMilli(), run.Failure{Error: "not yet", NextAt: now.Add(48 * time.Hour).UnixMilli()}, dispatch.Limits(j.Def))
+				if _, err = r.Dispatch.PutRun(r.ctx, next, now.UnixMilli()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.minutes(2, nil); err != nil {
+				t.Fatal(err)
+			}
+			before := r.meter.read()
+			step := 0
+			if err := r.minutes(90, func(int) error {
+				if step++; step == 1 {
+					for range runs {
+						if _, _, err := r.Control.Trigger(r.ctx, "default", "report", control.Request{}); err != nil {
+							return err
+						}
+						time.Sleep(apart)
+					}
+				}
+				if step == 2 && !overlap.IsZero() {
+					if limit > 1 {
+						def.Overlap.Limit = limit
+						_, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{})
+						return err
+					}
+					_, err := r.Control.Cancel(r.ctx, "default", holder.ID, "")
+					return err
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			u := r.meter.read()
+			writes = (u.Writes - before.Writes - u.Shared + before.Shared) / runs
+		})
+		return writes
+	}
+	for name, row := range map[string]struct {
+		apart time.Duration
+		limit int
+		most  float64
+	}{"alone": {2 * time.Second, 1, 14}, "ten at a time": {0, 20, 12}} {
+		t.Run(name, func(t *testing.T) {
+			plain := takes(t, job.Overlap{}, row.apart, 0)
+			writes := takes(t, job.Overlap{Policy: job.OverlapQueue}, row.apart, row.limit)
+			t.Logf("%.2f write units a run, and %.2f without a gate: %.2f more", writes, plain, writes-plain)
+			if writes-plain > row.most || writes-plain < 5 {
+				t.Errorf("a wait takes %.2f write units, want some %.0f at the most", writes-plain, row.most)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func edges() map[string]bool {
 		if r.Version == 0 {
 			return "[*]"
 		}
-		return r.State.String()
+		return r.Shown().String()
 	}
 	add := func(from, to run.Run) {
 		if to.Version = 1; name(from) != name(to) {
@@ -61,11 +61,17 @@ func edges() map[string]bool {
 	fires := []run.Run{{ID: fire}}
 	requests := []run.Run{{ID: request}}
 	for _, s := range append(run.States(), run.Fenced) {
+		r := run.Run{ID: fire, Version: 1, State: s, Generation: 1}
+		if s == run.Waiting {
+			r.State = run.Queued
+			r = r.Join("job:j", 1, 1)
+		}
 		if s != run.Scheduled {
-			fires = append(fires, run.Run{ID: fire, Version: 1, State: s, Generation: 1})
+			fires = append(fires, r)
 		}
 		if s != run.Fenced && s != run.Skipped {
-			requests = append(requests, run.Run{ID: request, Version: 1, State: s, Generation: 1})
+			r.ID = request
+			requests = append(requests, r)
 		}
 	}
 	requests = append(requests, run.Run{ID: request, Version: 1, State: run.Skipped, Generation: 1, Why: run.Why{Code: run.WhyOverlap}})
@@ -112,7 +118,14 @@ func edges() map[string]bool {
 		if next, ok := r.Restored(1, "", 1); ok {
 			add(r, next)
 		}
-		if r.State == run.Queued || r.State == run.Retrying {
+		switch {
+		case r.Waits(): // nobody starts it before it is let in
+			add(r, r.LetIn(1))
+			add(r, r.Unjoin())
+		case r.State == run.Queued || r.State == run.Retrying:
+			if r.State == run.Queued {
+				add(r, r.Join("job:j", 1, 1))
+			}
 			add(r, r.Start("w", 1, 1))
 			if !r.Spared() && r.State == run.Queued { // what is retrying has had an attempt
 				add(r, r.Overlapping(run.Why{Code: run.WhyOverlap}, 1, 1))

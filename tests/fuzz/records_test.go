@@ -38,7 +38,8 @@ func kinds() map[string]any {
 // unreleased are records of kinds that no release has written yet.
 var unreleased = map[string][]byte{
 	"tickets": append([]byte{record.Format, 0xa1, 1, 0x58, 32}, make([]byte, 32)...),
-	"gate":    {record.Format, 0xa1, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1}, // one entry
+	"gate":    {record.Format, 0xa3, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1, 2, 2, 3, 0x19, 0x03, 0xe9}, // one entry, and two that wait
+	"line":    {record.Format, 0xa1, 1, 0x19, 0x03, 0xe8},
 }
 
 // FuzzRecords reads bytes as a record of each kind. What is read must be the same when it was written and read again, so that no

@@ -91,7 +91,7 @@ func (in runStep) on(s runState) []runState {
 // then is s as it is after it was seen, where it was reached by itself.
 func (s runState) then(seen runState) runState {
 	seen.cancelled = s.cancelled && !ended(seen.state)
-	seen.reopened = s.reopened && seen.state == "queued" && seen.attempt == s.attempt
+	seen.reopened = s.reopened && (seen.state == "queued" || seen.state == "waiting") && seen.attempt == s.attempt
 	if s.born && s.state == seen.state && s.attempt == seen.attempt && !s.over {
 		seen.seen = s.seen
 	}
@@ -111,7 +111,7 @@ func (in runStep) refused(s runState) []runState {
 			since = s.ended
 		}
 		// A claim of a fire that an edit takes back was no run, and may be one again.
-		fenced := !s.onDemand && s.state == "queued" && s.attempt == 0
+		fenced := !s.onDemand && (s.state == "queued" || s.state == "waiting") && s.attempt == 0
 		if s.born && !fenced && in.at-since < runsStay {
 			return nil
 		}
@@ -129,7 +129,7 @@ func (in runStep) refused(s runState) []runState {
 		}
 		return []runState{over}
 	case "run_skipped":
-		if ended(s.state) && (s.state != "skipped" || s.reason == overlapped) || s.attempt > 0 {
+		if ended(s.state) && (s.state != "skipped" || atGate(s.reason)) || s.attempt > 0 {
 			return nil
 		}
 		return []runState{over}
@@ -143,7 +143,7 @@ func (in runStep) told(s runState) []runState {
 	switch {
 	case !s.born:
 		return []runState{s}
-	case in.verb == cancelRun && (over || s.over), in.verb == retryRun && over && (s.state == "skipped" && s.reason != overlapped || !in.force && (s.state == "succeeded" || s.state == "unknown")):
+	case in.verb == cancelRun && (over || s.over), in.verb == retryRun && over && (s.state == "skipped" && !atGate(s.reason) || !in.force && (s.state == "succeeded" || s.state == "unknown")):
 		return nil
 	case in.verb == cancelRun:
 		s.over = in.seen.state == "cancelled"
@@ -170,7 +170,7 @@ func (in runStep) cancel(s runState) []runState {
 		after.cancelled = true
 		return []runState{after}
 	case "cancelled":
-		for _, state := range []string{"scheduled", "queued", "retrying"} {
+		for _, state := range []string{"scheduled", "queued", "waiting", "retrying"} {
 			if before.state = state; s.reaches(before) {
 				return []runState{s.then(in.seen)}
 			}
@@ -179,8 +179,14 @@ func (in runStep) cancel(s runState) []runState {
 	return nil
 }
 
-// overlapped is the reason of a run that was skipped since others of its job were in progress. Other skipped runs are records of missed fires.
-const overlapped = "other runs of the job were in progress"
+// atGate tells whether a run was skipped at the gate of its job. Other skipped runs are records of missed fires.
+func atGate(reason string) bool { return reason == overlapped || reason == full }
+
+// The reasons of those: others were in progress, or as many waited as may.
+const (
+	overlapped = "other runs of the job were in progress"
+	full       = "as many runs of the job waited as may wait"
+)
 
 // retry opens what has ended.
 func (in runStep) retry(s runState) []runState {
@@ -194,7 +200,7 @@ func (in runStep) retry(s runState) []runState {
 		before := in.seen
 		before.state = state
 		if s.born && ended(s.state) && !s.over { // how it ended is known, and not told again
-			if s.state != state || state == "skipped" && s.reason != overlapped {
+			if s.state != state || state == "skipped" && !atGate(s.reason) {
 				continue
 			}
 			before.ended, before.reason, before.result, before.generation = s.ended, s.reason, s.result, s.generation
@@ -226,10 +232,10 @@ func (s runState) reaches(to runState) bool {
 	case "": // a refusal told that it has ended, and nothing more is known of it
 		return true
 	case "scheduled":
-		return to.state == "scheduled" || to.state == "queued" || to.state == "cancelled" || to.state == "dead" || to.state == "skipped"
-	case "queued":
+		return to.state == "scheduled" || to.state == "queued" || to.state == "waiting" || to.state == "cancelled" || to.state == "dead" || to.state == "skipped"
+	case "queued", "waiting":
 		switch to.state {
-		case "queued", "cancelled", "dead":
+		case "queued", "waiting", "cancelled", "dead":
 			return true
 		case "scheduled":
 			return s.onDemand && (s.attempt == 0 || s.reopened)

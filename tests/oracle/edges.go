@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
@@ -37,10 +38,12 @@ const (
 	expires
 	opening
 	why
+	wait
+	placed
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -82,6 +85,8 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Expires != a.Expires, expires)
 	add(b.Opening != a.Opening, opening)
 	add(!reflect.DeepEqual(b.Why, a.Why), why)
+	add(b.Wait != a.Wait, wait)
+	add(b.Placed != a.Placed, placed)
 	return f
 }
 
@@ -99,11 +104,11 @@ type edge struct {
 const nothing run.State = 0
 
 const (
-	claims = generation | epoch | priority
-	ends   = ended | worker | lease | nextAt | expires
+	claims = generation | epoch | priority | wait | placed
+	ends   = ended | worker | lease | nextAt | expires | wait
 	closes = ends | logKey
-	starts = worker | started | nextAt | lease | attempt | fence
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why
+	starts = worker | started | nextAt | lease | attempt | fence | wait | placed
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -117,14 +122,20 @@ var edges = map[[2]run.State]edge{
 	{run.Fenced, run.Queued}:       {births | expires, all(born, keeps)},
 	{run.Fenced, run.Skipped}:      {births | ends | stretch, all(skips, keeps)},
 	{run.Fenced, run.Cancelled}:    {births | ends, all(born, fires, over, keeps)},
-	{run.Scheduled, run.Scheduled}: {generation | epoch, all(onDemand, rises)},
+	{run.Scheduled, run.Scheduled}: {generation | epoch | wait, all(onDemand, rises)},
 	{run.Scheduled, run.Queued}:    {claims, all(onDemand, keeps)},
 	{run.Scheduled, run.Cancelled}: {ends, over},
-	{run.Queued, run.Queued}:       {claims | nextAt, all(born, unstarted, placedOrRises)},
+	{run.Queued, run.Queued}:       {claims | nextAt | opening, all(born, unstarted, placedOrRises)},
 	{run.Queued, run.Running}:      {starts, begins},
 	{run.Queued, run.Cancelled}:    {claims | ends, over},
 	{run.Queued, run.Dead}:         {ends, over},
-	{run.Queued, run.Scheduled}:    {generation | epoch, all(onDemand, unstarted, rises)},
+	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed, all(onDemand, unstarted, rises)},
+	{run.Queued, run.Waiting}:      {wait, joins},
+	{run.Waiting, run.Queued}:      {claims | nextAt, leavesLine},
+	{run.Waiting, run.Cancelled}:   {claims | ends, over},
+	{run.Waiting, run.Scheduled}:   {generation | epoch | wait, all(onDemand, unstarted, rises)},
+	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
+	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(onlyMissed, skipsWaiting)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
 	{run.Queued, run.Skipped}:      {claims | ends | stretch | why, skipsWaiting},
 	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
@@ -159,7 +170,7 @@ var edges = map[[2]run.State]edge{
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
 func along(b, a *run.Run) (promise, wrong string) {
-	e, ok := edges[[2]run.State{b.State, a.State}]
+	e, ok := edges[[2]run.State{b.Shown(), a.Shown()}]
 	switch more := differ(b, a) &^ e.may; {
 	case !ok && b.State.Ended():
 		return "P7", "an ended run"
@@ -221,9 +232,9 @@ func skipsWaiting(b, a *run.Run) string {
 		return all(skips, unstarted, rises)(b, a)
 	}
 	return all(over, func(b, a *run.Run) string {
-		return unless(b.Attempt == 0 && b.Opening == 0, "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
+		return unless(b.Attempt == 0 && (b.Opening == 0 || b.Reason == run.CaughtUp), "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
 	}, func(b, a *run.Run) string {
-		return unless(differ(b, a)&(claims|stretch) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+		return unless(differ(b, a)&(claims|stretch)&^(wait|placed) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
 	})(b, a)
 }
 
@@ -240,16 +251,53 @@ func missed(b, _ *run.Run) string {
 	return unless(b.Missed(), "a newer generation takes back what was dropped as missed, and nothing else")
 }
 
+// onlyMissed: who waits is not skipped for overlap.
+func onlyMissed(_, a *run.Run) string {
+	return unless(a.Missed(), "who waits in line is not skipped at its gate")
+}
+
+// joins: a run waits in the line of its job's own gate, no earlier than it was due.
+func joins(b, a *run.Run) string {
+	switch w := a.Wait; {
+	case w.Gate != gate.Name(a.ID.Job):
+		return fmt.Sprintf("it waits at %q", w.Gate)
+	case w.Rank < a.ID.Nominal || w.Rank < a.Created || w.Rank < b.Wait.Rank:
+		return "it comes before its time in line"
+	case w.Since == 0 || w.LetIn != 0:
+		return "a wait says since when"
+	}
+	return ""
+}
+
+// leavesLine: it is let in and keeps its claim, its claim is a newer one's, or it has to enter anew. Its rank stays.
+func leavesLine(b, a *run.Run) string {
+	switch {
+	case a.Wait.Rank != b.Wait.Rank:
+		return "its rank has changed"
+	case a.Generation != b.Generation:
+		return all(born, unstarted, rises)(b, a)
+	case differ(b, a)&^(wait|placed) != 0 || a.Placed != (a.Wait.LetIn != 0):
+		return "it keeps its claim, and holds a place where it was let in"
+	}
+	return ""
+}
+
 func rises(b, a *run.Run) string {
 	return unless(a.Generation > b.Generation, fmt.Sprintf("generation %d does not pass %d", a.Generation, b.Generation))
 }
 
 // placedOrRises: a claim gives way to one of a newer generation, and stays but for its place where that has lapsed.
 func placedOrRises(b, a *run.Run) string {
-	if differ(b, a) == nextAt {
-		return unless(b.Reason == run.CaughtUp && a.NextAt > b.NextAt, "only what makes up for a missed fire is given another place, and a later one")
+	switch differ(b, a) {
+	case nextAt | opening:
+		if a.Opening != a.Version {
+			return "another place is an opening of its own"
+		}
+		fallthrough
+	case nextAt:
+		return unless(b.Reason == run.CaughtUp && a.NextAt > b.NextAt && b.Wait.Rank < b.NextAt, "only what makes up for a missed fire, and has joined no line since its place, is given another place, and a later one")
 	}
-	return rises(b, a)
+	return all(rises, func(b, a *run.Run) string { return unless(a.Opening == b.Opening, "an opening is asked for") })(b, a)
 }
 
 func keeps(b, a *run.Run) string {

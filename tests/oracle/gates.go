@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -34,7 +35,62 @@ func active(s run.State) bool { return s == run.Queued || s == run.Running || s 
 
 // sameStay tells whether a run that was let in before a change of its record is in progress behind it.
 func sameStay(b, a *run.Run) bool {
-	return active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation
+	return active(b.State) && active(a.State) && b.Opening == a.Opening && b.Generation == a.Generation && !a.Waits()
+}
+
+// lines is told of a change of a run that may join a line, or leave it. b is the run before.
+func (rs *runState) lines(at time.Time, b *run.Run) {
+	a := &rs.run
+	if n := len(rs.waits); b.Waits() && n > 0 && rs.waits[n-1].until == forever && (!a.Waits() || a.Version == b.Version) {
+		rs.waits[n-1].until = ms(at)
+	}
+	if a.Waits() && !b.Waits() {
+		rs.waits = append(rs.waits, place{since: ms(at), until: forever})
+	}
+}
+
+// storedPlace follows the places of lines: each is that of a run of the job.
+func (j *Judge) storedPlace(key store.Key, rest string, before, after store.Item) {
+	j.storedOther(key, before, after)
+	tenant, named, _ := strings.Cut(rest, "#")
+	p, err := gate.PlaceFromItem(strings.TrimPrefix(named, "job:"), store.Item{Key: key})
+	switch {
+	case err != nil || p.Key(tenant) != key:
+		j.violate("G3", "%s is no place in line: %v", key, err)
+	case j.runs[p.Run.Key(tenant)] == nil:
+		j.violate("G3", "%s is a place of a run that never was", key)
+	}
+}
+
+// stands tells whether a place of the line stands.
+func (j *Judge) placeStands(rs *runState) bool {
+	_, ok := j.lasts[gate.PlaceOf(rs.run).Key(rs.job.tenant)]
+	return ok
+}
+
+// inOrder: whoever is let in comes before all that go on waiting, and nobody enters past them (G3). lets are those that a write of the gate has let in; it is told of before the
+// runs and the places that it writes.
+func (j *Judge) inOrder(js *jobState, lets []*runState) {
+	var first *runState // of those that go on waiting
+	for _, rs := range js.runs {
+		if !rs.run.Waits() || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) {
+			continue
+		}
+		if first == nil || gate.PlaceOf(rs.run).Compare(gate.PlaceOf(first.run)) < 0 {
+			first = rs
+		}
+	}
+	if first == nil {
+		return
+	}
+	for _, rs := range lets {
+		switch {
+		case !rs.run.Waits():
+			j.violate("G3", "run %s of %s entered past the line, in which run %s waits", rs.id(), js.tenant, first.id())
+		case gate.PlaceOf(first.run).Compare(gate.PlaceOf(rs.run)) < 0:
+			j.violate("G3", "run %s of %s was let in before run %s, which stands before it in line", rs.id(), js.tenant, first.id())
+		}
+	}
 }
 
 // storedGate: whoever is in progress keeps its entry, and whoever is let in finds room (G1).
@@ -77,11 +133,31 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			rs.leaves(ms(at))
 		}
 	}
+	j.inOrder(js, lets)
 	for _, rs := range lets {
-		if limit := rs.limit(); limit > 0 && len(standing) > limit {
+		if limit := rs.allowed(); limit > 0 && len(standing) > limit {
 			j.violate("G1", "run %s of %s was let in as one of %d, and its job allows %d at once", rs.id(), tenant, len(standing), limit)
 		}
 	}
+}
+
+// allowed is how many runs may be in progress where this one is let in, 0 for any number: as its own definition says where it enters by itself, and as any one since then says where
+// it waited, since the job as it stands is read when it is let in.
+func (rs *runState) allowed() int {
+	most := rs.limit()
+	if !rs.run.Waits() {
+		return most
+	}
+	for _, e := range rs.job.editions {
+		switch {
+		case e.Generation < rs.run.Generation || e.deleted:
+		case e.Def.Overlap.Limit == 0:
+			return 0
+		default:
+			most = max(most, e.Def.Overlap.Limit)
+		}
+	}
+	return most
 }
 
 // limit is how many runs may be in progress where this one is let in; 0 for any number.
@@ -110,14 +186,23 @@ func (j *Judge) letIn(rs *runState) {
 func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
-	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != run.WhyOverlap || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
+	code := run.WhyOverlap
+	if e != nil && e.Def.Overlap.Policy != job.OverlapSkip {
+		code = run.WhyFull
+	}
+	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != code || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
 		j.violate("G4", "run %s of %s of generation %d is skipped for %s by %q at %q, which its job does not say", a.ID, a.Tenant, a.Generation, a.Why.Code, a.Why.Policy, a.Why.Gate)
 		return
 	}
 	if rs.byHand {
 		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
 	}
-	if want := min(e.Def.Overlap.Limit, run.MaxInTheWay); len(a.Why.InTheWay) < want && size < roomy {
+	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
+	waiting := rs.job.waiting(from, ms(at))
+	if most, bounded := e.Def.Overlap.Waiting(); !bounded || waiting < most {
+		j.violate("G4", "run %s of %s is skipped, %d wait, and its job lets %d wait", a.ID, a.Tenant, waiting, most)
+	}
+	if want := min(e.Def.Overlap.Limit, run.MaxInTheWay); (len(a.Why.InTheWay) < want && waiting == 0 || len(a.Why.InTheWay) == 0) && size < roomy {
 		j.violate("G4", "run %s of %s is skipped and names %q, fewer than the %d that its job allows at once", a.ID, a.Tenant, a.Why.InTheWay, want)
 	}
 	var others []*runState
@@ -129,10 +214,22 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 		}
 		others = append(others, other)
 	}
-	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
 	if !together(others, from, ms(at)) {
 		j.violate("G4", "run %s of %s is skipped for %q, and they were not in progress at one time from %s to %s", a.ID, a.Tenant, a.Why.InTheWay, instant(from), instant(ms(at)))
 	}
+}
+
+// stays are the times in which a run was in progress, or waited.
+func (rs *runState) stays() []place { return slices.Concat(rs.places, rs.waits) }
+
+// waiting is how many runs of a job waited at some time from one instant to another.
+func (js *jobState) waiting(from, to int64) (n int) {
+	for _, rs := range js.runs {
+		if slices.ContainsFunc(rs.waits, func(p place) bool { return p.since <= to && p.until >= from }) {
+			n++
+		}
+	}
+	return n
 }
 
 // roomy is the size of a record that has room to name another run, in bytes.
@@ -151,13 +248,13 @@ func (rs *runState) due(b *run.Run) int64 {
 func together(runs []*runState, from, to int64) bool {
 	instants := []int64{from}
 	for _, rs := range runs {
-		for _, p := range rs.places {
+		for _, p := range rs.stays() {
 			instants = append(instants, p.since)
 		}
 	}
 	return slices.ContainsFunc(instants, func(t int64) bool {
 		return from <= t && t <= to && !slices.ContainsFunc(runs, func(rs *runState) bool {
-			return !slices.ContainsFunc(rs.places, func(p place) bool { return p.since <= t && t <= p.until })
+			return !slices.ContainsFunc(rs.stays(), func(p place) bool { return p.since <= t && t <= p.until })
 		})
 	})
 }

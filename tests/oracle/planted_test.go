@@ -228,6 +228,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		spoil(whole, rows)
 	}
 	spoil(bounded(t), ofGates)
+	spoil(queueing(t), ofLines)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

@@ -25,11 +25,12 @@ type runState struct {
 	period  int    // grows with each time that it is opened again: what a start belongs to
 	called  uint64 // the highest fence that its target was called with
 	places  []place
-	byHand  bool   // it was opened by hand, and no claim has come over it since
-	wake    int64  // of the furthest check or request that was armed for it
-	batch   *armed // the timer that it shares with others, where that lies in another shard
-	late    bool   // that one was armed behind the sweeps that should have come upon it
-	ahead   bool   // a clock made it that was further ahead than clocks may be, so it may be due by that
+	waits   []place // in which it waited in line
+	byHand  bool    // it was opened by hand, and no claim has come over it since
+	wake    int64   // of the furthest check or request that was armed for it
+	batch   *armed  // the timer that it shares with others, where that lies in another shard
+	late    bool    // that one was armed behind the sweeps that should have come upon it
+	ahead   bool    // a clock made it that was further ahead than clocks may be, so it may be due by that
 
 	cancels  int       // how often its cancel was asked for
 	consents []*asking // that it be opened again
@@ -96,10 +97,10 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 		j.violate("P12", "run %s of %s is kept at %s", a.ID, a.Tenant, key)
 	}
 	if promise, wrong := along(&b, &a); wrong != "" {
-		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.State), stateName(a.State), a.Version, wrong)
+		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.Shown()), stateName(a.Shown()), a.Version, wrong)
 	}
 	rs.run = a
-	rs.past = append(rs.past, sight{since: j.event, state: a.State, cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
+	rs.past = append(rs.past, sight{since: j.event, state: a.Shown(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
 	if b.Version == 0 {
 		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
 	}
@@ -109,6 +110,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	if !sameStay(&b, &a) {
 		rs.leaves(ms(at))
 	}
+	rs.lines(at, &b)
 	switch {
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, &b)
@@ -117,6 +119,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case b.State == run.Skipped && a.State == run.Fenced:
 	case b.State.Ended() && !a.State.Ended() && !b.Missed():
 		j.reopened(rs, &b)
+	case a.State == run.Queued && b.State == run.Queued && a.Generation == b.Generation: // it joins a line, or leaves it
 	case a.State == run.Queued && b.State == run.Running, a.State == run.Retrying:
 		j.again(rs, &b)
 	case a.State == run.Queued, a.State == run.Scheduled, a.State == run.Skipped:
@@ -153,6 +156,7 @@ func (j *Judge) goneRun(at time.Time, rs *runState) {
 		j.violate("P1", "run %s of %s is gone as it was %s, to be kept until %s", r.ID, r.Tenant, r.State, instant(r.Expires))
 	}
 	rs.leaves(ms(at))
+	rs.lines(at, &r)
 	rs.left, rs.run = &r, run.Run{ID: r.ID, Tenant: r.Tenant}
 	rs.past = append(rs.past, sight{since: j.event})
 }

@@ -93,6 +93,13 @@ func (p *player) place(k store.Key) string {
 		return "index"
 	case "gate":
 		return "gate " + parts[2]
+	case "line":
+		if k.Sort == "" || !strings.Contains(k.Sort, "#0") {
+			return "the line of " + parts[2]
+		}
+		at, err := gate.PlaceFromItem(strings.TrimPrefix(parts[2], gate.Name("")), store.Item{Key: k})
+		p.must(err)
+		return "place in line of " + p.id(at.Run)
 	}
 	p.t.Fatalf("no word for %s", k)
 	return ""
@@ -134,6 +141,9 @@ func (p *player) item(item store.Item) string {
 			if e.Opening != 0 {
 				text += fmt.Sprintf("(opened in %d)", e.Opening)
 			}
+		}
+		if g.Waiting > 0 {
+			text += fmt.Sprintf(", %d wait", g.Waiting)
 		}
 		return text
 	case "job":

@@ -40,6 +40,10 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	w := m.drawWork(r)
 	if chance(r, j.Overlap) {
 		def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: 1 + r.IntN(3)}
+		if chance(r, j.Queued) { // up to so many that the world comes to its end
+			most := pick(r, []int{0, 1, 4, 20})
+			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapQueue, job.OverlapAllow}), &most
+		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
 	def.Timeout = w.timeout(r)

@@ -71,8 +71,8 @@ func (b backlog) String() string {
 	return fmt.Sprintf("%d runs, %d of them suspects, the last one due in %s, %s for all attempts of one", b.runs, b.suspects, b.ahead, b.longest)
 }
 
-// asksAgain is how long a run that was opened by hand, and found no room at its gate, waits until it asks again.
-const asksAgain = 20 * time.Second
+// letsIn is how long it takes from the end of a run until whoever waits for it at its gate is sent, at the most.
+const letsIn = 20 * time.Second
 
 // Of each process.
 const (
@@ -88,9 +88,9 @@ func (m Mix) bound(b backlog) time.Duration {
 	passes := time.Duration(b.missed/perPass + 1)
 	turns := time.Duration(0)
 	if m.Jobs.Overlap > 0 {
-		turns = time.Duration(b.runs) // where one at a time is in progress, those that were opened by hand go one after the other
+		turns = time.Duration(b.runs) // where one at a time is in progress, those that wait go one after the other
 	}
-	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+asksAgain)
+	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+letsIn)
 }
 
 // mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; and one attempt.

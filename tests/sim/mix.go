@@ -71,6 +71,8 @@ type JobRates struct {
 	Cron, Every, At, OnDemand float64
 
 	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived, Overlap float64
+
+	Queued float64 // of those with Overlap, whose runs wait their turn
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -235,6 +237,7 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 func (m *Mix) drawGates(r *rand.Rand) {
 	if chance(r, 0.35) {
 		m.Jobs.Overlap = pick(r, []float64{0.2, 0.5, 0.9})
+		m.Jobs.Queued = pick(r, []float64{0, 0.3, 0.7, 1})
 	}
 }
 

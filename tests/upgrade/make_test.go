@@ -90,6 +90,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 		d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(24 * time.Hour), Max: schedule.Duration(48 * time.Hour)}
 	})
 	l.put("slow-alone", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapSkip })
+	l.put("slow-turns", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapQueue })
 	time.Sleep(2*time.Minute + 200*time.Millisecond)
 	for _, name := range []string{"small", "large", "failed", "slow-once", "dead", "slow-alone", "slow-alone"} { // of the last two, one is skipped
 		l.trigger(name, control.Request{})
@@ -122,6 +123,9 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	time.Sleep(4 * time.Minute)
 	l.trigger("retrying", control.Request{}) // its wait is drawn, and may be short
 	crashed := l.trigger("slow", control.Request{})
+	for range 3 { // the last of which waits when all is over
+		l.trigger("slow-turns", control.Request{})
+	}
 	time.Sleep(2500 * time.Millisecond)
 	l.stop()
 	// As a kill -9 leaves it: running, with a worker that is gone.

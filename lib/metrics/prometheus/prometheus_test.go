@@ -68,6 +68,9 @@ func TestEveryFamilyIsShownAndKeepsPrometheusHabits(t *testing.T) {
 	r.Store.Observe(time.Second, "get", "ok")
 	r.Consumed("GetItem", 0.5, 0)
 	r.Runs.Inc("of no declared name")
+	r.GateWait.Observe(time.Second, r.Gate("job:report", true))
+	r.GateWaiting.Set(2, "job:report")
+	r.GateInProgress.Set(1, "job:report")
 	got := scrape(t, r, time.Unix(2, 0))
 	r.Each(time.Unix(2, 0), func(f metrics.Family, _ []metrics.Sample) {
 		if !strings.Contains(got, "# TYPE "+f.Name+" "+string(f.Kind)+"\n") || !strings.Contains(got, "# HELP "+f.Name+" "+f.Help+"\n") {

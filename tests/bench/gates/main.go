@@ -1,5 +1,5 @@
 // Command gates measures what the gate of a job costs: a heap of runs is burnt down in turns, once with no gate and once with one that has room for
-// each worker. The figures of no gate are those of the commit before it; take both trees in turns to see it.
+// each worker. With -line, runs wait at one gate and take their turns. The figures of no gate are those of the commit before it; take both trees in turns to see it.
 package main
 
 import (
@@ -25,10 +25,16 @@ func main() {
 	runs := flag.Int("runs", 50_000, "`N` runs are burnt down each time")
 	workers := flag.Int("workers", 50, "`N` attempts at once, and room for as many at the gate")
 	rounds := flag.Int("rounds", 3, "`N` times each")
+	line := flag.Int("line", 0, "instead, `N` runs wait in one line and take their turns")
+	limit := flag.Int("limit", 1, "with -line, `N` of them may be in progress at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := measure(ctx, *runs, *workers, *rounds); err != nil {
+	do := func() error { return measure(ctx, *runs, *workers, *rounds) }
+	if *line > 0 {
+		do = func() error { return lines(ctx, *line, *limit) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "gates:", err)
 		os.Exit(1)
 	}

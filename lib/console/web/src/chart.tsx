@@ -6,7 +6,7 @@ import { now } from './clock'
 
 const kinds: { name: string; states: State[] }[] = [
   { name: 'succeeded', states: ['succeeded'] },
-  { name: 'under way', states: ['running', 'retrying', 'queued', 'scheduled'] },
+  { name: 'under way', states: ['running', 'retrying', 'queued', 'waiting', 'scheduled'] },
   { name: 'cancelled or skipped', states: ['cancelled', 'skipped'] },
   { name: 'failed', states: ['failed', 'dead', 'unknown'] },
 ]

@@ -1,6 +1,6 @@
 // What the API answers, as far as pages read it. docs/reference/api.md has all of it.
 
-export type State = 'scheduled' | 'queued' | 'running' | 'retrying' | 'succeeded' | 'failed' | 'cancelled' | 'skipped' | 'dead' | 'unknown'
+export type State = 'scheduled' | 'queued' | 'waiting' | 'running' | 'retrying' | 'succeeded' | 'failed' | 'cancelled' | 'skipped' | 'dead' | 'unknown'
 
 export interface Attempt {
   attempt: number
@@ -71,7 +71,7 @@ export interface Job {
   retry: { max_attempts: number; initial: string; factor: number; max: string }
   catch_up: { mode: string; window: string }
   retention: string
-  overlap?: string | { policy: string; limit?: number } // as it was given
+  overlap?: string | { policy: string; limit?: number; max_waiting?: number } // as it was given
   labels?: Record<string, string>
   paused?: boolean
   status: {
@@ -118,8 +118,8 @@ export interface Check {
   detail: string
 }
 
-export const open: State[] = ['scheduled', 'queued', 'running', 'retrying']
-export const all: State[] = ['running', 'retrying', 'queued', 'scheduled', 'succeeded', 'failed', 'dead', 'unknown', 'cancelled', 'skipped']
+export const open: State[] = ['scheduled', 'queued', 'waiting', 'running', 'retrying']
+export const all: State[] = ['running', 'retrying', 'queued', 'waiting', 'scheduled', 'succeeded', 'failed', 'dead', 'unknown', 'cancelled', 'skipped']
 export const isOpen = (state: State): boolean => open.includes(state)
 export const isBad = (state: State): boolean => state === 'failed' || state === 'dead' || state === 'unknown'
 

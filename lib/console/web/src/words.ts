@@ -69,9 +69,11 @@ export function overlaps(job: Job): string {
   const given = job.overlap
   const policy = (typeof given === 'string' ? given : given?.policy) ?? 'allow'
   const limit = (typeof given === 'string' ? undefined : given?.limit) ?? 1
-  if (policy === 'allow') return 'allowed'
-  if (policy !== 'skip') return policy
-  return limit === 1 ? 'skipped while a run is in progress' : `skipped while ${limit.toLocaleString('en')} runs are in progress`
+  const bounded = typeof given === 'object' && given.limit !== undefined
+  if (policy === 'allow' && !bounded) return 'allowed'
+  if (policy !== 'skip' && policy !== 'queue' && policy !== 'allow') return policy
+  const does = policy === 'skip' ? 'skipped' : 'waits'
+  return limit === 1 ? `${does} while a run is in progress` : `${does} while ${limit.toLocaleString('en')} runs are in progress`
 }
 
 /** late is how much later than its time a run was started first, in ms; NaN where that is not known any more. */

@@ -16,7 +16,7 @@ import { checks } from './queues'
 import { nextFire } from '../words'
 import { runCells } from './runs'
 
-const open = 'running,retrying,queued'
+const open = 'running,retrying,queued,waiting'
 
 const columns: Column[] = [
   { name: 'c-state', head: 'State' },

@@ -164,6 +164,8 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
       ) : (
         <>It waits in its queue for a worker with room.</>
       )
+    case 'waiting':
+      return <>It waits in line until other runs of its job have ended.</>
     case 'running':
       return (
         <>
@@ -211,7 +213,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
 function Overlapped({ ids, policy }: { ids: string[]; policy: string }) {
   return (
     <>
-      It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress (overlap: {policy}):
+      It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress{policy !== 'skip' && ' or in line, which was full'} (overlap: {policy}):
       <ul class="in-the-way" aria-label="In progress when it was due">
         {ids.map((id) => (
           <li key={id}>

@@ -1,0 +1,159 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// Place is where a run stands in the line of its job's own gate: by rank, then by nominal time, then by the rest of its ID.
+type Place struct {
+	Rank int64 // run.Wait.Rank
+	Run  run.ID
+}
+
+// PlaceOf is the place that a waiting run names. One that it does not name any more is of nobody.
+func PlaceOf(r run.Run) Place { return Place{Rank: r.Wait.Rank, Run: r.ID} }
+
+// Named tells whether a run, as it stands, waits at this place.
+func (p Place) Named(by run.Run) bool {
+	return by.Version != 0 && by.Waits() && by.Wait.Gate == Name(p.Run.Job) && PlaceOf(by) == p
+}
+
+// Key is where the place stands.
+func (p Place) Key(tenant string) store.Key {
+	return store.Key{Partition: linePartition(tenant, p.Run.Job), Sort: run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random}
+}
+
+func linePartition(tenant, job string) string { return "line#" + tenant + "#" + Name(job) }
+
+// standing is the record of a place.
+type standing struct {
+	Since int64 `cbor:"1,keyasint,omitempty"` // since when its run waits, Unix ms
+}
+
+// put gives the write of the place of a waiting run. One that stands there already is of the same run.
+func put(r run.Run, now time.Time, attempt uint64) (store.Op, error) {
+	value, err := record.Encode(standing{Since: r.Wait.Since})
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: PlaceOf(r).Key(r.Tenant), If: store.Any, Value: value, Expires: now.Add(Keep), Attempt: attempt}, nil
+}
+
+// PlaceFromItem reads a place in the line of a job's own gate.
+func PlaceFromItem(job string, item store.Item) (Place, error) {
+	parts := strings.SplitN(item.Sort, "#", 2)
+	rank, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || len(parts) != 2 || rank < 0 || !strings.HasPrefix(item.Sort, run.SortFrom(rank)) {
+		return Place{}, fmt.Errorf("place %q in the line of %s: want rank#nominal#random: %w", item.Sort, Name(job), record.ErrBroken)
+	}
+	id, err := run.IDFromSort(job, parts[1])
+	if err != nil {
+		return Place{}, fmt.Errorf("place in the line of %s: %w", Name(job), err)
+	}
+	return Place{Rank: rank, Run: id}, nil
+}
+
+// Line is the part of the line that lies behind what was let in, from the front on.
+func (g Gate) Line(limit int) store.Range {
+	return store.Range{Partition: linePartition(g.Tenant, g.Job), From: run.SortFrom(g.Front), Limit: limit}
+}
+
+// Before is the part of the line that is before a place.
+func (g Gate) Before(p Place, limit int) store.Range {
+	r := g.Line(limit)
+	r.To = p.Key(g.Tenant).Sort
+	return r
+}
+
+// Compare orders places as the line does.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Rank, o.Rank), cmp.Compare(p.Run.Nominal, o.Run.Nominal), strings.Compare(p.Run.Random, o.Run.Random))
+}
+
+// Join has a run that was told to be Full, or Behind, wait in line, where it may. What stands in the gate of an earlier opening or claim of it goes.
+func (r *Round) Join(of run.Run) {
+	r.forget(of.ID)
+	rank := of.Wait.Rank
+	if r.gate.Waiting == 0 || rank < r.gate.Front {
+		r.gate.Front = rank
+	}
+	r.gate.Waiting++
+	r.joined = append(r.joined, of)
+}
+
+// Leave leaves out the entries of runs that hold no place any more, in the opening and the claim in which they are given. It tells whether there
+// was any.
+func (r *Round) Leave(gone run.Run) bool {
+	at := r.find(gone.ID)
+	if at < 0 || r.gate.Entries[at].since(gone) < 0 {
+		return false
+	}
+	r.remove(at)
+	return true
+}
+
+// Call is what becomes of a place that is looked at from the front of the line.
+type Call uint8
+
+// The calls.
+const (
+	LetIn  Call = iota + 1 // its run enters
+	Stale                  // no run waits there: the place goes
+	NoRoom                 // it stays, and so do all behind it
+)
+
+// Call looks at a place, the places before it having been looked at, and its run as it stands. limit is how many may be in progress, 0 for any
+// number. It is to be written with the gate, and so is what it says.
+func (r *Round) Call(p Place, by run.Run, limit int) Call {
+	switch {
+	case !p.Named(by):
+		r.gate.Waiting--
+		return Stale
+	case !r.Room(limit):
+		return NoRoom
+	}
+	r.forget(by.ID)
+	r.gate.Waiting--
+	r.entered = append(r.entered, entryOf(by))
+	return LetIn
+}
+
+// Strike takes a place out of the line whose run is not to be let in.
+func (r *Round) Strike() { r.gate.Waiting = max(0, r.gate.Waiting-1) }
+
+// Room tells whether another one may be in progress.
+func (r *Round) Room(limit int) bool { return limit == 0 || r.Held() < limit }
+
+// Ahead says where the line begins now: at the first place that stays, or nowhere, where it was seen to its end and none does.
+func (r *Round) Ahead(first Place, more bool) {
+	if more {
+		r.gate.Front, r.gate.Waiting = first.Rank, max(1, r.gate.Waiting)
+	} else {
+		r.gate.Front, r.gate.Waiting = 0, 0
+	}
+}
+
+// Puts gives the places of those that joined, and the runs, to be written with the gate.
+func (r *Round) Puts(now time.Time, id func() uint64) ([]store.Op, error) {
+	var ops []store.Op
+	for _, of := range r.joined {
+		place, err := put(of, now, id())
+		if err != nil {
+			return nil, err
+		}
+		item, err := of.Item(id())
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, item, place)
+	}
+	return ops, nil
+}

@@ -1,0 +1,34 @@
+package wire
+
+import "time"
+
+// Gate is how the own gate of a job stands that bounds its overlap.
+type Gate struct {
+	Gate       string `json:"gate" example:"job:daily-report" doc:"its name: job:NAME is a job's own"`
+	Job        string `json:"job"`
+	Policy     string `json:"policy" enum:"allow,skip,queue" doc:"what becomes of a run that finds no room, as the job says it"`
+	Limit      int    `json:"limit" doc:"how many runs may be in progress at once"`
+	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
+	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
+	Waiting    int    `json:"waiting" doc:"runs in its line"`
+	Paused     bool   `json:"paused,omitempty" doc:"its job is paused: nobody is let in"`
+}
+
+// GatePage is a page of gates, by the name of the job.
+type GatePage struct {
+	Items []Gate `json:"items"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
+
+// InLine is a run that waits in the line of a gate.
+type InLine struct {
+	ID          string    `json:"id" doc:"names the run"`
+	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
+	Since       time.Time `json:"since" doc:"since when it waits"`
+}
+
+// LinePage is a page of a line, from its front on.
+type LinePage struct {
+	Items []InLine `json:"items"`
+	Next  string   `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+}
