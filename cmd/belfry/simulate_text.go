@@ -9,6 +9,7 @@ import (
 	"time"
 
 	runs "github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -143,12 +144,29 @@ func whyOf(r simulate.Run, names map[string]string) string {
 		failure = r.Attempts[n-1].Error
 	}
 	switch {
+	case r.Reason == "" && failure == "":
+		return waitedOf(r.Waits)
 	case strings.HasSuffix(r.Reason, failure):
 		return r.Reason
 	case r.Reason == "":
 		return failure
 	}
 	return r.Reason + ": " + failure
+}
+
+// waitedOf says how long a run waited in line, "" where it never did.
+func waitedOf(waits []simulate.Wait) string {
+	var waited time.Duration
+	for _, w := range waits {
+		if w.To == nil {
+			return "waits in the line of " + w.Gate
+		}
+		waited += w.To.Sub(w.From)
+	}
+	if waited == 0 {
+		return ""
+	}
+	return "waited " + schedule.Duration(waited).String() + " in line"
 }
 
 // summary is a report in a sentence or two.

@@ -68,7 +68,7 @@ type process struct {
 // build puts a house together, in which schedules fire up to an instant. The process dies at each cut-th write, 0 for never.
 func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut int, looked func(context.Context, run.ID) error) (*house, error) {
 	h := &house{looked: looked, clock: virtual.NewClock(s.Start), diary: virtual.NewDiary(), drawn: seed != nil, jitter: jitter(seed), until: until, pools: poolsOf(s)}
-	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut)
+	h.ledger = newLedger(h.diary.Watch(memory.New(memory.Config{Now: h.expiry})), cut, h.clock.Now)
 	draws := rand.New(rand.NewPCG(1, 2))
 	if seed != nil {
 		draws = rand.New(rand.NewPCG(*seed, 3))

@@ -21,7 +21,8 @@ import (
 type ledger struct {
 	store.Store
 
-	cut int // the process dies at each such write; 0: at none
+	cut int              // the process dies at each such write; 0: at none
+	now func() time.Time // by the clocks of hosts
 
 	mu       sync.Mutex
 	writes   int  // since the process began
@@ -41,6 +42,7 @@ type account struct {
 	reason     string
 	ended      int64
 	attempts   []try
+	waits      []Wait
 	result     run.Ref
 	why        run.Why
 	through    int64 // of a stretch of missed fires
@@ -53,8 +55,8 @@ type try struct {
 	code string
 }
 
-func newLedger(s store.Store, cut int) *ledger {
-	return &ledger{Store: s, cut: cut, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
+func newLedger(s store.Store, cut int, now func() time.Time) *ledger {
+	return &ledger{Store: s, cut: cut, now: now, runs: map[run.ID]*account{}, progress: map[string]int{}, most: map[string]int{}}
 }
 
 // errKilled is what a process hears of the store that was killed. It is not there to hear it.
@@ -173,6 +175,7 @@ func (l *ledger) note(op *store.Op) {
 	for _, one := range r.Attempts {
 		a.try(one)
 	}
+	a.wait(r, l.now())
 	switch progress := r.State == run.Running || a.progress && (r.State == run.Retrying || r.State == run.Queued); {
 	case progress && !a.progress:
 		a.progress = true
@@ -182,6 +185,28 @@ func (l *ledger) note(op *store.Op) {
 		a.progress = false
 		l.progress[id.Job]--
 	}
+}
+
+// wait takes what a run's record says of its wait in line, as it was written at now.
+func (a *account) wait(r run.Run, now time.Time) {
+	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
+		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
+			return
+		}
+		now = now.UTC()
+		a.waits[n-1].To = &now
+	}
+	if r.Waits() {
+		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, From: time.UnixMilli(r.Wait.Since).UTC()})
+	}
+}
+
+// shown is the state that a user sees.
+func (a *account) shown() run.State {
+	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
+		return run.Waiting
+	}
+	return a.state
 }
 
 // try takes an attempt as its run's record has it. Records shorten the errors of those that have ended before.
@@ -246,8 +271,8 @@ func (p *player) report(ctx context.Context) (Report, error) {
 }
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
-	r := Run{Run: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: a.state.String(), Reason: a.reason,
-		EndedAt: instant(a.ended), Attempts: make([]Attempt, len(a.attempts))}
+	r := Run{Run: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: a.shown().String(), Reason: a.reason,
+		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: make([]Attempt, len(a.attempts))}
 	if a.id.OnDemand() {
 		r.Trigger = run.ByRequest.String()
 	}

@@ -10,6 +10,7 @@ import (
 type (
 	Report  = wire.Simulation
 	Run     = wire.SimulatedRun
+	Wait    = wire.SimulatedWait
 	Attempt = wire.SimulatedAttempt
 	Stretch = wire.SimulationMissed
 	Most    = wire.SimulationMost

@@ -24,13 +24,21 @@ type SimulatedRun struct {
 	Job         string             `json:"job"`
 	Trigger     string             `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
 	NominalTime time.Time          `json:"nominal_time" doc:"when it was asked for"`
-	State       string             `json:"state" enum:"scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	State       string             `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	Reason      string             `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`
 	StartedAt   *time.Time         `json:"started_at" doc:"start of its first attempt"`
 	EndedAt     *time.Time         `json:"ended_at"`
+	Waits       []SimulatedWait    `json:"waits,omitempty" doc:"when it waited in line at gates, in their order; left out where it never did"`
 	Attempts    []SimulatedAttempt `json:"attempts" doc:"all of them, oldest first"`
 	Result      json.RawMessage    `json:"result" doc:"what its target answered; null where there is none"`
 	Why         *Why               `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+}
+
+// SimulatedWait is a run's wait in the line of a gate.
+type SimulatedWait struct {
+	Gate string     `json:"gate" example:"job:daily-report" doc:"in whose line it waited; job:NAME is the job's own limit"`
+	From time.Time  `json:"from"`
+	To   *time.Time `json:"to" doc:"when it was let in, or left the line; null where it waits still"`
 }
 
 // SimulatedAttempt is one try of a run.
