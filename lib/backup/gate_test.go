@@ -57,3 +57,58 @@ func TestPlacesAtAGateInACopy(t *testing.T) {
 		})
 	}
 }
+
+// Who waited in line when a backup was taken waits for nobody in a copy of the past. Where the copy goes on with it, it starts in its turn.
+func TestALineInACopy(t *testing.T) {
+	for name, row := range map[string]struct {
+		resume bool
+		places int
+	}{
+		"a copy of the past": {false, 0},
+		"one that goes on":   {true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := live(t, emptyTarget(t), "original")
+				l.put("slow", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapQueue })
+				var asked []run.ID
+				for range 3 {
+					asked = append(asked, l.trigger("slow", 0))
+					time.Sleep(time.Second)
+				}
+				for _, id := range asked[1:] {
+					if r := l.get(id); !r.Waits() {
+						t.Fatalf("it is %s", r.Shown())
+					}
+				}
+				var out bytes.Buffer
+				if _, _, err := backup.Write(t.Context(), &out, backup.Source{Store: l.on.Store, Blobs: l.on.Blobs, Now: time.Now}, nil); err != nil {
+					t.Fatal(err)
+				}
+				l.stop()
+				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: row.resume})
+				line, err := copied.Store.Query(t.Context(), gate.Gate{Tenant: "default", Job: "slow"}.Line(10))
+				if err != nil || len(line.Items) != row.places {
+					t.Errorf("%d places stand in line, %v; want %d", len(line.Items), err, row.places)
+				}
+				next := copied.trigger("slow", 0)
+				time.Sleep(5 * time.Minute)
+				if r := copied.get(next); r.State != run.Succeeded {
+					t.Errorf("the next one is %s: %+v", r.Shown(), r.Wait)
+				}
+				var last int64
+				for _, id := range asked {
+					r := copied.get(id)
+					times, _ := copied.called(id)
+					switch {
+					case !r.State.Ended() || (times > 0) != row.resume:
+						t.Errorf("%s is %s, and was called %d times", id, r.Shown(), times)
+					case row.resume && r.Started < last:
+						t.Errorf("%s started before its turn", id)
+					}
+					last = r.Started
+				}
+			})
+		})
+	}
+}
