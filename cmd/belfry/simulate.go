@@ -255,6 +255,14 @@ func stoppedBy(by simulate.Stopped) string {
 	}
 }
 
+// stoppedInShort says it in a table.
+func stoppedInShort(by simulate.Stopped) string {
+	if by.Bound == simulate.BoundSpan {
+		return "stopped after " + by.Limit
+	}
+	return "stopped at " + by.Limit + " " + by.Bound
+}
+
 // suite plays many scenarios, and prints a line for each.
 func (s *simulation) suite(ctx context.Context, files []string) error {
 	out := newRows(s.cli, []string{"FILE", "RESULT", "RUNS", "NOTE"})
@@ -292,7 +300,7 @@ func (p played) row() []string {
 			notes = append(notes, "expects nothing")
 		}
 		if p.Report.Stopped != nil {
-			notes = append(notes, "stopped: too many "+p.Report.Stopped.Bound)
+			notes = append(notes, stoppedInShort(*p.Report.Stopped))
 		}
 		row[3] = strings.Join(notes, ", ")
 	}

@@ -176,12 +176,20 @@ func TestAFileThatIsNoScenario(t *testing.T) {
 }
 
 func TestAScenarioWithoutEndSaysWhereItStopped(t *testing.T) {
-	got := belfry(t, "start: 2026-01-05T00:00:00Z\njobs: {a: {schedule: {cron: \"@daily\"}, target: {handler: {name: a}}}}", "simulate", "-")
+	const endless = "start: 2026-01-05T00:00:00Z\njobs: {a: {schedule: {cron: \"@daily\"}, target: {handler: {name: a}}}}"
+	got := belfry(t, endless, "simulate", "-")
 	if want := "The simulation was stopped at 2027-02-09T00:00:00Z: without \"until\", a scenario lasts at most 400d.\n"; got.code != exitOK || got.errors != want {
 		t.Errorf("code %d, stderr %q, want %q", got.code, got.errors, want)
 	}
 	if !strings.Contains(got.out, "400 runs: 400 succeeded; 400 attempts.") {
 		t.Errorf("%s", got.out)
+	}
+	file := scenarioFile(t, t.TempDir(), "a.yaml", endless)
+	if got := belfry(t, "", "simulate", filepath.Dir(file)); got.code != exitOK || !strings.HasSuffix(got.out, "  400   expects nothing, stopped after 400d\n") {
+		t.Errorf("in a suite: code %d\n%s%s", got.code, got.out, got.errors)
+	}
+	if got, want := stoppedInShort(simulate.Stopped{Bound: simulate.BoundRuns, Limit: "1000000"}), "stopped at 1000000 runs"; got != want {
+		t.Errorf("of another bound it says %q, want %q", got, want)
 	}
 }
 
