@@ -160,6 +160,24 @@ func TestAFolderOfScenariosIsASuite(t *testing.T) {
 	}
 }
 
+// Of what is wrong, so much is listed as anybody reads, and all is counted.
+func TestAllThatIsWrongIsCounted(t *testing.T) {
+	folder := t.TempDir()
+	scenarioFile(t, folder, "bad.yaml", "start: 2026-01-05T00:00:00Z\nscript:\n"+strings.Repeat("- {at: 1m, do: pause}\n", 230))
+	scenarioFile(t, folder, "differs.yaml", nightScenario+"expect: {runs: ["+strings.Repeat("{job: x}, ", 240)+"]}\n")
+	got := belfry(t, "", "simulate", folder)
+	for _, want := range []string{"230 mistakes\n", "240 differences\n"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%s\nwant %q", got.out, want)
+		}
+	}
+	for _, want := range []string{"bad.yaml: and 130 more\n", "differs.yaml: and 140 more\n"} {
+		if !strings.Contains(got.errors, want) {
+			t.Errorf("%s\nwant %q", got.errors, want)
+		}
+	}
+}
+
 func TestAFileThatIsNoScenario(t *testing.T) {
 	file := scenarioFile(t, t.TempDir(), "bad.yaml", "start: 2026-01-05T00:00:00Z\nsript: []\ngates: {}\n")
 	got := belfry(t, "", "simulate", file)
