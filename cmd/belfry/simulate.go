@@ -228,9 +228,9 @@ func (s *simulation) one(ctx context.Context, file string) error {
 		if columns == 0 {
 			columns = longestLine
 		}
-		_, err = io.WriteString(s.stdout, chartOf(p).Text(columns))
+		_, err = io.WriteString(s.stdout, s.chartOf(p).Text(columns))
 	case s.chart == chartSVG:
-		_, err = io.WriteString(s.stdout, chartOf(p).SVG())
+		_, err = io.WriteString(s.stdout, s.chartOf(p).SVG())
 	default:
 		err = s.show(p)
 	}
@@ -244,12 +244,12 @@ func (s *simulation) one(ctx context.Context, file string) error {
 }
 
 // chartOf is the chart of a scenario's whole time: up to until, or to what happened last.
-func chartOf(p played) gantt.Chart {
+func (s *simulation) chartOf(p played) gantt.Chart {
 	to := p.scenario.Until
 	if last := simulate.Last(*p.Report); last.After(to) {
 		to = last
 	}
-	return gantt.Chart{Title: named(p.File), Report: *p.Report, From: p.scenario.Start, To: to}
+	return gantt.Chart{Title: named(p.File), Report: *p.Report, From: p.scenario.Start, To: to, Zone: s.shownIn()}
 }
 
 // stoppedBy says which bound ended a simulation.

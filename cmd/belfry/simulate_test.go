@@ -221,6 +221,23 @@ func TestASimulationWithKills(t *testing.T) {
 	}
 }
 
+// Whatever shows times shows them in the zone that is asked for, and in UTC without one.
+func TestTimesAreShownInAZone(t *testing.T) {
+	file := scenarioFile(t, t.TempDir(), "a.yaml", nightScenario)
+	for args, times := range map[string][2]string{"": {"2026-01-05 00:10:00", "2026-01-05 09:10:00"}, "--chart": {" 00:00 ", " 09:00 "},
+		"--chart=svg": {"2026-01-05 00:10:00", "2026-01-05 09:10:00"}} {
+		for i, zone := range []string{"", "Asia/Tokyo"} {
+			all := append([]string{"simulate", file}, strings.Fields(args)...)
+			if zone != "" {
+				all = append(all, "--timezone", zone)
+			}
+			if got := belfry(t, "", all...); !strings.Contains(got.out, times[i]) || strings.Contains(got.out, times[1-i]) {
+				t.Errorf("%s in %q: want %q, and not %q\n%s", args, zone, times[i], times[1-i], got.out)
+			}
+		}
+	}
+}
+
 func TestASeedDrawsWaits(t *testing.T) {
 	file := scenarioFile(t, t.TempDir(), "a.yaml", "start: 2026-01-05T00:00:00Z\njobs: {a: {retry: {initial: 1h, max: 1h}, target: {handler: {name: a}}}}\noutcomes: {a: [{fails: x}]}\nscript: [{at: 0s, do: trigger, job: a}]\n")
 	of := func(args ...string) string { return belfry(t, "", append([]string{"simulate", file}, args...)...).out }
