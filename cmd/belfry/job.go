@@ -206,7 +206,9 @@ func (c *cli) jobTrigger() *cobra.Command {
 		Short: "Run a job now, at a time or after a delay",
 		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
-is broken off.`,
+is broken off.
+
+A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.`,
 		Example: `  belfry job trigger report
   belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
   belfry job trigger report --payload @body.json --key order-4711
@@ -256,7 +258,15 @@ is broken off.`,
 			if err != nil {
 				return err
 			}
+			if t.At != nil && t.At.Before(r.CreatedAt) {
+				fmt.Fprintln(c.messages(), "The time is past: the run starts at once.")
+			}
 			if !wait {
+				if !c.structured() && !ended(r.State) {
+					if now, err := server.Run(ctx, r.ID); err == nil && heldUp(now) != "" { // what was asked for is done in any case
+						fmt.Fprintln(c.messages(), heldUp(now))
+					}
+				}
 				return c.showRun(r)
 			}
 			w.server = server

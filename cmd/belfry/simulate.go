@@ -104,6 +104,7 @@ type played struct {
 	Result      string                `json:"result"` // ok, differs or bad
 	Mistakes    []simulate.Mistake    `json:"mistakes,omitempty"`
 	Differences []simulate.Difference `json:"differences,omitempty"`
+	More        int                   `json:"more,omitempty"` // mistakes or differences that are not listed
 	Report      *simulate.Report      `json:"report,omitempty"`
 
 	scenario simulate.Scenario
@@ -131,9 +132,7 @@ func (s *simulation) read(file string) played {
 		for _, m := range wrong.Mistakes {
 			p.said = append(p.said, place(file, 0, m.Line)+": "+m.Text())
 		}
-		if wrong.More > 0 {
-			p.said = append(p.said, fmt.Sprintf("%s: and %d more", named(file), wrong.More))
-		}
+		p.more(wrong.More)
 	case err != nil:
 		p.said = []string{err.Error()}
 	}
@@ -151,14 +150,23 @@ func (s *simulation) play(ctx context.Context, file string) (played, error) {
 		return p, fmt.Errorf("%s: %w", named(file), err)
 	}
 	p.Report, p.Result = &report, resultOK
-	if p.Differences, err = p.scenario.Expect.Compare(report); err != nil {
+	var more int
+	if p.Differences, more, err = p.scenario.Expect.Compare(report); err != nil {
 		return p, err
 	}
 	for _, d := range p.Differences {
 		p.said = append(p.said, place(file, 0, d.Line)+": "+d.String())
 		p.Result = resultDiffers
 	}
+	p.more(more)
 	return p, nil
+}
+
+// more notes how much is wrong beyond what is listed.
+func (p *played) more(n int) {
+	if p.More = n; n > 0 {
+		p.said = append(p.said, fmt.Sprintf("%s: and %d more", named(p.File), n))
+	}
 }
 
 // named is a file in messages.
@@ -220,9 +228,9 @@ func (s *simulation) one(ctx context.Context, file string) error {
 		if columns == 0 {
 			columns = longestLine
 		}
-		_, err = io.WriteString(s.stdout, chartOf(p).Text(columns))
+		_, err = io.WriteString(s.stdout, s.chartOf(p).Text(columns))
 	case s.chart == chartSVG:
-		_, err = io.WriteString(s.stdout, chartOf(p).SVG())
+		_, err = io.WriteString(s.stdout, s.chartOf(p).SVG())
 	default:
 		err = s.show(p)
 	}
@@ -236,12 +244,12 @@ func (s *simulation) one(ctx context.Context, file string) error {
 }
 
 // chartOf is the chart of a scenario's whole time: up to until, or to what happened last.
-func chartOf(p played) gantt.Chart {
+func (s *simulation) chartOf(p played) gantt.Chart {
 	to := p.scenario.Until
 	if last := simulate.Last(*p.Report); last.After(to) {
 		to = last
 	}
-	return gantt.Chart{Title: named(p.File), Report: *p.Report, From: p.scenario.Start, To: to}
+	return gantt.Chart{Title: named(p.File), Report: *p.Report, From: p.scenario.Start, To: to, Zone: s.shownIn()}
 }
 
 // stoppedBy says which bound ended a simulation.
@@ -253,6 +261,14 @@ func stoppedBy(by simulate.Stopped) string {
 	default:
 		return fmt.Sprintf("The simulation was stopped at %s: it has more %s than a simulation may have, which is %s.", at, by.Bound, by.Limit)
 	}
+}
+
+// stoppedInShort says it in a table.
+func stoppedInShort(by simulate.Stopped) string {
+	if by.Bound == simulate.BoundSpan {
+		return "stopped after " + by.Limit
+	}
+	return "stopped at " + by.Limit + " " + by.Bound
 }
 
 // suite plays many scenarios, and prints a line for each.
@@ -280,19 +296,19 @@ func (p played) row() []string {
 	row := []string{named(p.File), p.Result, "", ""}
 	switch {
 	case len(p.Mistakes) > 0:
-		row[3] = exactly(len(p.Mistakes), "mistake")
+		row[3] = exactly(len(p.Mistakes)+p.More, "mistake")
 	case p.Report == nil:
 		row[3] = "cannot be read"
 	default:
 		row[2] = fmt.Sprint(len(p.Report.Runs))
 		var notes []string
-		if n := len(p.Differences); n > 0 {
+		if n := len(p.Differences) + p.More; n > 0 {
 			notes = append(notes, exactly(n, "difference"))
 		} else if p.scenario.Expect == nil {
 			notes = append(notes, "expects nothing")
 		}
 		if p.Report.Stopped != nil {
-			notes = append(notes, "stopped: too many "+p.Report.Stopped.Bound)
+			notes = append(notes, stoppedInShort(*p.Report.Stopped))
 		}
 		row[3] = strings.Join(notes, ", ")
 	}

@@ -160,6 +160,24 @@ func TestAFolderOfScenariosIsASuite(t *testing.T) {
 	}
 }
 
+// Of what is wrong, so much is listed as anybody reads, and all is counted.
+func TestAllThatIsWrongIsCounted(t *testing.T) {
+	folder := t.TempDir()
+	scenarioFile(t, folder, "bad.yaml", "start: 2026-01-05T00:00:00Z\nscript:\n"+strings.Repeat("- {at: 1m, do: pause}\n", 230))
+	scenarioFile(t, folder, "differs.yaml", nightScenario+"expect: {runs: ["+strings.Repeat("{job: x}, ", 240)+"]}\n")
+	got := belfry(t, "", "simulate", folder)
+	for _, want := range []string{"230 mistakes\n", "240 differences\n"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%s\nwant %q", got.out, want)
+		}
+	}
+	for _, want := range []string{"bad.yaml: and 130 more\n", "differs.yaml: and 140 more\n"} {
+		if !strings.Contains(got.errors, want) {
+			t.Errorf("%s\nwant %q", got.errors, want)
+		}
+	}
+}
+
 func TestAFileThatIsNoScenario(t *testing.T) {
 	file := scenarioFile(t, t.TempDir(), "bad.yaml", "start: 2026-01-05T00:00:00Z\nsript: []\ngates: {}\n")
 	got := belfry(t, "", "simulate", file)
@@ -176,12 +194,20 @@ func TestAFileThatIsNoScenario(t *testing.T) {
 }
 
 func TestAScenarioWithoutEndSaysWhereItStopped(t *testing.T) {
-	got := belfry(t, "start: 2026-01-05T00:00:00Z\njobs: {a: {schedule: {cron: \"@daily\"}, target: {handler: {name: a}}}}", "simulate", "-")
+	const endless = "start: 2026-01-05T00:00:00Z\njobs: {a: {schedule: {cron: \"@daily\"}, target: {handler: {name: a}}}}"
+	got := belfry(t, endless, "simulate", "-")
 	if want := "The simulation was stopped at 2027-02-09T00:00:00Z: without \"until\", a scenario lasts at most 400d.\n"; got.code != exitOK || got.errors != want {
 		t.Errorf("code %d, stderr %q, want %q", got.code, got.errors, want)
 	}
 	if !strings.Contains(got.out, "400 runs: 400 succeeded; 400 attempts.") {
 		t.Errorf("%s", got.out)
+	}
+	file := scenarioFile(t, t.TempDir(), "a.yaml", endless)
+	if got := belfry(t, "", "simulate", filepath.Dir(file)); got.code != exitOK || !strings.HasSuffix(got.out, "  400   expects nothing, stopped after 400d\n") {
+		t.Errorf("in a suite: code %d\n%s%s", got.code, got.out, got.errors)
+	}
+	if got, want := stoppedInShort(simulate.Stopped{Bound: simulate.BoundRuns, Limit: "1000000"}), "stopped at 1000000 runs"; got != want {
+		t.Errorf("of another bound it says %q, want %q", got, want)
 	}
 }
 
@@ -191,6 +217,23 @@ func TestASimulationWithKills(t *testing.T) {
 	for _, cut := range []string{"10", "13", "50"} {
 		if got := belfry(t, "", "simulate", file, "--cut", cut); got.code != exitOK {
 			t.Errorf("--cut %s: code %d\n%s%s", cut, got.code, got.out, got.errors)
+		}
+	}
+}
+
+// Whatever shows times shows them in the zone that is asked for, and in UTC without one.
+func TestTimesAreShownInAZone(t *testing.T) {
+	file := scenarioFile(t, t.TempDir(), "a.yaml", nightScenario)
+	for args, times := range map[string][2]string{"": {"2026-01-05 00:10:00", "2026-01-05 09:10:00"}, "--chart": {" 00:00 ", " 09:00 "},
+		"--chart=svg": {"2026-01-05 00:10:00", "2026-01-05 09:10:00"}} {
+		for i, zone := range []string{"", "Asia/Tokyo"} {
+			all := append([]string{"simulate", file}, strings.Fields(args)...)
+			if zone != "" {
+				all = append(all, "--timezone", zone)
+			}
+			if got := belfry(t, "", all...); !strings.Contains(got.out, times[i]) || strings.Contains(got.out, times[1-i]) {
+				t.Errorf("%s in %q: want %q, and not %q\n%s", args, zone, times[i], times[1-i], got.out)
+			}
 		}
 	}
 }

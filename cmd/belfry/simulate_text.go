@@ -14,13 +14,18 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
+// shownIn is the zone that times are shown in: UTC, as in the file, unless another is asked for.
+func (s *simulation) shownIn() *time.Location {
+	if s.zoned == "" {
+		return time.UTC
+	}
+	return s.zone
+}
+
 // show prints a report for people: runs, fires that were missed, lines that were refused, and all of it in a sentence.
 func (s *simulation) show(p played) error {
 	r := *p.Report
-	zone := time.UTC
-	if s.zoned != "" {
-		zone = s.zone
-	}
+	zone := s.shownIn()
 	names := runNames(r)
 	columns, cells := []string{"JOB", "AS", "DUE", "STATE", "STARTED", "ENDED", "ATTEMPTS", "WHY"}, [][]string{}
 	shown := r.Runs

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -213,9 +214,17 @@ func changes(was, is wire.Run, moment func(time.Time) string) (before, after []s
 			after = append(after, endOf(a))
 		}
 	}
-	if is.State == "running" || is.State == was.State && is.NextAttemptAt.Equal(was.NextAttemptAt) {
-		return before, after // a running one's attempt has said so
+	if is.State != "running" && (is.State != was.State || !is.NextAttemptAt.Equal(was.NextAttemptAt)) { // a running one's attempt has said so
+		after = append(after, stateOf(is, moment))
 	}
+	if text := heldUp(is); text != "" && text != heldUp(was) {
+		after = append(after, text)
+	}
+	return before, after
+}
+
+// stateOf is a run's state, with what belongs to it.
+func stateOf(is wire.Run, moment func(time.Time) string) string {
 	line := is.State
 	switch {
 	case is.State == "scheduled":
@@ -228,7 +237,22 @@ func changes(was, is wire.Run, moment func(time.Time) string) (before, after []s
 	if reason := reasonOf(is); reason != "" {
 		line += ": " + terminal.Line(reason)
 	}
-	return before, append(after, line)
+	return line
+}
+
+// heldUp says of a run what keeps it from going on until somebody does something, and who; "" where time alone does.
+func heldUp(r wire.Run) string {
+	for _, w := range r.Waiting {
+		switch w.Code {
+		case string(control.WaitPaused), string(control.WaitNoWorker), string(control.WaitJobDeleted):
+			text := terminal.Line(w.Text)
+			if w.Who != "" {
+				text += " (" + terminal.Line(w.Who) + ")"
+			}
+			return text
+		}
+	}
+	return ""
 }
 
 // tookInAll is the time from the start of a run's first attempt to its end, with the waits between attempts.

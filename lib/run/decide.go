@@ -345,7 +345,8 @@ func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, Cla
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
 	r.Worker, r.Lease, r.NextAt, r.Wait = "", 0, 0, Wait{}
-	r.Expires = now + l.Retention.Milliseconds()
+	// The timer of a run that was cancelled ahead of its time is still to come, and would make it anew of nothing.
+	r.Expires = max(now, r.ID.Nominal) + l.Retention.Milliseconds()
 	return r
 }
 

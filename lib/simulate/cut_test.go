@@ -46,7 +46,7 @@ outcomes:
   e: [{fails: "no"}]
   "*": [{takes: 1m, result: [1]}]
 script:
-  - {at: 10m10s, do: trigger, runs: [{job: d, as: first}, {job: d}, {job: d, as: last}]}
+  - {at: 10m10s, do: trigger, runs: [{job: d, as: first}, {job: d}, {job: nowhere}, {job: d, as: last}]}
   - {at: 10m30s, do: cancel, run: first}
   - {at: 11m, do: cancel, run: first}
   - {at: 12m, do: trigger, job: d, as: later, delay: 2h}

@@ -27,26 +27,29 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s", d.Field, d.Want, d.Got)
 }
 
-// Compare lists what a report has otherwise than expected, in the order of the expectation, at most invalid.Most of it. It is none where
-// nothing is expected.
-func (e *Expectation) Compare(report Report) ([]Difference, error) {
+// Compare lists what a report has otherwise than expected, in the order of the expectation, at most invalid.Most of it; more is how much there
+// is beyond that. Both are none where nothing is expected.
+func (e *Expectation) Compare(report Report) (found []Difference, more int, err error) {
 	if e == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
 	text, err := json.Marshal(report)
 	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+		return nil, 0, fmt.Errorf("report: %w", err)
 	}
 	values, err := manifest.Read(".json", text)
 	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+		return nil, 0, fmt.Errorf("report: %w", err)
 	}
 	c := comparison{}
 	c.compare(e.part, values[0], "")
-	return c.found, nil
+	return c.found, c.more, nil
 }
 
-type comparison struct{ found []Difference }
+type comparison struct {
+	found []Difference
+	more  int // beyond invalid.Most
+}
 
 // compare compares a part with what the report has there; got is nil where it has nothing.
 func (c *comparison) compare(want, got *manifest.Value, at string) {
@@ -54,7 +57,6 @@ func (c *comparison) compare(want, got *manifest.Value, at string) {
 		got = nil
 	}
 	switch {
-	case len(c.found) == invalid.Most:
 	case want.Kind == manifest.Null:
 		if got != nil {
 			c.differ(want, got, at)
@@ -82,6 +84,10 @@ func (c *comparison) compare(want, got *manifest.Value, at string) {
 }
 
 func (c *comparison) differ(want, got *manifest.Value, at string) {
+	if len(c.found) == invalid.Most {
+		c.more++
+		return
+	}
 	c.found = append(c.found, Difference{Line: want.Line, Field: at, Want: inShort(want), Got: inShort(got)})
 }
 

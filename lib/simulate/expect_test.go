@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 )
 
@@ -53,7 +54,7 @@ func TestAnExpectationIsAPartOfAReport(t *testing.T) {
 			t.Errorf("%s: %v", expect, err)
 			continue
 		}
-		differences, err := s.Expect.Compare(report)
+		differences, _, err := s.Expect.Compare(report)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,5 +65,19 @@ func TestAnExpectationIsAPartOfAReport(t *testing.T) {
 		if len(differences) > 1 || want == "" && got != "" || !strings.HasPrefix(got, want) || differences != nil && differences[0].Line != 2 {
 			t.Errorf("%s: got %q, want %q", expect, differences, want)
 		}
+	}
+}
+
+// What nobody reads is not listed, and counted all the same.
+func TestDifferencesAreCounted(t *testing.T) {
+	const wrong = 250
+	report := simulate.Report{Runs: make([]simulate.Run, wrong)}
+	s, err := simulate.Parse("a.yaml", []byte("start: 2026-01-05T00:00:00Z\nexpect: {open: 0, runs: ["+strings.Repeat("{state: dead}, ", wrong)+"null]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, more, err := s.Expect.Compare(report)
+	if err != nil || len(found) != invalid.Most || more != wrong-invalid.Most {
+		t.Errorf("%d differences and %d more, %v; want %d and %d", len(found), more, err, invalid.Most, wrong-invalid.Most)
 	}
 }

@@ -78,7 +78,7 @@ func FuzzScenario(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := expected.Compare(report); err != nil {
+			if _, _, err := expected.Compare(report); err != nil {
 				t.Fatal(err)
 			}
 			if reports[i], err = json.Marshal(report); err != nil {

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
-// doneBefore are the codes by which Belfry refuses what was asked for twice, and was done the first time.
-var doneBefore = []control.Code{control.CodeJobNotFound, control.CodeRunEnded, control.CodeRunNotEnded, control.CodeStale}
+// doneBefore are the codes by which Belfry refuses what was asked for twice, and was done the first time. By the same code it refuses other
+// requests, which stay refused.
+var doneBefore = map[Action]control.Code{
+	Put:     control.CodeStale,
+	Delete:  control.CodeJobNotFound,
+	Cancel:  control.CodeRunEnded,
+	Retry:   control.CodeRunNotEnded,
+	Redrive: control.CodeRunNotEnded,
+}
 
 // codeDown is the code of a line that nobody could hear, as the API gives it while it is not ready.
 const codeDown control.Code = "not_ready"
@@ -158,7 +164,7 @@ func (p *player) refuse(l Line, err error) error {
 	var refusal *control.Refusal
 	var wrong *invalid.Error
 	switch {
-	case errors.As(err, &refusal) && p.again && slices.Contains(doneBefore, refusal.Code):
+	case errors.As(err, &refusal) && p.again && doneBefore[l.Do] == refusal.Code:
 		return nil
 	case errors.As(err, &refusal):
 		refused.Code = string(refusal.Code)

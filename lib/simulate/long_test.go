@@ -42,6 +42,32 @@ func TestAScenarioWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// A run that was cancelled never runs, though it was due long after records of that day have expired.
+func TestACancelAheadOfItsTimeLasts(t *testing.T) {
+	for name, line := range map[string]string{"one": "run: far", "all of a job": "job: j"} {
+		t.Run(name, func(t *testing.T) {
+			r := play(t, "jobs: {j: {retention: 24h, "+handler+"}}\nscript:\n- {at: 0s, do: trigger, job: j, as: far, delay: 390d}\n- {at: 1h, do: cancel, "+line+"}\n", simulate.Options{})
+			if len(r.Runs) != 1 || r.Runs[0].State != "cancelled" || len(r.Runs[0].Attempts) != 0 {
+				t.Errorf("the runs are %+v", r.Runs)
+			}
+		})
+	}
+}
+
+// A bound holds within an instant, too, at which a script may ask for any number of attempts.
+func TestABoundHoldsWithinAnInstant(t *testing.T) {
+	text := "jobs: {j: {retry: {max_attempts: 1}, " + handler + "}}\noutcomes: {j: [{fails: no}]}\nscript:\n- {at: 1s, do: trigger, runs: [{job: j}, {job: j}, {job: j}, {job: j}]}\n" +
+		strings.Repeat("- {at: 2s, do: redrive, job: j}\n", 50)
+	r := play(t, text, simulate.Options{Attempts: 10})
+	attempts := 0
+	for _, one := range r.Runs {
+		attempts += len(one.Attempts)
+	}
+	if r.Stopped == nil || r.Stopped.Bound != simulate.BoundAttempts || attempts > 10+len(r.Runs) {
+		t.Errorf("%d attempts, stopped %+v", attempts, r.Stopped)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	often := "until: 24h\njobs: {j: {schedule: {every: 1s}, retry: {max_attempts: 100}, " + handler + "}}\noutcomes: {j: [{fails: no}]}\n"
 	for _, c := range []struct {

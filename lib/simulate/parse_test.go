@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 )
 
@@ -237,5 +238,30 @@ func TestADocumentIsBounded(t *testing.T) {
 	outcomes := "start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}}}\noutcomes:\n  a:\n" + strings.Repeat("  - {}\n", simulate.MaxOutcomes+1)
 	if _, err := simulate.Parse("a.yaml", []byte(outcomes)); err == nil || !strings.Contains(err.Error(), "at most 10000 in all") {
 		t.Errorf("many outcomes: %v", err)
+	}
+}
+
+// What somebody may have meant costs a look at each name. A document of many that are wrong beside many that are right is told so of the first
+// ones only, and all mistakes are counted.
+func TestOfManyWrongNamesTheFirstAreGuessed(t *testing.T) {
+	const named, wrong = 4000, 500
+	var text strings.Builder
+	text.WriteString("start: 2026-01-05T00:00:00Z\nscript:\n")
+	for i := range named {
+		fmt.Fprintf(&text, "- {at: 1h, do: trigger, job: a, as: name%04d}\n", i)
+	}
+	for i := range wrong {
+		fmt.Fprintf(&text, "- {at: 1h, do: retry, run: name%04dx}\n", i)
+	}
+	_, err := simulate.Parse("a.yaml", []byte(text.String()))
+	lines := strings.Split(err.Error(), "\n")
+	if want := `script[4000].run: got "name0000x", want the name of a run that a trigger has asked for by then; did you mean "name0000"?`; !strings.HasSuffix(lines[0], want) {
+		t.Errorf("the first is %s, want %s", lines[0], want)
+	}
+	if n := strings.Count(err.Error(), "did you mean"); n > 20 {
+		t.Errorf("%d of them are guessed", n)
+	}
+	if want := fmt.Sprintf("and %d more", wrong-invalid.Most); lines[len(lines)-1] != want {
+		t.Errorf("the last line is %q, want %q", lines[len(lines)-1], want)
 	}
 }

@@ -230,6 +230,9 @@ func (p *player) instant(ctx context.Context) error {
 		if err := p.settle(ctx); err != nil {
 			return err
 		}
+		if p.bounded() != nil { // there may be thousands of lines at one instant
+			return nil
+		}
 	}
 	for p.up() {
 		made, err := p.pass(ctx)

@@ -37,12 +37,25 @@ type resolver struct {
 	Scenario
 	document wire.Scenario
 	wrong    []error
+	compared int // names with one that is wrong, so far
 }
 
 func (r *resolver) refuse(err error) {
-	if err != nil && len(r.wrong) <= invalid.Most { // more are not named
+	if err != nil {
 		r.wrong = append(r.wrong, err)
 	}
+}
+
+// mostCompared is how often a document has names compared for what somebody may have meant: thousands that are wrong beside thousands that
+// are right would take a server long, and nobody reads that many questions.
+const mostCompared = 50_000
+
+// meant is as the function, while there are not too many names.
+func (r *resolver) meant(given string, known []string) string {
+	if r.compared += len(known); r.compared > mostCompared {
+		return ""
+	}
+	return meant(given, known)
 }
 
 func (r *resolver) clock() {
@@ -149,7 +162,7 @@ func (r *resolver) outcomes() {
 			r.refuse(invalid.Field(field, name, "the name of a job; outcomes of steps are not built yet"))
 			continue
 		case name != "*" && !slices.Contains(names, name):
-			r.refuse(invalid.Field(field, name, "the name of a job of this scenario, or * for all others"+meant(name, names)))
+			r.refuse(invalid.Field(field, name, "the name of a job of this scenario, or * for all others"+r.meant(name, names)))
 			continue
 		}
 		for _, list := range given.Is {

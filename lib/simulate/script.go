@@ -72,7 +72,7 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 		for k, a := range actions {
 			texts[k] = string(a)
 		}
-		want := anyOf(texts) + meant(text.Do, texts)
+		want := anyOf(texts) + r.meant(text.Do, texts)
 		if slices.Contains(wire.ScenarioActionsToCome, text.Do) {
 			want += "; this one is not built yet"
 		}
@@ -239,7 +239,9 @@ func (r *resolver) references() {
 	all, sofar := []string{}, map[string]bool{}
 	for _, l := range order {
 		for _, t := range l.Triggers {
-			all = append(all, t.As)
+			if t.As != "" {
+				all = append(all, t.As)
+			}
 		}
 	}
 	for _, l := range order {
@@ -249,7 +251,7 @@ func (r *resolver) references() {
 		if l.Run.As == "" || sofar[l.Run.As] {
 			continue
 		}
-		want := "the name of a run that a trigger has asked for by then" + cmp.Or(meant(l.Run.As, all), ", or job@time for one of a schedule")
+		want := "the name of a run that a trigger has asked for by then" + cmp.Or(r.meant(l.Run.As, all), ", or job@time for one of a schedule")
 		r.refuse(invalid.Field(fmt.Sprintf("script[%d].run", l.Number-1), l.Run.As, want))
 	}
 }

@@ -46,7 +46,7 @@ func TestScenariosOfThePages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			differences, err := s.Expect.Compare(report)
+			differences, _, err := s.Expect.Compare(report)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ func (w *world) generationAt(instant int64) int64 {
 }
 
 // A delete dies behind a run that it took back, and the name is used again, which cancels the run: of the definition that it waits for, which
-// is the deletion's, nothing says how long it is kept. It is kept as long as by default.
+// is the deletion's, nothing says how long it is kept. It is kept as long as by default, from when it was due.
 func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.host("api").put(tenant, "a", definition(every(time.Hour), 1)))
@@ -68,7 +68,7 @@ func TestP1_what_a_delete_took_back_is_kept_when_it_is_cancelled(t *testing.T) {
 	w.diesBehind(asked.ID.Key(tenant).String(), func(h *host) error { return h.delete(tenant, "a") })
 	w.diesBehind(job.Key(tenant, "a").String(), func(h *host) error { return h.put(tenant, "a", definition(every(time.Hour), 2)) })
 	ended, _ := w.run(tenant, asked.ID)
-	if kept := time.UnixMilli(ended.Expires).Sub(time.UnixMilli(ended.Ended)); ended.State != run.Cancelled || kept != job.DefaultRetention {
+	if kept := time.UnixMilli(ended.Expires).Sub(asked.ID.Time()); ended.State != run.Cancelled || kept != job.DefaultRetention {
 		t.Errorf("the run is %s and is kept for %s, want cancelled and %s", ended.State, kept, job.DefaultRetention)
 	}
 	w.wants(w.check(w.now()))

@@ -14,6 +14,14 @@ type Chart struct {
 	Title    string
 	Report   simulate.Report
 	From, To time.Time
+	Zone     *time.Location // that times are shown in. Default: UTC
+}
+
+func (c Chart) zone() *time.Location {
+	if c.Zone == nil {
+		return time.UTC
+	}
+	return c.Zone
 }
 
 // Bounds of a chart: nobody can read more.
@@ -56,7 +64,7 @@ type row struct {
 func (c Chart) rows(gap time.Duration) (rows []row, left int) {
 	runs := map[string][][]mark{}
 	for _, s := range c.Report.Skipped {
-		about := fmt.Sprintf("%s: %s missed, %s to %s: %s", s.Job, count(s.Count, "fire"), stamp(s.From), stamp(s.Through), s.Reason)
+		about := fmt.Sprintf("%s: %s missed, %s to %s: %s", s.Job, count(s.Count, "fire"), c.stamp(s.From), c.stamp(s.Through), s.Reason)
 		runs[s.Job] = append(runs[s.Job], []mark{{missed, s.From, s.Through, about}})
 	}
 	for _, r := range c.Report.Runs {
@@ -101,7 +109,7 @@ func pack(job string, runs [][]mark, gap time.Duration) []row {
 
 // marks are a run's, one behind the other.
 func (c Chart) marks(r simulate.Run) []mark {
-	due, name := r.NominalTime, r.Job+" at "+stamp(r.NominalTime)
+	due, name := r.NominalTime, r.Job+" at "+c.stamp(r.NominalTime)
 	if r.As != nil {
 		name = *r.As + ", " + name
 	}
@@ -122,7 +130,7 @@ func (c Chart) marks(r simulate.Run) []mark {
 			all = append(all, mark{waiting, at, a.StartedAt, name + ": waits"})
 		}
 		at = c.until(a.EndedAt)
-		about := fmt.Sprintf("%s, attempt %d: %s, %s to %s", name, a.Attempt, a.Outcome, stamp(a.StartedAt), stamp(at))
+		about := fmt.Sprintf("%s, attempt %d: %s, %s to %s", name, a.Attempt, a.Outcome, c.stamp(a.StartedAt), c.stamp(at))
 		if a.Error != "" {
 			about += ": " + a.Error
 		}
@@ -161,7 +169,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") }
+func (c Chart) stamp(at time.Time) string { return at.In(c.zone()).Format("2006-01-02 15:04:05") }
 
 // span is how long the chart is, more than 0.
 func (c Chart) span() time.Duration { return max(c.To.Sub(c.From), time.Second) }
@@ -169,17 +177,18 @@ func (c Chart) span() time.Duration { return max(c.To.Sub(c.From), time.Second) 
 // ticks are times on the axis, and what stands there.
 func (c Chart) ticks(n int) []string {
 	form := "01-02 15:04"
+	oneDay := c.From.In(c.zone()).Format(time.DateOnly) == c.To.In(c.zone()).Format(time.DateOnly)
 	switch span := c.span(); {
-	case c.From.UTC().Format(time.DateOnly) != c.To.UTC().Format(time.DateOnly) && span > time.Duration(n)*24*time.Hour:
+	case !oneDay && span > time.Duration(n)*24*time.Hour:
 		form = time.DateOnly
-	case c.From.UTC().Format(time.DateOnly) == c.To.UTC().Format(time.DateOnly) && span < time.Hour:
+	case oneDay && span < time.Hour:
 		form = time.TimeOnly
-	case c.From.UTC().Format(time.DateOnly) == c.To.UTC().Format(time.DateOnly):
+	case oneDay:
 		form = "15:04"
 	}
 	labels := make([]string, n+1)
 	for i := range labels {
-		labels[i] = c.From.Add(time.Duration(float64(c.span()) * float64(i) / float64(n))).UTC().Format(form)
+		labels[i] = c.From.Add(time.Duration(float64(c.span()) * float64(i) / float64(n))).In(c.zone()).Format(form)
 	}
 	return labels
 }

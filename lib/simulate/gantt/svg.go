@@ -135,7 +135,7 @@ func (c Chart) legend(out *strings.Builder, y float64, used [missed + 1]bool) {
 
 // about is the chart in a line.
 func (c Chart) about() string {
-	return fmt.Sprintf("%s to %s UTC: %s", stamp(c.From), stamp(c.To), count(len(c.Report.Runs), "run"))
+	return fmt.Sprintf("%s to %s %s: %s", c.stamp(c.From), c.stamp(c.To), c.zone(), count(len(c.Report.Runs), "run"))
 }
 
 func label(out *strings.Builder, x, y float64, class, text string) {
