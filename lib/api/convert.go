@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -64,6 +62,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
+	if !r.Callback.IsZero() {
+		shown.Trigger, shown.Callback = "callback", &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
+	}
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
 	}
@@ -74,23 +75,11 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	return shown
 }
 
-// setResult shows what its target called JSON as it is, and everything else as text, with the media type where the target named one.
-// Bytes that are no text are shown as base64, which is how JSON carries them.
 func setResult(shown *wire.Run, data []byte, mediaType string) {
 	if len(data) == 0 {
 		return
 	}
-	if !shown.ResultCut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
-		shown.Result = data
-		return
-	}
-	shown.ResultType = mediaType
-	var value any = string(data)
-	if !utf8.Valid(data) {
-		value = data
-		shown.ResultType += ";base64"
-	}
-	shown.Result, _ = json.Marshal(value) // text and bytes always have a JSON form
+	shown.Result, shown.ResultType = run.ShownResult(data, mediaType, shown.ResultCut)
 }
 
 // instant shows Unix ms, 0 as no time.

@@ -50,6 +50,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.Sign]():     "Signing",
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
+	reflect.TypeFor[job.Callback]():    "Callback",
+	reflect.TypeFor[job.Callbacks]():   "Callbacks",
 	reflect.TypeFor[queue.Priority]():  "Priority",
 	reflect.TypeFor[flow.Played]():     "PlayedWorkflow",
 	reflect.TypeFor[flow.PlayedStep](): "PlayedStep",

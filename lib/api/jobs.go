@@ -95,7 +95,7 @@ func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAn
 	}
 	match := control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}
 	if p.dry() {
-		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match)
+		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,11 @@ func (a *api) putJobs(ctx context.Context, p *dryRun, in input[wire.JobBatch]) (
 	}
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {
-		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i]) })
+		beside := make(map[string]bool, len(in.body.Jobs))
+		for _, entry := range in.body.Jobs {
+			beside[entry.Name] = true
+		}
+		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i], beside) })
 	} else {
 		a.placeAll(ctx, in, verdicts)
 	}
@@ -222,8 +226,8 @@ func (a *api) refusedJob(ctx context.Context, name string, err error) wire.JobVe
 	return wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}
 }
 
-func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) wire.JobVerdict {
-	_, _, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{})
+func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob, beside map[string]bool) wire.JobVerdict {
+	_, _, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{}, beside)
 	if err != nil {
 		return a.refusedJob(ctx, entry.Name, err)
 	}

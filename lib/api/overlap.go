@@ -52,9 +52,11 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:                     {"exclude", "only"},
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Trigger"]:                      {"overlap"},
+		schemas["Callbacks"]:                    {"missed"},
+		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
+		schemas["Trigger"]:                      {"overlap", "on"},
 		schemas["Target"]:                       {workflowField},
-		schemas["JobTrigger"]:                   {"overlap"},
+		schemas["JobTrigger"]:                   {"overlap", "on"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}

@@ -31,6 +31,9 @@ const maxRounds = 16
 // so that a Put whose answer was lost can be repeated, with its old Match too. Errors: joined *invalid.Error, *Refusal.
 func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
 	p, err := s.draft(tenant, name, def, match)
+	if err == nil {
+		err = s.callable(ctx, tenant, nil, p)
+	}
 	if err != nil {
 		return job.Job{}, 0, err
 	}
@@ -39,9 +42,12 @@ func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definiti
 }
 
 // Preview tells what Put would do, and stores nothing: the job as it stands, of Generation 0 where there is none, and as Put
-// would leave it, of Generation 0 where that would be a new one. Its errors are those of Put.
-func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match) (before, after job.Job, change Change, err error) {
+// would leave it, of Generation 0 where that would be a new one. Its errors are those of Put, where jobs of the names in beside are put with it.
+func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match, beside map[string]bool) (before, after job.Job, change Change, err error) {
 	p, err := s.draft(tenant, name, def, match)
+	if err == nil {
+		err = s.callable(ctx, tenant, beside, p)
+	}
 	if err != nil {
 		return before, after, 0, err
 	}
@@ -69,6 +75,8 @@ type put struct {
 	compiled job.Fires
 	match    Match
 	change   Change // as of the last apply
+
+	uncallable []error // callbacks that name no job
 }
 
 // draft checks all that can be told of a definition without looking at the job.
@@ -79,6 +87,9 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 	def = def.WithDefaults()
 	compiled, err := s.check(tenant, def)
 	if err != nil {
+		return nil, err
+	}
+	if err := callsNot(name, def); err != nil {
 		return nil, err
 	}
 	return &put{service: s, def: def, compiled: compiled, match: match}, nil
@@ -114,6 +125,9 @@ func (p *put) apply(j *job.Job) (bool, error) {
 	}
 	if err := p.match.check(*j, exists); err != nil {
 		return false, err
+	}
+	if len(p.uncallable) > 0 {
+		return false, errors.Join(p.uncallable...)
 	}
 	p.change = Updated
 	if !exists {

@@ -309,7 +309,7 @@ func TestP12_RunsAreListedNewestFirst(t *testing.T) {
 		for i := range 10 { // fires of three jobs at the same instants, as a sweep has listed them
 			for _, name := range []string{"a", "b", "c"} {
 				fire := run.Run{ID: run.FireID(name, begin.Add(time.Duration(i)*time.Second).UnixMilli()), Tenant: "acme", State: run.Queued, Generation: 1}
-				fire, err := g.Dispatch.PutRun(t.Context(), fire, begin.UnixMilli())
+				fire, err := g.Dispatch.PutRun(t.Context(), fire, job.Callbacks{}, begin.UnixMilli())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -94,7 +94,11 @@ func (g *rig) write(r run.Run, decide func(run.Run, int64) run.Run) run.Run {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	next, err := g.Dispatch.PutRun(g.t.Context(), decide(standing, now), now)
+	next := decide(standing, now)
+	edition, err := g.Dispatch.Book.Edition(g.t.Context(), next.Tenant, next.ID.Job, next.Generation)
+	if err == nil {
+		next, err = g.Dispatch.PutRun(g.t.Context(), next, edition.Def.On, now)
+	}
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestFencesAreNoRuns(t *testing.T) {
 		ctx := t.Context()
 		g.put("acme", "a")
 		fence, _ := run.Run{ID: run.FireID("a", time.Now().UnixMilli()), Tenant: "acme"}.FenceOff(5, time.Now().Add(time.Hour).UnixMilli())
-		if _, err := g.Dispatch.PutRun(ctx, fence, time.Now().UnixMilli()); err != nil {
+		if _, err := g.Dispatch.PutRun(ctx, fence, job.Callbacks{}, time.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := g.Run(ctx, "acme", fence.ID)

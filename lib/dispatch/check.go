@@ -129,7 +129,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				continue
 			}
 			if void || over {
-				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
+				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), edition.Def.On, now)
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
 				}

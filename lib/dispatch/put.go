@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -14,16 +15,17 @@ import (
 )
 
 // Put is a run as decided, on its way to the store under the version that it was decided over, together with what must stand beside
-// it: the listing of a dead letter, and the timer of a retry that is further away than a queue can hold a message.
+// it: the listing of a dead letter, the timer of a retry that is further away than a queue can hold a message, and those of callbacks.
 type Put struct {
-	run  run.Run
-	ops  []store.Op
-	done bool  // it is known what became of it
-	err  error // of the try that was made, done or not
+	run   run.Run
+	ops   []store.Op
+	calls []run.Run // callbacks whose timers are among ops
+	done  bool      // it is known what became of it
+	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms). What lists a run that is to wait for long is written first.
-func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, error) {
+// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks. What lists a run that is to wait for long is written first.
+func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
@@ -48,11 +50,21 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, e
 			return nil, err
 		}
 	}
+	p.calls = callsOf(r, on)
+	for _, call := range p.calls {
+		op, err := callOp(call, id)
+		if err != nil {
+			return nil, err
+		}
+		p.ops = append(p.ops, op)
+	}
 	return p, nil
 }
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
-func Alone(r run.Run, now int64) bool { return !r.State.DeadLetter() && !WaitsInStore(r, now) }
+func Alone(r run.Run, on job.Callbacks, now int64) bool {
+	return !r.State.DeadLetter() && !WaitsInStore(r, now) && !r.CallsBack(on)
+}
 
 // tryFor bounds a try, and a third of a lease does: the call of the store answers for all at once, so one op that is not answered holds the
 // others up for so long.
@@ -100,6 +112,8 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 		if versions, p.err = d.write(ctx, p.err, p.ops); p.err == nil {
 			p.run.Version = versions[0]
 			d.CountEnd(p.run)
+			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
+			d.callBack(ctx, p.calls)
 		}
 		p.done = true
 	}
@@ -124,8 +138,8 @@ func (d *Dispatcher) CountEnd(r run.Run) {
 }
 
 // PutRun prepares a put and does it.
-func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, now int64) (run.Run, error) {
-	p, err := d.Prepare(ctx, r, now)
+func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, on job.Callbacks, now int64) (run.Run, error) {
+	p, err := d.Prepare(ctx, r, on, now)
 	if err != nil {
 		return run.Run{}, err
 	}

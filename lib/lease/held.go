@@ -154,7 +154,7 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 				return false, worker.ErrFenced
 			}
 			now := h.now()
-			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), now); err != nil {
+			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), h.edition.Def.On, now); err != nil {
 				return false, err
 			}
 		}

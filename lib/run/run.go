@@ -134,6 +134,8 @@ type Run struct {
 	// cancelled between its entry and its start does not say so.
 	Placed bool `cbor:"31,keyasint,omitempty"`
 
+	Callback Callback `cbor:"32,keyasint,omitzero"` // of a run that tells of another one's end
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }

@@ -19,7 +19,7 @@ const perItem = 42
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	r.Why, r.Wait = r.Why.without(r.ID.Job), r.Wait.without(r.ID.Job)
-	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
+	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)-MaxInline)
 	for {
 		value := r.record()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most

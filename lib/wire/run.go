@@ -16,7 +16,7 @@ type Run struct {
 	Generation    int64             `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
 	State         string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	NominalTime   time.Time         `json:"nominal_time" doc:"when it was asked for"`
-	Trigger       string            `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	Trigger       string            `json:"trigger" enum:"schedule,request,callback" doc:"what asked for it"`
 	Priority      string            `json:"priority,omitempty"`
 	Attempt       int               `json:"attempt" doc:"attempts started so far"`
 	Fence         uint64            `json:"fence" doc:"version that the newest attempt started under; it only grows"`
@@ -27,6 +27,7 @@ type Run struct {
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
+	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end: of which"`
 	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
@@ -35,6 +36,12 @@ type Run struct {
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// CallbackOf is the end of a run that another run tells of.
+type CallbackOf struct {
+	Event string `json:"event" enum:"succeeded,failed" doc:"what the end was, as the job's field on names it"`
+	Run   string `json:"run" doc:"ID of the run that has ended"`
 }
 
 // Waiting is a reason why a run does not go on.
