@@ -195,7 +195,7 @@ func (j *Judge) gotJob(q *asking, a Answer, done bool) {
 
 // triggered: a run that was accepted is there, and one key gives one run.
 func (j *Judge) triggered(q *asking, a Answer, done bool) {
-	t := j.told[name{q.Tenant, q.Key}]
+	t := j.keyed[name{q.Tenant, q.Key}]
 	fresh := t != nil && t.at != 0 && ms(a.At) < t.at+kept.Milliseconds() // an answer is known
 	switch {
 	case a.Code == string(control.CodeKeyReused):

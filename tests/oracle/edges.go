@@ -40,10 +40,11 @@ const (
 	why
 	wait
 	placed
+	callback
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "end that it tells of"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -87,6 +88,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(!reflect.DeepEqual(b.Why, a.Why), why)
 	add(b.Wait != a.Wait, wait)
 	add(b.Placed != a.Placed, placed)
+	add(b.Callback != a.Callback, callback)
 	return f
 }
 
@@ -113,8 +115,8 @@ const (
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births, born},
-	{nothing, run.Scheduled}:       {births, onDemand},
+	{nothing, run.Queued}:          {births | callback, born},
+	{nothing, run.Scheduled}:       {births | callback, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew

@@ -49,7 +49,8 @@ type Judge struct {
 	lasts  map[store.Key]uint64    // the versions of all else
 	asked  map[int]*asking
 	asks   int
-	told   map[name]*told // by tenant and idempotency key
+	keyed  map[name]*told // by tenant and idempotency key
+	called map[name]*call // by tenant and end
 
 	redrives map[string][]*asking // by tenant: those of all that a filter chooses
 	places   []int64              // of missed fires, in order, Unix ms
@@ -74,7 +75,7 @@ func New(cfg Config) *Judge {
 	}
 	return &Judge{cfg: cfg, layout: timer.Layout{Shards: 1}, shards: map[int]*shardState{}, jobs: map[name]*jobState{},
 		runs: map[store.Key]*runState{}, timers: map[store.Key]*stood{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
-		asked: map[int]*asking{}, told: map[name]*told{}, redrives: map[string][]*asking{}}
+		asked: map[int]*asking{}, keyed: map[name]*told{}, called: map[name]*call{}, redrives: map[string][]*asking{}}
 }
 
 // Violations are what was found, in that order. Each begins with the promise that was broken, such as "P2: ".

@@ -221,7 +221,8 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 			}
 		}
 	}
-	for key, t := range j.told {
+	j.uncalled(ms(upTo))
+	for key, t := range j.keyed {
 		if rs := j.named(key.tenant, t.run); t.at != 0 && (rs == nil || !rs.stands() && rs.left == nil) {
 			j.violate("P1", "run %s of %s was accepted, and is not there", t.run, key.tenant)
 		}

@@ -75,10 +75,10 @@ func (j *Judge) asksForRun(a *asking) {
 		return
 	}
 	key := name{a.Tenant, a.Key}
-	t := j.told[key]
+	t := j.keyed[key]
 	if t == nil {
 		t = &told{}
-		j.told[key] = t
+		j.keyed[key] = t
 	}
 	if !slices.Contains(t.bodies, a.Body) {
 		t.bodies = append(t.bodies, a.Body)
@@ -100,6 +100,10 @@ func (j *Judge) named(tenant, text string) *runState {
 
 // requested: each run on demand was asked for.
 func (j *Judge) requested(rs *runState) {
+	if rs.run.Callback != (run.Callback{}) {
+		j.told(rs)
+		return
+	}
 	rs.job.requested++
 	if rs.job.requested > rs.job.asked {
 		j.violate("P9", "run %s of %s is number %d on demand, and %d were asked for", rs.id(), rs.job.tenant, rs.job.requested, rs.job.asked)

@@ -276,6 +276,7 @@ func (j *Judge) again(rs *runState, b *run.Run) {
 func (j *Judge) ended(rs *runState, b *run.Run) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
+	j.calls(rs, e)
 	switch a.State {
 	case run.Succeeded:
 		j.succeeded(rs)

@@ -42,6 +42,7 @@ func (w *world) dies(at func(operation) bool) (dead bool) {
 	h := w.restart("worker")
 	h.before = func(op operation) faulty.Fault {
 		if dead = dead || at(op); dead {
+			h.dies()
 			return faulty.Fault{Refuse: errCrashed}
 		}
 		return faulty.Fault{}
@@ -54,7 +55,7 @@ func (w *world) dies(at func(operation) bool) (dead bool) {
 			ready = ready || d.Ready > 0
 		}
 		if ready {
-			_ = h.worker.Pass(w.Context(), 0)
+			_ = h.worker.Pass(h.life, 0)
 		}
 	}
 	w.restart("worker")

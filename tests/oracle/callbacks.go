@@ -1,0 +1,106 @@
+package oracle
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// What is promised of callbacks:
+//
+//	C1  each end that a definition names a callback for has its request in the same write, and its run in the end
+//	C2  each run that tells of an end tells of one that was, once, to the job that the definition names; and what it is told is what was
+//
+// A callback has no callbacks, which is part of both.
+
+// call is a callback that is to be.
+type call struct {
+	of    *runState
+	event string
+	job   string // that is called
+	state run.State
+	ended int64
+	armed bool
+	run   *runState // that tells of it
+}
+
+// endOf names an end.
+func endOf(tenant, event, id string, ended int64) name {
+	return name{tenant, event + "#" + id + "#" + strconv.FormatInt(ended, 10)}
+}
+
+// calls notes what the end of a run calls.
+func (j *Judge) calls(rs *runState, e *edition) {
+	a := &rs.run
+	if e == nil || a.Callback != (run.Callback{}) {
+		return
+	}
+	var event string
+	var to *job.Callback
+	switch a.State {
+	case run.Succeeded:
+		event, to = "succeeded", e.Def.On.Succeeded
+	case run.Failed, run.Dead, run.Unknown:
+		event, to = "failed", e.Def.On.Failed
+	}
+	if to != nil {
+		j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
+	}
+}
+
+// armedCall is told of each timer that holds a callback.
+func (j *Judge) armedCall(t *timer.Timer) {
+	if t.Create == nil || t.Create.Callback == (run.Callback{}) {
+		return
+	}
+	c := j.called[endOf(t.Tenant, t.Create.Callback.Event, t.Create.Callback.Run, t.Nominal)]
+	if c == nil || c.job != t.Run.Job {
+		j.violate("C2", "a callback of %s is asked for on %q of run %s of %s, and no such end calls it", t.Run.Job, t.Create.Callback.Event, t.Create.Callback.Run, t.Tenant)
+		return
+	}
+	c.armed = true
+}
+
+// told is told of each run on demand that is made.
+func (j *Judge) told(rs *runState) {
+	a := &rs.run
+	c := j.called[endOf(a.Tenant, a.Callback.Event, a.Callback.Run, a.ID.Nominal)]
+	switch {
+	case c == nil || c.job != a.ID.Job:
+		j.violate("C2", "run %s of %s tells of %q of run %s, and no such end calls it", a.ID, a.Tenant, a.Callback.Event, a.Callback.Run)
+		return
+	case c.run != nil && c.run != rs:
+		j.violate("C2", "runs %s and %s of %s tell of the same end of run %s", c.run.id(), a.ID, a.Tenant, a.Callback.Run)
+	case !c.armed:
+		j.violate("C1", "run %s of %s tells of an end, and nothing was asked for with that", a.ID, a.Tenant)
+	}
+	c.run = rs
+	var told struct {
+		Event string
+		Run   struct{ ID, State string }
+	}
+	if err := json.Unmarshal(a.Payload.Inline, &told); err != nil || told.Event != c.event || told.Run.ID != c.of.id() || told.Run.State != c.state.String() {
+		j.violate("C2", "run %s of %s is told %.200q of the end of run %s as %s (%v)", a.ID, a.Tenant, a.Payload.Inline, c.of.id(), c.state, err)
+	}
+}
+
+// uncalled: what has ended has its request, and what has ended up to then was told.
+func (j *Judge) uncalled(upTo int64) {
+	all := slices.SortedFunc(maps.Values(j.called), func(a, b *call) int {
+		return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.of.id(), b.of.id()), cmp.Compare(a.event, b.event))
+	})
+	for _, c := range all {
+		switch {
+		case !c.armed:
+			j.violate("C1", "run %s of %s ended as %s at %s, and no callback of %s was asked for with that", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
+		case c.run == nil && c.ended <= upTo:
+			j.violate("C1", "run %s of %s ended as %s at %s, and %s was not called", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
+		}
+	}
+}
