@@ -80,6 +80,9 @@ func (u *user) changed(def job.Definition) job.Definition {
 	if chance(u.Rand, u.Mix.Jobs.Overlap/2) {
 		def.Overlap = fresh.Overlap
 	}
+	if chance(u.Rand, u.Mix.Jobs.Callbacks/2) {
+		def.On = fresh.On
+	}
 	if def.Schedule != nil && def.Schedule.At != nil && def.Schedule.At.Before(u.Now()) {
 		at := u.Now().Add(u.Mix.Pace.unit() + 2*time.Second).Truncate(time.Millisecond) // what is over cannot be put again
 		def.Schedule = &schedule.Spec{At: &at}

@@ -48,7 +48,27 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
+	if chance(r, j.Callbacks) {
+		def.On = m.drawCalled(r)
+	}
 	return def
+}
+
+// nameOf is the n-th name of a tenant's jobs.
+func nameOf(n int) string { return fmt.Sprintf("job-%d", n) }
+
+// drawCalled gives callbacks of jobs that may exist: who names one that does not, or itself, is refused.
+func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
+	called := func() *job.Callback { return &job.Callback{Job: nameOf(r.IntN(max(1, m.Names)))} }
+	switch r.IntN(3) {
+	case 0:
+		on.Succeeded = called()
+	case 1:
+		on.Failed = called()
+	default:
+		on.Succeeded, on.Failed = called(), called()
+	}
+	return on
 }
 
 // teams are the values of the one label that jobs bear.
