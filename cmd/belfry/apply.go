@@ -32,6 +32,7 @@ type apply struct {
 
 	out     *rows
 	count   map[string]int // jobs by what was done with them: as the verdicts say it, "refused" and "deleted"
+	named   map[string]int // the jobs of the files: which document each is of
 	refused error          // what ends the command in the end, where jobs were refused
 }
 
@@ -106,7 +107,7 @@ func (a *apply) run(ctx context.Context, args []string) error {
 	if !a.dryRun || a.structured() {
 		a.out = newRows(a.cli, []string{"JOB", "RESULT", "NEXT RUN"})
 	}
-	err = a.applyAll(ctx, all)
+	err = a.applyAll(ctx, a.inOrder(all))
 	if err == nil && a.refused == nil && a.prune {
 		err = a.pruneBut(ctx, all)
 	}
@@ -195,7 +196,13 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error
 		for k, i := range left {
 			batch[k] = jobs[i].text()
 		}
-		got, err := a.server.PutDocuments(ctx, batch, a.dryRun)
+		var got []wire.JobVerdict
+		var err error
+		if a.dryRun {
+			got, err = a.server.TryDocuments(ctx, batch, a.beside(jobs))
+		} else {
+			got, err = a.server.PutDocuments(ctx, batch)
+		}
 		if err == nil && len(got) != len(left) {
 			err = fmt.Errorf("the server answered with %d verdicts on %d jobs", len(got), len(left))
 		}
@@ -267,7 +274,7 @@ func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) e
 					return fmt.Errorf("look at %s: %w", name, err)
 				}
 			}
-			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON())
+			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON(), a.beside(jobs[i:i+1]))
 			if refused, ok := refusal(err); ok {
 				*v = verdict{JobVerdict: wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}}
 				return nil

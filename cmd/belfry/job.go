@@ -146,7 +146,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }

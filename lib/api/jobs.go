@@ -26,10 +26,23 @@ type jobEdit struct {
 
 // dryRun is for requests that can be tried.
 type dryRun struct {
-	DryRun string `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
+	DryRun string   `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
+	Beside []string `query:"beside" maxItems:"200" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"in a dry run: names of jobs that callbacks may name as if they stood, since other requests of the same change put them; with commas"`
 }
 
 func (d dryRun) dry() bool { return d.DryRun == "true" }
+
+// beside gives the jobs that count as standing, those of the request among them.
+func (d dryRun) beside(jobs []wire.NamedJob) map[string]bool {
+	beside := make(map[string]bool, len(jobs)+len(d.Beside))
+	for _, entry := range jobs {
+		beside[entry.Name] = true
+	}
+	for _, name := range d.Beside {
+		beside[name] = true
+	}
+	return beside
+}
 
 type jobPut struct {
 	jobEdit
@@ -95,7 +108,7 @@ func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAn
 	}
 	match := control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}
 	if p.dry() {
-		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match, nil)
+		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match, p.beside(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -184,10 +197,7 @@ func (a *api) putJobs(ctx context.Context, p *dryRun, in input[wire.JobBatch]) (
 	}
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {
-		beside := make(map[string]bool, len(in.body.Jobs))
-		for _, entry := range in.body.Jobs {
-			beside[entry.Name] = true
-		}
+		beside := p.beside(in.body.Jobs)
 		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i], beside) })
 	} else {
 		a.placeAll(ctx, in, verdicts)

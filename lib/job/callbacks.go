@@ -13,14 +13,12 @@ type Event string
 const (
 	OnSucceeded Event = "succeeded" // the run has succeeded
 	OnFailed    Event = "failed"    // the run is given up: failed for good, dead, or unknown
-	OnRecovered Event = "recovered" // the run has succeeded, and the end of a run of the job that stood before was a failure
 )
 
 // Callbacks names what is called when a run of the job has ended. The zero value calls nothing.
 type Callbacks struct {
 	Succeeded *Callback `json:"succeeded,omitempty" cbor:"1,keyasint,omitempty" doc:"when a run has succeeded"`
 	Failed    *Callback `json:"failed,omitempty" cbor:"2,keyasint,omitempty" doc:"when a run is given up: its state is failed, dead or unknown"`
-	Recovered *Callback `json:"recovered,omitempty" cbor:"3,keyasint,omitempty" doc:"when a run has succeeded after one that was given up"`
 }
 
 // Callback is what is called: a job of the same tenant, of which a run is asked for. The run's payload tells what happened.
@@ -38,14 +36,12 @@ func (c Callbacks) Of(e Event) *Callback {
 		return c.Succeeded
 	case OnFailed:
 		return c.Failed
-	case OnRecovered:
-		return c.Recovered
 	}
 	return nil
 }
 
 // Events are all events, in the order in which they are named to a user.
-func Events() []Event { return []Event{OnSucceeded, OnFailed, OnRecovered} }
+func Events() []Event { return []Event{OnSucceeded, OnFailed} }
 
 // validate checks all that can be told without looking at other jobs.
 func (c Callbacks) validate() error {

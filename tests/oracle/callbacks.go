@@ -54,6 +54,16 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	}
 }
 
+// calling tells whether an end calls that run: who is called may never have been made, where that part of a batch has failed.
+func (j *Judge) calling(tenant string, id run.ID) bool {
+	for _, c := range j.called {
+		if c.of.job.tenant == tenant && c.job == id.Job && c.ended == id.Nominal {
+			return true
+		}
+	}
+	return false
+}
+
 // armedCall is told of each timer that holds a callback.
 func (j *Judge) armedCall(t *timer.Timer) {
 	if t.Create == nil || t.Create.Callback == (run.Callback{}) {

@@ -120,6 +120,9 @@ func (j *Judge) mayCancel(rs *runState) bool {
 	}
 	// One that says from the first which generation it is of was asked of that one, though it was put when the next job stood.
 	born, said := rs.past[0].since, rs.past[0].generation
+	if rs.run.Callback != (run.Callback{}) && rs.job.absent(born, j.event) { // also of one that was never made: that part of its batch had failed
+		return true
+	}
 	return slices.ContainsFunc(rs.job.editions, func(e *edition) bool {
 		return e.deleted && (e.end == 0 || e.end > born || said > 0 && said < e.Generation && rs.run.Created < e.until+j.cfg.Clocks.Milliseconds())
 	})
