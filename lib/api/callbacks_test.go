@@ -76,10 +76,12 @@ func TestACallbackOfTheSameRequest(t *testing.T) {
 	if on := into[wire.Job](got).On; on.Of(job.OnFailed) == nil || on.Of(job.OnFailed).Job != "tell" || on.Of(job.OnSucceeded) != nil {
 		t.Errorf("it is shown as %s", got.body)
 	}
-	// The same again changes nothing, and is not refused although nobody is there any more.
+	// It may be edited although nobody is there any more. Who else names it is refused.
 	s.send("DELETE", "/v1/jobs/tell", "").is(204)
 	s.send("PUT", "/v1/jobs/report", string(got.body)).is(200)
-	s.send("PUT", "/v1/jobs/report", strings.Replace(report, "{", `{"description": "other", `, 1)).refused(422, "invalid")
+	s.send("PUT", "/v1/jobs/report", strings.Replace(report, "{", `{"description": "other", `, 1)).is(200)
+	s.send("PUT", "/v1/jobs/report", calling("fail", `{"failed": {"job": "tell"}, "succeeded": {"job": "tell"}}`)).refused(422, "invalid")
+	s.send("PUT", "/v1/jobs/reports", report).refused(422, "invalid")
 }
 
 func runsOf(s *server, jobName string) []wire.Run {

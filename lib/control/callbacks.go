@@ -35,6 +35,17 @@ func callsNot(name string, def job.Definition) error {
 	return errors.Join(wrong...)
 }
 
+// refuseNew refuses those that a job does not call as it stands. It may be edited although one of them is gone by now.
+func refuseNew(uncallable []callee, standing job.Definition) error {
+	var wrong []error
+	for _, c := range uncallable {
+		if !slices.Contains(calledBy(standing), c) {
+			wrong = append(wrong, invalid.Field(c.field, c.name, "a job that exists: put that one first, or with the same request"))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
 // callable notes of each draft which of its callbacks name no job that stands, and none that beside says is put by the same request.
 func (s *Service) callable(ctx context.Context, tenant string, beside map[string]bool, drafts ...*put) error {
 	stands := map[string]bool{}
@@ -58,7 +69,7 @@ func (s *Service) callable(ctx context.Context, tenant string, beside map[string
 		p.uncallable = nil
 		for _, c := range calledBy(p.def) {
 			if !beside[c.name] && !stands[c.name] {
-				p.uncallable = append(p.uncallable, invalid.Field(c.field, c.name, "a job that exists: put that one first, or with the same request"))
+				p.uncallable = append(p.uncallable, c)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ type put struct {
 	match    Match
 	change   Change // as of the last apply
 
-	uncallable []error // callbacks that name no job
+	uncallable []callee // that name no job
 }
 
 // draft checks all that can be told of a definition without looking at the job.
@@ -126,10 +126,14 @@ func (p *put) apply(j *job.Job) (bool, error) {
 	if err := p.match.check(*j, exists); err != nil {
 		return false, err
 	}
-	if len(p.uncallable) > 0 {
-		return false, errors.Join(p.uncallable...)
-	}
 	p.change = Updated
+	var standing job.Definition
+	if exists {
+		standing = j.Def
+	}
+	if err := refuseNew(p.uncallable, standing); err != nil {
+		return false, err
+	}
 	if !exists {
 		p.change = Created
 		j.Created = 0
