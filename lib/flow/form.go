@@ -55,6 +55,7 @@ var elsewhere = map[string]string{
 	"trigger_rule": "rule, which is its name here",
 	"schedule":     "it in the job, beside target",
 	"overlap":      "it in the job, beside target",
+	"on":           "it in the job, beside target",
 	"deadline":     "it in the job, beside target; a step has a timeout",
 	"retention":    "it in the job, beside target",
 	"labels":       "it in the job, beside target",
@@ -87,7 +88,7 @@ var workflowShape = object{
 	later:  []string{"output", "when", "foreach", "catch", "compensate"},
 	hints: map[string]string{
 		"retry": "it in the steps, or in defaults", "queue": "it in the steps, or in defaults", "priority": "it in the steps, or in defaults", "guarantee": "it in the steps",
-		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
+		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"], "on": elsewhere["on"],
 		"deadline": "it in the job, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
 		"name": "it in the job, beside target", "description": "it in the job, beside target", "paused": "it in the job, beside target", "catch_up": "it in the job, beside target",
 		"workflow": "its fields here, without workflow around them", "target": "what the job has in target.workflow, by itself",
