@@ -2,10 +2,13 @@ package protocol_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -74,6 +77,28 @@ func ends() []scenario {
 		}, act: tick},
 		{name: "end_while_its_callee_is_paused", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.pause(tenant, "tell") }},
 		{name: "end_while_its_callee_is_deleted", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.delete(tenant, "tell") }},
+	}
+}
+
+// A worker dies behind the end, and nobody is there for longer than a request would be asked about.
+func TestC1_Fault01_Fault17_ACallbackOutlivesALongOutage(t *testing.T) {
+	w := newWorld(t)
+	asks(telling())(w)
+	ended := false
+	if !w.dies(func(op operation) bool {
+		before := ended
+		ended = ended || op.writes() && strings.Contains(op.text, "due#") && writesRun("a#")(op)
+		return before
+	}) {
+		t.Fatal("the worker did not come behind the end")
+	}
+	w.elapsed += 30 * time.Hour
+	if wrong := w.settle(); len(wrong) > 0 {
+		t.Error(strings.Join(wrong, "\n"))
+	}
+	told := slices.DeleteFunc(w.runs(), func(r run.Run) bool { return r.Callback.IsZero() })
+	if len(told) != 1 || told[0].State != run.Succeeded || told[0].ID.Job != "tell" {
+		t.Errorf("told by %+v", told)
 	}
 }
 
