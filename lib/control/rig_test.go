@@ -96,10 +96,13 @@ func (g *rig) write(r run.Run, decide func(run.Run, int64) run.Run) run.Run {
 	}
 	next := decide(standing, now)
 	edition, err := g.Dispatch.Book.Edition(g.t.Context(), next.Tenant, next.ID.Job, next.Generation)
+	var on job.Callbacks
 	if err == nil {
-		next, err = g.Dispatch.PutRun(g.t.Context(), next, edition.Def.On, now)
+		on = edition.Def.On
+	} else if !errors.Is(err, job.ErrNotFound) { // one that is not bound yet has no definition
+		g.t.Fatal(err)
 	}
-	if err != nil {
+	if next, err = g.Dispatch.PutRun(g.t.Context(), next, on, now); err != nil {
 		g.t.Fatal(err)
 	}
 	return next
