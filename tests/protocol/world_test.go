@@ -179,7 +179,7 @@ type host struct {
 	control  *control.Service
 	worker   *worker.Worker
 
-	life context.Context //nolint:containedctx // of its attempts
+	life context.Context // of its attempts
 	dies func()          // ends it: an attempt goes on trying to write its end else
 
 	// before decides on each operation of the store and each message sent that could matter, counted from 1. nil: all pass.
