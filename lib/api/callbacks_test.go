@@ -27,8 +27,7 @@ func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
 		{`{"failed": {}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": ""}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
-		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed or succeeded"},
-		{`{"recovered": {"job": "tell"}}`, "malformed", "on.recovered", "not available yet"},
+		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, recovered or succeeded"},
 		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "not available yet"},
 		{`{"failed": {"http": {"url": "https://example.org"}}}`, "malformed", "on.failed.http", "not available yet"},
 		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
@@ -130,6 +129,39 @@ func TestC1_C2_ARunTellsOfAnother(t *testing.T) {
 		if all := runsOf(s, "tell"); len(all) != 2 {
 			t.Errorf("a request of a job that is called tells nobody: %+v", all)
 		}
+	})
+}
+
+// The first success after a run was given up tells that the job has recovered, and no other; of a job made anew none does.
+func TestC2_AJobRecovers(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const on = `{"recovered": {"job": "tell"}}`
+		s.send("PUT", "/v1/jobs/tell", echo).is(201)
+		told := 0
+		ends := func(handler string, calls int) {
+			t.Helper()
+			s.send("PUT", "/v1/jobs/shaky", calling(handler, on))
+			time.Sleep(time.Second)
+			s.send("POST", "/v1/jobs/shaky/runs", "{}").is(202)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			told += calls
+			all := runsOf(s, "tell")
+			if len(all) != told || calls > 0 && (all[0].Callback == nil || all[0].Callback.Event != "recovered" || all[0].State != "succeeded") {
+				t.Errorf("%d runs tell of it, want %d: %+v", len(all), told, all)
+			}
+		}
+		for _, c := range []struct {
+			handler string
+			calls   int
+		}{{"echo", 0}, {"fail", 0}, {"fail", 0}, {"echo", 1}, {"echo", 0}, {"fail", 0}, {"echo", 1}, {"fail", 0}} {
+			ends(c.handler, c.calls)
+		}
+		time.Sleep(time.Minute)
+		s.send("DELETE", "/v1/jobs/shaky", "").is(204)
+		ends("echo", 0)
+		ends("fail", 0)
+		ends("echo", 1)
 	})
 }
 

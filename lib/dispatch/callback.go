@@ -13,15 +13,61 @@ import (
 // The end of a run whose job names callbacks is written together with a request for each: its timer, which holds the run on demand that tells of the end. So
 // there is no end without its callback, and no callback without its end, wherever a crash comes. All else is as with any request that is due at once.
 
-// callsOf gives the runs on demand that a run's end asks for.
-func callsOf(r run.Run, on job.Callbacks) (calls []run.Run) {
-	if !r.CallsBack(on) {
+// calls has the runs on demand that a run's end asks for written with it.
+func (p *Put) calling(ctx context.Context, d *Dispatcher, attempt uint64) error {
+	if !p.run.CallsBack(p.on) {
 		return nil
 	}
-	if e, _ := r.Ends(); on.Of(e) != nil {
-		calls = append(calls, r.Call(e, on.Of(e).Job))
+	e, _ := p.run.Ends()
+	events := []job.Event{e}
+	if p.on.Recovered != nil {
+		recovered, err := p.turning(ctx, d, e, attempt)
+		if err != nil {
+			return err
+		}
+		if recovered {
+			events = append(events, job.OnRecovered)
+		}
 	}
-	return calls
+	for _, e := range events {
+		called := p.on.Of(e)
+		if called == nil {
+			continue
+		}
+		call := p.run.Call(e, called.Job)
+		op, err := callOp(call, attempt)
+		if err != nil {
+			return err
+		}
+		p.calls, p.ops = append(p.calls, call), append(p.ops, op)
+	}
+	return nil
+}
+
+// turning has a job that was well be down with this end, or be well again, and tells whether it has recovered.
+func (p *Put) turning(ctx context.Context, d *Dispatcher, e job.Event, attempt uint64) (recovered bool, err error) {
+	r := p.run
+	if e != job.OnSucceeded {
+		op, err := r.DownOp(attempt)
+		p.ops = append(p.ops, op)
+		return false, err
+	}
+	items, err := d.Store.Get(ctx, run.DownKey(r.Tenant, r.ID.Job), job.Key(r.Tenant, r.ID.Job))
+	if err != nil {
+		return false, fmt.Errorf("read how the last run of %s ended: %w", r.ID.Job, err)
+	}
+	if !items[0].Exists() {
+		return false, nil
+	}
+	p.turn = len(p.ops) // of several successes at once, one has the job recover
+	p.ops = append(p.ops, store.Op{Kind: store.Delete, Key: items[0].Key, If: store.At(items[0]), Attempt: attempt})
+	down, err := run.DownFromItem(items[0])
+	if err != nil {
+		d.Log.WarnContext(ctx, "how the last run of a job ended cannot be read, and is forgotten", "job", r.ID.Job, "error", err)
+		return false, nil
+	}
+	j, err := job.FromItem(r.Tenant, r.ID.Job, items[1])
+	return err == nil && down.Generation >= j.Born, nil
 }
 
 // callOp puts the timer of a callback. Whoever wrote it sends the run as well, so only the sweeps look at it.

@@ -19,7 +19,10 @@ import (
 type Put struct {
 	run   run.Run
 	ops   []store.Op
+	on    job.Callbacks
+	now   int64     // Unix ms: as of when it was decided
 	calls []run.Run // callbacks whose timers are among ops
+	turn  int       // which of ops says that the job has recovered, 0 for none
 	done  bool      // it is known what became of it
 	err   error     // of the try that was made, done or not
 }
@@ -31,7 +34,7 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 	if err != nil {
 		return nil, err
 	}
-	p := &Put{run: r, ops: []store.Op{op}}
+	p := &Put{run: r, on: on, now: now, ops: []store.Op{op}}
 	if r.State.DeadLetter() {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
@@ -50,15 +53,7 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 			return nil, err
 		}
 	}
-	p.calls = callsOf(r, on)
-	for _, call := range p.calls {
-		op, err := callOp(call, id)
-		if err != nil {
-			return nil, err
-		}
-		p.ops = append(p.ops, op)
-	}
-	return p, nil
+	return p, p.calling(ctx, d, id)
 }
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
@@ -107,13 +102,21 @@ func (p *Put) Won() bool { return p.done && p.err == nil }
 // Do gives the run as written, or a *store.Conflict. It goes on where a try left it: the same op again, which finds what the try may
 // have done.
 func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
-	if !p.done {
+	for round := 0; !p.done; round++ {
 		var versions []uint64
 		if versions, p.err = d.write(ctx, p.err, p.ops); p.err == nil {
 			p.run.Version = versions[0]
 			d.CountEnd(p.run)
 			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
 			d.callBack(ctx, p.calls)
+		}
+		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn && round < maxRounds {
+			again, err := d.Prepare(ctx, p.run, p.on, p.now) // another run has ended meanwhile, and had the job recover, or be down again
+			if err == nil {
+				*p = *again
+				continue
+			}
+			p.err = err
 		}
 		p.done = true
 	}

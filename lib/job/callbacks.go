@@ -12,12 +12,14 @@ type Event string
 // The events.
 const (
 	OnSucceeded Event = "succeeded" // the run has succeeded
+	OnRecovered Event = "recovered" // the run has succeeded, and the run of the job that had ended before was given up
 	OnFailed    Event = "failed"    // the run is given up: failed for good, dead, or unknown
 )
 
 // Callbacks names what is called when a run of the job has ended. The zero value calls nothing.
 type Callbacks struct {
 	Succeeded *Callback `json:"succeeded,omitempty" cbor:"1,keyasint,omitempty" doc:"when a run has succeeded"`
+	Recovered *Callback `json:"recovered,omitempty" cbor:"3,keyasint,omitempty" doc:"when a run has succeeded, and the one that had ended before it was given up"`
 	Failed    *Callback `json:"failed,omitempty" cbor:"2,keyasint,omitempty" doc:"when a run is given up: its state is failed, dead or unknown"`
 }
 
@@ -34,6 +36,8 @@ func (c Callbacks) Of(e Event) *Callback {
 	switch e {
 	case OnSucceeded:
 		return c.Succeeded
+	case OnRecovered:
+		return c.Recovered
 	case OnFailed:
 		return c.Failed
 	}
@@ -41,7 +45,7 @@ func (c Callbacks) Of(e Event) *Callback {
 }
 
 // Events are all events, in the order in which they are named to a user.
-func Events() []Event { return []Event{OnSucceeded, OnFailed} }
+func Events() []Event { return []Event{OnSucceeded, OnFailed, OnRecovered} }
 
 // validate checks all that can be told without looking at other jobs.
 func (c Callbacks) validate() error {

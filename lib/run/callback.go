@@ -35,8 +35,8 @@ func (r Run) Ends() (job.Event, bool) {
 
 // CallsBack tells whether the run's end may call something by its definition. A callback has no callbacks, so nothing goes round in circles.
 func (r Run) CallsBack(on job.Callbacks) bool {
-	_, ends := r.Ends()
-	return ends && !on.IsZero() && r.Callback.IsZero()
+	e, ends := r.Ends()
+	return ends && (on.Of(e) != nil || on.Recovered != nil) && r.Callback.IsZero()
 }
 
 // Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID

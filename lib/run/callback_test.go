@@ -49,6 +49,9 @@ func TestWhoCallsBack(t *testing.T) {
 		if ok != ends || r.CallsBack(on) != ends || r.CallsBack(job.Callbacks{}) || ok && (e == job.OnSucceeded) != (s == run.Succeeded) {
 			t.Errorf("%s ends as %q, %t, and calls back: %t", s, e, ok, r.CallsBack(on))
 		}
+		if r.CallsBack(job.Callbacks{Failed: on.Failed}) != (ends && e == job.OnFailed) || r.CallsBack(job.Callbacks{Recovered: on.Failed}) != ends {
+			t.Errorf("%s calls back for another event, or not for a recovery", s)
+		}
 		r.Callback = run.Callback{Event: "failed", Run: "other~000000000"}
 		if r.CallsBack(on) {
 			t.Errorf("a callback that is %s calls back", s)

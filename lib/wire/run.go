@@ -40,7 +40,7 @@ type Run struct {
 
 // CallbackOf is the end of a run that another run tells of.
 type CallbackOf struct {
-	Event string `json:"event" enum:"succeeded,failed" doc:"what the end was, as the job's field on names it"`
+	Event string `json:"event" enum:"succeeded,failed,recovered" doc:"what the end was, as the job's field on names it"`
 	Run   string `json:"run" doc:"ID of the run that has ended"`
 }
 

@@ -51,10 +51,19 @@ func TestWhatACallbackTakes(t *testing.T) {
 		return writes, reads
 	}
 	plainWrites, plainReads := takes(t, job.Callbacks{})
-	writes, reads := takes(t, job.Callbacks{Succeeded: &job.Callback{Job: "tell"}})
-	t.Logf("%.2f write units and %.2f read units a run, and %.2f and %.2f without a callback", writes, reads, plainWrites, plainReads)
-	const wantWrites, wantReads = 6, 5.4
-	if math.Abs(writes-plainWrites-wantWrites) > 0.25 || math.Abs(reads-plainReads-wantReads) > 0.25 {
-		t.Errorf("a callback takes %.2f write units and %.2f read units, want some %d and %.1f", writes-plainWrites, reads-plainReads, wantWrites, wantReads)
+	tell := &job.Callback{Job: "tell"}
+	for name, row := range map[string]struct {
+		on            job.Callbacks
+		writes, reads float64
+	}{
+		"a success calls":                        {job.Callbacks{Succeeded: tell}, 6, 5.4},
+		"a failure would call":                   {job.Callbacks{Failed: tell}, 0, 0},
+		"it would call if it had recovered, too": {job.Callbacks{Recovered: tell}, 0, 2},
+	} {
+		writes, reads := takes(t, row.on)
+		t.Logf("%s: %.2f write units and %.2f read units a run, and %.2f and %.2f without a callback", name, writes, reads, plainWrites, plainReads)
+		if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
+			t.Errorf("%s: it takes %.2f write units and %.2f read units, want some %.2f and %.2f", name, writes-plainWrites, reads-plainReads, row.writes, row.reads)
+		}
 	}
 }

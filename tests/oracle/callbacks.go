@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -41,6 +43,8 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	if e == nil || a.Callback != (run.Callback{}) {
 		return
 	}
+	j.turned(rs.job)
+	rs.job.turns.ends(rs, e, j.event)
 	var event string
 	var to *job.Callback
 	switch a.State {
@@ -52,6 +56,71 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	if to != nil {
 		j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
 	}
+}
+
+// turns is how a job goes down and recovers, by the runs of it whose definitions call somebody when it recovers.
+type turns struct {
+	down  *down // nil: it is well
+	last  *runState
+	state run.State // it ended in
+	to    string    // who is called when it recovers
+	owes  int       // the event that its record is to follow; 0 for none
+}
+
+// down is the record of a job whose last run was given up.
+type down struct {
+	generation int64
+	since      int
+}
+
+// ends notes an end at an event, and whether the record of its job has to follow. A success must have seen a record that stood when it began.
+func (t *turns) ends(rs *runState, e *edition, event int) {
+	if e.Def.On.Recovered == nil || rs.run.State == run.Cancelled || rs.run.State == run.Skipped {
+		return
+	}
+	t.last, t.state, t.to = rs, rs.run.State, e.Def.On.Recovered.Job
+	began := 0
+	for _, s := range rs.past {
+		if s.state == run.Running {
+			began = s.since
+		}
+	}
+	if rs.run.State != run.Succeeded || t.down != nil && t.down.since < began {
+		t.owes = event
+	}
+}
+
+// turned: the record of a job has followed its last end.
+func (j *Judge) turned(js *jobState) {
+	if js.turns.owes != 0 {
+		j.violate("C1", "run %s of %s ended as %s, and its job calls somebody when it recovers: that it is down, or well, was not written with that", js.turns.last.id(), js.tenant, js.turns.state)
+	}
+	js.turns.owes = 0
+}
+
+// storedDown: a job is down since a run was given up, and recovers by one that has succeeded.
+func (j *Judge) storedDown(key store.Key, rest string, before, after store.Item) {
+	j.storedOther(key, before, after)
+	tenant, named, _ := strings.Cut(rest, "#")
+	js := j.job(tenant, named)
+	t := &js.turns
+	if after.Exists() {
+		read, err := run.DownFromItem(after)
+		if err != nil || t.last == nil || t.state == run.Succeeded || read.Run != t.last.id() {
+			j.violate("C2", "%s says that job %s is down by run %q (%v), and another ended last", key, named, read.Run, err)
+		}
+		t.down, t.owes = &down{generation: read.Generation, since: j.event}, 0
+		return
+	}
+	if t.last == nil || t.state != run.Succeeded || t.down == nil {
+		j.violate("C2", "%s is gone, and no run of job %s has just succeeded", key, named)
+		return
+	}
+	if t.down.generation >= js.job.Born {
+		a := &t.last.run
+		j.called[endOf(tenant, "recovered", t.last.id(), a.Ended)] = &call{of: t.last, event: "recovered", job: t.to, state: a.State, ended: a.Ended}
+	}
+	t.down, t.owes = nil, 0
 }
 
 // calling tells whether an end calls that run: who is called may never have been made, where that part of a batch has failed.
@@ -105,6 +174,9 @@ func (j *Judge) uncalled(upTo int64) {
 	all := slices.SortedFunc(maps.Values(j.called), func(a, b *call) int {
 		return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.of.id(), b.of.id()), cmp.Compare(a.event, b.event))
 	})
+	for _, js := range j.ordered() {
+		j.turned(js)
+	}
 	for _, c := range all {
 		switch {
 		case !c.armed:

@@ -117,6 +117,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 		j.storedLetter(rest, before, after)
 	case "gate":
 		j.storedGate(at, key, rest, before, after)
+	case "down":
+		j.storedDown(key, rest, before, after)
 	case "line":
 		j.storedPlace(key, rest, before, after)
 	case "meta":

@@ -19,7 +19,7 @@ func telling(t testing.TB) life {
 	r.put(tenant, "two", works(1, nil))
 	def := works(1, every(2*beat))
 	def.Retry.MaxAttempts = 1
-	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "two"}, Failed: &job.Callback{Job: "two"}}
+	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "two"}, Failed: &job.Callback{Job: "two"}, Recovered: &job.Callback{Job: "two"}}
 	r.fails["one"] = true
 	r.put(tenant, "one", def)
 	r.live(5*beat, beat)
@@ -46,7 +46,7 @@ func TestNothingIsFoundWhereRunsTellOfOthers(t *testing.T) {
 			told[r.Callback.Event]++
 		}
 	}
-	if told["failed"] < 2 || told["succeeded"] < 2 {
+	if told["failed"] < 2 || told["succeeded"] < 2 || told["recovered"] != 1 {
 		t.Errorf("%v runs told of ends", told)
 	}
 }
@@ -86,7 +86,17 @@ var ofCallbacks = map[string]row{
 		r.ID = run.RequestID("two", r.ID.Nominal, 7)
 		p.insert(i+1, p.item(r))
 	}, "C2: runs two~.* and two~.* tell of the same end of run one~"},
-	"told something else":        {tells(func(r *run.Run) { r.Payload.Inline = []byte(`{"event":"failed","run":{"id":"x"}}`) }), "C2: run two~.* is told .* of the end of run one~.* as dead"},
-	"not called":                 {func(p *plot) { p.drop(p.run(first, "two", run.Queued)) }, "C1: run one~.* ended as dead at .*, and two was not called"},
+	"told something else": {tells(func(r *run.Run) { r.Payload.Inline = []byte(`{"event":"failed","run":{"id":"x"}}`) }), "C2: run two~.* is told .* of the end of run one~.* as dead"},
+	"not called":          {func(p *plot) { p.drop(p.run(first, "two", run.Queued)) }, "C1: run one~.* ended as dead at .*, and two was not called"},
+	"down without a word": {func(p *plot) { p.drop(p.put(first, "down")) }, "C1: run one~.* ended as dead, and its job calls somebody when it recovers"},
+	"down by another run": {func(p *plot) {
+		i := p.put(first, "down")
+		p.insert(i+1, p.life[i])
+		p.life[i+1].value = encoded(p, run.Down{Generation: 1, Run: "one~000000000"})
+	}, `C2: down#.* says that job one is down by run "one~000000000"`},
+	"well without a success": {func(p *plot) {
+		i := p.put(first, "down")
+		p.insert(i+1, event{key: p.life[i].key, gone: true})
+	}, "C2: down#.* is gone, and no run of job one has just succeeded"},
 	"tells of another end later": {spoilt("two", run.Running, func(r *run.Run) { r.Callback.Event = "succeeded" }), "P6: run two~.* it must not change the end that it tells of"},
 }

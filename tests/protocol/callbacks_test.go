@@ -16,7 +16,7 @@ import (
 // telling is a job on demand, whose ends the job "tell" is told of.
 func telling(change ...func(*job.Definition)) job.Definition {
 	def := definition(nil, 1)
-	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "tell"}, Failed: &job.Callback{Job: "tell"}}
+	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "tell"}, Failed: &job.Callback{Job: "tell"}, Recovered: &job.Callback{Job: "tell"}}
 	for _, c := range change {
 		c(&def)
 	}
@@ -56,6 +56,17 @@ func hangs(def job.Definition) func(w *world) {
 	}
 }
 
+// recovers is a job whose last run was given up, and of which two are to run.
+func recovers(w *world) {
+	asks(telling(refuses))(w)
+	w.work()
+	api := w.host("api")
+	w.must(api.put(tenant, "a", telling()))
+	w.must(api.trigger(tenant, "a", 0))
+	w.must(api.trigger(tenant, "a", 0))
+	w.elapsed += 100 * time.Millisecond
+}
+
 // ends are acts that end a run, of which another job is told.
 func ends() []scenario {
 	pass := func(h *host) error { return h.worker.Pass(h.life, 0) }
@@ -75,6 +86,12 @@ func ends() []scenario {
 				w.must(w.host("calm").dispatch.Arm(context.Background(), timer.NewCheck(tenant, r.ID, w.now())))
 			}
 		}, act: tick},
+		{name: "end_recovered", prepare: recovers, act: pass},
+		{name: "end_recovered_beside_another", prepare: recovers, act: pass, then: func(h *host) error { return h.worker.Pass(h.life, 0) }},
+		{name: "end_recovered_while_another_fails", prepare: func(w *world) {
+			recovers(w)
+			w.must(w.host("api").put(tenant, "a", telling(refuses)))
+		}, act: pass, then: func(h *host) error { return h.worker.Pass(h.life, 0) }},
 		{name: "end_while_its_callee_is_paused", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.pause(tenant, "tell") }},
 		{name: "end_while_its_callee_is_deleted", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.delete(tenant, "tell") }},
 	}

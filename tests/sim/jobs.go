@@ -60,7 +60,13 @@ func nameOf(n int) string { return fmt.Sprintf("job-%d", n) }
 // drawCalled gives callbacks of jobs that may exist: who names one that does not, or itself, is refused.
 func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
 	called := func() *job.Callback { return &job.Callback{Job: nameOf(r.IntN(max(1, m.Names)))} }
-	switch r.IntN(3) {
+	switch r.IntN(6) {
+	case 3:
+		on.Recovered = called()
+	case 4:
+		on.Recovered, on.Failed = called(), called()
+	case 5:
+		on.Succeeded, on.Failed, on.Recovered = called(), called(), called()
 	case 0:
 		on.Succeeded = called()
 	case 1:
