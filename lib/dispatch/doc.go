@@ -12,7 +12,7 @@
 //
 // and only then may the caller's cursor move. For requests (Requests): run put as scheduled, where it is missing -> job read
 // -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (Prepare, Do): the run,
-// its dead letter and the timer of a long wait in one Write; starts and ends that write the run alone are tried together first (TryEach).
+// its dead letter, the timer of a long wait and those of callbacks in one Write; starts and ends that write the run alone are tried together first (TryEach).
 //
 // The rule behind all of them: what will wake a thing is durable before the thing needs it.
 //
@@ -47,6 +47,12 @@
 // starts runs, and never by what claims them: a claim is made ahead, and may wait for long. The runs of one process that want into one gate enter by
 // one write, and those that find no room are skipped when the others are in. Two conflicts, and they give up their workers' slots: nobody waits
 // there for a gate that is contended.
+//
+// # Callbacks
+//
+// A definition may name jobs that are called when a run has ended. The timer of such a request is written with the end (callback.go), so a crash leaves
+// both or neither; whoever wrote it makes and sends the run, and the first sweep makes what is missing. Only ends that go by Prepare call something: a cancel,
+// and what is skipped, do not.
 //
 // # Time
 //
