@@ -83,7 +83,6 @@ func TestG1_G3_Fault17_who_waits_in_line_has_had_its_place(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const missed = 24
 			w := newWorld(t, append(c.options, catchUpRate(20))...)
 			w.outOf(31*time.Minute, map[string]job.Definition{"a": oneAtATime(catchUp(job.CatchUpAll, definition(until(25*time.Minute, every(time.Minute)), 1)))})
 			w.must(w.host("api").trigger(tenant, "a", 0))
