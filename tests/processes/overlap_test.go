@@ -22,16 +22,21 @@ import (
 // held is a target whose calls go on until they are let go.
 type held struct {
 	mu     sync.Mutex
-	inside map[string]bool // runs
-	order  []string        // of the runs, by their first calls
-	most   int
-	goes   chan struct{} // closed to let go whoever is inside
-	open   bool          // for good
-	moved  chan struct{} // closed, and made anew, as each call begins and ends
+	inside map[string]int // calls that go on, by run
+	order  []string       // of the runs, by their first calls
+	most   int            // runs at once
+	next   *together      // whom the next call goes on with; nil where it ends at once
+	moved  chan struct{}  // closed, and made anew, as each call begins and ends
+}
+
+// together are calls that are let go together.
+type together struct {
+	free  chan struct{}
+	calls sync.WaitGroup
 }
 
 func newHeld() *held {
-	return &held{inside: map[string]bool{}, goes: make(chan struct{}), moved: make(chan struct{})}
+	return &held{inside: map[string]int{}, next: &together{free: make(chan struct{})}, moved: make(chan struct{})}
 }
 
 func (h *held) move() {
@@ -42,64 +47,63 @@ func (h *held) move() {
 func (h *held) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Belfry-Run")
 	h.mu.Lock()
-	h.inside[id] = true
+	h.inside[id]++
 	h.most = max(h.most, len(h.inside))
 	if !slices.Contains(h.order, id) {
 		h.order = append(h.order, id)
 	}
-	goes := h.goes
+	with := h.next
+	if with != nil {
+		with.calls.Add(1)
+		defer with.calls.Done()
+	}
 	h.move()
 	h.mu.Unlock()
-	select {
-	case <-goes:
-	case <-r.Context().Done():
+	if with != nil {
+		select {
+		case <-with.free:
+		case <-r.Context().Done():
+		}
 	}
 	h.mu.Lock()
-	delete(h.inside, id)
-	h.move()
-	h.mu.Unlock()
-}
-
-// until waits until what is asked for holds of the runs inside, and gives these.
-func (h *held) until(t *testing.T, what string, holds func(inside map[string]bool) bool) []string {
-	t.Helper()
-	deadline := time.After(process.Patience)
-	for {
-		h.mu.Lock()
-		inside, moved, ok := slices.Collect(maps.Keys(h.inside)), h.moved, holds(h.inside)
-		h.mu.Unlock()
-		if ok {
-			return inside
-		}
-		select {
-		case <-moved:
-		case <-deadline:
-			t.Fatalf("%d runs are in progress after %s, and not %s", len(inside), process.Patience, what)
-		}
+	defer h.mu.Unlock()
+	if h.inside[id]--; h.inside[id] == 0 {
+		delete(h.inside, id)
 	}
+	h.move()
 }
 
 // wait gives the runs that are inside, when there are so many.
 func (h *held) wait(t *testing.T, n int) []string {
 	t.Helper()
-	return h.until(t, fmt.Sprint(n), func(inside map[string]bool) bool { return len(inside) >= n })
-}
-
-// letGo lets go whoever is inside, and waits until they have gone; forGood, whoever comes later, too.
-func (h *held) letGo(t *testing.T, forGood bool) {
-	t.Helper()
-	h.mu.Lock()
-	gone := maps.Clone(h.inside)
-	if !h.open {
-		close(h.goes)
-		if h.open = forGood; !forGood {
-			h.goes = make(chan struct{})
+	deadline := time.After(process.Patience)
+	for {
+		h.mu.Lock()
+		inside, moved := slices.Collect(maps.Keys(h.inside)), h.moved
+		h.mu.Unlock()
+		if len(inside) >= n {
+			return inside
+		}
+		select {
+		case <-moved:
+		case <-deadline:
+			t.Fatalf("%d runs are in progress after %s, want %d", len(inside), process.Patience, n)
 		}
 	}
+}
+
+// letGo lets go whoever is inside, and returns when they have gone; forGood, whoever comes later, too.
+func (h *held) letGo(forGood bool) {
+	h.mu.Lock()
+	gone := h.next
+	if h.next = nil; !forGood {
+		h.next = &together{free: make(chan struct{})}
+	}
 	h.mu.Unlock()
-	h.until(t, "others alone", func(inside map[string]bool) bool {
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(gone)), func(id string) bool { return inside[id] })
-	})
+	if gone != nil {
+		close(gone.free)
+		gone.calls.Wait()
+	}
 }
 
 // inOrder wants the runs of a line to have been called in its order, and never more than the limit at once. Those that are let in together may
@@ -136,7 +140,7 @@ func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 	calls := newHeld()
 	hook := httptest.NewServer(calls)
 	defer hook.Close()
-	defer calls.letGo(t, true)
+	defer calls.letGo(true)
 	one := h.start("serve", "--allow-loopback")
 	two := h.start("serve", "--allow-loopback")
 	servers := []*client.Client{one.client(""), two.client("")}
@@ -186,10 +190,12 @@ func TestG1_G4_TwoServersShareAGate(t *testing.T) {
 			allSkipped(ask(round+1, asked), nil)
 			calls.wait(t, limit) // taken over
 		}
-		calls.letGo(t, round == rounds)
+		calls.letGo(round == rounds)
 		for id := range in {
-			if r := waitFor(t, servers[0], id); r.State != "succeeded" || round < rounds && r.Attempt != 1 {
-				t.Errorf("round %d: %s is %s after %d attempts", round, id, r.State, r.Attempt)
+			r := waitFor(t, servers[0], id)
+			again := func(a wire.Attempt) bool { return a.Attempt < r.Attempt && a.Outcome != "crashed" } // a busy machine may miss a lease that is so short
+			if r.State != "succeeded" || slices.ContainsFunc(r.Attempts, again) {
+				t.Errorf("round %d: %s is %s after the attempts %+v", round, id, r.State, r.Attempts)
 			}
 		}
 	}
@@ -212,7 +218,7 @@ func TestG1_G2_G3_TwoServersShareALine(t *testing.T) {
 	calls := newHeld()
 	hook := httptest.NewServer(calls)
 	defer hook.Close()
-	defer calls.letGo(t, true)
+	defer calls.letGo(true)
 	one := h.start("serve", "--allow-loopback")
 	two := h.start("serve", "--allow-loopback")
 	servers := []*client.Client{one.client(""), two.client("")}
@@ -256,7 +262,7 @@ func TestG1_G2_G3_TwoServersShareALine(t *testing.T) {
 	}
 	for range turns {
 		calls.wait(t, limit)
-		calls.letGo(t, false)
+		calls.letGo(false)
 	}
 	r, err := servers[0].Run(t.Context(), calls.wait(t, limit)[0])
 	if err != nil {
@@ -269,7 +275,7 @@ func TestG1_G2_G3_TwoServersShareALine(t *testing.T) {
 		victim, left = two, one
 	}
 	victim.Kill()
-	calls.letGo(t, true)
+	calls.letGo(true)
 	for _, id := range ids {
 		if r := waitFor(t, left.client(""), id); r.State != "succeeded" {
 			t.Errorf("%s is %s after %d attempts", id, r.State, r.Attempt)
