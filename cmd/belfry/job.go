@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,21 +106,24 @@ func when(j wire.Job) string {
 
 // overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
 func overlapOf(j wire.Job) string {
-	o := j.Overlap
+	o, failing := j.Overlap, ""
 	while := "while one is in progress"
 	if o.Limit > job.DefaultOverlapLimit {
 		while = fmt.Sprintf("while %d are in progress", o.Limit)
+	}
+	if least, _ := j.Retry.Waits(); least >= time.Minute {
+		failing = "; a run that keeps failing is in progress for " + j.Retry.Lasts()
 	}
 	most, bounded := o.Waiting()
 	switch {
 	case o.IsZero(), o.Policy == job.OverlapAllow && o.Limit == 0:
 		return string(o.Policy)
 	case o.Policy == job.OverlapSkip || bounded && most == 0:
-		return "skips a run " + while
+		return "skips a run " + while + failing
 	case bounded:
-		return fmt.Sprintf("a run waits %s, and is skipped while %d wait", while, most)
+		return fmt.Sprintf("a run waits %s, and is skipped while %d wait%s", while, most, failing)
 	}
-	return "a run waits " + while
+	return "a run waits " + while + failing
 }
 
 func (c *cli) showJob(s client.Stored) error {
@@ -145,7 +149,7 @@ func (c *cli) showJob(s client.Stored) error {
 			missed = job.MissedRule
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
-			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
+			{"timeout", j.Timeout.String()}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
 			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})

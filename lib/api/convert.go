@@ -26,6 +26,7 @@ func (a *api) jobForm(j job.Job) wire.Job {
 		NextRuns:     a.Control.NextRuns(j, shownFires),
 		CreatedAt:    instant(j.Created),
 		UpdatedAt:    instant(j.Updated),
+		Tries:        j.Def.Retry.Tries(),
 		PausedReason: j.Reason,
 		Fault:        j.Fault,
 	}}

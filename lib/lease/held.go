@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -336,10 +335,8 @@ func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) ru
 	}
 }
 
-// Backoff is the wait before the attempt that follows the n-th failure: initial, growing by factor, capped at max, and drawn
-// evenly from zero to that by draw ("full jitter", AWS Architecture Blog, "Exponential Backoff And Jitter").
+// Backoff draws the wait between the n-th failure and the attempt that follows it.
 func Backoff(retry job.Retry, n int, draw uint64) time.Duration {
-	longest := float64(retry.Initial) * math.Pow(retry.Factor, float64(n-1))
-	longest = min(longest, float64(retry.Max))
-	return time.Duration(float64(draw>>11) / (1 << 53) * longest)
+	least, most := retry.Wait(n)
+	return least + time.Duration(float64(draw>>11)/(1<<53)*float64(most-least))
 }

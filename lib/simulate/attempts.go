@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -375,5 +374,6 @@ func (p *player) longestWait(ctx context.Context, id run.ID) (time.Duration, err
 	if err != nil {
 		return 0, err
 	}
-	return wholeMilliseconds(lease.Backoff(edition.Def.Retry, known.failures+1, math.MaxUint64)), nil
+	_, most := edition.Def.Retry.Wait(known.failures + 1)
+	return wholeMilliseconds(most), nil
 }

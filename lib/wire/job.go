@@ -20,6 +20,7 @@ type JobStatus struct {
 	NextRuns     []time.Time `json:"next_runs,omitempty" doc:"the next nominal times, if any"`
 	CreatedAt    time.Time   `json:"created_at,omitzero" doc:"when the job was first made"`
 	UpdatedAt    time.Time   `json:"updated_at,omitzero" doc:"when this generation was made"`
+	Tries        string      `json:"tries,omitempty" doc:"how often and for how long a run that fails is tried, in words: the waits of retry together, as they are drawn on average"`
 	PausedReason string      `json:"paused_reason,omitempty" doc:"why it was paused"`
 	Fault        string      `json:"fault,omitempty" doc:"why the schedule was parked: its next fire could not be computed"`
 }

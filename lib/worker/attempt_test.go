@@ -544,8 +544,8 @@ func TestRetriesEndWithTheBudget(t *testing.T) {
 		}
 		for i := 1; i < len(now.Attempts); i++ {
 			wait := time.Duration(now.Attempts[i].Started-now.Attempts[i-1].Ended) * time.Millisecond
-			if longest := time.Second << (i - 1); wait < 0 || wait > longest+10*time.Millisecond {
-				t.Errorf("waited %s before attempt %d, want at most %s", wait, i+1, longest)
+			if shortest := time.Second << (i - 1); wait < shortest || wait > 2*shortest+10*time.Millisecond {
+				t.Errorf("waited %s before attempt %d, want %s to %s", wait, i+1, shortest, 2*shortest)
 			}
 		}
 		items, err := g.store.Get(t.Context(), now.DeadKey())

@@ -31,6 +31,7 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		def.Guarantee = job.AtMostOnce
 	}
 	def.CatchUp = m.drawCatchUp(r)
+	def.Retry = tryOnce
 	if def.Guarantee != job.AtMostOnce {
 		def.Retry = m.drawRetry(r)
 	}
@@ -50,6 +51,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
 	return def
 }
+
+// tryOnce is what a job that runs at most once says of waits. Worlds say all of retries, so that they stay the same whatever the defaults are.
+var tryOnce = job.Retry{MaxAttempts: 1, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)}
 
 // teams are the values of the one label that jobs bear.
 var teams = []string{"red", "green", "blue"}

@@ -20,8 +20,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -102,6 +104,7 @@ func TestStoresOfAllReleasesOpenAndFire(t *testing.T) {
 			}
 			fired(t, l, began)
 			readable(t, l)
+			tried(t, l, filepath.Base(place))
 		})
 	})
 }
@@ -136,6 +139,7 @@ func TestBackupsOfAllReleasesRestore(t *testing.T) {
 			}
 			fired(t, l, began)
 			readable(t, l)
+			tried(t, l, filepath.Base(place))
 		})
 	})
 }
@@ -148,6 +152,37 @@ func fired(t *testing.T, l *life, since time.Time) {
 		if err != nil || len(runs) < least {
 			t.Errorf("%s has run %d times since, %v; want %d at least", name, len(runs), err, least)
 		}
+	}
+}
+
+// defaults are the retries that releases gave to jobs which said nothing of them, where those of today are others.
+var defaults = map[string]job.Retry{
+	"v0.1.0-dev": {MaxAttempts: 5, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)},
+}
+
+// tried wants a stored job to keep the retries that it was stored with, and one that is applied anew to have those of today.
+func tried(t *testing.T, l *life, release string) {
+	t.Helper()
+	today := job.Definition{}.WithDefaults().Retry
+	want, changed := defaults[release]
+	if !changed {
+		want = today
+	}
+	get := func(name string) job.Retry {
+		j, err := l.Control.Job(t.Context(), "default", name)
+		must(t, err)
+		return j.Def.Retry
+	}
+	if got := get("each"); got != want {
+		t.Errorf("a job that was stored with %+v has %+v", want, got)
+	}
+	want.MaxAttempts = 1
+	if got := get("slow-once"); got != want {
+		t.Errorf("a job that was stored with %+v has %+v", want, got)
+	}
+	l.put("each", time.Minute)
+	if got := get("each"); got != today {
+		t.Errorf("a job that was applied again has %+v, want %+v", got, today)
 	}
 }
 

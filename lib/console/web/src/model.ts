@@ -78,6 +78,7 @@ export interface Job {
     name: string
     generation: number
     next_runs?: string[]
+    tries: string
     created_at?: string
     updated_at?: string
     paused_reason?: string

@@ -124,9 +124,10 @@ export function Job({ name }: { name: string }) {
               <dd>{job.guarantee.replaceAll('_', ' ')}</dd>
             </div>
             <div>
-              <dt>Attempts</dt>
+              <dt>On failure</dt>
               <dd>
-                {job.retry.max_attempts}, waits {job.retry.initial} to {job.retry.max}
+                {job.status.tries}
+                {job.retry.max_attempts > 1 && <>, waits {job.retry.initial} to {job.retry.max}</>}
               </dd>
             </div>
             <div>
