@@ -177,7 +177,7 @@ const lastRuns = 5
 
 func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name string) error {
 	out := newRows(c, []string{"LAST RUNS", "STATE", "NOMINAL", "TOOK", "WHY"})
-	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns}) {
+	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns, Due: true}) {
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,12 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 			return nil, "", fmt.Errorf("cursor: %w", store.ErrBadCursor)
 		}
 	}
+	if f.Due {
+		// What a host has started whose clock is ahead of this one's is within that. Beyond it there is nothing to be looked at.
+		if ahead := s.storeTime().Add(2 * dispatch.MaxSkew); f.To.IsZero() || f.To.After(ahead) {
+			f.To = ahead
+		}
+	}
 	switch {
 	case f.Job == "":
 		runs, next, err = s.timeline(ctx, tenant, f, behind, pageLimit(limit))
@@ -136,8 +142,14 @@ func (f RunFilter) bounds() (from, to string) {
 
 // matches tells whether a filter lets a run through, its job and times apart.
 func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, error) {
-	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.Shown()) {
+	if r.State == run.Fenced {
 		return false, nil
+	}
+	if len(f.States) > 0 || f.Due {
+		shown := s.Shown(ctx, r)
+		if f.Due && shown == run.Scheduled || len(f.States) > 0 && !slices.Contains(f.States, shown) {
+			return false, nil
+		}
 	}
 	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
 		return false, nil

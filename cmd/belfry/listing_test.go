@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// A listing leaves out what is not due unless it is asked for, and puts first what changed last where that is.
+func TestWhatHappensNowIsListed(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	call(0, `{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "a", "-f", "-")
+	trigger := func(args ...string) string {
+		return decode[wire.Run](t, call(0, "", append([]string{"job", "trigger", "a", "-o", "json"}, args...)...).out).ID
+	}
+	soon, far := trigger("--delay", "1m"), trigger("--delay", "2h") // the one is sent at once, the other waits in the store
+	first := trigger("--wait")
+	second := trigger("--wait")
+	call(0, "", "run", "retry", first, "--force")
+	call(0, "", "run", "wait", first)
+
+	gone := trigger("--delay", "3h")
+	call(0, "", "run", "cancel", gone)
+
+	ahead := time.Now().Add(time.Hour).Format(time.RFC3339)
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{second, first}},
+		{[]string{"--job", "a"}, []string{second, first}},
+		{[]string{"--state", "cancelled"}, []string{gone}},
+		{[]string{"--scheduled"}, []string{gone, far, soon, second, first}},
+		{[]string{"--state", "scheduled"}, []string{far, soon}},
+		{[]string{"--state", "queued"}, nil},
+		{[]string{"--state", "succeeded,scheduled"}, []string{far, soon, second, first}},
+		{[]string{"--from", ahead}, []string{gone, far}},
+		{[]string{"--to", ahead}, []string{second, first}},
+		{[]string{"--sort", "due"}, []string{second, first}},
+		{[]string{"--sort", "changed"}, []string{first, second}},
+		{[]string{"--sort", "changed", "-n", "1"}, []string{first}},
+		{[]string{"--sort", "changed", "--job", "a", "-n", "0"}, []string{first, second}},
+		{[]string{"--sort", "changed", "--scheduled"}, []string{gone, first, second, far, soon}},
+	} {
+		got := call(0, "", append([]string{"run", "list", "-o", "name"}, c.args...)...)
+		if !slices.Equal(strings.Fields(got.out), c.want) || got.errors != "" {
+			t.Errorf("%q: %q, want %q; %s", c.args, strings.Fields(got.out), c.want, got.errors)
+		}
+	}
+	if got := call(0, "", "run", "list", "--sort", "changed").out; !strings.HasPrefix(got, "RUN ") || !strings.Contains(got, " CHANGED ") {
+		t.Errorf("by change it shows %s", got)
+	}
+	if got := call(0, "", "job", "get", "a").out; strings.Contains(got, far) || !strings.Contains(got, second) {
+		t.Errorf("the last runs of a job are %s", got)
+	}
+	if got := call(2, "", "run", "list", "--sort", "age"); !strings.Contains(got.errors, `--sort "age": want due or changed`) {
+		t.Errorf("by age: %s", got.errors)
+	}
+}
