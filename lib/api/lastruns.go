@@ -56,7 +56,7 @@ func (a *api) listLastRuns(ctx context.Context, _ *struct{}, in input[wire.LastR
 }
 
 func (a *api) lastRunsForm(ctx context.Context, l control.LastRuns) wire.LastRuns {
-	shown := wire.LastRuns{Job: l.Job, Runs: make([]wire.LastRun, len(l.Runs)), Partial: l.More}
+	shown := wire.LastRuns{Job: l.Job, Runs: make([]wire.LastRun, len(l.Runs)), Partial: l.More, LastSucceededAt: l.Succeeded}
 	for i, r := range l.Runs {
 		shown.Runs[i] = a.lastRunForm(ctx, r)
 	}

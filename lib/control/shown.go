@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,15 +57,11 @@ func (s *Service) RunsByChange(ctx context.Context, tenant string, f RunFilter, 
 	}
 	var recent RecentRuns
 	if next != "" {
-		last, err := readCursor(next, func(string) bool { return true })
+		last, err := placeOf(next)
 		if err != nil {
 			return RecentRuns{}, err
 		}
-		id, err := run.ParseID(last)
-		if err != nil {
-			return RecentRuns{}, fmt.Errorf("where a page of runs ended: %w", err)
-		}
-		recent.LookedBackTo = id.Time()
+		recent.LookedBackTo = last.Time()
 	}
 	type change struct {
 		at  time.Time

@@ -118,6 +118,8 @@ type LastRuns struct {
 	Job     string    `json:"job"`
 	Runs    []LastRun `json:"runs" doc:"newest nominal time first, none later than now; none of a job that does not exist"`
 	Partial bool      `json:"partial,omitempty" doc:"100 records of the job were looked at, and fewer runs found than asked for: there may be older ones"`
+
+	LastSucceededAt time.Time `json:"last_succeeded_at,omitzero" doc:"when the last run that succeeded ended; left out where none did of these runs and of the 100 before them"`
 }
 
 // LastRun is a run in a few words.
