@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,4 +63,31 @@ func TestWhatHappensNowIsListed(t *testing.T) {
 	if got := call(2, "", "run", "list", "--sort", "age"); !strings.Contains(got.errors, `--sort "age": want due or changed`) {
 		t.Errorf("by age: %s", got.errors)
 	}
+}
+
+// A job that asks for it has its last success in the metrics, and others have not.
+func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
+	address := dev(t, "--data", t.TempDir(), "--allow-exec")
+	call := to(t, address)
+	job := func(name, command, label string) {
+		call(0, fmt.Sprintf(`{"target": {"exec": {"argv": ["%s"]}}, "retry": {"max_attempts": 1}, "labels": {"belfry.alert": "%s"}}`, command, label), "job", "apply", name, "-f", "-")
+	}
+	job("fine", "true", "success")
+	job("broken", "false", "success")
+	job("quiet", "true", "no")
+	for _, name := range []string{"fine", "quiet"} {
+		call(0, "", "job", "trigger", name, "--wait")
+	}
+	call(6, "", "job", "trigger", "broken", "--wait")
+	eventually(t, "the metrics have them", func() (bool, string) {
+		answer, err := http.Get(address + "/metrics")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		got := regexp.MustCompile(`(?m)^belfry_job_last_success_timestamp_seconds\{.*$`).FindAllString(string(text), -1)
+		slices.Sort(got)
+		return len(got) == 2 && strings.HasSuffix(got[0], `{job="broken"} 0`) && strings.Contains(got[1], `{job="fine"} 1.`), fmt.Sprint(got)
+	})
 }
