@@ -91,3 +91,33 @@ func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 		return len(got) == 2 && strings.HasSuffix(got[0], `{job="broken"} 0`) && strings.Contains(got[1], `{job="fine"} 1.`), fmt.Sprint(got)
 	})
 }
+
+// What is ready is due and not begun: not what is sent ahead, not what a worker has, and not what is between two attempts.
+func TestAQueueCountsWhatReallyWaits(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec", "--concurrency", "1"))
+	call(0, `{"target": {"exec": {"argv": ["false"]}}, "retry": {"initial": "10m", "max": "10m"}}`, "job", "apply", "later", "-f", "-")
+	call(0, `{"target": {"exec": {"argv": ["sleep", "600"]}}}`, "job", "apply", "slow", "-f", "-")
+	state := func(id, want string) {
+		eventually(t, id+" is "+want, func() (bool, string) {
+			got := decode[wire.Run](t, call(0, "", "run", "get", id, "-o", "json").out)
+			return got.State == want, got.State
+		})
+	}
+	trigger := func(args ...string) string {
+		return decode[wire.Run](t, call(0, "", append([]string{"job", "trigger", "-o", "json"}, args...)...).out).ID
+	}
+	state(trigger("later"), "retrying")
+	state(trigger("slow"), "running")
+	for range 3 {
+		trigger("slow")
+	}
+	trigger("slow", "--delay", "1m")
+	trigger("slow", "--delay", "2h") // in the store
+	eventually(t, "they are counted", func() (bool, string) {
+		got := call(0, "", "queue", "list").out
+		return regexp.MustCompile(`(?m)^default +1 +3 +1 +2$`).MatchString(got), got
+	})
+	if got := strings.Fields(call(0, "", "run", "list", "--state", "queued", "-o", "name").out); len(got) != 3 {
+		t.Errorf("queued are %q", got)
+	}
+}
