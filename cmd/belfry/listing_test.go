@@ -88,7 +88,7 @@ func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		got := regexp.MustCompile(`(?m)^belfry_job_last_success_timestamp_seconds\{.*$`).FindAllString(string(text), -1)
 		slices.Sort(got)
-		return len(got) == 2 && strings.HasSuffix(got[0], `{job="broken"} 0`) && strings.Contains(got[1], `{job="fine"} 1.`), fmt.Sprint(got)
+		return len(got) == 2 && strings.HasSuffix(got[0], `{job_name="broken"} 0`) && strings.Contains(got[1], `{job_name="fine"} 1.`), fmt.Sprint(got)
 	})
 }
 

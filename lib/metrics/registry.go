@@ -38,7 +38,7 @@ type Registry struct {
 	// As the process saw them last, of the gates that have series of their own: gate.
 	GateWaiting, GateInProgress *Gauge
 
-	LastSuccess *Gauge // job; see JobEnded
+	LastSuccess *Gauge // job_name; see JobEnded
 
 	Check *Gauge // check
 
@@ -120,9 +120,10 @@ func New() *Registry {
 	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
 		f.Detail = true
 	}
+	// The label is not "job": under that name Prometheus has whom it asked.
 	r.LastSuccess = r.gauge("belfry_job_last_success_timestamp_seconds",
 		"When a run of a job last succeeded, in seconds since 1970, as this process saw it; 0 where it saw one fail and none succeed.",
-		Label{Name: "job", Met: &r.jobs})
+		Label{Name: "job_name", Met: &r.jobs})
 	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
 		Label{Name: "check", Values: []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r
