@@ -162,7 +162,7 @@ const cutResult = "only the beginning of the result was kept"
 func why(r wire.Run) string {
 	parts := []string{}
 	if reason := reasonOf(r); reason != "" {
-		if r.State == "queued" && !r.NextAttemptAt.IsZero() {
+		if (r.State == "queued" || r.State == "scheduled") && !r.NextAttemptAt.IsZero() {
 			reason += ", not before " + clock(r.NextAttemptAt)
 		}
 		parts = append(parts, reason)
