@@ -103,6 +103,8 @@ func (c *cli) flagWords(name string) cobra.CompletionFunc {
 		return c.profileNames
 	case "state":
 		return listed(stateNames())
+	case "sort":
+		return cobra.FixedCompletions([]string{sortDue, sortChanged}, noFiles)
 	case "scope":
 		return listed(strings.Split(access.ScopeNames(), ", "))
 	case "label":

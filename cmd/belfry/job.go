@@ -41,7 +41,10 @@ func (c *cli) jobList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List jobs by name",
-		Long: `List jobs by name. With --last-runs each job shows its last ten runs whose time has come, a character for each, the newest at the
+		Long: `List jobs by name, each with the state of its last run whose time has come, and when a run of it last succeeded: of its last ten runs, or the 100
+before them. The forms for programs have that only with --last-runs, since it is looked up for each job.
+
+With --last-runs each job shows its last ten runs whose time has come, a character for each, the newest at the
 right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancelled, - skipped, ? unknown.`,
 		Example: `  belfry job list --prefix report- --label team=billing
   belfry job list --last-runs`,
@@ -57,14 +60,20 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
 			if paused || active {
 				f.Paused = &paused
 			}
-			if lastRuns {
-				return list(c, withLastRuns(ctx, server, server.Jobs(ctx, f), most), most, []string{"JOB", "LAST RUNS", "WHEN", "NEXT RUN", "TARGET", "LABELS"},
-					func(j jobWithRuns) []string {
-						return []string{j.Status.Name, marks(j.LastRuns), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
-					})
+			jobs := server.Jobs(ctx, f)
+			if c.output != formTable && !lastRuns {
+				return list(c, jobs, most, nil, func(wire.Job) []string { return nil })
 			}
-			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "NEXT RUN", "TARGET", "LABELS"}, func(j wire.Job) []string {
-				return []string{j.Status.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
+			headings := []string{"JOB", "LAST RUN", "SUCCEEDED", "WHEN", "NEXT RUN", "TARGET", "LABELS"}
+			if lastRuns {
+				headings[1] = "LAST RUNS"
+			}
+			return list(c, withLastRuns(ctx, server, jobs, most), most, headings, func(j jobWithRuns) []string {
+				last := j.lastState()
+				if lastRuns {
+					last = marks(j.LastRuns)
+				}
+				return []string{j.Status.Name, last, clock(j.LastSucceededAt), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
 			})
 		}),
 	}
@@ -181,7 +190,7 @@ const lastRuns = 5
 
 func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name string) error {
 	out := newRows(c, []string{"LAST RUNS", "STATE", "NOMINAL", "TOOK", "WHY"})
-	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns}) {
+	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns, Due: true}) {
 		if err != nil {
 			return err
 		}

@@ -52,15 +52,24 @@ func (w *window) times(c *cli) (from, to time.Time, err error) {
 func (c *cli) runList() *cobra.Command {
 	var f runFilter
 	var most int
-	var watching bool
+	var watching, scheduled bool
+	var order string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs of one job or of all, newest first",
-		Long: `List runs of one job or of all, newest first. With --watch the list is drawn anew every second; where it does not go to a
+		Long: `List runs of one job or of all, newest first: those whose time has come. The others are listed with --scheduled, where
+--state asks for them, and where --from is ahead of now.
+
+With --sort changed those stand first that changed last: that were made or due, began or ended an attempt, or ended. No index has this order, so it
+looks at the 1,000 newest by due time that match, and says where there are older ones; --job, --state, --from and --to bound what is looked at.
+
+With --watch the list is drawn anew every second; where it does not go to a
 terminal, a line is added for each run that is new or has another state, with -o json an object a line. An interrupt ends it:
 
   belfry run list --state queued,running,retrying --watch`,
 		Example: `  belfry run list --job report -n 10
+  belfry run list --sort changed -n 20
+  belfry run list --state scheduled
   belfry run list --state failed,dead --since 2h
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
 		Args: cobra.NoArgs,
@@ -72,21 +81,56 @@ terminal, a line is added for each run that is new or has another state, with -o
 			if most < 0 {
 				return misused("-n %d: want 0 for all, or more", most)
 			}
+			if order != sortDue && order != sortChanged {
+				return misused("--sort %q: want %s or %s", short(order, 40), sortDue, sortChanged)
+			}
+			filter.Due = !scheduled && len(f.states) == 0 && !filter.From.After(c.now())
 			if watching && c.output != formTable && c.output != formJSON {
 				return misused("--watch adds to what it has printed: want --output table or json")
 			}
 			if watching {
-				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list"}
+				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list", byChange: order == sortChanged}
 				return w.run(ctx)
 			}
 			filter.Most = most
+			if order == sortChanged {
+				return c.listByChange(ctx, server, filter)
+			}
 			return list(c, server.Runs(ctx, filter), most, runHeadings, runRow)
 		}),
 	}
 	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
+	cmd.Flags().BoolVar(&scheduled, "scheduled", false, "also those whose time has not come")
+	cmd.Flags().StringVar(&order, "sort", sortDue, "`ORDER`: due, or changed for what changed last, the newest first")
 	cmd.Flags().BoolVarP(&watching, "watch", "w", false, "go on until interrupted, and show what changes")
 	return cmd
+}
+
+// Orders of a listing of runs.
+const (
+	sortDue     = "due"
+	sortChanged = "changed"
+)
+
+func (c *cli) listByChange(ctx context.Context, server *client.Client, filter client.RunFilter) error {
+	page, err := server.RunsByChange(ctx, filter)
+	if err != nil {
+		return err
+	}
+	if err := list(c, each(page.Items), 0, changeHeadings, changeRow); err != nil {
+		return err
+	}
+	if !page.LookedBackTo.IsZero() {
+		fmt.Fprintf(c.messages(), "Only runs that were due since %s were looked at; --job, --state, --from and --to choose others.\n", c.moment(page.LookedBackTo))
+	}
+	return nil
+}
+
+var changeHeadings = []string{"RUN", "STATE", "CHANGED", "NOMINAL", "TOOK", "ATTEMPT", "WHY"}
+
+func changeRow(r wire.Run) []string {
+	return []string{r.ID, r.State, clock(r.ChangedAt), clock(r.NominalTime), took(r), fmt.Sprint(r.Attempt), why(r)}
 }
 
 // forList reads the flags for a listing.
@@ -118,7 +162,7 @@ const cutResult = "only the beginning of the result was kept"
 func why(r wire.Run) string {
 	parts := []string{}
 	if reason := reasonOf(r); reason != "" {
-		if r.State == "queued" && !r.NextAttemptAt.IsZero() {
+		if (r.State == "queued" || r.State == "scheduled") && !r.NextAttemptAt.IsZero() {
 			reason += ", not before " + clock(r.NextAttemptAt)
 		}
 		parts = append(parts, reason)

@@ -228,7 +228,11 @@ func stateOf(is wire.Run, moment func(time.Time) string) string {
 	line := is.State
 	switch {
 	case is.State == "scheduled":
-		line += " for " + moment(is.NominalTime)
+		at := is.NominalTime
+		if is.NextAttemptAt.After(at) {
+			at = is.NextAttemptAt
+		}
+		line += " for " + moment(at)
 	case (is.State == "retrying" || is.State == "queued") && !is.NextAttemptAt.IsZero():
 		line += ", not before " + moment(is.NextAttemptAt)
 	case ended(is.State) && took(is) != "":

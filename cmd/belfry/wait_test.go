@@ -105,6 +105,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		before, after string
 	}{
 		{wire.Run{State: "scheduled", NominalTime: at}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h)"},
+		{wire.Run{State: "scheduled", NominalTime: at.Add(-time.Hour), NextAttemptAt: at, Reason: "catch-up of a missed fire"}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h): catch-up of a missed fire"},
 		{wire.Run{State: "queued"}, "", "queued"},
 		{wire.Run{State: "queued"}, "", ""},
 		{wire.Run{State: "queued", Waiting: []wire.Waiting{{Code: "queued", Text: "It waits."}}}, "", ""},

@@ -47,10 +47,12 @@ type runFilter struct {
 	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
 	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
+	Due    string   `query:"due" enum:"true,false" doc:"true: only runs whose time has come, so none that are scheduled; all by default"`
+	Sort   string   `query:"sort" enum:"due,changed" doc:"due: by nominal time, the newest first, which is the default; changed: by what changed last, the newest change first. The latter puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor"`
 }
 
 func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
+	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Due: f.Due == "true"}
 	for _, label := range f.Labels {
 		if filter.Labels == nil {
 			filter.Labels = map[string]string{}
@@ -180,7 +182,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.Shown().String()}
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: a.Control.Shown(ctx, one.Run).String()}
 	}
 	explain(refusedOf(verdicts))
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
@@ -198,12 +200,30 @@ func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answ
 }
 
 func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
+	if f.Sort == sortChanged {
+		return a.runsByChange(ctx, tenant, f, jobName)
+	}
 	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
 	if err != nil {
 		return nil, err
 	}
 	items, next := fill(a, runs, next, func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(r run.Run) string { return control.AfterRun(r.ID) })
 	return &answer[wire.RunPage]{wire.RunPage{Items: items, Next: next}}, nil
+}
+
+// sortChanged is the order by what changed last.
+const sortChanged = "changed"
+
+func (a *api) runsByChange(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
+	if f.Cursor != "" {
+		return nil, invalid.Field("cursor", f.Cursor, "none beside sort=changed, which is one page: from and to bound what is looked at")
+	}
+	recent, err := a.Control.RunsByChange(ctx, tenant, f.control(jobName), f.limit())
+	if err != nil {
+		return nil, err
+	}
+	items, _ := fill(a, recent.Runs, "", func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(run.Run) string { return "" })
+	return &answer[wire.RunPage]{wire.RunPage{Items: items, LookedBackTo: recent.LookedBackTo}}, nil
 }
 
 func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.Run], error) {

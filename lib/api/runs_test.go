@@ -356,3 +356,49 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 		}
 	})
 }
+
+func TestRunsThatAreDueAndByChange(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		ask := func(body string) string {
+			return into[wire.Run](s.send("POST", "/v1/jobs/a/runs", body).is(202)).ID
+		}
+		list := func(path string) (ids []string) {
+			for _, r := range into[wire.RunPage](s.send("GET", path, "").is(200)).Items {
+				ids = append(ids, r.ID)
+			}
+			return ids
+		}
+		later := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"delay": "30s"}`).is(202))
+		if later.State != "scheduled" || !later.ChangedAt.Equal(later.CreatedAt) {
+			t.Errorf("asked for ahead: %+v", later)
+		}
+		first := ask(`{}`)
+		settle()
+		second := ask(`{}`)
+		settle()
+		s.send("POST", "/v1/runs/"+first+"/retry", `{"force": true}`).is(200)
+		settle()
+		for path, want := range map[string][]string{
+			"":                              {later.ID, second, first}, // as it always was
+			"?due=false":                    {later.ID, second, first},
+			"?due=true":                     {second, first},
+			"?state=scheduled":              {later.ID},
+			"?state=queued":                 nil,
+			"?sort=due&due=true":            {second, first},
+			"?sort=changed&due=true":        {first, second},
+			"?sort=changed&limit=1":         {first},
+			"?sort=changed&state=scheduled": {later.ID},
+		} {
+			for _, of := range []string{"/v1/runs", "/v1/jobs/a/runs"} {
+				if got := list(of + path); !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", of+path, got, want)
+				}
+			}
+		}
+		cursor := into[wire.RunPage](s.send("GET", "/v1/runs?limit=1", "").is(200)).Next
+		if got := s.send("GET", "/v1/runs?sort=changed&cursor="+url.QueryEscape(cursor), "").is(422); !strings.Contains(string(got.body), "sort=changed") {
+			t.Errorf("a cursor of another order: %s", got.body)
+		}
+	})
+}

@@ -144,6 +144,9 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 // pageSize is how many items one request of a listing asks for.
 const pageSize = 200
 
+// maxLimit is how many items one request of a listing may ask for.
+const maxLimit = 1000
+
 // pages walks over a listing, up to most items, 0 for all.
 func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, most int, open func(P) (items []T, next string)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

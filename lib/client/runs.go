@@ -120,11 +120,30 @@ type RunFilter struct {
 	Labels map[string]string // all of them, by the definition that the run has
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
+	Due    bool              // none whose time has not come
 	Most   int               // how many are given, and read; 0 for all
 }
 
 // Runs gives runs, newest nominal time first, page after page, up to the first error.
 func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
+	return pages(ctx, c, "/v1/runs", f.query(), f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+}
+
+// RunsByChange gives runs, those first that changed last: up to f.Most of the 1,000 newest by nominal time that match, all of these for 0.
+func (c *Client) RunsByChange(ctx context.Context, f RunFilter) (wire.RunPage, error) {
+	query := f.query()
+	query.Set("sort", "changed")
+	most := f.Most
+	if most <= 0 || most > maxLimit {
+		most = maxLimit
+	}
+	query.Set("limit", strconv.Itoa(most))
+	var page wire.RunPage
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/runs", query: query, repeatable: true}, &page)
+	return page, err
+}
+
+func (f RunFilter) query() url.Values {
 	query := url.Values{}
 	if f.Job != "" {
 		query.Set("job", f.Job)
@@ -137,7 +156,10 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
-	return pages(ctx, c, "/v1/runs", query, f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+	if f.Due {
+		query.Set("due", "true")
+	}
+	return query
 }
 
 // LastRuns gives the newest runs of up to 100 jobs whose time has come, up to limit of each, in the order of the names.

@@ -130,6 +130,7 @@ type RunFilter struct {
 	Error  string            // part of the last error, as it stands
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
+	Due    bool              // none whose time has not come
 }
 
 // DeadFilter chooses dead letters. Zero fields choose all.

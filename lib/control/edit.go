@@ -385,7 +385,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 }
 
 func (s *Service) age(since int64) time.Duration {
-	return time.Duration(s.Now().Add(s.Store.Skew()).UnixMilli()-since) * time.Millisecond
+	return time.Duration(s.storeTime().UnixMilli()-since) * time.Millisecond
 }
 
 // outdated tells whether an edit may not be written any more as of now: it was slow, or the clock was stepped, as an answer of the store's has

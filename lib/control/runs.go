@@ -55,14 +55,14 @@ func (s *Service) Labels(ctx context.Context, r run.Run) (map[string]string, err
 // Runs lists runs, newest nominal time first: those of a job from its history, those of all jobs from the index over them.
 // docs/listings.md says what each costs.
 func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
-	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
+	behind, err := placeOf(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	var behind run.ID
-	if after != "" {
-		if behind, err = run.ParseID(after); err != nil {
-			return nil, "", fmt.Errorf("cursor: %w", store.ErrBadCursor)
+	if f.Due {
+		// What a host has started whose clock is ahead of this one's is within that. Beyond it there is nothing to be looked at.
+		if ahead := s.storeTime().Add(2 * dispatch.MaxSkew); f.To.IsZero() || f.To.After(ahead) {
+			f.To = ahead
 		}
 	}
 	switch {
@@ -77,6 +77,19 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 		return nil, "", fmt.Errorf("list runs: %w", err)
 	}
 	return runs, next, nil
+}
+
+// placeOf is the run behind which a cursor of runs goes on, the zero ID for none.
+func placeOf(cursor string) (run.ID, error) {
+	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
+	if err != nil || after == "" {
+		return run.ID{}, err
+	}
+	behind, err := run.ParseID(after)
+	if err != nil {
+		return run.ID{}, fmt.Errorf("cursor: %w", store.ErrBadCursor)
+	}
+	return behind, nil
 }
 
 // AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
@@ -136,8 +149,14 @@ func (f RunFilter) bounds() (from, to string) {
 
 // matches tells whether a filter lets a run through, its job and times apart.
 func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, error) {
-	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.Shown()) {
+	if r.State == run.Fenced {
 		return false, nil
+	}
+	if len(f.States) > 0 || f.Due {
+		shown := s.Shown(ctx, r)
+		if f.Due && shown == run.Scheduled || len(f.States) > 0 && !slices.Contains(f.States, shown) {
+			return false, nil
+		}
 	}
 	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
 		return false, nil

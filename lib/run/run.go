@@ -43,7 +43,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", s)
 }
 
-// Waiting is how a user sees a Queued run that waits in the line of a gate. No record holds it: see Run.Shown.
+// Waiting is a Queued run that waits in the line of a gate. No record holds it: see Run.Stage.
 const Waiting State = 100
 
 // States lists those that a user sees, in the order of a run's life.
@@ -196,12 +196,40 @@ func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
 // Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
 func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }
 
-// Shown is the state that a user sees.
-func (r Run) Shown() State {
+// Stage is where the run stands by its record alone: its State, or Waiting. The edges of decide.go lead from one to another.
+func (r Run) Stage() State {
 	if r.Waits() {
 		return Waiting
 	}
 	return r.State
+}
+
+// Shown is the state that a user sees at an instant. What has not begun is Scheduled before it is due and Queued from then on, whichever of
+// the two its record says: how far ahead a run is claimed and sent is nobody's business. due is when it may start, now the store's time,
+// both Unix ms; control.Service.Shown finds them out.
+func (r Run) Shown(due, now int64) State {
+	switch stage := r.Stage(); {
+	case stage != Scheduled && stage != Queued:
+		return stage
+	case due > now:
+		return Scheduled
+	default:
+		return Queued
+	}
+}
+
+// Changed is when the run came to where it stands, by its record: when it was made, became due, came into a line or out of it, when an attempt
+// of it began or ended, or it did. due and now are those of Shown, all of it is Unix ms. What no record tells is left out: when a run that has
+// ended was opened again, unless that gave it a rank.
+func (r Run) Changed(due, now int64) int64 {
+	at := max(r.Created, r.Started, r.Ended, r.Wait.Since, r.Wait.LetIn, r.Wait.Rank)
+	for _, a := range r.Attempts {
+		at = max(at, a.Started, a.Ended)
+	}
+	if r.Shown(due, now) == Queued {
+		at = max(at, due)
+	}
+	return at
 }
 
 // CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.

@@ -199,7 +199,7 @@ func (s *server) report() (r simulate.Report) {
 					r.Skipped = append(r.Skipped, simulate.Stretch{Job: j.Name, From: one.ID.Time(), Through: time.UnixMilli(max(one.Through, one.ID.Nominal)).UTC(), Reason: one.Reason})
 					continue
 				}
-				shown := simulate.Run{Run: one.ID.String(), Job: j.Name, State: one.State.String(), Reason: one.Reason, Result: one.Result.Inline}
+				shown := simulate.Run{Run: one.ID.String(), Job: j.Name, State: s.Control.Shown(s.t.Context(), one).String(), Reason: one.Reason, Result: one.Result.Inline}
 				for _, a := range one.Attempts {
 					ended := time.UnixMilli(a.Ended).UTC()
 					shown.Attempts = append(shown.Attempts, simulate.Attempt{StartedAt: time.UnixMilli(a.Started).UTC(), EndedAt: &ended, Outcome: a.Outcome.String(), Error: a.Error})

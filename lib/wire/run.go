@@ -23,6 +23,7 @@ type Run struct {
 	CreatedAt     time.Time         `json:"created_at,omitzero"`
 	StartedAt     time.Time         `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
+	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
@@ -97,6 +98,8 @@ func (w *Why) String() string {
 type RunPage struct {
 	Items []Run  `json:"items"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+
+	LookedBackTo time.Time `json:"looked_back_to,omitzero" doc:"of sort=changed: runs of an older nominal time were not looked at; left out where all were"`
 }
 
 // LastRunsRequest asks for the newest runs of jobs.
@@ -115,6 +118,8 @@ type LastRuns struct {
 	Job     string    `json:"job"`
 	Runs    []LastRun `json:"runs" doc:"newest nominal time first, none later than now; none of a job that does not exist"`
 	Partial bool      `json:"partial,omitempty" doc:"100 records of the job were looked at, and fewer runs found than asked for: there may be older ones"`
+
+	LastSucceededAt time.Time `json:"last_succeeded_at,omitzero" doc:"when the last run that succeeded ended; left out where none did of these runs and of the 100 before them"`
 }
 
 // LastRun is a run in a few words.

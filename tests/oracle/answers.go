@@ -266,15 +266,24 @@ func (rs *runState) seen(from, to int) []sight {
 	return seen
 }
 
+// names are those that the state is shown under: which of two a run has that has not begun goes by the clock of who answers.
+func (s sight) names() []string {
+	if s.state == run.Scheduled || s.state == run.Queued {
+		return []string{run.Scheduled.String(), run.Queued.String()}
+	}
+	return []string{s.state.String()}
+}
+
 func (s sight) shown(r wire.Run) bool {
+	named := slices.Contains(s.names(), r.State)
 	if r.Job == "" { // a verdict on one of many tells no more
-		return s.state.String() == r.State
+		return named
 	}
 	at := int64(0)
 	if !r.EndedAt.IsZero() {
 		at = r.EndedAt.UnixMilli()
 	}
-	return s.state.String() == r.State && s.generation == r.Generation && s.attempt == r.Attempt && s.fence == r.Fence && s.ended == at
+	return named && s.generation == r.Generation && s.attempt == r.Attempt && s.fence == r.Fence && s.ended == at
 }
 
 // shows: what is shown of a run stood at some time since it was asked for. It gives the run, nil where it never was.

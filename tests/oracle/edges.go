@@ -170,7 +170,7 @@ var edges = map[[2]run.State]edge{
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
 func along(b, a *run.Run) (promise, wrong string) {
-	e, ok := edges[[2]run.State{b.Shown(), a.Shown()}]
+	e, ok := edges[[2]run.State{b.Stage(), a.Stage()}]
 	switch more := differ(b, a) &^ e.may; {
 	case !ok && b.State.Ended():
 		return "P7", "an ended run"

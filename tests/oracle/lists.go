@@ -44,8 +44,9 @@ func (j *Judge) ordered() []*jobState {
 // listedRuns: each run that was to be listed all the time is, once, and what is listed stood.
 func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 	listed := map[*runState]bool{}
+	asked := func(state string) bool { return len(q.States) == 0 || slices.Contains(q.States, state) }
 	wanted := func(s sight) bool {
-		return s.state != nothing && s.state != run.Fenced && (len(q.States) == 0 || slices.Contains(q.States, s.state.String()))
+		return s.state != nothing && s.state != run.Fenced && !slices.ContainsFunc(s.names(), func(name string) bool { return !asked(name) })
 	}
 	for i, shown := range runs {
 		rs := j.shows(q, shown)
@@ -56,7 +57,7 @@ func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 			j.violate("P1", "runs of %s: %s is listed twice", q.Tenant, shown.ID)
 		}
 		listed[rs] = true
-		if s, _ := run.ParseState(shown.State); !wanted(sight{state: s}) || q.Job != "" && q.Job != shown.Job || !q.within(rs.run.ID.Nominal) {
+		if !asked(shown.State) || q.Job != "" && q.Job != shown.Job || !q.within(rs.run.ID.Nominal) {
 			j.violate("P12", "runs of %s: %s is listed, and was not asked for", q.Tenant, shown.ID)
 		}
 		if i > 0 && shown.NominalTime.After(runs[i-1].NominalTime) {

@@ -97,10 +97,10 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 		j.violate("P12", "run %s of %s is kept at %s", a.ID, a.Tenant, key)
 	}
 	if promise, wrong := along(&b, &a); wrong != "" {
-		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.Shown()), stateName(a.Shown()), a.Version, wrong)
+		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.Stage()), stateName(a.Stage()), a.Version, wrong)
 	}
 	rs.run = a
-	rs.past = append(rs.past, sight{since: j.event, state: a.Shown(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
+	rs.past = append(rs.past, sight{since: j.event, state: a.Stage(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
 	if b.Version == 0 {
 		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
 	}

@@ -258,7 +258,7 @@ func TestG1_G2_P11_Fault01_Fault17_after_any_outages_at_gates(t *testing.T) {
 		}
 		for _, one := range w.runs() {
 			if one.State == run.Queued || one.State == run.Running {
-				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Shown())
+				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Stage())
 			}
 		}
 		w.wants(w.check(w.now()))

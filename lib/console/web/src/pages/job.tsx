@@ -33,7 +33,7 @@ export function Job({ name }: { name: string }) {
   const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000)
   const runs = useLive('runs of ' + name, async (stop) => {
     const asked = began()
-    return keep((await get<Page<Run>>(at + '/runs', { limit: 10 }, stop)).data.items, asked)
+    return keep((await get<Page<Run>>(at + '/runs', { limit: 10, due: 'true' }, stop)).data.items, asked)
   })
   const job = live.data?.data
   const cron = job?.schedule?.cron
