@@ -78,6 +78,9 @@ func TestRunsInBulk(t *testing.T) {
 	if got := call(0, "", "run", "list", "--state", "dead", "--since", "1h", "-o", "json").out; strings.Count(got, `"id"`) != 3 {
 		t.Errorf("listed: %s", got)
 	}
+	if got := call(0, "", "run", "list", "--error", "EXIT CODE", "-o", "json").out; strings.Count(got, `"id"`) != 3 {
+		t.Errorf("listed by their error: %s", got)
+	}
 	if got := call(0, "", "dead-letter", "redrive", "--job", "bad", "--per-second", "1000", "--yes"); got.out != "3 dead letters queued again\n" {
 		t.Errorf("redriven: %s%s", got.out, got.errors)
 	}

@@ -26,7 +26,7 @@ type deadFilter struct {
 
 func (f *deadFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Job, "job", "", "only of this `JOB`")
-	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`")
+	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`, in any letter case")
 	cmd.Flags().StringVar(&f.Pattern, "pattern", "", "only those whose last error has this `PATTERN`, as belfry dead-letter groups shows it")
 	f.window.flags(cmd, "ended")
 }

@@ -62,6 +62,7 @@ terminal, a line is added for each run that is new or has another state, with -o
   belfry run list --state queued,running,retrying --watch`,
 		Example: `  belfry run list --job report -n 10
   belfry run list --state failed,dead --since 2h
+  belfry run list --error "connection refused" --since 1d
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -95,7 +96,7 @@ func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
 		return client.RunFilter{}, err
 	}
 	from, to, err := f.times(c)
-	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, From: from, To: to}, err
+	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, Error: f.error, From: from, To: to}, err
 }
 
 var runHeadings = []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}

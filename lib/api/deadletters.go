@@ -14,7 +14,7 @@ import (
 type deadFilter struct {
 	interval
 	Job     string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job"`
-	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	Pattern string `query:"pattern" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 }
 

@@ -62,9 +62,9 @@ var whole = map[string]string{
 // listings are the queries with which each listing is walked. The test fills every one of them.
 var listings = map[string][]string{
 	"list-jobs":         {"", "label=team=a", "paused=true", "prefix=job-1"},
-	"list-runs":         {"", "state=scheduled", "label=odd=1", "state=failed,dead", "job=many", "job=many&label=odd=1"},
+	"list-runs":         {"", "state=scheduled", "label=odd=1", "state=failed,dead", "job=many", "job=many&label=odd=1", "error=ACCOUNT", "job=fails&error=such"},
 	"list-job-runs":     {"", "state=scheduled", "label=team=a"},
-	"list-dead-letters": {"", "job=fails", "error=account", "pattern=handler:+no+such+account"},
+	"list-dead-letters": {"", "job=fails", "error=No+such+Account", "pattern=handler:+no+such+account"},
 	"list-tokens":       {""},
 	"list-secrets":      {""},
 	"list-queues":       {""},

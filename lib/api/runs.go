@@ -46,11 +46,12 @@ type runFilter struct {
 	page
 	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
+	Error  string   `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
 }
 
 func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
+	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Error: f.Error}
 	for _, label := range f.Labels {
 		if filter.Labels == nil {
 			filter.Labels = map[string]string{}

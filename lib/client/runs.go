@@ -118,6 +118,7 @@ type RunFilter struct {
 	Job    string
 	States []string
 	Labels map[string]string // all of them, by the definition that the run has
+	Error  string            // part of the last error, in any letter case
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
 	Most   int               // how many are given, and read; 0 for all
@@ -134,6 +135,9 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 	}
 	for name, value := range f.Labels {
 		query.Add("label", name+"="+value)
+	}
+	if f.Error != "" {
+		query.Set("error", f.Error)
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)

@@ -127,7 +127,7 @@ type RunFilter struct {
 	Job    string            // "" for all jobs of the tenant
 	States []run.State       // any of them
 	Labels map[string]string // all of them, by the definition that the run has
-	Error  string            // part of the last error, as it stands
+	Error  string            // part of the last error, in any letter case
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
 }
@@ -135,7 +135,7 @@ type RunFilter struct {
 // DeadFilter chooses dead letters. Zero fields choose all.
 type DeadFilter struct {
 	Job     string
-	Error   string    // part of the last error, as it stands
+	Error   string    // part of the last error, in any letter case
 	Pattern string    // what run.Pattern makes of the last error
 	From    time.Time // ended, inclusive
 	To      time.Time // ended, exclusive

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -61,7 +60,7 @@ func (s *Service) eachDeadLetter(ctx context.Context, tenant string, f DeadFilte
 
 // matches tells whether a filter lets a dead letter through, its time apart.
 func (f DeadFilter) matches(letter run.DeadLetter) bool {
-	return (f.Job == "" || f.Job == letter.Run.Job) && strings.Contains(letter.Error, f.Error) &&
+	return (f.Job == "" || f.Job == letter.Run.Job) && holds(letter.Error, f.Error) &&
 		(f.Pattern == "" || f.Pattern == run.Pattern(letter.Error))
 }
 

@@ -139,7 +139,7 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.Shown()) {
 		return false, nil
 	}
-	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
+	if !holds(r.LastError(), f.Error) {
 		return false, nil
 	}
 	if len(f.Labels) == 0 {
@@ -160,12 +160,9 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 	return true, nil
 }
 
-// lastError is that of a run's newest attempt, "" for none.
-func lastError(r run.Run) string {
-	if n := len(r.Attempts); n > 0 {
-		return r.Attempts[n-1].Error
-	}
-	return ""
+// holds tells whether a text has a part, in any letter case; every one has "".
+func holds(text, part string) bool {
+	return part == "" || strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
 // isText refuses what no answer could show as it is.

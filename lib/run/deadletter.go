@@ -40,13 +40,20 @@ func (r Run) DeadKey() store.Key {
 	}
 }
 
+// LastError is that of the newest attempt, "" for none; of a dead letter without an attempt, why it was given up.
+func (r Run) LastError() string {
+	if n := len(r.Attempts); n > 0 {
+		return r.Attempts[n-1].Error
+	}
+	if r.State.DeadLetter() {
+		return r.Reason
+	}
+	return ""
+}
+
 // DeadLetterOp gives the write that lists an ended run; it goes into one Write with the run.
 func (r Run) DeadLetterOp(attempt uint64) (store.Op, error) {
-	letter := DeadLetter{State: r.State, Error: r.Reason}
-	if n := len(r.Attempts); n > 0 {
-		letter.Error = r.Attempts[n-1].Error
-	}
-	value, err := record.Encode(letter)
+	value, err := record.Encode(DeadLetter{State: r.State, Error: r.LastError()})
 	if err != nil {
 		return store.Op{}, err
 	}

@@ -220,7 +220,7 @@ type Redrive struct {
 // DeadFilter chooses dead letters; what is left out chooses all.
 type DeadFilter struct {
 	Job     string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
-	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	Pattern string     `json:"pattern,omitempty" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 	From    *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
 	To      *time.Time `json:"to,omitempty" doc:"ended before this time"`
