@@ -158,6 +158,9 @@ func (c *cli) showRun(r wire.Run) error {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+		if d := r.Discarded; d != nil {
+			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
+		}
 		for _, w := range r.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
 		}
@@ -177,6 +180,18 @@ func (c *cli) showRun(r wire.Run) error {
 		}
 		return rows
 	})
+}
+
+// howDiscarded is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
+func (c *cli) howDiscarded(d wire.Discarded) string {
+	text := c.moment(d.At)
+	if d.By != "" {
+		text += " by " + d.By
+	}
+	if d.Note != "" {
+		text += ": " + d.Note
+	}
+	return text
 }
 
 // whyWaiting is a reason why a run does not go on, with its time and who can end it.

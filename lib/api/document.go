@@ -253,7 +253,7 @@ func describe(schemas map[string]*huma.Schema) {
 	choose("Target", "http", "exec", "handler", "aws")
 	choose("Schedule", "cron", "every", "at")
 	schemas["Schedule"].DependentRequired = map[string][]string{"phase": {"every"}}
-	for _, name := range []string{"Redrive", "CancelRuns", "RetryRuns"} {
+	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
 	}
 	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }

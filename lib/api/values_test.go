@@ -93,6 +93,9 @@ func samples() map[string][]sample {
 			{`{"matching": {"job": "a", "error": "e", "pattern": "p", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "per_second": 100, "dry_run": false}`,
 				map[string]string{"max": `{"per_second": 1}`}},
 			{`{` + runs + `}`, map[string]string{"cursor": `{"cursor": "c"}`}}},
+		"POST /v1/dead-letters/discard": {
+			{`{"matching": {"job": "a", "error": "e", "pattern": "p", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"}, "cursor": "c", "max": 1000, "dry_run": false, "note": "n"}`, nil},
+			{`{` + runs + `}`, map[string]string{"cursor": `{"cursor": "c"}`, "max": `{"max": 1}`}}},
 		"POST /v1/workflows/validate": {{`{` + workflow + `}`, map[string]string{"workflow.steps.b.needs[0]": `{"workflow": {"steps": {"b": {"needs": ["c"]}}}}`}}},
 		"POST /v1/workflows/simulate": {{`{` + workflow + `, "input": {"a": 1}, "outcomes": {"a": "failed"}}`,
 			map[string]string{"outcomes.a": `{"outcomes": {"a": "lost"}}`, "workflow.steps.b": `{"workflow": {"steps": {"b": {"pass": null}}}}`}}},

@@ -188,6 +188,11 @@ func (c *Client) Redrive(ctx context.Context, r wire.Redrive) (wire.BulkVerdicts
 	return c.bulk(ctx, "/v1/dead-letters/redrive", r)
 }
 
+// Discard settles dead letters without running them again, with a verdict for each.
+func (c *Client) Discard(ctx context.Context, r wire.Discard) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/dead-letters/discard", r)
+}
+
 // CancelMany cancels runs by ID or by filter, with a verdict for each. What it did not come to in its time is told by Next and
 // Remaining.
 func (c *Client) CancelMany(ctx context.Context, r wire.CancelRuns) (wire.BulkVerdicts, error) {

@@ -12,12 +12,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// DeadLetter lists a run that failed for good or is dead; it is written with the run's end and removed when it is reopened.
+// DeadLetter lists a run that failed for good or is dead; it is written with the run's end and removed when it is reopened. One that was
+// discarded stays, so that runs are found by their state as before.
 type DeadLetter struct {
 	Run   ID     `cbor:"-"`
 	Ended int64  `cbor:"-"` // Unix ms, in the key
 	State State  `cbor:"1,keyasint"`
 	Error string `cbor:"2,keyasint,omitempty"` // of the last attempt; without one, why the run is dead
+
+	Discarded bool `cbor:"3,keyasint,omitempty"`
 }
 
 // DeadSpread is over how many partitions the dead letters of a tenant lie: everything may fail at once.
@@ -53,7 +56,7 @@ func (r Run) LastError() string {
 
 // DeadLetterOp gives the write that lists an ended run; it goes into one Write with the run.
 func (r Run) DeadLetterOp(attempt uint64) (store.Op, error) {
-	value, err := record.Encode(DeadLetter{State: r.State, Error: r.LastError()})
+	value, err := record.Encode(DeadLetter{State: r.State, Error: r.LastError(), Discarded: !r.Discarded.IsZero()})
 	if err != nil {
 		return store.Op{}, err
 	}
