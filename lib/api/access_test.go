@@ -82,7 +82,7 @@ func (s *server) operations(headers ...string) []described {
 			all = append(all, found)
 		}
 	}
-	order := []string{"GET", "DELETE", "POST", "PUT"}
+	order := []string{"GET", "DELETE", "POST", "PUT", "PATCH"}
 	slices.SortFunc(all, func(a, b described) int {
 		if a.method != b.method {
 			return slices.Index(order, a.method) - slices.Index(order, b.method)
