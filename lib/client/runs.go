@@ -1,7 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -46,6 +49,30 @@ func (c *Client) TriggerMany(ctx context.Context, runs []wire.JobTrigger) ([]wir
 	}
 	var verdicts wire.RunVerdicts
 	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: wire.RunBatch{Runs: keyed}, repeatable: true}, &verdicts)
+	return verdicts.Items, err
+}
+
+// TriggerDocuments is TriggerMany for requests that are JSON already, each an object with its "job": the server judges every field of them. Those
+// without an "idempotency_key" get one each, so that repetitions of this call make one run. What has not the form that the API asks for makes it refuse the whole
+// request, with fields that begin with "runs[i]".
+func (c *Client) TriggerDocuments(ctx context.Context, runs []json.RawMessage) ([]wire.RunVerdict, error) {
+	keyed := make([]json.RawMessage, len(runs))
+	for i, text := range runs {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil || members == nil {
+			return nil, fmt.Errorf("runs[%d]: want a JSON object", i)
+		}
+		keyed[i] = text
+		if _, has := members["idempotency_key"]; !has {
+			with := `{"idempotency_key":"` + c.cfg.NewKey() + `"`
+			if len(members) > 0 {
+				with += ","
+			}
+			keyed[i] = append([]byte(with), bytes.TrimSpace(text)[1:]...)
+		}
+	}
+	var verdicts wire.RunVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: map[string][]json.RawMessage{"runs": keyed}, repeatable: true}, &verdicts)
 	return verdicts.Items, err
 }
 
