@@ -16,7 +16,8 @@ type mergePatch json.RawMessage
 
 // Schema gives it to the framework: what a member may be is said by the job that comes of it.
 func (mergePatch) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{},
+	most := 100 // more names than a job has fields
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{}, MaxProperties: &most,
 		Description: "fields of a job, as PUT takes them: an object is merged, null takes a field back to its default, and anything else replaces what stands, a list as a whole"}
 }
 
