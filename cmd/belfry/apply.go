@@ -180,7 +180,7 @@ func (a *apply) applyAll(ctx context.Context, all []document) error {
 }
 
 // entryOfBatch is the beginning of a field's name in a refusal of a whole batch.
-var entryOfBatch = regexp.MustCompile(`^jobs\[([0-9]+)\]\.?`)
+var entryOfBatch = regexp.MustCompile(`^(?:jobs|runs)\[([0-9]+)\]\.?`)
 
 // putChunk gives a verdict for every job. Where the form of one is wrong the server takes none of the batch: what it says of
 // that one is its verdict, and the others are sent again.
@@ -221,30 +221,36 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error
 	return verdicts, nil
 }
 
-// spread makes verdicts of the refusal of a batch, and tells whether it could: that every field belongs to one of its jobs.
+// spread makes verdicts of the refusal of a batch, and tells whether it could.
 func spread(p wire.Problem, sent []int, verdicts []verdict) bool {
+	found := entriesOf(p, len(sent))
+	for k, problem := range found {
+		verdicts[sent[k]].JobVerdict = wire.JobVerdict{Status: problem.Status, Problem: problem}
+	}
+	return found != nil
+}
+
+// entriesOf takes the refusal of a batch apart by the entries that it is about; nil where a field belongs to none of them.
+func entriesOf(p wire.Problem, sent int) map[int]*wire.Problem {
 	if len(p.Errors) == 0 {
-		return false
+		return nil
 	}
 	found := map[int]*wire.Problem{}
 	for _, e := range p.Errors {
 		parts := entryOfBatch.FindStringSubmatch(e.Field)
 		if parts == nil {
-			return false
+			return nil
 		}
 		k, err := strconv.Atoi(parts[1])
-		if err != nil || k >= len(sent) {
-			return false
+		if err != nil || k >= sent {
+			return nil
 		}
 		if found[k] == nil {
 			found[k] = &wire.Problem{Title: p.Title, Status: p.Status, Code: p.Code, Detail: p.Detail}
 		}
 		found[k].Errors = append(found[k].Errors, wire.FieldError{Field: strings.TrimPrefix(e.Field, parts[0]), Message: e.Message})
 	}
-	for k, problem := range found {
-		verdicts[sent[k]].JobVerdict = wire.JobVerdict{Status: problem.Status, Problem: problem}
-	}
-	return true
+	return found
 }
 
 // look fetches, after a dry run, each job that would change, as it stands and as it would. The server's verdicts leave both out. A job

@@ -159,6 +159,24 @@ func TestDeadLettersFromTheCommandLine(t *testing.T) {
 	if got := call(1, "", "dead-letter", "redrive", letters[0].Run); !strings.Contains(got.errors, "1 of 1") {
 		t.Errorf("redriven again: %s", got.errors)
 	}
+	call(0, `{"target": {"exec": {"argv": ["/bin/sh", "-c", "exit 3"]}}, "retry": {"max_attempts": 1}}`, "job", "apply", "bad", "-f", "-")
+	for range 2 {
+		call(6, "", "job", "trigger", "bad", "--wait")
+	}
+	letters = decode[[]wire.DeadLetter](t, call(0, "", "dead-letter", "list", "-o", "json").out)
+	if len(letters) != 2 {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	if got := call(0, "", "dead-letter", "discard", letters[0].Run, "--note", "sent by hand").out; got != "1 dead letter discarded\n" {
+		t.Errorf("discarded: %s", got)
+	}
+	if got := call(0, "", "run", "get", letters[0].Run).out; !strings.Contains(got, ": sent by hand\n") {
+		t.Errorf("shown: %s", got)
+	}
+	call(0, "", "job", "delete", "bad")
+	if got := call(0, "", "dead-letter", "discard", "--error", "EXIT CODE", "--yes"); got.out != "1 dead letter discarded\n" || got.errors != "1 dead letter matches.\n" {
+		t.Errorf("discarded by their error: %s%s", got.out, got.errors)
+	}
 	if got := call(0, "", "dead-letter", "redrive", "--all", "--yes"); got.errors != "No dead letter matches.\n" {
 		t.Errorf("nothing is left, but: %s%s", got.out, got.errors)
 	}

@@ -289,7 +289,7 @@ func lettersFinding(n int) finding {
 	}
 	return finding{Check: "dead letters", Status: findAttention, Found: atLeast + countOf(n, "run") + " failed or dead",
 		Why:  "Their work was not done, and nobody tries again unless told.",
-		Help: `"belfry dead-letter list" shows why; mend the cause, then "belfry dead-letter redrive".`}
+		Help: `"belfry dead-letter list" shows why; mend the cause, then "belfry dead-letter redrive"; what need not run again, "belfry dead-letter discard".`}
 }
 
 func faultsFinding(jobs int, faults []string) finding {

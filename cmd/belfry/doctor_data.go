@@ -128,7 +128,11 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 			s.jobs = append(s.jobs, wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name}})
 		}
 	case parts[0] == "dead":
-		s.letters++
+		letter, err := runs.DeadLetterFromItem(item)
+		if err == nil && !letter.Discarded {
+			s.letters++
+		}
+		return err
 	case parts[0] == "due":
 		_, err := timer.FromItem(item)
 		return err

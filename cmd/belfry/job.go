@@ -19,7 +19,7 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
-	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
 	return cmd
 }
 
@@ -211,24 +211,44 @@ func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name stri
 }
 
 func (c *cli) jobTrigger() *cobra.Command {
-	var at, delay, payload, key string
+	var at, delay, payload, key, file string
 	var wait bool
 	w := &waiter{cli: c}
 	cmd := &cobra.Command{
-		Use:   "trigger NAME",
-		Short: "Run a job now, at a time or after a delay",
+		Use:   "trigger [NAME]",
+		Short: "Run a job now, at a time or after a delay, or many by a file",
 		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
 is broken off.
 
-A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.`,
+A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.
+
+With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
+"at" or "delay", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
+code is 1 if some were refused. Give keys, or --key with a word of your own, KEY-1, KEY-2 and so on by their places in the file: then the same file may be sent
+again, after a broken connection too, and what was accepted is not asked for twice.`,
 		Example: `  belfry job trigger report
   belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
   belfry job trigger report --payload @body.json --key order-4711
   belfry job trigger report --wait --timeout 10m
-  belfry job trigger report --follow`,
-		Args: cobra.ExactArgs(1),
+  belfry job trigger report --follow
+  belfry job trigger -f runs.jsonl --key november
+  echo '{"job": "report", "payload": {"day": 1}, "key": "day-1"}' | belfry job trigger -f -`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if file != "" {
+				if at != "" || delay != "" || payload != "" || wait || w.follow || w.timeout != "" {
+					return misused("beside -f want no more than NAME and --key: the file says the rest")
+				}
+				all, err := c.requests(file, strings.Join(args, ""), key)
+				if err != nil {
+					return err
+				}
+				return c.triggerAll(ctx, server, all)
+			}
+			if len(args) == 0 {
+				return misused("want the NAME of a job, or -f FILE")
+			}
 			if at != "" && delay != "" {
 				return misused("--at and --delay exclude each other")
 			}
@@ -293,6 +313,7 @@ A run of a paused job is held until the job is resumed, and one that no worker c
 	cmd.Flags().StringVar(&at, "at", "", "`TIME` to run, as 2026-11-21T09:00:00Z or \"2026-11-21 10:00\"")
 	cmd.Flags().StringVar(&delay, "delay", "", "how long from now: a `DURATION`, as 90s or 1h30m")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` instead of the job's own payload, or @FILE, @- for standard input")
-	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run; with -f what the keys begin with")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` that asks for many runs, - for standard input")
 	return cmd
 }

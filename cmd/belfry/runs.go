@@ -71,6 +71,7 @@ terminal, a line is added for each run that is new or has another state, with -o
   belfry run list --sort changed -n 20
   belfry run list --state scheduled
   belfry run list --state failed,dead --since 2h
+  belfry run list --error "connection refused" --since 1d
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -139,7 +140,7 @@ func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
 		return client.RunFilter{}, err
 	}
 	from, to, err := f.times(c)
-	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, From: from, To: to}, err
+	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, Error: f.error, From: from, To: to}, err
 }
 
 var runHeadings = []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}
@@ -201,6 +202,9 @@ func (c *cli) showRun(r wire.Run) error {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+		if d := r.Discarded; d != nil {
+			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
+		}
 		for _, w := range r.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
 		}
@@ -220,6 +224,18 @@ func (c *cli) showRun(r wire.Run) error {
 		}
 		return rows
 	})
+}
+
+// howDiscarded is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
+func (c *cli) howDiscarded(d wire.Discarded) string {
+	text := c.moment(d.At)
+	if d.By != "" {
+		text += " by " + d.By
+	}
+	if d.Note != "" {
+		text += ": " + d.Note
+	}
+	return text
 }
 
 // whyWaiting is a reason why a run does not go on, with its time and who can end it.

@@ -69,6 +69,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
 	}
+	if d := r.Discarded; !d.IsZero() {
+		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}
+	}
 	for _, t := range r.Attempts {
 		shown.Attempts = append(shown.Attempts, wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended),
 			Outcome: t.Outcome.String(), Error: t.Error})

@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -35,6 +36,11 @@ type jobPut struct {
 	jobEdit
 	dryRun
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
+}
+
+type jobPatch struct {
+	jobEdit
+	dryRun
 }
 
 type jobList struct {
@@ -64,6 +70,10 @@ func (a *api) jobs() {
 			"labels":   map[string]any{"team": "billing"},
 		},
 		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
+	accept(a, operation{id: "patch-job", method: http.MethodPatch, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, takes: mediaMerge,
+		summary: "Change some fields of a job, by a merge patch",
+		example: map[string]any{"retry": map[string]any{"max_attempts": 3}, "labels": map[string]any{"team": "billing", "old": nil}},
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.patchJob)
 	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
@@ -110,6 +120,23 @@ func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAn
 		return nil, err
 	}
 	return &jobAnswer{Status: putStatus(change), ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}
+
+func (a *api) patchJob(ctx context.Context, p *jobPatch, in input[mergePatch]) (*jobAnswer, error) {
+	match := control.Match{ETag: p.IfMatch}
+	change := func(def job.Definition) (job.Definition, error) { return a.patched(in.tenant, def, in.body) }
+	if p.dry() {
+		before, after, _, err := a.Control.PreviewPatch(ctx, in.tenant, p.Job, change, match)
+		if err != nil {
+			return nil, err
+		}
+		return &jobAnswer{Status: http.StatusOK, ETag: before.ETag(), Body: a.jobForm(after)}, nil
+	}
+	j, _, err := a.Control.Patch(ctx, in.tenant, p.Job, change, match)
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
 func putStatus(change control.Change) int {

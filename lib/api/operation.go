@@ -87,7 +87,7 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 		check.parameters(described.Parameters, r, fields, params.Elem())
 		var right []byte
 		if schema != nil {
-			text, refused := readBody(w, r, op.bodyLimit())
+			text, refused := readBody(w, r, op)
 			if refused != nil {
 				refused.write(w)
 				return
@@ -116,9 +116,14 @@ type noBody struct{}
 
 // readBody takes a body of JSON. The type is asked for even of an empty one: a page of another site cannot send it
 // without the browser asking first.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
+func readBody(w http.ResponseWriter, r *http.Request, op operation) ([]byte, *problem) {
+	limit := op.bodyLimit()
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(media), "application/json") {
+	if !strings.EqualFold(strings.TrimSpace(media), op.bodyMedia()) {
+		if op.takes != "" {
+			w.Header().Set("Accept-Patch", op.takes)
+			return nil, newProblem(codeNotJSON, "The body must be a merge patch (RFC 7396), such as {\"timeout\": \"5m\"}, and the header Content-Type: "+op.takes+" say so.")
+		}
 		return nil, newProblem(codeNotJSON, "The body must be JSON, and the header Content-Type: application/json say so. Send {} where there is nothing to say.")
 	}
 	text, err := readAll(http.MaxBytesReader(w, r.Body, limit))

@@ -46,13 +46,14 @@ type runFilter struct {
 	page
 	interval
 	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
+	Error  string   `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
 	Due    string   `query:"due" enum:"true,false" doc:"true: only runs whose time has come, so none that are scheduled; all by default"`
 	Sort   string   `query:"sort" enum:"due,changed" doc:"due: by nominal time, the newest first, which is the default; changed: by what changed last, the newest change first. The latter puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor"`
 }
 
 func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Due: f.Due == "true"}
+	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Error: f.Error, Due: f.Due == "true"}
 	for _, label := range f.Labels {
 		if filter.Labels == nil {
 			filter.Labels = map[string]string{}

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -249,6 +251,72 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			t.Errorf("fields %v, want max", fields)
 		}
 		if fields := s.send("POST", "/v1/dead-letters/redrive", fmt.Sprintf(`{"runs": [%q], "max": 1}`, ids[1])).refused(422, "invalid"); fields["max"] == "" {
+			t.Errorf("fields %v, want max", fields)
+		}
+	})
+}
+
+// What is discarded is a dead letter no more, its run says who did it, and it runs again where it is named.
+func TestDeadLettersAreDiscarded(t *testing.T) {
+	runningWith(t, func(cfg *api.Config) { asking(t, access.GateConfig{})(cfg) }, func(t *testing.T, s *server) {
+		writer, caller := bearing(s.token("default", access.Write, access.Run, access.Read)), bearing(s.token("default", access.Run, access.Read))
+		s.send("PUT", "/v1/jobs/bad", strings.Replace(echo, "echo", "fail", 1), writer...).is(201)
+		var ids []string
+		for range 3 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/bad/runs", `{}`, caller...).is(202)).ID)
+			settle()
+		}
+		s.send("PUT", "/v1/jobs/fine", echo, writer...).is(201)
+		well := into[wire.Run](s.send("POST", "/v1/jobs/fine/runs", `{}`, caller...).is(202)).ID
+		settle()
+		const path = "/v1/dead-letters/discard"
+		s.send("POST", path, `{"matching": {}}`, bearing(s.token("default", access.Read))...).refused(403, "forbidden")
+		if got := into[wire.BulkVerdicts](s.send("POST", path, `{"matching": {"job": "bad"}, "dry_run": true}`, caller...).is(200)); got.Count != 3 {
+			t.Errorf("counted %d, want 3", got.Count)
+		}
+		body := fmt.Sprintf(`{"runs": [%q, %q, "bad~000000000"], "note": "sent by hand"}`, ids[0], well)
+		for range 2 { // repeated, it changes nothing
+			got := into[wire.BulkVerdicts](s.send("POST", path, body, caller...).is(200))
+			if v := got.Items; len(v) != 3 || v[0].Status != 200 || v[0].State != "failed" || v[1].Status != 409 || v[1].Problem.Code != "not_dead_letter" || v[2].Status != 404 || got.Count != 1 {
+				t.Fatalf("verdicts %+v", got)
+			}
+		}
+		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", caller...).is(200)).Items; len(letters) != 2 {
+			t.Errorf("left are %+v, want two", letters)
+		}
+		if groups := into[wire.DeadLetterGroups](s.send("GET", "/v1/dead-letters/groups", "", caller...).is(200)); groups.LookedAt != 2 {
+			t.Errorf("groups %+v, want two letters in them", groups)
+		}
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[0], "", caller...).is(200))
+		if d := r.Discarded; r.State != "failed" || d == nil || d.At.Before(r.EndedAt) || d.Note != "sent by hand" || !regexp.MustCompile(`[0-9a-f]{16}`).MatchString(d.By) {
+			t.Errorf("shown as %+v with %+v", r, d)
+		}
+		// Of a job that is gone, too.
+		s.send("DELETE", "/v1/jobs/bad", "", writer...).is(204)
+		if got := into[wire.BulkVerdicts](s.send("POST", path, `{"matching": {"error": "ACCOUNT"}}`, caller...).is(200)); got.Count != 2 || len(got.Items) != 2 {
+			t.Errorf("of a deleted job: %+v", got)
+		}
+		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", caller...).is(200)).Items; len(letters) != 0 {
+			t.Errorf("left are %+v, want none", letters)
+		}
+		s.send("PUT", "/v1/jobs/bad", echo, writer...).is(201)
+		s.send("POST", "/v1/runs/"+ids[0]+"/retry", `{}`, caller...).is(200)
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[0], "", caller...).is(200)); r.State != "succeeded" || r.Discarded != nil {
+			t.Errorf("retried by its ID: %+v", r)
+		}
+		for body, field := range map[string]string{
+			`{"matching": {}, "note": "` + strings.Repeat("é", 201) + `"}`: "note",
+			`{"matching": {}, "why": "x"}`:                                 "why",
+			`{"matching": {}, "per_second": 1}`:                            "per_second",
+			fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[1]):          "",
+			`{}`: "",
+		} {
+			if fields := s.send("POST", path, body, caller...).refused(400, "malformed"); fields[field] == "" && field != "" {
+				t.Errorf("%s: fields %v, want %s", body, fields, field)
+			}
+		}
+		if fields := s.send("POST", path, fmt.Sprintf(`{"runs": [%q], "max": 1}`, ids[1]), caller...).refused(422, "invalid"); fields["max"] == "" {
 			t.Errorf("fields %v, want max", fields)
 		}
 	})

@@ -368,6 +368,24 @@ func TestRequestsSayWhatWasAsked(t *testing.T) {
 	})
 }
 
+// Requests that are JSON already go out as they are, those without a key with one each.
+func TestDocumentsAreSentAsTheyAre(t *testing.T) {
+	with(t, steps{answer(200, `{"items": [{}]}`)}, func(ctx context.Context, c *client.Client, s *script) {
+		runs := []json.RawMessage{[]byte(`{"job":"a","nonsense":1.50}`), []byte(` { "job":"b","idempotency_key":"mine"}`), []byte(`{}`)}
+		if _, err := c.TriggerDocuments(ctx, runs); err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"runs":[{"idempotency_key":"key-1","job":"a","nonsense":1.50},{"job":"b","idempotency_key":"mine"},{"idempotency_key":"key-2"}]}`; s.asked[0].body != want {
+			t.Errorf("asked %s, want %s", s.asked[0].body, want)
+		}
+		for _, text := range []string{"null", "[]", "7", ""} {
+			if _, err := c.TriggerDocuments(ctx, []json.RawMessage{[]byte(text)}); err == nil || len(s.asked) != 1 {
+				t.Errorf("%q: %v after %d requests, want it refused unsent", text, err, len(s.asked))
+			}
+		}
+	})
+}
+
 func TestAddressesThatAreNone(t *testing.T) {
 	for _, address := range []string{"localhost:7340", "ftp://x", "http://", "::"} {
 		if _, err := client.New(client.Config{Address: address, NewKey: func() string { return "" }}); err == nil {

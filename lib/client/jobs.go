@@ -209,6 +209,21 @@ func (c *Client) PutDocument(ctx context.Context, name string, document json.Raw
 	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: document, repeatable: true})
 }
 
+// PatchJob changes the fields of a job that a merge patch (RFC 7396) names: null takes one back to its default.
+func (c *Client) PatchJob(ctx context.Context, name string, patch json.RawMessage, only Condition) (Stored, error) {
+	return c.patchJob(ctx, name, patch, only, nil)
+}
+
+// TryPatch gives the job as PatchJob would leave it, and stores nothing. Its errors are those of PatchJob.
+func (c *Client) TryPatch(ctx context.Context, name string, patch json.RawMessage) (wire.Job, error) {
+	tried, err := c.patchJob(ctx, name, patch, Condition{}, url.Values{"dry_run": {"true"}})
+	return tried.Job, err
+}
+
+func (c *Client) patchJob(ctx context.Context, name string, patch json.RawMessage, only Condition, query url.Values) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPatch, path: jobPath(name), query: query, header: only.header(), body: patch, media: "application/merge-patch+json", repeatable: true})
+}
+
 // TryDocument gives the job as PutDocument would leave it, and stores nothing. Its errors are those of PutDocument.
 func (c *Client) TryDocument(ctx context.Context, name string, document json.RawMessage) (wire.Job, error) {
 	tried, err := c.job(ctx, call{method: http.MethodPut, path: jobPath(name), query: url.Values{"dry_run": {"true"}}, body: document, repeatable: true})

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -46,6 +49,30 @@ func (c *Client) TriggerMany(ctx context.Context, runs []wire.JobTrigger) ([]wir
 	}
 	var verdicts wire.RunVerdicts
 	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: wire.RunBatch{Runs: keyed}, repeatable: true}, &verdicts)
+	return verdicts.Items, err
+}
+
+// TriggerDocuments is TriggerMany for requests that are JSON already, each an object with its "job": the server judges every field of them. Those
+// without an "idempotency_key" get one each, so that repetitions of this call make one run. What has not the form that the API asks for makes it refuse the whole
+// request, with fields that begin with "runs[i]".
+func (c *Client) TriggerDocuments(ctx context.Context, runs []json.RawMessage) ([]wire.RunVerdict, error) {
+	keyed := make([]json.RawMessage, len(runs))
+	for i, text := range runs {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil || members == nil {
+			return nil, fmt.Errorf("runs[%d]: want a JSON object", i)
+		}
+		keyed[i] = text
+		if _, has := members["idempotency_key"]; !has {
+			with := `{"idempotency_key":"` + c.cfg.NewKey() + `"`
+			if len(members) > 0 {
+				with += ","
+			}
+			keyed[i] = append([]byte(with), bytes.TrimSpace(text)[1:]...)
+		}
+	}
+	var verdicts wire.RunVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: map[string][]json.RawMessage{"runs": keyed}, repeatable: true}, &verdicts)
 	return verdicts.Items, err
 }
 
@@ -118,6 +145,7 @@ type RunFilter struct {
 	Job    string
 	States []string
 	Labels map[string]string // all of them, by the definition that the run has
+	Error  string            // part of the last error, in any letter case
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
 	Due    bool              // none whose time has not come
@@ -153,6 +181,9 @@ func (f RunFilter) query() url.Values {
 	}
 	for name, value := range f.Labels {
 		query.Add("label", name+"="+value)
+	}
+	if f.Error != "" {
+		query.Set("error", f.Error)
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
@@ -204,6 +235,11 @@ func deadQuery(f wire.DeadFilter) url.Values {
 // Redrive queues dead letters again, with a verdict for each.
 func (c *Client) Redrive(ctx context.Context, r wire.Redrive) (wire.BulkVerdicts, error) {
 	return c.bulk(ctx, "/v1/dead-letters/redrive", r)
+}
+
+// Discard settles dead letters without running them again, with a verdict for each.
+func (c *Client) Discard(ctx context.Context, r wire.Discard) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/dead-letters/discard", r)
 }
 
 // CancelMany cancels runs by ID or by filter, with a verdict for each. What it did not come to in its time is told by Next and

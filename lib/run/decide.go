@@ -255,8 +255,17 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why, r.Wait, r.Placed = Why{}, Wait{}, false
+	r.Why, r.Wait, r.Placed, r.Discarded = Why{}, Wait{}, false, Discarded{}
 	return r
+}
+
+// Discard settles a dead letter: the run stays ended as it is. False where it is none, or was discarded before, which stays as it was said first.
+func (r Run) Discard(now int64, by, note string) (Run, bool) {
+	if !r.State.DeadLetter() || !r.Discarded.IsZero() {
+		return r, false
+	}
+	r.Discarded = Discarded{At: now, By: cut(by, MaxBy), Note: note}
+	return r, true
 }
 
 // Reopened tells a run that was just opened again, at now, from what it was before, where its job bounds how many runs are in progress: a place

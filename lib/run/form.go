@@ -74,6 +74,9 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Wait.writeFields(w, 30)
 	}
 	w.Bool(31, r.Placed)
+	if !r.Discarded.IsZero() {
+		r.Discarded.writeFields(w, 32)
+	}
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -106,6 +109,14 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(3, w.Rank)
 	to.Int(4, w.LetIn)
 	to.Close(outer)
+}
+
+func (d *Discarded) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Int(1, d.At)
+	w.Text(2, d.By)
+	w.Text(3, d.Note)
+	w.Close(outer)
 }
 
 func (a *Attempt) writeFields(w *record.Writer) {
@@ -189,6 +200,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Wait.readFields(s)
 		case 31:
 			r.Placed = s.Bool()
+		case 32:
+			r.Discarded.readFields(s)
 		default:
 			s.Fail()
 		}
@@ -243,6 +256,21 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Rank = s.Int()
 		case 4:
 			w.LetIn = s.Int()
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (d *Discarded) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			d.At = s.Int()
+		case 2:
+			d.By = string(s.Text())
+		case 3:
+			d.Note = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -134,9 +134,28 @@ type Run struct {
 	// cancelled between its entry and its start does not say so.
 	Placed bool `cbor:"31,keyasint,omitempty"`
 
+	// Discarded says of a dead letter that somebody has settled it without running it again. Nothing but a reopening writes the run after that.
+	Discarded Discarded `cbor:"32,keyasint,omitzero"`
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
+
+// Discarded is who has settled a dead letter, and when: no listing of dead letters has it any more.
+type Discarded struct {
+	At   int64  `cbor:"1,keyasint,omitempty"` // Unix ms
+	By   string `cbor:"2,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are; at most MaxBy bytes are kept
+	Note string `cbor:"3,keyasint,omitempty"` // for people, at most MaxNote characters
+}
+
+// How much a record keeps of who has settled a dead letter, in bytes, and of what they have to say, in characters.
+const (
+	MaxBy   = 128
+	MaxNote = 200
+)
+
+// IsZero tells whether nobody has settled it.
+func (d Discarded) IsZero() bool { return d == Discarded{} }
 
 // Missed tells whether the run is a decision over missed fires: nobody ever claimed it. A run that was skipped for another reason was claimed,
 // and that was its fate.

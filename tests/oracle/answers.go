@@ -51,6 +51,10 @@ func (j *Judge) Answered(n int, a Answer) {
 		j.cancelled(q, a, done)
 	case Retry:
 		j.retried(q, a, done)
+	case Discard:
+		for _, id := range a.Discarded {
+			j.wasDiscarded(q, id)
+		}
 	case Redrive:
 		for _, id := range a.Reopened {
 			j.wasReopened(q, id)
@@ -359,6 +363,18 @@ func (j *Judge) retried(q *asking, a Answer, done bool) {
 		j.wasReopened(q, q.Run)
 	case a.Status >= 400 && a.Status < 500:
 		j.withdraw(rs, q)
+	}
+}
+
+// wasDiscarded: the run was, since it was asked for or before.
+func (j *Judge) wasDiscarded(q *asking, id string) {
+	rs := j.named(q.Tenant, id)
+	if rs == nil {
+		j.violate("P12", "run %s of %s was discarded, it was told, and there is none", id, q.Tenant)
+		return
+	}
+	if !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return s.discarded }) {
+		j.violate("P1", "run %s of %s was told to be discarded, and was not", id, q.Tenant)
 	}
 }
 

@@ -40,10 +40,11 @@ const (
 	why
 	wait
 	placed
+	discarded
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -87,6 +88,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(!reflect.DeepEqual(b.Why, a.Why), why)
 	add(b.Wait != a.Wait, wait)
 	add(b.Placed != a.Placed, placed)
+	add(b.Discarded != a.Discarded, discarded)
 	return f
 }
 
@@ -108,7 +110,7 @@ const (
 	ends   = ended | worker | lease | nextAt | expires | wait
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence | wait | placed
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | discarded
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -157,6 +159,8 @@ var edges = map[[2]run.State]edge{
 	{run.Succeeded, run.Queued}:   {opens, reopened},
 	{run.Failed, run.Queued}:      {opens, reopened},
 	{run.Dead, run.Queued}:        {opens, reopened},
+	{run.Failed, run.Failed}:      {discarded, settles},
+	{run.Dead, run.Dead}:          {discarded, settles},
 	{run.Cancelled, run.Queued}:   {opens, reopened},
 	{run.Unknown, run.Queued}:     {opens, reopened},
 	// Retried before its time: it was cancelled ahead of it, or a clock that was ahead was set back.
@@ -361,11 +365,16 @@ func closed(outcomes ...run.Outcome) func(b, a *run.Run) string {
 	}
 }
 
+// settles: a dead letter is discarded once, and stays so until it is opened again.
+func settles(b, a *run.Run) string {
+	return unless(b.Discarded.IsZero() && a.Discarded.At >= a.Ended, "an ended run is written again to be discarded, and once")
+}
+
 func reopened(b, a *run.Run) string {
 	switch {
 	case a.Generation < b.Generation:
 		return fmt.Sprintf("it goes back from generation %d to %d", b.Generation, a.Generation)
-	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero() || !a.Why.IsZero():
+	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero() || !a.Why.IsZero() || !a.Discarded.IsZero():
 		return "it has no new budget, or its old end"
 	}
 	return ""

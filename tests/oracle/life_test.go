@@ -325,6 +325,14 @@ func quiet(t testing.TB) life {
 		a.Job = shownJob(j)
 		return err
 	})
+	r.ask(oracle.Request{Op: oracle.Discard, Runs: []string{failing.String()}}, http.StatusOK, func(a *oracle.Answer) error {
+		out, err := r.control.Discard(ctx, tenant, control.DeadFilter{}, control.Bulk{Runs: []run.ID{failing}}, "ann", "of no use")
+		if err == nil {
+			err = out.Verdicts[0].Err
+		}
+		a.Discarded = []string{failing.String()}
+		return err
+	})
 	r.elapsed += 10 * time.Minute // nobody ticks
 	r.live(60*beat, beat)
 	r.ask(oracle.Request{Op: oracle.GetJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {

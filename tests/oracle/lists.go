@@ -122,7 +122,7 @@ func (j *Judge) listedLetters(q *asking, letters []wire.DeadLetter) {
 		case listed[rs]:
 			j.violate("P1", "dead letters of %s: %s is listed twice", q.Tenant, letter.Run)
 		case !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool {
-			return s.state.DeadLetter() && s.state.String() == letter.State && s.ended == letter.EndedAt.UnixMilli()
+			return s.state.DeadLetter() && !s.discarded && s.state.String() == letter.State && s.ended == letter.EndedAt.UnixMilli()
 		}):
 			j.violate("P1", "dead letters of %s: %s is listed as %s since %s, and was not", q.Tenant, letter.Run, letter.State, letter.EndedAt)
 		}
@@ -133,7 +133,7 @@ func (j *Judge) listedLetters(q *asking, letters []wire.DeadLetter) {
 			continue
 		}
 		for _, rs := range js.runs {
-			if !listed[rs] && len(rs.past) > 0 && !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !s.state.DeadLetter() }) {
+			if !listed[rs] && len(rs.past) > 0 && !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !s.state.DeadLetter() || s.discarded }) {
 				j.violate("P1", "dead letters of %s: %s had failed all the time, and is not listed", q.Tenant, rs.id())
 			}
 		}

@@ -121,6 +121,17 @@ var ofAnswers = map[string]row{
 	"opened again, told of none": {func(p *plot) {
 		p.and(oracle.Request{Op: oracle.Redrive}, oracle.Answer{Status: 200, Reopened: []string{run.FireID("none", 5).String()}})
 	}, "P12: run none.* was opened again, it was told, and there is none"},
+	"discarded, told of none": {func(p *plot) {
+		p.and(oracle.Request{Op: oracle.Discard}, oracle.Answer{Status: 200, Discarded: []string{run.FireID("none", 5).String()}})
+	}, "P12: run none.* was discarded, it was told, and there is none"},
+	"not discarded": {func(p *plot) {
+		_, i := p.answer(first, oracle.Trigger)
+		p.and(oracle.Request{Op: oracle.Discard}, oracle.Answer{Status: 200, Discarded: []string{p.life[i].answered.Run.ID}})
+	}, "P1: run asked.* was told to be discarded, and was not"},
+	"a letter that was discarded is listed": {func(p *plot) {
+		r, _ := p.of(p.life[p.discarded()])
+		p.and(oracle.Request{Op: oracle.DeadLetters}, oracle.Answer{Status: 200, Letters: []wire.DeadLetter{{Run: r.ID.String(), Job: "fails", State: "dead", EndedAt: time.UnixMilli(r.Ended)}}})
+	}, "P1: dead letters of default: fails.* is listed as dead since .*, and was not"},
 	"not opened again": {func(p *plot) {
 		asked, _ := p.answer(first, oracle.Retry)
 		p.and(oracle.Request{Op: oracle.Retry, Run: p.life[asked].asked.Run}, oracle.Answer{Status: 200})
