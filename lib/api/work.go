@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -219,7 +220,7 @@ func endOf(b wire.WorkEnd) (e worker.End, err error) {
 		}
 		return data
 	}
-	e.Log = decode("log", b.Log)
+	e.Log = runlog.Decode(decode("log", b.Log))
 	e.Result = target.Result{ContentType: b.ContentType, Truncated: b.Truncated, Body: decode("result", b.Result)}
 	switch {
 	case e.Outcome == run.OutcomeFailed && b.Failure == nil:

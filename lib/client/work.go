@@ -244,7 +244,7 @@ func (a *attempt) Finish(ctx context.Context, e worker.End, told func(run.State,
 }
 
 func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
-	end := wire.WorkEnd{WorkClaim: a.claim, Outcome: e.Outcome.String(), Cause: short(e.Cause, 2000), Log: base64.StdEncoding.EncodeToString(e.Log)}
+	end := wire.WorkEnd{WorkClaim: a.claim, Outcome: e.Outcome.String(), Cause: short(e.Cause, 2000)}
 	switch e.Outcome {
 	case run.OutcomeSucceeded:
 		end.Result, end.Truncated = base64.StdEncoding.EncodeToString(e.Result.Body), e.Result.Truncated
@@ -254,6 +254,13 @@ func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
 	case run.OutcomeFailed:
 		end.Failure = &wire.WorkFailure{Kind: e.Failure.Kind, Message: short(e.Failure.Message, 2000), Permanent: e.Failure.Permanent,
 			RetryAfter: schedule.Duration(e.Failure.RetryAfter)}
+	}
+	if !e.Log.IsEmpty() {
+		text, err := e.Log.Encode()
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", worker.ErrRefused, err)
+		}
+		end.Log = base64.StdEncoding.EncodeToString(text)
 	}
 	var ended wire.WorkEnded
 	if err := a.ask(ctx, endTimeout, "finish", end, &ended); err != nil {

@@ -330,8 +330,7 @@ func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) ru
 		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log) }
 	default:
 		return func(r run.Run, now int64) run.Run {
-			r.Log = k.log
-			return r.Crash(now, e.Cause, limits)
+			return r.Logged(k.log).Crash(now, e.Cause, limits)
 		}
 	}
 }

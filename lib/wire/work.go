@@ -110,7 +110,7 @@ type WorkEnd struct {
 	Truncated   bool         `json:"truncated,omitempty" doc:"only the result's beginning was kept"`
 	Failure     *WorkFailure `json:"failure,omitempty" doc:"of failed"`
 	Cause       string       `json:"cause,omitempty" maxLength:"2000" doc:"of crashed, and of handed_back where the worker is not being stopped"`
-	Log         string       `json:"log,omitempty" maxLength:"349656" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"what the target wrote: base64 of up to 256 KB"`
+	Log         string       `json:"log,omitempty" maxLength:"524288" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"what the target wrote, up to 256 KB of it: base64 of its text, or of the form with the times of lines that the worker of this version stores"`
 }
 
 // WorkEnded is what an attempt's end made of its run.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -26,7 +27,7 @@ type attempt struct {
 	lease    Attempt
 	task     Task
 	renewing renewal
-	log      cappedLog
+	log      *runlog.Keeper
 	span     *trace.Span
 	ended    func()
 }
@@ -34,7 +35,7 @@ type attempt struct {
 // attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended. It may return before that is
 // written; nothing of it is under way any more when ended is called.
 func (s *shift) attempt(started Attempt, ended func()) {
-	a := &attempt{shift: s, lease: started, task: started.Task(), log: cappedLog{limit: s.MaxLog}, ended: ended}
+	a := &attempt{shift: s, lease: started, task: started.Task(), log: runlog.NewKeeper(s.Targets.Now, s.MaxLog), ended: ended}
 	ctx := a.begin(s.attempts)
 	calling, stop := context.WithCancelCause(ctx)
 	// The lease is kept while a stopped target comes to its end, and while its end is written.
@@ -99,7 +100,7 @@ func (a *attempt) call(ctx context.Context) (target.Result, error) {
 			return result, err
 		}
 		if !told {
-			_, _ = fmt.Fprintf(&a.log, "belfry: nothing has begun yet: %v\n", err)
+			_, _ = fmt.Fprintf(a.log, "belfry: nothing has begun yet: %v\n", err)
 		}
 		if !a.short.wait(ctx, a.shift, err) || a.Elapsed()-began > most {
 			return target.Result{}, err
@@ -119,7 +120,7 @@ func (a *attempt) try(ctx context.Context) (target.Result, error) {
 	defer cancel()
 	result, err := a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
-		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: &a.log, Trace: trace.From(ctx),
+		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log, Trace: trace.From(ctx),
 	})
 	if span != nil {
 		what := t.Target.String()
@@ -176,7 +177,7 @@ func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc
 
 // end tells what the end of a call means.
 func (a *attempt) end(result target.Result, err error, cause error) End {
-	log := a.log.bytes()
+	log := a.log.Log(true)
 	var failure *target.Failure
 	switch {
 	case err == nil:

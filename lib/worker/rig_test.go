@@ -22,6 +22,7 @@ import (
 	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
@@ -349,6 +350,12 @@ func (g *rig) start(changes ...func(*job.Definition)) run.Run {
 	}), time.Now())
 	g.send(r)
 	return r
+}
+
+// log is what is kept of what the run's attempts wrote last.
+func (g *rig) log(r run.Run) (string, error) {
+	data, err := g.blobs.Get(context.Background(), r.Tenant, r.Log)
+	return string(runlog.Decode(data).Text()), err
 }
 
 func (g *rig) read(r run.Run) run.Run {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -96,7 +97,7 @@ type End struct {
 	Result  target.Result   // of OutcomeSucceeded
 	Failure *target.Failure // of OutcomeFailed
 	Cause   string          // of OutcomeCrashed, and of OutcomeHandedBack where the worker is not being stopped, for people
-	Log     []byte          // what the target wrote
+	Log     runlog.Log      // what the target wrote
 }
 
 // What a worker decides on.
