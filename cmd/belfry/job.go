@@ -271,6 +271,7 @@ A run of a paused job is held until the job is resumed, and one that no worker c
 			}
 			w.server = server
 			fmt.Fprintln(c.messages(), r.ID)
+			w.attempt = 1 // what all its attempts write is printed
 			return w.waitAndShow(ctx, r.ID)
 		}),
 	}

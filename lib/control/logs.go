@@ -12,8 +12,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/runlog"
 )
 
-// LogOf gives what an attempt of a run wrote, 0 for the newest that can be told of: the one under way where that is known, else the newest
-// that has ended and has written something. It is empty where the attempt wrote nothing. Where it was cleaned up the error is
+// LogOf gives what an attempt of a run wrote, 0 for the newest that can be told of: while one is under way of which nothing is known here, the one
+// before it. It is empty where the attempt wrote nothing. Where it was cleaned up the error is
 // blob.ErrNotFound.
 func (s *Service) LogOf(ctx context.Context, r run.Run, attempt int) (runlog.Log, error) {
 	if attempt > r.Attempt {
@@ -33,15 +33,15 @@ func (s *Service) LogOf(ctx context.Context, r run.Run, attempt int) (runlog.Log
 			return runlog.Log{Attempt: attempt}, nil // it runs elsewhere, or has only just ended: its log is still to come
 		}
 	}
+	if attempt == 0 && r.State != run.Running {
+		attempt = r.Attempt
+	}
 	return s.keptLog(ctx, r, attempt)
 }
 
-// keptLog looks for the log of an attempt that has ended, from the newest that was kept to the ones before it.
+// keptLog looks for the log of an attempt that has ended, 0 for the newest that was kept, from that to the ones before it.
 func (s *Service) keptLog(ctx context.Context, r run.Run, attempt int) (runlog.Log, error) {
 	none := runlog.Log{Attempt: attempt}
-	if none.Attempt == 0 && r.State != run.Running {
-		none.Attempt = r.Attempt
-	}
 	newest := r.Attempt + 1
 	for key := r.Log; key != ""; {
 		data, err := s.Blobs.Get(ctx, r.Tenant, key)
