@@ -191,6 +191,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 					return so, true
 				}
 			}
+			if n.Remote != nil {
+				return n.Remote.LiveLog(tenant, id)
+			}
 			return runlog.Log{}, false
 		},
 	})

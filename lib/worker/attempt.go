@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -28,6 +29,7 @@ type attempt struct {
 	task     Task
 	renewing renewal
 	log      *runlog.Keeper
+	shown    atomic.Bool // while the log is shown to readers elsewhere
 	span     *trace.Span
 	ended    func()
 }
@@ -39,7 +41,7 @@ func (s *shift) attempt(started Attempt, ended func()) {
 	ctx := a.begin(s.attempts)
 	calling, stop := context.WithCancelCause(ctx)
 	// The lease is kept while a stopped target comes to its end, and while its end is written.
-	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(ctx, quiet, stop) }
+	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(calling, quiet, stop) }
 	s.leases.keep(&a.renewing, a.task.Lease/3)
 	s.register(a)
 	result, err := a.call(calling)
@@ -161,7 +163,7 @@ func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
 	defer cancel()
 	defer context.AfterFunc(quiet, cancel)()
-	cancelled, err := a.lease.Renew(asking)
+	renewed, err := a.lease.Renew(asking)
 	switch {
 	case errors.Is(err, ErrFenced):
 		stop(ErrFenced)
@@ -169,10 +171,34 @@ func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc
 	case err != nil && quiet.Err() == nil:
 		a.Log.WarnContext(ctx, "a lease was not renewed", "run", a.task.Run, "error", err)
 		return min(every, renewAgain)
-	case cancelled:
+	case renewed.Cancel:
 		stop(errCancelled)
 	}
+	if renewed.Read {
+		a.show(ctx)
+	}
 	return every
+}
+
+// showEvery is how often readers elsewhere are shown what an attempt has written.
+const showEvery = 2 * time.Second
+
+// show shows the log to readers elsewhere until nobody reads it any more, or the call has ended: then all of the log comes with the end.
+func (a *attempt) show(calling context.Context) {
+	if calling.Err() != nil || !a.shown.CompareAndSwap(false, true) {
+		return
+	}
+	a.do(func() {
+		defer a.shown.Store(false)
+		for read := true; read && calling.Err() == nil; a.sleep(calling, showEvery) {
+			so := a.log.Log(false)
+			so.Attempt = a.task.Attempt
+			var err error
+			if read, err = a.lease.Show(calling, so); err != nil {
+				return // the next renewal tells whether it is still wanted
+			}
+		}
+	})
 }
 
 // end tells what the end of a call means.

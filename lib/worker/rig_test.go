@@ -46,7 +46,8 @@ type rig struct {
 	base  *dispatch.Dispatcher // of nobody: to put runs
 	jobs  int
 
-	elsewhere bool // workers reach store and queue through a server's API
+	elsewhere bool          // workers reach store and queue through a server's API
+	far       *lease.Remote // of the newest server
 }
 
 // inBubble runs a test in virtual time, for workers beside the store and for those elsewhere; every process that it started is
