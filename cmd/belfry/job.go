@@ -304,6 +304,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 			}
 			w.server = server
 			fmt.Fprintln(c.messages(), r.ID)
+			w.attempt = 1 // what all its attempts write is printed
 			return w.waitAndShow(ctx, r.ID)
 		}),
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -295,67 +294,4 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 			return errors.Join(err, end())
 		}),
 	}
-}
-
-func (c *cli) runLogs() *cobra.Command {
-	w := &waiter{cli: c, follow: true}
-	var follow bool
-	cmd := &cobra.Command{
-		Use:   "logs RUN",
-		Short: "Print what the newest attempt wrote, or has written so far",
-		Long: `Print what the newest attempt wrote, or has written so far. With --follow it goes on until the run has ended, over all further
-attempts. What an attempt in a worker of another process writes comes when the attempt has ended. With --tail only the end of what is
-written already is printed, from the beginning of a line.
-
-On a terminal the lines and colours of a log are shown, and colours end with their line; other control characters, which could write
-over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe the log goes as it was written, to the byte.`,
-		Example: `  belfry run logs report~0mi4lf3k0
-  belfry run logs report~0mi4lf3k0 --follow
-  belfry run logs report~0mi4lf3k0 --tail 4KB`,
-		Args: cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			if follow {
-				if c.structured() {
-					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
-				}
-				w.server = server
-				_, err := w.wait(ctx, args[0])
-				return err
-			}
-			text, err := newestLog(ctx, server, args[0], w.tail)
-			if err != nil {
-				return err
-			}
-			if c.structured() {
-				return c.print(map[string]string{"run": args[0], "log": string(text)})
-			}
-			log, end := c.log()
-			_, err = log.Write(text)
-			return errors.Join(err, end())
-		}),
-	}
-	w.flags(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
-	parsedFlag(cmd, &w.tail, "tail", "", "size", "only about the last `SIZE` of what is written, as 4KB; all by default", tailSize)
-	return cmd
-}
-
-// longestTail is as much as the API gives of a log's end.
-const longestTail = 1 << 20
-
-func tailSize(text string) (int, error) {
-	n, err := plan.ParseBytes(text)
-	if err == nil && (n < 1 || n > longestTail) {
-		return 0, fmt.Errorf("want 1 byte to %d KB", longestTail>>10)
-	}
-	return n, err
-}
-
-// newestLog is the log of the newest attempt, or its last bytes, 0 for all.
-func newestLog(ctx context.Context, server *client.Client, run string, tail int) ([]byte, error) {
-	if tail == 0 {
-		return server.Logs(ctx, run)
-	}
-	part, err := server.LogTail(ctx, run, tail)
-	return part.Text, err
 }

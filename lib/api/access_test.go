@@ -246,6 +246,7 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"start-work":           `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x"}`,
 			"leave-work":           `{"run": "{run}", "worker": "bob-1", "ticket": "x", "reason": "busy"}`,
 			"renew-work":           `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2}`,
+			"show-work":            `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "log": ""}`,
 			"finish-work":          `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "outcome": "succeeded"}`,
 			"simulate":             `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
 		}

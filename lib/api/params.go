@@ -134,6 +134,9 @@ func jsonOf(schemaType, text string) json.RawMessage {
 			return json.RawMessage(text)
 		}
 	}
+	if schemaType == huma.TypeBoolean && (text == "true" || text == "false") {
+		return json.RawMessage(text)
+	}
 	quoted, _ := json.Marshal(text)
 	return quoted
 }

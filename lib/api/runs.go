@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -85,16 +86,21 @@ type runAccepted struct {
 }
 
 type logPath struct {
-	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
-	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
-	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
-	Tail    int    `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
+	Run        string    `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
+	Attempt    int       `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt; by default the newest of which there is a log"`
+	Offset     int64     `query:"offset" minimum:"0" maximum:"1125899906842624" doc:"without the first so many bytes that the attempt wrote: to follow a log, the Belfry-Log-Next of the answer before"`
+	Tail       int       `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
+	Lines      int       `query:"lines" minimum:"1" maximum:"1000000" doc:"only the last so many lines; instead of offset"`
+	Since      time.Time `query:"since" doc:"only lines that came at this time or later; instead of offset. A log without times, of an older version, is sent whole"`
+	Timestamps bool      `query:"timestamps" doc:"each line with the time at which it came, in UTC: 2026-11-21T12:00:00.000Z and a blank"`
 }
 
 type logText struct {
 	ContentType string `header:"Content-Type"`
 	Attempt     int    `header:"Belfry-Attempt" doc:"which attempt wrote it; none where no attempt has written yet"`
-	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes of the log stand in front of what is sent"`
+	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes the attempt wrote in front of what is sent"`
+	Next        string `header:"Belfry-Log-Next" doc:"the offset of what follows"`
+	Size        string `header:"Belfry-Log-Size" doc:"how many bytes the attempt has written so far; more than Belfry-Log-Next where the rest was too much for one answer"`
 	Body        []byte
 }
 
@@ -135,7 +141,7 @@ func (a *api) runs() {
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
-		summary: "Show what the newest attempt wrote, or has written so far",
+		summary: "Show what an attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run hands to its target, as it was given",
@@ -294,8 +300,10 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 }
 
 func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*logText, error) {
-	if p.Tail > 0 && p.Offset > 0 {
-		return nil, invalid.Field("tail", strconv.Itoa(p.Tail), "offset or tail, not both")
+	for name, given := range map[string]bool{"tail": p.Tail > 0, "lines": p.Lines > 0, "since": !p.Since.IsZero()} {
+		if given && p.Offset > 0 {
+			return nil, invalid.Field(name, "an offset, too", "offset, or "+name)
+		}
 	}
 	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
 	if err != nil {
@@ -303,14 +311,25 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	}
 	log, err := a.Control.LogOf(ctx, r, p.Attempt)
 	if errors.Is(err, blob.ErrNotFound) {
-		return nil, newProblem(codeLogExpired, "This log is not kept, or was cleaned up. Of a run the log of the newest attempt is.")
+		return nil, newProblem(codeLogExpired, "This log was cleaned up: a log is kept for the retention of its job and a day, from the end of its attempt.")
 	}
 	if err != nil {
 		return nil, err
 	}
-	offset := min(p.Offset, len(log.Text))
+	from := p.Offset
 	if p.Tail > 0 {
-		offset = log.Tail(p.Tail)
+		from = max(from, log.LastBytes(p.Tail))
 	}
-	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Offset: strconv.Itoa(offset), Body: log.Text[offset:]}, nil
+	if p.Lines > 0 {
+		from = max(from, log.LastLines(p.Lines))
+	}
+	if !p.Since.IsZero() {
+		from = max(from, log.Since(p.Since))
+	}
+	shown := log.Show(runlog.View{From: from, Follow: p.Offset > 0, Times: p.Timestamps, Most: mostOfALog})
+	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Body: shown.Text,
+		Offset: strconv.FormatInt(shown.From, 10), Next: strconv.FormatInt(shown.Next, 10), Size: strconv.FormatInt(log.Written(), 10)}, nil
 }
+
+// mostOfALog is how much of a log one answer holds. Only times of very short lines make it more than is kept of one.
+const mostOfALog = 4 << 20

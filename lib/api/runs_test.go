@@ -395,7 +395,9 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 		part("", "1", "working\n")
 		part("?attempt=1&offset=3", "1", "king\n")
 		part("?offset=9999", "1", "")
-		s.send("GET", path+"?attempt=2", "").refused(410, "log_expired")
+		if fields := s.send("GET", path+"?attempt=2", "").refused(422, "invalid"); fields["attempt"] != `got "2", want 1 to 1` {
+			t.Errorf("an attempt that never was: %v", fields)
+		}
 		s.send("GET", path+"?offset=-1", "").refused(400, "malformed")
 		for text, says := range map[string]string{"": "got an empty text, want a whole number", "x": `got "x", want a whole number`, "1e": `got "1e", want a whole number`} {
 			if fields := s.send("GET", path+"?offset="+text, "").refused(400, "malformed"); !strings.HasPrefix(fields["offset"], says) {
@@ -416,11 +418,40 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 				t.Errorf("%s: offset %q, want %s", query, got, offset)
 			}
 		}
-		if fields := s.send("GET", path+"?tail=5&offset=5", "").refused(422, "invalid"); fields["tail"] == "" {
-			t.Errorf("both: %v, want tail named", fields)
+		for name, value := range map[string]string{"tail": "5", "lines": "1", "since": "2026-11-21T12:00:00Z"} {
+			if fields := s.send("GET", path+"?offset=5&"+name+"="+value, "").refused(422, "invalid"); fields[name] == "" {
+				t.Errorf("both: %v, want %s named", fields, name)
+			}
 		}
-		for _, tail := range []string{"0", "-1", "1048577", "x"} {
-			s.send("GET", path+"?tail="+tail, "").refused(400, "malformed")
+		for _, query := range []string{"tail=0", "tail=-1", "tail=1048577", "tail=x", "lines=0", "lines=-1", "lines=1000001", "lines=all",
+			"timestamps=perhaps", "attempt=0", "attempt=1000001"} {
+			s.send("GET", path+"?"+query, "").refused(400, "malformed")
+		}
+
+		for _, since := range []string{"yesterday", "10m", "1969-01-01T00:00:00Z", "2026-11-21"} {
+			if fields := s.send("GET", path+"?since="+since, "").refused(422, "invalid"); fields["since"] == "" {
+				t.Errorf("since %s: %v, want since named", since, fields)
+			}
+		}
+
+		// The lines have their times, and are chosen by them or from the end.
+		began := time.Now().UTC()
+		at := func(d time.Duration) string { return began.Add(d).Format("2006-01-02T15:04:05.000Z") }
+		times := strings.Split(string(s.send("GET", path+"?timestamps=true", "").is(200).body), "\n")
+		if len(times) != 3 || len(times[0]) != len(at(0)+" working") || !strings.HasSuffix(times[1], " stopped") || times[1] > at(0) {
+			t.Fatalf("with times: %q", times)
+		}
+		stopped, _, _ := strings.Cut(times[1], " ")
+		part("?lines=1", "1", "stopped\n")
+		part("?lines=2", "1", "working\nstopped\n")
+		part("?lines=1&timestamps=true", "1", stopped+" stopped\n")
+		part("?since="+stopped, "1", "stopped\n")
+		part("?lines=9&tail=10&since=2000-01-01T00:00:00Z", "1", "stopped\n")
+		part("?since="+at(time.Minute), "1", "")
+		part("?timestamps=true&offset=3", "1", "king\n"+stopped+" stopped\n")
+		got := s.send("GET", path+"?lines=1", "").is(200).header
+		if got.Get("Belfry-Log-Offset") != "8" || got.Get("Belfry-Log-Next") != "16" || got.Get("Belfry-Log-Size") != "16" {
+			t.Errorf("it tells of %v", got)
 		}
 	})
 }

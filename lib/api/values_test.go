@@ -121,6 +121,7 @@ func samples() map[string][]sample {
 		"POST /v1/work/start": {{`{` + runOfA + `}`, nil}},
 		"POST /v1/work/leave": {{`{` + runOfA + `, "reason": "busy"}`, nil}},
 		"POST /v1/work/renew": {{`{` + runOfA + `, "fence": 1}`, nil}},
+		"POST /v1/work/show":  {{`{` + runOfA + `, "fence": 1, "log": "eA=="}`, map[string]string{"log": `{"log": "a"}`}}},
 		"POST /v1/work/finish": {{`{` + runOfA + `, "fence": 1, "outcome": "failed", "failure": {"kind": "exit", "message": "m", "permanent": true, "retry_after": "1s"}, "result": "e30=", "content_type": "a/b", "truncated": true, "cause": "c", "log": "aGkK"}`,
 			map[string]string{"log": `{"log": "a"}`, "result": `{"result": "a"}`, "failure": `{"failure": null}`}}},
 	}

@@ -228,11 +228,11 @@ func (d desk) log(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := d.control.Logs(ctx, r)
+	log, err := d.control.LogOf(ctx, r, 0)
 	if err != nil {
 		return nil, fmt.Errorf("log of run %s: %w", id, err)
 	}
-	return text, nil
+	return log.Text(), nil
 }
 
 // shown is a run without its result.

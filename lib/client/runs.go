@@ -91,7 +91,7 @@ func (c *Client) Retry(ctx context.Context, id string, force bool) (wire.Run, er
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: wire.RetryRequest{Force: force}})
 }
 
-// Logs gives what the newest attempt wrote.
+// Logs gives what the newest attempt wrote: the beginning and the end of it, with a line that says what is between.
 func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	var text []byte
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), repeatable: true}, &text)
@@ -105,39 +105,58 @@ func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
 	return data, err
 }
 
+// LogView says what of a log is asked for. Of Offset and the others one at most is given.
+type LogView struct {
+	Attempt int       // whose; 0 for the newest of which there is a log
+	Offset  int64     // what stands behind so many bytes: Next of the part before
+	Bytes   int       // only the last so many at most, from the beginning of a line
+	Lines   int       // only the last so many lines
+	Since   time.Time // only lines that came at this time or later
+	Times   bool      // each line with the time at which it came
+}
+
 // LogPart is a part of what an attempt wrote.
 type LogPart struct {
-	Attempt int // which one; 0 where none has written yet
-	Offset  int // how many bytes of the log stand in front of Text
+	Attempt int   // which one; 0 where none has written yet
+	Next    int64 // Offset of what follows
+	Size    int64 // how much the attempt has written so far; more than Next where the rest was too much for one answer
 	Text    []byte
 }
 
-// LogFrom gives what an attempt has written so far, from a byte on. attempt 0 is the newest of which there is a log. It is what
-// following a log is made of.
-func (c *Client) LogFrom(ctx context.Context, id string, attempt, offset int) (LogPart, error) {
-	query := url.Values{"offset": {strconv.Itoa(offset)}}
-	if attempt > 0 {
-		query.Set("attempt", strconv.Itoa(attempt))
+// LogPart gives a part of what an attempt has written so far. Following a log is to ask again for what stands behind.
+func (c *Client) LogPart(ctx context.Context, id string, v LogView) (LogPart, error) {
+	query := url.Values{}
+	number := func(name string, n int64) {
+		if n > 0 {
+			query.Set(name, strconv.FormatInt(n, 10))
+		}
 	}
-	part, err := c.logPart(ctx, id, query)
-	part.Offset = offset
-	return part, err
-}
-
-// LogTail gives the last bytes that the newest attempt of which there is a log has written so far, at most so many, from the beginning of a
-// line. LogFrom goes on behind them.
-func (c *Client) LogTail(ctx context.Context, id string, bytes int) (LogPart, error) {
-	return c.logPart(ctx, id, url.Values{"tail": {strconv.Itoa(bytes)}})
-}
-
-func (c *Client) logPart(ctx context.Context, id string, query url.Values) (LogPart, error) {
+	number("attempt", int64(v.Attempt))
+	number("offset", v.Offset)
+	number("tail", int64(v.Bytes))
+	number("lines", int64(v.Lines))
+	if !v.Since.IsZero() {
+		query.Set("since", v.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if v.Times {
+		query.Set("timestamps", "true")
+	}
 	var part LogPart
 	header, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), query: query, repeatable: true}, &part.Text)
-	if err == nil {
-		part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
-		part.Offset, _ = strconv.Atoi(header.Get("Belfry-Log-Offset"))
+	if err != nil {
+		return LogPart{}, err
 	}
-	return part, err
+	part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
+	var from int64
+	for name, to := range map[string]*int64{"Belfry-Log-Offset": &from, "Belfry-Log-Next": &part.Next, "Belfry-Log-Size": &part.Size} {
+		*to, _ = strconv.ParseInt(header.Get(name), 10, 64)
+	}
+	if header.Get("Belfry-Log-Next") == "" { // of a server that keeps the beginning alone
+		part.Next = from + int64(len(part.Text))
+		part.Size = part.Next
+	}
+	part.Next = max(part.Next, v.Offset) // an attempt that has only just ended has no log for a moment
+	return part, nil
 }
 
 // RunFilter chooses runs. Zero fields choose all.

@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -31,8 +32,8 @@ type Config struct {
 	// for its next heartbeat. A hint: it may be lost.
 	Cancelled func(tenant string, id run.ID)
 
-	// LiveLog, where given, is what the attempt of a run under way in this process has written so far, and its number.
-	LiveLog func(tenant string, id run.ID) (attempt int, text []byte, ok bool)
+	// LiveLog, where given, is what the attempt of a run under way in this process has written so far.
+	LiveLog func(tenant string, id run.ID) (runlog.Log, bool)
 }
 
 // Service is the control plane: what users and operators ask for, over one store. Its methods may be called concurrently,

@@ -413,11 +413,3 @@ func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType
 	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
 	return data, r.Result.Type, err
 }
-
-// Logs gives what the newest ended attempt of a run has logged, nil for nothing.
-func (s *Service) Logs(ctx context.Context, r run.Run) ([]byte, error) {
-	if r.Log == "" {
-		return nil, nil
-	}
-	return s.Blobs.Get(ctx, r.Tenant, r.Log)
-}

@@ -113,7 +113,7 @@ type Run struct {
 
 	Payload  Ref       `cbor:"18,keyasint,omitzero"` // nothing: the job's own
 	Result   Ref       `cbor:"19,keyasint,omitzero"`
-	Log      string    `cbor:"20,keyasint,omitempty"` // key of the newest attempt's log
+	Log      string    `cbor:"20,keyasint,omitempty"` // key of the log of the newest attempt that has ended and wrote something
 	Attempts []Attempt `cbor:"21,keyasint,omitempty"` // the last maxAttempts of them, oldest first
 
 	// Of a Skipped run that stands for a whole stretch of missed fires, and is the decision that all ticks adopt:
@@ -313,8 +313,9 @@ type Attempt struct {
 // How much of the attempts a record keeps at the most; less where it would grow over maxRecord.
 const (
 	maxAttempts   = 5
-	newestError   = 240 // bytes of the newest attempt's error
-	olderError    = 40  // bytes of each older one's
+	newestError   = 240                // bytes of the newest attempt's error
+	olderError    = 200 + len(cutMark) // bytes of each older one's
+	leastError    = 40                 // bytes of the newest one's that stay whatever else the record holds
 	maxReasonSize = 120
 )
 

@@ -61,7 +61,7 @@ func (r *Run) fit(over int) bool {
 		over -= attemptBytes
 	}
 	if n := len(attempts); n > 0 {
-		shorten(&attempts[n-1].Error, olderError)
+		shorten(&attempts[n-1].Error, leastError)
 	}
 	shorten(&r.Reason, maxReasonSize/3)
 	for n := len(r.Why.InTheWay); over > 0 && n > 1; n-- {

@@ -282,10 +282,10 @@ func (p *player) attend(ctx context.Context, a *attempt) error {
 
 // renew renews the lease of an attempt, which hears of a cancel by it.
 func (p *player) renew(ctx context.Context, a *attempt) error {
-	var cancel bool
+	var renewed worker.Renewed
 	err := p.survive(ctx, func() (err error) {
 		p.mail[a.pool].forget()
-		cancel, err = p.remote.Renew(ctx, tenant, a.claim)
+		renewed, err = p.remote.Renew(ctx, tenant, a.claim)
 		return err
 	})
 	if errors.Is(err, worker.ErrFenced) {
@@ -296,7 +296,7 @@ func (p *player) renew(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("renew the lease of run %s: %w", a.claim.Run, err)
 	}
 	a.renewed = p.now
-	if cancel && !a.stopped {
+	if renewed.Cancel && !a.stopped {
 		a.stopped = true
 		a.ends = p.now + wholeMilliseconds(a.outcome.StopsAfter).Milliseconds()
 	}

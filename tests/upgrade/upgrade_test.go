@@ -198,8 +198,8 @@ func readable(t *testing.T, l *life) {
 		if err != nil || !strings.HasPrefix(string(data), "result result") {
 			t.Errorf("the result of %s is %.20q, %v", r.ID, data, err)
 		}
-		if text, err := l.Control.Logs(t.Context(), r); err != nil || string(text) != "a line of a log\n" {
-			t.Errorf("the log of %s is %q, %v", r.ID, text, err)
+		if log, err := l.Control.LogOf(t.Context(), r, 0); err != nil || string(log.Text()) != "a line of a log\n" {
+			t.Errorf("the log of %s is %q, %v", r.ID, log.Text(), err)
 		}
 	}
 }
