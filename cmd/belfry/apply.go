@@ -66,7 +66,7 @@ pruned when a job was refused, nor a job that was changed since it was looked at
 	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and store nothing")
 	cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, "with --dry-run: end with code 8 if anything would change")
 	cmd.Flags().BoolVar(&a.prune, "prune", false, "delete the jobs with the label that no file names")
-	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted; all that are given must hold")
+	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
@@ -417,7 +417,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// labels is the flag --label.
+// labels is the flag --label, given once or more often, each time with one label or several.
 type labels struct {
 	texts  []string
 	values map[string]string
@@ -430,7 +430,11 @@ func (l *labels) flag(cmd *cobra.Command, usage string) {
 // read makes names and values of what was given.
 func (l *labels) read() error {
 	l.values = map[string]string{}
-	for _, text := range l.texts {
+	var each []string
+	for _, list := range l.texts {
+		each = append(each, wire.SplitLabels(list)...)
+	}
+	for _, text := range each {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return misused("--label %q: want NAME=VALUE", text)

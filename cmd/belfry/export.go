@@ -53,7 +53,7 @@ not; "belfry backup" has all. Of secrets their names are in it, never what they 
 		}),
 	}
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	return cmd
 }
 

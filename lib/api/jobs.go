@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -40,7 +39,7 @@ type jobPut struct {
 type jobList struct {
 	page
 	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
-	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value; given more than once, all must hold"`
+	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, more than once or with commas: all must hold"`
 	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
 }
 
@@ -132,11 +131,11 @@ func (a *api) deleteJob(ctx context.Context, p *jobEdit, in input[noBody]) (*str
 }
 
 func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answer[wire.JobPage], error) {
-	filter := control.JobFilter{Prefix: p.Prefix, Labels: map[string]string{}}
-	for _, label := range p.Labels {
-		name, value, _ := strings.Cut(label, "=")
-		filter.Labels[name] = value
+	labels, err := labelsOf(p.Labels)
+	if err != nil {
+		return nil, err
 	}
+	filter := control.JobFilter{Prefix: p.Prefix, Labels: labels}
 	if p.Paused != "" {
 		paused := p.Paused == "true"
 		filter.Paused = &paused

@@ -45,20 +45,27 @@ type interval struct {
 type runFilter struct {
 	page
 	interval
-	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
-	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
+	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has, more than once or with commas: all must hold"`
+	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, more than once or with commas"`
 }
 
-func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
-	for _, label := range f.Labels {
-		if filter.Labels == nil {
-			filter.Labels = map[string]string{}
+func (f runFilter) control(jobName string) (control.RunFilter, error) {
+	labels, err := labelsOf(f.Labels)
+	return control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Labels: labels}, err
+}
+
+// labelsOf reads labels that all must hold.
+func labelsOf(texts []string) (map[string]string, error) {
+	var wrong []error
+	labels := map[string]string{}
+	for i, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		if before, twice := labels[name]; twice && before != value {
+			wrong = append(wrong, invalid.Field(fmt.Sprintf("label[%d]", i), text, "one value of "+name+": nothing has two"))
 		}
-		name, value, _ := strings.Cut(label, "=")
-		filter.Labels[name] = value
+		labels[name] = value
 	}
-	return filter
+	return labels, errors.Join(wrong...)
 }
 
 type jobRunList struct {
@@ -198,7 +205,11 @@ func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answ
 }
 
 func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
-	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
+	filter, err := f.control(jobName)
+	if err != nil {
+		return nil, err
+	}
+	runs, next, err := a.Control.Runs(ctx, tenant, filter, f.Cursor, f.limit())
 	if err != nil {
 		return nil, err
 	}

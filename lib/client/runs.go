@@ -133,7 +133,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 		query.Set("state", strings.Join(f.States, ","))
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
