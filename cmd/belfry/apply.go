@@ -317,7 +317,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		if err != nil {
 			return err
 		}
-		if !keep[j.Status.Name] {
+		if !keep[j.Name] {
 			gone = append(gone, j)
 		}
 	}
@@ -327,7 +327,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	if a.dryRun {
 		for _, j := range gone {
 			a.count["deleted"]++
-			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
+			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
 			if a.structured() {
 				if err := a.out.add(v, nil); err != nil {
 					return err
@@ -346,7 +346,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		}
 		fmt.Fprintf(a.messages(), "No file names these jobs, which have the label:\n")
 		for _, j := range gone {
-			fmt.Fprintf(a.messages(), "  %s\n", j.Status.Name)
+			fmt.Fprintf(a.messages(), "  %s\n", j.Name)
 		}
 	}
 	if err := a.confirm(a.cli, "Delete %s", countOf(len(gone), "job")); errors.Is(err, errDeclined) {
@@ -357,20 +357,20 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	told := a.progress("deleting jobs", int64(len(gone)))
 	defer told.end()
 	for _, j := range gone {
-		err := a.server.DeleteJob(ctx, j.Status.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
+		err := a.server.DeleteJob(ctx, j.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
 		if refused, ok := refusal(err); ok && refused.Code == "precondition_failed" {
 			a.count["refused"]++
 			a.refused = errSaid
-			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Status.Name, refused.Detail)
+			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Name, refused.Detail)
 			told.add(1)
 			continue
 		}
 		if err != nil && !client.HasCode(err, "job_not_found") {
-			return fmt.Errorf("delete %s: %w", j.Status.Name, err)
+			return fmt.Errorf("delete %s: %w", j.Name, err)
 		}
 		told.add(1)
 		a.count["deleted"]++
-		if err := a.out.add(wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Status.Name, "deleted", ""}); err != nil {
+		if err := a.out.add(wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Name, "deleted", ""}); err != nil {
 			return err
 		}
 	}

@@ -77,8 +77,8 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 		if err != nil {
 			return err
 		}
-		names = append(names, j.Status.Name)
-		jobs = append(jobs, chosenJob{j.Status.Name, client.Unchanged(j)})
+		names = append(names, j.Name)
+		jobs = append(jobs, chosenJob{j.Name, client.Unchanged(j)})
 	}
 	if b.dryRun && b.structured() {
 		if names == nil {

@@ -149,14 +149,14 @@ func TestDeadLettersFromTheCommandLine(t *testing.T) {
 		return len(letters) == 1, got
 	})
 	call(0, `{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "bad", "-f", "-")
-	if got := call(0, "", "dead-letter", "redrive", letters[0].Run).out; !strings.Contains(got, "queued") {
+	if got := call(0, "", "dead-letter", "redrive", letters[0].ID).out; !strings.Contains(got, "queued") {
 		t.Errorf("redriven: %s", got)
 	}
 	eventually(t, "the redriven run succeeds", func() (bool, string) {
-		got := call(0, "", "run", "get", letters[0].Run, "-o", "json").out
+		got := call(0, "", "run", "get", letters[0].ID, "-o", "json").out
 		return decode[wire.Run](t, got).State == "succeeded", got
 	})
-	if got := call(1, "", "dead-letter", "redrive", letters[0].Run); !strings.Contains(got.errors, "1 of 1") {
+	if got := call(1, "", "dead-letter", "redrive", letters[0].ID); !strings.Contains(got.errors, "1 of 1") {
 		t.Errorf("redriven again: %s", got.errors)
 	}
 	if got := call(0, "", "dead-letter", "redrive", "--all", "--yes"); got.errors != "No dead letter matches.\n" {
@@ -194,7 +194,7 @@ func TestImportOfACrontab(t *testing.T) {
 	jobs := decode[[]wire.Job](t, call(0, "", "job", "list", "--label", "source=crontab", "-o", "json").out)
 	for i, j := range decode[[]wire.Job](t, before) {
 		if jobs[i].Status.Generation != j.Status.Generation {
-			t.Errorf("importing again made another generation of %s", j.Status.Name)
+			t.Errorf("importing again made another generation of %s", j.Name)
 		}
 	}
 	edited := strings.Replace(userCrontab, "*/5 * * * *", "*/6 * * * *", 1)
@@ -204,8 +204,8 @@ func TestImportOfACrontab(t *testing.T) {
 	// One of them is run now, to see that a worker gives it what cron would.
 	var name string
 	for _, j := range jobs {
-		if strings.HasPrefix(j.Status.Name, "cat-") {
-			name = j.Status.Name
+		if strings.HasPrefix(j.Name, "cat-") {
+			name = j.Name
 		}
 	}
 	r := decode[wire.Run](t, call(0, "", "job", "trigger", name, "-o", "json").out)

@@ -270,7 +270,7 @@ func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []
 			break
 		}
 		if j.Status.Fault != "" {
-			faults = append(faults, j.Status.Name)
+			faults = append(faults, j.Name)
 		}
 		if jobs = append(jobs, j); len(jobs) == lookedAt {
 			break

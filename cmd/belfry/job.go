@@ -59,11 +59,11 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
 			if lastRuns {
 				return list(c, withLastRuns(ctx, server, server.Jobs(ctx, f), most), most, []string{"JOB", "LAST RUNS", "WHEN", "NEXT RUN", "TARGET", "LABELS"},
 					func(j jobWithRuns) []string {
-						return []string{j.Status.Name, marks(j.LastRuns), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
+						return []string{j.Name, marks(j.LastRuns), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
 					})
 			}
 			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "NEXT RUN", "TARGET", "LABELS"}, func(j wire.Job) []string {
-				return []string{j.Status.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
+				return []string{j.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
 			})
 		}),
 	}
@@ -128,7 +128,7 @@ func (c *cli) showJob(s client.Stored) error {
 		if st == nil {
 			st = &wire.JobStatus{}
 		}
-		rows := [][2]string{{"job", st.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
+		rows := [][2]string{{"job", j.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
 		if j.Schedule != nil {
 			if compiled, err := j.Schedule.Compile(); err == nil {
 				rows = append(rows, [2]string{"means", compiled.Describe()})

@@ -224,7 +224,7 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 				return err
 			}
 			if c.structured() {
-				shown := map[string]any{"run": args[0]}
+				shown := map[string]any{"id": args[0]}
 				if len(data) > 0 {
 					shown["payload"] = json.RawMessage(data)
 				}
@@ -267,7 +267,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 				return err
 			}
 			if c.structured() {
-				return c.print(map[string]string{"run": args[0], "log": string(text)})
+				return c.print(map[string]string{"id": args[0], "log": string(text)})
 			}
 			log, end := c.log()
 			_, err = log.Write(text)

@@ -69,9 +69,10 @@ type Config struct {
 
 type api struct {
 	Config
-	doc   *huma.OpenAPI
-	mux   *http.ServeMux
-	later later
+	doc     *huma.OpenAPI
+	mux     *http.ServeMux
+	later   later
+	earlier earlier
 }
 
 // New builds the handler. It answers everything below "/".

@@ -85,12 +85,15 @@ func (a *api) jobs() {
 }
 
 func (a *api) jobValues(in input[wire.Job]) error {
-	return a.Control.Check(in.tenant, in.body.Definition)
+	return errors.Join(in.body.Called(in.path("job")), a.Control.Check(in.tenant, in.body.Definition))
 }
 
 func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAnswer, error) {
 	if err := notReserved("job", p.Job); err != nil {
 		return nil, err
+	}
+	if in.body.Called(p.Job) != nil {
+		return nil, a.jobValues(in) // with all else that is wrong
 	}
 	match := control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}
 	if p.dry() {

@@ -38,6 +38,16 @@ func (l later) says(name string) string {
 	return "not available yet; leave it out"
 }
 
+// earlier has the fields that a version before gave, by the schema that is without them now: what it gave is taken back, and means nothing.
+type earlier map[*huma.Schema][]string
+
+func (e earlier) has(schema *huma.Schema, name string) bool { return slices.Contains(e[schema], name) }
+
+// earlierOf lists such fields. The name of a job stood under its status, and files that were written then have it there.
+func earlierOf(schemas map[string]*huma.Schema) earlier {
+	return earlier{schemas["JobStatus"]: {"name"}}
+}
+
 const workflowField = "workflow"
 
 var overlapFieldsToCome = []string{"key"}

@@ -300,7 +300,7 @@ func TestRunsThatWaitTheirTurn(t *testing.T) {
 			}
 		}
 		gates := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items
-		if len(gates) != 1 || gates[0].Gate != "job:slow" || gates[0].Waiting != 3 || gates[0].InProgress != 1 || gates[0].Limit != 1 || gates[0].Policy != "queue" || gates[0].MaxWaiting == nil || *gates[0].MaxWaiting != 3 {
+		if len(gates) != 1 || gates[0].Name != "job:slow" || gates[0].Waiting != 3 || gates[0].InProgress != 1 || gates[0].Limit != 1 || gates[0].Policy != "queue" || gates[0].MaxWaiting == nil || *gates[0].MaxWaiting != 3 {
 			t.Errorf("the gates are %+v", gates)
 		}
 		line := into[wire.LinePage](s.send("GET", "/v1/gates/job:slow/line?limit=2", "").is(200))
