@@ -120,7 +120,7 @@ func New(cfg Config) (http.Handler, error) {
 
 	a.finish()
 	// Written when it is first asked for: that takes as long as all the rest of a start, and a function starts often.
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.doc) })
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(published(a.doc)) })
 	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := document()
 		if err != nil {

@@ -19,8 +19,9 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	full := registry.SchemaFromRef(object.Ref)
 	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
 	return &huma.Schema{
-		Title: `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
-		OneOf: []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
+		Extensions: map[string]any{namedAs: "PolicyOrOverlap"},
+		Title:      `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
+		OneOf:      []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
 	}
 }
 
