@@ -66,7 +66,7 @@ pruned when a job was refused, nor a job that was changed since it was looked at
 	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and store nothing")
 	cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, "with --dry-run: end with code 8 if anything would change")
 	cmd.Flags().BoolVar(&a.prune, "prune", false, "delete the jobs with the label that no file names")
-	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted; all that are given must hold")
+	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
@@ -323,7 +323,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		if err != nil {
 			return err
 		}
-		if !keep[j.Status.Name] {
+		if !keep[j.Name] {
 			gone = append(gone, j)
 		}
 	}
@@ -333,7 +333,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	if a.dryRun {
 		for _, j := range gone {
 			a.count["deleted"]++
-			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
+			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
 			if a.structured() {
 				if err := a.out.add(v, nil); err != nil {
 					return err
@@ -352,7 +352,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		}
 		fmt.Fprintf(a.messages(), "No file names these jobs, which have the label:\n")
 		for _, j := range gone {
-			fmt.Fprintf(a.messages(), "  %s\n", j.Status.Name)
+			fmt.Fprintf(a.messages(), "  %s\n", j.Name)
 		}
 	}
 	if err := a.confirm(a.cli, "Delete %s", countOf(len(gone), "job")); errors.Is(err, errDeclined) {
@@ -363,20 +363,20 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	told := a.progress("deleting jobs", int64(len(gone)))
 	defer told.end()
 	for _, j := range gone {
-		err := a.server.DeleteJob(ctx, j.Status.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
+		err := a.server.DeleteJob(ctx, j.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
 		if refused, ok := refusal(err); ok && refused.Code == "precondition_failed" {
 			a.count["refused"]++
 			a.refused = errSaid
-			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Status.Name, refused.Detail)
+			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Name, refused.Detail)
 			told.add(1)
 			continue
 		}
 		if err != nil && !client.HasCode(err, "job_not_found") {
-			return fmt.Errorf("delete %s: %w", j.Status.Name, err)
+			return fmt.Errorf("delete %s: %w", j.Name, err)
 		}
 		told.add(1)
 		a.count["deleted"]++
-		if err := a.out.add(wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Status.Name, "deleted", ""}); err != nil {
+		if err := a.out.add(wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Name, "deleted", ""}); err != nil {
 			return err
 		}
 	}
@@ -423,7 +423,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// labels is the flag --label.
+// labels is the flag --label, given once or more often, each time with one label or several.
 type labels struct {
 	texts  []string
 	values map[string]string
@@ -436,7 +436,11 @@ func (l *labels) flag(cmd *cobra.Command, usage string) {
 // read makes names and values of what was given.
 func (l *labels) read() error {
 	l.values = map[string]string{}
-	for _, text := range l.texts {
+	var each []string
+	for _, list := range l.texts {
+		each = append(each, wire.SplitLabels(list)...)
+	}
+	for _, text := range each {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return misused("--label %q: want NAME=VALUE", text)

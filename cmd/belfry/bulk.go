@@ -27,8 +27,8 @@ type runFilter struct {
 
 func (f *runFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.job, "job", "", "only of this `JOB`")
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these `STATES`, with commas")
-	f.labels.flag(cmd, "only of definitions with this label, `NAME=VALUE`; all that are given must hold")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these `STATES`, more than once or with commas")
+	f.labels.flag(cmd, "only of definitions with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`, in any letter case")
 	f.window.flags(cmd, "due")
 }

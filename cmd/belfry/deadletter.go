@@ -59,7 +59,7 @@ func (c *cli) deadLetterList() *cobra.Command {
 				return err
 			}
 			return list(c, server.DeadLetters(ctx, filter), most, []string{"RUN", "STATE", "ENDED", "ERROR"}, func(l wire.DeadLetter) []string {
-				return []string{l.Run, l.State, clock(l.EndedAt), l.Error}
+				return []string{l.ID, l.State, clock(l.EndedAt), l.Error}
 			})
 		}),
 	}

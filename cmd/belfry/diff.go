@@ -70,7 +70,7 @@ func definitionText(j *wire.Job) (string, error) {
 	}
 	value, err := definitionOf(*j)
 	if err != nil {
-		return "", fmt.Errorf("show %s: %w", j.Status.Name, err)
+		return "", fmt.Errorf("show %s: %w", j.Name, err)
 	}
 	return string(manifest.YAML(value)), nil
 }

@@ -125,7 +125,7 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 			s.faults = append(s.faults, j.Name)
 		}
 		if len(s.jobs) < lookedAt {
-			s.jobs = append(s.jobs, wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name}})
+			s.jobs = append(s.jobs, wire.Job{Name: j.Name, Definition: j.Def})
 		}
 	case parts[0] == "dead":
 		letter, err := runs.DeadLetterFromItem(item)

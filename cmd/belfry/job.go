@@ -73,12 +73,12 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
 				if lastRuns {
 					last = marks(j.LastRuns)
 				}
-				return []string{j.Status.Name, last, clock(j.LastSucceededAt), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
+				return []string{j.Name, last, clock(j.LastSucceededAt), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
 	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
 	cmd.Flags().BoolVar(&lastRuns, "last-runs", false, "show how the last ten runs of each job went")
@@ -141,7 +141,7 @@ func (c *cli) showJob(s client.Stored) error {
 		if st == nil {
 			st = &wire.JobStatus{}
 		}
-		rows := [][2]string{{"job", st.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
+		rows := [][2]string{{"job", j.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
 		if j.Schedule != nil {
 			if compiled, err := j.Schedule.Compile(); err == nil {
 				rows = append(rows, [2]string{"means", compiled.Describe()})

@@ -33,7 +33,7 @@ func withLastRuns(ctx context.Context, server *client.Client, jobs iter.Seq2[wir
 			}
 			names := make([]string, len(held))
 			for i, j := range held {
-				names[i] = j.Status.Name
+				names[i] = j.Name
 			}
 			last, err := server.LastRuns(ctx, names, lastRunsShown)
 			if err != nil {

@@ -137,7 +137,7 @@ func (w *waiter) printOnce(ctx context.Context, id string) error {
 		part, err = w.server.LogPart(ctx, id, client.LogView{Attempt: part.Attempt, Offset: part.Next, Times: w.view.Times})
 	}
 	if err == nil && w.structured() {
-		return w.print(map[string]any{"run": id, "attempt": part.Attempt, "log": text.String()})
+		return w.print(map[string]any{"id": id, "attempt": part.Attempt, "log": text.String()})
 	}
 	return errors.Join(err, end())
 }

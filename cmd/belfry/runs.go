@@ -283,7 +283,7 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 				return err
 			}
 			if c.structured() {
-				shown := map[string]any{"run": args[0]}
+				shown := map[string]any{"id": args[0]}
 				if len(data) > 0 {
 					shown["payload"] = json.RawMessage(data)
 				}

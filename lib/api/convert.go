@@ -19,8 +19,7 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	if j.Generation != 0 { // a dry run's has none yet
 		tag = j.ETag()
 	}
-	return wire.Job{Definition: j.Def, Status: &wire.JobStatus{
-		Name:         j.Name,
+	return wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{
 		Generation:   j.Generation,
 		ETag:         tag,
 		NextRuns:     a.Control.NextRuns(j, shownFires),

@@ -81,7 +81,7 @@ func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]
 }
 
 func deadLetterForm(l control.DeadLetter) wire.DeadLetter {
-	return wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
+	return wire.DeadLetter{ID: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
 }
 
 // What an answer with groups holds at the most.

@@ -224,7 +224,7 @@ func (a *api) finish() {
 		}
 	}
 	describe(schemas)
-	a.later = laterOf(schemas)
+	a.later, a.earlier = laterOf(schemas), earlierOf(schemas)
 }
 
 // tighten takes back that any list may be null.
@@ -270,6 +270,8 @@ func describe(schemas map[string]*huma.Schema) {
 	for _, name := range []string{"Job", "NamedJob"} {
 		shape(name, "queue", job.NamePattern)
 	}
+	schemas["NamedJob"].Required = append(schemas["NamedJob"].Required, "name")
+	schemas["NamedJob"].Properties["name"].Description = "the job's name"
 	one := 1
 	schemas["ExecTarget"].Properties["argv"].MinItems = &one
 	shape("AWSTarget", "arn", arnPattern)

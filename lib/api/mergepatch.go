@@ -152,9 +152,9 @@ func plainJSON(v any) []byte {
 	return bytes.TrimSuffix(to.Bytes(), []byte("\n"))
 }
 
-// patched gives the definition that a merge patch makes of one, checked as that of a put.
-func (a *api) patched(tenant string, def job.Definition, patch mergePatch) (job.Definition, error) {
-	check := form{registry: a.doc.Components.Schemas, later: a.later}
+// patched gives the definition that a merge patch makes of that of a job, checked as that of a put.
+func (a *api) patched(tenant, name string, def job.Definition, patch mergePatch) (job.Definition, error) {
+	check := form{registry: a.doc.Components.Schemas, later: a.later, earlier: a.earlier}
 	schema := check.registry.Schema(reflect.TypeFor[wire.Job](), true, "")
 	change := treeOf(json.RawMessage(patch), &check)
 	check.removals(schema, change, "")
@@ -163,14 +163,15 @@ func (a *api) patched(tenant string, def job.Definition, patch mergePatch) (job.
 	if text.Len() > maxBody {
 		return job.Definition{}, newProblem(codeTooLarge, "With this change the job would be larger than one may be that is put, which is "+sizeText(maxBody)+".")
 	}
-	in, err := judging(a.jobValues)(tenant, check.body(schema, text.Bytes()), &check)
+	in := input[wire.Job]{tenant: tenant, path: func(string) string { return name }}
+	err := in.judge(a.jobValues, check.body(schema, text.Bytes()), &check)
 	if err == nil {
 		err = check.problem()
 	}
-	if err != nil {
-		return job.Definition{}, err
+	if err == nil && in.body.Called(name) != nil {
+		err = a.jobValues(in)
 	}
-	return in.(input[wire.Job]).body.Definition, nil
+	return in.body.Definition, err
 }
 
 // removals refuses to take out what no job has: a typing error would pass for a field that is back at its default.

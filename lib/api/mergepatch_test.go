@@ -60,7 +60,7 @@ func TestAJobIsPatched(t *testing.T) {
 	patched := s.send("PATCH", "/v1/jobs/a", change, "If-Match", tag).is(200)
 	got := into[wire.Job](patched)
 	if got.Description != "" || got.Timeout.String() != "30s" || fmt.Sprint(got.Labels) != "map[new:2 team:x]" || got.Retry.MaxAttempts != 2 || got.Retry.Initial.String() != "3s" ||
-		fmt.Sprint(got.Target.HTTP.RetryStatus) != "[500]" || got.Schedule.Timezone != "Europe/Berlin" || string(got.Payload) != `{"keep":"<1>"}` || got.Status.Name != "a" {
+		fmt.Sprint(got.Target.HTTP.RetryStatus) != "[500]" || got.Schedule.Timezone != "Europe/Berlin" || string(got.Payload) != `{"keep":"<1>"}` || got.Name != "a" {
 		t.Errorf("patched to %s", patched.body)
 	}
 	if shown := s.send("GET", "/v1/jobs/a", ""); string(shown.body) != string(patched.body) || shown.header.Get("ETag") != patched.header.Get("ETag") {

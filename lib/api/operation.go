@@ -14,6 +14,7 @@ import (
 // input is what a handler gets beside its parameters: whose request it is, and the body, of its own type.
 type input[B any] struct {
 	tenant string
+	path   func(name string) string // gives the parameters of the path, by which a body is judged, too
 	body   B
 }
 
@@ -50,25 +51,33 @@ func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in 
 // handling is an operation's own part, its types hidden.
 type handling struct {
 	params, answer reflect.Type                                                                // structs
-	read           func(tenant string, right []byte, check *form) (in any, err error)          // gives an input
+	read           func(r *http.Request, right []byte, check *form) (in any, err error)        // gives an input
 	handle         func(ctx context.Context, params, in any) (answer reflect.Value, err error) // params and the answer are pointers, that of the answer may be nil
 }
 
 // judging reads a body of the right form, nil for an operation without one, and judges its values where its form is wrong elsewhere.
-func judging[B any](values func(in input[B]) error) func(tenant string, right []byte, check *form) (in any, err error) {
-	return func(tenant string, right []byte, check *form) (any, error) {
-		in := input[B]{tenant: tenant}
-		wrong := check.wrong() > 0
-		if right == nil || check.full() {
-			return in, nil
-		}
-		if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
+func judging[B any](values func(in input[B]) error) func(r *http.Request, right []byte, check *form) (in any, err error) {
+	return func(r *http.Request, right []byte, check *form) (any, error) {
+		in := input[B]{tenant: callerOf(r.Context()).Tenant, path: r.PathValue}
+		if err := in.judge(values, right, check); err != nil {
 			return nil, err
-		} else if err == nil && wrong {
-			check.judge(values(in))
 		}
 		return in, nil
 	}
+}
+
+// judge reads the body of an input, and judges its values where its form is wrong elsewhere.
+func (in *input[B]) judge(values func(in input[B]) error, right []byte, check *form) error {
+	wrong := check.wrong() > 0
+	if right == nil || check.full() {
+		return nil
+	}
+	if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
+		return err
+	} else if err == nil && wrong {
+		check.judge(values(*in))
+	}
+	return nil
 }
 
 // operate describes an operation and serves it: who calls may do it, and what is asked for has the form that the document says.
@@ -82,7 +91,7 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 			return
 		}
 		defer leave()
-		check := form{registry: a.doc.Components.Schemas, later: a.later}
+		check := form{registry: a.doc.Components.Schemas, later: a.later, earlier: a.earlier}
 		params := reflect.New(h.params)
 		check.parameters(described.Parameters, r, fields, params.Elem())
 		var right []byte
@@ -94,7 +103,7 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 			}
 			right = check.body(schema, text)
 		}
-		in, err := h.read(callerOf(r.Context()).Tenant, right, &check)
+		in, err := h.read(r, right, &check)
 		if err == nil {
 			err = check.problem()
 		}

@@ -46,23 +46,30 @@ type interval struct {
 type runFilter struct {
 	page
 	interval
-	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
+	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has, more than once or with commas: all must hold"`
 	Error  string   `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
-	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
+	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, more than once or with commas"`
 	Due    string   `query:"due" enum:"true,false" doc:"true: only runs whose time has come, so none that are scheduled; all by default"`
 	Sort   string   `query:"sort" enum:"due,changed" doc:"due: by nominal time, the newest first, which is the default; changed: by what changed last, the newest change first. The latter puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor"`
 }
 
-func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Error: f.Error, Due: f.Due == "true"}
-	for _, label := range f.Labels {
-		if filter.Labels == nil {
-			filter.Labels = map[string]string{}
+func (f runFilter) control(jobName string) (control.RunFilter, error) {
+	labels, err := labelsOf(f.Labels)
+	return control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Labels: labels, Error: f.Error, Due: f.Due == "true"}, err
+}
+
+// labelsOf reads labels that all must hold.
+func labelsOf(texts []string) (map[string]string, error) {
+	var wrong []error
+	labels := map[string]string{}
+	for i, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		if before, twice := labels[name]; twice && before != value {
+			wrong = append(wrong, invalid.Field(fmt.Sprintf("label[%d]", i), text, "one value of "+name+": nothing has two"))
 		}
-		name, value, _ := strings.Cut(label, "=")
-		filter.Labels[name] = value
+		labels[name] = value
 	}
-	return filter
+	return labels, errors.Join(wrong...)
 }
 
 type jobRunList struct {
@@ -210,7 +217,11 @@ func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobNam
 	if f.Sort == sortChanged {
 		return a.runsByChange(ctx, tenant, f, jobName)
 	}
-	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
+	filter, err := f.control(jobName)
+	if err != nil {
+		return nil, err
+	}
+	runs, next, err := a.Control.Runs(ctx, tenant, filter, f.Cursor, f.limit())
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +236,11 @@ func (a *api) runsByChange(ctx context.Context, tenant string, f runFilter, jobN
 	if f.Cursor != "" {
 		return nil, invalid.Field("cursor", f.Cursor, "none beside sort=changed, which is one page: from and to bound what is looked at")
 	}
-	recent, err := a.Control.RunsByChange(ctx, tenant, f.control(jobName), f.limit())
+	filter, err := f.control(jobName)
+	if err != nil {
+		return nil, err
+	}
+	recent, err := a.Control.RunsByChange(ctx, tenant, filter, f.limit())
 	if err != nil {
 		return nil, err
 	}

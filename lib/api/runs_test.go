@@ -216,7 +216,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			return into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters"+query, "").is(200)).Items
 		}
 		letters := list("")
-		if len(letters) != 3 || letters[0].Run != ids[2] || letters[0].Job != "bad" || letters[0].State != "failed" ||
+		if len(letters) != 3 || letters[0].ID != ids[2] || letters[0].Job != "bad" || letters[0].State != "failed" ||
 			!strings.Contains(letters[0].Error, "no such account") || letters[0].EndedAt.IsZero() {
 			t.Fatalf("dead letters %+v", letters)
 		}
@@ -241,7 +241,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			t.Errorf("verdicts %+v, want %s", verdicts, ids[2])
 		}
 		settle()
-		if letters := list(""); len(letters) != 1 || letters[0].Run != ids[1] {
+		if letters := list(""); len(letters) != 1 || letters[0].ID != ids[1] {
 			t.Errorf("left are %+v, want %s", letters, ids[1])
 		}
 		for _, body := range []string{`{}`, fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[1])} {

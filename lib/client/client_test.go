@@ -348,7 +348,7 @@ func anyOf[T any](listing iter.Seq2[T, error]) iter.Seq2[string, error] {
 }
 
 func TestRequestsSayWhatWasAsked(t *testing.T) {
-	with(t, steps{answer(201, `{"status": {"name": "a"}}`, "ETag", `"g1"`), answer(200, `{"items": [{}]}`), answer(200, "text")}, func(ctx context.Context, c *client.Client, s *script) {
+	with(t, steps{answer(201, `{"name": "a"}`, "ETag", `"g1"`), answer(200, `{"items": [{}]}`), answer(200, "text")}, func(ctx context.Context, c *client.Client, s *script) {
 		stored, err := c.PutJob(ctx, "a b", wire.Job{Definition: job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}}, client.Condition{ETag: `"g0"`})
 		if err != nil || !stored.Created || stored.ETag != `"g1"` {
 			t.Errorf("got %+v, %v", stored, err)

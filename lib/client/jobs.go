@@ -133,7 +133,7 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 		query.Set("prefix", f.Prefix)
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
 	}
 	if f.Paused != nil {
 		query.Set("paused", strconv.FormatBool(*f.Paused))

@@ -199,7 +199,7 @@ func (f RunFilter) query() url.Values {
 		query.Set("state", strings.Join(f.States, ","))
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
 	}
 	if f.Error != "" {
 		query.Set("error", f.Error)

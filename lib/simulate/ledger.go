@@ -272,7 +272,7 @@ func (p *player) report(ctx context.Context) (Report, error) {
 }
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
-	r := Run{Run: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
+	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
 		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: make([]Attempt, len(a.attempts))}
 	if a.id.OnDemand() {
 		r.Trigger = run.ByRequest.String()

@@ -185,7 +185,7 @@ type RetryRequest struct {
 
 // DeadLetter is a run that ended dead or failed and was neither redriven nor discarded since.
 type DeadLetter struct {
-	Run     string    `json:"run" doc:"its ID"`
+	ID      string    `json:"id" doc:"names the run"`
 	Job     string    `json:"job"`
 	State   string    `json:"state" enum:"failed,dead"`
 	EndedAt time.Time `json:"ended_at"`
@@ -212,7 +212,7 @@ type DeadLetterGroup struct {
 	Pattern  string    `json:"pattern" doc:"the error with # for numbers, hexadecimal and other IDs, addresses, times and quoted text: the filter pattern of the list and of redrive"`
 	Kind     string    `json:"kind,omitempty" doc:"what the error begins with, such as exit, http_status or timeout"`
 	Sample   string    `json:"sample" doc:"the newest error"`
-	Run      string    `json:"run" doc:"the ID of its run"`
+	Run      string    `json:"run" doc:"ID of the run that had it"`
 	Count    int       `json:"count"`
 	Jobs     []string  `json:"jobs" doc:"whose they are, most letters first, at most 10"`
 	JobCount int       `json:"job_count" doc:"of how many jobs they are"`

@@ -76,11 +76,11 @@ func definition(n int) string {
 }
 
 func shows(status, n int, generation int64) string {
-	return fmt.Sprintf(`%d {"target":{"handler":{"name":"f%d"}},"status":{"name":"a","generation":%d,"etag":"\"g%d\""}}`, status, n, generation, generation)
+	return fmt.Sprintf(`%d {"name":"a","target":{"handler":{"name":"f%d"}},"status":{"generation":%d,"etag":"\"g%d\""}}`, status, n, generation, generation)
 }
 
 func pausedAt(generation int64, reason string) string {
-	return fmt.Sprintf(`200 {"target":{"handler":{"name":"f1"}},"paused":true,"status":{"name":"a","generation":%d,"etag":"\"g%d\"","paused_reason":%q}}`, generation, generation, reason)
+	return fmt.Sprintf(`200 {"name":"a","target":{"handler":{"name":"f1"}},"paused":true,"status":{"generation":%d,"etag":"\"g%d\"","paused_reason":%q}}`, generation, generation, reason)
 }
 
 func refuses(status int, code string) string {

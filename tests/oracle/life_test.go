@@ -226,7 +226,7 @@ const (
 )
 
 func shownJob(j job.Job) *wire.Job {
-	return &wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name, Generation: j.Generation, ETag: j.ETag()}}
+	return &wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{Generation: j.Generation, ETag: j.ETag()}}
 }
 
 func shownRun(r run.Run) *wire.Run {
@@ -296,7 +296,7 @@ func quiet(t testing.TB) life {
 	r.ask(oracle.Request{Op: oracle.DeadLetters}, http.StatusOK, func(a *oracle.Answer) error {
 		letters, _, err := r.control.DeadLetters(ctx, tenant, control.DeadFilter{}, "", 0)
 		for _, l := range letters {
-			a.Letters = append(a.Letters, wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended})
+			a.Letters = append(a.Letters, wire.DeadLetter{ID: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended})
 		}
 		return err
 	})

@@ -12,14 +12,14 @@ import (
 func (j *Judge) listedJobs(q *asking, jobs []wire.Job) {
 	seen := map[string]bool{}
 	for _, shown := range jobs {
-		if shown.Status == nil || seen[shown.Status.Name] {
+		if shown.Status == nil || seen[shown.Name] {
 			j.violate("P1", "jobs of %s: one is listed twice, or without its name", q.Tenant)
 			continue
 		}
-		seen[shown.Status.Name] = true
-		js := j.jobs[name{q.Tenant, shown.Status.Name}]
+		seen[shown.Name] = true
+		js := j.jobs[name{q.Tenant, shown.Name}]
 		if js == nil || len(js.editions) == 0 {
-			j.violate("P12", "jobs of %s: %s is listed, and is none of theirs", q.Tenant, shown.Status.Name)
+			j.violate("P12", "jobs of %s: %s is listed, and is none of theirs", q.Tenant, shown.Name)
 			continue
 		}
 		j.showsJob(q, js, shown)
@@ -114,17 +114,17 @@ func (j *Judge) astray(rs *runState, at time.Time) bool {
 func (j *Judge) listedLetters(q *asking, letters []wire.DeadLetter) {
 	listed := map[*runState]bool{}
 	for _, letter := range letters {
-		rs := j.named(q.Tenant, letter.Run)
+		rs := j.named(q.Tenant, letter.ID)
 		switch {
 		case rs == nil:
-			j.violate("P12", "dead letters of %s: %s is listed, and is none of theirs", q.Tenant, letter.Run)
+			j.violate("P12", "dead letters of %s: %s is listed, and is none of theirs", q.Tenant, letter.ID)
 			continue
 		case listed[rs]:
-			j.violate("P1", "dead letters of %s: %s is listed twice", q.Tenant, letter.Run)
+			j.violate("P1", "dead letters of %s: %s is listed twice", q.Tenant, letter.ID)
 		case !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool {
 			return s.state.DeadLetter() && !s.discarded && s.state.String() == letter.State && s.ended == letter.EndedAt.UnixMilli()
 		}):
-			j.violate("P1", "dead letters of %s: %s is listed as %s since %s, and was not", q.Tenant, letter.Run, letter.State, letter.EndedAt)
+			j.violate("P1", "dead letters of %s: %s is listed as %s since %s, and was not", q.Tenant, letter.ID, letter.State, letter.EndedAt)
 		}
 		listed[rs] = true
 	}

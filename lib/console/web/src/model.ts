@@ -61,6 +61,7 @@ export interface Schedule {
 }
 
 export interface Job {
+  name: string
   description?: string
   schedule?: Schedule
   target: Record<string, Record<string, unknown>>
@@ -75,7 +76,6 @@ export interface Job {
   labels?: Record<string, string>
   paused?: boolean
   status: {
-    name: string
     generation: number
     next_runs?: string[]
     tries: string
