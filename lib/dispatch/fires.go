@@ -75,7 +75,11 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	if err := d.lookBack(ctx, b, open); err != nil {
 		return tally, err
 	}
-	for len(open) > 0 {
+	open, passed, err := d.passOver(ctx, b, open)
+	if err != nil {
+		return tally, err
+	}
+	for len(open) > 0 || len(passed) > 0 {
 		planned := open[:0]
 		for _, f := range open {
 			var err error
@@ -114,7 +118,6 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			return tally, err
 		}
 		var rest []*wish
-		var owed []timer.Timer
 		for _, f := range planned {
 			others := f.known > 0 || d.Stale(b.Horizon, b.Now)
 			again := f.adopt(b, epoch, d.HorizonAt)
@@ -127,17 +130,15 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
-			if f.owed != nil {
-				owed = append(owed, *f.owed)
-			}
 			if beside := f.beside(); beside != nil {
 				open = append(open, beside)
 			}
 		}
 		// Not before the head is durable, which is the decision that they are to run.
-		if err := d.Arm(ctx, owed...); err != nil {
+		if err := d.Arm(ctx, owing(b, planned, passed)...); err != nil {
 			return tally, err
 		}
+		passed = nil
 		if err := d.awake(b); err != nil {
 			return tally, err
 		}
