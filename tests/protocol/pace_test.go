@@ -174,6 +174,31 @@ func TestP11_Fault17_timers_that_owe_the_same_fires_share_their_places(t *testin
 	}
 }
 
+// A pass that comes upon what passes before it found late, and died over, goes through it once. It does not leave timers to the next one by which that goes
+// through it again from each of them.
+func TestP11_Fault17_fires_claimed_beside_owed_ones_are_come_upon_once(t *testing.T) {
+	w := newWorld(t)
+	w.outOf(time.Minute, map[string]job.Definition{"a": catchUp(job.CatchUpAll, definition(every(time.Second), 1))})
+	for range 10 {
+		w.elapsed += 20 * time.Second
+		w.unfinished("dies")
+	}
+	for range 2 {
+		w.elapsed += time.Second
+		h := w.restart("counted")
+		w.must(h.tick())
+		if h.ops > 1500 { // it is 1000 fires at the most, of which one call claims many
+			t.Errorf("the pass took %d operations", h.ops)
+		}
+		w.elapsed += 6 * time.Minute
+	}
+	w.elapsed = w.elapsed.Truncate(time.Second)
+	for range 20 * 60 {
+		w.second(true)
+	}
+	w.wants(w.check(w.now() - 2000))
+}
+
 // A process stops when places have been given, and its queue is gone with it. Nothing is lost, nothing starts twice or before its place.
 func TestP2_P3_Fault01_Fault11_a_process_stops_with_places_given(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Second, 20 * time.Minute} {
