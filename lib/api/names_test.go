@@ -24,7 +24,7 @@ var (
 	named = []string{"Token", "NewToken", "TokenRequest", "SessionRequest", "HandlerTarget"}
 	// A group of dead letters speaks of one of its runs, and a scenario of runs by names of its own. Offers, attempts and what is said of them
 	// are the work of workers, each on a run.
-	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkEnd"}
+	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd"}
 	ofGate = []string{"Waiting", "Why", "SimulatedWait"}
 	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed"}
 )

@@ -28,6 +28,7 @@ var unions = map[string][]variant{
 		{"at", "OneTimeSchedule", nil}},
 	"CancelRuns": {{"runs", "CancelListed", nil}, {"matching", "CancelMatching", []string{"cursor", "max"}}},
 	"RetryRuns":  {{"runs", "RetryListed", nil}, {"matching", "RetryMatching", []string{"cursor", "max"}}},
+	"Discard":    {{"runs", "DiscardListed", nil}, {"matching", "DiscardMatching", []string{"cursor", "max"}}},
 	"Redrive":    {{"runs", "RedriveListed", nil}, {"matching", "RedriveMatching", []string{"cursor", "max"}}},
 }
 
@@ -36,6 +37,7 @@ var enums = map[string]string{
 	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown": "RunState",
 	"running,succeeded,failed,crashed,cancelled,handed_back":                                    "AttemptOutcome",
 	"schedule,request":           "RunTrigger",
+	"due,changed":                "RunOrder",
 	"allow,skip,queue":           "OverlapPolicy",
 	"high,normal,low":            "Priority",
 	"at_least_once,at_most_once": "Guarantee",
@@ -55,7 +57,7 @@ func published(doc *huma.OpenAPI) *huma.OpenAPI {
 	shown.Paths = map[string]*huma.PathItem{}
 	for path, item := range doc.Paths {
 		with := *item
-		for _, op := range []**huma.Operation{&with.Get, &with.Put, &with.Post, &with.Delete} {
+		for _, op := range []**huma.Operation{&with.Get, &with.Put, &with.Post, &with.Patch, &with.Delete} {
 			if *op != nil {
 				*op = p.operation(*op)
 			}
