@@ -182,7 +182,7 @@ func TestRunsAreAskedForByAFile(t *testing.T) {
 			t.Fatalf("%d: %+v, and sent again %+v", i, first[i], again[i])
 		}
 	}
-	if got := call(0, "", "run", "list", "--job", "a", "-n", "0", "-o", "json").out; strings.Count(got, `"nominal_time"`) != 250 {
+	if got := call(0, "", "run", "list", "--job", "a", "--scheduled", "-n", "0", "-o", "json").out; strings.Count(got, `"nominal_time"`) != 250 {
 		t.Errorf("%d runs are there, want 250", strings.Count(got, `"nominal_time"`))
 	}
 	// A list of YAML, the job and the keys by the command line.

@@ -23,7 +23,7 @@ var (
 // Bounds of a table.
 const (
 	gap       = "  "
-	leastFree = 12   // columns that a free text keeps, however narrow the terminal
+	leastFree = 10   // columns that a free text keeps, however narrow the terminal
 	block     = 1000 // rows that are held back to find out how wide the columns are
 )
 
