@@ -13,6 +13,7 @@ var arguments = map[string]string{
 	"EXPR":      "one EXPR; put it in quotes: 'minute hour day month weekday'",
 	"RUN":       "RUN, a run's ID as \"belfry run list\" shows it",
 	"NAME":      "NAME, a job's name as \"belfry job list\" shows it",
+	"JOB":       "JOB, a job's name, or its gate as \"belfry gate list\" shows it",
 	"[NAME...]": "jobs' names as \"belfry job list\" shows them",
 	"[NAME]":    "no more than NAME, a job's name",
 	"[FILE]":    "no more than one FILE",

@@ -86,15 +86,11 @@ func namesOf(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	for _, one := range all {
 		var thing struct {
-			ID     string `json:"id"`
-			Run    string `json:"run"`
-			Name   string `json:"name"`
-			Status struct {
-				Name string `json:"name"`
-			} `json:"status"`
+			ID   string `json:"id"`
+			Name string `json:"name"`
 		}
 		_ = json.Unmarshal(one, &thing) // what is no object has no name
-		name := cmp.Or(thing.ID, thing.Run, thing.Name, thing.Status.Name)
+		name := cmp.Or(thing.ID, thing.Name)
 		if name == "" {
 			return nil, misused("--output %s: this result has no names; -o json shows what it has", formName)
 		}

@@ -17,13 +17,13 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	if j.Generation != 0 { // a dry run's has none yet
 		tag = j.ETag()
 	}
-	return wire.Job{Definition: j.Def, Status: &wire.JobStatus{
-		Name:         j.Name,
+	return wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{
 		Generation:   j.Generation,
 		ETag:         tag,
 		NextRuns:     a.Control.NextRuns(j, shownFires),
 		CreatedAt:    instant(j.Created),
 		UpdatedAt:    instant(j.Updated),
+		Tries:        j.Def.Retry.Tries(),
 		PausedReason: j.Reason,
 		Fault:        j.Fault,
 	}}
@@ -40,7 +40,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
 		Generation:  r.Generation,
-		State:       r.Shown().String(),
+		State:       a.Control.Shown(ctx, r).String(),
 		NominalTime: r.ID.Time(),
 		Trigger:     r.Trigger.String(),
 		Priority:    string(r.Priority),
@@ -49,6 +49,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		CreatedAt:   instant(r.Created),
 		StartedAt:   instant(r.Started),
 		EndedAt:     instant(r.Ended),
+		ChangedAt:   a.Control.Changed(ctx, r),
 		Worker:      r.Worker,
 		Reason:      r.Reason,
 		ResultCut:   r.Result.Cut,
@@ -67,6 +68,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	}
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
+	}
+	if d := r.Discarded; !d.IsZero() {
+		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}
 	}
 	for _, t := range r.Attempts {
 		shown.Attempts = append(shown.Attempts, wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended),

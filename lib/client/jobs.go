@@ -144,7 +144,7 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 		query.Set("prefix", f.Prefix)
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
 	}
 	if f.Paused != nil {
 		query.Set("paused", strconv.FormatBool(*f.Paused))
@@ -154,6 +154,9 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 
 // pageSize is how many items one request of a listing asks for.
 const pageSize = 200
+
+// maxLimit is how many items one request of a listing may ask for.
+const maxLimit = 1000
 
 // pages walks over a listing, up to most items, 0 for all.
 func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, most int, open func(P) (items []T, next string)) iter.Seq2[T, error] {
@@ -215,6 +218,21 @@ func setTime(query url.Values, name string, t time.Time) {
 // too.
 func (c *Client) PutDocument(ctx context.Context, name string, document json.RawMessage, only Condition) (Stored, error) {
 	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: document, repeatable: true})
+}
+
+// PatchJob changes the fields of a job that a merge patch (RFC 7396) names: null takes one back to its default.
+func (c *Client) PatchJob(ctx context.Context, name string, patch json.RawMessage, only Condition) (Stored, error) {
+	return c.patchJob(ctx, name, patch, only, nil)
+}
+
+// TryPatch gives the job as PatchJob would leave it, and stores nothing. Its errors are those of PatchJob.
+func (c *Client) TryPatch(ctx context.Context, name string, patch json.RawMessage) (wire.Job, error) {
+	tried, err := c.patchJob(ctx, name, patch, Condition{}, url.Values{"dry_run": {"true"}})
+	return tried.Job, err
+}
+
+func (c *Client) patchJob(ctx context.Context, name string, patch json.RawMessage, only Condition, query url.Values) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPatch, path: jobPath(name), query: query, header: only.header(), body: patch, media: "application/merge-patch+json", repeatable: true})
 }
 
 // TryDocument gives the job as PutDocument would leave it, and stores nothing. Its errors are those of PutDocument. beside is as of TryDocuments.

@@ -113,6 +113,13 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+		unbound := r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0
+		if errors.Is(err, job.ErrNotFound) && unbound {
+			// Its job was deleted between the acceptance and the claim, and whoever was to send it died: it is of the delete's generation, which
+			// has no definition. Binding it ends it.
+			requests = append(requests, r)
+			continue
+		}
 		if errors.Is(err, job.ErrNotFound) {
 			d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 			continue
@@ -159,7 +166,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			case err != nil:
 				return repairs, err
 			case explained:
-			case r.ID.OnDemand() && r.Attempt == 0:
+			case unbound:
 				// An edit may have come between its claim and now: it binds again before it is sent.
 				repairs.Resent++
 				requests = append(requests, r)

@@ -123,10 +123,10 @@ var retryShape = object{
 	phrase: `an object such as {"max_attempts": 3, "initial": "5s"}`,
 	later:  []string{"codes"},
 	fields: []field{
-		{name: "max_attempts", shape: number{1, job.MaxAttempts, true}, doc: "tries in all, the first included; 5 by default, 1 at most once"},
-		{name: "initial", shape: durationShape, doc: "longest wait before the second attempt; 1s by default"},
-		{name: "factor", shape: number{1, 10, false}, doc: "how much longer each further wait may be; 2 by default"},
-		{name: "max", shape: durationShape, doc: "longest wait between attempts; 5m by default"},
+		{name: "max_attempts", shape: number{1, job.MaxAttempts, true}, doc: "tries in all, the first included; 15 by default, 1 at most once"},
+		{name: "initial", shape: durationShape, doc: "shortest wait between attempts; the wait before the second attempt is one to two times as long; 1s by default"},
+		{name: "factor", shape: number{1, 10, false}, doc: "how many times longer each further wait is; 2 by default"},
+		{name: "max", shape: durationShape, doc: "longest wait between attempts; 1h by default"},
 	},
 }
 

@@ -85,7 +85,7 @@ func TestEveryEndOfARunIsCountedOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		cut.Store(true) // the process dies
-		l.alive.Store(false)
+		l.die(func() {})
 		l.stop()
 		service, err := control.New(l.Control.Config)
 		if err != nil {

@@ -36,9 +36,13 @@ import (
 // life is one start of a node, from New to the end of Run.
 type life struct {
 	*node.Node
-	t     *testing.T
-	alive atomic.Bool // a life that is over is heard of no more: what its goroutines still do, a dead process would not
-	stop  func()
+	t    *testing.T
+	stop func()
+
+	// A life that is over is heard of no more: what its goroutines still do, a dead process would not. mu is held while the power is cut, so that
+	// whoever is called before has its start in what the cut leaves, and whoever would be called after is not.
+	mu   sync.RWMutex
+	dead bool
 }
 
 // handle is what its jobs call.
@@ -47,10 +51,9 @@ type handle func(ctx context.Context, l *life, call target.Call) (target.Result,
 func begin(t *testing.T, name string, s store.Store, bucket *gocloud.Bucket, f handle, change ...func(*node.Config)) *life {
 	t.Helper()
 	l := &life{t: t}
-	l.alive.Store(true)
 	handlers := new(target.Registry)
 	if err := handlers.Register("f", func(ctx context.Context, call target.Call) (target.Result, error) {
-		if !l.alive.Load() {
+		if l.isDead() {
 			return target.Result{}, errors.New("dead")
 		}
 		return f(ctx, l, call)
@@ -81,6 +84,20 @@ func begin(t *testing.T, name string, s store.Store, bucket *gocloud.Bucket, f h
 	})
 	t.Cleanup(l.stop) // within the bubble
 	return l
+}
+
+// die ends the life of which nobody hears any more; cut takes what it leaves.
+func (l *life) die(cut func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cut()
+	l.dead = true
+}
+
+func (l *life) isDead() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.dead
 }
 
 // put makes a job that calls "f"; every 0 is one on demand.
@@ -161,8 +178,8 @@ func TestP1_P2_P5_Fault50_ACrash(t *testing.T) {
 				accepted = append(accepted, r.ID)
 				time.Sleep(350 * time.Millisecond)
 			}
-			cut := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
-			l.alive.Store(false)
+			var cut *vfs.MemFS
+			l.die(func() { cut = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random}) })
 			l.stop()
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

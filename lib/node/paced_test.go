@@ -47,7 +47,7 @@ func TestP2_P11_Fault17_ServerAwayAgainWhileFiresAreMadeUpFor(t *testing.T) {
 		l.put("all", 2*time.Minute, func(d *job.Definition) { d.Schedule.End, d.CatchUp.Mode = &end, job.CatchUpAll })
 		time.Sleep(time.Second)
 		restart := func(name string, away time.Duration) {
-			l.alive.Store(false)
+			l.die(func() {})
 			l.stop()
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

@@ -74,8 +74,11 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Wait.writeFields(w, 30)
 	}
 	w.Bool(31, r.Placed)
+	if !r.Discarded.IsZero() {
+		r.Discarded.writeFields(w, 32)
+	}
 	if !r.Callback.IsZero() {
-		r.Callback.writeFields(w, 32)
+		r.Callback.writeFields(w, 33)
 	}
 }
 
@@ -109,6 +112,14 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(3, w.Rank)
 	to.Int(4, w.LetIn)
 	to.Close(outer)
+}
+
+func (d *Discarded) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Int(1, d.At)
+	w.Text(2, d.By)
+	w.Text(3, d.Note)
+	w.Close(outer)
 }
 
 func (c *Callback) writeFields(to *record.Writer, number uint8) {
@@ -200,6 +211,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 		case 31:
 			r.Placed = s.Bool()
 		case 32:
+			r.Discarded.readFields(s)
+		case 33:
 			r.Callback.readFields(s)
 		default:
 			s.Fail()
@@ -255,6 +268,21 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Rank = s.Int()
 		case 4:
 			w.LetIn = s.Int()
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (d *Discarded) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			d.At = s.Int()
+		case 2:
+			d.By = string(s.Text())
+		case 3:
+			d.Note = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -46,6 +46,12 @@ type peerRow struct {
 	Failing           *string
 	Limit             int `json:"concurrency_limit"`
 	Tracked           []struct{ Run, State string }
+	Strategy, Value   json.RawMessage // a rule, a number, or {rule, concurrency}
+	Existing          json.RawMessage // instances, or how many are queued
+	Submit            []struct {
+		UUID      string
+		RestartOf int `json:"restart_of"`
+	}
 
 	Expect struct {
 		Create   *int
@@ -62,6 +68,11 @@ type peerRow struct {
 		SkippedN *int   `json:"skipped_counter"`
 		Nominal  string `json:"nominal_text"`
 		Buffered bool
+		Result   json.RawMessage // for each that is submitted, or an error
+		After    []maestroInstance
+		MayStart *int `json:"may_start_count"`
+		Valid    bool
+		Parallel int `json:"concurrency"`
 	}
 }
 

@@ -127,6 +127,7 @@ func (r *resolver) jobs() {
 			continue
 		}
 		def := r.document.Jobs[name].Definition
+		r.refuse(invalid.Under(field, r.document.Jobs[name].Called(name)))
 		compiled, err := def.WithDefaults().Validate(anyQueue)
 		r.refuse(invalid.Under(field, err))
 		if err == nil && compiled != nil && !r.Start.IsZero() {

@@ -19,7 +19,7 @@ type Simulation struct {
 
 // SimulatedRun is a run and what became of it.
 type SimulatedRun struct {
-	Run         string             `json:"run" doc:"its ID"`
+	ID          string             `json:"id" doc:"names the run"`
 	As          *string            `json:"as" doc:"the name that the script gave it"`
 	Job         string             `json:"job"`
 	Trigger     string             `json:"trigger" enum:"schedule,request" doc:"what asked for it"`

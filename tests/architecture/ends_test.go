@@ -24,7 +24,7 @@ var enders = map[string]struct{ ends, without string }{
 	"lib/dispatch/deleted.go":  {"fires of a deleted job that have not started", "the delete that ends them sees to the line, in edit.go"},
 	"lib/dispatch/enter.go":    {"runs that find no room at their gate", "they have never entered it"},
 	"lib/dispatch/fires.go":    {"fires of a deleted job, and fires that were missed", "they hold no place"},
-	"lib/dispatch/line.go":     {"runs of a deleted job that wait", "they hold no place"},
+	"lib/dispatch/letting.go":  {"runs of a deleted job that wait", "they hold no place"},
 	"lib/dispatch/requests.go": {ends: "runs on demand of a deleted job"},
 	"lib/lease/held.go":        {ends: "attempts of this process, and of workers elsewhere"},
 	"lib/lease/look.go":        {ends: "attempts whose lease is over, when their message comes again"},

@@ -18,6 +18,9 @@ import (
 
 	"net/http/httptest"
 
+	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/process"
@@ -251,4 +254,72 @@ func refusedAll(said string, runs ...string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// A worker elsewhere is killed (kill -9) while it has runs in progress and others of their jobs wait in line. Each of its runs keeps its place until its
+// lease is over; then it runs again, or is unknown at most once, and the line goes on, in order, with another worker.
+func TestG1_G2_G3_P5_Fault36_a_worker_elsewhere_dies_while_others_wait_in_line(t *testing.T) {
+	t.Parallel()
+	h, log := newHeld(t), process.Log(t)
+	s := serve(t, t.TempDir(), log, "--remote-queue", farQueueName, "--lease", "3s")
+	server, err := clientOf(s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dies := workElsewhere(t, s.Address, log)
+	const asked = 4
+	runs, first := map[string][]string{}, map[string]*heldCall{}
+	for name, guarantee := range map[string]job.Guarantee{least: job.AtLeastOnce, most: job.AtMostOnce} {
+		def := wire.Job{Definition: job.Definition{Guarantee: guarantee, Queue: farQueueName, Overlap: job.Overlap{Policy: job.OverlapQueue, Limit: 1},
+			Target: target.Spec{HTTP: &target.HTTP{URL: h.URL}}}}
+		if _, err := server.PutJob(t.Context(), name, def, client.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range asked {
+			r, err := server.Trigger(t.Context(), name, wire.Trigger{}, fmt.Sprint(name, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[name] = append(runs[name], r.ID)
+			if n == 0 {
+				first[name] = h.next(t)
+			}
+			process.Eventually(t, r.ID+" in line", func() (bool, error) {
+				var line []string
+				for in, err := range server.Line(t.Context(), "job:"+name, asked) {
+					if err != nil {
+						return false, err
+					}
+					line = append(line, in.ID)
+				}
+				return slices.Equal(line, runs[name][1:]), fmt.Errorf("the line is %v", line)
+			})
+		}
+	}
+	dies.Kill()
+	workElsewhere(t, s.Address, log)
+	want := map[string][]string{least: runs[least], most: runs[most][1:]}
+	for range len(want[least]) + len(want[most]) {
+		c := h.next(t)
+		name, _, _ := strings.Cut(c.run, "~")
+		switch {
+		case len(want[name]) == 0 || c.run != want[name][0]:
+			t.Fatalf("called is %s, want the first of %v", c.run, want[name])
+		case c.run == first[least].run && (c.attempt != 2 || c.fence <= first[least].fence):
+			t.Errorf("after the lease: %+v, want attempt 2 above fence %d", c, first[least].fence)
+		}
+		want[name] = want[name][1:]
+		c.letGo()
+	}
+	for name, ids := range runs {
+		for i, id := range ids {
+			state := "succeeded"
+			if name == most && i == 0 {
+				state = "unknown"
+			}
+			if r := ended(t, server, id); r.State != state {
+				t.Errorf("%s is %s after %d attempts, want %s", id, r.State, r.Attempt, state)
+			}
+		}
+	}
 }

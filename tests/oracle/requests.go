@@ -55,6 +55,8 @@ func (j *Judge) Asked(r Request) int {
 		if rs := j.named(r.Tenant, r.Run); rs != nil {
 			rs.consents = append(rs.consents, a)
 		}
+	case Discard:
+		j.discards[r.Tenant] = append(j.discards[r.Tenant], a)
 	case Redrive:
 		for _, id := range r.Runs {
 			if rs := j.named(r.Tenant, id); rs != nil {
@@ -140,11 +142,18 @@ func (j *Judge) consent(rs *runState, b *run.Run) int {
 		}
 	}
 	for _, a := range j.redrives[rs.job.tenant] {
-		if may(a) && (a.Job == "" || a.Job == rs.run.ID.Job) && b.State.DeadLetter() {
+		if may(a) && (a.Job == "" || a.Job == rs.run.ID.Job) && b.State.DeadLetter() && b.Discarded.IsZero() {
 			return a.n
 		}
 	}
 	return 0
+}
+
+// mayDiscard tells whether somebody asked for it.
+func (j *Judge) mayDiscard(rs *runState) bool {
+	return slices.ContainsFunc(j.discards[rs.job.tenant], func(a *asking) bool {
+		return slices.Contains(a.Runs, rs.id()) || len(a.Runs) == 0 && (a.Job == "" || a.Job == rs.run.ID.Job)
+	})
 }
 
 // withdraw takes back the consent of a request that was refused: what was opened again was so by another.
@@ -214,6 +223,7 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 	if !after.Exists() {
 		delete(j.lasts, item.Key)
 		delete(j.dead, item.Key)
+		delete(j.marked, item.Key)
 		return
 	}
 	j.lasts[item.Key] = after.Version
@@ -228,6 +238,7 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 		return
 	}
 	j.dead[item.Key] = rs
+	j.marked[item.Key] = letter.Discarded
 }
 
 func sameDefinition(a, b job.Definition) bool {

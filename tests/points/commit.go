@@ -38,6 +38,9 @@ const (
 	DeadLetter   = "dead-letter"   // a run that died, with its listing
 	Redrive      = "redrive"       // a dead run is opened again, with its check timer
 	Cancel       = "cancel"        // a run is cancelled, or marked so
+	Enter        = "enter"         // the gate of a job alone: runs take places, or have left
+	Join         = "join"          // runs wait in line: gate, runs and places in line
+	LetIn        = "let-in"        // the next in line: gate and runs, and their places in line go
 )
 
 // namer tells what a write is.
@@ -71,6 +74,8 @@ func (n *namer) of(op store.Op, beside []store.Op) []string {
 		return []string{DeadLetter}
 	case "due":
 		return dueOf(op, beside)
+	case "gate":
+		return gateOf(beside)
 	case "run":
 		return runOf(op, beside)
 	}
@@ -84,6 +89,19 @@ func among(ops []store.Op, partition string) bool {
 		}
 	}
 	return false
+}
+
+func gateOf(ops []store.Op) []string {
+	for _, op := range ops {
+		switch {
+		case !strings.HasPrefix(op.Key.Partition, "line#"):
+		case op.Kind == store.Delete:
+			return []string{LetIn}
+		default:
+			return []string{Join}
+		}
+	}
+	return []string{Enter}
 }
 
 func dueOf(op store.Op, beside []store.Op) []string {
@@ -103,6 +121,9 @@ func dueOf(op store.Op, beside []store.Op) []string {
 }
 
 func runOf(op store.Op, beside []store.Op) []string {
+	if among(beside, "gate#") {
+		return nil // the gate has the name
+	}
 	var r run.Run
 	if record.Decode(op.Value, &r) != nil {
 		return nil

@@ -42,7 +42,17 @@ func All() []string {
 	for _, each := range []string{Claim, Check, Fence, Index} {
 		all = append(all, amid+"-commit:"+each)
 	}
+	all = append(all, Gates()...)
 	return append(all, before+"-send", amid+"-send", after+"-send", before+"-ack", after+"-ack", before+"-hide", after+"-hide", after+"-receive")
+}
+
+// Gates gives those points that only runs of jobs with a limit come to.
+func Gates() []string {
+	var all []string
+	for _, commit := range []string{Enter, Join, LetIn} {
+		all = append(all, before+"-commit:"+commit, after+"-commit:"+commit)
+	}
+	return all
 }
 
 // killer dies at the first of its points that the process comes to.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -32,6 +33,8 @@ func TestWhatACommitIs(t *testing.T) {
 	later := timer.NewFire("t", "j", 1, 60_000, 60_000)
 	later.Version = 3
 	edited := store.Op{Kind: store.Put, Key: job.Key("t", "j"), If: store.Version(2)}
+	bound := store.Op{Kind: store.Put, Key: gate.Key("t", "j"), If: store.Version(2)}
+	waits := run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Queued}.Join(gate.Name("j"), 60_000, 60_000)
 	n := namer{shards: map[string]timer.Shard{}}
 	for _, row := range []struct {
 		want string // of all ops, with spaces between
@@ -66,6 +69,10 @@ func TestWhatACommitIs(t *testing.T) {
 		{"redrive", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 5, State: run.Queued, Attempt: 2}), {Kind: store.Delete, Key: dead.DeadKey()}}},
 		{"cancel", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 5, State: run.Cancelled})}},
 		{"cancel", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Running, Cancel: true, Fence: 2})}},
+		{"enter", []store.Op{bound}},
+		{"join", []store.Op{bound, item(waits), {Kind: store.Put, Key: gate.PlaceOf(waits).Key("t")}}},
+		{"let-in", []store.Op{bound, item(run.Run{ID: fire, Tenant: "t", Version: 3, State: run.Queued}), {Kind: store.Delete, Key: gate.PlaceOf(waits).Key("t")}}},
+		{"let-in", []store.Op{bound, item(run.Run{ID: fire, Tenant: "t", Version: 3, State: run.Cancelled}), {Kind: store.Delete, Key: gate.PlaceOf(waits).Key("t")}}},
 	} {
 		var got []string
 		for _, op := range row.ops {

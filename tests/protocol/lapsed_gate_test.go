@@ -84,7 +84,6 @@ func TestG1_G3_Fault17_who_waits_in_line_has_had_its_place(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const missed = 24
 			w := newWorld(t, append(c.options, catchUpRate(20))...)
 			w.outOf(31*time.Minute, map[string]job.Definition{"a": oneAtATime(catchUp(job.CatchUpAll, definition(until(25*time.Minute, every(time.Minute)), 1)))})
 			w.must(w.host("api").trigger(tenant, "a", 0))
@@ -260,7 +259,7 @@ func TestG1_G2_P11_Fault01_Fault17_after_any_outages_at_gates(t *testing.T) {
 		}
 		for _, one := range w.runs() {
 			if one.State == run.Queued || one.State == run.Running {
-				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Shown())
+				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Stage())
 			}
 		}
 		w.wants(w.check(w.now()))

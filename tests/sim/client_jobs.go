@@ -135,7 +135,7 @@ func (u *user) putBatch(ctx context.Context) {
 	for _, name := range shuffled(u.Rand, u.names, 2+u.Rand.IntN(4)) {
 		def := u.Mix.drawJob(u.Rand, u.Now())
 		def.Payload = owned(def.Payload, u.Tenant)
-		jobs = append(jobs, wire.NamedJob{Name: name, Job: wire.Job{Definition: def}})
+		jobs = append(jobs, wire.NamedJob{Name: name, Definition: def})
 		asked = append(asked, oracle.Request{Op: oracle.PutJob, Job: name, Def: &def})
 	}
 	u.askAll(ctx, asked, true, func(ctx context.Context) ([]oracle.Answer, error) {

@@ -31,6 +31,7 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		def.Guarantee = job.AtMostOnce
 	}
 	def.CatchUp = m.drawCatchUp(r)
+	def.Retry = tryOnce
 	if def.Guarantee != job.AtMostOnce {
 		def.Retry = m.drawRetry(r)
 	}
@@ -53,6 +54,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	return def
 }
+
+// tryOnce is what a job that runs at most once says of waits. Worlds say all of retries, so that they stay the same whatever the defaults are.
+var tryOnce = job.Retry{MaxAttempts: 1, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)}
 
 // nameOf is the n-th name of a tenant's jobs.
 func nameOf(n int) string { return fmt.Sprintf("job-%d", n) }

@@ -124,7 +124,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	time.Sleep(2 * time.Hour) // a downtime, of which fires are skipped
 	l = live(t, f.store, f.blobs, "second")
 	time.Sleep(4 * time.Minute)
-	l.trigger("retrying", control.Request{}) // its wait is drawn, and may be short
+	l.trigger("retrying", control.Request{})
 	crashed := l.trigger("slow", control.Request{})
 	for range 3 { // the last of which waits when all is over
 		l.trigger("slow-turns", control.Request{})

@@ -62,6 +62,7 @@ export interface Schedule {
 }
 
 export interface Job {
+  name: string
   description?: string
   schedule?: Schedule
   target: Record<string, Record<string, unknown>>
@@ -76,9 +77,9 @@ export interface Job {
   labels?: Record<string, string>
   paused?: boolean
   status: {
-    name: string
     generation: number
     next_runs?: string[]
+    tries: string
     created_at?: string
     updated_at?: string
     paused_reason?: string
