@@ -83,6 +83,52 @@ func TestACallbackOfTheSameRequest(t *testing.T) {
 	s.send("PUT", "/v1/jobs/reports", report).refused(422, "invalid")
 }
 
+// What a patch makes of a job's callbacks is checked as those of a job that is put.
+func TestCallbacksArePatched(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/tell", echo).is(201)
+	s.send("PUT", "/v1/jobs/other", echo).is(201)
+	s.send("PUT", "/v1/jobs/a", calling("echo", `{"failed": {"job": "tell"}}`)).is(201)
+	for _, c := range []struct{ patch, code, field, want string }{
+		{`{"on": {"succeeded": {"job": "gone"}}}`, "invalid", "on.succeeded.job", "a job that exists"},
+		{`{"on": {"failed": {"job": "a"}}}`, "invalid", "on.failed.job", "another job"},
+		{`{"on": {"failed": {"job": null}}}`, "malformed", "on.failed.job", ""},
+		{`{"on": {"fail": {"job": "tell"}}}`, "malformed", "on.fail", ""},
+		{`{"on": {"fail": null}}`, "malformed", "on.fail", ""},
+		{`{"on": {"missed": {"job": "tell"}}}`, "malformed", "on.missed", "not available yet"},
+	} {
+		for _, path := range []string{"/v1/jobs/a", "/v1/jobs/a?dry_run=true"} {
+			fields := s.send("PATCH", path, c.patch).refused(map[string]int{"malformed": 400, "invalid": 422}[c.code], c.code)
+			if message, named := fields[c.field]; !named || !strings.Contains(message, c.want) {
+				t.Errorf("%s: %s is refused for %q, want %s: %s", path, c.patch, fields, c.field, c.want)
+			}
+		}
+	}
+	s.send("PATCH", "/v1/jobs/a?dry_run=true&beside=gone", `{"on": {"succeeded": {"job": "gone"}}}`).is(200)
+	s.send("PATCH", "/v1/jobs/a?dry_run=true&beside=gone", `{"on": {"succeeded": {"job": "gone"}, "failed": {"job": "went"}}}`).refused(422, "invalid")
+
+	for _, c := range []struct{ patch, succeeded, failed string }{
+		{`{"on": {"succeeded": {"job": "other"}}}`, "other", "tell"},
+		{`{"on": {"failed": null}}`, "other", ""},
+		{`{"on": {"failed": {"job": "tell"}, "succeeded": null}}`, "", "tell"},
+	} {
+		got := into[wire.Job](s.send("PATCH", "/v1/jobs/a", c.patch).is(200)).On
+		for e, want := range map[job.Event]string{job.OnSucceeded: c.succeeded, job.OnFailed: c.failed, job.OnRecovered: ""} {
+			if called := got.Of(e); (called != nil) != (want != "") || called != nil && called.Job != want {
+				t.Errorf("%s leaves %s %+v, want %q", c.patch, e, called, want)
+			}
+		}
+	}
+	// It may be patched although nobody is there any more.
+	s.send("DELETE", "/v1/jobs/tell", "").is(204)
+	s.send("PATCH", "/v1/jobs/a", `{"timeout": "1m"}`).is(200)
+	s.send("PATCH", "/v1/jobs/a", `{"on": {"succeeded": {"job": "tell"}}}`).refused(422, "invalid")
+	got := s.send("PATCH", "/v1/jobs/a", `{"on": null}`).is(200)
+	if on := into[wire.Job](got).On; !on.IsZero() {
+		t.Errorf("without callbacks it is shown as %s", got.body)
+	}
+}
+
 func runsOf(s *server, jobName string) []wire.Run {
 	s.t.Helper()
 	return into[wire.RunPage](s.send("GET", "/v1/runs?job="+jobName, "").is(200)).Items
@@ -177,7 +223,7 @@ func TestC1_WhoIsCalledIsPausedOrDeleted(t *testing.T) {
 		}
 		s.send("POST", "/v1/jobs/tell/pause", "{}").is(200)
 		ends()
-		if all := runsOf(s, "tell"); len(all) != 1 || all[0].State != "scheduled" || all[0].Trigger != "callback" {
+		if all := runsOf(s, "tell"); len(all) != 1 || all[0].State != "queued" || all[0].Trigger != "callback" {
 			t.Errorf("while it is paused: %+v", all)
 		}
 		s.send("POST", "/v1/jobs/tell/resume", "{}").is(200)

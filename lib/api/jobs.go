@@ -27,7 +27,7 @@ type jobEdit struct {
 // dryRun is for requests that can be tried.
 type dryRun struct {
 	DryRun string   `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
-	Beside []string `query:"beside" maxItems:"200" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"in a dry run: names of jobs that callbacks may name as if they stood, since other requests of the same change put them; with commas"`
+	Beside []string `query:"beside" maxItems:"200" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"in a dry run: names of jobs that callbacks may name as if they stood, since other requests of the same change put them; more than once or with commas"`
 }
 
 func (d dryRun) dry() bool { return d.DryRun == "true" }
@@ -141,7 +141,7 @@ func (a *api) patchJob(ctx context.Context, p *jobPatch, in input[mergePatch]) (
 	match := control.Match{ETag: p.IfMatch}
 	change := func(def job.Definition) (job.Definition, error) { return a.patched(in.tenant, p.Job, def, in.body) }
 	if p.dry() {
-		before, after, _, err := a.Control.PreviewPatch(ctx, in.tenant, p.Job, change, match)
+		before, after, _, err := a.Control.PreviewPatch(ctx, in.tenant, p.Job, change, match, p.beside(nil))
 		if err != nil {
 			return nil, err
 		}

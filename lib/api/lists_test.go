@@ -49,7 +49,12 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 		s.send("POST", "/v1/jobs/fine/runs", `{"delay": "1h"}`).is(202)
 		time.Sleep(time.Minute)
 
-		entries := func(of string) []string {
+		const calling = `{"name": "fine", "target": {"handler": {"name": "echo"}}, "on": {"succeeded": {"job": "x"}, "failed": {"job": "y"}, "recovered": {"job": "z"}}}`
+		bodies := map[string]string{"PUT": calling, "PATCH": calling, "POST": `{"jobs": [` + calling + `]}`} // of requests that take lists to be tried with
+		entries := func(name, of string) []string {
+			if name == "beside" {
+				return []string{"x", "y", "z"}
+			}
 			if of == "#/components/schemas/RunState" {
 				return []string{"failed", "scheduled", "cancelled"}
 			}
@@ -67,21 +72,25 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 						t.Errorf("%s: the document does not say that clients repeat %s", op.OperationID, p.Name)
 					}
 					at := strings.ReplaceAll(path, "{job}", "fine") + "?"
-					repeated := url.Values{p.Name: entries(p.Schema.Items.Ref)}.Encode()
-					want := s.send(strings.ToUpper(method), at+repeated, "").is(200)
+					method, body := strings.ToUpper(method), bodies[strings.ToUpper(method)]
+					if body != "" {
+						at += "dry_run=true&"
+					}
+					entries := entries(p.Name, p.Schema.Items.Ref)
+					want := s.send(method, at+url.Values{p.Name: entries}.Encode(), body).is(200)
 					if !strings.Contains(string(want.body), `"fine`) {
 						t.Errorf("%s finds nothing: %s", want.what, want.body)
 					}
-					if all := s.send(strings.ToUpper(method), at, "").is(200); string(all.body) == string(want.body) && !strings.Contains(path, "{job}") {
+					if all := s.send(method, at, body); string(all.body) == string(want.body) && !strings.Contains(path, "{job}") {
 						t.Errorf("%s chooses nothing", want.what)
 					}
-					one, rest := entries(p.Schema.Items.Ref)[0], entries(p.Schema.Items.Ref)[1:]
+					one, rest := entries[0], entries[1:]
 					for _, query := range []string{
 						p.Name + "=" + one + "," + strings.Join(rest, ","),
 						p.Name + "=" + url.QueryEscape(one+","+strings.Join(rest, ",")),
 						p.Name + "=" + one + "&" + p.Name + "=" + strings.Join(rest, ","),
 					} {
-						if got := s.send(strings.ToUpper(method), at+query, "").is(200); string(got.body) != string(want.body) {
+						if got := s.send(method, at+query, body).is(200); string(got.body) != string(want.body) {
 							t.Errorf("%s: %s, want as repeated: %s", got.what, got.body, want.body)
 						}
 					}

@@ -49,17 +49,17 @@ func (s *Service) Patch(ctx context.Context, tenant, name string, change func(jo
 		return job.Job{}, 0, err
 	}
 	p := &patch{service: s, change: change, match: match}
-	j, err := s.edit(ctx, tenant, name, p.apply)
+	j, err := s.edit(ctx, tenant, name, p.applier(ctx))
 	return j, p.did, err
 }
 
 // PreviewPatch tells what Patch would do, and stores nothing, as Preview does of Put.
-func (s *Service) PreviewPatch(ctx context.Context, tenant, name string, change func(job.Definition) (job.Definition, error), match Match) (before, after job.Job, did Change, err error) {
+func (s *Service) PreviewPatch(ctx context.Context, tenant, name string, change func(job.Definition) (job.Definition, error), match Match, beside map[string]bool) (before, after job.Job, did Change, err error) {
 	if err := job.ValidName(name); err != nil {
 		return before, after, 0, err
 	}
-	p := &patch{service: s, change: change, match: match}
-	before, after, err = s.preview(ctx, tenant, name, p.apply)
+	p := &patch{service: s, change: change, match: match, beside: beside}
+	before, after, err = s.preview(ctx, tenant, name, p.applier(ctx))
 	return before, after, p.did, err
 }
 
@@ -68,10 +68,15 @@ type patch struct {
 	service *Service
 	change  func(job.Definition) (job.Definition, error)
 	match   Match
-	did     Change // as of the last apply
+	beside  map[string]bool // jobs that count as standing
+	did     Change          // as of the last apply
 }
 
-func (p *patch) apply(j *job.Job) (bool, error) {
+func (p *patch) applier(ctx context.Context) func(*job.Job) (bool, error) {
+	return func(j *job.Job) (bool, error) { return p.apply(ctx, j) }
+}
+
+func (p *patch) apply(ctx context.Context, j *job.Job) (bool, error) {
 	if err := existing(j); err != nil {
 		return false, err
 	}
@@ -80,6 +85,9 @@ func (p *patch) apply(j *job.Job) (bool, error) {
 		return false, err
 	}
 	put, err := p.service.draft(j.Tenant, j.Name, def, p.match)
+	if err == nil {
+		err = p.service.callable(ctx, j.Tenant, p.beside, put)
+	}
 	if err != nil {
 		return false, err
 	}
