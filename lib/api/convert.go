@@ -64,7 +64,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
 	if !r.Callback.IsZero() {
-		shown.Trigger, shown.Callback = "callback", &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
+		shown.Trigger, shown.Callback = run.ByCallback, &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
 	}
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}

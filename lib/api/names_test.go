@@ -23,10 +23,10 @@ var (
 	// Tokens have a name for people beside their ID.
 	named = []string{"Token", "NewToken", "TokenRequest", "SessionRequest", "HandlerTarget"}
 	// A group of dead letters speaks of one of its runs, and a scenario of runs by names of its own. Offers, attempts and what is said of them
-	// are the work of workers, each on a run.
-	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd"}
+	// are the work of workers, each on a run. A callback is a run of one job that tells of a run of another.
+	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf"}
 	ofGate = []string{"Waiting", "Why", "SimulatedWait"}
-	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed"}
+	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback"}
 )
 
 func TestEveryShapeIsCalledByItsNameOrID(t *testing.T) {

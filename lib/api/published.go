@@ -36,7 +36,8 @@ var unions = map[string][]variant{
 var enums = map[string]string{
 	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown": "RunState",
 	"running,succeeded,failed,crashed,cancelled,handed_back":                                    "AttemptOutcome",
-	"schedule,request":           "RunTrigger",
+	"schedule,request,callback":  "RunTrigger",
+	"succeeded,failed,recovered": "CallbackEvent",
 	"due,changed":                "RunOrder",
 	"allow,skip,queue":           "OverlapPolicy",
 	"high,normal,low":            "Priority",

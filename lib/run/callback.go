@@ -16,6 +16,9 @@ type Callback struct {
 	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended
 }
 
+// ByCallback is the trigger of a callback as a user sees it. Its record says ByRequest.
+const ByCallback = "callback"
+
 // IsZero tells whether the run tells of nothing: it is no callback.
 func (c Callback) IsZero() bool { return c == Callback{} }
 

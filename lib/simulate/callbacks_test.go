@@ -23,12 +23,18 @@ jobs:
 
 // What ends calls, as it does for real; and what is called, calls nothing.
 func TestARunThatIsGivenUpCallsAnother(t *testing.T) {
-	got := said(play(t, telling+`
+	r := play(t, telling+`
 outcomes:
   a-report: [{fails: "no"}]
-`, simulate.Options{}))
+`, simulate.Options{})
+	got := said(r)
 	if strings.Count(got, "tell@") != 1 || strings.Contains(got, "done@") {
 		t.Errorf("played\n%s", got)
+	}
+	for _, one := range r.Runs {
+		if want := map[string]string{"a-report": "schedule", "tell": "callback"}[one.Job]; one.Trigger != want {
+			t.Errorf("%s: trigger %q, want %q", one.ID, one.Trigger, want)
+		}
 	}
 }
 

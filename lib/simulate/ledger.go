@@ -49,6 +49,7 @@ type account struct {
 	through    int64 // of a stretch of missed fires
 	count      int
 	progress   bool
+	callback   bool
 }
 
 type try struct {
@@ -169,7 +170,7 @@ func (l *ledger) note(op *store.Op) {
 	}
 	l.states[r.State]++
 	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why
-	a.through, a.count = 0, 0
+	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
 	}
@@ -274,7 +275,10 @@ func (p *player) report(ctx context.Context) (Report, error) {
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
 		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: make([]Attempt, len(a.attempts))}
-	if a.id.OnDemand() {
+	switch {
+	case a.callback:
+		r.Trigger = run.ByCallback
+	case a.id.OnDemand():
 		r.Trigger = run.ByRequest.String()
 	}
 	if as, ok := p.as[a.id]; ok {
