@@ -67,6 +67,8 @@ func TestFault49_a_listed_table_is_never_young(t *testing.T) {
 				}
 			}
 			damaged(look(true, 1))
+			s.stopSweep()
+			s.sweeping.Wait()
 			_ = s.db.Close() // without a merge, which would meet the damage
 			mustNot(t, s.lock.Close())
 			damaged(look(false, 0))

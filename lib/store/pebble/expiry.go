@@ -108,8 +108,12 @@ func (s *Store) sweepLoop(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Expire deletes all that has expired, without waiting for the next pass.
+// Expire deletes all that has expired, without waiting for the next pass. Errors are those of other calls.
 func (s *Store) Expire(ctx context.Context) (deleted int, err error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.leave()
 	var pass expiryPass
 	for more := true; more && err == nil; {
 		more, err = s.sweep(ctx, s.now(), &pass)

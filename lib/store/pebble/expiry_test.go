@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -144,6 +145,17 @@ func TestOneEntryForManyWrites(t *testing.T) {
 	mustNot(t, err)
 	if deleted, _ := sweepAll(t, s, now); deleted != 1 {
 		t.Error("an item that was made to expire sooner was not found")
+	}
+}
+
+// TestAClosedStoreExpiresNothing asks for a pass when Pebble is gone.
+func TestAClosedStoreExpiresNothing(t *testing.T) {
+	s := idle(t, 0)
+	_, err := s.Write(t.Context(), expiring(store.Key{Partition: "p", Sort: "-"}, time.Unix(1000, 0)))
+	mustNot(t, err)
+	mustNot(t, s.Close())
+	if deleted, err := s.Expire(t.Context()); deleted != 0 || !errors.Is(err, store.ErrClosed) {
+		t.Errorf("%d deleted, %v", deleted, err)
 	}
 }
 
