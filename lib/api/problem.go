@@ -84,6 +84,7 @@ var statusOf = map[control.Code]int{
 	control.CodeRunEnded:    http.StatusConflict,
 	control.CodeRunNotEnded: http.StatusConflict,
 	control.CodeNeedsForce:  http.StatusConflict,
+	control.CodeBegun:       http.StatusConflict,
 	control.CodeRunSkipped:  http.StatusConflict,
 	control.CodeJobDeleted:  http.StatusConflict,
 	control.CodeBusy:        http.StatusTooManyRequests,

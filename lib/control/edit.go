@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -95,14 +96,32 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 	if err != nil {
 		return nil, err
 	}
+	if def.Target.Workflow == nil {
+		return compiled, s.able(def)
+	}
+	_, err = flow.CheckTarget(def.Target.Workflow, def.Queue, func(task job.Definition) error { return s.Task(tenant, task) })
+	return compiled, err
+}
+
+// Task gives what is refused of a step of a workflow, as the job that would do the same: joined *invalid.Error.
+func (s *Service) Task(tenant string, task job.Definition) error {
+	task = task.WithDefaults()
+	if _, err := task.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) }); err != nil {
+		return err
+	}
+	return s.able(task)
+}
+
+// able tells whether the workers of a definition's queue can run it.
+func (s *Service) able(def job.Definition) error {
 	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
-		return nil, invalid.Field("timeout", def.Timeout.String(),
+		return invalid.Field("timeout", def.Timeout.String(),
 			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
 	}
 	if err := s.Can(def.Queue, def.Target); err != nil {
-		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
+		return &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
 	}
-	return compiled, nil
+	return nil
 }
 
 // apply makes the job what was put, and tells whether that changes it.

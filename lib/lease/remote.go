@@ -249,7 +249,11 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 			held.callOff(ctx, look.blind)
 			return nil, t, worker.ErrGone
 		}
-		held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
+		brings, err := r.brings(ctx, standing)
+		if err != nil {
+			return nil, t, err
+		}
+		held.payload, err = held.desk.payload(ctx, brings, held.edition)
 		var lost *target.Failure
 		if errors.As(err, &lost) {
 			held.lost, err = lost, nil
@@ -275,6 +279,14 @@ func (r *Remote) read(ctx context.Context, one run.Run) (run.Run, error) {
 		return run.Run{}, err
 	}
 	return standing[0], nil
+}
+
+// brings gives the run that brings the payload of an attempt: of a step, the run that it is of.
+func (r *Remote) brings(ctx context.Context, of run.Run) (run.Run, error) {
+	if !of.ID.IsStep() {
+		return of, nil
+	}
+	return r.read(ctx, run.Run{ID: of.ID.Whole(), Tenant: of.Tenant})
 }
 
 // secrets looks up what a target names, since a worker elsewhere may have no other source, and tells why of what there is none.
@@ -374,7 +386,7 @@ func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, er
 
 // resume makes an attempt of a run as it stands, with the message that it was started by, where that is still known.
 func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t ticket, known bool) (*Held, error) {
-	edition, err := r.Dispatch.Book.Edition(ctx, standing.Tenant, standing.ID.Job, standing.Generation)
+	edition, err := r.Dispatch.EditionOf(ctx, standing)
 	if err != nil {
 		return nil, fmt.Errorf("the definition of run %s: %w", standing.ID, err)
 	}

@@ -74,6 +74,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Wait.writeFields(w, 30)
 	}
 	w.Bool(31, r.Placed)
+	w.Bool(32, r.Overdue)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -189,6 +190,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Wait.readFields(s)
 		case 31:
 			r.Placed = s.Bool()
+		case 32:
+			r.Overdue = s.Bool()
 		default:
 			s.Fail()
 		}

@@ -1,0 +1,164 @@
+package protocol_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/flow/reference"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+const (
+	good = reference.Success
+	bad  = reference.Failure
+)
+
+// graphs are what workflows in these tests look like.
+var graphs = map[string][]reference.Step{
+	"chain":   {task("a", good, ""), task("b", good, "", "a"), task("c", good, "", "b")},
+	"diamond": {task("a", good, ""), task("b", good, "", "a"), task("c", good, "", "a"), task("d", good, "", "b", "c")},
+	"failed":  {task("a", bad, ""), task("b", good, "", "a"), task("c", good, "one_failed", "a"), task("d", good, "all_done", "b", "c")},
+	"scope": {task("a", good, ""),
+		{Name: "s", Rule: "all_success", Parents: []string{"a"}, Inside: []reference.Step{task("x", good, ""), task("y", bad, "", "x"), task("z", good, "always", "x")}},
+		task("b", good, "one_failed", "s"), task("c", good, "", "s")},
+	"early": {task("a", good, ""), task("b", good, ""), task("c", good, "one_success", "a", "b"), task("d", good, "always", "c")},
+}
+
+// Scenarios 2 and 3: whoever works is gone before each of its operations in turn, and its messages come again, or are lost with it.
+func TestW1_W2_W3_W4_Scenario02_Scenario03_EveryOperationOfAWorkerIsItsLast(t *testing.T) {
+	for name, steps := range graphs {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s_lost_%t", name, lost), func(t *testing.T) {
+				t.Parallel()
+				for k := 1; ; k++ {
+					f := newFlowWorld(newWorld(t), steps)
+					met, last := f.crashing(k)
+					if lost {
+						f.elapsed += 20 * time.Minute // all that it held is handed out again
+						f.lose()
+					}
+					f.calm()
+					if wrong := f.wrong(); len(wrong) > 0 {
+						t.Fatalf("gone before operation %d (%s):\n%s", k, last, strings.Join(wrong, "\n"))
+					}
+					if !met {
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+// A run without faults ends at once: no step waits for a check.
+func TestW3_AWorkflowNeedsNoCheck(t *testing.T) {
+	for name, steps := range graphs {
+		t.Run(name, func(t *testing.T) {
+			f := newFlowWorld(newWorld(t), steps)
+			f.work()
+			if wrong := f.wrong(); len(wrong) > 0 {
+				t.Fatal(strings.Join(wrong, "\n"))
+			}
+			for path, row := range f.rows() {
+				if row.Attempt != 1 || string(row.Result.Inline) != `{"day":"monday"}` && row.State == run.Succeeded {
+					t.Errorf("step %s: attempt %d, result %q, want one attempt that got the payload of the run", path, row.Attempt, row.Result.Inline)
+				}
+			}
+			if head := f.head(); head.Attempt != 0 || head.Fence != 0 {
+				t.Errorf("the run has attempt %d and fence %d, and none is made of it", head.Attempt, head.Fence)
+			}
+		})
+	}
+}
+
+// Scenario 5: every message is doubled.
+func TestW1_Scenario05_EveryMessageIsDoubled(t *testing.T) {
+	for name, steps := range graphs {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fate = func(queueMessage) (bool, bool) { return false, true }
+			f := newFlowWorld(w, steps)
+			f.work()
+			f.calm()
+			if wrong := f.wrong(); len(wrong) > 0 {
+				t.Fatal(strings.Join(wrong, "\n"))
+			}
+		})
+	}
+}
+
+// Every message is lost: checks alone bring the run on.
+func TestW3_ChecksBringARunOnWhoseMessagesAreLost(t *testing.T) {
+	for name, steps := range graphs {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			n := 0
+			w.fate = func(queueMessage) (bool, bool) { n++; return n%2 == 1, false }
+			f := newFlowWorld(w, steps)
+			f.work()
+			for range 20 {
+				f.calm()
+			}
+			if wrong := f.wrong(); len(wrong) > 0 {
+				t.Fatal(strings.Join(wrong, "\n"))
+			}
+		})
+	}
+}
+
+// Scenario 13: a cancel is asked for in each attempt in turn. Nothing starts after its answer, and the run ends cancelled.
+func TestW4_W5_Scenario13_CancelInEveryAttempt(t *testing.T) {
+	for name, steps := range graphs {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				f := newFlowWorld(newWorld(t), steps)
+				calls := 0
+				f.during = func(string) {
+					if calls++; calls == n {
+						if _, err := f.host("api").control.Cancel(context.Background(), tenant, f.id, "no longer needed"); err != nil {
+							t.Error(err)
+						}
+						f.mu.Lock()
+						f.stopped = true
+						f.mu.Unlock()
+					}
+				}
+				f.work()
+				f.calm()
+				if calls < n {
+					break
+				}
+				head := f.head()
+				if len(f.breaches) > 0 || head.State != run.Cancelled || head.Reason != "no longer needed" {
+					t.Errorf("cancelled in call %d: the run is %s (%s)\n%s", n, head.State, head.Reason, strings.Join(f.breaches, "\n"))
+				}
+				for path, row := range f.rows() {
+					if !row.State.Ended() {
+						t.Errorf("cancelled in call %d: step %s is %s", n, path, row.State)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Scenario 14: a run over its time ends failed, with nothing started after.
+func TestW4_Scenario14_ARunIsOverItsTime(t *testing.T) {
+	f := newFlowWorld(newWorld(t), graphs["chain"])
+	f.work()
+	f.must(f.define("short", `, "timeout": "30s"`))
+	r, _, err := f.host("api").control.Trigger(context.Background(), tenant, "short", controlRequest())
+	f.must(err)
+	f.id, f.calls = r.ID, nil
+	f.during = func(string) { f.elapsed += 40 * time.Second }
+	f.work()
+	f.during = nil
+	f.calm()
+	head := f.head()
+	if head.State != run.Failed || !strings.HasPrefix(head.Reason, "timeout") || len(f.calls) != 1 {
+		t.Errorf("the run is %s (%s) after %d calls, want failed for its timeout after 1", head.State, head.Reason, len(f.calls))
+	}
+}
