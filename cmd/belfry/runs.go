@@ -18,7 +18,7 @@ import (
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait(), c.runSteps(), c.runStep())
 	return cmd
 }
 
@@ -163,6 +163,9 @@ func (c *cli) showRun(r wire.Run) error {
 		for _, a := range r.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
+		for _, s := range r.Steps {
+			rows = append(rows, [2]string{"step " + s.Path, s.State})
+		}
 		switch {
 		case r.Skipped == nil:
 		case r.Skipped.Count == 0:
@@ -240,6 +243,7 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 func (c *cli) runLogs() *cobra.Command {
 	w := &waiter{cli: c, follow: true}
 	var follow bool
+	var step string
 	cmd := &cobra.Command{
 		Use:   "logs RUN",
 		Short: "Print what the newest attempt wrote, or has written so far",
@@ -251,10 +255,14 @@ On a terminal the lines and colours of a log are shown, and colours end with the
 over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe the log goes as it was written, to the byte.`,
 		Example: `  belfry run logs report~0mi4lf3k0
   belfry run logs report~0mi4lf3k0 --follow
-  belfry run logs report~0mi4lf3k0 --tail 4KB`,
+  belfry run logs report~0mi4lf3k0 --tail 4KB
+  belfry run logs etl~0mi4lf3k0 --step parts/index`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if follow {
+				if step != "" {
+					return misused("--follow and --step exclude each other: of a step what is written already is printed")
+				}
 				if c.structured() {
 					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
 				}
@@ -262,12 +270,16 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 				_, err := w.wait(ctx, args[0])
 				return err
 			}
-			text, err := newestLog(ctx, server, args[0], w.tail)
+			text, err := newestLog(ctx, server, args[0], step, w.tail)
 			if err != nil {
 				return err
 			}
 			if c.structured() {
-				return c.print(map[string]string{"run": args[0], "log": string(text)})
+				shown := map[string]string{"run": args[0], "log": string(text)}
+				if step != "" {
+					shown["step"] = step
+				}
+				return c.print(shown)
 			}
 			log, end := c.log()
 			_, err = log.Write(text)
@@ -276,6 +288,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 	}
 	w.flags(cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
+	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
 	parsedFlag(cmd, &w.tail, "tail", "", "size", "only about the last `SIZE` of what is written, as 4KB; all by default", tailSize)
 	return cmd
 }
@@ -291,8 +304,11 @@ func tailSize(text string) (int, error) {
 	return n, err
 }
 
-// newestLog is the log of the newest attempt, or its last bytes, 0 for all.
-func newestLog(ctx context.Context, server *client.Client, run string, tail int) ([]byte, error) {
+// newestLog is the log of the newest attempt, or its last bytes, 0 for all: that of a step, where one is named.
+func newestLog(ctx context.Context, server *client.Client, run, step string, tail int) ([]byte, error) {
+	if step != "" {
+		return server.StepLog(ctx, run, step, tail)
+	}
 	if tail == 0 {
 		return server.Logs(ctx, run)
 	}

@@ -31,14 +31,9 @@ type later map[*huma.Schema][]string
 func (l later) has(schema *huma.Schema, name string) bool { return slices.Contains(l[schema], name) }
 
 // says tells what to do about a field of a later version.
-func (l later) says(name string) string {
-	if name == workflowField {
-		return workflowNotBuilt
-	}
+func (l later) says(string) string {
 	return "not available yet; leave it out"
 }
-
-const workflowField = "workflow"
 
 var overlapFieldsToCome = []string{"key"}
 
@@ -53,7 +48,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Trigger"]:                      {"overlap"},
-		schemas["Target"]:                       {workflowField},
 		schemas["JobTrigger"]:                   {"overlap"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {

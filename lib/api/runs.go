@@ -85,6 +85,7 @@ type logPath struct {
 	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
 	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
 	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
+	Step    string `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
 	Tail    int    `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
 }
 
@@ -130,13 +131,14 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, formAlone, a.cancelRun)
 	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what the newest attempt wrote, or has written so far",
-		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run hands to its target, as it was given",
 		codes:   []control.Code{control.CodeRunNotFound, codePayloadExpired}}, a.getRunPayload)
+	a.steps()
 }
 
 func request(t wire.Trigger, key string) control.Request {
@@ -222,6 +224,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		setResult(&shown, data, mediaType)
 	}
 	shown.Waiting = a.waiting(ctx, r)
+	shown.Steps = a.stepStates(ctx, r)
 	return &answer[wire.Run]{shown}, nil
 }
 
@@ -276,7 +279,7 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	if p.Tail > 0 && p.Offset > 0 {
 		return nil, invalid.Field("tail", strconv.Itoa(p.Tail), "offset or tail, not both")
 	}
-	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
+	r, err := a.logRun(ctx, in.tenant, *p)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// workflowNotBuilt is said of a job whose target is a workflow.
-const workflowNotBuilt = "not built yet: a workflow can be checked and simulated, but no job can have one; try POST /v1/workflows/validate, or belfry workflow validate FILE"
-
 type schemaText struct {
 	ContentType string `header:"Content-Type" doc:"application/schema+json"`
 	Body        []byte

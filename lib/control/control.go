@@ -68,6 +68,7 @@ const (
 	CodeRunEnded     Code = "run_ended"              // nothing to cancel
 	CodeRunNotEnded  Code = "run_not_ended"          // nothing to retry
 	CodeNeedsForce   Code = "needs_force"            // an unknown run is retried only when told so
+	CodeStepNotFound Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
 	CodeBegun        Code = "workflow_begun"         // a workflow's run cannot be opened again
 	CodeRunSkipped   Code = "run_skipped"            // it stands for missed fires, which never ran
 	CodeJobDeleted   Code = "job_deleted"            // its runs cannot be retried

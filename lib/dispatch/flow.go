@@ -360,4 +360,3 @@ func startable(r run.Run, due int64) int64 {
 	}
 	return due
 }
-

@@ -169,7 +169,9 @@ func Partition(tenant, job string, n int) string {
 }
 
 // StepPartition holds the steps of a workflow's run, by their paths.
-func StepPartition(tenant string, of ID) string { return stepPrefix + tenant + "#" + of.Whole().String() }
+func StepPartition(tenant string, of ID) string {
+	return stepPrefix + tenant + "#" + of.Whole().String()
+}
 
 const stepPrefix = "step#"
 
