@@ -122,6 +122,7 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"half a worker":            {"start: 2026-01-05T00:00:00Z\nworkers: 1.5", "line 2: workers: got 1.5, want a whole number"},
 		"gates":                    {"start: 2026-01-05T00:00:00Z\ngates: {a: {limit: 1}}", "line 2: gates: not built yet"},
 		"calendars":                {"start: 2026-01-05T00:00:00Z\ncalendars: {}", "line 2: calendars: not built yet"},
+		"a workflow":               {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {target: {workflow: {steps: {x: {pass: {}}}}}}", "line 3: jobs.a.target.workflow: want another target: scenarios do not play workflows yet"},
 		"a job without a target":   {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {timeout: 1h}", "line 3: jobs.a.target: missing"},
 		"a job's field":            {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {target: {handler: {name: x}}, timout: 1h}", `line 3: jobs.a.timout: unknown field; did you mean "timeout"?`},
 		"a job's cron":             {"start: 2026-01-05T00:00:00Z\njobs:\n  a:\n    target: {handler: {name: x}}\n    schedule: {cron: \"61 * * * *\"}", "line 5: jobs.a.schedule.cron: got"},

@@ -98,7 +98,7 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 	case Put:
 		if text.Definition != nil {
 			l.Definition = text.Definition.Definition
-			_, err := l.Definition.WithDefaults().Validate(anyQueue)
+			_, err := judged(l.Definition)
 			r.refuse(invalid.Under(field+".definition", err))
 		}
 	case Trigger:
