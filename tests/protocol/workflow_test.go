@@ -162,3 +162,83 @@ func TestW4_Scenario14_ARunIsOverItsTime(t *testing.T) {
 		t.Errorf("the run is %s (%s) after %d calls, want failed for its timeout after 1", head.State, head.Reason, len(f.calls))
 	}
 }
+
+// Scenarios 6, 8 and 9: whoever works stands still before each of its operations in turn, for an hour. Others go on, the run ends or is cancelled, and then
+// it wakes and goes on as if nothing had been.
+func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *testing.T) {
+	for _, name := range []string{"diamond", "failed", "early"} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s_cancelled_%t", name, cancelled), func(t *testing.T) {
+				t.Parallel()
+				for k := 1; ; k++ {
+					f := newFlowWorld(newWorld(t), graphs[name])
+					thaw := f.freezing(k)
+					if thaw == nil {
+						break
+					}
+					if cancelled {
+						_, err := f.host("api").control.Cancel(context.Background(), tenant, f.id, "no longer needed")
+						f.must(err)
+						f.mu.Lock()
+						f.stopped = true
+						f.mu.Unlock()
+					}
+					f.elapsed += 35 * time.Second
+					f.calm()
+					before := f.head()
+					thaw()
+					f.calm()
+					after := f.head()
+					if before.State.Ended() && (before.State != after.State || before.Ended != after.Ended) {
+						t.Errorf("stood still before operation %d: the run was %s and is %s", k, before.State, after.State)
+					}
+					wrong := f.breaches
+					if !cancelled {
+						wrong = f.wrong()
+					} else if after.State != run.Cancelled {
+						wrong = append(wrong, "the run is "+after.State.String())
+					}
+					if len(wrong) > 0 {
+						t.Fatalf("stood still before operation %d:\n%s", k, strings.Join(wrong, "\n"))
+					}
+				}
+			})
+		}
+	}
+}
+
+// Scenario 1: of many parents that end at once, by as many workers, whoever is last releases the join, once.
+func TestW1_W3_Scenario01_ManyParentsEndAtOnce(t *testing.T) {
+	steps := []reference.Step{}
+	var names []string
+	for i := range 30 {
+		name := fmt.Sprintf("p%02d", i)
+		steps, names = append(steps, task(name, good, "")), append(names, name)
+	}
+	steps = append(steps, task("join", good, "", names...))
+	f := newFlowWorld(newWorld(t), steps)
+	for range 4 {
+		done := make(chan struct{})
+		const workers = 8
+		for n := range workers {
+			h := f.host(fmt.Sprintf("worker-%d", n))
+			go func() {
+				for range 40 {
+					if err := h.worker.Pass(context.Background(), 0); err != nil {
+						t.Error(err)
+					}
+				}
+				done <- struct{}{}
+			}()
+		}
+		for range workers {
+			<-done
+		}
+	}
+	if wrong := f.wrong(); len(wrong) > 0 {
+		t.Fatal(strings.Join(wrong, "\n"))
+	}
+	if n := len(f.calls); n != 31 {
+		t.Errorf("%d calls, want 31", n)
+	}
+}

@@ -231,3 +231,39 @@ func task(name string, end rune, rule string, parents ...string) reference.Step 
 }
 
 func controlRequest() control.Request { return control.Request{} }
+
+// freezing has a worker host take what it can until its n-th operation, before which it stands still. thaw lets it go on to its end; nil where it
+// never came so far.
+func (f *flowWorld) freezing(n int) (thaw func()) {
+	h := f.restart("worker")
+	still, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	h.before = func(op operation) faulty.Fault {
+		if op.n == n {
+			once.Do(func() { close(still) })
+			<-goOn
+		}
+		return faulty.Fault{}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.must(h.worker.Pass(context.Background(), 0))
+		for range 20 { // what it has sent itself meanwhile
+			f.must(h.worker.Pass(context.Background(), 0))
+		}
+		close(over)
+	}()
+	select {
+	case <-over:
+		delete(f.hosts, "worker")
+		return nil
+	case <-still:
+	}
+	delete(f.hosts, "worker")
+	return func() {
+		h.before = nil
+		close(goOn)
+		<-done
+	}
+}
