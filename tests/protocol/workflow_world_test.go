@@ -34,7 +34,7 @@ type flowWorld struct {
 
 // call is one attempt of a step that reached its target.
 type call struct {
-	path    string
+	step    run.ID
 	attempt int
 	fence   uint64
 }
@@ -57,7 +57,7 @@ func newFlowWorld(w *world, steps []reference.Step) *flowWorld {
 			return target.Result{}, err
 		}
 		f.mu.Lock()
-		f.calls = append(f.calls, call{id.Step, c.Attempt, c.Fence})
+		f.calls = append(f.calls, call{id, c.Attempt, c.Fence})
 		if f.stopped {
 			f.breaches = append(f.breaches, "W5: step "+id.Step+" started after the cancel was answered")
 		}
@@ -80,8 +80,13 @@ func newFlowWorld(w *world, steps []reference.Step) *flowWorld {
 
 // define puts a job of the workflow; more are fields of it as JSON, after a comma.
 func (f *flowWorld) define(name, more string) error {
-	text := fmt.Sprintf(`{"steps": %s%s}`, stepsJSON(f.steps), more)
-	_, _, err := f.host("api").control.Put(context.Background(), tenant, name, job.Definition{Target: target.Spec{Workflow: []byte(text)}}, control.Match{})
+	return f.defineAs(name, more, job.Definition{})
+}
+
+// defineAs is define with what the job has beside its target.
+func (f *flowWorld) defineAs(name, more string, def job.Definition) error {
+	def.Target = target.Spec{Workflow: fmt.Appendf(nil, `{"steps": %s%s}`, stepsJSON(f.steps), more)}
+	_, _, err := f.host("api").control.Put(context.Background(), tenant, name, def, control.Match{})
 	return err
 }
 
@@ -209,15 +214,13 @@ func (f *flowWorld) wrong() []string {
 			wrong = append(wrong, fmt.Sprintf("W2: step %s is %s, want %s", path, row.State, end))
 		}
 	}
-	seen := map[string]map[uint64]bool{}
+	seen := map[call]bool{}
 	for _, c := range f.calls {
-		if seen[c.path] == nil {
-			seen[c.path] = map[uint64]bool{}
+		c.attempt = 0
+		if seen[c] {
+			wrong = append(wrong, fmt.Sprintf("W1: step %s was called twice under fence %d", c.step, c.fence))
 		}
-		if seen[c.path][c.fence] {
-			wrong = append(wrong, fmt.Sprintf("W1: step %s was called twice under fence %d", c.path, c.fence))
-		}
-		seen[c.path][c.fence] = true
+		seen[c] = true
 	}
 	return wrong
 }
