@@ -324,3 +324,22 @@ func TestP8_AWorkflowOfADeletedJobDoesNotBegin(t *testing.T) {
 		t.Errorf("the run is %s (%s) after %d calls, want it cancelled without any", head.State, head.Reason, len(f.calls))
 	}
 }
+
+// Nor does a step start that was released in time, and came to no worker before the time was over.
+func TestW4_Scenario14_AStepThatComesToAWorkerTooLate(t *testing.T) {
+	f := newFlowWorld(newWorld(t), graphs["chain"])
+	f.work()
+	f.must(f.defineAs("short", `, "timeout": "30s"`, job.Definition{}))
+	r, _, err := f.host("api").control.Trigger(context.Background(), tenant, "short", controlRequest())
+	f.must(err)
+	f.id, f.calls = r.ID, nil
+	f.must(f.host("worker").worker.Pass(context.Background(), 0))
+	if rows := f.rows(); rows["a"].State != run.Queued {
+		t.Fatalf("the first step is %s, want it queued", rows["a"].State)
+	}
+	f.elapsed += 31 * time.Second
+	f.work()
+	if head := f.head(); head.State != run.Failed || !strings.HasPrefix(head.Reason, "timeout") || len(f.calls) != 0 {
+		t.Errorf("the run is %s (%s) after %d calls, want failed for its timeout without any", head.State, head.Reason, len(f.calls))
+	}
+}
