@@ -27,11 +27,14 @@ type WorkflowGraph struct {
 
 // WorkflowStep is one step of a graph.
 type WorkflowStep struct {
-	Path   string        `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
-	Kind   string        `json:"kind" enum:"task,scope,pass,fail,switch"`
-	Target string        `json:"target,omitempty" doc:"of a task: what it calls, for people"`
-	Needs  []string      `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it among them"`
-	Rule   string        `json:"rule" doc:"which ends of these let it run"`
+	Path   string   `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
+	Kind   string   `json:"kind" enum:"task,scope,pass,fail,switch"`
+	Target string   `json:"target,omitempty" doc:"of a task: what it calls, for people"`
+	Needs  []string `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it among them"`
+	Rule   string   `json:"rule" doc:"which ends of these let it run"`
+
+	AllowFailure bool `json:"allow_failure,omitempty" doc:"its failure counts as a success, for the steps that need it and for the run"`
+
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
 }

@@ -34,6 +34,7 @@ func drawSteps(chance *rand.Rand, prefix string, depth int) []reference.Step {
 		if depth < 2 && chance.IntN(5) == 0 {
 			s.Inside = drawSteps(chance, s.Name+"-", depth+1)
 		}
+		s.Allowed = chance.IntN(6) == 0
 		steps[i] = s
 	}
 	return steps

@@ -26,7 +26,8 @@ var graphs = map[string][]reference.Step{
 	"scope": {task("a", good, ""),
 		{Name: "s", Rule: "all_success", Parents: []string{"a"}, Inside: []reference.Step{task("x", good, ""), task("y", bad, "", "x"), task("z", good, "always", "x")}},
 		task("b", good, "one_failed", "s"), task("c", good, "", "s")},
-	"early": {task("a", good, ""), task("b", good, ""), task("c", good, "one_success", "a", "b"), task("d", good, "always", "c")},
+	"allowed": {{Name: "a", End: bad, Rule: "all_success", Allowed: true}, task("b", good, "", "a"), task("c", bad, "none_failed", "a", "b"), task("d", good, "one_failed", "c")},
+	"early":   {task("a", good, ""), task("b", good, ""), task("c", good, "one_success", "a", "b"), task("d", good, "always", "c")},
 }
 
 // Scenarios 2 and 3: whoever works is gone before each of its operations in turn, and its messages come again, or are lost with it.

@@ -97,6 +97,9 @@ func stepsJSON(steps []reference.Step) string {
 		if len(s.Inside) > 0 {
 			what = `"steps": ` + stepsJSON(s.Inside)
 		}
+		if s.Allowed {
+			what += `, "allow_failure": true`
+		}
 		if len(s.Parents) > 0 {
 			what += fmt.Sprintf(`, "needs": ["%s"], "rule": "%s"`, strings.Join(s.Parents, `","`), s.Rule)
 		}
