@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/flow/reference"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 const (
@@ -342,5 +344,42 @@ func TestW4_Scenario14_AStepThatComesToAWorkerTooLate(t *testing.T) {
 	f.work()
 	if head := f.head(); head.State != run.Failed || !strings.HasPrefix(head.Reason, "timeout") || len(f.calls) != 0 {
 		t.Errorf("the run is %s (%s) after %d calls, want failed for its timeout without any", head.State, head.Reason, len(f.calls))
+	}
+}
+
+// A step that waits for long between two attempts is woken by a timer of its own, and stands in no list: its run does, once.
+func TestW3_AStepThatWaitsForDaysBetweenAttempts(t *testing.T) {
+	f := newFlowWorld(newWorld(t), graphs["chain"])
+	f.work()
+	failures := 0
+	f.must(f.handlers.Register("flaky", func(context.Context, target.Call) (target.Result, error) {
+		if failures++; failures < 3 {
+			return target.Result{}, errors.New("not yet")
+		}
+		return target.Result{}, nil
+	}))
+	text := `{"steps": {"a": {"handler": {"name": "flaky"}, "retry": {"initial": "4d", "factor": 1, "max": "4d"}}, "b": {"needs": ["a"], "handler": {"name": "act"}}}}`
+	api := f.host("api").control
+	_, _, err := api.Put(context.Background(), tenant, "slow", job.Definition{Target: target.Spec{Workflow: []byte(text)}}, control.Match{})
+	f.must(err)
+	f.lastID = 1 << 63 // the wait is drawn by it: half of the longest
+	r, _, err := api.Trigger(context.Background(), tenant, "slow", controlRequest())
+	f.must(err)
+	f.id = r.ID
+	for day := 0; day < 12 && !f.head().State.Ended(); day++ {
+		for range 4 {
+			f.advance(6*time.Hour, 15*time.Minute, "calm")
+			f.advance(time.Minute, 10*time.Second, "calm")
+			runs, _, err := api.Runs(context.Background(), tenant, control.RunFilter{}, "", 100)
+			f.must(err)
+			open, _, err := api.Runs(context.Background(), tenant, control.RunFilter{States: []run.State{run.Running, run.Retrying}}, "", 100)
+			f.must(err)
+			if len(runs) != 2 || len(open) > 1 {
+				t.Fatalf("day %d: %d runs are listed, and %d of them open, want 2 and 1", day, len(runs), len(open))
+			}
+		}
+	}
+	if head := f.head(); head.State != run.Succeeded || failures != 3 {
+		t.Errorf("the run is %s (%s) after %d attempts of its first step, want it succeeded after 3", head.State, head.Reason, failures)
 	}
 }
