@@ -383,3 +383,29 @@ func TestW3_AStepThatWaitsForDaysBetweenAttempts(t *testing.T) {
 		t.Errorf("the run is %s (%s) after %d attempts of its first step, want it succeeded after 3", head.State, head.Reason, failures)
 	}
 }
+
+// Scenario 34, in small: the only process is gone before each of its operations in turn, and its queue with it. The next one looks at all that has not
+// ended when it starts, and the run comes to its end without any check.
+func TestW3_Scenario34_ARestartOfAServerThatIsAlone(t *testing.T) {
+	for name, steps := range graphs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for k := 1; ; k++ {
+				f := newFlowWorld(newWorld(t), steps)
+				f.must(f.host("api").tick())
+				met, last := f.crashing(k)
+				f.elapsed += 31 * time.Second // what it held is handed out again, to be lost
+				f.lose()
+				_, err := f.host("next").ticker.Recover(context.Background(), f.now(), func(worker string) bool { return worker == "worker" })
+				f.must(err)
+				f.work()
+				if wrong := f.wrong(); len(wrong) > 0 {
+					t.Fatalf("gone before operation %d (%s):\n%s", k, last, strings.Join(wrong, "\n"))
+				}
+				if !met {
+					break
+				}
+			}
+		})
+	}
+}
