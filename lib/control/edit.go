@@ -103,27 +103,6 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 	return compiled, err
 }
 
-// Task gives what is refused of a step of a workflow, as the job that would do the same: joined *invalid.Error.
-func (s *Service) Task(tenant string, task job.Definition) error {
-	task = task.WithDefaults()
-	if _, err := task.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) }); err != nil {
-		return err
-	}
-	return s.able(task)
-}
-
-// able tells whether the workers of a definition's queue can run it.
-func (s *Service) able(def job.Definition) error {
-	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
-		return invalid.Field("timeout", def.Timeout.String(),
-			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
-	}
-	if err := s.Can(def.Queue, def.Target); err != nil {
-		return &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
-	}
-	return nil
-}
-
 // apply makes the job what was put, and tells whether that changes it.
 func (p *put) apply(j *job.Job) (bool, error) {
 	exists := j.Generation != 0 && !j.Deleted

@@ -211,15 +211,6 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 	return cancelled, err
 }
 
-// stop ends what has not started of a workflow's run that has just been cancelled, and asks what runs to stop. Durable before: that the run is
-// cancelled, so nothing that it does not come upon is started either. A crash here leaves it to the run's check; nobody was answered.
-func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
-	if err := s.Dispatch.Follow(ctx, head.Tenant, head.ID, false); err != nil {
-		return run.Run{}, fmt.Errorf("stop the steps of run %s: %w", head.ID, err)
-	}
-	return s.Run(ctx, head.Tenant, head.ID)
-}
-
 // mayCancel tells whether there is something to cancel.
 func mayCancel(r run.Run) error {
 	if r.State.Ended() {
@@ -322,23 +313,6 @@ func mayReopen(r run.Run, force bool) error {
 		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
 	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
-	}
-	return nil
-}
-
-// mayBegin refuses the run of a workflow that has begun: its steps stand where they ended.
-func (s *Service) mayBegin(ctx context.Context, r run.Run) error {
-	if r.Started == 0 {
-		return nil
-	}
-	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
-	switch {
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
-		return nil
-	case err != nil:
-		return err
-	case edition.Def.Target.Workflow != nil:
-		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
 	}
 	return nil
 }

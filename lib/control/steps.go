@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // Step is a step of a workflow's run: a node of its graph, and what is known of it.
@@ -108,4 +111,51 @@ func (s *Service) Step(ctx context.Context, tenant string, id run.ID, path strin
 		return g.Steps[n.Index], nil
 	}
 	return Step{}, refuse(CodeStepNotFound, "run %s has no step %q", id, path)
+}
+
+// stop ends what has not started of a workflow's run that has just been cancelled, and asks what runs to stop. Durable before: that the run is
+// cancelled, so nothing that it does not come upon is started either. A crash here leaves it to the run's check; nobody was answered.
+func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
+	if err := s.Dispatch.Follow(ctx, head.Tenant, head.ID, false); err != nil {
+		return run.Run{}, fmt.Errorf("stop the steps of run %s: %w", head.ID, err)
+	}
+	return s.Run(ctx, head.Tenant, head.ID)
+}
+
+// mayBegin refuses the run of a workflow that has begun: its steps stand where they ended.
+func (s *Service) mayBegin(ctx context.Context, r run.Run) error {
+	if r.Started == 0 {
+		return nil
+	}
+	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	switch {
+	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
+		return nil
+	case err != nil:
+		return err
+	case edition.Def.Target.Workflow != nil:
+		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
+	}
+	return nil
+}
+
+// Task gives what is refused of a step of a workflow, as the job that would do the same: joined *invalid.Error.
+func (s *Service) Task(tenant string, task job.Definition) error {
+	task = task.WithDefaults()
+	if _, err := task.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) }); err != nil {
+		return err
+	}
+	return s.able(task)
+}
+
+// able tells whether the workers of a definition's queue can run it.
+func (s *Service) able(def job.Definition) error {
+	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
+		return invalid.Field("timeout", def.Timeout.String(),
+			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
+	}
+	if err := s.Can(def.Queue, def.Target); err != nil {
+		return &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
+	}
+	return nil
 }

@@ -281,14 +281,6 @@ func (r *Remote) read(ctx context.Context, one run.Run) (run.Run, error) {
 	return standing[0], nil
 }
 
-// brings gives the run that brings the payload of an attempt: of a step, the run that it is of.
-func (r *Remote) brings(ctx context.Context, of run.Run) (run.Run, error) {
-	if !of.ID.IsStep() {
-		return of, nil
-	}
-	return r.read(ctx, run.Run{ID: of.ID.Whole(), Tenant: of.Tenant})
-}
-
 // secrets looks up what a target names, since a worker elsewhere may have no other source, and tells why of what there is none.
 func (r *Remote) secrets(ctx context.Context, t worker.Task) (found, withheld map[string]string) {
 	found, withheld = map[string]string{}, map[string]string{}

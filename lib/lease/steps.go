@@ -77,3 +77,11 @@ func (o *Offer) stopped(ctx context.Context, err error) verdict {
 	}
 	return drop
 }
+
+// brings gives the run that brings the payload of an attempt: of a step, the run that it is of.
+func (r *Remote) brings(ctx context.Context, of run.Run) (run.Run, error) {
+	if !of.ID.IsStep() {
+		return of, nil
+	}
+	return r.read(ctx, run.Run{ID: of.ID.Whole(), Tenant: of.Tenant})
+}
