@@ -220,3 +220,24 @@ func TestTheStepsOfARun(t *testing.T) {
 		s.send("GET", "/v1/runs/"+plain+"/graph", "").refused(404, "step_not_found")
 	})
 }
+
+// A cancel of a workflow's run is heard by its steps that run in the same process at once, and nothing of it starts after.
+func TestCancellingAWorkflow(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"defaults": {"timeout": "1h"}, "steps": {"a": {"handler": {"name": "wait"}}, "b": {"handler": {"name": "wait"}},
+			"c": {"needs": ["a", "b"], "rule": "all_done", "handler": {"name": "echo"}}}}}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{}`).is(202)).ID
+		settle()
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if r.State != "running" || len(r.Waiting) != 1 || r.Waiting[0].Code != "steps" || r.Steps[2].State != "pending" {
+			t.Errorf("%+v", r)
+		}
+		s.send("POST", "/v1/runs/"+id+"/cancel", `{"reason": "enough"}`).is(200)
+		settle()
+		r = into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if r.State != "cancelled" || r.Reason != "enough" || r.Steps[0].State != "cancelled" || r.Steps[1].State != "cancelled" || r.Steps[2].State != "cancelled" {
+			t.Errorf("%+v", r)
+		}
+		s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).refused(409, "run_ended")
+	})
+}

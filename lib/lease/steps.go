@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -40,6 +41,9 @@ func (o *Offer) branch(ctx context.Context) (*run.Run, verdict) {
 	}
 	if err != nil {
 		return nil, d.unwell(ctx, o.run, "open the workflow", err)
+	}
+	if !o.run.Spared() {
+		d.Metrics.Lateness.Observe(time.Duration(now-max(o.run.ID.Nominal, o.run.Wait.LetIn)) * time.Millisecond)
 	}
 	if err := d.Dispatch.Follow(ctx, opened.Tenant, opened.ID, false); err != nil {
 		return nil, d.unwell(ctx, opened, "release the first steps", err)
