@@ -124,8 +124,12 @@ func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*a
 	return &answer[wire.RunGraph]{graph}, nil
 }
 
-// stepStates are where the steps of a workflow's run stand; none for another run. What cannot be read is left out, since the run itself was read.
+// stepStates are where the steps of a workflow's run stand; none for another run, or one that is not bound to a definition yet: to ask for that costs a
+// read. What cannot be read is left out, since the run itself was read.
 func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepState {
+	if r.Generation == 0 || r.State == run.Scheduled {
+		return nil
+	}
 	g, ok, err := a.Control.GraphOf(ctx, r)
 	if err != nil {
 		a.Log.WarnContext(ctx, "a run is shown without its steps", "run", r.ID.String(), "error", err)

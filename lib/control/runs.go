@@ -234,9 +234,6 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bo
 		if err := mayReopen(r, force); err != nil {
 			return r, nil, err
 		}
-		if err := s.mayBegin(ctx, r); err != nil {
-			return r, nil, err
-		}
 		generation := j.Generation
 		if id.OnDemand() {
 			generation = max(generation, r.Generation)
@@ -311,6 +308,8 @@ func mayReopen(r run.Run, force bool) error {
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
 	case r.Missed():
 		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
+	case r.Headed(): // its steps stand where they ended
+		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
 	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
 	}

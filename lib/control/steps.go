@@ -8,7 +8,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -131,23 +130,6 @@ func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
 		}
 	}
 	return s.Run(ctx, head.Tenant, head.ID)
-}
-
-// mayBegin refuses the run of a workflow that has begun: its steps stand where they ended.
-func (s *Service) mayBegin(ctx context.Context, r run.Run) error {
-	if r.Started == 0 {
-		return nil
-	}
-	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
-	switch {
-	case errors.Is(err, job.ErrNotFound), errors.Is(err, job.ErrSchedule), errors.Is(err, record.ErrBroken), errors.Is(err, record.ErrNewer):
-		return nil
-	case err != nil:
-		return err
-	case edition.Def.Target.Workflow != nil:
-		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
-	}
-	return nil
 }
 
 // Task gives what is refused of a step of a workflow, as the job that would do the same: joined *invalid.Error.

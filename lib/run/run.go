@@ -199,6 +199,12 @@ func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
 // Heads tells whether the run is that of a workflow which is under way. It runs without a lease: its steps are what is started.
 func (r Run) Heads() bool { return r.State == Running && r.Lease == 0 }
 
+// Headed tells whether the run was begun as that of a workflow: without an attempt.
+func (r Run) Headed() bool {
+	n := len(r.Attempts)
+	return r.Started != 0 && (n == 0 || r.Attempts[n-1].Started != r.Started)
+}
+
 // Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
 func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }
 
