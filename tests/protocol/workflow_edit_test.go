@@ -51,7 +51,7 @@ func TestG1_G2_AWorkflowHoldsItsPlaceToItsEnd(t *testing.T) {
 }
 
 // Edits and a delete touch no run whose workflow has begun: it goes on as it was defined.
-func TestW8_Scenario29_EditsAndDeletesTouchNoOpenRun(t *testing.T) {
+func TestW8_Fault44_Scenario29_EditsAndDeletesTouchNoOpenRun(t *testing.T) {
 	for name, act := range map[string]func(h *host) error{
 		"edit":   func(h *host) error { return h.put(tenant, "flow", definition(nil, 7)) },
 		"pause":  func(h *host) error { return h.pause(tenant, "flow") },

@@ -33,7 +33,7 @@ var graphs = map[string][]reference.Step{
 }
 
 // Scenarios 2 and 3: whoever works is gone before each of its operations in turn, and its messages come again, or are lost with it.
-func TestW1_W2_W3_W4_Scenario02_Scenario03_EveryOperationOfAWorkerIsItsLast(t *testing.T) {
+func TestW1_W2_W3_W4_Fault41_Scenario02_Scenario03_EveryOperationOfAWorkerIsItsLast(t *testing.T) {
 	for _, name := range few() {
 		steps := graphs[name]
 		for _, lost := range []bool{false, true} {
@@ -97,7 +97,7 @@ func TestW1_Scenario05_EveryMessageIsDoubled(t *testing.T) {
 }
 
 // Every message is lost: checks alone bring the run on.
-func TestW3_ChecksBringARunOnWhoseMessagesAreLost(t *testing.T) {
+func TestW2_W3_Fault43_ChecksBringARunOnWhoseMessagesAreLost(t *testing.T) {
 	for name, steps := range graphs {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -214,7 +214,7 @@ func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *test
 }
 
 // Scenario 1: of many parents that end at once, by as many workers, whoever is last releases the join, once.
-func TestW1_W3_Scenario01_ManyParentsEndAtOnce(t *testing.T) {
+func TestW1_W3_Fault40_Scenario01_ManyParentsEndAtOnce(t *testing.T) {
 	steps := []reference.Step{}
 	var names []string
 	for i := range 30 {
