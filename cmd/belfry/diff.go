@@ -33,8 +33,8 @@ func (a *apply) showDiff(v verdict, place string) error {
 	}
 	var text strings.Builder
 	switch {
-	case v.Job == nil:
-	case v.Was == nil:
+	case v.Job == nil, v.Job.Retry.Tries() == "":
+	case v.Was == nil, v.Was.Retry.Tries() == "":
 		fmt.Fprintln(&text, terminal.Line(v.Name), v.Job.Retry.Tries())
 	case v.Was.Retry.Tries() != v.Job.Retry.Tries():
 		fmt.Fprintln(&text, terminal.Line(v.Name), v.Job.Retry.Tries()+"; as it stands, it", v.Was.Retry.Tries())

@@ -87,7 +87,7 @@ func install(t *testing.T) installation {
 	data := filepath.Join(in.folder, "data")
 	t.Run("install", func(t *testing.T) {
 		s := &stage{t: t, address: dev(t, "--data", data, "--allow-exec")}
-		in.run = s.aRun()
+		in.run = s.aRun("report")
 	})
 	for _, args := range [][]string{
 		{"token", "create", "--scope", "admin", "--name", "operator", "--data", data, "-o", "json"},
@@ -231,7 +231,7 @@ func (s *stage) do(line string) {
 		if offline {
 			return s.installed.run
 		}
-		return as(id, s.aRun)
+		return as(id, func() string { return s.aRun(id) })
 	})
 	exchanged = exampleToken.ReplaceAllStringFunc(exchanged, func(id string) string {
 		if offline {
@@ -341,11 +341,14 @@ func (s *stage) jobs() {
 	}
 }
 
-// aRun gives a run in the state that the command is for.
-func (s *stage) aRun() string {
+// aRun gives a run in the state that the command is for. as is the ID that the example has for it.
+func (s *stage) aRun(as string) string {
 	s.t.Helper()
 	s.jobs()
 	job, until, more := "report", "succeeded", []string{}
+	if strings.HasPrefix(as, "etl~") {
+		job = "etl"
+	}
 	switch s.command {
 	case "belfry run cancel":
 		until, more = "scheduled", []string{"--delay", "1h"}
@@ -383,6 +386,7 @@ func (s *stage) aToken() string {
 // exampleJobs are those that stand on the server before each example.
 var exampleJobs = map[string]string{
 	"report": `{"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}}`,
+	"etl":    `{"target": {"workflow": {"steps": {"extract": {"exec": {"argv": ["cat"]}}, "parts": {"needs": ["extract"], "steps": {"index": {"exec": {"argv": ["echo", "done"]}}}}}}}}`,
 	"hello":  `{"target": {"exec": {"argv": ["echo", "hello"]}}}`,
 	"broken": `{"target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}}`,
 }

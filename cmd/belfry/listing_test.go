@@ -65,7 +65,7 @@ func TestWhatHappensNowIsListed(t *testing.T) {
 	}
 }
 
-// A job that asks for it has its last success in the metrics, and others have not.
+// A job that asks for it has its last success in the metrics, and others have not. A workflow succeeds with its run, and not with a step.
 func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 	address := dev(t, "--data", t.TempDir(), "--allow-exec")
 	call := to(t, address)
@@ -75,10 +75,16 @@ func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 	job("fine", "true", "success")
 	job("broken", "false", "success")
 	job("quiet", "true", "no")
-	for _, name := range []string{"fine", "quiet"} {
+	for name, last := range map[string]string{"flow": "true", "half": "false"} {
+		call(0, fmt.Sprintf(`{"target": {"workflow": {"defaults": {"retry": {"max_attempts": 1}}, "steps": {"a": {"exec": {"argv": ["true"]}}, "b": {"needs": ["a"], "exec": {"argv": ["%s"]}}}}},
+			"labels": {"belfry.alert": "success"}}`, last), "job", "apply", name, "-f", "-")
+	}
+	for _, name := range []string{"fine", "quiet", "flow"} {
 		call(0, "", "job", "trigger", name, "--wait")
 	}
-	call(6, "", "job", "trigger", "broken", "--wait")
+	for _, name := range []string{"broken", "half"} {
+		call(6, "", "job", "trigger", name, "--wait")
+	}
 	eventually(t, "the metrics have them", func() (bool, string) {
 		answer, err := http.Get(address + "/metrics")
 		if err != nil {
@@ -88,7 +94,8 @@ func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		got := regexp.MustCompile(`(?m)^belfry_job_last_success_timestamp_seconds\{.*$`).FindAllString(string(text), -1)
 		slices.Sort(got)
-		return len(got) == 2 && strings.HasSuffix(got[0], `{job_name="broken"} 0`) && strings.Contains(got[1], `{job_name="fine"} 1.`), fmt.Sprint(got)
+		return len(got) == 4 && strings.HasSuffix(got[0], `{job_name="broken"} 0`) && strings.Contains(got[1], `{job_name="fine"} 1.`) &&
+			strings.Contains(got[2], `{job_name="flow"} 1.`) && strings.HasSuffix(got[3], `{job_name="half"} 0`), fmt.Sprint(got)
 	})
 }
 

@@ -74,7 +74,7 @@ func (c *cli) runLogs() *cobra.Command {
 		Use:   "logs RUN",
 		Short: "Print what an attempt wrote, or has written so far",
 		Long: `Print what the newest attempt wrote, or has written so far; with --attempt what another one wrote. With --follow it goes on until the
-run has ended, over all further attempts, or with --attempt until that one has ended.
+run has ended, over all further attempts, or with --attempt until that one has ended. Of a workflow's run --step names whose log it is.
 
 Of a long log the beginning and the end are kept, and a line says how much is between. With --tail and --since less is printed, of
 what is written already. With --timestamps each line has the time at which it came, in UTC.
@@ -84,7 +84,8 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 		Example: `  belfry run logs report~0mi4lf3k0
   belfry run logs report~0mi4lf3k0 --follow --timestamps
   belfry run logs report~0mi4lf3k0 --attempt 1 --tail 20
-  belfry run logs report~0mi4lf3k0 --since 10m`,
+  belfry run logs report~0mi4lf3k0 --since 10m
+  belfry run logs etl~0mi4lf3k0 --step parts/index --follow`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			w.view.Lines, w.view.Bytes = tail.lines, tail.bytes
@@ -112,6 +113,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
 	parsedFlag(cmd, &w.view.Attempt, "attempt", "", "number", "what attempt `N` wrote, counted from 1; the newest by default", attemptOf)
+	flags.StringVar(&w.view.Step, "step", "", "of the step of this `PATH`, of a workflow's run")
 	flags.BoolVarP(&w.view.Times, "timestamps", "t", false, "each line with the time at which it came, as 2026-11-21T12:00:00.000Z")
 	flags.StringVar(&since, "since", "", "only lines that came at this `TIME` or later, or no longer ago than a duration, as 90s or 2h")
 	parsedFlag(cmd, &tail, "tail", "", "size", "only the last `N` lines of what is written, or about so much of it, as 4KB; all by default", tailOf)
@@ -134,10 +136,14 @@ func (w *waiter) printOnce(ctx context.Context, id string) error {
 		if _, err = out.Write(part.Text); err != nil || part.Next >= part.Size {
 			break
 		}
-		part, err = w.server.LogPart(ctx, id, client.LogView{Attempt: part.Attempt, Offset: part.Next, Times: w.view.Times})
+		part, err = w.server.LogPart(ctx, id, client.LogView{Step: w.view.Step, Attempt: part.Attempt, Offset: part.Next, Times: w.view.Times})
 	}
 	if err == nil && w.structured() {
-		return w.print(map[string]any{"id": id, "attempt": part.Attempt, "log": text.String()})
+		shown := map[string]any{"id": id, "attempt": part.Attempt, "log": text.String()}
+		if w.view.Step != "" {
+			shown["step"] = w.view.Step
+		}
+		return w.print(shown)
 	}
 	return errors.Join(err, end())
 }

@@ -17,7 +17,7 @@ import (
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait(), c.runSteps(), c.runStep())
 	return cmd
 }
 
@@ -209,6 +209,9 @@ func (c *cli) showRun(r wire.Run) error {
 		}
 		for _, a := range r.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
+		}
+		for _, s := range r.Steps {
+			rows = append(rows, [2]string{"step " + s.Path, s.State})
 		}
 		switch {
 		case r.Skipped == nil:

@@ -32,7 +32,7 @@ type waiter struct {
 	server  *client.Client
 	follow  bool
 	timeout string
-	view    client.LogView // of what is written already, what is printed; with an attempt, of that one alone
+	view    client.LogView // of what is written already, what is printed; with an attempt, of that one alone; with a step, this is waited for
 
 	seen    wire.Run // as last told
 	attempt int      // whose log is being printed
@@ -91,7 +91,7 @@ func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
 
 // look reads the run and tells what is new. The state is read before the log: of a run that has ended the log is whole.
 func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
-	r, err := w.server.Run(ctx, id)
+	r, err := w.standing(ctx, id)
 	if err != nil {
 		return r, err
 	}
@@ -106,6 +106,16 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 	}
 	w.seen = r
 	return r, w.tell(after)
+}
+
+// standing reads what is waited for: a step is a run, as far as it is told of here.
+func (w *waiter) standing(ctx context.Context, id string) (wire.Run, error) {
+	if w.view.Step == "" {
+		return w.server.Run(ctx, id)
+	}
+	s, err := w.server.Step(ctx, id, w.view.Step)
+	return wire.Run{ID: id, State: s.State, Attempt: s.Attempt, Attempts: s.Attempts, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAttemptAt: s.NextAttemptAt,
+		Worker: s.Worker, Reason: s.Reason}, err
 }
 
 func (w *waiter) tell(said []string) error {
@@ -162,7 +172,7 @@ func (w *waiter) next() client.LogView {
 	if w.attempt == 0 {
 		return w.view
 	}
-	return client.LogView{Attempt: w.attempt, Offset: w.offset, Times: w.view.Times}
+	return client.LogView{Step: w.view.Step, Attempt: w.attempt, Offset: w.offset, Times: w.view.Times}
 }
 
 func (w *waiter) write(text []byte) error {
@@ -192,7 +202,7 @@ func (w *waiter) endLine() error {
 
 func ended(state string) bool {
 	switch state {
-	case "scheduled", "queued", "waiting", "running", "retrying":
+	case "pending", "scheduled", "queued", "waiting", "running", "retrying":
 		return false
 	}
 	return true

@@ -186,13 +186,31 @@ func TestWorkflowSchema(t *testing.T) {
 	}
 }
 
-// What a job with a workflow is told by a server leads here.
-func TestApplyingAWorkflowIsRefusedByName(t *testing.T) {
-	address := dev(t, "--data", t.TempDir())
-	file := written(t, "job.yaml", exampleFiles["job-with-workflow.yaml"])
-	got := belfry(t, "", "job", "apply", "-f", file, "--address", address)
-	if got.code != 1 || !strings.Contains(got.errors, "line 4: target.workflow: not built yet") || !strings.Contains(got.errors, "belfry workflow validate FILE") {
-		t.Errorf("%+v", got)
+// A job with a workflow is applied and run; its steps are shown, one by one, too.
+func TestRunningAWorkflow(t *testing.T) {
+	address := dev(t, "--data", t.TempDir(), "--allow-exec")
+	file := written(t, "job.yaml", `{name: etl, target: {workflow: {steps: {
+  extract: {exec: {argv: [echo, hello]}},
+  parts: {needs: [extract], steps: {index: {exec: {argv: [sh, -c, "echo no; exit 3"], permanent_exit_codes: [3]}}}},
+  load: {needs: [parts], exec: {argv: ["true"]}}}}}}`)
+	if got := belfry(t, "", "job", "apply", "-f", file, "--address", address); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	id := decode[wire.Run](t, belfry(t, "", "job", "trigger", "etl", "-o", "json", "--address", address).out).ID
+	belfry(t, "", "run", "wait", id, "--address", address)
+	for want, args := range map[string][]string{
+		"step parts/index  failed":      {"run", "get", id},
+		"load         upstream_failed":  {"run", "steps", id},
+		"hello":                         {"run", "step", id, "extract"},
+		"no\n":                          {"run", "logs", id, "--step", "parts/index"},
+		"hello\n":                       {"run", "logs", id, "--step", "extract", "--follow", "--attempt", "1"},
+		"Z hello\n":                     {"run", "logs", id, "--step", "extract", "-t", "--tail", "1", "--since", "1h"},
+		`"step": "extract"`:             {"run", "logs", id, "--step", "extract", "-o", "json"},
+		"extract\nparts\nparts/index\n": {"run", "steps", id, "-o", "name"},
+	} {
+		if got := belfry(t, "", append(args, "--address", address)...); got.code != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
 	}
 }
 

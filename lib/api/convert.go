@@ -55,7 +55,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		ResultCut:   r.Result.Cut,
 		Labels:      labels,
 		Trace:       r.Trace.ID(),
-		Attempts:    make([]wire.Attempt, 0, len(r.Attempts)),
+		Attempts:    attemptForms(r),
 	}
 	if r.State == run.Retrying || r.State == run.Queued {
 		shown.NextAttemptAt = instant(r.NextAt)
@@ -72,9 +72,13 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if d := r.Discarded; !d.IsZero() {
 		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}
 	}
-	for _, t := range r.Attempts {
-		shown.Attempts = append(shown.Attempts, wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended),
-			Outcome: t.Outcome.String(), Error: t.Error})
+	return shown
+}
+
+func attemptForms(r run.Run) []wire.Attempt {
+	shown := make([]wire.Attempt, len(r.Attempts))
+	for i, t := range r.Attempts {
+		shown[i] = wire.Attempt{Attempt: t.Number, StartedAt: instant(t.Started), EndedAt: instant(t.Ended), Outcome: t.Outcome.String(), Error: t.Error}
 	}
 	return shown
 }

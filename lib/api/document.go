@@ -23,12 +23,14 @@ const durationPattern = `^(0|[0-9]+d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-
 
 // The other patterns, as the tags of parameters have them; a test compares.
 const (
-	runIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
-	urlPattern   = `^[Hh][Tt][Tt][Pp][Ss]?://[^ #]+$`
-	arnPattern   = `^arn:[!-~]+$`
-	keyPattern   = `^[!-~]+$`
-	tokenPattern = `^[0-9a-f]{16}$`
-	labelPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
+	workIDPattern   = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$`
+	stepPathPattern = `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$`
+	runIDPattern    = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$`
+	urlPattern      = `^[Hh][Tt][Tt][Pp][Ss]?://[^ #]+$`
+	arnPattern      = `^arn:[!-~]+$`
+	keyPattern      = `^[!-~]+$`
+	tokenPattern    = `^[0-9a-f]{16}$`
+	labelPattern    = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
 )
 
 // durationText stands for schedule.Duration in schemas: it is a number in Go and text in JSON.
@@ -260,7 +262,7 @@ func describe(schemas map[string]*huma.Schema) {
 			schemas[schema].OneOf = append(schemas[schema].OneOf, &huma.Schema{Required: []string{field}})
 		}
 	}
-	choose("Target", "http", "exec", "handler", "aws")
+	choose("Target", "http", "exec", "handler", "aws", "workflow")
 	choose("Schedule", "cron", "every", "at")
 	schemas["Schedule"].DependentRequired = map[string][]string{"phase": {"every"}}
 	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
@@ -350,6 +352,7 @@ func describe(schemas map[string]*huma.Schema) {
 	say("ExecTarget", "dir", "absolute; the worker's own folder by default")
 	say("ExecTarget", "permanent_exit_codes", "codes from 1 to 255 that are never retried")
 	say("HandlerTarget", "name", "of the function")
+	say("Target", "workflow", "a graph of steps, each of which calls a target, as /v1/schemas/workflow.json describes it")
 	say("Target", "aws", "calls a resource of AWS: a function, queue, topic, event bus or state machine")
 	say("AWSTarget", "arn", "of a Lambda function, an SQS queue, an SNS topic, an EventBridge bus or a Step Functions state machine")
 	say("AWSTarget", "role_arn", "the role to do it as, which trusts the worker; the worker's own by default")

@@ -12,7 +12,9 @@ import (
 func TestListingsAreNotSentTwice(t *testing.T) {
 	running(t, func(t *testing.T, s *server) {
 		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "echo", "fail", 1)).is(201)
-		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)
+		s.send("PUT", "/v1/jobs/w", `{"target": {"workflow": {"steps": {"x": {"handler": {"name": "echo"}}}}}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/w/runs", `{}`).is(202)).ID
 		settle()
 		var d answered
 		if err := json.Unmarshal(s.send("GET", "/openapi.json", "").is(200).body, &d); err != nil {

@@ -154,6 +154,8 @@ var meaning = map[string]string{
 	job.NamePattern: "1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit",
 	gatePattern:     "the name of a gate, such as job:NAME for a job's own",
 	runIDPattern:    "a run's ID as Belfry gave it, job~time or job~time~random",
+	workIDPattern:   "a run's ID as Belfry gave it, job~time or job~time~random, or RUN/PATH of a workflow's step",
+	stepPathPattern: "the path of a step: its name, behind those of the scopes around it and slashes, such as parts/load",
 	urlPattern:      "an absolute http or https URL, without blanks (%20 stands for one) and without a fragment (#…), which is never sent",
 	arnPattern:      "an ARN such as \"arn:aws:lambda:eu-west-1:123456789012:function:report\"",
 	keyPattern:      "1 to 255 visible ASCII characters",

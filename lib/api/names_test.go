@@ -17,7 +17,7 @@ import (
 var (
 	things = map[string]string{ // and what each is called by
 		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
-		"Run": "id", "LastRun": "id", "InLine": "id", "RunVerdict": "id", "DeadLetter": "id", "SimulatedRun": "id",
+		"Run": "id", "LastRun": "id", "InLine": "id", "RunVerdict": "id", "DeadLetter": "id", "SimulatedRun": "id", "RunGraph": "id",
 		"Token": "id", "NewToken": "id", "Worker": "id",
 	}
 	// Tokens have a name for people beside their ID.

@@ -32,10 +32,7 @@ type later map[*huma.Schema][]string
 func (l later) has(schema *huma.Schema, name string) bool { return slices.Contains(l[schema], name) }
 
 // says tells what to do about a field of a later version.
-func (l later) says(name string) string {
-	if name == workflowField {
-		return workflowNotBuilt
-	}
+func (l later) says(string) string {
 	return "not available yet; leave it out"
 }
 
@@ -48,8 +45,6 @@ func (e earlier) has(schema *huma.Schema, name string) bool { return slices.Cont
 func earlierOf(schemas map[string]*huma.Schema) earlier {
 	return earlier{schemas["JobStatus"]: {"name"}}
 }
-
-const workflowField = "workflow"
 
 var overlapFieldsToCome = []string{"key"}
 
@@ -66,7 +61,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Callbacks"]:                    {"missed"},
 		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
 		schemas["Trigger"]:                      {"overlap", "on"},
-		schemas["Target"]:                       {workflowField},
 		schemas["JobTrigger"]:                   {"overlap", "on"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {

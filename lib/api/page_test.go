@@ -56,6 +56,11 @@ var whole = map[string]string{
 	"cancel-run.waiting":             "told of a run alone",
 	"retry-run.waiting":              "told of a run alone",
 	"get-run.attempts":               "the newest five",
+	"get-run.steps":                  "at most 300, with a path and a state",
+	"trigger-job.steps":              "told of a run alone",
+	"cancel-run.steps":               "told of a run alone",
+	"retry-run.steps":                "told of a run alone",
+	"get-run-graph.steps":            "at most 300, of a definition of at most 32 KB",
 	"trigger-job.attempts":           "the newest five",
 	"cancel-run.attempts":            "the newest five",
 	"retry-run.attempts":             "the newest five",
@@ -73,6 +78,7 @@ var listings = map[string][]string{
 	"list-gates":        {""},
 	"list-line":         {""},
 	"list-workers":      {""},
+	"list-run-steps":    {""},
 }
 
 // Every listing of the document ends its pages before they are larger than an answer may be, and its cursor goes on behind what was
@@ -138,7 +144,7 @@ func TestP11_EveryListingEndsItsPages(t *testing.T) {
 						}
 						walked[op.OperationID] = true
 						for _, query := range queries {
-							s.walkListing(wide, strings.NewReplacer("{job}", "many", "{gate}", "job:slow").Replace(path)+"?"+query, most)
+							s.walkListing(wide, strings.NewReplacer("{job}", "many", "{gate}", "job:slow", "{run}", s.lastOf("steps")).Replace(path)+"?"+query, most)
 						}
 					}
 				}
@@ -169,12 +175,23 @@ func (s *server) fillListings() {
 	s.send("PUT", "/v1/jobs/many", `{"labels": {`+labels+`}, "target": {"handler": {"name": "echo"}}}`).is(201)
 	s.send("PUT", "/v1/jobs/slow", `{"overlap": "queue", "timeout": "1h", "target": {"handler": {"name": "wait"}}}`).is(201)
 	s.send("PUT", "/v1/jobs/fails", strings.Replace(echo, "echo", "fail", 1)).is(201)
+	steps := make([]string, 40)
+	for i := range steps {
+		steps[i] = fmt.Sprintf(`"s%02d-%s": {"handler": {"name": "echo"}}`, i, strings.Repeat("x", i))
+	}
+	s.send("PUT", "/v1/jobs/steps", `{"target": {"workflow": {"steps": {`+strings.Join(steps, ",")+`}}}}`).is(201)
+	s.send("POST", "/v1/jobs/steps/runs", `{}`).is(202)
 	var runs []string
 	for i := range 40 {
 		runs = append(runs, fmt.Sprintf(`{"job": "many", "delay": "%dm"}`, 1+i/4), `{"job": "fails"}`, `{"job": "slow"}`)
 	}
 	s.send("POST", "/v1/runs/batch", `{"runs": [`+strings.Join(runs, ",")+`]}`).is(200)
 	settle()
+}
+
+// lastOf is the newest run of a job.
+func (s *server) lastOf(job string) string {
+	return into[wire.RunPage](s.send("GET", "/v1/jobs/"+job+"/runs", "").is(200)).Items[0].ID
 }
 
 // walkListing follows next, and compares with what one page without a bound has.

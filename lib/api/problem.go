@@ -90,6 +90,8 @@ var statusOf = map[control.Code]int{
 	control.CodeJobDeleted:    http.StatusConflict,
 	control.CodeBusy:          http.StatusTooManyRequests,
 	control.CodeClockSkewed:   http.StatusServiceUnavailable,
+	control.CodeStepNotFound:  http.StatusNotFound,
+	control.CodeBegun:         http.StatusConflict,
 }
 
 // problem is a wire.Problem as an error that can be sent.

@@ -23,7 +23,8 @@ type variant struct {
 // unions are the objects that have exactly one of some fields. Requests are checked against the whole object, which can tell what is wrong with
 // it; a generator makes of its variants a union, in which the field says which it is.
 var unions = map[string][]variant{
-	"Target": {{"http", "HTTPCall", nil}, {"exec", "ExecCall", nil}, {"handler", "HandlerCall", nil}, {"aws", "AWSCall", nil}},
+	"Target": {{"http", "HTTPCall", nil}, {"exec", "ExecCall", nil}, {"handler", "HandlerCall", nil}, {"aws", "AWSCall", nil},
+		{"workflow", "WorkflowCall", nil}},
 	"Schedule": {{"cron", "CronSchedule", []string{"timezone"}}, {"every", "IntervalSchedule", []string{"phase"}},
 		{"at", "OneTimeSchedule", nil}},
 	"CancelRuns": {{"runs", "CancelListed", nil}, {"matching", "CancelMatching", []string{"cursor", "max"}}},
@@ -34,15 +35,17 @@ var unions = map[string][]variant{
 
 // enums are the words that several schemas take, by the name of the type that generators make of them.
 var enums = map[string]string{
-	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown": "RunState",
-	"running,succeeded,failed,crashed,cancelled,handed_back":                                    "AttemptOutcome",
-	"schedule,request,callback":  "RunTrigger",
-	"succeeded,failed,recovered": "CallbackEvent",
-	"due,changed":                "RunOrder",
-	"allow,skip,queue":           "OverlapPolicy",
-	"high,normal,low":            "Priority",
-	"at_least_once,at_most_once": "Guarantee",
-	"ok":                         "Alive",
+	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown":                 "RunState",
+	"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed": "StepState",
+	"task,scope,pass,fail,switch":                            "StepKind",
+	"running,succeeded,failed,crashed,cancelled,handed_back": "AttemptOutcome",
+	"schedule,request,callback":                              "RunTrigger",
+	"succeeded,failed,recovered":                             "CallbackEvent",
+	"due,changed":                                            "RunOrder",
+	"allow,skip,queue":                                       "OverlapPolicy",
+	"high,normal,low":                                        "Priority",
+	"at_least_once,at_most_once":                             "Guarantee",
+	"ok":                                                     "Alive",
 }
 
 // published is the document as generators of clients understand it. It says the same as the one that requests are checked against.

@@ -94,6 +94,7 @@ type runAccepted struct {
 
 type logPath struct {
 	Run        string    `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
+	Step       string    `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
 	Attempt    int       `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt; by default the newest of which there is a log"`
 	Offset     int64     `query:"offset" minimum:"0" maximum:"1125899906842624" doc:"without the first so many bytes that the attempt wrote: to follow a log, the Belfry-Log-Next of the answer before"`
 	Tail       int       `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
@@ -146,13 +147,14 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, formAlone, a.cancelRun)
 	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBusy}}, formAlone, a.retryRun)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what an attempt wrote, or has written so far",
-		codes:   []control.Code{control.CodeRunNotFound, codeLogExpired}}, a.getRunLogs)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run hands to its target, as it was given",
 		codes:   []control.Code{control.CodeRunNotFound, codePayloadExpired}}, a.getRunPayload)
+	a.steps()
 }
 
 func request(t wire.Trigger, key string) control.Request {
@@ -264,6 +266,7 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		setResult(&shown, data, mediaType)
 	}
 	shown.Waiting = a.waiting(ctx, r)
+	shown.Steps = a.stepStates(ctx, r)
 	return &answer[wire.Run]{shown}, nil
 }
 
@@ -320,7 +323,7 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 			return nil, invalid.Field(name, "an offset, too", "offset, or "+name)
 		}
 	}
-	r, err := a.findRun(ctx, in.tenant, runPath{p.Run})
+	r, err := a.logRun(ctx, in.tenant, *p)
 	if err != nil {
 		return nil, err
 	}

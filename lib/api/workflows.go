@@ -14,9 +14,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// workflowNotBuilt is said of a job whose target is a workflow.
-const workflowNotBuilt = "not built yet: a workflow can be checked and simulated, but no job can have one; try POST /v1/workflows/validate, or belfry workflow validate FILE"
-
 type schemaText struct {
 	ContentType string `header:"Content-Type" doc:"application/schema+json"`
 	Body        []byte
@@ -73,7 +70,7 @@ func (a *api) validateWorkflow(_ context.Context, _ *struct{}, in input[wire.Che
 func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 	graph := wire.WorkflowGraph{Timeout: w.Timeout, Steps: make([]wire.WorkflowStep, len(w.Nodes))}
 	for i, n := range w.Nodes {
-		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule)}
+		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule), AllowFailure: n.AllowFailure}
 		for _, needed := range n.Needs {
 			shown.Needs = append(shown.Needs, w.Nodes[needed].Path)
 		}

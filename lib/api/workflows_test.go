@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,27 +141,103 @@ func TestWhoMayReadMayCheckWorkflows(t *testing.T) {
 	s.send("GET", "/v1/schemas/workflow.json", "", reader...).is(200)
 }
 
-// No job can have a workflow yet. Who tries is told what can be done.
-func TestAJobWithAWorkflowIsRefusedByName(t *testing.T) {
+// A job takes a workflow that runs. What is wrong with one is told by its path in the job, and what is not built yet by its name.
+func TestAJobTakesAWorkflow(t *testing.T) {
 	s := start(t, 0, nil)
-	const told = "not built yet: a workflow can be checked and simulated, but no job can have one; try POST /v1/workflows/validate, or belfry workflow validate FILE"
+	s.send("PUT", "/v1/jobs/a", `{"target": {"workflow": {"steps": {"x": {"handler": {"name": "echo"}}}}}}`).is(201)
+	if def := into[wire.Job](s.send("GET", "/v1/jobs/a", "").is(200)).Definition; def.Timeout != 0 || def.Guarantee != "" || def.Retry.MaxAttempts != 0 {
+		t.Errorf("a workflow's job has %+v: its steps have timeout, guarantee and retry, and it none", def)
+	}
 	for body, want := range map[string]map[string]string{
-		`{"target": {"workflow": ` + rightETL + `}}`:                                      {"target.workflow": told},
-		`{"target": {"workflow": 5}}`:                                                     {"target.workflow": told},
-		`{"target": {"workflow": {}, "handler": {"name": "echo"}}}`:                       {"target.workflow": told},
-		`{"target": {"workflow": {}}, "timeout": "90h"}`:                                  {"target.workflow": told, "timeout": `got "90h", want a duration from 1s to 1d`},
-		`{"target": {"workflow": {}, "http": {"url": "x"}, "handler": {"name": "echo"}}}`: {"target.workflow": told, "target": "want exactly one of http, exec, handler or aws", "target.http.url": "want"},
-		`{"target": {"workfow": {}}}`:                                                     {"target.workfow": "unknown field; want aws, exec, handler or http", "target": "want exactly one of http, exec, handler or aws"},
+		`{"target": {"workflow": 5}}`:  {"target.workflow": "got a number, want a workflow as an object with steps"},
+		`{"target": {"workflow": {}}}`: {"target.workflow.steps": "want an object with the steps by their names, at least one, which is missing"},
+		`{"target": {"workflow": {"steps": {"a": {"pass": {}}}}}, "timeout": "1h", "guarantee": "at_most_once", "retry": {"max_attempts": 2}}`: {
+			"timeout": `got "1h", want nothing beside a workflow: its steps have it`, "guarantee": `got "at_most_once", want nothing beside a workflow: its steps have it`,
+			"retry": `got "a retry", want nothing beside a workflow: its steps have it`},
+		`{"target": {"workflow": {"steps": {"a": {"switch": [{"to": "b"}]}, "b": {"pass": {}}}}}}`: {
+			"target.workflow.steps.a.switch": "want no switch in a job: conditions are not built yet; it can be checked and simulated"},
+		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "when": ".x"}}}}}`: {"target.workflow.steps.a.when": "want nothing here: when is not built yet"},
+		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "queue": "nowhere"}}}}}`: {
+			"target.workflow.steps.a.queue": `got "nowhere", want a queue that has workers, such as "default"`},
 	} {
-		fields := s.send("PUT", "/v1/jobs/a", body).refused(400, "malformed")
-		if _, vague := want["target.http.url"]; vague && fields["target.http.url"] != "" {
-			fields["target.http.url"] = "want"
-		}
-		if !reflect.DeepEqual(fields, want) {
+		if fields := s.send("PUT", "/v1/jobs/b", body).refused(422, "invalid"); !reflect.DeepEqual(fields, want) {
 			t.Errorf("%s: %q\nwant %q", body, fields, want)
 		}
 	}
-	if fields := s.send("POST", "/v1/jobs/batch", `{"jobs": [{"name": "a", "target": {"workflow": {}}}]}`).refused(400, "malformed"); fields["jobs[0].target.workflow"] != told || len(fields) != 1 {
-		t.Errorf("%q", fields)
+	fields := s.send("PUT", "/v1/jobs/b", `{"target": {"workflow": {}, "handler": {"name": "echo"}}}`).refused(400, "malformed")
+	if want := "want exactly one of http, exec, handler, aws or workflow"; fields["target"] != want || len(fields) != 1 {
+		t.Errorf("%q, want target: %s", fields, want)
 	}
+}
+
+// The run of a workflow shows its steps: with the run, as a page, one by its path, and as a graph. A step's log is asked for with the run's.
+func TestTheStepsOfARun(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"steps": {
+			"a": {"handler": {"name": "echo"}, "input": {"n": 1}},
+			"s": {"needs": ["a"], "steps": {"x": {"handler": {"name": "echo"}}, "y": {"needs": ["x"], "handler": {"name": "fail"}, "retry": {"max_attempts": 1}}}},
+			"b": {"needs": ["s"], "handler": {"name": "echo"}},
+			"c": {"needs": ["s"], "rule": "one_failed", "pass": {}}}}}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{"payload": {"day": "monday"}}`).is(202)).ID
+		settle()
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		var states []string
+		for _, one := range r.Steps {
+			states = append(states, one.Path+" "+one.State)
+		}
+		want := []string{"a succeeded", "s failed", "s/x succeeded", "s/y failed", "b upstream_failed", "c succeeded"}
+		if r.State != "failed" || !strings.HasPrefix(r.Reason, "step s/y is failed: ") || !slices.Equal(states, want) {
+			t.Errorf("the run is %s (%s) with %q, want %q", r.State, r.Reason, states, want)
+		}
+		page := into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps", "").is(200))
+		if len(page.Items) != 6 || page.Items[3].Attempt != 1 || page.Items[3].Attempts[0].Error == "" || page.Items[0].Result != nil || page.Items[4].Attempt != 0 {
+			t.Errorf("%+v", page.Items)
+		}
+		for path, want := range map[string]string{"a": `{"n":1}`, "s/x": `{"day":"monday"}`} {
+			one := into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps?path="+path, "").is(200)).Items[0]
+			if one.Path != path || strings.ReplaceAll(string(one.Result), " ", "") != want {
+				t.Errorf("step %s: %s, want %s", one.Path, one.Result, want)
+			}
+		}
+		graph := into[wire.RunGraph](s.send("GET", "/v1/runs/"+id+"/graph", "").is(200))
+		if graph.State != "failed" || len(graph.Steps) != 6 || graph.Steps[4].Needs[0] != "s" || graph.Steps[4].State != "upstream_failed" {
+			t.Errorf("%+v", graph)
+		}
+		s.send("GET", "/v1/runs/"+id+"/logs?step=s/y", "").is(200)
+		for _, path := range []string{"/steps?path=z", "/logs?step=z", "/logs?step=s"} {
+			s.send("GET", "/v1/runs/"+id+path, "").refused(404, "step_not_found")
+		}
+		s.send("POST", "/v1/runs/"+id+"/retry", `{}`).refused(409, "workflow_begun")
+		dead := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "").is(200))
+		if len(dead.Items) != 1 || dead.Items[0].ID != id {
+			t.Errorf("dead letters: %+v, want the run alone", dead.Items)
+		}
+		if runs := into[wire.RunPage](s.send("GET", "/v1/runs", "").is(200)); len(runs.Items) != 1 {
+			t.Errorf("%d runs are listed, want that of the workflow alone", len(runs.Items))
+		}
+		s.send("PUT", "/v1/jobs/plain", echo).is(201)
+		plain := into[wire.Run](s.send("POST", "/v1/jobs/plain/runs", `{}`).is(202)).ID
+		s.send("GET", "/v1/runs/"+plain+"/graph", "").refused(404, "step_not_found")
+	})
+}
+
+// A cancel of a workflow's run is heard by its steps that run in the same process at once, and nothing of it starts after.
+func TestCancellingAWorkflow(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"defaults": {"timeout": "1h"}, "steps": {"a": {"handler": {"name": "wait"}}, "b": {"handler": {"name": "wait"}},
+			"c": {"needs": ["a", "b"], "rule": "all_done", "handler": {"name": "echo"}}}}}}`).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{}`).is(202)).ID
+		settle()
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if r.State != "running" || len(r.Waiting) != 1 || r.Waiting[0].Code != "steps" || r.Steps[2].State != "pending" {
+			t.Errorf("%+v", r)
+		}
+		s.send("POST", "/v1/runs/"+id+"/cancel", `{"reason": "enough"}`).is(200)
+		settle()
+		r = into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+		if r.State != "cancelled" || r.Reason != "enough" || r.Steps[0].State != "cancelled" || r.Steps[1].State != "cancelled" || r.Steps[2].State != "cancelled" {
+			t.Errorf("%+v", r)
+		}
+		s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).refused(409, "run_ended")
+	})
 }

@@ -117,6 +117,8 @@ func (c *copier) item(item store.Item) ([]store.Item, error) {
 		return c.timer(item), nil
 	case "run":
 		return c.run(item)
+	case "step":
+		return c.step(item)
 	case "gate", "line":
 		if !c.Resume {
 			return nil, nil // of runs that have ended by now
@@ -185,6 +187,27 @@ func (c *copier) run(item store.Item) ([]store.Item, error) {
 	if len(c.report.Runs) < listed {
 		c.report.Runs = append(c.report.Runs, r.ID.String())
 	}
+	op, err := r.Item(c.NewID())
+	return []store.Item{itemOf(raised.Version, op)}, err
+}
+
+// step raises the version, and ends what had not ended: the run that it is of ends, too.
+func (c *copier) step(item store.Item) ([]store.Item, error) {
+	raised := item
+	raised.Version += Step
+	tenant, of, found := strings.Cut(strings.TrimPrefix(item.Partition, "step#"), "#")
+	id, err := run.ParseID(of)
+	if !found || err != nil {
+		return nil, fmt.Errorf("%w: want step#TENANT#RUN", ErrDamaged)
+	}
+	r, err := run.StepFromItem(tenant, id, raised)
+	switch {
+	case errors.Is(err, record.ErrBroken), err == nil && (r.State.Ended() || c.Resume):
+		return []store.Item{raised}, nil
+	case err != nil:
+		return nil, err
+	}
+	r, _ = r.Restored(c.now, c.reason, job.DefaultRetention)
 	op, err := r.Item(c.NewID())
 	return []store.Item{itemOf(raised.Version, op)}, err
 }

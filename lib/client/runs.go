@@ -107,6 +107,7 @@ func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
 
 // LogView says what of a log is asked for. Of Offset and the others one at most is given.
 type LogView struct {
+	Step    string    // of the step of this path, of a workflow's run
 	Attempt int       // whose; 0 for the newest of which there is a log
 	Offset  int64     // what stands behind so many bytes: Next of the part before
 	Bytes   int       // only the last so many at most, from the beginning of a line
@@ -135,6 +136,9 @@ func (c *Client) LogPart(ctx context.Context, id string, v LogView) (LogPart, er
 	number("offset", v.Offset)
 	number("tail", int64(v.Bytes))
 	number("lines", int64(v.Lines))
+	if v.Step != "" {
+		query.Set("step", v.Step)
+	}
 	if !v.Since.IsZero() {
 		query.Set("since", v.Since.UTC().Format(time.RFC3339Nano))
 	}

@@ -75,6 +75,8 @@ const (
 	CodeJobDeleted    Code = "job_deleted"            // its runs cannot be retried
 	CodeBusy          Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
 	CodeClockSkewed   Code = "clock_skewed"           // this host's clock is too far from the store's
+	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
+	CodeBegun         Code = "workflow_begun"         // a workflow's run cannot be opened again
 )
 
 // Refusal is a request that was understood and not done. Nothing was changed.

@@ -162,6 +162,9 @@ func (l *lookout) timer(ctx context.Context, item store.Item) ([]run.ID, error) 
 			l.unreadable(l.tenant, item, err)
 			return nil, nil
 		}
+		if one.IsStep() {
+			return nil, nil // its run is listed
+		}
 		return []run.ID{one}, nil
 	}
 	t, err := timer.FromItem(item)

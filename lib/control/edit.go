@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -170,14 +171,11 @@ func (s *Service) check(tenant string, def job.Definition) (*schedule.Schedule, 
 	if err != nil {
 		return nil, err
 	}
-	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
-		return nil, invalid.Field("timeout", def.Timeout.String(),
-			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
+	if def.Target.Workflow == nil {
+		return compiled, s.able(def)
 	}
-	if err := s.Can(def.Queue, def.Target); err != nil {
-		return nil, &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
-	}
-	return compiled, nil
+	_, err = flow.CheckTarget(def.Target.Workflow, def.Queue, func(task job.Definition) error { return s.Task(tenant, task) })
+	return compiled, err
 }
 
 // apply makes the job what was put, and tells whether that changes it.

@@ -215,6 +215,9 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 		next, _ := r.AskCancel(now, reason, retention)
 		return next, nil, nil
 	})
+	if err == nil && cancelled.Heads() {
+		return s.stop(ctx, cancelled)
+	}
 	if err == nil && cancelled.State.Ended() && (was.Placed || was.Waits()) {
 		// Durable now: the end. A crash here leaves those that wait to their checks.
 		if err := s.Dispatch.Left(ctx, was); err != nil {
@@ -331,6 +334,8 @@ func (how reopening) may(r run.Run) error {
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
 	case r.Missed():
 		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
+	case r.Headed(): // its steps stand where they ended
+		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
 	case (r.State == run.Unknown || r.State == run.Succeeded) && !how.force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
 	case !r.Discarded.IsZero() && how.spare:

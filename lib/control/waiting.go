@@ -40,6 +40,7 @@ const (
 	WaitCancelling   WaitCode = "cancelling"    // its worker has still to hear of the cancel
 	WaitGate         WaitCode = "gate"          // it waits in line until others have ended
 	WaitRunning      WaitCode = "running"       // an attempt is under way
+	WaitSteps        WaitCode = "steps"         // steps of the workflow have not ended
 	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
 )
 
@@ -78,7 +79,7 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 	if st.Skewed = err; err == nil {
 		st.Now = time.UnixMilli(now).UTC()
 	}
-	if r.State == run.Running {
+	if r.State == run.Running && !r.Heads() {
 		st.Expired = err == nil && s.Dispatch.LeaseOver(r.Lease, now)
 	}
 	if r.State == run.Scheduled {
@@ -131,6 +132,9 @@ func (s Standing) Queued() bool {
 func (s Standing) Why() []Waiting {
 	if s.Run.State.Ended() {
 		return nil
+	}
+	if s.Run.Heads() {
+		return s.whyHeading()
 	}
 	if s.Run.State == run.Running {
 		return s.whyRunning()
@@ -200,6 +204,14 @@ func (s Standing) whyInLine() Waiting {
 		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
 	}
 	return Waiting{Code: WaitGate, Text: text + ".", Who: "the runs in its way", Line: l}
+}
+
+// whyHeading tells what the run of a workflow waits for.
+func (s Standing) whyHeading() []Waiting {
+	if s.Run.Cancel {
+		return []Waiting{{Code: WaitCancelling, Who: "the workers of its steps", Text: "It is being cancelled: nothing of it starts any more, and workers hear of it when they next renew their leases."}}
+	}
+	return []Waiting{{Code: WaitSteps, Who: "belfry run steps " + s.Run.ID.String() + " shows them", Text: "Steps of its workflow have not ended."}}
 }
 
 func (s Standing) whyRunning() []Waiting {

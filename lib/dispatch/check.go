@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -78,13 +79,20 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		return repairs, fmt.Errorf("read runs: %w", err)
 	}
 	var next []timer.Timer
-	var open []run.Run
+	var open, heads []run.Run
 	for _, r := range standing {
 		if r.Version == 0 || r.State == run.Fenced || r.State.Ended() {
 			continue
 		}
-		open = append(open, r)
-		check := Wakeup(r, b.Reach)
+		if r.Heads() {
+			heads = append(heads, r)
+		} else {
+			open = append(open, r)
+		}
+		if r.ID.IsStep() && r.NextAt <= b.Reach {
+			continue // the checks of its run look after it
+		}
+		check := d.wakeup(ctx, r, b.Reach)
 		check.Attempt = b.Mark
 		next = append(next, check)
 	}
@@ -96,6 +104,13 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	now, err := d.Clock()
 	if err != nil {
 		return repairs, err
+	}
+	for _, head := range heads {
+		steps, err := d.branch(ctx, head)
+		if err != nil {
+			return repairs, err
+		}
+		open = append(open, steps...)
 	}
 	var send []Outgoing
 	var soon []timer.Timer // looks again when leases are judged
@@ -112,15 +127,15 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			}
 			continue
 		}
-		edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
-		unbound := r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0
+		edition, err := d.EditionOf(ctx, r)
+		unbound := r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0 && !r.ID.IsStep()
 		if errors.Is(err, job.ErrNotFound) && unbound {
 			// Its job was deleted between the acceptance and the claim, and whoever was to send it died: it is of the delete's generation, which
 			// has no definition. Binding it ends it.
 			requests = append(requests, r)
 			continue
 		}
-		if errors.Is(err, job.ErrNotFound) {
+		if errors.Is(err, job.ErrNotFound) || errors.Is(err, flow.ErrDefinition) {
 			d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 			continue
 		}
@@ -146,7 +161,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				repairs.Expired++
 				if ended.State == run.Queued {
 					send = append(send, Outgoing{Run: ended, Queue: edition.Def.Queue})
-				} else if ended.Placed {
+				} else if ended.Placed || ended.ID.IsStep() {
 					gone = append(gone, ended)
 				}
 			} else if dead != nil {
@@ -161,7 +176,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			if due > max(b.Horizon, now) && dead == nil {
 				continue // its message waits with it; after a start there is none
 			}
-			explained, err := d.explained(ctx, lane{edition.Def.Queue, r.Priority}, crowds, now-due, dead != nil)
+			explained, err := d.explained(ctx, lane{edition.Def.Queue, r.Priority}, crowds, now-startable(r, due), dead != nil)
 			switch {
 			case err != nil:
 				return repairs, err
@@ -182,6 +197,14 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	for _, r := range gone {
 		if err := d.Left(ctx, r); err != nil { // then the checks of those that wait do it
 			return repairs, err
+		}
+	}
+	for _, head := range heads {
+		if err := d.Follow(ctx, head.Tenant, head.ID, false); err != nil {
+			if ctx.Err() != nil {
+				return repairs, err
+			}
+			d.Log.ErrorContext(ctx, "a workflow's run waits for its next check", "tenant", head.Tenant, "run", head.ID.String(), "error", err)
 		}
 	}
 	anew, err := d.tend(ctx, waiting)

@@ -48,6 +48,12 @@
 // one write, and those that find no room are skipped when the others are in. Two conflicts, and they give up their workers' slots: nobody waits
 // there for a gate that is contended.
 //
+// # Workflows
+//
+// The run of a workflow is opened by whoever gets its message (Open), and is Running without a lease from then on. Its steps are runs under keys of
+// their own (run.ID.Step). Who has ended one calls Follow (Left does) before the message of that goes; so do cancels and checks. It reads all steps
+// behind what its caller wrote, and puts what follows where nothing stands, so any number may call it at once. Who starts a step asks MayStart.
+//
 // # Callbacks
 //
 // A definition may name jobs that are called when a run has ended. The timer of such a request is written with the end (callback.go), so a crash leaves

@@ -24,10 +24,10 @@ const (
 )
 
 // ListedAnew tells whether a check, which wakes at wake (Unix ms), comes upon a run that is to be listed again: of the regular checks
-// of a run that has not ended, one a week.
+// of a run that has not ended, one a week. Steps of workflows are in no list.
 func ListedAnew(r run.Run, wake int64) bool {
 	age := wake - r.ID.Nominal
-	return !r.State.Ended() && age >= listedAnew.Milliseconds() && age%listedAnew.Milliseconds() < everyCheck.Milliseconds()
+	return !r.State.Ended() && !r.ID.IsStep() && age >= listedAnew.Milliseconds() && age%listedAnew.Milliseconds() < everyCheck.Milliseconds()
 }
 
 // Listing says until when a run is to be listed that has not ended by from (Unix ms): for the retention of the definition that it

@@ -35,7 +35,7 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 		return nil, err
 	}
 	p := &Put{run: r, on: on, now: now, ops: []store.Op{op}}
-	if r.State.DeadLetter() {
+	if lists(r) {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
 			return nil, err
@@ -49,6 +49,9 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 		}
 		check.If = store.Any // another look at the same instant is as good
 		p.ops = append(p.ops, check)
+		if r.ID.IsStep() {
+			return p, nil // no list has steps
+		}
 		if err := d.listWaiting(ctx, r); err != nil {
 			return nil, err
 		}
@@ -58,8 +61,11 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
 func Alone(r run.Run, on job.Callbacks, now int64) bool {
-	return !r.State.DeadLetter() && !WaitsInStore(r, now) && !r.CallsBack(on)
+	return !lists(r) && !WaitsInStore(r, now) && !r.CallsBack(on)
 }
+
+// lists tells whether the run is to stand among the dead letters. Of a workflow its run does, and no step.
+func lists(r run.Run) bool { return r.State.DeadLetter() && !r.ID.IsStep() }
 
 // tryFor bounds a try, and a third of a lease does: the call of the store answers for all at once, so one op that is not answered holds the
 // others up for so long.
@@ -130,6 +136,8 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 // whoever only finds the end does not. A decision over missed fires counts each of them.
 func (d *Dispatcher) CountEnd(r run.Run) {
 	switch {
+	case r.ID.IsStep(): // its run is counted
+		return
 	case r.Missed():
 		d.Metrics.Runs.Add(r.Count, r.State.String())
 	case r.State.Ended():

@@ -156,7 +156,7 @@ func (c *checker) graph(steps map[string]Step, around outside) []int {
 			c.add(at, invalid.Quote(name), "another name: the steps here see a step of that name outside of their scope")
 		}
 		n := Node{Index: len(c.w.Nodes), Path: join(around.path, name), Name: name, Kind: kindOf(s), Depth: around.depth, Scope: around.scope,
-			Rule: s.Rule, Switch: None}
+			Rule: s.Rule, AllowFailure: s.AllowFailure, Switch: None}
 		fill(&n.Rule, AllSuccess)
 		for _, needed := range g.needs[name] {
 			n.Needs = append(n.Needs, index[needed])

@@ -388,8 +388,9 @@ func TestFormsOfTargetsAreThoseOfTheProduct(t *testing.T) {
 	compare := func(of reflect.Type, fields []field) {
 		var want, got []string
 		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			want = append(want, name)
+			if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "workflow" { // which no step is
+				want = append(want, name)
+			}
 		}
 		for _, f := range fields {
 			got = append(got, f.name)

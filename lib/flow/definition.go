@@ -84,6 +84,9 @@ type Node struct {
 	Needs []int
 	Next  []int // the nodes that need this one, by index, ascending
 	Rule  Rule
+	// AllowFailure has a failure of the node count as a success, for those that need it and for the whole around it. Its own state tells it.
+	AllowFailure bool
+
 	// Switch is the switch that leads here, or None. The node runs only if Rule says so and that switch has chosen it. If Rule says so
 	// and the switch has chosen another, the node is skipped.
 	Switch int

@@ -62,6 +62,8 @@ type Step struct {
 	Queue     string            `json:"queue,omitempty"`
 	Priority  queue.Priority    `json:"priority,omitempty"`
 	OnFailure OnFailure         `json:"on_failure,omitempty"`
+
+	AllowFailure bool `json:"allow_failure,omitempty"`
 }
 
 // Choice is one way of a switch as a user writes it.

@@ -46,7 +46,7 @@ var (
 )
 
 // stepFieldsToCome are fields of steps that a later version has.
-var stepFieldsToCome = []string{"when", "foreach", "repeat", "poll", "wait", "run", "catch", "allow_failure", "compensate", "callback", "gates", "output",
+var stepFieldsToCome = []string{"when", "foreach", "repeat", "poll", "wait", "run", "catch", "compensate", "callback", "gates", "output",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
@@ -168,6 +168,7 @@ var stepShape = object{
 		{name: "guarantee", shape: guaranteeShape, beside: targetFields, doc: "what happens when the outcome of an attempt cannot be known; at_least_once by default"},
 		{name: "queue", shape: wideName, beside: targetFields, doc: "the pool of workers"},
 		{name: "priority", shape: priorityShape, beside: targetFields, doc: "which of the pool's queues"},
+		{name: "allow_failure", shape: yesOrNo{}, beside: slices.Concat(targetFields, []string{"steps"}), doc: "has its failure count as a success, for the steps that need it and for the run"},
 		{name: "on_failure", shape: failureShape, beside: []string{"steps"}, doc: "what becomes of the other branches of a scope when a step of it fails: finish, the default, lets them go on"},
 	}),
 }

@@ -43,8 +43,8 @@ type planner struct {
 	Decisions
 }
 
-// graph decides over siblings, parents before children, and gives the state of the whole. Every failure fails it, whatever came after: a
-// green clean-up hides no red step.
+// graph decides over siblings, parents before children, and gives the state of the whole. Every failure fails it that is not allowed, whatever came
+// after: a green clean-up hides no red step.
 func (p *planner) graph(siblings []int) State {
 	whole := Succeeded
 	open := false
@@ -52,7 +52,7 @@ func (p *planner) graph(siblings []int) State {
 		state := p.node(&p.w.Nodes[i])
 		p.States[i] = state
 		open = open || !state.Ended()
-		if state.Failure() {
+		if p.w.Nodes[i].counts(state).Failure() {
 			whole = Failed
 		}
 	}
@@ -92,7 +92,7 @@ func (p *planner) node(n *Node) State {
 func (p *planner) verdict(n *Node) Verdict {
 	p.parents = p.parents[:0]
 	for _, i := range n.Needs {
-		p.parents = append(p.parents, p.States[i])
+		p.parents = append(p.parents, p.w.Nodes[i].counts(p.States[i]))
 	}
 	v := n.Rule.Decide(p.parents...)
 	if v != Run || n.Switch == None {
@@ -106,6 +106,14 @@ func (p *planner) verdict(n *Node) Verdict {
 	default:
 		return Skip
 	}
+}
+
+// counts is what a state of the node counts as, for rules and for the whole.
+func (n *Node) counts(s State) State {
+	if n.AllowFailure && s.Failure() {
+		return Succeeded
+	}
+	return s
 }
 
 // run gives the state of a node that is to run.
@@ -152,7 +160,7 @@ func (p *planner) spread(n *Node, end State) {
 // failed by itself. It gives None where none has.
 func (w *Workflow) Cause(scope int, states []State) int {
 	for _, i := range w.Siblings(scope) {
-		if !states[i].Failure() {
+		if !w.Nodes[i].counts(states[i]).Failure() {
 			continue
 		}
 		if w.Nodes[i].Kind == KindScope {

@@ -54,7 +54,8 @@ func drawGraph(chance *rand.Rand, depth int, g *graph, scope int, prefix string)
 		if draw(2) == 0 {
 			s.Rule = string(flow.Rules[draw(len(flow.Rules))])
 		}
-		node := flow.Node{Index: len(g.flow.Nodes), Path: prefix + s.Name, Name: s.Name, Kind: kind, Depth: depth, Scope: scope, Rule: flow.Rule(s.Rule), Switch: flow.None}
+		s.Allowed = (kind == flow.KindTask || kind == flow.KindScope) && draw(8) == 0
+		node := flow.Node{AllowFailure: s.Allowed, Index: len(g.flow.Nodes), Path: prefix + s.Name, Name: s.Name, Kind: kind, Depth: depth, Scope: scope, Rule: flow.Rule(s.Rule), Switch: flow.None}
 		own[i] = node.Index
 		if switches[i] != flow.None {
 			s.Parents = append(s.Parents, all[switches[i]].Name)
@@ -257,6 +258,9 @@ func (g *graph) definition(steps []reference.Step) map[string]any {
 		}
 		if len(s.Parents) > 0 {
 			step["rule"] = s.Rule
+		}
+		if s.Allowed {
+			step["allow_failure"] = true
 		}
 		switch g.kind[s.Name] {
 		case flow.KindScope:

@@ -25,8 +25,16 @@ func (c *checker) reachIn(steps []int, at string, may []outcomes) {
 			may[i] = everyOutcome // nothing is said of those behind it
 			continue
 		}
-		may[i] = otherwise | n.runsTo(may)
+		may[i] = otherwise | n.counted(n.runsTo(may))
 	}
+}
+
+// counted is what ends of a step count as, for those that need it.
+func (n *Node) counted(ends outcomes) outcomes {
+	if n.AllowFailure && ends&failures != 0 {
+		return ends&^failures | successes
+	}
+	return ends
 }
 
 // runsTo says how a step may end once it runs. Whoever operates a workflow may skip a task or scope.

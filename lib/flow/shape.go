@@ -172,6 +172,20 @@ func (s number) schema() map[string]any {
 	return m
 }
 
+// yesOrNo is true or false.
+type yesOrNo struct{}
+
+func (yesOrNo) want() string           { return "true or false" }
+func (yesOrNo) schema() map[string]any { return map[string]any{"type": "boolean"} }
+
+func (s yesOrNo) read(r *report, v *manifest.Value, at string) *manifest.Value {
+	if v.Kind != manifest.Bool {
+		r.form(at, shownKind(v), s.want())
+		return nil
+	}
+	return v
+}
+
 // anything is any JSON.
 type anything struct{}
 

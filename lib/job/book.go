@@ -26,7 +26,20 @@ type Edition struct {
 	Def        Definition
 	Schedule   Fires // nil for a job on demand
 
+	// Own says of a step's edition that its payload is its own, whatever the run brings.
+	Own bool
+
 	jitter Jitter // nil: spread
+
+	making sync.Once
+	made   any
+	fault  error
+}
+
+// Made is what is made of the edition once, by whoever asks first, and kept with it: all who ask want the same.
+func (e *Edition) Made(of func() (any, error)) (any, error) {
+	e.making.Do(func() { e.made, e.fault = of() })
+	return e.made, e.fault
 }
 
 // Jitter is a fire's share of its job's jitter, from 0 to longest. Nominal is Unix ms. It is the same however often it is asked for.

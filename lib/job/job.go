@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"time"
@@ -84,14 +85,33 @@ func (d Definition) WithDefaults() Definition {
 	}
 	def(&d.Queue, DefaultQueue)
 	def(&d.Priority, queue.Normal)
-	def(&d.Timeout, schedule.Duration(DefaultTimeout))
-	def(&d.Guarantee, AtLeastOnce)
 	def(&d.CatchUp.Mode, CatchUpOne)
 	def(&d.CatchUp.Window, schedule.Duration(DefaultWindow))
-	d.Retry = d.Retry.withDefaults(d.Guarantee)
+	if d.Target.Workflow == nil {
+		d = d.withAttempts()
+	} else {
+		d.Target.Workflow = compact(d.Target.Workflow)
+	}
 	def(&d.Retention, schedule.Duration(DefaultRetention))
 	d.Overlap = d.Overlap.withDefaults()
 	return d
+}
+
+// withAttempts fills in what a job says of the attempts of a run. A workflow has none: its steps have.
+func (d Definition) withAttempts() Definition {
+	def(&d.Timeout, schedule.Duration(DefaultTimeout))
+	def(&d.Guarantee, AtLeastOnce)
+	d.Retry = d.Retry.withDefaults(d.Guarantee)
+	return d
+}
+
+// compact is JSON without blanks, so that one text stands for one definition. What is no JSON stays as it is.
+func compact(text json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
 }
 
 func def[T comparable](field *T, value T) {

@@ -1,6 +1,6 @@
 package job
 
-// Remembers tells whether Edition gives the definition of a generation without reading, for who asks nobody where nobody need be asked.
-func (b *Book) Remembers(tenant, name string, generation int64) bool {
-	return b.recall(editionKey{tenant, name, generation}) != nil
+// Remembered is the Edition of a generation where that needs no reading, for who asks nobody where nobody need be asked; nil where it does.
+func (b *Book) Remembered(tenant, name string, generation int64) *Edition {
+	return b.recall(editionKey{tenant, name, generation})
 }

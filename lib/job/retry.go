@@ -54,10 +54,13 @@ func (r Retry) Waits() (least, most time.Duration) {
 	return least, most
 }
 
-// Tries says in a few words how often and for how long a run is tried that goes on failing: "tries once", "tries 15 times over about 3 h".
+// Tries says in a few words how often and for how long a run is tried that goes on failing: "tries once", "tries 15 times over about 3 h". It is
+// empty where nothing is said of it: in a workflow's job, whose steps have their own.
 func (r Retry) Tries() string {
 	switch {
-	case r.MaxAttempts <= 1:
+	case r.MaxAttempts == 0:
+		return ""
+	case r.MaxAttempts == 1:
 		return "tries once"
 	case r.MaxAttempts == 2:
 		return "tries twice over " + r.Lasts()

@@ -84,21 +84,18 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	}
 	check(knownQueue(d.Queue), "queue", d.Queue, `a queue that has workers, such as "default"`)
 	check(slices.Contains(queue.Priorities, d.Priority), "priority", d.Priority, "high, normal or low")
-	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", d.Guarantee, "at_least_once or at_most_once")
+	if d.Target.Workflow != nil {
+		const want = "nothing beside a workflow: its steps have it"
+		check(d.Timeout == 0, "timeout", d.Timeout, want)
+		check(d.Retry == Retry{}, "retry", "a retry", want)
+		check(d.Guarantee == "", "guarantee", d.Guarantee, want)
+	} else {
+		d.checkAttempts(check, between)
+	}
 	check(d.CatchUp.Mode == CatchUpOne || d.CatchUp.Mode == CatchUpAll || d.CatchUp.Mode == CatchUpNone,
 		"catch_up.mode", d.CatchUp.Mode, "one, all or none")
 	between("catch_up.window", d.CatchUp.Window, NewestWithin, MaxRetention)
-	between("timeout", d.Timeout, time.Second, MaxTimeout)
 	between("retention", d.Retention, MinRetention, MaxRetention)
-
-	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts", d.Retry.MaxAttempts, "1 to %d", MaxAttempts)
-	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts", d.Retry.MaxAttempts,
-		"1, or nothing, under at_most_once: a second try could be a second effect")
-	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
-	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
-	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max,
-		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
-	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", d.Retry.Factor, "1 to 10")
 
 	if err := d.Overlap.validate(); err != nil {
 		wrong = append(wrong, err)
@@ -116,4 +113,18 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 		}
 	}
 	return compiled, errors.Join(wrong...)
+}
+
+// checkAttempts checks what a job says of the attempts of a run.
+func (d Definition) checkAttempts(check func(ok bool, field string, got any, want string, args ...any), between func(field string, got schedule.Duration, least, most time.Duration)) {
+	check(d.Guarantee == AtLeastOnce || d.Guarantee == AtMostOnce, "guarantee", d.Guarantee, "at_least_once or at_most_once")
+	between("timeout", d.Timeout, time.Second, MaxTimeout)
+	check(d.Retry.MaxAttempts >= 1 && d.Retry.MaxAttempts <= MaxAttempts, "retry.max_attempts", d.Retry.MaxAttempts, "1 to %d", MaxAttempts)
+	check(d.Guarantee != AtMostOnce || d.Retry.MaxAttempts == 1, "retry.max_attempts", d.Retry.MaxAttempts,
+		"1, or nothing, under at_most_once: a second try could be a second effect")
+	between("retry.initial", d.Retry.Initial, time.Millisecond, MaxRetryWait)
+	between("retry.max", d.Retry.Max, d.Retry.Initial.Std(), MaxRetryWait)
+	check(time.Duration(d.Retry.MaxAttempts)*d.Retry.Max.Std() <= MaxRetrying, "retry.max", d.Retry.Max,
+		"waits of at most %s over all attempts", schedule.Duration(MaxRetrying))
+	check(d.Retry.Factor >= 1 && d.Retry.Factor <= 10, "retry.factor", d.Retry.Factor, "1 to 10")
 }

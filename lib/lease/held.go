@@ -251,7 +251,7 @@ func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(ru
 func (h *Held) count(r run.Run, outcome run.Outcome, wrote bool) {
 	h.counted.Do(func() {
 		count(h.desk.Metrics, r, outcome)
-		if h.edition.Def.Watched() {
+		if h.edition.Def.Watched() && !r.ID.IsStep() {
 			h.desk.Metrics.JobEnded(r.ID.Job, r.State == run.Succeeded, time.UnixMilli(r.Ended))
 		}
 		if !wrote {

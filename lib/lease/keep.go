@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -84,10 +86,18 @@ func (h *Held) keepLog(ctx context.Context, e worker.End) string {
 // keepTries is how often a result or log is offered before it is given up: the run's end must not wait for it long.
 const keepTries = 3
 
+// blobs is what the names of the run's blobs begin with: its ID, or of a step the ID of its run and a hash of its path, which may be long.
+func (h *Held) blobs() string {
+	if !h.started.ID.IsStep() {
+		return h.name
+	}
+	return fmt.Sprintf("%s~~%016x", h.started.ID.Whole(), xxhash.Sum64String(h.started.ID.Step))
+}
+
 // put puts a blob of this attempt, named by its fence: a stale attempt's never stands in the way of a newer one's.
 func (h *Held) put(ctx context.Context, kind blob.Kind, data []byte) (key string, err error) {
 	d := h.desk.Dispatch
-	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.name, h.started.Fence),
+	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.blobs(), h.started.Fence),
 		Expires: d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)}
 	for try := range keepTries {
 		if try > 0 {

@@ -41,8 +41,11 @@ func (d *Desk) read(m queue.Message) letter {
 
 // plain tells that nobody needs to be asked about a message before its run is started: it is new, and the run's definition is known.
 func (d *Desk) plain(l *letter) bool {
-	return l.err == nil && l.message.Receives == 1 && (l.run.State == run.Queued || l.run.State == run.Retrying) &&
-		d.Dispatch.Book.Remembers(l.run.Tenant, l.run.ID.Job, l.run.Generation) && !d.Dispatch.Tardy(l.run)
+	if l.err != nil || l.message.Receives > 1 || l.run.State != run.Queued && l.run.State != run.Retrying || l.run.ID.IsStep() {
+		return false
+	}
+	edition := d.Dispatch.Book.Remembered(l.run.Tenant, l.run.ID.Job, l.run.Generation)
+	return edition != nil && edition.Def.Target.Workflow == nil && !d.Dispatch.Tardy(l.run)
 }
 
 // open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run
@@ -101,13 +104,13 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 	if r.Version != 0 && r.State == 0 {
 		return nil, nil, elsewhere // a record that this process cannot read: a newer one may
 	}
-	if left(ctx, d.Dispatch, r) != nil { // whoever wrote the end may have died before
+	if found(ctx, d.Dispatch, r) != nil { // whoever wrote this may have died before
 		return nil, nil, shortly
 	}
-	if r.Version == 0 || r.Waits() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
-		return nil, nil, drop // ended, fenced off, held, in line, or gone
+	if r.Version == 0 || r.Waits() || r.Heads() || r.State != run.Queued && r.State != run.Retrying && r.State != run.Running {
+		return nil, nil, drop // ended, fenced off, held, in line, opened as a workflow, or gone
 	}
-	edition, err := d.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	edition, err := d.Dispatch.EditionOf(ctx, r)
 	if errors.Is(err, job.ErrNotFound) {
 		d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 		return nil, nil, elsewhere
@@ -130,6 +133,10 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		case placed:
 			return nil, nil, drop
 		}
+	}
+	if edition.Def.Target.Workflow != nil {
+		next, v := o.branch(ctx)
+		return nil, next, v
 	}
 	return o, nil, verdict{}
 }

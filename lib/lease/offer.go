@@ -53,9 +53,10 @@ func (o *Offer) wait(now int64) time.Duration {
 	return time.Duration(o.due()-now) * time.Millisecond
 }
 
-// prompt tells, of a start that has become durable, whether it was by a time at which no look at the job is needed.
+// prompt tells, of a start that has become durable, whether it was by a time at which no look at the job is needed. A step goes on though its job
+// was deleted: its run has begun.
 func (o *Offer) prompt(b *beginning) bool {
-	return o.desk.Dispatch.Prompt(o.run, o.due(), b.now+(o.desk.Dispatch.Elapsed()-b.since).Milliseconds())
+	return o.run.ID.IsStep() || o.desk.Dispatch.Prompt(o.run, o.due(), b.now+(o.desk.Dispatch.Elapsed()-b.since).Milliseconds())
 }
 
 // Leave gives the message to another worker.
@@ -99,7 +100,7 @@ func (d *Desk) Start(taking, attempts context.Context, offers []worker.Offer, be
 	for i, offer := range offers {
 		o := offer.(*Offer) // of Take
 		doubled := o.among(offers[:i])
-		if fit && !doubled && !o.bounded() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
+		if fit && !doubled && !o.bounded() && !o.run.ID.IsStep() && o.wait(now) <= 0 && o.run.Payload.Blob == "" {
 			if o.first, err = o.prepare(taking, d.Name, now); err == nil {
 				puts = append(puts, o.first.put)
 			}
@@ -173,7 +174,11 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	}
 	// Before the clock is read: the lease counts from then. And before the start: a store of blobs that is away costs the run nothing.
 	var lost *target.Failure
-	payload, err := o.desk.payload(taking, o.run, o.edition.Def)
+	brings, may, err := o.mayStart(taking)
+	if !may {
+		return gone(o.stopped(taking, err))
+	}
+	payload, err := o.desk.payload(taking, brings, o.edition)
 	switch {
 	case err == nil, errors.As(err, &lost):
 	case taking.Err() != nil:
@@ -181,9 +186,14 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	default:
 		return gone(o.desk.unwell(taking, o.run, "read the payload", err))
 	}
-	for range maxRounds {
+	for round := range maxRounds {
 		b := o.first
 		o.first = nil
+		if round > 0 {
+			if _, may, err := o.mayStart(taking); !may {
+				return gone(o.stopped(taking, err))
+			}
+		}
 		if b == nil {
 			now, err := o.desk.Dispatch.Clock()
 			if err != nil {
@@ -246,7 +256,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if !o.looked && !o.prompt(b) {
 			o.desk.look(taking, o.run.Tenant, o)
 		}
-		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
+		first := !o.run.Spared() && !o.run.ID.IsStep() // an attempt of what was opened by hand was asked for at another time than its nominal one
 		h, err := o.held(taking, started, payload, lost)
 		if err == nil && first {
 			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-max(o.run.ID.Nominal, b.letIn)) * time.Millisecond)
@@ -262,6 +272,7 @@ func (d *Desk) look(ctx context.Context, tenant string, started ...*Offer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Dispatch.Lease/3)
 	defer cancel()
 	jobs := map[string]job.Job{}
+	started = slices.DeleteFunc(slices.Clone(started), func(o *Offer) bool { return o.run.ID.IsStep() }) // its run was looked at when it began
 	for _, o := range started {
 		jobs[o.run.ID.Job] = job.Job{}
 	}
@@ -315,10 +326,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// payload reads what a run brings, or what its job has for all. Data that is gone for good is a *target.Failure: no attempt will
+// payload reads what a run brings, or what its job has for all. Of a step, r is the run that it is of. Data that is gone for good is a *target.Failure: no attempt will
 // find it. With any other error there is nothing to be told of the run yet.
-func (d *Desk) payload(ctx context.Context, r run.Run, def job.Definition) ([]byte, error) {
+func (d *Desk) payload(ctx context.Context, r run.Run, e *job.Edition) ([]byte, error) {
 	switch {
+	case e.Own:
 	case r.Payload.Blob != "":
 		ctx, cancel := context.WithTimeout(ctx, d.Dispatch.Lease/3)
 		defer cancel()
@@ -330,5 +342,5 @@ func (d *Desk) payload(ctx context.Context, r run.Run, def job.Definition) ([]by
 	case len(r.Payload.Inline) > 0:
 		return r.Payload.Inline, nil
 	}
-	return def.Payload, nil
+	return e.Def.Payload, nil
 }

@@ -251,7 +251,11 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 			held.callOff(ctx, look.blind)
 			return nil, t, worker.ErrGone
 		}
-		held.payload, err = held.desk.payload(ctx, standing, held.edition.Def)
+		brings, err := r.brings(ctx, standing)
+		if err != nil {
+			return nil, t, err
+		}
+		held.payload, err = held.desk.payload(ctx, brings, held.edition)
 		var lost *target.Failure
 		if errors.As(err, &lost) {
 			held.lost, err = lost, nil
@@ -396,7 +400,7 @@ func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, er
 
 // resume makes an attempt of a run as it stands, with the message that it was started by, where that is still known.
 func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t ticket, known bool) (*Held, error) {
-	edition, err := r.Dispatch.Book.Edition(ctx, standing.Tenant, standing.ID.Job, standing.Generation)
+	edition, err := r.Dispatch.EditionOf(ctx, standing)
 	if err != nil {
 		return nil, fmt.Errorf("the definition of run %s: %w", standing.ID, err)
 	}

@@ -138,8 +138,9 @@ func (r *Registry) Gate(name string, own bool) string {
 	return r.gates.Meet(name)
 }
 
-// JobEnded notes the end of an attempt of a job that asks to be watched: when it succeeded, or that it did not. A job of which this process has
-// seen no success has 0. Where as many jobs as may be are watched, the others are left out: one number for several would tell of none.
+// JobEnded notes the end of an attempt of a job that asks to be watched, or of a run where that is a workflow: when it succeeded, or that it did not. A job
+// of which this process has seen no success has 0. Where as many jobs as may be are watched, the others are left out: one number for several would
+// tell of none.
 func (r *Registry) JobEnded(job string, succeeded bool, at time.Time) {
 	r.jobs.Meet(job)
 	if succeeded && slices.Contains(r.jobs.all(), job) {

@@ -31,7 +31,7 @@ func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" 
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any {
-	return map[string]any{"run": Run{}, "dead": DeadLetter{}, "ran": index{}, "down": Down{}}
+	return map[string]any{"run": Run{}, "step": Run{}, "dead": DeadLetter{}, "ran": index{}, "down": Down{}}
 }
 
 // DeadKey is where an ended run is listed.

@@ -15,11 +15,13 @@ import (
 // ID names a run within its tenant and says where it stands, so that no index is needed: the job, the nominal time, and
 // for a run on demand a random part. A fire's run has none: whoever finds the fire arrives at the same ID.
 //
-// As text it is "job~nominal" or "job~nominal~random", nominal in Unix ms as 9 base-36 digits: names hold no "~".
+// As text it is "job~nominal" or "job~nominal~random", nominal in Unix ms as 9 base-36 digits: names hold no "~". A step of a workflow's run has
+// the text of that run, a slash and its path: "etl~0mi4lf3k0/parts/load".
 type ID struct {
 	Job     string
 	Nominal int64  // Unix ms
 	Random  string // "" for a fire
+	Step    string // the path of a step of that run, "" for the run itself
 }
 
 const (
@@ -59,24 +61,70 @@ func (id ID) Append(out []byte) []byte {
 	var digits [16]byte
 	out = append(append(out, id.Job...), '~')
 	out = appendPadded(out, strconv.AppendInt(digits[:0], id.Nominal, 36), nominalDigits)
-	if id.Random == "" {
-		return out
+	if id.Random != "" {
+		out = append(append(out, '~'), id.Random...)
 	}
-	return append(append(out, '~'), id.Random...)
+	if id.Step != "" {
+		out = append(append(out, stepMark), id.Step...)
+	}
+	return out
 }
+
+// stepMark stands before the path of a step, and between the names in it. No ID of a run holds it.
+const stepMark = '/'
+
+// Whole is the run itself: of a step, the run of the workflow that the step is of.
+func (id ID) Whole() ID {
+	id.Step = ""
+	return id
+}
+
+// At is the step of that path in the run of a workflow.
+func (id ID) At(path string) ID {
+	id.Step = path
+	return id
+}
+
+// IsStep tells a step of a workflow's run from a run.
+func (id ID) IsStep() bool { return id.Step != "" }
 
 // LogValue is the text, made only where a line is logged.
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
 // ParseID reads the text of an ID. A run has only one: no other text names the same run.
 func ParseID(text string) (ID, error) {
-	name, rest, _ := strings.Cut(text, "~")
+	whole, step, stepped := strings.Cut(text, string(stepMark))
+	name, rest, _ := strings.Cut(whole, "~")
 	digits, random, requested := strings.Cut(rest, "~")
 	nominal, ok := parseDigits(digits, nominalDigits)
-	if !ok || requested && !validRandom(random) || job.ValidName(name) != nil {
-		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it", text)
+	if !ok || requested && !validRandom(random) || stepped && !validStep(step) || job.ValidName(name) != nil {
+		return ID{}, fmt.Errorf("run ID %.150q: want job~time or job~time~random, as Belfry gave it, or that and /step of a workflow's run", text)
 	}
-	return ID{Job: name, Nominal: int64(nominal), Random: random}, nil
+	return ID{Job: name, Nominal: int64(nominal), Random: random, Step: step}, nil
+}
+
+// MaxStep is how long the path of a step may be: ten names of 64 bytes, and what stands between them.
+const MaxStep = 10*65 - 1
+
+// validStep tells whether the text may be the path of a step: names of letters, digits, underscores and hyphens with slashes between.
+func validStep(path string) bool {
+	if path == "" || len(path) > MaxStep {
+		return false
+	}
+	for name := range strings.SplitSeq(path, string(stepMark)) {
+		for i := range len(name) {
+			switch c := name[i]; {
+			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+			case i > 0 && (c == '_' || c == '-'):
+			default:
+				return false
+			}
+		}
+		if len(name) < 1 || len(name) > 64 {
+			return false
+		}
+	}
+	return true
 }
 
 // parseDigits reads a number of base 36 that is written in so many digits, as an ID has it.
@@ -101,6 +149,9 @@ func (id ID) OnDemand() bool { return id.Random != "" }
 
 // Key is where the run stands.
 func (id ID) Key(tenant string) store.Key {
+	if id.Step != "" {
+		return store.Key{Partition: StepPartition(tenant, id), Sort: id.Step}
+	}
 	n := 0
 	if id.OnDemand() {
 		n = 1 + int(id.Random[randomDigits-1])%Spread
@@ -115,6 +166,22 @@ const Partitions = 1 + Spread
 // Partition is the n-th of them.
 func Partition(tenant, job string, n int) string {
 	return "run#" + tenant + "#" + job + "#" + strconv.Itoa(n) // no memory of its own: n is a digit
+}
+
+// StepPartition holds the steps of a workflow's run, by their paths.
+func StepPartition(tenant string, of ID) string {
+	return stepPrefix + tenant + "#" + of.Whole().String()
+}
+
+const stepPrefix = "step#"
+
+// StepFromItem reads a step of a workflow's run from the item in its partition.
+func StepFromItem(tenant string, of ID, item store.Item) (Run, error) {
+	if !validStep(item.Sort) {
+		return Run{}, fmt.Errorf("sort key %q of a step of %s: want a path: %w", item.Sort, of.Whole(), record.ErrBroken)
+	}
+	r, _, err := FromItem(tenant, of.At(item.Sort), item)
+	return r, err
 }
 
 // SortFrom is the lowest sort key of runs at nominal (Unix ms) or later.

@@ -139,6 +139,9 @@ type Run struct {
 
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
+	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
+	Overdue bool `cbor:"34,keyasint,omitempty"`
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
@@ -213,6 +216,15 @@ func (w Wait) IsZero() bool { return w == Wait{} }
 
 // ranked is what is left of a wait when the run has to enter anew.
 func (w Wait) ranked() Wait { return Wait{Rank: w.Rank} }
+
+// Heads tells whether the run is that of a workflow which is under way. It runs without a lease: its steps are what is started.
+func (r Run) Heads() bool { return r.State == Running && r.Lease == 0 }
+
+// Headed tells whether the run was begun as that of a workflow: without an attempt.
+func (r Run) Headed() bool {
+	n := len(r.Attempts)
+	return r.Started != 0 && (n == 0 || r.Attempts[n-1].Started != r.Started)
+}
 
 // Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
 func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }

@@ -86,14 +86,14 @@ func (r *Run) shortKey(key string) string {
 	if key == "" {
 		return ""
 	}
-	return strings.Replace(strings.Replace(key, r.ID.String(), idMark, 1), "/"+r.Tenant+"/", "/"+tenantMark+"/", 1)
+	return strings.Replace(strings.Replace(key, r.ID.Whole().String(), idMark, 1), "/"+r.Tenant+"/", "/"+tenantMark+"/", 1)
 }
 
 func (r *Run) longKey(key string) string {
 	if key == "" {
 		return ""
 	}
-	return strings.Replace(strings.Replace(key, tenantMark, r.Tenant, 1), idMark, r.ID.String(), 1)
+	return strings.Replace(strings.Replace(key, tenantMark, r.Tenant, 1), idMark, r.ID.Whole().String(), 1)
 }
 
 // without leaves out the name of the run's own job, which gate and runs in the way begin with in most records; with gives it back. No name of a

@@ -115,6 +115,15 @@ func (r *resolver) length(field, text string) (time.Duration, bool) {
 // anyQueue takes every name that a queue may have: a scenario has no servers.
 func anyQueue(name string) bool { return job.ValidName(name) == nil }
 
+// judged gives what is wrong with a job of a scenario, and its schedule.
+func judged(def job.Definition) (*schedule.Schedule, error) {
+	compiled, err := def.WithDefaults().Validate(anyQueue)
+	if def.Target.Workflow != nil {
+		err = errors.Join(err, invalid.Missing("target.workflow", "another target: scenarios do not play workflows yet; belfry workflow simulate plays one by itself"))
+	}
+	return compiled, err
+}
+
 func (r *resolver) jobs() {
 	if len(r.document.Jobs) > MaxJobs {
 		r.refuse(invalid.Field("jobs", fmt.Sprintf("%d jobs", len(r.document.Jobs)), fmt.Sprintf("at most %d", MaxJobs)))
@@ -128,7 +137,7 @@ func (r *resolver) jobs() {
 		}
 		def := r.document.Jobs[name].Definition
 		r.refuse(invalid.Under(field, r.document.Jobs[name].Called(name)))
-		compiled, err := def.WithDefaults().Validate(anyQueue)
+		compiled, err := judged(def)
 		r.refuse(invalid.Under(field, err))
 		if err == nil && compiled != nil && !r.Start.IsZero() {
 			if _, fires := compiled.Next(r.Start); !fires {

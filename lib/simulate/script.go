@@ -99,7 +99,7 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 		if text.Definition != nil {
 			l.Definition = text.Definition.Definition
 			r.refuse(invalid.Under(field+".definition", text.Definition.Called(text.Job)))
-			_, err := l.Definition.WithDefaults().Validate(anyQueue)
+			_, err := judged(l.Definition)
 			r.refuse(invalid.Under(field+".definition", err))
 		}
 	case Trigger:

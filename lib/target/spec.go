@@ -1,6 +1,7 @@
 package target
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,9 @@ type Spec struct {
 	Exec    *Exec    `json:"exec,omitempty" cbor:"2,keyasint,omitempty"`
 	Handler *Handler `json:"handler,omitempty" cbor:"3,keyasint,omitempty"`
 	AWS     *AWS     `json:"aws,omitempty" cbor:"4,keyasint,omitempty"`
+
+	// Workflow is the definition of a graph of steps, each of which calls a target. No worker runs it: package flow reads it.
+	Workflow json.RawMessage `json:"workflow,omitempty" cbor:"5,keyasint,omitempty"`
 }
 
 // HTTP calls an address. An answer of 2xx is success; 3xx is refused, 408, 409, 425,
@@ -65,6 +69,8 @@ func (s Spec) String() string {
 		return "handler " + s.Handler.Name
 	case s.AWS != nil:
 		return "aws " + s.AWS.ARN
+	case s.Workflow != nil:
+		return "workflow"
 	default:
 		return "no target"
 	}
@@ -81,12 +87,15 @@ func (s Spec) Need() string {
 		return "handler " + s.Handler.Name
 	case s.AWS != nil:
 		return "aws"
+	case s.Workflow != nil:
+		return "workflow"
 	}
 	return "a newer kind of target"
 }
 
 // Validate reports every field that no worker could use, as joined *invalid.Error with paths such as "http.url". It is
-// pure: it asks neither DNS nor the file system, because the host that accepts a job is not the one that runs it.
+// pure: it asks neither DNS nor the file system, because the host that accepts a job is not the one that runs it. What a workflow
+// holds is not looked at.
 func (s Spec) Validate() error {
 	var set []string
 	var errs []error
@@ -106,7 +115,10 @@ func (s Spec) Validate() error {
 		set = append(set, "aws")
 		errs = append(errs, invalid.Under("aws", s.AWS.validate()))
 	}
-	const want = "exactly one of http, exec, handler and aws"
+	if s.Workflow != nil {
+		set = append(set, "workflow")
+	}
+	const want = "exactly one of http, exec, handler, aws and workflow"
 	switch len(set) {
 	case 1:
 	case 0:

@@ -38,6 +38,7 @@ type Run struct {
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
+	Steps         []StepSummary     `json:"steps,omitempty" doc:"of a workflow's run alone: its steps, in the order of the workflow"`
 }
 
 // CallbackOf is the end of a run that another run tells of.
@@ -48,7 +49,7 @@ type CallbackOf struct {
 
 // Waiting is a reason why a run does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,lease_over" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,lease_over" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`

@@ -47,7 +47,7 @@ type Holder struct {
 // WorkStart begins an attempt of an offered run.
 type WorkStart struct {
 	Holder
-	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
+	Run    string `json:"run" minLength:"11" maxLength:"802" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"the run's ID; of a workflow's step, RUN/PATH"`
 	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as it was offered"`
 }
 
@@ -75,7 +75,7 @@ type WorkTask struct {
 type WorkLeave struct {
 	Worker string `json:"worker" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"the worker's name"`
 	Start  string `json:"start,omitempty" minLength:"1" maxLength:"20" pattern:"^[0-9a-z]{1,20}$" doc:"of a start whose answer never came: nothing was called"`
-	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
+	Run    string `json:"run" minLength:"11" maxLength:"802" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"the run's ID; of a workflow's step, RUN/PATH"`
 	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as it was offered"`
 	Reason string `json:"reason" enum:"stopping,busy,incapable" doc:"why it is not started"`
 }
@@ -83,7 +83,7 @@ type WorkLeave struct {
 // WorkClaim names an attempt under way.
 type WorkClaim struct {
 	Holder
-	Run    string `json:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"the run's ID"`
+	Run    string `json:"run" minLength:"11" maxLength:"802" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"the run's ID; of a workflow's step, RUN/PATH"`
 	Fence  uint64 `json:"fence" minimum:"1" doc:"as the start gave it"`
 	Ticket string `json:"ticket" minLength:"1" maxLength:"8192" doc:"as the start gave it"`
 }

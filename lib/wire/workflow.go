@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -26,11 +27,14 @@ type WorkflowGraph struct {
 
 // WorkflowStep is one step of a graph.
 type WorkflowStep struct {
-	Path   string        `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
-	Kind   string        `json:"kind" enum:"task,scope,pass,fail,switch"`
-	Target string        `json:"target,omitempty" doc:"of a task: what it calls, for people"`
-	Needs  []string      `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it among them"`
-	Rule   string        `json:"rule" doc:"which ends of these let it run"`
+	Path   string   `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
+	Kind   string   `json:"kind" enum:"task,scope,pass,fail,switch"`
+	Target string   `json:"target,omitempty" doc:"of a task: what it calls, for people"`
+	Needs  []string `json:"needs" doc:"paths of the steps that it waits for, the switch that leads to it among them"`
+	Rule   string   `json:"rule" doc:"which ends of these let it run"`
+
+	AllowFailure bool `json:"allow_failure,omitempty" doc:"its failure counts as a success, for the steps that need it and for the run"`
+
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
 }
@@ -39,4 +43,54 @@ type WorkflowStep struct {
 type WorkflowWay struct {
 	When string `json:"when,omitempty" doc:"its condition; none of one that is always taken"`
 	To   string `json:"to" doc:"path of the step that it leads to"`
+}
+
+// StepSummary is where a step of a workflow's run stands.
+type StepSummary struct {
+	Path  string `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
+	State string `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+}
+
+// Step is a step of a workflow's run. What was never released has a path, a kind and a state alone.
+type Step struct {
+	Path          string          `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
+	Kind          string          `json:"kind" enum:"task,scope,pass,fail,switch"`
+	State         string          `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	Target        string          `json:"target,omitempty" doc:"of a task: what it calls, for people"`
+	Priority      string          `json:"priority,omitempty"`
+	Attempt       int             `json:"attempt" doc:"attempts started so far"`
+	Fence         uint64          `json:"fence" doc:"version that the newest attempt started under; it only grows"`
+	ReleasedAt    time.Time       `json:"released_at,omitzero" doc:"when its rule let it run"`
+	StartedAt     time.Time       `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt       time.Time       `json:"ended_at,omitzero"`
+	NextAttemptAt time.Time       `json:"next_attempt_at,omitzero" doc:"of a retrying step: not before"`
+	Worker        string          `json:"worker,omitempty" doc:"who runs it"`
+	Reason        string          `json:"reason,omitempty" doc:"why it was cancelled or given up, or has no result"`
+	Result        json.RawMessage `json:"result,omitempty" doc:"of a step that was asked for by its path: what the target answered, its JSON, or else text"`
+	ResultType    string          `json:"result_type,omitempty" doc:"as that of a run"`
+	ResultCut     bool            `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
+	Attempts      []Attempt       `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// StepPage is a page of steps, in the order of the workflow.
+type StepPage struct {
+	Items []Step `json:"items"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; none behind the last"`
+}
+
+// RunGraph is the workflow of a run, and where each step of it stands.
+type RunGraph struct {
+	ID      string            `json:"id" doc:"names the run"`
+	State   string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	Timeout schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
+	Steps   []GraphStep       `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`
+}
+
+// GraphStep is one step of the graph of a run.
+type GraphStep struct {
+	WorkflowStep
+	State     string    `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
+	Attempt   int       `json:"attempt,omitempty" doc:"attempts started so far"`
+	StartedAt time.Time `json:"started_at,omitzero" doc:"start of the newest attempt"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
 }

@@ -24,6 +24,7 @@ var enders = map[string]struct{ ends, without string }{
 	"lib/dispatch/deleted.go":  {"fires of a deleted job that have not started", "the delete that ends them sees to the line, in edit.go"},
 	"lib/dispatch/enter.go":    {"runs that find no room at their gate", "they have never entered it"},
 	"lib/dispatch/fires.go":    {"fires of a deleted job, and fires that were missed", "they hold no place"},
+	"lib/dispatch/flow.go":     {ends: "workflows' runs, and steps of those that were cancelled"},
 	"lib/dispatch/letting.go":  {"runs of a deleted job that wait", "they hold no place"},
 	"lib/dispatch/requests.go": {ends: "runs on demand of a deleted job"},
 	"lib/lease/held.go":        {ends: "attempts of this process, and of workers elsewhere"},
@@ -31,11 +32,11 @@ var enders = map[string]struct{ ends, without string }{
 	"lib/lease/rescue.go":      {ends: "runs whose messages were given up"},
 }
 
-// hooks let in whoever waits for a run that has ended, by how many arguments they have.
-var hooks = map[string]int{"Left": 2, "left": 3}
+// hooks let in whoever waits for a run that has ended, and bring on a workflow's whose step has ended, by how many arguments they have.
+var hooks = map[string]int{"Left": 2, "left": 3, "found": 3}
 
 // ending are the methods of run.Run that may give it an end. Skip has a namesake with fewer arguments.
-var ending = map[string]int{"Succeed": 4, "Fail": 3, "Crash": 3, "GiveUp": 3, "AskCancel": 3, "Cancelled": 3, "Restored": 3, "Skip": 3, "Withdraw": 3, "Overlapping": 3}
+var ending = map[string]int{"Succeed": 4, "Fail": 3, "Crash": 3, "GiveUp": 3, "AskCancel": 3, "Cancelled": 3, "Restored": 3, "Skip": 3, "Withdraw": 3, "Overlapping": 3, "Close": 4}
 
 func TestTheFilesThatMayEndARun(t *testing.T) {
 	root := os.DirFS("../..")

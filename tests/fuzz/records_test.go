@@ -41,6 +41,7 @@ var unreleased = map[string][]byte{
 	"gate":    {record.Format, 0xa3, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1, 2, 2, 3, 0x19, 0x03, 0xe9}, // one entry, and two that wait
 	"down":    {record.Format, 0xa2, 1, 7, 2, 0x62, 'a', '~'},
 	"line":    {record.Format, 0xa1, 1, 0x19, 0x03, 0xe8},
+	"step":    {record.Format, 0xa2, 1, byte(run.Queued), 2, 1},
 }
 
 // FuzzRecords reads bytes as a record of each kind. What is read must be the same when it was written and read again, so that no

@@ -27,6 +27,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/store/storetest"
+	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -94,8 +95,11 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	})
 	l.put("slow-alone", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapSkip })
 	l.put("slow-turns", 0, func(d *job.Definition) { d.Overlap.Policy = job.OverlapQueue })
+	l.put("flow", 0, func(d *job.Definition) {
+		d.Target = target.Spec{Workflow: []byte(`{"steps": {"first": {"handler": {"name": "f"}}, "second": {"needs": ["first"], "handler": {"name": "f"}}}}`)}
+	})
 	time.Sleep(2*time.Minute + 200*time.Millisecond)
-	for _, name := range []string{"small", "large", "failed", "slow-once", "dead", "slow-alone", "slow-alone"} { // of the last two, one is skipped
+	for _, name := range []string{"flow", "small", "large", "failed", "slow-once", "dead", "slow-alone", "slow-alone"} { // of the last two, one is skipped
 		l.trigger(name, control.Request{})
 	}
 	l.trigger("large", control.Request{Key: "a key", Payload: json.RawMessage(`"` + strings.Repeat("p", 1000) + `"`)})

@@ -42,6 +42,9 @@ func labelOf(w *flow.Workflow, n *flow.Node) Label {
 	if n.Rule != flow.AllSuccess && len(n.Needs) > 0 {
 		lines = append(lines, "rule "+string(n.Rule))
 	}
+	if n.AllowFailure {
+		lines = append(lines, "may fail")
+	}
 	lines = append(lines, conditions(w, n)...)
 	l := Label{Title: cut(n.Name, longestTitle), Full: terminal.Line(n.Path + ": " + strings.Join(lines, "; "))}
 	for _, line := range lines {

@@ -30,7 +30,7 @@ func Text(w *flow.Workflow) string {
 			for _, i := range line {
 				n := &w.Nodes[i]
 				rows = append(rows, row{
-					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), does: terminal.Line(does(n)), when: terminal.Line(when(w, n))})
+					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), does: terminal.Line(does(n)) + mayFail(n), when: terminal.Line(when(w, n))})
 				if n.Kind == flow.KindScope {
 					walk(i, depth+1)
 				}
@@ -55,6 +55,14 @@ func Text(w *flow.Workflow) string {
 }
 
 type row struct{ name, does, when string }
+
+// mayFail tells of a node whose failure is allowed.
+func mayFail(n *flow.Node) string {
+	if n.AllowFailure {
+		return ", may fail"
+	}
+	return ""
+}
 
 func pad(text string, to int) string { return text + strings.Repeat(" ", max(to-cells(text), 0)) }
 

@@ -95,6 +95,7 @@ type Step struct {
 	Rule    string
 	Parents []string // siblings, of which some may be switches that name the step
 	Inside  []Step   // of a scope
+	Allowed bool     // its failure counts as a success for others
 
 	End     rune            // of what has no steps inside: Success, Failure or Skip
 	Choices map[string]bool // of a switch: the siblings that it may choose
@@ -123,7 +124,7 @@ func (o Outcome) graph(steps []Step, prefix string) rune {
 	}
 	whole := Success
 	for _, s := range steps {
-		if o.step(s, named, prefix) == Failure {
+		if o.step(s, named, prefix) == Failure && !s.Allowed {
 			whole = Failure
 		}
 	}
@@ -157,7 +158,11 @@ func (o Outcome) verdict(s Step, named map[string]Step, prefix string) rune {
 	for _, p := range s.Parents {
 		parent := named[p]
 		end := o.step(parent, named, prefix)
-		ends += string(end)
+		if end == Failure && parent.Allowed {
+			ends += string(Success)
+		} else {
+			ends += string(end)
+		}
 		if parent.Choices[s.Name] {
 			isNamed = true
 			chosen = chosen || end == Success && parent.Chosen == s.Name

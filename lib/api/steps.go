@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+type stepList struct {
+	runPath
+	widePage
+	Path string `query:"path" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only the step of this path, with its result"`
+}
+
+func (a *api) steps() {
+	register(a, operation{id: "list-run-steps", method: http.MethodGet, path: "/v1/runs/{run}/steps", tag: "runs", tagged: true, scope: access.Read,
+		summary: "List the steps of a workflow's run, or show one with its result",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound}}, a.listRunSteps)
+	register(a, operation{id: "get-run-graph", method: http.MethodGet, path: "/v1/runs/{run}/graph", tag: "runs", tagged: true, scope: access.Read,
+		summary: "Show the workflow of a run, and where each step of it stands",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound}}, a.getRunGraph)
+}
+
+func (a *api) graphOf(ctx context.Context, tenant string, p runPath) (control.Graph, error) {
+	id, err := p.id()
+	if err != nil {
+		return control.Graph{}, err
+	}
+	return a.Control.Graph(ctx, tenant, id)
+}
+
+func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (*answer[wire.StepPage], error) {
+	g, err := a.graphOf(ctx, in.tenant, p.runPath)
+	if err != nil {
+		return nil, err
+	}
+	if p.Path != "" {
+		n, ok := g.Workflow.Node(p.Path)
+		if !ok {
+			return nil, noSuchStep(g.Run.ID, p.Path)
+		}
+		one := g.Steps[n.Index]
+		shown := stepForm(one)
+		if err := a.stepResult(ctx, one.Run, &shown); err != nil {
+			return nil, err
+		}
+		return &answer[wire.StepPage]{wire.StepPage{Items: []wire.Step{shown}}}, nil
+	}
+	shown := make([]wire.Step, len(g.Steps))
+	place := map[string]string{}
+	for i, one := range g.Steps {
+		shown[i] = stepForm(one)
+		place[one.Node.Path] = fmt.Sprintf("%04d", i)
+	}
+	items, next, err := part(a, p.widePage, shown, func(s wire.Step) []string { return []string{place[s.Path]} })
+	if err != nil {
+		return nil, err
+	}
+	return &answer[wire.StepPage]{wire.StepPage{Items: items, Next: next}}, nil
+}
+
+func noSuchStep(id run.ID, path string) error {
+	return &control.Refusal{Code: control.CodeStepNotFound, Message: "Run " + id.String() + " has no step " + shown(path) + "."}
+}
+
+// stepForm leaves the result out, but for whether it was cut.
+func stepForm(s control.Step) wire.Step {
+	r := s.Run
+	form := wire.Step{Path: s.Node.Path, Kind: s.Node.Kind.String(), State: string(s.State), Attempts: []wire.Attempt{}}
+	if s.Node.Task != nil {
+		form.Target = s.Node.Task.Target.String()
+	}
+	if r.State == 0 {
+		return form
+	}
+	form.Priority, form.Attempt, form.Fence, form.Worker, form.Reason, form.ResultCut = string(r.Priority), r.Attempt, r.Fence, r.Worker, r.Reason, r.Result.Cut
+	form.ReleasedAt, form.StartedAt, form.EndedAt = instant(r.Created), instant(r.Started), instant(r.Ended)
+	if r.State == run.Retrying {
+		form.NextAttemptAt = instant(r.NextAt)
+	}
+	form.Attempts = attemptForms(r)
+	return form
+}
+
+// stepResult shows what the target of a step answered.
+func (a *api) stepResult(ctx context.Context, r run.Run, form *wire.Step) error {
+	if r.Result.IsZero() {
+		return nil
+	}
+	data, mediaType, err := a.Control.Result(ctx, r)
+	if errors.Is(err, blob.ErrNotFound) {
+		form.Reason = withReason(form.Reason, goneReason(r.Result.Blob, a.Now()))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var as wire.Run
+	as.ResultCut = form.ResultCut
+	setResult(&as, data, mediaType)
+	form.Result, form.ResultType = as.Result, as.ResultType
+	return nil
+}
+
+func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.RunGraph], error) {
+	g, err := a.graphOf(ctx, in.tenant, *p)
+	if err != nil {
+		return nil, err
+	}
+	shape := GraphForm(g.Workflow)
+	graph := wire.RunGraph{ID: g.Run.ID.String(), State: a.Control.Shown(ctx, g.Run).String(), Timeout: shape.Timeout, Steps: make([]wire.GraphStep, len(g.Steps))}
+	for i, one := range g.Steps {
+		graph.Steps[i] = wire.GraphStep{WorkflowStep: shape.Steps[i], State: string(one.State), Attempt: one.Run.Attempt,
+			StartedAt: instant(one.Run.Started), EndedAt: instant(one.Run.Ended)}
+	}
+	return &answer[wire.RunGraph]{graph}, nil
+}
+
+// stepStates are where the steps of a workflow's run stand; none for another run, or one that is not bound to a definition yet: to ask for that costs a
+// read. What cannot be read is left out, since the run itself was read.
+func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepSummary {
+	if r.Generation == 0 || r.State == run.Scheduled {
+		return nil
+	}
+	g, ok, err := a.Control.GraphOf(ctx, r)
+	if err != nil {
+		a.Log.WarnContext(ctx, "a run is shown without its steps", "run", r.ID.String(), "error", err)
+	}
+	if !ok || err != nil {
+		return nil
+	}
+	states := make([]wire.StepSummary, len(g.Steps))
+	for i, one := range g.Steps {
+		states[i] = wire.StepSummary{Path: one.Node.Path, State: string(one.State)}
+	}
+	return states
+}
+
+// logRun finds the run of which a log is asked for: a step of it, where one is named.
+func (a *api) logRun(ctx context.Context, tenant string, p logPath) (run.Run, error) {
+	r, err := a.findRun(ctx, tenant, runPath{p.Run})
+	if err != nil || p.Step == "" {
+		return r, err
+	}
+	one, err := a.Control.Step(ctx, tenant, r.ID, p.Step)
+	switch {
+	case err != nil:
+		return run.Run{}, err
+	case one.Node.Kind != flow.KindTask:
+		return run.Run{}, noSuchStep(r.ID, p.Step)
+	case one.Run.State == 0:
+		return run.Run{ID: r.ID.At(p.Step), Tenant: tenant}, nil // it has written nothing
+	}
+	return one.Run, nil
+}

@@ -1,0 +1,52 @@
+package backup_test
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// A workflow's run that was under way when a backup was taken ends as unknown in a copy of the past, with its steps, and nothing of it starts. Where
+// the copy goes on with it, it goes on to its end.
+func TestAWorkflowInACopy(t *testing.T) {
+	for name, row := range map[string]struct {
+		resume      bool
+		whole, step run.State
+	}{
+		"a copy of the past": {false, run.Unknown, run.Unknown},
+		"one that goes on":   {true, run.Succeeded, run.Succeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := live(t, emptyTarget(t), "original")
+				l.put("slow", 0, func(d *job.Definition) {
+					d.Timeout, d.Target.Handler = 0, nil
+					d.Target.Workflow = []byte(`{"defaults": {"timeout": "5m"}, "steps": {"a": {"handler": {"name": "f"}}, "b": {"needs": ["a"], "rule": "all_done", "handler": {"name": "f"}}}}`)
+				})
+				id := l.trigger("slow", 0)
+				time.Sleep(5 * time.Second)
+				if r, step := l.get(id), l.get(id.At("a")); r.State != run.Running || step.State != run.Running {
+					t.Fatalf("the run is %s, its first step %s", r.State, step.State)
+				}
+				var out bytes.Buffer
+				if _, _, err := backup.Write(t.Context(), &out, backup.Source{Store: l.on.Store, Blobs: l.on.Blobs, Now: time.Now}, nil); err != nil {
+					t.Fatal(err)
+				}
+				l.stop()
+				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: row.resume})
+				time.Sleep(40 * time.Minute)
+				if r, step := copied.get(id), copied.get(id.At("a")); r.State != row.whole || step.State != row.step {
+					t.Errorf("the run is %s (%s), its first step %s; want %s and %s", r.State, r.Reason, step.State, row.whole, row.step)
+				}
+				if times, _ := copied.called(id.At("b")); (times > 0) != row.resume {
+					t.Errorf("the second step was called %d times", times)
+				}
+			})
+		})
+	}
+}

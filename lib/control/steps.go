@@ -1,0 +1,154 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+)
+
+// Step is a step of a workflow's run: a node of its graph, and what is known of it.
+type Step struct {
+	Node  *flow.Node
+	State flow.State
+	Run   run.Run // of Version 0 where it was never released
+}
+
+// Graph is the run of a workflow with its steps, in the order of the workflow's nodes.
+type Graph struct {
+	Run      run.Run
+	Workflow *flow.Workflow
+	Steps    []Step
+}
+
+// Graph reads the run of a workflow and all of its steps.
+func (s *Service) Graph(ctx context.Context, tenant string, id run.ID) (Graph, error) {
+	r, err := s.Run(ctx, tenant, id)
+	if err != nil {
+		return Graph{}, err
+	}
+	g, ok, err := s.GraphOf(ctx, r)
+	if err == nil && !ok {
+		return Graph{}, refuse(CodeStepNotFound, "run %s is not that of a workflow, so it has no steps", id)
+	}
+	return g, err
+}
+
+// GraphOf reads the steps of a run; false where it is not that of a workflow.
+func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
+	edition, err := s.editionOf(ctx, r)
+	if errors.Is(err, job.ErrNotFound) || err == nil && edition.Def.Target.Workflow == nil {
+		return Graph{}, false, nil
+	}
+	if err != nil {
+		return Graph{}, false, err
+	}
+	w, err := flow.Of(edition)
+	if err != nil {
+		return Graph{}, false, err
+	}
+	released := map[string]run.Run{}
+	if r.Started != 0 {
+		rows, err := s.Dispatch.Steps(ctx, r)
+		if err != nil {
+			return Graph{}, false, err
+		}
+		for _, row := range rows {
+			released[row.ID.Step] = row
+		}
+	}
+	g := Graph{Run: r, Workflow: w, Steps: make([]Step, len(w.Nodes))}
+	facts := make([]flow.Fact, len(w.Nodes))
+	for i := range w.Nodes {
+		row := released[w.Nodes[i].Path]
+		g.Steps[i] = Step{Node: &w.Nodes[i], Run: row}
+		if row.State != 0 {
+			facts[i] = flow.Fact{State: flow.State(row.State.String()), To: flow.None}
+		}
+	}
+	states := w.Plan(facts).States
+	for i := range g.Steps {
+		step := &g.Steps[i]
+		switch step.State = states[i]; {
+		case step.State.Ended(), step.Run.State != 0, step.State == flow.Running && !r.State.Ended():
+		case r.State.Ended(): // it was never released
+			step.State = flow.Cancelled
+		default:
+			step.State = flow.Pending
+		}
+	}
+	return g, true, nil
+}
+
+// editionOf is the definition that a run has, or is to have.
+func (s *Service) editionOf(ctx context.Context, r run.Run) (*job.Edition, error) {
+	if r.Generation != 0 && r.State != run.Scheduled {
+		return s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	}
+	j, err := s.Dispatch.Book.Job(ctx, r.Tenant, r.ID.Job)
+	if err != nil {
+		return nil, err
+	}
+	if existing(&j) != nil {
+		return nil, fmt.Errorf("job %s: %w", r.ID.Job, job.ErrNotFound)
+	}
+	return s.Dispatch.Book.Newest(j)
+}
+
+// Step reads one step of a workflow's run, by its path.
+func (s *Service) Step(ctx context.Context, tenant string, id run.ID, path string) (Step, error) {
+	g, err := s.Graph(ctx, tenant, id)
+	if err != nil {
+		return Step{}, err
+	}
+	if n, ok := g.Workflow.Node(path); ok {
+		return g.Steps[n.Index], nil
+	}
+	return Step{}, refuse(CodeStepNotFound, "run %s has no step %q", id, path)
+}
+
+// stop ends what has not started of a workflow's run that has just been cancelled, and asks what runs to stop. Durable before: that the run is
+// cancelled, so nothing that it does not come upon is started either. A crash here leaves it to the run's check; nobody was answered.
+func (s *Service) stop(ctx context.Context, head run.Run) (run.Run, error) {
+	if err := s.Dispatch.Follow(ctx, head.Tenant, head.ID, false); err != nil {
+		return run.Run{}, fmt.Errorf("stop the steps of run %s: %w", head.ID, err)
+	}
+	if s.Cancelled != nil {
+		steps, err := s.Dispatch.Steps(ctx, head)
+		if err != nil {
+			return run.Run{}, err
+		}
+		for _, step := range steps {
+			if step.State == run.Running && step.Cancel {
+				s.Cancelled(step.Tenant, step.ID)
+			}
+		}
+	}
+	return s.Run(ctx, head.Tenant, head.ID)
+}
+
+// Task gives what is refused of a step of a workflow, as the job that would do the same: joined *invalid.Error.
+func (s *Service) Task(tenant string, task job.Definition) error {
+	task = task.WithDefaults()
+	if _, err := task.Validate(func(queue string) bool { return s.Dispatch.KnowsQueue(tenant, queue) }); err != nil {
+		return err
+	}
+	return s.able(task)
+}
+
+// able tells whether the workers of a definition's queue can run it.
+func (s *Service) able(def job.Definition) error {
+	if longest, over := s.Dispatch.Overlong(def.Queue, def.Timeout.Std()); over {
+		return invalid.Field("timeout", def.Timeout.String(),
+			fmt.Sprintf("at most %s: the workers of queue %s run nothing longer; another queue may", schedule.Duration(longest), def.Queue))
+	}
+	if err := s.Can(def.Queue, def.Target); err != nil {
+		return &invalid.Error{Field: "target", Got: def.Target.String(), Want: "a target that the workers here can run: " + err.Error()}
+	}
+	return nil
+}

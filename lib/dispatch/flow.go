@@ -1,0 +1,369 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// EditionOf gives what attempts of a run go by: the definition of its generation, or of a step its task in that. Errors are those of
+// job.Book.Edition, and flow.ErrDefinition.
+func (d *Dispatcher) EditionOf(ctx context.Context, r run.Run) (*job.Edition, error) {
+	e, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	if err != nil || !r.ID.IsStep() {
+		return e, err
+	}
+	return flow.StepOf(e, r.ID.Step)
+}
+
+// Open begins the run of a workflow, which is queued, due and past the gate of its job, as a run that nobody holds: no attempt is made of it. It
+// gives the run as opened, or a *store.Conflict.
+//
+// Durable afterwards: that it is under way. Its first steps are released by Follow; a crash in between leaves that to the run's message, which
+// comes again, or to its check.
+func (d *Dispatcher) Open(ctx context.Context, r run.Run, def job.Definition, now int64) (run.Run, error) {
+	next := r.Open(now)
+	next.Placed = !def.Overlap.IsZero()
+	return d.PutRun(ctx, next, def.On, now)
+}
+
+// Follow brings a workflow's run on from where it stands: it releases the steps whose rules let them run, ends those of a run that was cancelled or
+// whose time is over, and ends the run when all of its steps have ended. id may be that of a step. It is called when the run was opened or
+// cancelled, when a step has ended and before the message of that goes, and by checks. Whoever calls it decides the same, so any number may at
+// once.
+//
+// again tells that one who called before may have died before it sent what it had released: whatever has not started is sent once more.
+//
+// Durable afterwards: every step that follows from what had ended. Each step is put where nothing stands, so it is released once. Nobody is missed:
+// who ends a step reads the others behind its own end, so of two that end at once the later sees both.
+func (d *Dispatcher) Follow(ctx context.Context, tenant string, id run.ID, again bool) error {
+	for range maxRounds {
+		f, err := d.following(ctx, tenant, id.Whole())
+		if err != nil {
+			return fmt.Errorf("bring workflow run %s on: %w", id.Whole(), err)
+		}
+		if f == nil {
+			return nil
+		}
+		err = f.step(ctx, again)
+		if store.AsConflict(err) == nil {
+			if err != nil {
+				return fmt.Errorf("bring workflow run %s on: %w", id.Whole(), err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("workflow run %s: overtaken %d times: %w", id.Whole(), maxRounds, store.ErrThrottled)
+}
+
+// following is a workflow's run that is under way, as it was read.
+type following struct {
+	*Dispatcher
+	head     run.Run
+	def      job.Definition
+	workflow *flow.Workflow
+	now      int64
+}
+
+// following reads a run; nil where it is not under way. Who waits for its end is let in once more, since whoever wrote the end may have died before.
+func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*following, error) {
+	standing, err := d.ReadRuns(ctx, []run.Run{{ID: id, Tenant: tenant}})
+	if err != nil {
+		return nil, err
+	}
+	head := standing[0]
+	if !head.Heads() {
+		if head.State.Ended() && head.Placed {
+			return nil, d.Left(ctx, head)
+		}
+		return nil, nil
+	}
+	f := &following{Dispatcher: d, head: head}
+	edition, err := d.Book.Edition(ctx, tenant, id.Job, head.Generation)
+	if err != nil {
+		return nil, err
+	}
+	f.def = edition.Def
+	if f.workflow, err = flow.Of(edition); err != nil {
+		return nil, err
+	}
+	f.now, err = d.Clock()
+	return f, err
+}
+
+// over is when the time of a workflow's run is over, Unix ms.
+func over(head run.Run, w *flow.Workflow) int64 { return head.Started + w.Timeout.Std().Milliseconds() }
+
+// step does what the run asks for. A *store.Conflict says that it stands otherwise by now.
+func (f *following) step(ctx context.Context, again bool) error {
+	if !f.head.Cancel && f.now >= over(f.head, f.workflow) {
+		var err error
+		if f.head, err = f.PutRun(ctx, f.head.LateFor(fmt.Sprintf("timeout: the run was not over after %s", f.workflow.Timeout)), f.def.On, f.now); err != nil {
+			return err
+		}
+	}
+	steps, err := f.Steps(ctx, f.head)
+	if err != nil {
+		return err
+	}
+	if len(steps) == 0 && !f.head.Cancel && !f.Prompt(run.Run{Reason: f.head.Reason}, f.head.ID.Nominal, f.now) {
+		// A delete that was answered before the run was opened may not have come upon it.
+		j, err := f.Book.Job(ctx, f.head.Tenant, f.head.ID.Job)
+		if err != nil {
+			return err
+		}
+		if j.Gone(f.head.Generation) {
+			f.head.Cancel, f.head.Reason = true, Deleted
+		}
+	}
+	if f.head.Cancel {
+		return f.stop(ctx, steps)
+	}
+	facts := make([]flow.Fact, len(f.workflow.Nodes))
+	var waiting []run.Run // for a worker, and never started
+	for _, s := range steps {
+		n, ok := f.workflow.Node(s.ID.Step)
+		if !ok {
+			continue // of a newer version of Belfry
+		}
+		if s.State == 0 {
+			return fmt.Errorf("step %s cannot be read here: %w", s.ID.Step, store.ErrUnknown)
+		}
+		facts[n.Index] = flow.Fact{State: FlowState(s.State), To: flow.None}
+		if s.State == run.Queued && s.Attempt == 0 {
+			waiting = append(waiting, s)
+		}
+	}
+	plan := f.workflow.Plan(facts)
+	if plan.End != "" {
+		return f.end(ctx, plan, steps)
+	}
+	released, err := f.release(ctx, plan.Release)
+	if again {
+		released = append(released, waiting...)
+	}
+	return errors.Join(err, f.send(ctx, released))
+}
+
+// FlowState is how the rules of a workflow see the state of a step.
+func FlowState(s run.State) flow.State { return flow.State(s.String()) }
+
+// Steps reads the steps of a workflow's run that were released, by their paths. One that cannot be read has State 0.
+func (d *Dispatcher) Steps(ctx context.Context, of run.Run) ([]run.Run, error) {
+	var steps []run.Run
+	for in := (store.Range{Partition: run.StepPartition(of.Tenant, of.ID)}); ; {
+		page, err := d.Store.Query(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("read the steps: %w", err)
+		}
+		for _, item := range page.Items {
+			s, err := run.StepFromItem(of.Tenant, of.ID, item)
+			if err != nil {
+				d.Log.ErrorContext(ctx, "a step is unreadable", "tenant", of.Tenant, "key", item.Key.String(), "error", err)
+				s = run.Run{ID: of.ID.At(item.Sort), Tenant: of.Tenant, Version: item.Version}
+			}
+			steps = append(steps, s)
+		}
+		if in.Cursor = page.Cursor; in.Cursor == "" {
+			return steps, nil
+		}
+	}
+}
+
+// release puts steps that are to run, each where nothing stands. Those that another has put are that one's to send.
+func (f *following) release(ctx context.Context, nodes []int) ([]run.Run, error) {
+	puts := make([]run.Run, len(nodes))
+	ops := make([]store.Op, len(nodes))
+	for i, index := range nodes {
+		n := &f.workflow.Nodes[index]
+		puts[i] = f.head.Release(n.Path, f.now, f.workflow.Kept(f.def.Kept()))
+		puts[i].Priority = n.PriorityOf(f.head.Priority)
+		var err error
+		if ops[i], err = puts[i].Item(f.NewID()); err != nil {
+			return nil, err
+		}
+	}
+	// Durable with this write: each step whose op is done. A crash here leaves it to the message of who has ended, which comes again and sends it, or to
+	// the check of the run.
+	verdicts, err := f.WriteEach(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	var released []run.Run
+	for i, v := range verdicts {
+		switch {
+		case v.Err == nil:
+			puts[i].Version = v.Version
+			released = append(released, puts[i])
+		case store.AsConflict(v.Err) == nil:
+			err = errors.Join(err, fmt.Errorf("release step %s: %w", puts[i].ID.Step, v.Err))
+		}
+	}
+	return released, err
+}
+
+// send sends steps to their queues. What is not sent waits for the check of the run.
+func (f *following) send(ctx context.Context, steps []run.Run) error {
+	out := make([]Outgoing, 0, len(steps))
+	for _, s := range steps {
+		edition, err := f.EditionOf(ctx, s)
+		if err != nil {
+			return err
+		}
+		out = append(out, Outgoing{Run: s, Queue: edition.Def.Queue})
+	}
+	if unsent, err := f.Send(ctx, out); err != nil || len(unsent) > 0 {
+		f.Log.WarnContext(ctx, "steps wait for the check of their run", "run", f.head.ID.String(), "steps", len(unsent), "error", err)
+	}
+	return nil
+}
+
+// stop ends what has not started of a run that was cancelled, asks what runs to stop, and ends the run when nothing is left open. What another puts
+// meanwhile reads at its start that the run is cancelled, since that was written before.
+func (f *following) stop(ctx context.Context, steps []run.Run) error {
+	open, err := f.stopSteps(ctx, steps)
+	if err != nil || open {
+		return err
+	}
+	return f.write(ctx, f.head.Close(run.Cancelled, f.now, f.head.Reason, Limits(f.def)))
+}
+
+// stopSteps tells whether any step is open still.
+func (f *following) stopSteps(ctx context.Context, steps []run.Run) (bool, error) {
+	kept := f.workflow.Kept(f.def.Kept())
+	var wishes []*wish
+	for _, s := range steps {
+		if s.State.Ended() {
+			continue
+		}
+		wishes = append(wishes, &wish{run: s, decide: func(s run.Run) (run.Run, run.ClaimVerdict) {
+			if next, changed := s.AskCancel(f.now, f.head.Reason, kept); changed && !(s.State == run.Running && s.Cancel) {
+				return next, run.Claimed
+			}
+			return s, run.Taken
+		}})
+	}
+	if err := f.granted(ctx, wishes); err != nil {
+		return true, err
+	}
+	return slices.ContainsFunc(wishes, func(w *wish) bool { return !w.run.State.Ended() }), nil
+}
+
+// end ends the run, all of whose steps have ended or never run.
+func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Run) error {
+	state, reason := run.Succeeded, ""
+	if plan.End == flow.Failed {
+		state, reason = run.Failed, f.why(plan, steps)
+	}
+	return f.write(ctx, f.head.Close(state, f.now, reason, Limits(f.def)))
+}
+
+// why says which step a run has failed of, and its error.
+func (f *following) why(plan flow.Decisions, steps []run.Run) string {
+	cause := f.workflow.Cause(flow.None, plan.States)
+	if cause == flow.None {
+		return "a step failed"
+	}
+	n := &f.workflow.Nodes[cause]
+	if n.Kind == flow.KindFail {
+		return fmt.Sprintf("step %s: %s", n.Path, n.Fail.Message)
+	}
+	text := fmt.Sprintf("step %s is %s", n.Path, plan.States[cause])
+	for _, s := range steps {
+		if count := len(s.Attempts); s.ID.Step == n.Path && count > 0 && s.Attempts[count-1].Error != "" {
+			return text + ": " + s.Attempts[count-1].Error
+		}
+	}
+	return text
+}
+
+// write writes the end of the run, and lets in who waits for it. Durable with it: the end, its listing among the dead letters, and what it calls. A crash here
+// leaves those that wait to the message of who has ended, which finds the end, or to their own checks.
+func (f *following) write(ctx context.Context, ended run.Run) error {
+	ended, err := f.PutRun(ctx, ended, f.def.On, f.now)
+	if err != nil {
+		return err
+	}
+	if f.def.Watched() {
+		f.Metrics.JobEnded(ended.ID.Job, ended.State == run.Succeeded, time.UnixMilli(ended.Ended))
+	}
+	if !ended.Placed {
+		return nil
+	}
+	return f.Left(ctx, ended)
+}
+
+// MayStart tells whether a step may be started, by the run that it is of as it stands now: one that was cancelled, has ended or is over its time
+// starts nothing, and the step ends. whole is that run.
+//
+// Durable with false: the step's end, and what follows from it.
+func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run, may bool, err error) {
+	f, err := d.following(ctx, step.Tenant, step.ID.Whole())
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	reason, kept := "the run has ended", flow.KeptBeyond
+	if f != nil {
+		if !f.head.Cancel && f.now < over(f.head, f.workflow) {
+			return f.head, true, nil
+		}
+		if err := d.Follow(ctx, step.Tenant, step.ID, false); err != nil {
+			return run.Run{}, false, err
+		}
+		kept = f.workflow.Kept(f.def.Kept())
+		reason = f.head.Reason
+	}
+	now, err := d.Clock()
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	// Of a run that has ended nobody looks after its steps: this one was put by somebody who did not know.
+	return run.Run{}, false, d.Change(ctx, []run.Run{step}, func(s run.Run) (run.Run, bool) {
+		if s.Version == 0 || s.State != run.Queued && s.State != run.Retrying {
+			return s, false
+		}
+		return s.AskCancel(now, reason, kept)
+	})
+}
+
+// wakeup is Wakeup for any run: that of a workflow is looked at when its time is over.
+func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
+	next := Wakeup(r, reach)
+	if !r.Heads() || r.Cancel {
+		return next
+	}
+	edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	if err != nil {
+		return next
+	}
+	w, err := flow.Of(edition)
+	if err != nil {
+		return next
+	}
+	if at := over(r, w); at > reach && at < next.Wake {
+		return timer.NewCheck(r.Tenant, r.ID, at)
+	}
+	return next
+}
+
+// branch is what the check of a workflow's run looks at: its steps that have not ended.
+func (d *Dispatcher) branch(ctx context.Context, head run.Run) ([]run.Run, error) {
+	steps, err := d.Steps(ctx, head)
+	return slices.DeleteFunc(steps, func(s run.Run) bool { return s.State == 0 || s.State.Ended() }), err
+}
+
+// startable is when a run could first be started, Unix ms: a step could not before it was released.
+func startable(r run.Run, due int64) int64 {
+	if r.ID.IsStep() {
+		return max(due, r.Created)
+	}
+	return due
+}

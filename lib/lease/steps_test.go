@@ -1,0 +1,106 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/worker"
+)
+
+// chained is a job of two steps, of which the second waits for the first.
+func chained(d *job.Definition) {
+	*d = job.Definition{Queue: d.Queue, Payload: []byte(`{"of":"job"}`), Target: d.Target}
+	d.Target.Handler = nil
+	d.Target.Workflow = []byte(`{"steps": {"a": {"handler": {"name": "f"}, "guarantee": "at_most_once"}, "b": {"needs": ["a"], "handler": {"name": "f"}, "input": [1]}}}`)
+	*d = d.WithDefaults()
+}
+
+// A worker elsewhere is offered the steps of a workflow as it is offered runs, and nothing of the run that they are of.
+func TestW1_W3_AWorkerElsewhereRunsSteps(t *testing.T) {
+	for name, between := range map[string]func(*office){"AtTheSameServer": func(*office) {}, "AfterItsRestart": (*office).restart} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(t *testing.T, o *office) {
+				r := o.queued(tenant, chained)
+				offer := o.take(able("w-1", "f"))
+				a := run.Run{ID: r.ID.At("a"), Tenant: tenant}
+				if offer.Run != a.ID.String() {
+					t.Fatalf("%s is offered, want %s", offer.Run, a.ID)
+				}
+				first, _, err := o.Start(t.Context(), tenant, a.ID, offer.Ticket, me)
+				if err != nil || string(first.Payload) != `{"of":"job"}` || first.Run != a.ID.String() || !first.AtMostOnce {
+					t.Fatalf("%+v, %v", first, err)
+				}
+				between(o)
+				again, ticket, err := o.Start(t.Context(), tenant, a.ID, offer.Ticket, me)
+				if err != nil || again.Fence != first.Fence || string(again.Payload) != string(first.Payload) {
+					t.Fatalf("again: %+v, %v; want fence %d", again, err, first.Fence)
+				}
+				if renewed, err := o.Renew(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: again.Fence, Holder: me, Ticket: ticket}); renewed != (worker.Renewed{}) || err != nil {
+					t.Errorf("renew: %+v, %v", renewed, err)
+				}
+				if state, err := o.Finish(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: again.Fence, Holder: me, Ticket: ticket}, worker.End{Outcome: run.OutcomeSucceeded}); err != nil || state != run.Succeeded {
+					t.Fatalf("%s, %v", state, err)
+				}
+				offer = o.take(able("w-1", "f"))
+				b := run.Run{ID: r.ID.At("b"), Tenant: tenant}
+				task, ticket, err := o.Start(t.Context(), tenant, b.ID, offer.Ticket, me)
+				if err != nil || string(task.Payload) != `[1]` {
+					t.Fatalf("%+v, %v", task, err)
+				}
+				if _, err := o.Finish(t.Context(), tenant, lease.Claim{Run: b.ID, Fence: task.Fence, Holder: me, Ticket: ticket}, worker.End{Outcome: run.OutcomeSucceeded}); err != nil {
+					t.Fatal(err)
+				}
+				if now := o.read(r); now.State != run.Succeeded || now.Attempt != 0 {
+					t.Errorf("the run is %s after %d attempts, want it succeeded without any", now.State, now.Attempt)
+				}
+			})
+		})
+	}
+}
+
+// A step that was offered before its run was cancelled is not started after.
+func TestW5_AStepThatWasOfferedIsNotStartedAfterACancel(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		r := o.queued(tenant, chained)
+		offer := o.take(able("w-1", "f"))
+		a := run.Run{ID: r.ID.At("a"), Tenant: tenant}
+		// As a cancel leaves it that died behind its first write: nobody was answered, and nothing may start all the same.
+		head := o.read(r)
+		cancelled, _ := head.AskCancel(time.Now().UnixMilli(), "enough", time.Hour)
+		op, err := cancelled.Item(7)
+		o.write(op, err)
+		o.gone(a, offer, me)
+		if step, head := o.read(a), o.read(r); step.State != run.Cancelled || head.State != run.Cancelled || head.Reason != "enough" {
+			t.Errorf("the step is %s and the run %s (%s), want both cancelled", step.State, head.State, head.Reason)
+		}
+	})
+}
+
+// A message that a queue gave up finds a workflow's run as it stands: one that is under way is brought on, and is no attempt that died.
+func TestW3_Fault28_MessagesOfAWorkflowThatWereGivenUp(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		s := o.rescue()
+		r := o.queued(tenant, chained)
+		given := s.givenUp(time.Second)
+		// As whoever opened the run leaves it, and died before the first step was released.
+		op, err := r.Open(time.Now().UnixMilli()).Item(7)
+		o.write(op, err)
+		s.see(given)
+		a := run.Run{ID: r.ID.At("a"), Tenant: tenant}
+		if head, step := o.read(r), o.read(a); head.State != run.Running || step.State != run.Queued || s.waiting() != 1 {
+			t.Fatalf("the run is %s, its first step %s, and %d messages wait; want it running, and the step sent", head.State, step.State, s.waiting())
+		}
+		s.see(s.givenUp(time.Second))
+		s.see(s.givenUp(time.Second))
+		if head, step := o.read(r), o.read(a); step.State != run.Dead || head.State != run.Failed {
+			t.Errorf("the step that no worker can start is %s, and the run %s; want dead and failed", step.State, head.State)
+		}
+		letters, err := o.store.Get(t.Context(), o.read(r).DeadKey(), o.read(a).DeadKey())
+		if err != nil || !letters[0].Exists() || letters[1].Exists() {
+			t.Errorf("the run is a dead letter: %t, its step: %t, %v; want the run alone", letters[0].Exists(), letters[1].Exists(), err)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package run
+
+import "time"
+
+// This file has the decisions over the run of a workflow and over its steps. A step is an ordinary run in another place; what is its own is how it
+// begins, and that the run it is of may end it.
+
+// Open begins the run of a workflow at now (Unix ms). That is no attempt, and nobody holds a lease of it. The run must be Queued and due.
+func (r Run) Open(now int64) Run {
+	r.State, r.Started, r.NextAt = Running, now, 0
+	r.Wait = Wait{}
+	return r
+}
+
+// Release is a step of the workflow's run, queued at now (Unix ms) where nothing stands yet. Its definition is that of the run, so it has the
+// run's generation. kept is for how long it is kept from now on: longer than the run itself.
+func (r Run) Release(path string, now int64, kept time.Duration) Run {
+	return Run{ID: r.ID.At(path), Tenant: r.Tenant, State: Queued, Generation: r.Generation, Trigger: r.Trigger, Priority: r.Priority, Created: now,
+		Trace: r.Trace, Expires: now + kept.Milliseconds()}
+}
+
+// LateFor tells the workflow's run that its time is over: nothing of it starts any more, and it ends as failed.
+func (r Run) LateFor(reason string) Run {
+	r.Cancel, r.Overdue, r.Reason = true, true, cut(reason, maxReasonSize)
+	return r
+}
+
+// Close ends the run of a workflow of which all steps have ended. Of one that was cancelled nothing else counts.
+func (r Run) Close(state State, now int64, reason string, l Limits) Run {
+	switch {
+	case r.Overdue:
+		return r.end(Failed, now, r.Reason, l)
+	case r.Cancel:
+		return r.end(Cancelled, now, r.Reason, l)
+	}
+	return r.end(state, now, reason, l)
+}
