@@ -287,7 +287,7 @@ func (e *edition) owes(fire, watermark int64) bool {
 
 func (j *Judge) passed(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
-		rs := j.runs[a.Run.Key(a.Tenant)]
+		rs := j.runs[a.Run.Key(a.Tenant)].awake()
 		switch {
 		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
@@ -337,7 +337,7 @@ func (j *Judge) sweep(s *shardState, from int64) {
 
 func (j *Judge) swept(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
-		rs := j.runs[a.Run.Key(a.Tenant)]
+		rs := j.runs[a.Run.Key(a.Tenant)].awake()
 		switch {
 		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the first sweep has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
