@@ -48,6 +48,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
+	if chance(r, j.Workflows) {
+		return m.branches(r, def)
+	}
 	return def
 }
 

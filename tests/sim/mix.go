@@ -73,6 +73,9 @@ type JobRates struct {
 	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived, Overlap float64
 
 	Queued float64 // of those with Overlap, whose runs wait their turn
+
+	Workflows float64
+	Hurried   float64 // of those, whose runs have a time that some do not keep
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -91,6 +94,7 @@ func Draw(seed uint64) Mix {
 	m.drawPeople(r)
 	m.drawFaults(r)
 	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273))) // "holders"
+	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))   // "step"
 	return m
 }
 
