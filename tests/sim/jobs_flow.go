@@ -28,7 +28,7 @@ func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
 	if chance(r, m.Jobs.Hurried) { // most of its runs are in time
 		w.Timeout = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.longest()))
 	}
-	for { // until each step can run
+	for range 10_000 { // until each step can run
 		w.Steps = m.drawSteps(r, "s", 1)
 		text, err := json.Marshal(w)
 		if err != nil {
@@ -39,6 +39,7 @@ func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
 			return def
 		}
 	}
+	panic("no workflow that is drawn is taken")
 }
 
 // drawSteps draws one graph. Names that are visible are used once.
