@@ -287,8 +287,9 @@ func (e *edition) owes(fire, watermark int64) bool {
 
 func (j *Judge) passed(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
-		rs := j.runs[a.Run.Key(a.Tenant)].awake()
+		rs := j.runs[a.Run.Key(a.Tenant)]
 		switch {
+		case rs.head != nil: // whose run is come upon by a check of its own, or by the sweep of what it was made by
 		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
 		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && !j.wakesFrom(rs, handled) && !j.fired(rs):
