@@ -225,6 +225,7 @@ func (j *Judge) branched(at time.Time, rs *runState, b *run.Run) {
 		}
 	case a.State.Ended():
 		j.closes(rs, b)
+		j.calls(rs, rs.job.byGeneration[a.Generation])
 	}
 }
 
@@ -385,7 +386,7 @@ func (rs *runState) stops() {
 }
 
 // showsSteps: what is shown of a run's steps stood at some time since it was asked for. What never was released has a state that follows from others.
-func (j *Judge) showsSteps(q *asking, rs *runState, shown []wire.StepState) {
+func (j *Judge) showsSteps(q *asking, rs *runState, shown []wire.StepSummary) {
 	if rs.flow == nil {
 		return
 	}

@@ -251,7 +251,7 @@ var ofFlows = map[string]row{
 	"a step that was shown as what it was not": {func(p *plot) {
 		p.tells(first, oracle.GetRun, func(a *oracle.Answer) {
 			shown := *a.Run
-			shown.Steps = []wire.StepState{{Path: "first", State: "pending"}}
+			shown.Steps = []wire.StepSummary{{Path: "first", State: "pending"}}
 			a.Run = &shown
 		})
 	}, "P1: GET run: step first of run flow~.* of default is shown as pending"},

@@ -74,6 +74,8 @@ type JobRates struct {
 
 	Queued float64 // of those with Overlap, whose runs wait their turn
 
+	Callbacks float64
+
 	Workflows float64
 	Hurried   float64 // of those, whose runs have a time that some do not keep
 }
@@ -93,8 +95,9 @@ func Draw(seed uint64) Mix {
 	m.drawShape(r)
 	m.drawPeople(r)
 	m.drawFaults(r)
-	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273))) // "holders"
-	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))   // "step"
+	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
+	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
+	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))         // "step"
 	return m
 }
 
@@ -242,6 +245,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 	if chance(r, 0.35) {
 		m.Jobs.Overlap = pick(r, []float64{0.2, 0.5, 0.9})
 		m.Jobs.Queued = pick(r, []float64{0, 0.3, 0.7, 1})
+	}
+}
+
+// drawCallbacks draws how many jobs call others, from a stream of its own too.
+func (m *Mix) drawCallbacks(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Callbacks = pick(r, []float64{0.1, 0.4, 0.8})
 	}
 }
 
