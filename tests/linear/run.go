@@ -65,6 +65,11 @@ func ended(state string) bool {
 	return false
 }
 
+// unbegun tells whether a run of the state waits for its time, its turn or its worker.
+func unbegun(state string) bool {
+	return state == "scheduled" || state == "queued" || state == "waiting"
+}
+
 func (in runStep) on(s runState) []runState {
 	switch {
 	case in.open && in.verb == retryRun && s.born:
@@ -92,7 +97,7 @@ func (in runStep) on(s runState) []runState {
 // then is s as it is after it was seen, where it was reached by itself.
 func (s runState) then(seen runState) runState {
 	seen.cancelled = s.cancelled && !ended(seen.state)
-	seen.reopened = s.reopened && (seen.state == "queued" || seen.state == "waiting") && seen.attempt == s.attempt
+	seen.reopened = s.reopened && unbegun(seen.state) && seen.attempt == s.attempt
 	if s.born && s.state == seen.state && s.attempt == seen.attempt && !s.over {
 		seen.seen = s.seen
 	}
@@ -112,7 +117,7 @@ func (in runStep) refused(s runState) []runState {
 			since = s.ended
 		}
 		// A claim of a fire that an edit takes back was no run, and may be one again.
-		fenced := !s.onDemand && (s.state == "queued" || s.state == "waiting") && s.attempt == 0
+		fenced := !s.onDemand && unbegun(s.state) && s.attempt == 0
 		if s.born && !fenced && in.at-since < runsStay {
 			return nil
 		}

@@ -85,7 +85,7 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 	})
 	// A workflow is cancelled in the middle, which hardly happens to one that is chosen among many.
 	if u.Mix.Jobs.Workflows > 0 && a.Run != nil && u.Weights[opCancel] > 0 && chance(u.Rand, 0.3) &&
-		u.Sleep(ctx, around(u.Rand, u.Mix.Pace.unit())) == nil {
+		u.Sleep(ctx, around(u.Rand, 3*time.Second)) == nil {
 		u.change(ctx, opCancel, a.Run.ID)
 	}
 }
