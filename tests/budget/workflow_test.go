@@ -48,7 +48,7 @@ func TestAStepKeepsToItsBudget(t *testing.T) {
 	}{
 		{"ChainOfTen", 10, chain(10), 3.5, 2.8},
 		{"ChainOfAHundred", 100, chain(100), 3.05, 4.7},
-		{"FanOfAHundred", 100, fan(100), 3.05, 8},
+		{"FanOfAHundred", 100, fan(100), 3.1, 8}, // of those that end at once, several may write the end of the run: one of them does
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
