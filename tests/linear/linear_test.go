@@ -217,6 +217,7 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 0, 0, opened))
 			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 0, 0, opened))
 			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, opened, at9))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, opened, at9)) // asked for at the same time
 			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "workflow_begun"))
 		},
 		"a workflow's run is over its time as it is cancelled": func(s *script) {

@@ -177,7 +177,8 @@ func (in runStep) cancel(s runState) []runState {
 		return []runState{after}
 	case "cancelled", "failed":
 		before.state = "running"
-		if in.seen.headed && s.reaches(before) { // none of its steps was open, or its time was over
+		// None of its steps was open, or its time was over; of two cancels at once both tell of the end that either brought.
+		if in.seen.headed && (s.reaches(before) || ended(s.state) && s.reaches(in.seen)) {
 			return []runState{s.then(in.seen)}
 		}
 		if in.seen.state == "failed" {
