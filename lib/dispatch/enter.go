@@ -374,9 +374,20 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		return nil, false
 	}
 	some := all[:min(len(all), joinBatch)]
-	first := round.Waiting() == 0
-	for _, w := range some {
-		round.Join(w.run.Join(gate.Name(w.run.ID.Job), max(w.due, w.run.Created, w.run.Wait.Rank), now))
+	joining := make([]run.Run, len(some))
+	for i, w := range some {
+		joining[i] = w.run.Join(gate.Name(w.run.ID.Job), max(w.due, w.run.Created, w.run.Wait.Rank), now)
+	}
+	stand, err := d.stand(some, joining)
+	if err != nil {
+		for _, w := range all {
+			w.came(0, err)
+		}
+		return nil, false
+	}
+	first := round.Waiting() == len(stand)
+	for _, r := range joining {
+		round.Join(r, stand[r.ID])
 	}
 	ops, err := round.Puts(d.Now(), d.NewID)
 	if err == nil {
@@ -406,6 +417,34 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		w.came(0, err)
 	}
 	return nil, false
+}
+
+// stand gives those of joining runs whose places stand in the line already: what takes the claim of a run that waits away leaves its place, and it comes
+// back by the same rank. The gate was read before, and each write of a place is one of the gate. No other run costs a read.
+func (d *Dispatcher) stand(before []*wanting, joining []run.Run) (map[run.ID]bool, error) {
+	var keys []store.Key
+	var of []run.ID
+	for i, r := range joining {
+		if rank := before[i].run.Wait.Rank; rank != 0 && rank == r.Wait.Rank {
+			keys, of = append(keys, gate.PlaceOf(r).Key(r.Tenant)), append(of, r.ID)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	items, err := d.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("read places in line: %w", err)
+	}
+	stand := map[run.ID]bool{}
+	for i, item := range items {
+		if item.Exists() {
+			stand[of[i]] = true
+		}
+	}
+	return stand, nil
 }
 
 // skip skips runs that found no room.

@@ -115,13 +115,8 @@ func (f *following) step(ctx context.Context, again bool) error {
 		return err
 	}
 	if len(steps) == 0 && !f.head.Cancel && !f.Prompt(run.Run{Reason: f.head.Reason}, f.head.ID.Nominal, f.now) {
-		// A delete that was answered before the run was opened may not have come upon it.
-		j, err := f.Book.Job(ctx, f.head.Tenant, f.head.ID.Job)
-		if err != nil {
+		if steps, err = f.orphaned(ctx); err != nil {
 			return err
-		}
-		if j.Gone(f.head.Generation) {
-			f.head.Cancel, f.head.Reason = true, Deleted
 		}
 	}
 	if f.head.Cancel {
@@ -151,6 +146,22 @@ func (f *following) step(ctx context.Context, again bool) error {
 		released = append(released, waiting...)
 	}
 	return errors.Join(err, f.send(ctx, released))
+}
+
+// orphaned has a run of which nothing was seen to be released be cancelled where its job was deleted: a delete that was answered before the run was opened
+// may not have come upon it. It gives the steps as they stand then.
+//
+// Durable before they are read: that the run is cancelled. What another puts meanwhile finds it at its start, or is found here.
+func (f *following) orphaned(ctx context.Context) ([]run.Run, error) {
+	j, err := f.Book.Job(ctx, f.head.Tenant, f.head.ID.Job)
+	if err != nil || !j.Gone(f.head.Generation) {
+		return nil, err
+	}
+	next, _ := f.head.AskCancel(f.now, Deleted, f.def.Kept())
+	if f.head, err = f.PutRun(ctx, next, f.def.On, f.now); err != nil {
+		return nil, err
+	}
+	return f.Steps(ctx, f.head)
 }
 
 // FlowState is how the rules of a workflow see the state of a step.

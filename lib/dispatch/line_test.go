@@ -227,6 +227,41 @@ func TestG4_ALineIsFull(t *testing.T) {
 	same(t, "under allow", g.enters(free, g.put(50, nil)), []dispatch.Entrance{dispatch.Joined})
 }
 
+// A run whose claim is taken away while it waits, as by a pause, and given again comes back to its own place: it is counted once, and nobody is
+// skipped for it.
+func TestG2_G4_WhoComesBackToItsPlaceIsCountedOnce(t *testing.T) {
+	g := newGated(t)
+	def := atMostWaiting(1, 2)
+	g.define(def)
+	runs := g.fires(4)
+	same(t, "they come to", g.enters(def, runs[0], runs[1]), []dispatch.Entrance{dispatch.Passed, dispatch.Joined})
+	for range 2 {
+		back := g.write(g.stands(runs[1]).Unjoin())
+		same(t, "back it comes to", g.enters(def, back), []dispatch.Entrance{dispatch.Joined})
+		g.sound(runs)
+	}
+	same(t, "the others come to", g.enters(def, runs[2], runs[3]), []dispatch.Entrance{dispatch.Joined, dispatch.Skipped})
+	g.sound(runs)
+	g.ends(runs[0])
+	same(t, "those that wait", g.waits(runs), []int{2})
+	g.sound(runs)
+}
+
+// Who comes back to its place when there is room is let in: nobody else is there to do it.
+func TestG2_WhoComesBackToItsPlaceLooksAgain(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := g.fires(2)
+	g.enters(def, runs...)
+	back := g.write(g.stands(runs[1]).Unjoin())
+	g.ends(runs[0]) // and finds nobody who waits
+	g.sent()
+	g.enters(def, g.stands(back))
+	same(t, "those that wait", g.waits(runs), []int(nil))
+	g.sound(runs)
+}
+
 // A run that is let in has a check in the next minutes, whatever its regular ones are: its message may be lost.
 func TestG2_WhoIsLetInHasACheckSoon(t *testing.T) {
 	g := newGated(t)

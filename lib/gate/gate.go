@@ -18,8 +18,8 @@ type Gate struct {
 
 	Entries []Entry `cbor:"1,keyasint,omitempty"` // in the order in which they were let in, at most one of a run
 
-	// Waiting is how many places stand in its line. Nobody enters past them. Every write of a place is one of the gate too, so it is never too low;
-	// a place that is given twice to one run makes it too high, until the line has been seen to its end.
+	// Waiting is how many places stand in its line. Nobody enters past them. Every write of a place is one of the gate too, so it is never too low.
+	// What older versions gave twice to one run makes it too high, until the line has been seen to its end.
 	Waiting int   `cbor:"2,keyasint,omitempty"`
 	Front   int64 `cbor:"3,keyasint,omitempty"` // no place has a lower rank
 }

@@ -79,13 +79,16 @@ func (p Place) Compare(o Place) int {
 }
 
 // Join has a run that was told to be Full, or Behind, wait in line, where it may. What stands in the gate of an earlier opening or claim of it goes.
-func (r *Round) Join(of run.Run) {
+// counted tells that its place stands in the line already.
+func (r *Round) Join(of run.Run, counted bool) {
 	r.forget(of.ID)
 	rank := of.Wait.Rank
 	if r.gate.Waiting == 0 || rank < r.gate.Front {
 		r.gate.Front = rank
 	}
-	r.gate.Waiting++
+	if !counted {
+		r.gate.Waiting++
+	}
 	r.joined = append(r.joined, of)
 }
 

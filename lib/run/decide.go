@@ -244,7 +244,10 @@ func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, 
 	case Scheduled, Queued, Retrying:
 		return r.end(Cancelled, now, reason, Limits{Retention: retention}), true
 	case Running:
-		r.Cancel, r.Reason = true, cut(reason, maxReasonSize)
+		if !r.Overdue { // why it ends is known by then
+			r.Reason = cut(reason, maxReasonSize)
+		}
+		r.Cancel = true
 		return r, true
 	}
 	return r, false
@@ -310,7 +313,7 @@ func (r Run) Restored(now int64, reason string, retention time.Duration) (Run, b
 	if r.State == Fenced || r.State.Ended() {
 		return r, false
 	}
-	if r.State == Running {
+	if r.State == Running && !r.Heads() {
 		r = r.closeAttempt(now, OutcomeCrashed, reason)
 	}
 	return r.end(Unknown, now, reason, Limits{Retention: retention}), true

@@ -68,3 +68,23 @@ func TestRunsOfWorkflowsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A run whose time is over ends for that, though somebody asks for its cancel meanwhile.
+func TestACancelLeavesTheReasonOfARunThatIsOverItsTime(t *testing.T) {
+	late := Run{ID: FireID("etl", 1000), State: Queued, Generation: 1, Version: 1}.Open(2000).LateFor("timeout")
+	asked, ok := late.AskCancel(2500, "enough", time.Hour)
+	if ended := asked.Close(Succeeded, 3000, "", Limits{}); !ok || ended.State != Failed || ended.Reason != "timeout" {
+		t.Errorf("it ends %s (%s), asked for: %t", ended.State, ended.Reason, ok)
+	}
+}
+
+// A copy of a workflow's run ends unknown, and the attempts that it had before it was a workflow's stay as they were.
+func TestARestoredRunOfAWorkflowKeepsItsAttempts(t *testing.T) {
+	l := Limits{MaxFailures: 1, Retention: time.Hour}
+	before := Run{ID: FireID("etl", 1000), State: Queued, Generation: 1, Version: 1}.Start("w", 2000, time.Minute).Fail(3000, Failure{Error: "no"}, l)
+	head := before.Reopen(2, 0, "retried").Open(4000)
+	restored, ok := head.Restored(5000, "a copy", time.Hour)
+	if n := len(restored.Attempts); !ok || restored.State != Unknown || n != 1 || restored.Attempts[0] != before.Attempts[0] || !restored.Headed() {
+		t.Errorf("it is restored as %+v", restored)
+	}
+}

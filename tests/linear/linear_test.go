@@ -92,7 +92,11 @@ func aRunIs(status int, state string, attempt, fence int, more ...string) string
 	return fmt.Sprintf(`%d {"id":"r","job":"a","state":%q,"trigger":"request","attempt":%d,"fence":%d%s}`, status, state, attempt, fence, strings.Join(append([]string{""}, more...), ","))
 }
 
-const at9 = `"ended_at":"2026-11-21T09:00:00Z"`
+const (
+	at9    = `"ended_at":"2026-11-21T09:00:00Z"`
+	opened = `"started_at":"2026-11-21T08:59:00Z","attempts":[{"attempt":1,"started_at":"2026-11-21T08:00:00Z"}]`
+	first  = `"started_at":"2026-11-21T08:00:00Z","attempts":[{"attempt":1,"started_at":"2026-11-21T08:00:00Z"}]`
+)
 
 // TestWhatBelfryMayAnswer are histories that have an order.
 func TestWhatBelfryMayAnswer(t *testing.T) {
@@ -203,6 +207,28 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 		"a refusal tells first that it has ended": func(s *script) {
 			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "run_skipped"))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 0, 0, at9))
+		},
+		"a fire that an edit takes back before its time": func(s *script) {
+			s.ask("GET /v1/runs/r", "", `200 {"id":"r","job":"a","state":"scheduled","trigger":"schedule"}`)
+			s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
+		},
+		"a workflow's run is opened, and cancelled": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 0, 0, opened))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 0, 0, opened))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, opened, at9))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "cancelled", 0, 0, opened, at9)) // asked for at the same time
+			s.ask("POST /v1/runs/r/retry", `{}`, refuses(409, "workflow_begun"))
+		},
+		"a workflow's run is over its time as it is cancelled": func(s *script) {
+			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 0, 0, opened))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "failed", 0, 0, opened, at9))
+		},
+		"a workflow's run that was a job's before": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 1, 3, at9, first))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 1, 3, first))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9, opened))
 		},
 		"skipped for overlap, and retried": func(s *script) {
 			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
@@ -380,6 +406,22 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		"an accepted run is gone": {"run default/r", func(s *script) {
 			s.ask("POST /v1/jobs/a/runs", `{}`, aRunIs(202, "queued", 0, 0))
 			s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
+		}},
+		"a workflow's run succeeds after a cancel": {"run default/r", func(s *script) {
+			s.ask("POST /v1/runs/r/cancel", `{}`, aRunIs(200, "running", 0, 0, opened))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 0, 0, opened, at9))
+		}},
+		"a workflow's run starts as an attempt": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 0, 0, opened))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+		}},
+		"a running attempt becomes a workflow's run": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3, first))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9, opened))
+		}},
+		"a run that ended without a start": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3, first))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "succeeded", 1, 3, at9, first))
 		}},
 		"terminal state changed": {"run default/r", func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "failed", 1, 3, at9))

@@ -288,7 +288,7 @@ func ms(t time.Time) int64 {
 
 func seenRun(shown wire.Run, at int64) runState {
 	s := runState{born: true, state: shown.State, onDemand: shown.Trigger == "request", generation: shown.Generation, attempt: shown.Attempt,
-		fence: shown.Fence, ended: ms(shown.EndedAt), seen: at}
+		fence: shown.Fence, ended: ms(shown.EndedAt), headed: headed(shown), seen: at}
 	if ended(s.state) {
 		s.reason = shown.Reason
 	}
@@ -296,6 +296,12 @@ func seenRun(shown wire.Run, at int64) runState {
 		s.result = short(shown.Result)
 	}
 	return s
+}
+
+// headed tells of a run as it is shown what run.Run.Headed does of its record.
+func headed(shown wire.Run) bool {
+	n := len(shown.Attempts)
+	return !shown.StartedAt.IsZero() && (n == 0 || !shown.Attempts[n-1].StartedAt.Equal(shown.StartedAt))
 }
 
 // asking are a request for a run: what its key says, and how the run is seen.

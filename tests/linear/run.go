@@ -19,6 +19,7 @@ type runState struct {
 	ended      int64 // Unix ms
 	reason     string
 	result     string // hash of it; "" where it was not shown
+	headed     bool   // it was opened as a workflow's, which is no attempt
 	seen       int64  // Unix ms, when this was first known
 
 	cancelled bool // a cancel of the attempt under way was accepted
@@ -64,6 +65,11 @@ func ended(state string) bool {
 	return false
 }
 
+// unbegun tells whether a run of the state waits for its time, its turn or its worker.
+func unbegun(state string) bool {
+	return state == "scheduled" || state == "queued" || state == "waiting"
+}
+
 func (in runStep) on(s runState) []runState {
 	switch {
 	case in.open && in.verb == retryRun && s.born:
@@ -91,7 +97,7 @@ func (in runStep) on(s runState) []runState {
 // then is s as it is after it was seen, where it was reached by itself.
 func (s runState) then(seen runState) runState {
 	seen.cancelled = s.cancelled && !ended(seen.state)
-	seen.reopened = s.reopened && (seen.state == "queued" || seen.state == "waiting") && seen.attempt == s.attempt
+	seen.reopened = s.reopened && unbegun(seen.state) && seen.attempt == s.attempt
 	if s.born && s.state == seen.state && s.attempt == seen.attempt && !s.over {
 		seen.seen = s.seen
 	}
@@ -111,12 +117,12 @@ func (in runStep) refused(s runState) []runState {
 			since = s.ended
 		}
 		// A claim of a fire that an edit takes back was no run, and may be one again.
-		fenced := !s.onDemand && (s.state == "queued" || s.state == "waiting") && s.attempt == 0
+		fenced := !s.onDemand && unbegun(s.state) && s.attempt == 0
 		if s.born && !fenced && in.at-since < runsStay {
 			return nil
 		}
 		return []runState{{}}
-	case "run_ended":
+	case "run_ended", "workflow_begun":
 		return []runState{over}
 	case "run_not_ended":
 		if ended(s.state) || s.over {
@@ -169,7 +175,15 @@ func (in runStep) cancel(s runState) []runState {
 		after := s.then(in.seen)
 		after.cancelled = true
 		return []runState{after}
-	case "cancelled":
+	case "cancelled", "failed":
+		before.state = "running"
+		// None of its steps was open, or its time was over; of two cancels at once both tell of the end that either brought.
+		if in.seen.headed && (s.reaches(before) || ended(s.state) && s.reaches(in.seen)) {
+			return []runState{s.then(in.seen)}
+		}
+		if in.seen.state == "failed" {
+			return nil
+		}
 		for _, state := range []string{"scheduled", "queued", "waiting", "retrying"} {
 			if before.state = state; s.reaches(before) {
 				return []runState{s.then(in.seen)}
@@ -225,6 +239,8 @@ func (s runState) reaches(to runState) bool {
 			to.generation == s.generation && (s.result == "" || to.result == "" || to.result == s.result)
 	case s.over && !ended(to.state), to.attempt < s.attempt, to.fence < s.fence, (to.attempt == s.attempt) != (to.fence == s.fence), to.generation < s.generation:
 		return false
+	case s.headed || to.headed && to.attempt == s.attempt:
+		return s.opened(to)
 	case to.attempt > s.attempt:
 		return !s.cancelled && to.state != "scheduled" && to.state != "skipped"
 	}
@@ -250,6 +266,20 @@ func (s runState) reaches(to runState) bool {
 			return to.state == "running" || to.state == "succeeded" || to.state == "cancelled" || to.state == "unknown"
 		}
 		return to.state != "scheduled" && to.state != "skipped"
+	}
+	return false
+}
+
+// opened tells whether a workflow's run may come from s to what was seen: it is opened once, makes no attempt, and stops where it was told to.
+func (s runState) opened(to runState) bool {
+	if s.state == "running" && !s.headed || s.state == "retrying" || !to.headed || to.attempt != s.attempt {
+		return false
+	}
+	switch to.state {
+	case "running", "cancelled", "failed": // though told to stop it fails where its time was over
+		return true
+	case "succeeded":
+		return !s.cancelled
 	}
 	return false
 }

@@ -172,7 +172,7 @@ func (r *round) one(ctx context.Context, m mutant) (err error) {
 	f := r.known.Fates[m.Name]
 	r.mu.Unlock()
 	if m.NoSim == "" && r.only != "tests" {
-		if f.Simulation, err = p.simulate(ctx, 1, r.seeds); err != nil {
+		if f.Simulation, err = p.simulate(ctx, m.From, r.seeds); err != nil {
 			return err
 		}
 		f.Seeds, f.LateSeeds = r.seeds, p.lateSeeds

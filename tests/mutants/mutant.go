@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,7 @@ type mutant struct {
 	Rule  string   // its name where the model of the protocol takes out the same rule, "" for none
 	Tests []suite  // the ordinary tests that are tried, in this order
 	NoSim string   // why the simulation cannot find it, "" where it can
+	From  uint64   // the first seed that the simulation has for it
 	// Equal is why nothing can find it: the changed program does the same. "" for the others.
 	Equal string
 	patch patch
@@ -74,7 +76,7 @@ func load(dir fs.FS) ([]mutant, error) {
 
 // parse reads a mutant: its header, and after an empty line the patch.
 func parse(name, text string) (mutant, error) {
-	m := mutant{Name: name}
+	m := mutant{Name: name, From: 1}
 	header, diff, _ := strings.Cut(text, "\n\n")
 	for line := range strings.Lines(header) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
@@ -97,10 +99,16 @@ func parse(name, text string) (mutant, error) {
 			}
 		case "No-Simulation":
 			m.NoSim = value
+		case "From":
+			from, err := strconv.ParseUint(value, 10, 64)
+			if err != nil || from == 0 {
+				return m, fmt.Errorf("header From: %s: want the first seed, from 1 on", value)
+			}
+			m.From = from
 		case "Equivalent":
 			m.Equal = value
 		default:
-			return m, fmt.Errorf("header %s is not known: Area, What, Breaks, Rule, Tests, No-Simulation, Equivalent are", key)
+			return m, fmt.Errorf("header %s is not known: Area, What, Breaks, Rule, Tests, From, No-Simulation, Equivalent are", key)
 		}
 	}
 	var err error

@@ -305,6 +305,7 @@ func (j *Judge) shows(q *asking, shown wire.Run) *runState {
 		j.violate("P1", "%s: run %s of %s is shown as %s in generation %d, attempt %d, fence %d, ended %s; it was %+v meanwhile", q.Op, shown.ID, q.Tenant,
 			shown.State, shown.Generation, shown.Attempt, shown.Fence, shown.EndedAt, rs.seen(q.since, j.event))
 	}
+	j.showsSteps(q, rs, shown.Steps)
 	return rs
 }
 
@@ -346,6 +347,7 @@ func (j *Judge) cancelled(q *asking, a Answer, done bool) {
 		if !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return s.state == run.Cancelled || s.cancel }) {
 			j.violate("P1", "run %s of %s was told to be cancelled, and is not", q.Run, q.Tenant)
 		}
+		rs.stops()
 	case a.Code == string(control.CodeRunEnded):
 		if !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return s.state.Ended() }) {
 			j.violate("P1", "run %s of %s was told to have ended, and had not", q.Run, q.Tenant)

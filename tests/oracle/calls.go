@@ -40,7 +40,7 @@ func (j *Judge) Called(c Call) (stale bool) {
 	if s.edition.Def.Guarantee == job.AtMostOnce {
 		for i := range rs.starts {
 			if other := &rs.starts[i]; other != s && other.called && other.period == s.period {
-				j.violate("P5", "at-most-once run %s of %s was called in attempts %d and %d", c.Run, c.Tenant, other.attempt, s.attempt)
+				j.violate(rs.once(), "at-most-once run %s of %s was called in attempts %d and %d", c.Run, c.Tenant, other.attempt, s.attempt)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package oracle judges whether Belfry kept its promises, P1 to P12 (`make promises` prints them) and G1 and G4 of gates, from what was seen of it: each change of
+// Package oracle judges whether Belfry kept its promises, P1 to P12 (`make promises` prints them), G1 and G4 of gates and W1 to W5, W8, W13 and W14 of workflows, from what was seen of it: each change of
 // an item in the store, each call of a target, each request of a client with its answer. It knows nothing of how these came about:
 // a simulation, a scripted test and the log of real processes are judged by one piece of code.
 //
@@ -9,6 +9,7 @@
 //
 //   - Stored, at each change: versions rise, a run goes along an edge of its graph and changes only what that edge may, nothing starts
 //     early or under an ended definition, cursors neither fall nor pass over what is owed. It costs the same however much is stored.
+//     A step of a workflow is put once, when its needs let it run by lib/flow/reference, and its run ends as that says of its steps.
 //   - Called and Returned: who calls holds a fence of its own, once.
 //   - Answered: what a client was told was so at an instant between its question and the answer.
 //   - Look, now and then, over all that is stored: who waits has a wake-up, what is listed is there.

@@ -176,7 +176,7 @@ var edges = map[[2]run.State]edge{
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
 func along(b, a *run.Run) (promise, wrong string) {
-	e, ok := edges[[2]run.State{b.Stage(), a.Stage()}]
+	e, ok := edgesOf(b, a)[[2]run.State{b.Stage(), a.Stage()}]
 	switch more := differ(b, a) &^ e.may; {
 	case !ok && b.State.Ended():
 		return "P7", "an ended run"
@@ -185,6 +185,8 @@ func along(b, a *run.Run) (promise, wrong string) {
 	case (b.State == run.Queued || b.Missed()) && a.State == run.Fenced: // a mark takes the place of a claim
 	case more != 0:
 		return "P6", "it must not change the " + more.String()
+	case b.Overdue != a.Overdue && !(a.Overdue && a.Cancel && a.Heads()):
+		return "W5", "only the run of a workflow that is to stop is over its time"
 	}
 	if e.rule != nil {
 		if wrong = e.rule(b, a); wrong != "" {

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -134,11 +136,21 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		}
 	}
 	j.inOrder(js, lets)
-	for _, rs := range lets {
-		if limit := rs.allowed(); limit > 0 && len(standing) > limit {
-			j.violate("G1", "run %s of %s was let in as one of %d, and its job allows %d at once", rs.id(), tenant, len(standing), limit)
+	// Those that one write lets in come one after the other, and an edit between their claims may have given them different limits.
+	slices.SortStableFunc(lets, func(a, b *runState) int { return cmp.Compare(a.most(), b.most()) })
+	for i, rs := range lets {
+		if n := len(standing) - (len(lets) - 1 - i); n > rs.most() {
+			j.violate("G1", "run %s of %s was let in as one of %d, and its job allows %d at once", rs.id(), tenant, n, rs.most())
 		}
 	}
+}
+
+// most is allowed, as a number that none comes up to where any is.
+func (rs *runState) most() int {
+	if limit := rs.allowed(); limit > 0 {
+		return limit
+	}
+	return math.MaxInt
 }
 
 // allowed is how many runs may be in progress where this one is let in, 0 for any number: as its own definition says where it enters by itself, and as any one since then says where

@@ -107,6 +107,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 	switch kind {
 	case "run":
 		j.storedRun(at, key, rest, before, after)
+	case "step":
+		j.storedStep(at, key, rest, before, after)
 	case "due":
 		j.storedTimer(at, before, after)
 	case "job":

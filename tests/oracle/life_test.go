@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,8 +122,9 @@ type rig struct {
 	ticker   *tick.Ticker
 	control  *control.Service
 	worker   *worker.Worker
-	fails    map[string]bool // jobs whose runs fail
-	after    time.Duration   // what a failure asks to wait for
+	fails    map[string]bool   // jobs whose runs fail, and steps of workflows by their paths
+	during   func(step string) // called in each attempt of a step, nil for nothing
+	after    time.Duration     // what a failure asks to wait for
 }
 
 func (r *rig) now() time.Time { return base.Add(r.elapsed) }
@@ -173,7 +175,11 @@ func newRig(t testing.TB) *rig {
 // work is the target of all runs.
 func (r *rig) work(_ context.Context, c target.Call) (target.Result, error) {
 	r.tell(event{call: &oracle.Call{At: r.now(), Tenant: c.Tenant, Job: c.Job, Run: c.Run, Attempt: c.Attempt, Fence: c.Fence, Nominal: c.Nominal, Payload: slices.Clone(c.Payload)}})
-	if r.fails[c.Job] {
+	_, step, stepped := strings.Cut(c.Run, "/")
+	if stepped && r.during != nil {
+		r.during(step)
+	}
+	if r.fails[c.Job] || r.fails[step] {
 		r.tell(event{ret: &oracle.Return{At: r.now(), Tenant: c.Tenant, Run: c.Run, Fence: c.Fence}})
 		return target.Result{}, target.RetryAfter(r.after, &target.Failure{Message: "no"})
 	}

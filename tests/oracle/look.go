@@ -70,7 +70,7 @@ func (j *Judge) stands(at time.Time, items iter.Seq[store.Item]) {
 func (j *Judge) version(key store.Key) uint64 {
 	kind, rest, _ := strings.Cut(key.Partition, "#")
 	switch kind {
-	case "run":
+	case "run", "step":
 		if rs := j.runs[key]; rs != nil {
 			return rs.run.Version
 		}
@@ -220,7 +220,7 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 		for _, rs := range js.runs {
 			held := rs.run.ID.OnDemand() && js.newest() != nil && js.newest().Def.Paused
 			if rs.stands() && !rs.run.State.Ended() && max(rs.run.ID.Nominal, rs.place()) <= ms(upTo) && !held {
-				j.violate("P4", "run %s of %s is still %s at %s", rs.id(), js.tenant, rs.run.State, instant(ms(at)))
+				j.violate("P4", "run %s of %s is still %s at %s%s", rs.id(), js.tenant, rs.run.State, instant(ms(at)), rs.open())
 			}
 		}
 	}

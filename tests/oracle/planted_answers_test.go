@@ -171,7 +171,7 @@ var ofLists = map[string]row{
 	"a run is listed twice":    {told(oracle.ListRuns, func(a *oracle.Answer) { a.Runs = twice(a.Runs) }), "P1: runs of default: .* is listed twice"},
 	"a run is not listed":      {told(oracle.ListRuns, func(a *oracle.Answer) { a.Runs = dropped(a.Runs, 3) }), "P1: runs of default: .* stood all the time as was asked for, and is not listed"},
 	"runs in a wrong order":    {told(oracle.ListRuns, func(a *oracle.Answer) { a.Runs = slices.Clone(a.Runs); slices.Reverse(a.Runs) }), "P1: runs of default: .* is listed behind an older one"},
-	"not what was asked for":   {func(p *plot) { p.asks(oracle.ListRuns, func(q *oracle.Request) { q.Job = "plain" }) }, "P12: runs of default: .* is listed, and was not asked for"},
+	"not what was asked for":   {func(p *plot) { p.asks(oracle.ListRuns, func(q *oracle.Request) { q.Job = "plain" }) }, "P12: runs of default: .* is listed as .*, and was not asked for"},
 	"a letter is listed twice": {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = twice(a.Letters) }), "P1: dead letters of default: .* is listed twice"},
 	"a letter of nobody's":     {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = slices.Clone(a.Letters); a.Letters[0].ID = "x" }), "P12: dead letters of default: x is listed, and is none of theirs"},
 	"a letter is not listed":   {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = dropped(a.Letters, 0) }), "P1: dead letters of default: .* had failed all the time, and is not listed"},

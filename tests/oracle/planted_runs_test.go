@@ -271,7 +271,7 @@ var ofEdges = map[string]row{
 	"ended without its time":          {spoilt("plain", run.Succeeded, func(r *run.Run) { r.Ended = 0 }), "P6: run .*an ended run has its time"},
 	"two attempts at once":            {spoilt("plain", run.Running, func(r *run.Run) { r.Attempt++ }), "P6: run .*attempt 2 follows 0"},
 	"a fence that is not the version": {spoilt("plain", run.Running, func(r *run.Run) { r.Fence++ }), "P6: run .*fence 3 is not the version 2"},
-	"an attempt without a lease":      {spoilt("plain", run.Running, func(r *run.Run) { r.Lease = 0 }), "P6: run .*an attempt has its worker and its lease"},
+	"an attempt without a lease":      {spoilt("plain", run.Running, func(r *run.Run) { r.Lease = r.Started }), "P6: run .*an attempt has its worker and its lease"},
 	"an attempt that is not recorded": {spoilt("plain", run.Running, func(r *run.Run) { r.Attempts = nil }), "P6: run .*not recorded as under way"},
 	"a cancel taken back": {func(p *plot) {
 		i := p.run(first, "plain", run.Running)

@@ -237,6 +237,9 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 		j.violate("P12", "dead letter %s is of no run of that tenant", item.Key)
 		return
 	}
+	if rs.head != nil {
+		j.violate("W4", "step %s of %s is listed as a dead letter, beside its run", rs.id(), tenant)
+	}
 	j.dead[item.Key] = rs
 	j.marked[item.Key] = letter.Discarded
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -170,6 +171,59 @@ func TestARunEndsWithTheJobThatItSaysItIsOf(t *testing.T) {
 			stored(r.Item(4))
 			r, _ = r.AskCancel(at(5), "the job was deleted", job.DefaultRetention)
 			stored(r.Item(5))
+			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// TestOneWriteLetsInRunsOfDifferentLimits: each comes in as one of so many as its own definition allows, whichever is told of first.
+func TestOneWriteLetsInRunsOfDifferentLimits(t *testing.T) {
+	at := func(minute int) int64 { return base.Add(time.Duration(minute) * time.Minute).UnixMilli() }
+	for name, c := range map[string]struct {
+		limits [2]int // of the generations
+		want   string
+	}{
+		"the older allows more": {[2]int{3, 2}, ""},
+		"the newer allows more": {[2]int{2, 3}, ""},
+		"both allow two":        {[2]int{2, 2}, "G1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			standing := map[store.Key]store.Item{}
+			put := func(key store.Key, value []byte) {
+				before := standing[key]
+				after := store.Item{Key: key, Value: value, Version: before.Version + 1}
+				judge.Stored(base.Add(5*time.Minute), before, after)
+				standing[key] = after
+			}
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				put(op.Key, op.Value)
+			}
+			def := func(n int) job.Definition {
+				d := works(n, nil)
+				d.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: c.limits[n-1]}
+				return d
+			}
+			j := job.Job{Tenant: tenant, Name: "one", Generation: 1, Def: def(1), Created: at(0), Updated: at(0)}
+			stored(j.Put(1))
+			j.Generation, j.Updated, j.Def, j.Past = 2, at(2), def(2), []job.Past{{Generation: 1, Until: at(2)}}
+			stored(j.Put(2))
+			p := &plot{TB: t}
+			var runs []run.Run
+			for i, generation := range []int64{2, 2, 1} {
+				judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "one", At: base})
+				r := run.Run{ID: run.RequestID("one", at(i), uint64(i+1)), Tenant: tenant, State: run.Queued, Generation: generation, Trigger: run.ByRequest, Created: at(i)}
+				stored(r.Item(uint64(i)))
+				runs = append(runs, r)
+			}
+			put(gate.Key(tenant, "one"), p.puts(runs[:1]...).value)
+			put(gate.Key(tenant, "one"), p.puts(runs...).value)
 			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
 				t.Errorf("found %q, want %q", found, c.want)
 			}

@@ -15,10 +15,12 @@ import (
 // runState is what is known of a run.
 type runState struct {
 	job     *jobState
-	shard   int      // of its checks
-	run     run.Run  // as last written; Version 0 where it does not stand
-	left    *run.Run // as it was when it had been kept for long enough
-	past    []sight  // as it stood, the oldest first
+	head    *runState  // of a step: the run that it is of
+	flow    *flowState // of a workflow's run, once it was opened
+	shard   int        // of its checks
+	run     run.Run    // as last written; Version 0 where it does not stand
+	left    *run.Run   // as it was when it had been kept for long enough
+	past    []sight    // as it stood, the oldest first
 	starts  []begun
 	written int64  // of a skipped one, Unix ms
 	fired   int64  // the generation that it was claimed for; one that is opened again runs under the newest
@@ -82,6 +84,11 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 		}
 		rs = j.newRun(key, tenant, id)
 	}
+	j.changedRun(at, key, rs, before, after)
+}
+
+// changedRun is told of a change of a run, or of a step of one.
+func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, after store.Item) {
 	b := rs.run
 	j.follow(key, b.Version, before)
 	if !after.Exists() {
@@ -105,7 +112,7 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	if b.Version == 0 {
 		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
 	}
-	if a.Cancel && !b.Cancel && rs.cancels == 0 {
+	if a.Cancel && !b.Cancel && !j.mayStop(rs) {
 		j.violate("P2", "run %s of %s is to be cancelled, and nobody asked for it", a.ID, a.Tenant)
 	}
 	if !sameStay(&b, &a) {
@@ -113,6 +120,10 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	}
 	rs.lines(at, &b)
 	switch {
+	case rs.head != nil:
+		j.stepped(at, rs, &b)
+	case b.Heads() || a.Heads():
+		j.branched(at, rs, &b)
 	case a.State == run.Running && b.State != run.Running:
 		j.started(at, rs, &b)
 	case a.State == run.Skipped && !a.Missed():
@@ -149,8 +160,12 @@ func (j *Judge) newRun(key store.Key, tenant string, id run.ID) *runState {
 		j.violate("P12", "run %s of %s is of no job of that tenant", id, tenant)
 	}
 	rs := &runState{job: js, shard: j.layout.ShardOf(timer.NewCheck(tenant, id, 0).Bucket()), run: run.Run{ID: id, Tenant: tenant}}
-	js.runs = append(js.runs, rs)
 	j.runs[key] = rs
+	if id.IsStep() {
+		rs.head = j.headOf(tenant, id)
+	} else {
+		js.runs = append(js.runs, rs)
+	}
 	return rs
 }
 
@@ -217,9 +232,13 @@ func (j *Judge) replaced(rs *runState, what string) {
 // started: not early (P3), not twice (P5), not under an ended definition (P8).
 func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 	a := &rs.run
-	e := rs.job.byGeneration[a.Generation]
-	if e == nil {
+	e := rs.edition(a.Generation)
+	switch {
+	case e == nil:
 		j.violate("P8", "run %s of %s started under generation %d, which never was", a.ID, a.Tenant, a.Generation)
+		return
+	case e.Def.Target.Workflow != nil:
+		j.violate("W8", "run %s of %s started as an attempt, and generation %d of its job is a workflow", a.ID, a.Tenant, a.Generation)
 		return
 	}
 	due := rs.due(b)
@@ -227,25 +246,22 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 		j.violate("P3", "attempt %d of run %s of %s started %d ms early, by its worker's clock", a.Attempt, a.ID, a.Tenant, due-a.Started)
 	}
 	j.early(at, due, rs, a.Attempt, "started")
-	if a.Attempt == 1 {
-		j.replaced(rs, "started")
+	if rs.head != nil {
+		j.mayStart(rs)
+	} else {
+		if a.Attempt == 1 {
+			j.replaced(rs, "started")
+		}
+		j.letIn(rs)
 	}
-	j.letIn(rs)
 	if e.Def.Guarantee == job.AtMostOnce {
 		for _, s := range rs.starts {
 			if s.period == rs.period && s.called {
-				j.violate("P5", "at-most-once run %s of %s started as attempt %d, after its target was called in attempt %d", a.ID, a.Tenant, a.Attempt, s.attempt)
+				j.violate(rs.once(), "at-most-once run %s of %s started as attempt %d, after its target was called in attempt %d", a.ID, a.Tenant, a.Attempt, s.attempt)
 			}
 		}
 	}
-	payload := e.Def.Payload
-	switch {
-	case a.Payload.Blob != "":
-		payload = nil
-	case len(a.Payload.Inline) > 0:
-		payload = a.Payload.Inline
-	}
-	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: payload, orphan: rs.job.deletedSince(a.Generation) || a.ID.OnDemand() && rs.period == 0 && rs.job.deletedBehind(rs.past[0].since)})
+	rs.starts = append(rs.starts, begun{fence: a.Fence, attempt: a.Attempt, period: rs.period, due: due, edition: e, payload: rs.brought(e), orphan: rs.orphaned()})
 }
 
 func (j *Judge) early(at time.Time, due int64, rs *runState, attempt int, what string) {
@@ -257,7 +273,7 @@ func (j *Judge) early(at time.Time, due int64, rs *runState, attempt int, what s
 // again: a run goes on after an attempt only as its guarantee and its budget allow.
 func (j *Judge) again(rs *runState, b *run.Run) {
 	a := &rs.run
-	e := rs.job.byGeneration[a.Generation]
+	e := rs.edition(a.Generation)
 	if e == nil {
 		return
 	}
@@ -267,7 +283,7 @@ func (j *Judge) again(rs *runState, b *run.Run) {
 	}
 	switch {
 	case e.Def.Guarantee == job.AtMostOnce && outcome != run.OutcomeHandedBack:
-		j.violate("P5", "at-most-once run %s of %s goes on as %s after an attempt that %s", a.ID, a.Tenant, a.State, outcome)
+		j.violate(rs.once(), "at-most-once run %s of %s goes on as %s after an attempt that %s", a.ID, a.Tenant, a.State, outcome)
 	case a.Failures >= e.Def.Retry.MaxAttempts:
 		j.violate("P7", "run %s of %s is tried again after %d failures of %d", a.ID, a.Tenant, a.Failures, e.Def.Retry.MaxAttempts)
 	case a.Crashes >= maxCrashes:
@@ -280,12 +296,20 @@ func (j *Judge) again(rs *runState, b *run.Run) {
 // ended: an end has its reason.
 func (j *Judge) ended(rs *runState, b *run.Run) {
 	a := &rs.run
-	e := rs.job.byGeneration[a.Generation]
-	j.calls(rs, e)
+	e := rs.edition(a.Generation)
+	if rs.head == nil { // nothing tells of the end of a step
+		j.calls(rs, e)
+	}
 	switch a.State {
 	case run.Succeeded:
 		j.succeeded(rs)
 	case run.Cancelled:
+		if rs.head != nil {
+			if !j.mayStop(rs) {
+				j.violate("W2", "step %s of %s was cancelled as it was %s, and its run goes on: %s", a.ID, a.Tenant, b.State, a.Reason)
+			}
+			return
+		}
 		if (b.State != run.Running || !b.Cancel) && !j.mayCancel(rs) {
 			j.violate("P2", "run %s of %s was cancelled as it was %s, and nobody asked for it: %s", a.ID, a.Tenant, b.State, a.Reason)
 		}
@@ -348,6 +372,9 @@ func (j *Judge) reopened(rs *runState, b *run.Run) {
 	a := &rs.run
 	rs.period++
 	rs.byHand = true
+	if rs.flow != nil {
+		j.violate("W4", "run %s of %s is that of a workflow that was begun, and is opened again", a.ID, a.Tenant)
+	}
 	if n := j.consent(rs, b); n == 0 {
 		promise := "P7"
 		if e := rs.job.byGeneration[b.Generation]; e != nil && e.Def.Guarantee == job.AtMostOnce {

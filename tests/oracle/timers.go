@@ -290,6 +290,7 @@ func (j *Judge) passed(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
 		rs := j.runs[a.Run.Key(a.Tenant)]
 		switch {
+		case rs.head != nil: // whose run is come upon by a check of its own, or by the sweep of what it was made by
 		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !a.Direct && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the watermark has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)
 		case rs.stands() && !rs.run.State.Ended() && a.Kind == timer.Check && !j.wakesFrom(rs, handled) && !j.fired(rs):
@@ -338,7 +339,7 @@ func (j *Judge) sweep(s *shardState, from int64) {
 
 func (j *Judge) swept(s *shardState, a *armed) {
 	if a.Kind != timer.Fire {
-		rs := j.runs[a.Run.Key(a.Tenant)]
+		rs := j.runs[a.Run.Key(a.Tenant)].awake()
 		switch {
 		case rs.run.Version == 0 && len(rs.past) == 0 && a.Kind == timer.Request && !j.forgotten(a.Nominal, s):
 			j.violate("P4", "the first sweep has passed the request for run %s of %s, and there is no run", a.Run, a.Tenant)

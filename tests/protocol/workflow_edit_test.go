@@ -90,3 +90,52 @@ func TestP8_AWorkflowOfADeletedJobDoesNotBegin(t *testing.T) {
 		t.Errorf("the run is %s (%s) after %d calls, want it cancelled without any", head.State, head.Reason, len(f.calls))
 	}
 }
+
+// One has read the job of a workflow's run and goes on to release its first step, and another, who saw no step, has read that the job was deleted since:
+// whichever comes first, the run does not end over a step that runs.
+func TestW4_W5_ARunOfADeletedJobDoesNotEndOverAStepThatRuns(t *testing.T) {
+	over := 0 // worlds in which one stood still over the start of a step
+	for n, more := 1, true; more; n++ {
+		for m := 1; ; m++ {
+			f := newFlowWorld(newWorld(t), graphs["chain"])
+			f.elapsed += time.Minute // nobody worked, so that its job is looked at
+			release := f.freezing(n)
+			if more = release != nil; !more {
+				break
+			}
+			f.must(f.host("api").delete(tenant, "flow"))
+			f.elapsed += time.Minute // its message comes again
+			cancel := f.freezing(m)
+			if cancel == nil {
+				release()
+				break
+			}
+			f.during = func(step string) {
+				if cancel == nil {
+					return
+				}
+				if f.rows()[step].State == run.Running { // else another has taken it over
+					over++
+				}
+				goOn := cancel
+				cancel = nil
+				goOn()
+				if head := f.head(); head.State.Ended() && f.rows()[step].State == run.Running {
+					t.Errorf("one before its operation %d, one before its %d: the run is %s, and step %s runs", n, m, head.State, step)
+				}
+			}
+			release()
+			if cancel != nil {
+				cancel()
+			}
+			f.during = nil
+			f.calm()
+			if head := f.head(); !head.State.Ended() {
+				t.Errorf("one before its operation %d, one before its %d: the run is %s", n, m, head.State)
+			}
+		}
+	}
+	if over == 0 {
+		t.Error("nobody stood still over the start of a step")
+	}
+}

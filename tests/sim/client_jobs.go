@@ -77,6 +77,12 @@ func (u *user) changed(def job.Definition) job.Definition {
 			def.Payload, def.Timeout = fresh.Payload, fresh.Timeout
 		}
 	}
+	if fresh.Target.Workflow != nil && chance(u.Rand, 0.3) {
+		def.Target = fresh.Target
+	}
+	if def.Target.Workflow != nil { // which has no attempts of its own
+		def.Timeout, def.Retry, def.Guarantee = 0, job.Retry{}, ""
+	}
 	if chance(u.Rand, u.Mix.Jobs.Overlap/2) {
 		def.Overlap = fresh.Overlap
 	}

@@ -80,9 +80,14 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 	} else {
 		u.keys = remember(u.keys, k)
 	}
-	u.ask(ctx, q, func(ctx context.Context) oracle.Answer {
+	a := u.ask(ctx, q, func(ctx context.Context) oracle.Answer {
 		return u.ofRun(http.StatusAccepted, func() (wire.Run, error) { return u.server.Trigger(ctx, k.job, k.order.Trigger, sent) })
 	})
+	// A workflow is cancelled in the middle, which hardly happens to one that is chosen among many.
+	if u.Mix.Jobs.Workflows > 0 && a.Run != nil && u.Weights[opCancel] > 0 && chance(u.Rand, 0.3) &&
+		u.Sleep(ctx, around(u.Rand, 3*time.Second)) == nil {
+		u.change(ctx, opCancel, a.Run.ID)
+	}
 }
 
 func (u *user) asked(k keyed) oracle.Request {

@@ -52,6 +52,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	if chance(r, j.Callbacks) {
 		def.On = m.drawCalled(r)
 	}
+	if chance(r, j.Workflows) {
+		return m.branches(r, def)
+	}
 	return def
 }
 

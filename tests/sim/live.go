@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -64,6 +65,7 @@ type backlog struct {
 	longest  time.Duration // that a run may take from its next attempt to its end, all its retries with it
 	attempt  time.Duration // the longest that one attempt may take
 	attempts int           // the most that a run may have
+	steps    int           // of workflows, that may yet be started beside runs
 	ahead    time.Duration // until the last of them is due
 }
 
@@ -84,7 +86,7 @@ const (
 // comes from.
 func (m Mix) bound(b backlog) time.Duration {
 	p := pulseOf(m)
-	rounds := time.Duration(b.runs/concurrency + b.suspects*b.attempts + 1) // a suspect waits for its turn with each retry
+	rounds := time.Duration((b.runs+b.steps)/concurrency + b.suspects*b.attempts + 1) // a suspect waits for its turn with each retry
 	passes := time.Duration(b.missed/perPass + 1)
 	turns := time.Duration(0)
 	if m.Jobs.Overlap > 0 {
@@ -93,8 +95,20 @@ func (m Mix) bound(b backlog) time.Duration {
 	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+letsIn)
 }
 
-// mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; and one attempt.
-func mayTake(def job.Definition, p pulse) (all, attempt time.Duration) {
+// mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; one attempt, and how many one thing
+// may have. Steps of a workflow may each wait for all others.
+func mayTake(def job.Definition, p pulse) (all, attempt time.Duration, attempts int) {
+	for _, task := range tasks(def) {
+		whole, one := mayTakeAlone(task, p)
+		all, attempt, attempts = all+whole, max(attempt, one), max(attempts, task.Retry.MaxAttempts)
+		if def.Target.Workflow != nil {
+			all += p.Steps
+		}
+	}
+	return all, attempt, attempts
+}
+
+func mayTakeAlone(def job.Definition, p pulse) (all, attempt time.Duration) {
 	attempt = def.Timeout.Std() + deafFor + p.Steps
 	attempts := time.Duration(max(1, def.Retry.MaxAttempts))
 	wait := max(def.Retry.Max.Std(), longestAfter)
@@ -171,7 +185,14 @@ func (w *World) retire(ctx context.Context, a *Actor) {
 func (w *World) backlog() backlog {
 	p, now := pulseOf(w.Mix), w.Now()
 	b := backlog{attempts: 1}
-	var longest, attempt time.Duration
+	most := 0 // steps of one workflow
+	grow := func(def job.Definition) {
+		all, one, attempts := mayTake(def, p)
+		b.longest, b.attempt, b.attempts = max(b.longest, all), max(b.attempt, one), max(b.attempts, attempts)
+		if def.Target.Workflow != nil {
+			most = max(most, len(tasks(def)))
+		}
+	}
 	for item := range w.items() {
 		if prefix, rest, _ := strings.Cut(item.Partition, "#"); prefix == "run" {
 			tenant, rest, _ := strings.Cut(rest, "#")
@@ -192,6 +213,8 @@ func (w *World) backlog() backlog {
 				b.suspects++
 			}
 			b.ahead = max(b.ahead, id.Time().Sub(now), time.UnixMilli(r.NextAt).Sub(now))
+		} else if prefix == "step" {
+			w.suspectStep(item, &b)
 		} else if prefix == "def" { // a run that has begun goes on as it was defined
 			var past struct {
 				Def   job.Definition `cbor:"1,keyasint"`
@@ -200,21 +223,19 @@ func (w *World) backlog() backlog {
 			if err := record.Decode(item.Value, &past); err != nil {
 				w.Fatal(err)
 			}
-			all, one := mayTake(past.Def, p)
-			longest, attempt, b.attempts = max(longest, all), max(attempt, one), max(b.attempts, past.Def.Retry.MaxAttempts)
+			grow(past.Def)
 		} else if prefix == "job" {
 			j, err := job.FromItem("", "", item)
 			if err != nil {
 				w.Fatal(err)
 			}
-			all, one := mayTake(j.Def, p)
-			longest, attempt, b.attempts = max(longest, all), max(attempt, one), max(b.attempts, j.Def.Retry.MaxAttempts)
+			grow(j.Def)
 			if j.Active() {
 				b.missed = max(b.missed, int(w.Mix.span()/w.Mix.Pace.unit()))
 			}
 		}
 	}
-	b.longest, b.attempt = longest, attempt
+	b.steps = b.runs * most
 	return b
 }
 
@@ -225,4 +246,21 @@ func (m Mix) span() time.Duration {
 		longest += o.For
 	}
 	return longest
+}
+
+// suspectStep counts a step that runs alone.
+func (w *World) suspectStep(item store.Item, b *backlog) {
+	_, rest, _ := strings.Cut(item.Partition, "#")
+	tenant, of, _ := strings.Cut(rest, "#")
+	id, err := run.ParseID(of)
+	if err != nil {
+		w.Fatal(err)
+	}
+	s, err := run.StepFromItem(tenant, id, item)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if !s.State.Ended() && s.Crashes >= dispatch.MaxCrashes-1 {
+		b.suspects++
+	}
 }

@@ -75,6 +75,9 @@ type JobRates struct {
 	Queued float64 // of those with Overlap, whose runs wait their turn
 
 	Callbacks float64
+
+	Workflows float64
+	Hurried   float64 // of those, whose runs have a time that some do not keep
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -94,6 +97,7 @@ func Draw(seed uint64) Mix {
 	m.drawFaults(r)
 	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
 	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
+	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))         // "step"
 	return m
 }
 

@@ -49,11 +49,14 @@ func changeLine(before, after store.Item) string {
 	}
 	text := ""
 	switch kind, _, _ := strings.Cut(after.Partition, "#"); kind {
-	case "run":
+	case "run", "step":
 		var r run.Run
 		if record.Decode(after.Value, &r) == nil {
 			text = fmt.Sprintf("%s generation %d epoch %d attempt %d failures %d crashes %d fence %d by %s, lease %s, next %s", r.State, r.Generation, r.Epoch, r.Attempt,
 				r.Failures, r.Crashes, r.Fence, r.Worker, clockText(r.Lease), clockText(r.NextAt))
+			if r.Cancel {
+				text += ", told to stop"
+			}
 			if r.Through != 0 {
 				text += ", decides through " + clockText(r.Through)
 			}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// drawWorkflows draws how many jobs are workflows, from a stream of its own: a world in which none is stays as it was before there were any.
+func (m *Mix) drawWorkflows(r *rand.Rand) {
+	if chance(r, 0.35) {
+		m.Jobs.Workflows = pick(r, []float64{0.2, 0.5, 0.9})
+		m.Jobs.Hurried = pick(r, []float64{0, 0.2, 0.6})
+	}
+}
+
+// branches makes a workflow of a job, which keeps what it has beside its attempts.
+func (m *Mix) branches(r *rand.Rand, def job.Definition) job.Definition {
+	def.Timeout, def.Retry, def.Guarantee = 0, job.Retry{}, ""
+	var w flow.Definition
+	if chance(r, m.Jobs.Hurried) { // most of its runs are in time
+		w.Timeout = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.longest()))
+	}
+	for range 10_000 { // until each step can run
+		w.Steps = m.drawSteps(r, "s", 1)
+		text, err := json.Marshal(w)
+		if err != nil {
+			panic(fmt.Sprintf("a workflow as JSON: %v", err))
+		}
+		if _, err := flow.CheckTarget(text, def.Queue, flow.AnyQueue); err == nil {
+			def.Target = target.Spec{Workflow: text}
+			return def
+		}
+	}
+	panic("no workflow that is drawn is taken")
+}
+
+// drawSteps draws one graph. Names that are visible are used once.
+func (m *Mix) drawSteps(r *rand.Rand, prefix string, depth int) map[string]flow.Step {
+	steps := map[string]flow.Step{}
+	for i := range 1 + r.IntN(5) {
+		s := flow.Step{}
+		for p := range i {
+			if len(s.Needs) < 4 && chance(r, 0.45) {
+				s.Needs = append(s.Needs, fmt.Sprintf("%s%d", prefix, p))
+			}
+		}
+		if len(s.Needs) > 0 && chance(r, 0.6) {
+			s.Rule = pick(r, flow.Rules)
+		}
+		name := fmt.Sprintf("%s%d", prefix, i)
+		switch {
+		case depth < 3 && chance(r, 0.2):
+			s.Steps = m.drawSteps(r, name+"-", depth+1)
+			s.AllowFailure = chance(r, 0.2)
+		case chance(r, 0.1):
+			s.Pass = &flow.Pass{}
+		case chance(r, 0.05):
+			s.Fail = &flow.Fail{Message: "as it was drawn"}
+		default:
+			m.drawTask(r, &s)
+		}
+		steps[name] = s
+	}
+	return steps
+}
+
+func (m *Mix) drawTask(r *rand.Rand, s *flow.Step) {
+	s.Handler = &target.Handler{Name: pick(r, Handlers)}
+	s.AllowFailure = chance(r, 0.15)
+	w := m.drawWork(r)
+	s.Timeout = w.timeout(r)
+	if chance(r, 0.5) { // else it does what its run brings
+		s.Input = w.payload(pick(r, []int{0, 0, 200}))
+	}
+	if chance(r, m.Jobs.AtMostOnce) {
+		s.Guarantee = job.AtMostOnce
+	} else {
+		retry := m.drawRetry(r)
+		s.Retry = &retry
+	}
+	if chance(r, 0.2) {
+		s.Queue = pick(r, m.Pools)
+	}
+	if chance(r, 0.2) {
+		s.Priority = pick(r, queue.Priorities)
+	}
+}
+
+// tasks are the definitions of all that a job's runs call: of a workflow its tasks, else the job itself.
+func tasks(def job.Definition) []job.Definition {
+	if def.Target.Workflow == nil {
+		return []job.Definition{def}
+	}
+	w, err := flow.Read(def.Target.Workflow)
+	if err != nil {
+		panic(fmt.Sprintf("a workflow that was taken: %v", err))
+	}
+	var all []job.Definition
+	for _, n := range w.Nodes {
+		if n.Kind == flow.KindTask {
+			all = append(all, job.Definition{Timeout: n.Task.Timeout, Retry: n.Task.Retry, Guarantee: n.Task.Guarantee})
+		}
+	}
+	return all
+}
