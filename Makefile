@@ -20,7 +20,7 @@ RACED    := ./lib/lease ./lib/dispatch ./lib/tick ./lib/worker ./lib/node ./lib/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test test-fuzz test-model model test-go test-race test-api test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
+.PHONY: help run build test test-fuzz test-model model test-go test-race test-api test-clients test-release test-emulators test-template test-aws test-localstack emulators lint lint-rules lint-scripts promises bench bench-lateness bench-aws bench-coldstart fuzz cost chaos mutants mutants-update man docs docs-reference docs-screens template-routes release release-store tools venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ test: ## what a change must pass: linters, pages, Go tests, race detector, emula
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
 	@export BELFRY_SEED=$${BELFRY_SEED:-$$(date +%s)}; echo "BELFRY_SEED=$$BELFRY_SEED make test-deep"; \
 	MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "deep-go" \
-		"test-api test-fuzz test-release deep-race | test-aws test-template deep-emulators | deep-console"
+		"test-api test-clients test-fuzz test-release deep-race | test-aws test-template deep-emulators | deep-console"
 
 # -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
 SHORT := -short
@@ -127,6 +127,9 @@ test-console: build ## the console: types, linters, and journeys in Chromium
 
 test-api: build ## the running API against its own OpenAPI document, by schemathesis
 	@if .ci/python; then sh tests/api/run.sh; else .ci/absent "schemathesis (make test-api)"; fi
+
+test-clients: build ## clients that are generated from the OpenAPI document: they compile, and work against the running API
+	@if .ci/clients; then sh tests/clients/run.sh; else .ci/absent "the generators of clients (make test-clients)"; fi
 
 # Linux only: systemd judges the unit, and an empty root stands in for the container image.
 test-release: ## what people download: archives, systemd unit, container image

@@ -18,7 +18,7 @@ func addressFlags(cmd *cobra.Command, p *target.AddressPolicy) {
 	f.BoolVar(&p.AllowLinkLocal, "allow-link-local", false, "let http jobs call link-local addresses")
 	f.BoolVar(&p.AllowMetadata, "allow-metadata", false, "let http jobs call a cloud's metadata service, which hands out credentials")
 	f.BoolVar(&p.DenyPrivate, "deny-private", false, "keep http jobs from private networks such as 10.0.0.0/8")
-	f.Var((*prefixes)(&p.Allow), "allow-address", "`NETWORK` or address, such as 100.64.0.0/10, that http jobs may call; may be given more than once")
+	f.Var((*prefixes)(&p.Allow), "allow-address", "`NETWORK` or address, such as 100.64.0.0/10, that http jobs may call; more than once or with commas for several")
 	f.Var((*prefixes)(&p.Deny), "deny-address", "`NETWORK` or address that http jobs may not call; the more specific of both lists counts")
 }
 

@@ -32,6 +32,7 @@ type apply struct {
 
 	out     *rows
 	count   map[string]int // jobs by what was done with them: as the verdicts say it, "refused" and "deleted"
+	named   map[string]int // the jobs of the files: which document each is of
 	refused error          // what ends the command in the end, where jobs were refused
 }
 
@@ -66,7 +67,7 @@ pruned when a job was refused, nor a job that was changed since it was looked at
 	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and store nothing")
 	cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, "with --dry-run: end with code 8 if anything would change")
 	cmd.Flags().BoolVar(&a.prune, "prune", false, "delete the jobs with the label that no file names")
-	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted; all that are given must hold")
+	a.labels.flag(cmd, "with --prune: label `NAME=VALUE` of the jobs that may be deleted, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&a.yes, "yes", false, "do not ask before deleting")
 	return cmd
 }
@@ -106,7 +107,7 @@ func (a *apply) run(ctx context.Context, args []string) error {
 	if !a.dryRun || a.structured() {
 		a.out = newRows(a.cli, []string{"JOB", "RESULT", "NEXT RUN"})
 	}
-	err = a.applyAll(ctx, all)
+	err = a.applyAll(ctx, a.inOrder(all))
 	if err == nil && a.refused == nil && a.prune {
 		err = a.pruneBut(ctx, all)
 	}
@@ -180,7 +181,7 @@ func (a *apply) applyAll(ctx context.Context, all []document) error {
 }
 
 // entryOfBatch is the beginning of a field's name in a refusal of a whole batch.
-var entryOfBatch = regexp.MustCompile(`^jobs\[([0-9]+)\]\.?`)
+var entryOfBatch = regexp.MustCompile(`^(?:jobs|runs)\[([0-9]+)\]\.?`)
 
 // putChunk gives a verdict for every job. Where the form of one is wrong the server takes none of the batch: what it says of
 // that one is its verdict, and the others are sent again.
@@ -195,7 +196,13 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error
 		for k, i := range left {
 			batch[k] = jobs[i].text()
 		}
-		got, err := a.server.PutDocuments(ctx, batch, a.dryRun)
+		var got []wire.JobVerdict
+		var err error
+		if a.dryRun {
+			got, err = a.server.TryDocuments(ctx, batch, a.beside(jobs))
+		} else {
+			got, err = a.server.PutDocuments(ctx, batch)
+		}
 		if err == nil && len(got) != len(left) {
 			err = fmt.Errorf("the server answered with %d verdicts on %d jobs", len(got), len(left))
 		}
@@ -221,30 +228,36 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error
 	return verdicts, nil
 }
 
-// spread makes verdicts of the refusal of a batch, and tells whether it could: that every field belongs to one of its jobs.
+// spread makes verdicts of the refusal of a batch, and tells whether it could.
 func spread(p wire.Problem, sent []int, verdicts []verdict) bool {
+	found := entriesOf(p, len(sent))
+	for k, problem := range found {
+		verdicts[sent[k]].JobVerdict = wire.JobVerdict{Status: problem.Status, Problem: problem}
+	}
+	return found != nil
+}
+
+// entriesOf takes the refusal of a batch apart by the entries that it is about; nil where a field belongs to none of them.
+func entriesOf(p wire.Problem, sent int) map[int]*wire.Problem {
 	if len(p.Errors) == 0 {
-		return false
+		return nil
 	}
 	found := map[int]*wire.Problem{}
 	for _, e := range p.Errors {
 		parts := entryOfBatch.FindStringSubmatch(e.Field)
 		if parts == nil {
-			return false
+			return nil
 		}
 		k, err := strconv.Atoi(parts[1])
-		if err != nil || k >= len(sent) {
-			return false
+		if err != nil || k >= sent {
+			return nil
 		}
 		if found[k] == nil {
 			found[k] = &wire.Problem{Title: p.Title, Status: p.Status, Code: p.Code, Detail: p.Detail}
 		}
 		found[k].Errors = append(found[k].Errors, wire.FieldError{Field: strings.TrimPrefix(e.Field, parts[0]), Message: e.Message})
 	}
-	for k, problem := range found {
-		verdicts[sent[k]].JobVerdict = wire.JobVerdict{Status: problem.Status, Problem: problem}
-	}
-	return true
+	return found
 }
 
 // look fetches, after a dry run, each job that would change, as it stands and as it would. The server's verdicts leave both out. A job
@@ -267,7 +280,7 @@ func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) e
 					return fmt.Errorf("look at %s: %w", name, err)
 				}
 			}
-			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON())
+			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON(), a.beside(jobs[i:i+1]))
 			if refused, ok := refusal(err); ok {
 				*v = verdict{JobVerdict: wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}}
 				return nil
@@ -317,7 +330,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		if err != nil {
 			return err
 		}
-		if !keep[j.Status.Name] {
+		if !keep[j.Name] {
 			gone = append(gone, j)
 		}
 	}
@@ -327,7 +340,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	if a.dryRun {
 		for _, j := range gone {
 			a.count["deleted"]++
-			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
+			v := verdict{JobVerdict: wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, Was: &j}
 			if a.structured() {
 				if err := a.out.add(v, nil); err != nil {
 					return err
@@ -346,7 +359,7 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 		}
 		fmt.Fprintf(a.messages(), "No file names these jobs, which have the label:\n")
 		for _, j := range gone {
-			fmt.Fprintf(a.messages(), "  %s\n", j.Status.Name)
+			fmt.Fprintf(a.messages(), "  %s\n", j.Name)
 		}
 	}
 	if err := a.confirm(a.cli, "Delete %s", countOf(len(gone), "job")); errors.Is(err, errDeclined) {
@@ -357,20 +370,20 @@ func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	told := a.progress("deleting jobs", int64(len(gone)))
 	defer told.end()
 	for _, j := range gone {
-		err := a.server.DeleteJob(ctx, j.Status.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
+		err := a.server.DeleteJob(ctx, j.Name, client.Unchanged(j)) // somebody may have taken the label off meanwhile
 		if refused, ok := refusal(err); ok && refused.Code == "precondition_failed" {
 			a.count["refused"]++
 			a.refused = errSaid
-			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Status.Name, refused.Detail)
+			told.say("belfry: %s was changed since it was listed, and is not deleted: %s", j.Name, refused.Detail)
 			told.add(1)
 			continue
 		}
 		if err != nil && !client.HasCode(err, "job_not_found") {
-			return fmt.Errorf("delete %s: %w", j.Status.Name, err)
+			return fmt.Errorf("delete %s: %w", j.Name, err)
 		}
 		told.add(1)
 		a.count["deleted"]++
-		if err := a.out.add(wire.JobVerdict{Name: j.Status.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Status.Name, "deleted", ""}); err != nil {
+		if err := a.out.add(wire.JobVerdict{Name: j.Name, Status: http.StatusNoContent, Change: "deleted"}, []string{j.Name, "deleted", ""}); err != nil {
 			return err
 		}
 	}
@@ -417,7 +430,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// labels is the flag --label.
+// labels is the flag --label, given once or more often, each time with one label or several.
 type labels struct {
 	texts  []string
 	values map[string]string
@@ -430,7 +443,11 @@ func (l *labels) flag(cmd *cobra.Command, usage string) {
 // read makes names and values of what was given.
 func (l *labels) read() error {
 	l.values = map[string]string{}
-	for _, text := range l.texts {
+	var each []string
+	for _, list := range l.texts {
+		each = append(each, wire.SplitLabels(list)...)
+	}
+	for _, text := range each {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return misused("--label %q: want NAME=VALUE", text)

@@ -122,7 +122,7 @@ func TestPruneDeletesWhatNoFileNames(t *testing.T) {
 	prune := []string{"job", "apply", "-f", "-", "--prune", "--label", "team=a"}
 	names := func() (all []string) {
 		for _, j := range decode[[]wire.Job](t, call(0, "", "job", "list", "-o", "json").out) {
-			all = append(all, j.Status.Name)
+			all = append(all, j.Name)
 		}
 		return all
 	}
@@ -215,5 +215,33 @@ func TestManyJobsEachWithItsVerdict(t *testing.T) {
 	}
 	if strings.Count(got.errors, "belfry: job-") != 3 || !strings.Contains(got.errors, "document 6, line 22): The request") || !strings.Contains(got.errors, "line 24: tarjet: unknown field") {
 		t.Errorf("stderr %s", got.errors)
+	}
+}
+
+// What is shown of a job, whole, is what apply takes, and changes nothing: its name stands at the top, and in files of before under status.
+func TestApplyTakesWhatGetShows(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	const spec = `{"name": "report", "schedule": {"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"}, "target": {"http": {"url": "https://example.org/",
+		"headers": {"Authorization": {"secret": "hook"}}}}, "payload": {"a": 1}, "overlap": {"policy": "queue", "limit": 2}, "labels": {"team": "billing"}}`
+	call(0, spec, "job", "apply", "-f", "-")
+	call(0, "", "job", "pause", "report", "--reason", "a holiday")
+	stands := call(0, "", "job", "get", "report", "-o", "json").out
+	for _, form := range []string{"yaml", "json"} {
+		shown := call(0, "", "job", "get", "report", "-o", form).out
+		if !strings.HasPrefix(strings.TrimLeft(shown, "{\n "), map[string]string{"yaml": "name: report\n", "json": `"name": "report"`}[form]) {
+			t.Errorf("-o %s shows\n%s", form, shown)
+		}
+		listed := call(0, "", "job", "list", "-o", form).out
+		before := strings.Replace(strings.Replace(shown, "name: report\n", "", 1), "status:\n", "status:\n  name: report\n", 1)
+		before = strings.Replace(strings.Replace(before, `"name": "report",`, "", 1), `"status": {`, `"status": {"name": "report",`, 1)
+		for what, text := range map[string]string{"get": shown, "list": listed, "a file of before": before} {
+			name := filepath.Join(folder(t, map[string]string{"f." + form: text}), "f."+form)
+			if got := call(0, "", "job", "apply", "-f", name).out; !strings.Contains(got, "unchanged") {
+				t.Errorf("%s -o %s: apply says %s", what, form, got)
+			}
+		}
+	}
+	if now := call(0, "", "job", "get", "report", "-o", "json").out; now != stands {
+		t.Errorf("it was\n%sand is\n%s", stands, now)
 	}
 }

@@ -17,7 +17,7 @@ type awsTargets []target.ARNPattern
 
 // flags are of whatever calls targets.
 func (a *awsTargets) flags(cmd *cobra.Command) {
-	cmd.Flags().Var(a, "aws-target", "`PATTERN` of the ARNs that aws jobs may name, roles too, such as arn:aws:lambda:*:123456789012:function:report-*; may be given more than once")
+	cmd.Flags().Var(a, "aws-target", "`PATTERN` of the ARNs that aws jobs may name, roles too, such as arn:aws:lambda:*:123456789012:function:report-*; more than once or with commas for several")
 	called(cmd.Flags(), "aws-target", "BELFRY_TARGET_ARNS")
 }
 

@@ -27,8 +27,9 @@ type runFilter struct {
 
 func (f *runFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.job, "job", "", "only of this `JOB`")
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these `STATES`, with commas")
-	f.labels.flag(cmd, "only of definitions with this label, `NAME=VALUE`; all that are given must hold")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "any of these `STATES`, more than once or with commas")
+	f.labels.flag(cmd, "only of definitions with this label, `NAME=VALUE`, more than once or with commas: all must hold")
+	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`, in any letter case")
 	f.window.flags(cmd, "due")
 }
 
@@ -343,7 +344,6 @@ are counted first, and you are asked.`,
 	}
 	f.flags(cmd)
 	b.flags(cmd)
-	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for people")
 	return cmd
 }
@@ -388,7 +388,6 @@ unless it names states. The runs are counted first, and you are asked.`,
 	f.flags(cmd)
 	b.flags(cmd)
 	b.paced(cmd)
-	cmd.Flags().StringVar(&f.error, "error", "", "only those whose last error holds this `TEXT`")
 	cmd.Flags().BoolVar(&force, "force", false, "also runs that succeeded or whose outcome is unknown: their effect may then happen twice")
 	return cmd
 }

@@ -36,7 +36,7 @@ type chosenJob struct {
 
 func (b *bulkJobs) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&b.prefix, "prefix", "", "all jobs whose names begin with `PREFIX`")
-	b.labels.flag(cmd, "all jobs with this label, `NAME=VALUE`; all that are given must hold")
+	b.labels.flag(cmd, "all jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&b.all, "all", false, "every job")
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "with a filter or --all: only show which they are")
 	cmd.Flags().BoolVar(&b.yes, "yes", false, "do not ask first")
@@ -77,8 +77,8 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 		if err != nil {
 			return err
 		}
-		names = append(names, j.Status.Name)
-		jobs = append(jobs, chosenJob{j.Status.Name, client.Unchanged(j)})
+		names = append(names, j.Name)
+		jobs = append(jobs, chosenJob{j.Name, client.Unchanged(j)})
 	}
 	if b.dryRun && b.structured() {
 		if names == nil {

@@ -78,6 +78,9 @@ func TestRunsInBulk(t *testing.T) {
 	if got := call(0, "", "run", "list", "--state", "dead", "--since", "1h", "-o", "json").out; strings.Count(got, `"id"`) != 3 {
 		t.Errorf("listed: %s", got)
 	}
+	if got := call(0, "", "run", "list", "--error", "EXIT CODE", "-o", "json").out; strings.Count(got, `"id"`) != 3 {
+		t.Errorf("listed by their error: %s", got)
+	}
 	if got := call(0, "", "dead-letter", "redrive", "--job", "bad", "--per-second", "1000", "--yes"); got.out != "3 dead letters queued again\n" {
 		t.Errorf("redriven: %s%s", got.out, got.errors)
 	}
@@ -159,4 +162,57 @@ func TestTheQuestionBeforeManyAreChanged(t *testing.T) {
 			t.Errorf("after %q: %d jobs left, code %d, it said\n%s", c.answer, left, code, said.String())
 		}
 	}
+}
+
+// A file asks for many runs: each has its verdict, what is refused is named by its line, and with keys the file may be sent again.
+func TestRunsAreAskedForByAFile(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	call(0, demand("a")+"---\n"+demand("b"), "job", "apply", "-f", "-")
+	var lines strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&lines, `{"job": "a", "delay": "1h", "payload": {"n": %d}, "key": "k%d"}`+"\n", i, i)
+	}
+	first := decode[[]asked](t, call(0, lines.String(), "job", "trigger", "-f", "-", "-o", "json").out)
+	again := decode[[]asked](t, call(0, lines.String(), "job", "trigger", "-f", "-", "-o", "json").out)
+	if len(first) != 250 || len(again) != 250 || first[0].Status != 202 {
+		t.Fatalf("%d and %d verdicts, the first %+v", len(first), len(again), first[0])
+	}
+	for i := range first {
+		if first[i].ID != again[i].ID || first[i].Job != "a" {
+			t.Fatalf("%d: %+v, and sent again %+v", i, first[i], again[i])
+		}
+	}
+	if got := call(0, "", "run", "list", "--job", "a", "--scheduled", "-n", "0", "-o", "json").out; strings.Count(got, `"nominal_time"`) != 250 {
+		t.Errorf("%d runs are there, want 250", strings.Count(got, `"nominal_time"`))
+	}
+	// A list of YAML, the job and the keys by the command line.
+	const list = "- payload: {n: 1}\n  delay: 1h\n- {job: b, delay: 2h}\n"
+	first = decode[[]asked](t, call(0, list, "job", "trigger", "b", "-f", "-", "--key", "list", "-o", "json").out)
+	again = decode[[]asked](t, call(0, `{"runs": [{"payload": {"n": 1}, "delay": "1h"}, {"job": "b", "delay": "2h"}]}`, "job", "trigger", "b", "-f", "-", "--key", "list", "-o", "json").out)
+	if len(first) != 2 || len(again) != 2 || first[0].ID != again[0].ID || first[1].ID != again[1].ID {
+		t.Errorf("%+v, and sent again %+v", first, again)
+	}
+	// The right ones are done though others are wrong.
+	got := call(1, `{"job": "b", "delay": "1h"}
+{"job": "none", "delay": "1h"}
+{"job": "b", "deley": "1h"}
+{"job": "b", "delay": "soon"}
+{"job": "b", "delay": "3h"}
+`, "job", "trigger", "-f", "-")
+	for _, want := range []string{"belfry: none (standard input, line 2): ", "belfry: b (standard input, line 3): ", "deley: unknown field", "belfry: b (standard input, line 4): ", "3 of 5 runs were refused"} {
+		if !strings.Contains(got.errors, want) {
+			t.Errorf("not told is %q: %s", want, got.errors)
+		}
+	}
+	if strings.Count(got.out, "refused") != 3 || strings.Count(got.out, "b~") != 2 {
+		t.Errorf("printed: %s", got.out)
+	}
+	for text, want := range map[string]string{`{"payload": 1}`: "line 1: job: missing", "[1]": "got a number, want an object", `{"job": "a", "key": "x", "idempotency_key": "y"}`: "want one of them", "{": "line 1"} {
+		if got := call(1, text, "job", "trigger", "-f", "-"); !strings.Contains(got.errors, want) {
+			t.Errorf("%s: %s", text, got.errors)
+		}
+	}
+	call(2, "", "job", "trigger")
+	call(2, "", "job", "trigger", "-f", "-", "--wait")
+	call(2, "", "job", "trigger", "-f", "-", "--payload", "1")
 }

@@ -149,15 +149,33 @@ func TestDeadLettersFromTheCommandLine(t *testing.T) {
 		return len(letters) == 1, got
 	})
 	call(0, `{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "bad", "-f", "-")
-	if got := call(0, "", "dead-letter", "redrive", letters[0].Run).out; !strings.Contains(got, "queued") {
+	if got := call(0, "", "dead-letter", "redrive", letters[0].ID).out; !strings.Contains(got, "queued") {
 		t.Errorf("redriven: %s", got)
 	}
 	eventually(t, "the redriven run succeeds", func() (bool, string) {
-		got := call(0, "", "run", "get", letters[0].Run, "-o", "json").out
+		got := call(0, "", "run", "get", letters[0].ID, "-o", "json").out
 		return decode[wire.Run](t, got).State == "succeeded", got
 	})
-	if got := call(1, "", "dead-letter", "redrive", letters[0].Run); !strings.Contains(got.errors, "1 of 1") {
+	if got := call(1, "", "dead-letter", "redrive", letters[0].ID); !strings.Contains(got.errors, "1 of 1") {
 		t.Errorf("redriven again: %s", got.errors)
+	}
+	call(0, `{"target": {"exec": {"argv": ["/bin/sh", "-c", "exit 3"]}}, "retry": {"max_attempts": 1}}`, "job", "apply", "bad", "-f", "-")
+	for range 2 {
+		call(6, "", "job", "trigger", "bad", "--wait")
+	}
+	letters = decode[[]wire.DeadLetter](t, call(0, "", "dead-letter", "list", "-o", "json").out)
+	if len(letters) != 2 {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	if got := call(0, "", "dead-letter", "discard", letters[0].ID, "--note", "sent by hand").out; got != "1 dead letter discarded\n" {
+		t.Errorf("discarded: %s", got)
+	}
+	if got := call(0, "", "run", "get", letters[0].ID).out; !strings.Contains(got, ": sent by hand\n") {
+		t.Errorf("shown: %s", got)
+	}
+	call(0, "", "job", "delete", "bad")
+	if got := call(0, "", "dead-letter", "discard", "--error", "EXIT CODE", "--yes"); got.out != "1 dead letter discarded\n" || got.errors != "1 dead letter matches.\n" {
+		t.Errorf("discarded by their error: %s%s", got.out, got.errors)
 	}
 	if got := call(0, "", "dead-letter", "redrive", "--all", "--yes"); got.errors != "No dead letter matches.\n" {
 		t.Errorf("nothing is left, but: %s%s", got.out, got.errors)
@@ -194,7 +212,7 @@ func TestImportOfACrontab(t *testing.T) {
 	jobs := decode[[]wire.Job](t, call(0, "", "job", "list", "--label", "source=crontab", "-o", "json").out)
 	for i, j := range decode[[]wire.Job](t, before) {
 		if jobs[i].Status.Generation != j.Status.Generation {
-			t.Errorf("importing again made another generation of %s", j.Status.Name)
+			t.Errorf("importing again made another generation of %s", j.Name)
 		}
 	}
 	edited := strings.Replace(userCrontab, "*/5 * * * *", "*/6 * * * *", 1)
@@ -204,8 +222,8 @@ func TestImportOfACrontab(t *testing.T) {
 	// One of them is run now, to see that a worker gives it what cron would.
 	var name string
 	for _, j := range jobs {
-		if strings.HasPrefix(j.Status.Name, "cat-") {
-			name = j.Status.Name
+		if strings.HasPrefix(j.Name, "cat-") {
+			name = j.Name
 		}
 	}
 	r := decode[wire.Run](t, call(0, "", "job", "trigger", name, "-o", "json").out)

@@ -103,6 +103,8 @@ func (c *cli) flagWords(name string) cobra.CompletionFunc {
 		return c.profileNames
 	case "state":
 		return listed(stateNames())
+	case "sort":
+		return cobra.FixedCompletions([]string{sortDue, sortChanged}, noFiles)
 	case "scope":
 		return listed(strings.Split(access.ScopeNames(), ", "))
 	case "label":
@@ -160,7 +162,7 @@ type asking func(ctx context.Context, server *client.Client, begun string, offer
 
 func jobNames(ctx context.Context, server *client.Client, begun string, offer func(word, says string) bool) error {
 	for j, err := range server.Jobs(ctx, client.JobFilter{Prefix: begun}) {
-		if err != nil || !offer(j.Status.Name, when(j)) {
+		if err != nil || !offer(j.Name, when(j)) {
 			return err
 		}
 	}

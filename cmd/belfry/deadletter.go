@@ -13,8 +13,8 @@ import (
 )
 
 func (c *cli) deadLetter() *cobra.Command {
-	cmd := &cobra.Command{Use: "dead-letter", Short: "See runs that were given up, and run them again"}
-	cmd.AddCommand(c.deadLetterList(), c.deadLetterGroups(), c.deadLetterRedrive())
+	cmd := &cobra.Command{Use: "dead-letter", Short: "See runs that were given up, run them again or discard them"}
+	cmd.AddCommand(c.deadLetterList(), c.deadLetterGroups(), c.deadLetterRedrive(), c.deadLetterDiscard())
 	return cmd
 }
 
@@ -26,7 +26,7 @@ type deadFilter struct {
 
 func (f *deadFilter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Job, "job", "", "only of this `JOB`")
-	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`")
+	cmd.Flags().StringVar(&f.Error, "error", "", "only those whose last error holds this `TEXT`, in any letter case")
 	cmd.Flags().StringVar(&f.Pattern, "pattern", "", "only those whose last error has this `PATTERN`, as belfry dead-letter groups shows it")
 	f.window.flags(cmd, "ended")
 }
@@ -49,7 +49,7 @@ func (c *cli) deadLetterList() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List runs that ended dead or failed and were not redriven since",
+		Short: "List runs that ended dead or failed and were neither redriven nor discarded since",
 		Example: `  belfry dead-letter list --job report
   belfry dead-letter list --error "connection refused" --since 2h`,
 		Args: cobra.NoArgs,
@@ -59,7 +59,7 @@ func (c *cli) deadLetterList() *cobra.Command {
 				return err
 			}
 			return list(c, server.DeadLetters(ctx, filter), most, []string{"RUN", "STATE", "ENDED", "ERROR"}, func(l wire.DeadLetter) []string {
-				return []string{l.Run, l.State, clock(l.EndedAt), l.Error}
+				return []string{l.ID, l.State, clock(l.EndedAt), l.Error}
 			})
 		}),
 	}
@@ -152,5 +152,44 @@ slowly, ten a second unless told otherwise: what failed together may fail togeth
 	f.flags(cmd)
 	b.flags(cmd)
 	b.paced(cmd)
+	return cmd
+}
+
+func (c *cli) deadLetterDiscard() *cobra.Command {
+	var f deadFilter
+	var note string
+	b := &bulk{cli: c, verb: "discard", past: "discarded", what: "dead letter"}
+	cmd := &cobra.Command{
+		Use:   "discard [RUN...]",
+		Short: "Settle dead letters without running them again: those named, or those that match",
+		Long: `Settle dead letters without running them again: those named, or those that match, also of jobs that were deleted. They are listed as
+dead letters no more, and no redrive or retry over a filter takes them. The runs stay as they ended until they expire; "belfry run get"
+shows when they were discarded, by whom, and with which note. "belfry run retry RUN" still runs one again.
+
+Over a filter they are counted first, and you are asked.`,
+		Example: `  belfry dead-letter discard report~0mi4lf3k0 --note "sent by hand"
+  belfry dead-letter discard --job report --error "no such account" --note "accounts were closed"
+  belfry dead-letter discard --pattern "exit: exit code #" --dry-run`,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			filter, err := f.filter(c)
+			if err != nil {
+				return err
+			}
+			if err := b.chosen(args, filter != wire.DeadFilter{}); err != nil {
+				return err
+			}
+			b.send = func(ctx context.Context, runs []string, cursor string, most int, dry bool) (wire.BulkVerdicts, error) {
+				asked := wire.Discard{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, Note: note}
+				if runs == nil {
+					asked.Matching = &filter
+				}
+				return server.Discard(ctx, asked)
+			}
+			return b.run(ctx, args)
+		}),
+	}
+	f.flags(cmd)
+	b.flags(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "`TEXT` for people, kept with each run: up to 200 characters")
 	return cmd
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// showDiff prints what a dry run would change of a job, as a unified diff of YAML. Of a job that would stay as it is it
+// showDiff prints what a dry run would change of a job, as a unified diff of YAML, and before it how long the job's runs are tried, where that
+// is new. Of a job that would stay as it is it
 // says nothing.
 func (a *apply) showDiff(v verdict, place string) error {
 	was, err := definitionText(v.Was)
@@ -31,6 +32,13 @@ func (a *apply) showDiff(v verdict, place string) error {
 		next = "/dev/null"
 	}
 	var text strings.Builder
+	switch {
+	case v.Job == nil, v.Job.Retry.Tries() == "":
+	case v.Was == nil, v.Was.Retry.Tries() == "":
+		fmt.Fprintln(&text, terminal.Line(v.Name), v.Job.Retry.Tries())
+	case v.Was.Retry.Tries() != v.Job.Retry.Tries():
+		fmt.Fprintln(&text, terminal.Line(v.Name), v.Job.Retry.Tries()+"; as it stands, it", v.Was.Retry.Tries())
+	}
 	fmt.Fprintln(&text, a.tint("--- "+terminal.Line(old), bold))
 	fmt.Fprintln(&text, a.tint("+++ "+terminal.Line(next), bold))
 	for _, line := range unified(linesOf(was), linesOf(is)) {
@@ -62,7 +70,7 @@ func definitionText(j *wire.Job) (string, error) {
 	}
 	value, err := definitionOf(*j)
 	if err != nil {
-		return "", fmt.Errorf("show %s: %w", j.Status.Name, err)
+		return "", fmt.Errorf("show %s: %w", j.Name, err)
 	}
 	return string(manifest.YAML(value)), nil
 }

@@ -66,7 +66,7 @@ host. It ends with exit code 1 where there is a problem.`,
 	}
 	cmd.Flags().StringVar(&e.data, "data", "", "data folder `DIR` to look at, instead of calling a server")
 	e.engines.flags(cmd)
-	cmd.Flags().StringArrayVar(&e.queues, "queue", nil, "`QUEUE` beside default, with --store; may be given more than once")
+	cmd.Flags().StringSliceVar(&e.queues, "queue", nil, "`QUEUE` beside default, with --store; more than once or with commas for several")
 	cmd.Flags().BoolVar(&e.targets, "targets", false, "try to connect to what the jobs call")
 	return cmd
 }
@@ -270,7 +270,7 @@ func (c *cli) workFindings(ctx context.Context, server *client.Client) (found []
 			break
 		}
 		if j.Status.Fault != "" {
-			faults = append(faults, j.Status.Name)
+			faults = append(faults, j.Name)
 		}
 		if jobs = append(jobs, j); len(jobs) == lookedAt {
 			break
@@ -289,7 +289,7 @@ func lettersFinding(n int) finding {
 	}
 	return finding{Check: "dead letters", Status: findAttention, Found: atLeast + countOf(n, "run") + " failed or dead",
 		Why:  "Their work was not done, and nobody tries again unless told.",
-		Help: `"belfry dead-letter list" shows why; mend the cause, then "belfry dead-letter redrive".`}
+		Help: `"belfry dead-letter list" shows why; mend the cause, then "belfry dead-letter redrive"; what need not run again, "belfry dead-letter discard".`}
 }
 
 func faultsFinding(jobs int, faults []string) finding {

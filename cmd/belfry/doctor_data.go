@@ -125,10 +125,14 @@ func (s *scan) item(ctx context.Context, item store.Item) error {
 			s.faults = append(s.faults, j.Name)
 		}
 		if len(s.jobs) < lookedAt {
-			s.jobs = append(s.jobs, wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name}})
+			s.jobs = append(s.jobs, wire.Job{Name: j.Name, Definition: j.Def})
 		}
 	case parts[0] == "dead":
-		s.letters++
+		letter, err := runs.DeadLetterFromItem(item)
+		if err == nil && !letter.Discarded {
+			s.letters++
+		}
+		return err
 	case parts[0] == "due":
 		_, err := timer.FromItem(item)
 		return err

@@ -30,11 +30,11 @@ func targetFindings(ctx context.Context, jobs []wire.Job) []finding {
 		switch t := j.Target; {
 		case t.HTTP != nil:
 			if at, err := url.Parse(t.HTTP.URL); err == nil {
-				places[hostPort(at)] = append(places[hostPort(at)], j.Status.Name)
+				places[hostPort(at)] = append(places[hostPort(at)], j.Name)
 			}
 		case t.Exec != nil && len(t.Exec.Argv) > 0:
 			what := "command " + t.Exec.Argv[0]
-			places[what] = append(places[what], j.Status.Name)
+			places[what] = append(places[what], j.Name)
 		}
 	}
 	names := slices.Sorted(maps.Keys(places))

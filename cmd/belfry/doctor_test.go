@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/embed"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/pebble"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -133,8 +134,18 @@ func TestTheDoctorOfADataFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	given := runs.Run{ID: runs.FireID("bad", 60_000), Tenant: "default", State: runs.Dead, Ended: now}
+	discarded := runs.Run{ID: runs.FireID("bad", 120_000), Tenant: "default", State: runs.Dead, Ended: now, Discarded: runs.Discarded{At: now}}
+	listed, err := given.DeadLetterOp(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled, err := discarded.DeadLetterOp(1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	change(store.Item{Key: faulty.Key, Version: 1, Value: faulty.Value}, store.Item{Key: stuck.Key, Version: 9, Value: stuck.Value},
-		store.Item{Key: store.Key{Partition: "dead#default#0", Sort: "x"}, Version: 1, Value: []byte{1, 0xa0}},
+		store.Item{Key: given.DeadKey(), Version: 1, Value: listed.Value}, store.Item{Key: discarded.DeadKey(), Version: 1, Value: settled.Value},
 		store.Item{Key: job.Key("default", "torn"), Version: 1, Value: []byte{1, 0xff}})
 	found = diagnosed(t, 1, "--data", data)
 	for check, says := range map[string]string{"jobs": "bad", "ticks": "in the future", "dead letters": "1 run failed or dead", "store": "unreadable items: job#default"} {

@@ -57,3 +57,37 @@ func TestAJobIsEdited(t *testing.T) {
 	}
 	call(3, "", "job", "edit", "none")
 }
+
+func TestAJobIsPatched(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir()))
+	call(0, demand("a", "timeout: 10s", "labels: {team: x, old: '1'}"), "job", "apply", "-f", "-")
+	if got := call(0, "", "job", "patch", "a", "-p", `{"timeout": "20s", "labels": {"old": null}}`).out; !strings.Contains(got, "timeout     20s") || !strings.Contains(got, "labels      team=x\n") {
+		t.Errorf("patched: %s", got)
+	}
+	if got := call(0, "", "job", "patch", "a", "-p", "timeout: 30s").out; !strings.Contains(got, "timeout     30s") {
+		t.Errorf("patched by YAML: %s", got)
+	}
+	if got := call(0, "", "job", "patch", "a", "-p", "timeout: 40s", "--dry-run").out; !strings.Contains(got, "timeout     40s") {
+		t.Errorf("tried: %s", got)
+	}
+	file := filepath.Join(t.TempDir(), "patch.yaml")
+	if err := os.WriteFile(file, []byte("labels:\n  new: '2'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := call(0, "", "job", "patch", "a", "-p", "@"+file).out; !strings.Contains(got, "labels      new=2,team=x\n") || !strings.Contains(got, "timeout     30s") {
+		t.Errorf("patched by a file: %s", got)
+	}
+	if got := call(0, `{"labels": null}`, "job", "patch", "a", "-p", "@-").out; strings.Contains(got, "team=x") {
+		t.Errorf("patched from standard input: %s", got)
+	}
+	call(7, "", "job", "patch", "a", "-p", "timeout: 50s", "--if-match", `"old"`)
+	call(3, "", "job", "patch", "none", "-p", "timeout: 50s")
+	for patch, want := range map[string]string{"timeuot: 50s": "timeuot: unknown field", "timeuot: null": "timeuot: unknown field", "timeout: soon": "timeout: got"} {
+		if got := call(1, "", "job", "patch", "a", "-p", patch); !strings.Contains(got.errors, want) {
+			t.Errorf("%s: %s", patch, got.errors)
+		}
+	}
+	for _, patch := range []string{"", "[]", "7", "{", "null", "a: 1\n---\nb: 2"} {
+		call(2, "", "job", "patch", "a", "-p", patch)
+	}
+}

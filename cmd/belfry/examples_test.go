@@ -352,7 +352,7 @@ func (s *stage) aRun(as string) string {
 	switch s.command {
 	case "belfry run cancel":
 		until, more = "scheduled", []string{"--delay", "1h"}
-	case "belfry run retry", "belfry dead-letter redrive":
+	case "belfry run retry", "belfry dead-letter redrive", "belfry dead-letter discard":
 		job, until = "broken", "failed"
 	}
 	r := s.trigger(job, more...)
@@ -396,6 +396,8 @@ var exampleFiles = map[string]string{
 	"job.json":               `{"name": "hello", "schedule": {"every": "1h"}, "target": {"exec": {"argv": ["echo", "hello"]}}}`,
 	"password.txt":           "correct horse\n",
 	"secrets.key":            "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY=\n",
+	"runs.jsonl":             `{"job": "report", "key": "1", "payload": {"day": "2026-11-20"}}` + "\n",
+	"patch.yaml":             "description: nightly figures\n",
 	"body.json":              `{"day": "2026-11-21"}`,
 	"jobs/report.yaml":       "name: report\ntarget:\n  exec:\n    argv: [cat]\nlabels:\n  team: billing\n",
 	"etc/cron.d/sysstat":     "5-55/10 * * * * root true\n",

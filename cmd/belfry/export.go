@@ -53,7 +53,7 @@ not; "belfry backup" has all. Of secrets their names are in it, never what they 
 		}),
 	}
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	return cmd
 }
 
@@ -138,9 +138,9 @@ func (c *cli) writeJobs(ctx context.Context, server *client.Client, f client.Job
 func exported(j wire.Job, form string) ([]byte, error) {
 	value, err := definitionOf(j)
 	if err != nil {
-		return nil, fmt.Errorf("export %s: %w", j.Status.Name, err)
+		return nil, fmt.Errorf("export %s: %w", j.Name, err)
 	}
-	value = value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Status.Name})
+	value = value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Name})
 	if form == formYAML {
 		return manifest.YAML(value), nil
 	}

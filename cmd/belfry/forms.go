@@ -77,7 +77,7 @@ func picked(template string, text []byte) ([]byte, error) {
 	return []byte(terminal.Text(out.String())), nil
 }
 
-// namesOf is what commands call things by: the ID of a run or token, the name of a job or queue; a line for each.
+// namesOf is what commands call things by: the ID of a run or token, the name of a job or queue, the path of a step; a line for each.
 func namesOf(text []byte) ([]byte, error) {
 	var all []json.RawMessage
 	if json.Unmarshal(text, &all) != nil {
@@ -86,15 +86,12 @@ func namesOf(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	for _, one := range all {
 		var thing struct {
-			ID     string `json:"id"`
-			Run    string `json:"run"`
-			Name   string `json:"name"`
-			Status struct {
-				Name string `json:"name"`
-			} `json:"status"`
+			ID   string `json:"id"`
+			Name string `json:"name"`
+			Path string `json:"path"`
 		}
 		_ = json.Unmarshal(one, &thing) // what is no object has no name
-		name := cmp.Or(thing.ID, thing.Run, thing.Name, thing.Status.Name)
+		name := cmp.Or(thing.ID, thing.Name, thing.Path)
 		if name == "" {
 			return nil, misused("--output %s: this result has no names; -o json shows what it has", formName)
 		}

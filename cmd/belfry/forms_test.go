@@ -20,17 +20,17 @@ func TestNamesAndTemplates(t *testing.T) {
 	for _, c := range []struct{ args, form, want string }{
 		{"job list", "name", "first\nsecond\n"},
 		{"job get second", "name", "second\n"},
-		{"run list", "name", asked.out},
+		{"run list --scheduled", "name", asked.out},
 		{"token list", "name", ""},
-		{"job list", "jsonpath={[*].status.name}", "first second\n"},
-		{"job list", `jsonpath={range [*]}{.status.name}{"\t"}{.labels.team}{"\n"}{end}`, "first\tbilling\nsecond\tbilling\n"},
-		{"job list", `jsonpath={[?(@.status.name=="second")].target.http.url}`, "https://example.org/second\n"},
-		{"job list --prefix none", "jsonpath={[*].status.name}", ""},
+		{"job list", "jsonpath={[*].name}", "first second\n"},
+		{"job list", `jsonpath={range [*]}{.name}{"\t"}{.labels.team}{"\n"}{end}`, "first\tbilling\nsecond\tbilling\n"},
+		{"job list", `jsonpath={[?(@.name=="second")].target.http.url}`, "https://example.org/second\n"},
+		{"job list --prefix none", "jsonpath={[*].name}", ""},
 		{"job get first", "jsonpath=.target.http.url", "https://example.org/first\n"},
 		{"job get first", "jsonpath=target.http.url", "https://example.org/first\n"},
 		{"job get first", "jsonpath={.status.generation}", ""},
 		{"job get first", "jsonpath={.nothing}", ""},
-		{"run list", "jsonpath={[0].id}", asked.out},
+		{"run list --scheduled", "jsonpath={[0].id}", asked.out},
 	} {
 		got := belfry(t, "", append(strings.Fields(c.args), "-o", c.form, "--address", address)...)
 		digits := c.want == "" && strings.Contains(c.form, "generation") && strings.Trim(got.out, "0123456789\n") == "" && len(got.out) > 10

@@ -32,7 +32,7 @@ wait in line.`,
 				if g.Paused {
 					note = "job paused"
 				}
-				return []string{g.Gate, g.Policy, fmt.Sprint(g.Limit), fmt.Sprint(g.InProgress), fmt.Sprint(g.Waiting), note}
+				return []string{g.Name, g.Policy, fmt.Sprint(g.Limit), fmt.Sprint(g.InProgress), fmt.Sprint(g.Waiting), note}
 			})
 		}),
 	}

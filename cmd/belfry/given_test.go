@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,5 +132,54 @@ func TestEveryCommandSaysWhichArgumentsItWants(t *testing.T) {
 	})
 	if refused < 100 {
 		t.Errorf("only %d refusals were read", refused)
+	}
+}
+
+// A list is taken with its flag for each entry and with commas. Names of files may have commas in them.
+func TestEveryListOfFlagsIsTakenRepeatedAndWithCommas(t *testing.T) {
+	lists := map[string]bool{}
+	walk(wholeTree(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, list := f.Value.(pflag.SliceValue); !list || f.Name == "file" {
+				return
+			}
+			lists[f.Name] = true
+			entries := map[string][]string{
+				"label":         {"team=billing", "env=prod"},
+				"allow-address": {"100.64.0.0/10", "192.0.2.1"},
+				"aws-target":    {"arn:aws:lambda:*:123456789012:function:a", "arn:aws:lambda:*:123456789012:function:b"},
+			}[strings.Replace(f.Name, "deny", "allow", 1)]
+			if entries == nil {
+				entries = []string{"a", "b"}
+			}
+			read := func(texts ...string) (all []string) {
+				found, _, err := wholeTree().Find(strings.Fields(cmd.CommandPath())[1:])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range texts {
+					if err := found.Flags().Set(f.Name, text); err != nil {
+						t.Fatalf("%s --%s %s: %v", cmd.CommandPath(), f.Name, text, err)
+					}
+				}
+				l := labels{texts: found.Flags().Lookup(f.Name).Value.(pflag.SliceValue).GetSlice()}
+				if f.Name != "label" {
+					return l.texts
+				}
+				if err := l.read(); err != nil {
+					t.Fatal(err)
+				}
+				return strings.Split(labelsOf(l.values), ",")
+			}
+			repeated, commas := read(entries...), read(strings.Join(entries, ","))
+			if len(repeated) != 2 || !slices.Equal(repeated, commas) {
+				t.Errorf("%s --%s: repeated it is %q, with commas %q", cmd.CommandPath(), f.Name, repeated, commas)
+			}
+		})
+	})
+	for _, want := range []string{"label", "state", "scope", "queue", "remote-queue", "host", "work", "allow-address", "aws-target"} {
+		if !lists[want] {
+			t.Errorf("--%s was not tried", want)
+		}
 	}
 }

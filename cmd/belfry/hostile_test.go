@@ -235,8 +235,8 @@ func TestP11_ManyLargeJobsBreakNoList(t *testing.T) {
 	names := func(what string, got []wire.Job) {
 		t.Helper()
 		for i, j := range got {
-			if j.Status.Name != all[i]["name"] || len(got) != jobs {
-				t.Fatalf("%s: %d jobs, and %.12s where %.12s is wanted", what, len(got), j.Status.Name, all[i]["name"])
+			if j.Name != all[i]["name"] || len(got) != jobs {
+				t.Fatalf("%s: %d jobs, and %.12s where %.12s is wanted", what, len(got), j.Name, all[i]["name"])
 			}
 		}
 		if len(got) != jobs {

@@ -59,7 +59,7 @@ func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (
 	}
 	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "let the server check the jobs, show what would be made of them, and store nothing; with -o yaml or json, as \"job apply\" takes them")
 	cmd.Flags().StringVar(&i.prefix, "prefix", "", "begin the names of the jobs with `PREFIX`")
-	i.labels.flag(cmd, "give the jobs this label, `NAME=VALUE`; may be given more than once")
+	i.labels.flag(cmd, "give the jobs this label, `NAME=VALUE`; more than once or with commas for several")
 	cmd.Flags().BoolVar(&i.paused, "paused", false, "pause the jobs; with --paused=false none of them, whatever the file says")
 	return cmd
 }

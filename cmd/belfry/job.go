@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
-	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
 	return cmd
 }
 
@@ -40,7 +41,10 @@ func (c *cli) jobList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List jobs by name",
-		Long: `List jobs by name. With --last-runs each job shows its last ten runs whose time has come, a character for each, the newest at the
+		Long: `List jobs by name, each with the state of its last run whose time has come, and when a run of it last succeeded: of its last ten runs, or the 100
+before them. The forms for programs have that only with --last-runs, since it is looked up for each job.
+
+With --last-runs each job shows its last ten runs whose time has come, a character for each, the newest at the
 right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancelled, - skipped, ? unknown.`,
 		Example: `  belfry job list --prefix report- --label team=billing
   belfry job list --last-runs`,
@@ -56,19 +60,25 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
 			if paused || active {
 				f.Paused = &paused
 			}
-			if lastRuns {
-				return list(c, withLastRuns(ctx, server, server.Jobs(ctx, f), most), most, []string{"JOB", "LAST RUNS", "WHEN", "NEXT RUN", "TARGET", "LABELS"},
-					func(j jobWithRuns) []string {
-						return []string{j.Status.Name, marks(j.LastRuns), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
-					})
+			jobs := server.Jobs(ctx, f)
+			if c.output != formTable && !lastRuns {
+				return list(c, jobs, most, nil, func(wire.Job) []string { return nil })
 			}
-			return list(c, server.Jobs(ctx, f), most, []string{"JOB", "WHEN", "NEXT RUN", "TARGET", "LABELS"}, func(j wire.Job) []string {
-				return []string{j.Status.Name, when(j), nextRun(j), j.Target.String(), labelsOf(j.Labels)}
+			headings := []string{"JOB", "LAST RUN", "SUCCEEDED", "WHEN", "NEXT RUN", "TARGET", "LABELS"}
+			if lastRuns {
+				headings[1] = "LAST RUNS"
+			}
+			return list(c, withLastRuns(ctx, server, jobs, most), most, headings, func(j jobWithRuns) []string {
+				last := j.lastState()
+				if lastRuns {
+					last = marks(j.LastRuns)
+				}
+				return []string{j.Name, last, clock(j.LastSucceededAt), when(j.Job), nextRun(j.Job), j.Target.String(), labelsOf(j.Labels)}
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`; all that are given must hold")
+	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
 	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
 	cmd.Flags().BoolVar(&lastRuns, "last-runs", false, "show how the last ten runs of each job went")
@@ -105,21 +115,24 @@ func when(j wire.Job) string {
 
 // overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
 func overlapOf(j wire.Job) string {
-	o := j.Overlap
+	o, failing := j.Overlap, ""
 	while := "while one is in progress"
 	if o.Limit > job.DefaultOverlapLimit {
 		while = fmt.Sprintf("while %d are in progress", o.Limit)
+	}
+	if least, _ := j.Retry.Waits(); least >= time.Minute {
+		failing = "; a run that keeps failing is in progress for " + j.Retry.Lasts()
 	}
 	most, bounded := o.Waiting()
 	switch {
 	case o.IsZero(), o.Policy == job.OverlapAllow && o.Limit == 0:
 		return string(o.Policy)
 	case o.Policy == job.OverlapSkip || bounded && most == 0:
-		return "skips a run " + while
+		return "skips a run " + while + failing
 	case bounded:
-		return fmt.Sprintf("a run waits %s, and is skipped while %d wait", while, most)
+		return fmt.Sprintf("a run waits %s, and is skipped while %d wait%s", while, most, failing)
 	}
-	return "a run waits " + while
+	return "a run waits " + while + failing
 }
 
 func (c *cli) showJob(s client.Stored) error {
@@ -128,7 +141,7 @@ func (c *cli) showJob(s client.Stored) error {
 		if st == nil {
 			st = &wire.JobStatus{}
 		}
-		rows := [][2]string{{"job", st.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
+		rows := [][2]string{{"job", j.Name}, {"description", short(j.Description, 100)}, {"when", when(j)}, {"target", j.Target.String()}}
 		if j.Schedule != nil {
 			if compiled, err := j.Schedule.Compile(); err == nil {
 				rows = append(rows, [2]string{"means", compiled.Describe()})
@@ -145,8 +158,8 @@ func (c *cli) showJob(s client.Stored) error {
 			missed = job.MissedRule
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
-			{"timeout", j.Timeout.String()}, {"attempts", fmt.Sprint(j.Retry.MaxAttempts)}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"timeout", j.Timeout.String()}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }
@@ -177,7 +190,7 @@ const lastRuns = 5
 
 func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name string) error {
 	out := newRows(c, []string{"LAST RUNS", "STATE", "NOMINAL", "TOOK", "WHY"})
-	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns}) {
+	for r, err := range server.Runs(ctx, client.RunFilter{Job: name, Most: lastRuns, Due: true}) {
 		if err != nil {
 			return err
 		}
@@ -198,24 +211,44 @@ func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name stri
 }
 
 func (c *cli) jobTrigger() *cobra.Command {
-	var at, delay, payload, key string
+	var at, delay, payload, key, file string
 	var wait bool
 	w := &waiter{cli: c}
 	cmd := &cobra.Command{
-		Use:   "trigger NAME",
-		Short: "Run a job now, at a time or after a delay",
+		Use:   "trigger [NAME]",
+		Short: "Run a job now, at a time or after a delay, or many by a file",
 		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
 is broken off.
 
-A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.`,
+A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.
+
+With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
+"at" or "delay", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
+code is 1 if some were refused. Give keys, or --key with a word of your own, KEY-1, KEY-2 and so on by their places in the file: then the same file may be sent
+again, after a broken connection too, and what was accepted is not asked for twice.`,
 		Example: `  belfry job trigger report
   belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
   belfry job trigger report --payload @body.json --key order-4711
   belfry job trigger report --wait --timeout 10m
-  belfry job trigger report --follow`,
-		Args: cobra.ExactArgs(1),
+  belfry job trigger report --follow
+  belfry job trigger -f runs.jsonl --key november
+  echo '{"job": "report", "payload": {"day": 1}, "key": "day-1"}' | belfry job trigger -f -`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			if file != "" {
+				if at != "" || delay != "" || payload != "" || wait || w.follow || w.timeout != "" {
+					return misused("beside -f want no more than NAME and --key: the file says the rest")
+				}
+				all, err := c.requests(file, strings.Join(args, ""), key)
+				if err != nil {
+					return err
+				}
+				return c.triggerAll(ctx, server, all)
+			}
+			if len(args) == 0 {
+				return misused("want the NAME of a job, or -f FILE")
+			}
 			if at != "" && delay != "" {
 				return misused("--at and --delay exclude each other")
 			}
@@ -271,6 +304,7 @@ A run of a paused job is held until the job is resumed, and one that no worker c
 			}
 			w.server = server
 			fmt.Fprintln(c.messages(), r.ID)
+			w.attempt = 1 // what all its attempts write is printed
 			return w.waitAndShow(ctx, r.ID)
 		}),
 	}
@@ -280,6 +314,7 @@ A run of a paused job is held until the job is resumed, and one that no worker c
 	cmd.Flags().StringVar(&at, "at", "", "`TIME` to run, as 2026-11-21T09:00:00Z or \"2026-11-21 10:00\"")
 	cmd.Flags().StringVar(&delay, "delay", "", "how long from now: a `DURATION`, as 90s or 1h30m")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` instead of the job's own payload, or @FILE, @- for standard input")
-	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run; with -f what the keys begin with")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` that asks for many runs, - for standard input")
 	return cmd
 }

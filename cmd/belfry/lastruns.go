@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -18,7 +19,8 @@ const (
 // jobWithRuns is a job beside its last runs.
 type jobWithRuns struct {
 	wire.Job
-	LastRuns []wire.LastRun `json:"last_runs"`
+	LastRuns        []wire.LastRun `json:"last_runs"`
+	LastSucceededAt time.Time      `json:"last_succeeded_at,omitzero"`
 }
 
 // withLastRuns adds their last runs to the jobs of a listing, most of them at the most, 0 for all.
@@ -31,7 +33,7 @@ func withLastRuns(ctx context.Context, server *client.Client, jobs iter.Seq2[wir
 			}
 			names := make([]string, len(held))
 			for i, j := range held {
-				names[i] = j.Status.Name
+				names[i] = j.Name
 			}
 			last, err := server.LastRuns(ctx, names, lastRunsShown)
 			if err != nil {
@@ -39,7 +41,7 @@ func withLastRuns(ctx context.Context, server *client.Client, jobs iter.Seq2[wir
 				return false
 			}
 			for i, j := range held {
-				if !yield(jobWithRuns{j, last[i].Runs}, nil) {
+				if !yield(jobWithRuns{j, last[i].Runs, last[i].LastSucceededAt}, nil) {
 					return false
 				}
 			}
@@ -64,6 +66,14 @@ func withLastRuns(ctx context.Context, server *client.Client, jobs iter.Seq2[wir
 		}
 		flush()
 	}
+}
+
+// lastState is that of the newest run whose time has come, "" for none.
+func (j jobWithRuns) lastState() string {
+	if len(j.LastRuns) == 0 {
+		return ""
+	}
+	return j.LastRuns[0].State
 }
 
 // runMarks are the states of runs in a character each.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -25,17 +26,27 @@ func TestJobsAreListedWithTheirLastRuns(t *testing.T) {
 	eventually(t, "the runs end", func() (bool, string) {
 		got := call(0, "", "job", "list", "--last-runs").out
 		for name, mark := range want {
-			if !regexp.MustCompile(`(?m)^` + name + ` +` + mark + ` +on demand`).MatchString(got) {
+			if !regexp.MustCompile(`(?m)^` + name + ` +` + mark + ` +([-0-9: ]+\(.*\) +)?on demand`).MatchString(got) {
 				return false, got
 			}
 		}
 		return strings.Count(got, "\n") == 151, got
 	})
+	plain := call(0, "", "job", "list").out
+	for _, line := range []string{`JOB +LAST RUN +SUCCEEDED +WHEN`, `j000 +succeeded +\d{4}-.* on demand`, `j001 +dead +on demand`, `j002 +on demand`} {
+		if !regexp.MustCompile(`(?m)^` + line).MatchString(plain) {
+			t.Errorf("no line %s in %s", line, plain)
+		}
+	}
+	if got := call(0, "", "job", "list", "-n", "2", "-o", "json").out; strings.Contains(got, "last_") {
+		t.Errorf("for programs it lists %s", got)
+	}
 	listed := decode[[]struct {
-		Status   wire.JobStatus
-		LastRuns []wire.LastRun `json:"last_runs"`
+		Name            string
+		LastRuns        []wire.LastRun `json:"last_runs"`
+		LastSucceededAt time.Time      `json:"last_succeeded_at"`
 	}](t, call(0, "", "job", "list", "--last-runs", "-n", "120", "-o", "json").out)
-	if len(listed) != 120 || listed[1].Status.Name != "j001" || len(listed[1].LastRuns) != 1 || listed[1].LastRuns[0].State != "dead" || listed[2].LastRuns == nil {
+	if len(listed) != 120 || listed[1].Name != "j001" || len(listed[1].LastRuns) != 1 || listed[1].LastRuns[0].State != "dead" || listed[0].LastSucceededAt.IsZero() || !listed[1].LastSucceededAt.IsZero() || listed[2].LastRuns == nil {
 		t.Errorf("listed %+v", listed[:min(3, len(listed))])
 	}
 }

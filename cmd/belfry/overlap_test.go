@@ -14,22 +14,24 @@ import (
 func TestOverlapInFiles(t *testing.T) {
 	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
 	files := demand("free") + "---\n" + demand("one", "overlap: skip") + "---\n" + demand("three", "overlap: {policy: skip, limit: 3}") + "---\n" + demand("said", "overlap: allow") + "---\n" + demand("line", "overlap: queue") +
-		"---\n" + demand("short", "overlap: {policy: queue, limit: 2, max_waiting: 5}") + "---\n" + demand("wide", "overlap: {limit: 4}")
+		"---\n" + demand("short", "overlap: {policy: queue, limit: 2, max_waiting: 5}") + "---\n" + demand("wide", "overlap: {limit: 4}") +
+		"---\n" + demand("soon", "overlap: skip", "retry: {max_attempts: 3}")
 	here(0, files, "job", "apply", "-f", "-")
-	for name, want := range map[string]string{"one": "skips a run while one is in progress\n", "three": "skips a run while 3 are in progress\n", "line": "a run waits while one is in progress, and is skipped while 1000 wait\n",
-		"short": "a run waits while 2 are in progress, and is skipped while 5 wait\n", "wide": "a run waits while 4 are in progress\n", "free": "", "said": ""} {
+	const long = "; a run that keeps failing is in progress for about 3 h\n"
+	for name, want := range map[string]string{"one": "skips a run while one is in progress" + long, "three": "skips a run while 3 are in progress" + long, "line": "a run waits while one is in progress, and is skipped while 1000 wait" + long,
+		"short": "a run waits while 2 are in progress, and is skipped while 5 wait" + long, "wide": "a run waits while 4 are in progress" + long, "soon": "skips a run while one is in progress\n", "free": "", "said": ""} {
 		got := here(0, "", "job", "get", name).out
 		_, says, found := strings.Cut(got, "\noverlap ")
 		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {
 			t.Errorf("%s is shown as\n%s\nwant %q of overlap", name, got, want)
 		}
 	}
-	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 7 {
+	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 8 {
 		t.Errorf("applied again:\n%s", got)
 	}
 	for _, form := range []string{"yaml", "json"} {
 		out := here(0, "", "export", "-o", form).out
-		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 1 || strings.Count(out, "overlap") != 5 {
+		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 2 || strings.Count(out, "overlap") != 6 {
 			t.Errorf("exported as\n%s", out)
 		}
 		there(0, out, "job", "apply", "-f", "-")

@@ -19,7 +19,7 @@ func TestARunThatIsAskedForOfAPausedJobSaysSo(t *testing.T) {
 	do(`{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "held", "-f", "-")
 	do("", "job", "pause", "held", "--reason", "the database moves")
 	const says = "Its job is paused (the database moves): it is held until the job is resumed. (belfry job resume held)"
-	if got := do("", "job", "trigger", "held"); !strings.Contains(got.errors, says) || !strings.Contains(got.out, "scheduled") {
+	if got := do("", "job", "trigger", "held"); !strings.Contains(got.errors, says) || !strings.Contains(got.out, "queued") {
 		t.Errorf("%+v", got)
 	}
 	if got := do("", "job", "trigger", "held", "-o", "name"); got.errors != "" {

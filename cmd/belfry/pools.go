@@ -24,9 +24,9 @@ type poolFlags struct {
 
 func (p *poolFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&p.here, "queue", nil, "`QUEUE` beside default, or QUEUE=LONGEST where its workers run no longer timeout, as in gpu=6h; may be given more than once")
+	f.StringSliceVar(&p.here, "queue", nil, "`QUEUE` beside default, or QUEUE=LONGEST where its workers run no longer timeout, as in gpu=6h; more than once or with commas for several")
 	called(f, "queue", "BELFRY_QUEUES")
-	f.StringArrayVar(&p.elsewhere, "remote-queue", nil, "`QUEUE` whose runs only \"belfry worker\" processes work on, or QUEUE=TENANT where it is not the tenant default's; may be given more than once")
+	f.StringSliceVar(&p.elsewhere, "remote-queue", nil, "`QUEUE` whose runs only \"belfry worker\" processes work on, or QUEUE=TENANT where it is not the tenant default's; more than once or with commas for several")
 }
 
 // mostPools bounds the queues of a process: each may hold a great many messages.

@@ -21,7 +21,7 @@ type queueSetup struct {
 func (q *queueSetup) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&q.url, "queue-url", "", queuesURL)
 	called(cmd.Flags(), "queue-url", "BELFRY_QUEUE")
-	cmd.Flags().StringArrayVar(&q.names, "queue", nil, "`QUEUE` beside default; may be given more than once")
+	cmd.Flags().StringSliceVar(&q.names, "queue", nil, "`QUEUE` beside default; more than once or with commas for several")
 	called(cmd.Flags(), "queue", "BELFRY_QUEUES")
 	alwaysWanted(cmd.Flags(), "queue-url", "queue")
 }

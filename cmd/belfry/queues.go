@@ -22,8 +22,12 @@ func (c *cli) queueList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List queues, with what waits in each",
-		Long: `List queues, with what waits in each: runs that could start now (ready), that wait for their time or for a retry (delayed), and that
-workers have (taken). NOTE says where only workers elsewhere serve a queue, and what runs wait for that no worker offers.`,
+		Long: `List queues, with what is in each: READY is what really waits, runs that are due and that a worker may start now; DELAYED is sent ahead and not
+due; TAKEN is with a worker, or between two attempts at most 15 minutes apart. What is due later, held by a pause or waits in line is in no queue yet:
+belfry run list --state scheduled,queued,waiting has it. A run that was cancelled counts until a worker, or its time, comes.
+
+On SQS the numbers are its own, which are about right a minute after the last change. Elsewhere they are exact. NOTE says that, where only workers
+elsewhere serve a queue, and what runs wait for that no worker offers.`,
 		Example: "  belfry queue list",
 		Args:    cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -45,7 +49,7 @@ func queueNote(q wire.Queue) string {
 		notes = append(notes, "workers elsewhere")
 	}
 	if q.Shared {
-		notes = append(notes, "other processes may work on it")
+		notes = append(notes, "other processes may work on it, and the numbers are approximate")
 	}
 	if len(q.Lacking) > 0 {
 		notes = append(notes, "no worker has "+strings.Join(q.Lacking, ", "))

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/plan"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -52,16 +51,26 @@ func (w *window) times(c *cli) (from, to time.Time, err error) {
 func (c *cli) runList() *cobra.Command {
 	var f runFilter
 	var most int
-	var watching bool
+	var watching, scheduled bool
+	var order string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs of one job or of all, newest first",
-		Long: `List runs of one job or of all, newest first. With --watch the list is drawn anew every second; where it does not go to a
+		Long: `List runs of one job or of all, newest first: those whose time has come. The others are listed with --scheduled, where
+--state asks for them, and where --from is ahead of now.
+
+With --sort changed those stand first that changed last: that were made or due, began or ended an attempt, or ended. No index has this order, so it
+looks at the 1,000 newest by due time that match, and says where there are older ones; --job, --state, --from and --to bound what is looked at.
+
+With --watch the list is drawn anew every second; where it does not go to a
 terminal, a line is added for each run that is new or has another state, with -o json an object a line. An interrupt ends it:
 
   belfry run list --state queued,running,retrying --watch`,
 		Example: `  belfry run list --job report -n 10
+  belfry run list --sort changed -n 20
+  belfry run list --state scheduled
   belfry run list --state failed,dead --since 2h
+  belfry run list --error "connection refused" --since 1d
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
 		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
@@ -72,21 +81,56 @@ terminal, a line is added for each run that is new or has another state, with -o
 			if most < 0 {
 				return misused("-n %d: want 0 for all, or more", most)
 			}
+			if order != sortDue && order != sortChanged {
+				return misused("--sort %q: want %s or %s", short(order, 40), sortDue, sortChanged)
+			}
+			filter.Due = !scheduled && len(f.states) == 0 && !filter.From.After(c.now())
 			if watching && c.output != formTable && c.output != formJSON {
 				return misused("--watch adds to what it has printed: want --output table or json")
 			}
 			if watching {
-				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list"}
+				w := &watch{cli: c, server: server, filter: filter, most: most, title: "belfry run list", byChange: order == sortChanged}
 				return w.run(ctx)
 			}
 			filter.Most = most
+			if order == sortChanged {
+				return c.listByChange(ctx, server, filter)
+			}
 			return list(c, server.Runs(ctx, filter), most, runHeadings, runRow)
 		}),
 	}
 	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
+	cmd.Flags().BoolVar(&scheduled, "scheduled", false, "also those whose time has not come")
+	cmd.Flags().StringVar(&order, "sort", sortDue, "`ORDER`: due, or changed for what changed last, the newest first")
 	cmd.Flags().BoolVarP(&watching, "watch", "w", false, "go on until interrupted, and show what changes")
 	return cmd
+}
+
+// Orders of a listing of runs.
+const (
+	sortDue     = "due"
+	sortChanged = "changed"
+)
+
+func (c *cli) listByChange(ctx context.Context, server *client.Client, filter client.RunFilter) error {
+	page, err := server.RunsByChange(ctx, filter)
+	if err != nil {
+		return err
+	}
+	if err := list(c, each(page.Items), 0, changeHeadings, changeRow); err != nil {
+		return err
+	}
+	if !page.LookedBackTo.IsZero() {
+		fmt.Fprintf(c.messages(), "Only runs that were due since %s were looked at; --job, --state, --from and --to choose others.\n", c.moment(page.LookedBackTo))
+	}
+	return nil
+}
+
+var changeHeadings = []string{"RUN", "STATE", "CHANGED", "NOMINAL", "TOOK", "ATTEMPT", "WHY"}
+
+func changeRow(r wire.Run) []string {
+	return []string{r.ID, r.State, clock(r.ChangedAt), clock(r.NominalTime), took(r), fmt.Sprint(r.Attempt), why(r)}
 }
 
 // forList reads the flags for a listing.
@@ -95,7 +139,7 @@ func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
 		return client.RunFilter{}, err
 	}
 	from, to, err := f.times(c)
-	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, From: from, To: to}, err
+	return client.RunFilter{Job: f.job, States: f.states, Labels: f.labels.values, Error: f.error, From: from, To: to}, err
 }
 
 var runHeadings = []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}
@@ -118,7 +162,7 @@ const cutResult = "only the beginning of the result was kept"
 func why(r wire.Run) string {
 	parts := []string{}
 	if reason := reasonOf(r); reason != "" {
-		if r.State == "queued" && !r.NextAttemptAt.IsZero() {
+		if (r.State == "queued" || r.State == "scheduled") && !r.NextAttemptAt.IsZero() {
 			reason += ", not before " + clock(r.NextAttemptAt)
 		}
 		parts = append(parts, reason)
@@ -154,9 +198,12 @@ func howItWent(a wire.Attempt) string {
 
 func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
-		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger},
+		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger}, {"callback", toldOf(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+		if d := r.Discarded; d != nil {
+			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
+		}
 		for _, w := range r.Waiting {
 			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
 		}
@@ -179,6 +226,18 @@ func (c *cli) showRun(r wire.Run) error {
 		}
 		return rows
 	})
+}
+
+// howDiscarded is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
+func (c *cli) howDiscarded(d wire.Discarded) string {
+	text := c.moment(d.At)
+	if d.By != "" {
+		text += " by " + d.By
+	}
+	if d.Note != "" {
+		text += ": " + d.Note
+	}
+	return text
 }
 
 // whyWaiting is a reason why a run does not go on, with its time and who can end it.
@@ -227,7 +286,7 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 				return err
 			}
 			if c.structured() {
-				shown := map[string]any{"run": args[0]}
+				shown := map[string]any{"id": args[0]}
 				if len(data) > 0 {
 					shown["payload"] = json.RawMessage(data)
 				}
@@ -238,80 +297,4 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 			return errors.Join(err, end())
 		}),
 	}
-}
-
-func (c *cli) runLogs() *cobra.Command {
-	w := &waiter{cli: c, follow: true}
-	var follow bool
-	var step string
-	cmd := &cobra.Command{
-		Use:   "logs RUN",
-		Short: "Print what the newest attempt wrote, or has written so far",
-		Long: `Print what the newest attempt wrote, or has written so far. With --follow it goes on until the run has ended, over all further
-attempts. What an attempt in a worker of another process writes comes when the attempt has ended. With --tail only the end of what is
-written already is printed, from the beginning of a line.
-
-On a terminal the lines and colours of a log are shown, and colours end with their line; other control characters, which could write
-over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe the log goes as it was written, to the byte.`,
-		Example: `  belfry run logs report~0mi4lf3k0
-  belfry run logs report~0mi4lf3k0 --follow
-  belfry run logs report~0mi4lf3k0 --tail 4KB
-  belfry run logs etl~0mi4lf3k0 --step parts/index`,
-		Args: cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			if follow {
-				if step != "" {
-					return misused("--follow and --step exclude each other: of a step what is written already is printed")
-				}
-				if c.structured() {
-					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
-				}
-				w.server = server
-				_, err := w.wait(ctx, args[0])
-				return err
-			}
-			text, err := newestLog(ctx, server, args[0], step, w.tail)
-			if err != nil {
-				return err
-			}
-			if c.structured() {
-				shown := map[string]string{"run": args[0], "log": string(text)}
-				if step != "" {
-					shown["step"] = step
-				}
-				return c.print(shown)
-			}
-			log, end := c.log()
-			_, err = log.Write(text)
-			return errors.Join(err, end())
-		}),
-	}
-	w.flags(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
-	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
-	parsedFlag(cmd, &w.tail, "tail", "", "size", "only about the last `SIZE` of what is written, as 4KB; all by default", tailSize)
-	return cmd
-}
-
-// longestTail is as much as the API gives of a log's end.
-const longestTail = 1 << 20
-
-func tailSize(text string) (int, error) {
-	n, err := plan.ParseBytes(text)
-	if err == nil && (n < 1 || n > longestTail) {
-		return 0, fmt.Errorf("want 1 byte to %d KB", longestTail>>10)
-	}
-	return n, err
-}
-
-// newestLog is the log of the newest attempt, or its last bytes, 0 for all: that of a step, where one is named.
-func newestLog(ctx context.Context, server *client.Client, run, step string, tail int) ([]byte, error) {
-	if step != "" {
-		return server.StepLog(ctx, run, step, tail)
-	}
-	if tail == 0 {
-		return server.Logs(ctx, run)
-	}
-	part, err := server.LogTail(ctx, run, tail)
-	return part.Text, err
 }

@@ -58,7 +58,7 @@ type settings struct {
 func (s *settings) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", devListen, "`HOST:PORT` to listen on; port 0 takes a free one")
-	f.StringArrayVar(&s.hosts, "host", nil, "`NAME` that requests may call this server by, beside loopback ones; may be given more than once")
+	f.StringSliceVar(&s.hosts, "host", nil, "`NAME` that requests may call this server by, beside loopback ones; more than once or with commas for several")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	f.BoolVar(&s.console, "console", true, "show the console to browsers, at /console")
@@ -177,7 +177,7 @@ them may serve, tick and work at once. --no-ticks, --work and --no-work leave pa
 	f := cmd.Flags()
 	f.StringVar(&s.data, "data", "", "data folder `DIR`, made when it is not there")
 	s.engines.flags(cmd)
-	f.StringArrayVar(&s.work, "work", nil, "`QUEUE` that this process works on, with --store: one of default and those of --queue, all of them by default; may be given more than once")
+	f.StringSliceVar(&s.work, "work", nil, "`QUEUE` that this process works on, with --store: one of default and those of --queue, all of them by default; more than once or with commas for several")
 	f.BoolVar(&s.noWork, "no-work", false, "work on no queue, with --store: other processes or functions do")
 	f.BoolVar(&s.noTicks, "no-ticks", false, "do not tick, with --store: other processes or functions do")
 	s.ticks.flags(cmd)

@@ -41,7 +41,7 @@ func TestASimulationAsATable(t *testing.T) {
 	file := scenarioFile(t, t.TempDir(), "night.yaml", nightScenario)
 	got := belfry(t, "", "simulate", file)
 	want := `JOB     AS       DUE                  STATE      STARTED   ENDED     ATTEMPTS  WHY
-mail    welcome  2026-01-05 00:05:00  dead       00:05:00  00:06:02  2         attempts spent: handler: boom [31m
+mail    welcome  2026-01-05 00:05:00  dead       00:05:00  00:07:02  2         attempts spent: handler: boom [31m
 report           2026-01-05 00:10:00  succeeded  00:10:00  00:35:00  1
 report           2026-01-05 00:20:00  skipped              00:20:00  0         report@2026-01-05T00:10:00Z was in progress (overlap: skip)
 report           2026-01-05 00:30:00  skipped              00:30:00  0         report@2026-01-05T00:10:00Z was in progress (overlap: skip)
@@ -239,7 +239,7 @@ func TestTimesAreShownInAZone(t *testing.T) {
 }
 
 func TestASeedDrawsWaits(t *testing.T) {
-	file := scenarioFile(t, t.TempDir(), "a.yaml", "start: 2026-01-05T00:00:00Z\njobs: {a: {retry: {initial: 1h, max: 1h}, target: {handler: {name: a}}}}\noutcomes: {a: [{fails: x}]}\nscript: [{at: 0s, do: trigger, job: a}]\n")
+	file := scenarioFile(t, t.TempDir(), "a.yaml", "start: 2026-01-05T00:00:00Z\njobs: {a: {retry: {initial: 1h, max: 2h}, target: {handler: {name: a}}}}\noutcomes: {a: [{fails: x}]}\nscript: [{at: 0s, do: trigger, job: a}]\n")
 	of := func(args ...string) string { return belfry(t, "", append([]string{"simulate", file}, args...)...).out }
 	bound, one := of(), of("--seed", "1")
 	if bound != of() || one != of("--seed", "1") || one == of("--seed", "2") || bound == of("--seed", "0") {

@@ -123,9 +123,9 @@ func clockOf(at *time.Time, beside time.Time, zone *time.Location) string {
 func runNames(r simulate.Report) map[string]string {
 	names := make(map[string]string, len(r.Runs))
 	for _, one := range r.Runs {
-		names[one.Run] = one.Job + "@" + one.NominalTime.Format(time.RFC3339Nano)
+		names[one.ID] = one.Job + "@" + one.NominalTime.Format(time.RFC3339Nano)
 		if one.As != nil {
-			names[one.Run] = *one.As
+			names[one.ID] = *one.As
 		}
 	}
 	return names

@@ -17,13 +17,13 @@ var (
 	freeText = map[string]bool{"WHY": true, "ERROR": true, "TARGET": true, "DETAIL": true, "WHAT": true, "DESCRIPTION": true,
 		"MESSAGE": true, "WHEN": true, "REASON": true, "RESULT": true, "VALUE": true, "FROM": true, "NOTE": true, "LABELS": true}
 	// states is the columns whose words have colours.
-	states = map[string]bool{"STATE": true, "RESULT": true, "OUTCOME": true, "STATUS": true, "": true}
+	states = map[string]bool{"STATE": true, "RESULT": true, "OUTCOME": true, "STATUS": true, "LAST RUN": true, "": true}
 )
 
 // Bounds of a table.
 const (
 	gap       = "  "
-	leastFree = 12   // columns that a free text keeps, however narrow the terminal
+	leastFree = 10   // columns that a free text keeps, however narrow the terminal
 	block     = 1000 // rows that are held back to find out how wide the columns are
 )
 

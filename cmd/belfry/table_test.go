@@ -54,7 +54,7 @@ report~0mwqktr68                failed     3m ago   permanent failure: exit cod�
 e-mail~0mwqktr68~1ciyl5bjdqdnu  succeeded  in 2h
 `,
 		20: `RUN                             STATE      NOMINAL  WHY
-report~0mwqktr68                failed     3m ago   permanent f…
+report~0mwqktr68                failed     3m ago   permanent…
 e-mail~0mwqktr68~1ciyl5bjdqdnu  succeeded  in 2h
 `,
 	} {

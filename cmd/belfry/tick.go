@@ -52,7 +52,7 @@ That one must come again well within --look-ahead.`,
 	}
 	s.engines.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&s.queues, "queue", nil, "`QUEUE` that there is beside default; may be given more than once")
+	f.StringSliceVar(&s.queues, "queue", nil, "`QUEUE` that there is beside default; more than once or with commas for several")
 	called(f, "queue", "BELFRY_QUEUES")
 	s.ticks.flags(cmd)
 	leaseFlag(cmd, &s.lease)

@@ -201,7 +201,7 @@ and run; work is for workers; admin makes tokens, keeps secrets, takes backups, 
 		}),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Scopes, "scope", nil, "`SCOPES`, what it allows: "+access.ScopeNames()+"; with commas, or given more than once")
+	f.StringSliceVar(&r.Scopes, "scope", nil, "`SCOPES`, what it allows: "+access.ScopeNames()+"; more than once or with commas for several")
 	f.StringVar(&r.Name, "name", "", "`NAME` that says what it is for")
 	f.StringVar(&expires, "expires", "", "how long it is good for: a `DURATION`, such as 90d; until it is revoked by default")
 	f.StringVar(&tenant, "tenant", "", "`TENANT` whose it is; with --data. "+access.DefaultTenant+" by default")

@@ -32,11 +32,11 @@ type waiter struct {
 	server  *client.Client
 	follow  bool
 	timeout string
-	tail    int // of what is written already, about how many bytes are printed; 0 for all
+	view    client.LogView // of what is written already, what is printed; with an attempt, of that one alone; with a step, this is waited for
 
 	seen    wire.Run // as last told
 	attempt int      // whose log is being printed
-	offset  int      // how much of it was
+	offset  int64    // how much of it was
 	midLine bool     // the log's last line has not ended
 	log     io.Writer
 	endLog  func() error
@@ -70,7 +70,7 @@ func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
 		r, err := w.look(ctx, id)
 		var lost *client.Unreachable
 		switch {
-		case err == nil && ended(r.State):
+		case err == nil && (ended(r.State) || w.view.Attempt != 0 && w.isOver(r)):
 			return r, w.endLine()
 		case err == nil:
 			answered = w.now()
@@ -91,7 +91,7 @@ func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
 
 // look reads the run and tells what is new. The state is read before the log: of a run that has ended the log is whole.
 func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
-	r, err := w.server.Run(ctx, id)
+	r, err := w.standing(ctx, id)
 	if err != nil {
 		return r, err
 	}
@@ -103,10 +103,19 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 		if err := w.printLog(ctx, r); err != nil {
 			return r, err
 		}
-		w.tail = 0
 	}
 	w.seen = r
 	return r, w.tell(after)
+}
+
+// standing reads what is waited for: a step is a run, as far as it is told of here.
+func (w *waiter) standing(ctx context.Context, id string) (wire.Run, error) {
+	if w.view.Step == "" {
+		return w.server.Run(ctx, id)
+	}
+	s, err := w.server.Step(ctx, id, w.view.Step)
+	return wire.Run{ID: id, State: s.State, Attempt: s.Attempt, Attempts: s.Attempts, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAttemptAt: s.NextAttemptAt,
+		Worker: s.Worker, Reason: s.Reason}, err
 }
 
 func (w *waiter) tell(said []string) error {
@@ -119,22 +128,26 @@ func (w *waiter) tell(said []string) error {
 	return nil
 }
 
-// printLog prints what the log has more than was printed. Where another attempt writes by now, the rest of the one before comes
-// first, as long as it is kept.
+// isOver tells whether the attempt that is followed alone writes no more.
+func (w *waiter) isOver(r wire.Run) bool {
+	return r.Attempt > w.view.Attempt || r.Attempt == w.view.Attempt && r.State != "running"
+}
+
+// printLog prints what the log has more than was printed, and what further attempts wrote.
 func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
-	if r.Attempt == 0 {
-		return nil
+	last := r.Attempt
+	if w.view.Attempt != 0 {
+		last = min(last, w.view.Attempt)
 	}
-	for range 2 {
-		part, err := w.nextPart(ctx, r.ID)
-		if client.HasCode(err, "log_expired") {
-			if w.attempt == 0 {
-				return nil
-			}
-			w.attempt, w.offset = 0, 0 // another attempt's is kept by now
-			continue
-		}
-		if err != nil {
+	if last == 0 || last < w.view.Attempt {
+		return nil // it has not begun
+	}
+	for { // bounded by what the attempts wrote until now: each turn prints of it, or goes to the next attempt
+		part, err := w.server.LogPart(ctx, r.ID, w.next())
+		switch {
+		case client.HasCode(err, "log_expired"):
+			part = client.LogPart{Attempt: max(w.attempt, w.view.Attempt)}
+		case err != nil:
 			return err
 		}
 		if part.Attempt == 0 {
@@ -143,22 +156,23 @@ func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
 		if err := w.write(part.Text); err != nil {
 			return err
 		}
-		w.attempt, w.offset = part.Attempt, part.Offset+len(part.Text)
-		if r.Attempt <= w.attempt {
+		w.attempt, w.offset = part.Attempt, part.Next
+		switch {
+		case part.Next < part.Size:
+		case w.attempt < last:
+			w.attempt, w.offset = w.attempt+1, 0
+		default:
 			return nil
 		}
-		// What it wrote is printed, as far as it is there: an attempt that has ended writes no more.
-		w.attempt, w.offset = r.Attempt, 0
 	}
-	return nil
 }
 
-// nextPart is what the log has more than was printed, or at first its end, where no more is wanted.
-func (w *waiter) nextPart(ctx context.Context, id string) (client.LogPart, error) {
-	if w.tail > 0 && w.attempt == 0 {
-		return w.server.LogTail(ctx, id, w.tail)
+// next is what is asked for of the log: what was not printed, or at first what was wished.
+func (w *waiter) next() client.LogView {
+	if w.attempt == 0 {
+		return w.view
 	}
-	return w.server.LogFrom(ctx, id, w.attempt, w.offset)
+	return client.LogView{Step: w.view.Step, Attempt: w.attempt, Offset: w.offset, Times: w.view.Times}
 }
 
 func (w *waiter) write(text []byte) error {
@@ -188,7 +202,7 @@ func (w *waiter) endLine() error {
 
 func ended(state string) bool {
 	switch state {
-	case "scheduled", "queued", "waiting", "running", "retrying":
+	case "pending", "scheduled", "queued", "waiting", "running", "retrying":
 		return false
 	}
 	return true
@@ -228,7 +242,11 @@ func stateOf(is wire.Run, moment func(time.Time) string) string {
 	line := is.State
 	switch {
 	case is.State == "scheduled":
-		line += " for " + moment(is.NominalTime)
+		at := is.NominalTime
+		if is.NextAttemptAt.After(at) {
+			at = is.NextAttemptAt
+		}
+		line += " for " + moment(at)
 	case (is.State == "retrying" || is.State == "queued") && !is.NextAttemptAt.IsZero():
 		line += ", not before " + moment(is.NextAttemptAt)
 	case ended(is.State) && took(is) != "":

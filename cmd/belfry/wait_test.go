@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ func TestTriggerWaitsAndEndsWithTheOutcome(t *testing.T) {
 		t.Errorf("followed: %q", got.out)
 	}
 	got = call(6, "", "job", "trigger", "bad", "--follow")
-	if !strings.HasSuffix(got.out, "first 2\n") || !strings.Contains(got.errors, "attempt 2 failed: ") || !strings.Contains(got.errors, "ended as dead: ") {
+	if got.out != "first 1\nfirst 2\n" || !strings.Contains(got.errors, "attempt 2 failed: ") || !strings.Contains(got.errors, "ended as dead: ") {
 		t.Errorf("a run that fails twice: %q, %s", got.out, got.errors)
 	}
 	call(6, "", "job", "trigger", "worse", "--wait")
@@ -54,9 +55,32 @@ func TestTriggerWaitsAndEndsWithTheOutcome(t *testing.T) {
 		t.Errorf("followed from the middle: %q, %s", got.out, got.errors)
 	}
 	for _, more := range [][]string{nil, {"--follow"}} {
-		if got := call(0, "", append([]string{"run", "logs", id, "--tail", "9"}, more...)...); got.out != "opened\n" {
+		if got := call(0, "", append([]string{"run", "logs", id, "--tail", "9B"}, more...)...); got.out != "opened\n" {
 			t.Errorf("the tail, %v: %q, %s", more, got.out, got.errors)
 		}
+	}
+	if got := call(0, "", "run", "logs", id, "--tail", "1", "--since", "1h"); got.out != "opened\n" {
+		t.Errorf("the last line: %q, %s", got.out, got.errors)
+	}
+	if got := call(0, "", "run", "logs", id, "--since", "2999-01-01"); got.out != "" {
+		t.Errorf("since later: %q", got.out)
+	}
+	timed := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z begun\n\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z opened\n$`)
+	for _, more := range [][]string{nil, {"--follow"}, {"--attempt", "1"}, {"--follow", "--attempt", "1"}} {
+		if got := call(0, "", append([]string{"run", "logs", id, "-t"}, more...)...); !timed.MatchString(got.out) {
+			t.Errorf("with times, %v: %q, %s", more, got.out, got.errors)
+		}
+	}
+	for _, wrong := range [][]string{{"--tail", "0"}, {"--tail", "-5"}, {"--tail", "1000001"}, {"--attempt", "0"}, {"--attempt", "x"}, {"--since", "soon"}, {"--since", "-5m"}} {
+		if got := call(2, "", append([]string{"run", "logs", id}, wrong...)...); !strings.Contains(got.errors, wrong[0]) || !strings.Contains(got.errors, "want") {
+			t.Errorf("%v: %s", wrong, got.errors)
+		}
+	}
+	if got := call(1, "", "run", "logs", id, "--attempt", "2"); !strings.Contains(got.errors, `attempt: got "2", want 1 to 1`) {
+		t.Errorf("an attempt that never was: %s", got.errors)
+	}
+	if got := call(1, "", "run", "logs", id, "--attempt", "2", "--follow"); !strings.Contains(got.errors, "there is no attempt 2") {
+		t.Errorf("an attempt that never was, followed: %s", got.errors)
 	}
 	call(2, "", "run", "logs", id, "--tail", "2MB")
 	call(2, "", "run", "logs", id, "--tail", "some")
@@ -105,6 +129,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		before, after string
 	}{
 		{wire.Run{State: "scheduled", NominalTime: at}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h)"},
+		{wire.Run{State: "scheduled", NominalTime: at.Add(-time.Hour), NextAttemptAt: at, Reason: "catch-up of a missed fire"}, "", "scheduled for 2026-11-21 10:00:00 CET (in 1h): catch-up of a missed fire"},
 		{wire.Run{State: "queued"}, "", "queued"},
 		{wire.Run{State: "queued"}, "", ""},
 		{wire.Run{State: "queued", Waiting: []wire.Waiting{{Code: "queued", Text: "It waits."}}}, "", ""},

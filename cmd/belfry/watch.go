@@ -33,6 +33,8 @@ type watch struct {
 	most   int
 	title  string
 
+	byChange bool // what changed last stands first
+
 	seen map[string]string // states that were told, by run
 	out  *rows             // where lines are added
 }
@@ -81,6 +83,10 @@ func (w *watch) list(ctx context.Context, draws bool) (listed []wire.Run, err er
 	}
 	filter := w.filter
 	filter.Most = most
+	if w.byChange {
+		page, err := w.server.RunsByChange(ctx, filter)
+		return page.Items, err
+	}
 	for r, err := range w.server.Runs(ctx, filter) {
 		if err != nil {
 			return nil, err
@@ -95,9 +101,10 @@ func (w *watch) draw(listed []wire.Run) error {
 	var text bytes.Buffer
 	page := *w.cli
 	page.stdout, page.width = &text, widthOf(w.stdout)
-	out := newRows(&page, runHeadings)
+	headings, row := w.columns()
+	out := newRows(&page, headings)
 	for _, r := range listed {
-		if err := out.add(r, runRow(r)); err != nil {
+		if err := out.add(r, row(r)); err != nil {
 			return err
 		}
 	}
@@ -119,10 +126,18 @@ func (w *watch) draw(listed []wire.Run) error {
 	return err
 }
 
+func (w *watch) columns() (headings []string, row func(wire.Run) []string) {
+	if w.byChange {
+		return changeHeadings, changeRow
+	}
+	return runHeadings, runRow
+}
+
 // add tells what is new, oldest first.
 func (w *watch) add(listed []wire.Run) error {
+	headings, row := w.columns()
 	if w.seen == nil {
-		w.seen, w.out = map[string]string{}, newRows(w.cli, runHeadings)
+		w.seen, w.out = map[string]string{}, newRows(w.cli, headings)
 	}
 	now := make(map[string]string, len(listed))
 	for _, r := range slices.Backward(listed) {
@@ -131,7 +146,7 @@ func (w *watch) add(listed []wire.Run) error {
 			continue
 		}
 		if !w.structured() {
-			if err := w.out.add(r, runRow(r)); err != nil {
+			if err := w.out.add(r, row(r)); err != nil {
 				return err
 			}
 			continue

@@ -18,7 +18,7 @@ func TestRunsAreWatched(t *testing.T) {
 	first := decode[wire.Run](t, call(0, "", "job", "trigger", "a", "--wait", "-o", "json").out).ID
 
 	// Not on a terminal: a line for what is new, as JSON an object each.
-	watching := command(t, "run", "list", "--job", "a", "--watch", "-o", "json", "--address", address)
+	watching := command(t, "run", "list", "--job", "a", "--scheduled", "--watch", "-o", "json", "--address", address)
 	out, err := watching.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestRunsAreWatched(t *testing.T) {
 	for range 12 {
 		call(0, "", "job", "trigger", "a", "--delay", "1h")
 	}
-	drawing := command(t, "run", "list", "--job", "a", "--watch", "--address", address)
+	drawing := command(t, "run", "list", "--job", "a", "--scheduled", "--watch", "--address", address)
 	drawing.Env = append(drawing.Env, "TERM=xterm", "NO_COLOR=1")
 	terminal, err := pty.StartWithSize(drawing, &pty.Winsize{Rows: 10, Cols: 80})
 	if err != nil {

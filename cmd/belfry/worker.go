@@ -65,12 +65,12 @@ and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role),
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.queues, "queue", nil, "`QUEUE` to work for; may be given more than once")
+	f.StringSliceVar(&s.queues, "queue", nil, "`QUEUE` to work for; more than once or with commas for several")
 	called(f, "queue", "BELFRY_QUEUES")
 	s.engines.flags(cmd)
 	leaseFlag(cmd, &s.lease)
 	f.StringVar(&s.name, "name", "", "beginning of the worker's `NAME` in listings; this host's by default")
-	f.StringToStringVar(&s.labels, "label", nil, "`NAME=VALUE`, for people who list workers; may be given more than once")
+	f.StringToStringVar(&s.labels, "label", nil, "`NAME=VALUE`, for people who list workers; more than once or with commas for several")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
 	f.IntVar(&s.concurrency, "concurrency", 50, "`NUMBER` of attempts at once, for each queue")
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the worker is stopped: a `DURATION`")

@@ -199,10 +199,14 @@ func TestRunningAWorkflow(t *testing.T) {
 	id := decode[wire.Run](t, belfry(t, "", "job", "trigger", "etl", "-o", "json", "--address", address).out).ID
 	belfry(t, "", "run", "wait", id, "--address", address)
 	for want, args := range map[string][]string{
-		"step parts/index  failed":     {"run", "get", id},
-		"load         upstream_failed": {"run", "steps", id},
-		"hello":                        {"run", "step", id, "extract"},
-		"no\n":                         {"run", "logs", id, "--step", "parts/index"},
+		"step parts/index  failed":      {"run", "get", id},
+		"load         upstream_failed":  {"run", "steps", id},
+		"hello":                         {"run", "step", id, "extract"},
+		"no\n":                          {"run", "logs", id, "--step", "parts/index"},
+		"hello\n":                       {"run", "logs", id, "--step", "extract", "--follow", "--attempt", "1"},
+		"Z hello\n":                     {"run", "logs", id, "--step", "extract", "-t", "--tail", "1", "--since", "1h"},
+		`"step": "extract"`:             {"run", "logs", id, "--step", "extract", "-o", "json"},
+		"extract\nparts\nparts/index\n": {"run", "steps", id, "-o", "name"},
 	} {
 		if got := belfry(t, "", append(args, "--address", address)...); got.code != 0 || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)

@@ -82,7 +82,7 @@ func (s *server) operations(headers ...string) []described {
 			all = append(all, found)
 		}
 	}
-	order := []string{"GET", "DELETE", "POST", "PUT"}
+	order := []string{"GET", "DELETE", "POST", "PUT", "PATCH"}
 	slices.SortFunc(all, func(a, b described) int {
 		if a.method != b.method {
 			return slices.Index(order, a.method) - slices.Index(order, b.method)
@@ -230,23 +230,25 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 		theirs := map[string]string{"{job}": "canary", "{run}": id, "{token}": token.ID, "{secret}": "canary", "{queue}": "far", "{gate}": "job:canary"}
 		nobodys := map[string]string{"{job}": "nobody", "{run}": strings.Replace(id, "canary", "nobody", 1), "{token}": "00000000" + token.ID[8:], "{secret}": "nobody", "{queue}": "nowhere", "{gate}": "job:nobody"}
 		bodies := map[string]string{ // those of the others are {}
-			"put-job":           echo,
-			"put-jobs":          `{"jobs": [{"name": "{job}", "target": {"handler": {"name": "echo"}}}]}`,
-			"trigger-jobs":      `{"runs": [{"job": "{job}"}]}`,
-			"redrive":           `{"runs": ["{run}"]}`,
-			"cancel-runs":       `{"runs": ["{run}"]}`,
-			"retry-runs":        `{"runs": ["{run}"]}`,
-			"list-last-runs":    `{"jobs": ["{job}"]}`,
-			"create-token":      `{"scopes": ["read"]}`,
-			"validate-workflow": `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}}`,
-			"simulate-workflow": `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}, "outcomes": {"{job}": "failed"}}`,
-			"put-secret":        `{"value": "x"}`,
-			"take-work":         `{"queue": "{queue}", "worker": "bob-1", "max": 1, "http": true}`,
-			"start-work":        `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x"}`,
-			"leave-work":        `{"run": "{run}", "worker": "bob-1", "ticket": "x", "reason": "busy"}`,
-			"renew-work":        `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2}`,
-			"finish-work":       `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "outcome": "succeeded"}`,
-			"simulate":          `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
+			"put-job":              echo,
+			"put-jobs":             `{"jobs": [{"name": "{job}", "target": {"handler": {"name": "echo"}}}]}`,
+			"trigger-jobs":         `{"runs": [{"job": "{job}"}]}`,
+			"redrive":              `{"runs": ["{run}"]}`,
+			"discard-dead-letters": `{"runs": ["{run}"]}`,
+			"cancel-runs":          `{"runs": ["{run}"]}`,
+			"retry-runs":           `{"runs": ["{run}"]}`,
+			"list-last-runs":       `{"jobs": ["{job}"]}`,
+			"create-token":         `{"scopes": ["read"]}`,
+			"validate-workflow":    `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}}`,
+			"simulate-workflow":    `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}, "outcomes": {"{job}": "failed"}}`,
+			"put-secret":           `{"value": "x"}`,
+			"take-work":            `{"queue": "{queue}", "worker": "bob-1", "max": 1, "http": true}`,
+			"start-work":           `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x"}`,
+			"leave-work":           `{"run": "{run}", "worker": "bob-1", "ticket": "x", "reason": "busy"}`,
+			"renew-work":           `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2}`,
+			"show-work":            `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "log": ""}`,
+			"finish-work":          `{"run": "{run}", "worker": "bob-1", "start": "a", "ticket": "x", "fence": 2, "outcome": "succeeded"}`,
+			"simulate":             `{"start": "2026-01-05T00:00:00Z", "jobs": {"{job}": {"target": {"handler": {"name": "echo"}}}}, "script": [{"at": "1m", "do": "trigger", "job": "{job}"}]}`,
 		}
 		queries := map[string]string{"preview-cron": "?expr=@daily"}
 		// These come last: their answers hold times and IDs of what bob himself made.

@@ -69,9 +69,10 @@ type Config struct {
 
 type api struct {
 	Config
-	doc   *huma.OpenAPI
-	mux   *http.ServeMux
-	later later
+	doc     *huma.OpenAPI
+	mux     *http.ServeMux
+	later   later
+	earlier earlier
 }
 
 // New builds the handler. It answers everything below "/".
@@ -119,7 +120,7 @@ func New(cfg Config) (http.Handler, error) {
 
 	a.finish()
 	// Written when it is first asked for: that takes as long as all the rest of a start, and a function starts often.
-	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.doc) })
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(published(a.doc)) })
 	a.mux.Handle("GET /openapi.json", a.reading(false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := document()
 		if err != nil {

@@ -173,7 +173,7 @@ func (a *api) verdict(ctx context.Context, id string, v control.Verdict) wire.Ru
 		refused := a.problemOf(ctx, v.Err).Problem
 		return wire.RunVerdict{Status: refused.Status, ID: id, Problem: &refused}
 	}
-	return wire.RunVerdict{Status: http.StatusOK, ID: id, State: v.Run.Shown().String()}
+	return wire.RunVerdict{Status: http.StatusOK, ID: id, State: a.Control.Shown(ctx, v.Run).String()}
 }
 
 func refusedOf(verdicts []wire.RunVerdict) (problems []*wire.Problem) {

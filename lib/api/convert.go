@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -19,13 +17,13 @@ func (a *api) jobForm(j job.Job) wire.Job {
 	if j.Generation != 0 { // a dry run's has none yet
 		tag = j.ETag()
 	}
-	return wire.Job{Definition: j.Def, Status: &wire.JobStatus{
-		Name:         j.Name,
+	return wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{
 		Generation:   j.Generation,
 		ETag:         tag,
 		NextRuns:     a.Control.NextRuns(j, shownFires),
 		CreatedAt:    instant(j.Created),
 		UpdatedAt:    instant(j.Updated),
+		Tries:        j.Def.Retry.Tries(),
 		PausedReason: j.Reason,
 		Fault:        j.Fault,
 	}}
@@ -42,7 +40,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		ID:          r.ID.String(),
 		Job:         r.ID.Job,
 		Generation:  r.Generation,
-		State:       r.Shown().String(),
+		State:       a.Control.Shown(ctx, r).String(),
 		NominalTime: r.ID.Time(),
 		Trigger:     r.Trigger.String(),
 		Priority:    string(r.Priority),
@@ -51,6 +49,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		CreatedAt:   instant(r.Created),
 		StartedAt:   instant(r.Started),
 		EndedAt:     instant(r.Ended),
+		ChangedAt:   a.Control.Changed(ctx, r),
 		Worker:      r.Worker,
 		Reason:      r.Reason,
 		ResultCut:   r.Result.Cut,
@@ -64,8 +63,14 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
+	if !r.Callback.IsZero() {
+		shown.Trigger, shown.Callback = run.ByCallback, &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
+	}
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
+	}
+	if d := r.Discarded; !d.IsZero() {
+		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}
 	}
 	return shown
 }
@@ -78,23 +83,11 @@ func attemptForms(r run.Run) []wire.Attempt {
 	return shown
 }
 
-// setResult shows what its target called JSON as it is, and everything else as text, with the media type where the target named one.
-// Bytes that are no text are shown as base64, which is how JSON carries them.
 func setResult(shown *wire.Run, data []byte, mediaType string) {
 	if len(data) == 0 {
 		return
 	}
-	if !shown.ResultCut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
-		shown.Result = data
-		return
-	}
-	shown.ResultType = mediaType
-	var value any = string(data)
-	if !utf8.Valid(data) {
-		value = data
-		shown.ResultType += ";base64"
-	}
-	shown.Result, _ = json.Marshal(value) // text and bytes always have a JSON form
+	shown.Result, shown.ResultType = run.ShownResult(data, mediaType, shown.ResultCut)
 }
 
 // instant shows Unix ms, 0 as no time.

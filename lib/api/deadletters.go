@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -14,7 +15,7 @@ import (
 type deadFilter struct {
 	interval
 	Job     string `query:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"of this job"`
-	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Error   string `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	Pattern string `query:"pattern" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 }
 
@@ -31,12 +32,43 @@ type deadGroups struct{ deadFilter }
 
 func (a *api) deadLetters() {
 	register(a, operation{id: "list-dead-letters", method: http.MethodGet, path: "/v1/dead-letters", tag: "dead letters", tagged: true, scope: access.Read,
-		summary: "List runs that ended dead or failed and were not redriven since"}, a.listDeadLetters)
+		summary: "List runs that ended dead or failed and were neither redriven nor discarded since"}, a.listDeadLetters)
 	register(a, operation{id: "group-dead-letters", method: http.MethodGet, path: "/v1/dead-letters/groups", tag: "dead letters", tagged: true, scope: access.Read,
 		summary: "Group the newest dead letters by the pattern of their errors"}, a.groupDeadLetters)
 	accept(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
 		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Redrive]) error { _, err := redriveOf(in.body); return err }, a.redrive)
+	accept(a, operation{id: "discard-dead-letters", method: http.MethodPost, path: "/v1/dead-letters/discard", tag: "dead letters", scope: access.Run,
+		summary: "Settle dead letters without running them again, by ID or by filter, with a verdict for each",
+		example: map[string]any{"matching": map[string]any{"job": "daily-report", "error": "no such account"}, "note": "accounts were closed", "dry_run": true},
+		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Discard]) error { _, err := discardOf(in.body); return err }, a.discard)
+}
+
+func (a *api) discard(ctx context.Context, _ *struct{}, in input[wire.Discard]) (*answer[wire.BulkVerdicts], error) {
+	asked, err := discardOf(in.body)
+	if err != nil {
+		return nil, err
+	}
+	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
+		return a.Control.Discard(ctx, in.tenant, deadFilterOf(in.body.Matching), bulk, who(callerOf(ctx)), in.body.Note)
+	})
+}
+
+func discardOf(b wire.Discard) (bulk, error) { return bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun) }
+
+// who names a caller for people: the token's name and ID, or as whatever stands in front of Belfry knows them; "" where nobody is asked.
+func who(c access.Caller) string {
+	if c.Name != "" && c.Token != "" {
+		return c.Name + " (" + c.Token + ")"
+	}
+	return cmp.Or(c.Name, c.Token)
+}
+
+func deadFilterOf(m *wire.DeadFilter) control.DeadFilter {
+	if m == nil {
+		return control.DeadFilter{}
+	}
+	return control.DeadFilter{Job: m.Job, Error: m.Error, Pattern: m.Pattern, From: timeOf(m.From), To: timeOf(m.To)}
 }
 
 func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]) (*answer[wire.DeadLetterPage], error) {
@@ -49,7 +81,7 @@ func (a *api) listDeadLetters(ctx context.Context, p *deadList, in input[noBody]
 }
 
 func deadLetterForm(l control.DeadLetter) wire.DeadLetter {
-	return wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
+	return wire.DeadLetter{ID: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended.UTC(), Error: l.Error}
 }
 
 // What an answer with groups holds at the most.
@@ -78,12 +110,8 @@ func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) 
 	if err != nil {
 		return nil, err
 	}
-	filter := control.DeadFilter{}
-	if m := in.body.Matching; m != nil {
-		filter = control.DeadFilter{Job: m.Job, Error: m.Error, Pattern: m.Pattern, From: timeOf(m.From), To: timeOf(m.To)}
-	}
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
-		return a.Control.Redrive(ctx, in.tenant, filter, bulk)
+		return a.Control.Redrive(ctx, in.tenant, deadFilterOf(in.body.Matching), bulk)
 	})
 }
 

@@ -8,7 +8,7 @@
 // every field. Every other refusal has a code of its own. All errors are problem documents (RFC 9457), those for unknown
 // paths and methods included.
 //
-// What a browser could be made to send is refused: a PUT or POST carries JSON and says so, an Origin must be the one that
+// What a browser could be made to send is refused: a PUT, PATCH or POST carries JSON and says so, an Origin must be the one that
 // the request was sent to, and with Config.Local the Host must name this machine, which keeps out web pages that point a
 // name of theirs at it.
 //

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -52,6 +53,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.Sign]():     "Signing",
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
+	reflect.TypeFor[job.Callback]():    "Callback",
+	reflect.TypeFor[job.Callbacks]():   "Callbacks",
 	reflect.TypeFor[queue.Priority]():  "Priority",
 	reflect.TypeFor[flow.Played]():     "PlayedWorkflow",
 	reflect.TypeFor[flow.PlayedStep](): "PlayedStep",
@@ -101,6 +104,9 @@ const (
 	mediaJSON = "application/json"
 )
 
+// mediaMerge is the media type of a merge patch, RFC 7396.
+const mediaMerge = "application/merge-patch+json"
+
 // operation describes one row of the API.
 type operation struct {
 	id, method, path string
@@ -111,6 +117,7 @@ type operation struct {
 	waits            bool                  // does nothing for most of its time, until there is work
 	batch            bool                  // takes a large body
 	limit            int64                 // of the body, in bytes; 0: as these say, or maxBody
+	takes            string                // media type of the body; "": JSON
 	status           int                   // of success; 0: 200
 	created          bool                  // 201 stands beside 200
 	media            string                // of the answer, where it is no JSON of the API's own
@@ -128,6 +135,9 @@ func (op operation) success() int {
 	}
 	return op.status
 }
+
+// bodyMedia is the media type of its body.
+func (op operation) bodyMedia() string { return cmp.Or(op.takes, mediaJSON) }
 
 func (op operation) bodyLimit() int64 {
 	switch {
@@ -178,7 +188,7 @@ func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Ope
 		d.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{op.media: {Schema: &huma.Schema{}}}}
 	}
 	if body != nil {
-		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{mediaJSON: {Schema: body, Example: op.example}}}
+		d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{op.bodyMedia(): {Schema: body, Example: op.example}}}
 	}
 	op.answers(d, registry, h.answer)
 	success := d.Responses[strconv.Itoa(op.success())]
@@ -208,7 +218,7 @@ func (a *api) finish() {
 		tighten(schema)
 	}
 	for _, path := range a.doc.Paths {
-		for _, op := range []*huma.Operation{path.Get, path.Put, path.Post, path.Delete} {
+		for _, op := range []*huma.Operation{path.Get, path.Put, path.Patch, path.Post, path.Delete} {
 			if op == nil {
 				continue
 			}
@@ -218,7 +228,7 @@ func (a *api) finish() {
 		}
 	}
 	describe(schemas)
-	a.later = laterOf(schemas)
+	a.later, a.earlier = laterOf(schemas), earlierOf(schemas)
 }
 
 // tighten takes back that any list may be null.
@@ -255,7 +265,7 @@ func describe(schemas map[string]*huma.Schema) {
 	choose("Target", "http", "exec", "handler", "aws", "workflow")
 	choose("Schedule", "cron", "every", "at")
 	schemas["Schedule"].DependentRequired = map[string][]string{"phase": {"every"}}
-	for _, name := range []string{"Redrive", "CancelRuns", "RetryRuns"} {
+	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
 	}
 	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }
@@ -264,6 +274,8 @@ func describe(schemas map[string]*huma.Schema) {
 	for _, name := range []string{"Job", "NamedJob"} {
 		shape(name, "queue", job.NamePattern)
 	}
+	schemas["NamedJob"].Required = append(schemas["NamedJob"].Required, "name")
+	schemas["NamedJob"].Properties["name"].Description = "the job's name"
 	one := 1
 	schemas["ExecTarget"].Properties["argv"].MinItems = &one
 	shape("AWSTarget", "arn", arnPattern)

@@ -202,13 +202,16 @@ type reply struct {
 	body   []byte
 }
 
-// send makes a request: a body of text is JSON, headers come in pairs.
+// send makes a request: a body of text is JSON, of PATCH a merge patch, headers come in pairs.
 func (s *server) send(method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:7340"
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if method == "PATCH" {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		if headers[i] == "Host" {

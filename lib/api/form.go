@@ -26,6 +26,7 @@ import (
 type form struct {
 	registry  huma.Registry
 	later     later
+	earlier   earlier
 	malformed []wire.FieldError // not what the schema says
 	invalid   []wire.FieldError // as the schema says, but a format that it can only hint at does not hold
 	more      int               // wrong fields beyond those

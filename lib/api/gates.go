@@ -38,7 +38,7 @@ func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer
 
 func gateForm(g control.Gate) wire.Gate {
 	o := g.Job.Def.Overlap
-	shown := wire.Gate{Gate: gate.Name(g.Job.Name), Job: g.Job.Name, Policy: string(o.Policy), Limit: o.Limit, InProgress: g.InProgress, Waiting: g.Waiting, Paused: g.Job.Def.Paused}
+	shown := wire.Gate{Name: gate.Name(g.Job.Name), Job: g.Job.Name, Policy: string(o.Policy), Limit: o.Limit, InProgress: g.InProgress, Waiting: g.Waiting, Paused: g.Job.Def.Paused}
 	if most, bounded := o.Waiting(); bounded {
 		shown.MaxWaiting = &most
 	}

@@ -83,7 +83,7 @@ func TestPathsAndMethodsThatAreNotThere(t *testing.T) {
 		s.send("GET", path, "").refused(404, "no_such_path")
 	}
 	for _, c := range []struct{ method, path, allow string }{
-		{"POST", "/v1/jobs/a", "DELETE, GET, HEAD, PUT, OPTIONS"},
+		{"POST", "/v1/jobs/a", "DELETE, GET, HEAD, PATCH, PUT, OPTIONS"},
 		{"PATCH", "/v1/jobs", "GET, HEAD, OPTIONS"},
 		{"GET", "/v1/jobs/a/pause", "POST, OPTIONS"},
 		{"GET", "/v1/jobs/batch", "POST, OPTIONS"},
@@ -100,7 +100,7 @@ func TestPathsAndMethodsThatAreNotThere(t *testing.T) {
 		}
 	}
 	options := s.send("OPTIONS", "/v1/jobs/a", "").is(204)
-	if got := options.header.Get("Allow"); got != "DELETE, GET, HEAD, PUT, OPTIONS" {
+	if got := options.header.Get("Allow"); got != "DELETE, GET, HEAD, PATCH, PUT, OPTIONS" {
 		t.Errorf("OPTIONS allows %q", got)
 	}
 	s.send("OPTIONS", "/nowhere", "").refused(404, "no_such_path")

@@ -96,9 +96,7 @@ func (d surface) walk(schema *schemaText, field string, in func(value string) st
 		d.walk(schema.Items, field+"[0]", func(value string) string { return in("[" + value + "]") }, visit)
 	}
 	for _, one := range schema.OneOf {
-		if one.Type != nil {
-			d.walk(one, field, in, visit)
-		}
+		d.walk(one, field, in, visit)
 	}
 }
 

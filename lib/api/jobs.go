@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -26,10 +26,23 @@ type jobEdit struct {
 
 // dryRun is for requests that can be tried.
 type dryRun struct {
-	DryRun string `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
+	DryRun string   `query:"dry_run" enum:"true,false" doc:"true: check everything and tell what would be done, but store nothing"`
+	Beside []string `query:"beside" maxItems:"200" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"in a dry run: names of jobs that callbacks may name as if they stood, since other requests of the same change put them; more than once or with commas"`
 }
 
 func (d dryRun) dry() bool { return d.DryRun == "true" }
+
+// beside gives the jobs that count as standing, those of the request among them.
+func (d dryRun) beside(jobs []wire.NamedJob) map[string]bool {
+	beside := make(map[string]bool, len(jobs)+len(d.Beside))
+	for _, entry := range jobs {
+		beside[entry.Name] = true
+	}
+	for _, name := range d.Beside {
+		beside[name] = true
+	}
+	return beside
+}
 
 type jobPut struct {
 	jobEdit
@@ -37,10 +50,15 @@ type jobPut struct {
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"only if there is no such job"`
 }
 
+type jobPatch struct {
+	jobEdit
+	dryRun
+}
+
 type jobList struct {
 	page
 	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
-	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value; given more than once, all must hold"`
+	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, more than once or with commas: all must hold"`
 	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
 }
 
@@ -64,6 +82,10 @@ func (a *api) jobs() {
 			"labels":   map[string]any{"team": "billing"},
 		},
 		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
+	accept(a, operation{id: "patch-job", method: http.MethodPatch, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, takes: mediaMerge,
+		summary: "Change some fields of a job, by a merge patch",
+		example: map[string]any{"retry": map[string]any{"max_attempts": 3}, "labels": map[string]any{"team": "billing", "old": nil}},
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.patchJob)
 	register(a, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Read,
 		summary: "Show a job",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.getJob)
@@ -86,16 +108,19 @@ func (a *api) jobs() {
 }
 
 func (a *api) jobValues(in input[wire.Job]) error {
-	return a.Control.Check(in.tenant, in.body.Definition)
+	return errors.Join(in.body.Called(in.path("job")), a.Control.Check(in.tenant, in.body.Definition))
 }
 
 func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAnswer, error) {
 	if err := notReserved("job", p.Job); err != nil {
 		return nil, err
 	}
+	if in.body.Called(p.Job) != nil {
+		return nil, a.jobValues(in) // with all else that is wrong
+	}
 	match := control.Match{ETag: p.IfMatch, Absent: p.IfNoneMatch != ""}
 	if p.dry() {
-		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match)
+		before, after, _, err := a.Control.Preview(ctx, in.tenant, p.Job, in.body.Definition, match, p.beside(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +135,23 @@ func (a *api) putJob(ctx context.Context, p *jobPut, in input[wire.Job]) (*jobAn
 		return nil, err
 	}
 	return &jobAnswer{Status: putStatus(change), ETag: j.ETag(), Body: a.jobForm(j)}, nil
+}
+
+func (a *api) patchJob(ctx context.Context, p *jobPatch, in input[mergePatch]) (*jobAnswer, error) {
+	match := control.Match{ETag: p.IfMatch}
+	change := func(def job.Definition) (job.Definition, error) { return a.patched(in.tenant, p.Job, def, in.body) }
+	if p.dry() {
+		before, after, _, err := a.Control.PreviewPatch(ctx, in.tenant, p.Job, change, match, p.beside(nil))
+		if err != nil {
+			return nil, err
+		}
+		return &jobAnswer{Status: http.StatusOK, ETag: before.ETag(), Body: a.jobForm(after)}, nil
+	}
+	j, _, err := a.Control.Patch(ctx, in.tenant, p.Job, change, match)
+	if err != nil {
+		return nil, err
+	}
+	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
 func putStatus(change control.Change) int {
@@ -132,11 +174,11 @@ func (a *api) deleteJob(ctx context.Context, p *jobEdit, in input[noBody]) (*str
 }
 
 func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answer[wire.JobPage], error) {
-	filter := control.JobFilter{Prefix: p.Prefix, Labels: map[string]string{}}
-	for _, label := range p.Labels {
-		name, value, _ := strings.Cut(label, "=")
-		filter.Labels[name] = value
+	labels, err := labelsOf(p.Labels)
+	if err != nil {
+		return nil, err
 	}
+	filter := control.JobFilter{Prefix: p.Prefix, Labels: labels}
 	if p.Paused != "" {
 		paused := p.Paused == "true"
 		filter.Paused = &paused
@@ -184,7 +226,8 @@ func (a *api) putJobs(ctx context.Context, p *dryRun, in input[wire.JobBatch]) (
 	}
 	verdicts := make([]wire.JobVerdict, len(in.body.Jobs))
 	if p.dry() {
-		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i]) })
+		beside := p.beside(in.body.Jobs)
+		inParallel(len(verdicts), func(i int) { verdicts[i] = a.previewOne(ctx, in.tenant, in.body.Jobs[i], beside) })
 	} else {
 		a.placeAll(ctx, in, verdicts)
 	}
@@ -222,8 +265,8 @@ func (a *api) refusedJob(ctx context.Context, name string, err error) wire.JobVe
 	return wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}
 }
 
-func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob) wire.JobVerdict {
-	_, _, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{})
+func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob, beside map[string]bool) wire.JobVerdict {
+	_, _, change, err := a.Control.Preview(ctx, tenant, entry.Name, entry.Definition, control.Match{}, beside)
 	if err != nil {
 		return a.refusedJob(ctx, entry.Name, err)
 	}

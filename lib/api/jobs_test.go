@@ -43,9 +43,10 @@ func TestWhatGetGivesPutAccepts(t *testing.T) {
 			t.Errorf("%s: sent %v, got back %v", field, sent[field], shown[field])
 		}
 	}
-	// Under another name it is another job: status is ignored, its name as well.
-	s.send("PUT", "/v1/jobs/copy", string(got.body)).is(201)
-	if name := into[wire.Job](s.send("GET", "/v1/jobs/copy", "")).Status.Name; name != "copy" {
+	// Under another name it is another job.
+	s.send("PUT", "/v1/jobs/copy", string(got.body)).refused(422, "invalid")
+	s.send("PUT", "/v1/jobs/copy", strings.Replace(string(got.body), `{"name":"report",`, "{", 1)).is(201)
+	if name := into[wire.Job](s.send("GET", "/v1/jobs/copy", "")).Name; name != "copy" {
 		t.Errorf("name %q, want copy", name)
 	}
 }
@@ -109,7 +110,7 @@ func TestJobsAreListedInPages(t *testing.T) {
 			}
 			page := into[wire.JobPage](s.send("GET", path, "").is(200))
 			for _, j := range page.Items {
-				all = append(all, j.Status.Name)
+				all = append(all, j.Name)
 			}
 			if cursor = page.Next; cursor == "" {
 				return all

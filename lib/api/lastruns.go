@@ -50,21 +50,21 @@ func (a *api) listLastRuns(ctx context.Context, _ *struct{}, in input[wire.LastR
 	}
 	list := wire.LastRunsList{Items: make([]wire.LastRuns, len(last))}
 	for i, one := range last {
-		list.Items[i] = lastRunsForm(one)
+		list.Items[i] = a.lastRunsForm(ctx, one)
 	}
 	return &answer[wire.LastRunsList]{list}, nil
 }
 
-func lastRunsForm(l control.LastRuns) wire.LastRuns {
-	shown := wire.LastRuns{Job: l.Job, Runs: make([]wire.LastRun, len(l.Runs)), Partial: l.More}
+func (a *api) lastRunsForm(ctx context.Context, l control.LastRuns) wire.LastRuns {
+	shown := wire.LastRuns{Job: l.Job, Runs: make([]wire.LastRun, len(l.Runs)), Partial: l.More, LastSucceededAt: l.Succeeded}
 	for i, r := range l.Runs {
-		shown.Runs[i] = lastRunForm(r)
+		shown.Runs[i] = a.lastRunForm(ctx, r)
 	}
 	return shown
 }
 
-func lastRunForm(r run.Run) wire.LastRun {
-	shown := wire.LastRun{ID: r.ID.String(), State: r.Shown().String(), NominalTime: r.ID.Time(), StartedAt: instant(r.Started), EndedAt: instant(r.Ended), Attempt: r.Attempt}
+func (a *api) lastRunForm(ctx context.Context, r run.Run) wire.LastRun {
+	shown := wire.LastRun{ID: r.ID.String(), State: a.Control.Shown(ctx, r).String(), NominalTime: r.ID.Time(), StartedAt: instant(r.Started), EndedAt: instant(r.Ended), Attempt: r.Attempt}
 	if n := len(r.Attempts); n > 0 {
 		shown.Error = r.Attempts[n-1].Error
 	}

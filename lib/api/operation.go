@@ -14,6 +14,7 @@ import (
 // input is what a handler gets beside its parameters: whose request it is, and the body, of its own type.
 type input[B any] struct {
 	tenant string
+	path   func(name string) string // gives the parameters of the path, by which a body is judged, too
 	body   B
 }
 
@@ -50,25 +51,33 @@ func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in 
 // handling is an operation's own part, its types hidden.
 type handling struct {
 	params, answer reflect.Type                                                                // structs
-	read           func(tenant string, right []byte, check *form) (in any, err error)          // gives an input
+	read           func(r *http.Request, right []byte, check *form) (in any, err error)        // gives an input
 	handle         func(ctx context.Context, params, in any) (answer reflect.Value, err error) // params and the answer are pointers, that of the answer may be nil
 }
 
 // judging reads a body of the right form, nil for an operation without one, and judges its values where its form is wrong elsewhere.
-func judging[B any](values func(in input[B]) error) func(tenant string, right []byte, check *form) (in any, err error) {
-	return func(tenant string, right []byte, check *form) (any, error) {
-		in := input[B]{tenant: tenant}
-		wrong := check.wrong() > 0
-		if right == nil || check.full() {
-			return in, nil
-		}
-		if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
+func judging[B any](values func(in input[B]) error) func(r *http.Request, right []byte, check *form) (in any, err error) {
+	return func(r *http.Request, right []byte, check *form) (any, error) {
+		in := input[B]{tenant: callerOf(r.Context()).Tenant, path: r.PathValue}
+		if err := in.judge(values, right, check); err != nil {
 			return nil, err
-		} else if err == nil && wrong {
-			check.judge(values(in))
 		}
 		return in, nil
 	}
+}
+
+// judge reads the body of an input, and judges its values where its form is wrong elsewhere.
+func (in *input[B]) judge(values func(in input[B]) error, right []byte, check *form) error {
+	wrong := check.wrong() > 0
+	if right == nil || check.full() {
+		return nil
+	}
+	if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
+		return err
+	} else if err == nil && wrong {
+		check.judge(values(*in))
+	}
+	return nil
 }
 
 // operate describes an operation and serves it: who calls may do it, and what is asked for has the form that the document says.
@@ -82,19 +91,19 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 			return
 		}
 		defer leave()
-		check := form{registry: a.doc.Components.Schemas, later: a.later}
+		check := form{registry: a.doc.Components.Schemas, later: a.later, earlier: a.earlier}
 		params := reflect.New(h.params)
 		check.parameters(described.Parameters, r, fields, params.Elem())
 		var right []byte
 		if schema != nil {
-			text, refused := readBody(w, r, op.bodyLimit())
+			text, refused := readBody(w, r, op)
 			if refused != nil {
 				refused.write(w)
 				return
 			}
 			right = check.body(schema, text)
 		}
-		in, err := h.read(callerOf(r.Context()).Tenant, right, &check)
+		in, err := h.read(r, right, &check)
 		if err == nil {
 			err = check.problem()
 		}
@@ -116,9 +125,14 @@ type noBody struct{}
 
 // readBody takes a body of JSON. The type is asked for even of an empty one: a page of another site cannot send it
 // without the browser asking first.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
+func readBody(w http.ResponseWriter, r *http.Request, op operation) ([]byte, *problem) {
+	limit := op.bodyLimit()
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(media), "application/json") {
+	if !strings.EqualFold(strings.TrimSpace(media), op.bodyMedia()) {
+		if op.takes != "" {
+			w.Header().Set("Accept-Patch", op.takes)
+			return nil, newProblem(codeNotJSON, "The body must be a merge patch (RFC 7396), such as {\"timeout\": \"5m\"}, and the header Content-Type: "+op.takes+" say so.")
+		}
 		return nil, newProblem(codeNotJSON, "The body must be JSON, and the header Content-Type: application/json say so. Send {} where there is nothing to say.")
 	}
 	text, err := readAll(http.MaxBytesReader(w, r.Body, limit))

@@ -19,8 +19,9 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	full := registry.SchemaFromRef(object.Ref)
 	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
 	return &huma.Schema{
-		Title: `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
-		OneOf: []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
+		Extensions: map[string]any{namedAs: "PolicyOrOverlap"},
+		Title:      `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
+		OneOf:      []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
 	}
 }
 
@@ -35,6 +36,16 @@ func (l later) says(string) string {
 	return "not available yet; leave it out"
 }
 
+// earlier has the fields that a version before gave, by the schema that is without them now: what it gave is taken back, and means nothing.
+type earlier map[*huma.Schema][]string
+
+func (e earlier) has(schema *huma.Schema, name string) bool { return slices.Contains(e[schema], name) }
+
+// earlierOf lists such fields. The name of a job stood under its status, and files that were written then have it there.
+func earlierOf(schemas map[string]*huma.Schema) earlier {
+	return earlier{schemas["JobStatus"]: {"name"}}
+}
+
 var overlapFieldsToCome = []string{"key"}
 
 // laterOf lists what is to come of the schemas of the document.
@@ -47,8 +58,10 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:                     {"exclude", "only"},
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Trigger"]:                      {"overlap"},
-		schemas["JobTrigger"]:                   {"overlap"},
+		schemas["Callbacks"]:                    {"missed"},
+		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
+		schemas["Trigger"]:                      {"overlap", "on"},
+		schemas["JobTrigger"]:                   {"overlap", "on"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}

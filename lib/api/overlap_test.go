@@ -178,10 +178,13 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 	}
 	doc := document.Components.Schemas
 	for _, name := range []string{"Job", "NamedJob"} {
-		one := doc[name].Properties["overlap"].OneOf
-		if len(one) != 2 || one[0].Type != "string" || !slices.Equal(one[0].Enum, []string{"allow", "skip", "queue"}) || one[1].Ref != "#/components/schemas/Overlap" {
-			t.Errorf("%s: %+v", name, one)
+		if got := doc[name].Properties["overlap"].Ref; got != "#/components/schemas/PolicyOrOverlap" {
+			t.Errorf("%s has %s", name, got)
 		}
+	}
+	one := doc["PolicyOrOverlap"].OneOf
+	if len(one) != 2 || one[0].Ref != "#/components/schemas/OverlapPolicy" || one[1].Ref != "#/components/schemas/Overlap" || !slices.Equal(doc["OverlapPolicy"].Enum, []string{"allow", "skip", "queue"}) {
+		t.Errorf("%+v, %+v", one, doc["OverlapPolicy"])
 	}
 	object := doc["Overlap"].Properties
 	if limit := object["limit"]; len(object) != 3 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
@@ -300,7 +303,7 @@ func TestRunsThatWaitTheirTurn(t *testing.T) {
 			}
 		}
 		gates := into[wire.GatePage](s.send("GET", "/v1/gates", "").is(200)).Items
-		if len(gates) != 1 || gates[0].Gate != "job:slow" || gates[0].Waiting != 3 || gates[0].InProgress != 1 || gates[0].Limit != 1 || gates[0].Policy != "queue" || gates[0].MaxWaiting == nil || *gates[0].MaxWaiting != 3 {
+		if len(gates) != 1 || gates[0].Name != "job:slow" || gates[0].Waiting != 3 || gates[0].InProgress != 1 || gates[0].Limit != 1 || gates[0].Policy != "queue" || gates[0].MaxWaiting == nil || *gates[0].MaxWaiting != 3 {
 			t.Errorf("the gates are %+v", gates)
 		}
 		line := into[wire.LinePage](s.send("GET", "/v1/gates/job:slow/line?limit=2", "").is(200))

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // declared are the parameters that a struct has by its tags, those that it embeds included, and which of its fields holds each, by name.
@@ -40,9 +42,11 @@ func parameterOf(registry huma.Registry, field reflect.StructField) *huma.Param 
 	p := &huma.Param{Schema: huma.SchemaFromField(registry, field, ""), Required: field.Tag.Get("required") == "true"}
 	p.Description = p.Schema.Description
 	if name, ok := field.Tag.Lookup("query"); ok {
-		name, option, _ := strings.Cut(name, ",")
-		explode := option == "explode"
-		p.In, p.Name, p.Explode = "query", name, &explode
+		p.In, p.Name = "query", name
+		if p.Schema.Type == huma.TypeArray {
+			explode := true
+			p.Explode = &explode
+		}
 	} else if name, ok := field.Tag.Lookup("header"); ok {
 		p.In, p.Name = "header", name
 	} else {
@@ -98,22 +102,13 @@ func (f *form) parameter(p *huma.Param, values []string) []byte {
 			return nil
 		}
 	}
-	list := p.Schema.Type == huma.TypeArray
-	if list && (p.Explode == nil || !*p.Explode) {
-		if len(values) == 1 {
-			values = strings.Split(values[0], ",")
-		} else {
-			f.refuse(p.Name, "given more than once; want one list, with commas")
-			return nil
-		}
+	if p.Schema.Type == huma.TypeArray {
+		texts, _ := json.Marshal(entriesOf(p.Schema.Items, values)) // strings always have a JSON form
+		return f.value(p.Schema, texts, p.Name)
 	}
-	if !list && len(values) > 1 {
+	if len(values) > 1 {
 		f.refuse(p.Name, "given more than once")
 		return nil
-	}
-	if list {
-		texts, _ := json.Marshal(values) // strings always have a JSON form
-		return f.value(p.Schema, texts, p.Name)
 	}
 	text := jsonOf(p.Schema.Type, values[0])
 	if number := p.Schema.Type == huma.TypeInteger || p.Schema.Type == huma.TypeNumber; number && text[0] == '"' {
@@ -127,12 +122,27 @@ func (f *form) parameter(p *huma.Param, values []string) []byte {
 	return f.value(p.Schema, text, p.Name)
 }
 
+// entriesOf are the entries of a list, each given alone or several with commas.
+func entriesOf(entry *huma.Schema, values []string) (all []string) {
+	for _, value := range values {
+		if entry.Pattern == labelPattern {
+			all = append(all, wire.SplitLabels(value)...)
+		} else {
+			all = append(all, strings.Split(value, ",")...)
+		}
+	}
+	return all
+}
+
 // jsonOf writes the text of a parameter as the JSON that its schema speaks of.
 func jsonOf(schemaType, text string) json.RawMessage {
 	if schemaType == huma.TypeInteger || schemaType == huma.TypeNumber {
 		if _, err := strconv.ParseFloat(text, 64); err == nil && json.Valid([]byte(text)) {
 			return json.RawMessage(text)
 		}
+	}
+	if schemaType == huma.TypeBoolean && (text == "true" || text == "false") {
+		return json.RawMessage(text)
 	}
 	quoted, _ := json.Marshal(text)
 	return quoted

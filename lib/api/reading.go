@@ -127,6 +127,9 @@ func (r *reading) object(schema *huma.Schema, field string) bool {
 			r.skip()
 			postponed = true
 			r.surplus(at, "%s", r.later.says(key))
+		case property == nil && r.earlier.has(schema, key):
+			seen[key] = true
+			r.skip()
 		case property == nil:
 			r.skip()
 			r.surplus(at, "unknown field; want %s", fieldsOf{schema})

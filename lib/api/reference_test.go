@@ -133,7 +133,7 @@ func (d *referred) calls(tag string) []*call {
 
 // order puts one thing before many of them, and looking before changing.
 func (c *call) order() string {
-	return strings.ReplaceAll(c.path, "{", " ") + " " + fmt.Sprint(slices.Index([]string{"GET", "PUT", "POST", "DELETE"}, c.method))
+	return strings.ReplaceAll(c.path, "{", " ") + " " + fmt.Sprint(slices.Index([]string{"GET", "PUT", "PATCH", "POST", "DELETE"}, c.method))
 }
 
 func (d *referred) describe(b *strings.Builder, c *call) {

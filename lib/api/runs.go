@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -45,20 +46,30 @@ type interval struct {
 type runFilter struct {
 	page
 	interval
-	Labels []string `query:"label,explode" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has; given more than once, all must hold"`
-	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, with commas"`
+	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, by the definition that the run has, more than once or with commas: all must hold"`
+	Error  string   `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
+	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, more than once or with commas"`
+	Due    string   `query:"due" enum:"true,false" doc:"true: only runs whose time has come, so none that are scheduled; all by default"`
+	Sort   string   `query:"sort" enum:"due,changed" doc:"due: by nominal time, the newest first, which is the default; changed: by what changed last, the newest change first. The latter puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor"`
 }
 
-func (f runFilter) control(jobName string) control.RunFilter {
-	filter := control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States)}
-	for _, label := range f.Labels {
-		if filter.Labels == nil {
-			filter.Labels = map[string]string{}
+func (f runFilter) control(jobName string) (control.RunFilter, error) {
+	labels, err := labelsOf(f.Labels)
+	return control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Labels: labels, Error: f.Error, Due: f.Due == "true"}, err
+}
+
+// labelsOf reads labels that all must hold.
+func labelsOf(texts []string) (map[string]string, error) {
+	var wrong []error
+	labels := map[string]string{}
+	for i, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		if before, twice := labels[name]; twice && before != value {
+			wrong = append(wrong, invalid.Field(fmt.Sprintf("label[%d]", i), text, "one value of "+name+": nothing has two"))
 		}
-		name, value, _ := strings.Cut(label, "=")
-		filter.Labels[name] = value
+		labels[name] = value
 	}
-	return filter
+	return labels, errors.Join(wrong...)
 }
 
 type jobRunList struct {
@@ -82,17 +93,22 @@ type runAccepted struct {
 }
 
 type logPath struct {
-	Run     string `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
-	Attempt int    `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt, if it is the one under way or the newest that ended; by default the newest of which there is a log"`
-	Offset  int    `query:"offset" minimum:"0" maximum:"1073741824" doc:"without the first so many bytes: to follow a log, ask for what is behind what was read"`
-	Step    string `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
-	Tail    int    `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
+	Run        string    `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
+	Step       string    `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
+	Attempt    int       `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt; by default the newest of which there is a log"`
+	Offset     int64     `query:"offset" minimum:"0" maximum:"1125899906842624" doc:"without the first so many bytes that the attempt wrote: to follow a log, the Belfry-Log-Next of the answer before"`
+	Tail       int       `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
+	Lines      int       `query:"lines" minimum:"1" maximum:"1000000" doc:"only the last so many lines; instead of offset"`
+	Since      time.Time `query:"since" doc:"only lines that came at this time or later; instead of offset. A log without times, of an older version, is sent whole"`
+	Timestamps bool      `query:"timestamps" doc:"each line with the time at which it came, in UTC: 2026-11-21T12:00:00.000Z and a blank"`
 }
 
 type logText struct {
 	ContentType string `header:"Content-Type"`
 	Attempt     int    `header:"Belfry-Attempt" doc:"which attempt wrote it; none where no attempt has written yet"`
-	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes of the log stand in front of what is sent"`
+	Offset      string `header:"Belfry-Log-Offset" doc:"how many bytes the attempt wrote in front of what is sent"`
+	Next        string `header:"Belfry-Log-Next" doc:"the offset of what follows"`
+	Size        string `header:"Belfry-Log-Size" doc:"how many bytes the attempt has written so far; more than Belfry-Log-Next where the rest was too much for one answer"`
 	Body        []byte
 }
 
@@ -133,7 +149,7 @@ func (a *api) runs() {
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
-		summary: "Show what the newest attempt wrote, or has written so far",
+		summary: "Show what an attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run hands to its target, as it was given",
@@ -182,7 +198,7 @@ func (a *api) triggerJobs(ctx context.Context, _ *struct{}, in input[wire.RunBat
 			verdicts[i] = wire.RunVerdict{Status: refused.Status, Problem: &refused}
 			continue
 		}
-		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: one.Run.Shown().String()}
+		verdicts[i] = wire.RunVerdict{Status: http.StatusAccepted, ID: one.Run.ID.String(), State: a.Control.Shown(ctx, one.Run).String()}
 	}
 	explain(refusedOf(verdicts))
 	return &answer[wire.RunVerdicts]{wire.RunVerdicts{Items: verdicts}}, nil
@@ -200,12 +216,38 @@ func (a *api) listRuns(ctx context.Context, p *runList, in input[noBody]) (*answ
 }
 
 func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
-	runs, next, err := a.Control.Runs(ctx, tenant, f.control(jobName), f.Cursor, f.limit())
+	if f.Sort == sortChanged {
+		return a.runsByChange(ctx, tenant, f, jobName)
+	}
+	filter, err := f.control(jobName)
+	if err != nil {
+		return nil, err
+	}
+	runs, next, err := a.Control.Runs(ctx, tenant, filter, f.Cursor, f.limit())
 	if err != nil {
 		return nil, err
 	}
 	items, next := fill(a, runs, next, func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(r run.Run) string { return control.AfterRun(r.ID) })
 	return &answer[wire.RunPage]{wire.RunPage{Items: items, Next: next}}, nil
+}
+
+// sortChanged is the order by what changed last.
+const sortChanged = "changed"
+
+func (a *api) runsByChange(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
+	if f.Cursor != "" {
+		return nil, invalid.Field("cursor", f.Cursor, "none beside sort=changed, which is one page: from and to bound what is looked at")
+	}
+	filter, err := f.control(jobName)
+	if err != nil {
+		return nil, err
+	}
+	recent, err := a.Control.RunsByChange(ctx, tenant, filter, f.limit())
+	if err != nil {
+		return nil, err
+	}
+	items, _ := fill(a, recent.Runs, "", func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(run.Run) string { return "" })
+	return &answer[wire.RunPage]{wire.RunPage{Items: items, LookedBackTo: recent.LookedBackTo}}, nil
 }
 
 func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.Run], error) {
@@ -276,8 +318,10 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 }
 
 func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*logText, error) {
-	if p.Tail > 0 && p.Offset > 0 {
-		return nil, invalid.Field("tail", strconv.Itoa(p.Tail), "offset or tail, not both")
+	for name, given := range map[string]bool{"tail": p.Tail > 0, "lines": p.Lines > 0, "since": !p.Since.IsZero()} {
+		if given && p.Offset > 0 {
+			return nil, invalid.Field(name, "an offset, too", "offset, or "+name)
+		}
 	}
 	r, err := a.logRun(ctx, in.tenant, *p)
 	if err != nil {
@@ -285,14 +329,25 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	}
 	log, err := a.Control.LogOf(ctx, r, p.Attempt)
 	if errors.Is(err, blob.ErrNotFound) {
-		return nil, newProblem(codeLogExpired, "This log is not kept, or was cleaned up. Of a run the log of the newest attempt is.")
+		return nil, newProblem(codeLogExpired, "This log was cleaned up: a log is kept for the retention of its job and a day, from the end of its attempt.")
 	}
 	if err != nil {
 		return nil, err
 	}
-	offset := min(p.Offset, len(log.Text))
+	from := p.Offset
 	if p.Tail > 0 {
-		offset = log.Tail(p.Tail)
+		from = max(from, log.LastBytes(p.Tail))
 	}
-	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Offset: strconv.Itoa(offset), Body: log.Text[offset:]}, nil
+	if p.Lines > 0 {
+		from = max(from, log.LastLines(p.Lines))
+	}
+	if !p.Since.IsZero() {
+		from = max(from, log.Since(p.Since))
+	}
+	shown := log.Show(runlog.View{From: from, Follow: p.Offset > 0, Times: p.Timestamps, Most: mostOfALog})
+	return &logText{ContentType: "text/plain; charset=utf-8", Attempt: log.Attempt, Body: shown.Text,
+		Offset: strconv.FormatInt(shown.From, 10), Next: strconv.FormatInt(shown.Next, 10), Size: strconv.FormatInt(log.Written(), 10)}, nil
 }
+
+// mostOfALog is how much of a log one answer holds. Only times of very short lines make it more than is kept of one.
+const mostOfALog = 4 << 20

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -214,7 +216,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			return into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters"+query, "").is(200)).Items
 		}
 		letters := list("")
-		if len(letters) != 3 || letters[0].Run != ids[2] || letters[0].Job != "bad" || letters[0].State != "failed" ||
+		if len(letters) != 3 || letters[0].ID != ids[2] || letters[0].Job != "bad" || letters[0].State != "failed" ||
 			!strings.Contains(letters[0].Error, "no such account") || letters[0].EndedAt.IsZero() {
 			t.Fatalf("dead letters %+v", letters)
 		}
@@ -239,7 +241,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			t.Errorf("verdicts %+v, want %s", verdicts, ids[2])
 		}
 		settle()
-		if letters := list(""); len(letters) != 1 || letters[0].Run != ids[1] {
+		if letters := list(""); len(letters) != 1 || letters[0].ID != ids[1] {
 			t.Errorf("left are %+v, want %s", letters, ids[1])
 		}
 		for _, body := range []string{`{}`, fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[1])} {
@@ -249,6 +251,72 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 			t.Errorf("fields %v, want max", fields)
 		}
 		if fields := s.send("POST", "/v1/dead-letters/redrive", fmt.Sprintf(`{"runs": [%q], "max": 1}`, ids[1])).refused(422, "invalid"); fields["max"] == "" {
+			t.Errorf("fields %v, want max", fields)
+		}
+	})
+}
+
+// What is discarded is a dead letter no more, its run says who did it, and it runs again where it is named.
+func TestDeadLettersAreDiscarded(t *testing.T) {
+	runningWith(t, func(cfg *api.Config) { asking(t, access.GateConfig{})(cfg) }, func(t *testing.T, s *server) {
+		writer, caller := bearing(s.token("default", access.Write, access.Run, access.Read)), bearing(s.token("default", access.Run, access.Read))
+		s.send("PUT", "/v1/jobs/bad", strings.Replace(echo, "echo", "fail", 1), writer...).is(201)
+		var ids []string
+		for range 3 {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/bad/runs", `{}`, caller...).is(202)).ID)
+			settle()
+		}
+		s.send("PUT", "/v1/jobs/fine", echo, writer...).is(201)
+		well := into[wire.Run](s.send("POST", "/v1/jobs/fine/runs", `{}`, caller...).is(202)).ID
+		settle()
+		const path = "/v1/dead-letters/discard"
+		s.send("POST", path, `{"matching": {}}`, bearing(s.token("default", access.Read))...).refused(403, "forbidden")
+		if got := into[wire.BulkVerdicts](s.send("POST", path, `{"matching": {"job": "bad"}, "dry_run": true}`, caller...).is(200)); got.Count != 3 {
+			t.Errorf("counted %d, want 3", got.Count)
+		}
+		body := fmt.Sprintf(`{"runs": [%q, %q, "bad~000000000"], "note": "sent by hand"}`, ids[0], well)
+		for range 2 { // repeated, it changes nothing
+			got := into[wire.BulkVerdicts](s.send("POST", path, body, caller...).is(200))
+			if v := got.Items; len(v) != 3 || v[0].Status != 200 || v[0].State != "failed" || v[1].Status != 409 || v[1].Problem.Code != "not_dead_letter" || v[2].Status != 404 || got.Count != 1 {
+				t.Fatalf("verdicts %+v", got)
+			}
+		}
+		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", caller...).is(200)).Items; len(letters) != 2 {
+			t.Errorf("left are %+v, want two", letters)
+		}
+		if groups := into[wire.DeadLetterGroups](s.send("GET", "/v1/dead-letters/groups", "", caller...).is(200)); groups.LookedAt != 2 {
+			t.Errorf("groups %+v, want two letters in them", groups)
+		}
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[0], "", caller...).is(200))
+		if d := r.Discarded; r.State != "failed" || d == nil || d.At.Before(r.EndedAt) || d.Note != "sent by hand" || !regexp.MustCompile(`[0-9a-f]{16}`).MatchString(d.By) {
+			t.Errorf("shown as %+v with %+v", r, d)
+		}
+		// Of a job that is gone, too.
+		s.send("DELETE", "/v1/jobs/bad", "", writer...).is(204)
+		if got := into[wire.BulkVerdicts](s.send("POST", path, `{"matching": {"error": "ACCOUNT"}}`, caller...).is(200)); got.Count != 2 || len(got.Items) != 2 {
+			t.Errorf("of a deleted job: %+v", got)
+		}
+		if letters := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "", caller...).is(200)).Items; len(letters) != 0 {
+			t.Errorf("left are %+v, want none", letters)
+		}
+		s.send("PUT", "/v1/jobs/bad", echo, writer...).is(201)
+		s.send("POST", "/v1/runs/"+ids[0]+"/retry", `{}`, caller...).is(200)
+		settle()
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+ids[0], "", caller...).is(200)); r.State != "succeeded" || r.Discarded != nil {
+			t.Errorf("retried by its ID: %+v", r)
+		}
+		for body, field := range map[string]string{
+			`{"matching": {}, "note": "` + strings.Repeat("é", 201) + `"}`: "note",
+			`{"matching": {}, "why": "x"}`:                                 "why",
+			`{"matching": {}, "per_second": 1}`:                            "per_second",
+			fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[1]):          "",
+			`{}`: "",
+		} {
+			if fields := s.send("POST", path, body, caller...).refused(400, "malformed"); fields[field] == "" && field != "" {
+				t.Errorf("%s: fields %v, want %s", body, fields, field)
+			}
+		}
+		if fields := s.send("POST", path, fmt.Sprintf(`{"runs": [%q], "max": 1}`, ids[1]), caller...).refused(422, "invalid"); fields["max"] == "" {
 			t.Errorf("fields %v, want max", fields)
 		}
 	})
@@ -327,7 +395,9 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 		part("", "1", "working\n")
 		part("?attempt=1&offset=3", "1", "king\n")
 		part("?offset=9999", "1", "")
-		s.send("GET", path+"?attempt=2", "").refused(410, "log_expired")
+		if fields := s.send("GET", path+"?attempt=2", "").refused(422, "invalid"); fields["attempt"] != `got "2", want 1 to 1` {
+			t.Errorf("an attempt that never was: %v", fields)
+		}
 		s.send("GET", path+"?offset=-1", "").refused(400, "malformed")
 		for text, says := range map[string]string{"": "got an empty text, want a whole number", "x": `got "x", want a whole number`, "1e": `got "1e", want a whole number`} {
 			if fields := s.send("GET", path+"?offset="+text, "").refused(400, "malformed"); !strings.HasPrefix(fields["offset"], says) {
@@ -348,11 +418,86 @@ func TestALogCanBeFollowedWhileItIsWritten(t *testing.T) {
 				t.Errorf("%s: offset %q, want %s", query, got, offset)
 			}
 		}
-		if fields := s.send("GET", path+"?tail=5&offset=5", "").refused(422, "invalid"); fields["tail"] == "" {
-			t.Errorf("both: %v, want tail named", fields)
+		for name, value := range map[string]string{"tail": "5", "lines": "1", "since": "2026-11-21T12:00:00Z"} {
+			if fields := s.send("GET", path+"?offset=5&"+name+"="+value, "").refused(422, "invalid"); fields[name] == "" {
+				t.Errorf("both: %v, want %s named", fields, name)
+			}
 		}
-		for _, tail := range []string{"0", "-1", "1048577", "x"} {
-			s.send("GET", path+"?tail="+tail, "").refused(400, "malformed")
+		for _, query := range []string{"tail=0", "tail=-1", "tail=1048577", "tail=x", "lines=0", "lines=-1", "lines=1000001", "lines=all",
+			"timestamps=perhaps", "attempt=0", "attempt=1000001"} {
+			s.send("GET", path+"?"+query, "").refused(400, "malformed")
+		}
+
+		for _, since := range []string{"yesterday", "10m", "1969-01-01T00:00:00Z", "2026-11-21"} {
+			if fields := s.send("GET", path+"?since="+since, "").refused(422, "invalid"); fields["since"] == "" {
+				t.Errorf("since %s: %v, want since named", since, fields)
+			}
+		}
+
+		// The lines have their times, and are chosen by them or from the end.
+		began := time.Now().UTC()
+		at := func(d time.Duration) string { return began.Add(d).Format("2006-01-02T15:04:05.000Z") }
+		times := strings.Split(string(s.send("GET", path+"?timestamps=true", "").is(200).body), "\n")
+		if len(times) != 3 || len(times[0]) != len(at(0)+" working") || !strings.HasSuffix(times[1], " stopped") || times[1] > at(0) {
+			t.Fatalf("with times: %q", times)
+		}
+		stopped, _, _ := strings.Cut(times[1], " ")
+		part("?lines=1", "1", "stopped\n")
+		part("?lines=2", "1", "working\nstopped\n")
+		part("?lines=1&timestamps=true", "1", stopped+" stopped\n")
+		part("?since="+stopped, "1", "stopped\n")
+		part("?lines=9&tail=10&since=2000-01-01T00:00:00Z", "1", "stopped\n")
+		part("?since="+at(time.Minute), "1", "")
+		part("?timestamps=true&offset=3", "1", "king\n"+stopped+" stopped\n")
+		got := s.send("GET", path+"?lines=1", "").is(200).header
+		if got.Get("Belfry-Log-Offset") != "8" || got.Get("Belfry-Log-Next") != "16" || got.Get("Belfry-Log-Size") != "16" {
+			t.Errorf("it tells of %v", got)
+		}
+	})
+}
+
+func TestRunsThatAreDueAndByChange(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", echo).is(201)
+		ask := func(body string) string {
+			return into[wire.Run](s.send("POST", "/v1/jobs/a/runs", body).is(202)).ID
+		}
+		list := func(path string) (ids []string) {
+			for _, r := range into[wire.RunPage](s.send("GET", path, "").is(200)).Items {
+				ids = append(ids, r.ID)
+			}
+			return ids
+		}
+		later := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{"delay": "30s"}`).is(202))
+		if later.State != "scheduled" || !later.ChangedAt.Equal(later.CreatedAt) {
+			t.Errorf("asked for ahead: %+v", later)
+		}
+		first := ask(`{}`)
+		settle()
+		second := ask(`{}`)
+		settle()
+		s.send("POST", "/v1/runs/"+first+"/retry", `{"force": true}`).is(200)
+		settle()
+		for path, want := range map[string][]string{
+			"":                              {later.ID, second, first}, // as it always was
+			"?due=false":                    {later.ID, second, first},
+			"?due=true":                     {second, first},
+			"?state=scheduled":              {later.ID},
+			"?state=queued":                 nil,
+			"?sort=due&due=true":            {second, first},
+			"?sort=changed&due=true":        {first, second},
+			"?sort=changed&limit=1":         {first},
+			"?sort=changed&state=scheduled": {later.ID},
+		} {
+			for _, of := range []string{"/v1/runs", "/v1/jobs/a/runs"} {
+				if got := list(of + path); !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", of+path, got, want)
+				}
+			}
+		}
+		cursor := into[wire.RunPage](s.send("GET", "/v1/runs?limit=1", "").is(200)).Next
+		if got := s.send("GET", "/v1/runs?sort=changed&cursor="+url.QueryEscape(cursor), "").is(422); !strings.Contains(string(got.body), "sort=changed") {
+			t.Errorf("a cursor of another order: %s", got.body)
 		}
 	})
 }

@@ -72,6 +72,7 @@ type listOrChoice struct{}
 func (listOrChoice) Schema(registry huma.Registry) *huma.Schema {
 	most := mostOutcomes
 	return &huma.Schema{
+		Extensions:  map[string]any{namedAs: "ScenarioOutcomes"},
 		Description: `a list of outcomes, or an object such as {"by": ".payload.customer", "is": {"acme": [{"takes": "1s"}]}}`,
 		OneOf: []*huma.Schema{
 			{Type: huma.TypeArray, MaxItems: &most, Items: registry.Schema(reflect.TypeFor[wire.ScenarioOutcome](), true, "")},

@@ -116,7 +116,7 @@ func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*a
 		return nil, err
 	}
 	shape := GraphForm(g.Workflow)
-	graph := wire.RunGraph{Run: g.Run.ID.String(), State: g.Run.Shown().String(), Timeout: shape.Timeout, Steps: make([]wire.GraphStep, len(g.Steps))}
+	graph := wire.RunGraph{ID: g.Run.ID.String(), State: a.Control.Shown(ctx, g.Run).String(), Timeout: shape.Timeout, Steps: make([]wire.GraphStep, len(g.Steps))}
 	for i, one := range g.Steps {
 		graph.Steps[i] = wire.GraphStep{WorkflowStep: shape.Steps[i], State: string(one.State), Attempt: one.Run.Attempt,
 			StartedAt: instant(one.Run.Started), EndedAt: instant(one.Run.Ended)}
@@ -126,7 +126,7 @@ func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*a
 
 // stepStates are where the steps of a workflow's run stand; none for another run, or one that is not bound to a definition yet: to ask for that costs a
 // read. What cannot be read is left out, since the run itself was read.
-func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepState {
+func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepSummary {
 	if r.Generation == 0 || r.State == run.Scheduled {
 		return nil
 	}
@@ -137,9 +137,9 @@ func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepState {
 	if !ok || err != nil {
 		return nil
 	}
-	states := make([]wire.StepState, len(g.Steps))
+	states := make([]wire.StepSummary, len(g.Steps))
 	for i, one := range g.Steps {
-		states[i] = wire.StepState{Path: one.Node.Path, State: string(one.State)}
+		states[i] = wire.StepSummary{Path: one.Node.Path, State: string(one.State)}
 	}
 	return states
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -53,6 +54,9 @@ func (a *api) work() {
 	accept(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.renewWork)
+	accept(a, operation{id: "show-work", method: http.MethodPost, path: "/v1/work/show", tag: "work", scope: access.Work,
+		summary: "Show what an attempt has written so far to those who read it; nothing of it is stored",
+		codes:   []control.Code{control.CodeRunNotFound, codeTicket}}, func(in input[wire.WorkLog]) error { _, err := logOf(in.body); return err }, a.showWork)
 	accept(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, func(in input[wire.WorkEnd]) error { _, err := endOf(in.body); return err }, a.finishWork)
@@ -181,11 +185,35 @@ func (a *api) renewWork(ctx context.Context, _ *struct{}, in input[wire.WorkClai
 	if err != nil {
 		return nil, err
 	}
-	cancel, err := a.Remote.Renew(ctx, in.tenant, claim)
+	renewed, err := a.Remote.Renew(ctx, in.tenant, claim)
 	if err != nil {
 		return nil, ofWork(err)
 	}
-	return &answer[wire.WorkLease]{wire.WorkLease{Cancel: cancel}}, nil
+	return &answer[wire.WorkLease]{wire.WorkLease(renewed)}, nil
+}
+
+func (a *api) showWork(_ context.Context, _ *struct{}, in input[wire.WorkLog]) (*answer[wire.WorkShown], error) {
+	claim, err := claimOf(in.body.WorkClaim)
+	if err != nil {
+		return nil, err
+	}
+	so, err := logOf(in.body)
+	if err != nil {
+		return nil, err
+	}
+	read, err := a.Remote.Show(in.tenant, claim, so)
+	if err != nil {
+		return nil, ofWork(err)
+	}
+	return &answer[wire.WorkShown]{wire.WorkShown{Read: read}}, nil
+}
+
+func logOf(b wire.WorkLog) (runlog.Log, error) {
+	data, err := base64.StdEncoding.DecodeString(b.Log)
+	if err != nil {
+		return runlog.Log{}, invalid.Field("log", "other text", "base64")
+	}
+	return runlog.Decode(data), nil
 }
 
 func (a *api) finishWork(ctx context.Context, _ *struct{}, in input[wire.WorkEnd]) (*answer[wire.WorkEnded], error) {
@@ -219,7 +247,7 @@ func endOf(b wire.WorkEnd) (e worker.End, err error) {
 		}
 		return data
 	}
-	e.Log = decode("log", b.Log)
+	e.Log = runlog.Decode(decode("log", b.Log))
 	e.Result = target.Result{ContentType: b.ContentType, Truncated: b.Truncated, Body: decode("result", b.Result)}
 	switch {
 	case e.Outcome == run.OutcomeFailed && b.Failure == nil:

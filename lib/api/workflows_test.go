@@ -209,7 +209,7 @@ func TestTheStepsOfARun(t *testing.T) {
 		}
 		s.send("POST", "/v1/runs/"+id+"/retry", `{}`).refused(409, "workflow_begun")
 		dead := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "").is(200))
-		if len(dead.Items) != 1 || dead.Items[0].Run != id {
+		if len(dead.Items) != 1 || dead.Items[0].ID != id {
 			t.Errorf("dead letters: %+v, want the run alone", dead.Items)
 		}
 		if runs := into[wire.RunPage](s.send("GET", "/v1/runs", "").is(200)); len(runs.Items) != 1 {

@@ -59,6 +59,9 @@ func TestNoZeroOfARequestIsTakenForNothing(t *testing.T) {
 			if strings.Contains(field, "status.") { // what only Belfry writes: ignored in requests
 				return
 			}
+			if strings.HasSuffix(field, "overlap.max_waiting") { // 0 is a value, which wants a limit beside it; tests of overlap try both
+				return
+			}
 			for _, zero := range zeros(schema) {
 				if zero == `""` && texts.MatchString(field) {
 					continue

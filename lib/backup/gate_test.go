@@ -78,7 +78,7 @@ func TestALineInACopy(t *testing.T) {
 				}
 				for _, id := range asked[1:] {
 					if r := l.get(id); !r.Waits() {
-						t.Fatalf("it is %s", r.Shown())
+						t.Fatalf("it is %s", r.Stage())
 					}
 				}
 				var out bytes.Buffer
@@ -94,7 +94,7 @@ func TestALineInACopy(t *testing.T) {
 				next := copied.trigger("slow", 0)
 				time.Sleep(5 * time.Minute)
 				if r := copied.get(next); r.State != run.Succeeded {
-					t.Errorf("the next one is %s: %+v", r.Shown(), r.Wait)
+					t.Errorf("the next one is %s: %+v", r.Stage(), r.Wait)
 				}
 				var last int64
 				for _, id := range asked {
@@ -102,7 +102,7 @@ func TestALineInACopy(t *testing.T) {
 					times, _ := copied.called(id)
 					switch {
 					case !r.State.Ended() || (times > 0) != row.resume:
-						t.Errorf("%s is %s, and was called %d times", id, r.Shown(), times)
+						t.Errorf("%s is %s, and was called %d times", id, r.Stage(), times)
 					case row.resume && r.Started < last:
 						t.Errorf("%s started before its turn", id)
 					}

@@ -82,7 +82,7 @@ func (b *Belfry) defined(k *kind, handler string, standing job.Definition) job.D
 	def := k.policy
 	def.Queue = b.queue
 	def.Schedule, def.Payload, def.CatchUp = standing.Schedule, standing.Payload, standing.CatchUp
-	def.Description, def.Labels, def.Paused = standing.Description, standing.Labels, standing.Paused
+	def.Description, def.Labels, def.Paused, def.On = standing.Description, standing.Labels, standing.Paused, standing.On
 	return def
 }
 

@@ -134,7 +134,7 @@ func (d desk) resume(ctx context.Context, name string) error {
 
 func (d desk) trigger(ctx context.Context, name string, request control.Request) (Run, error) {
 	r, _, err := d.control.Trigger(ctx, tenant, name, request)
-	return shown(r), err
+	return d.shown(ctx, r), err
 }
 
 func (d desk) triggerMany(ctx context.Context, name string, requests []control.Request) ([]Enqueued, error) { //nolint:unparam // a remote engine has errors of the whole
@@ -146,7 +146,7 @@ func (d desk) triggerMany(ctx context.Context, name string, requests []control.R
 	for i, answer := range d.control.TriggerMany(ctx, tenant, asked) {
 		verdicts[i] = Enqueued{Err: answer.Err}
 		if answer.Err == nil {
-			verdicts[i].Run = shown(answer.Run)
+			verdicts[i].Run = d.shown(ctx, answer.Run)
 		}
 	}
 	return verdicts, nil
@@ -157,7 +157,7 @@ func (d desk) run(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	text := shown(r)
+	text := d.shown(ctx, r)
 	text.Result, _, err = d.control.Result(ctx, r)
 	return text, err
 }
@@ -196,7 +196,7 @@ func (d desk) runs(ctx context.Context, name string, states []State) iter.Seq2[R
 				return
 			}
 			for _, r := range page {
-				if !yield(shown(r), nil) {
+				if !yield(d.shown(ctx, r), nil) {
 					return
 				}
 			}
@@ -228,16 +228,16 @@ func (d desk) log(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := d.control.Logs(ctx, r)
+	log, err := d.control.LogOf(ctx, r, 0)
 	if err != nil {
 		return nil, fmt.Errorf("log of run %s: %w", id, err)
 	}
-	return text, nil
+	return log.Text(), nil
 }
 
 // shown is a run without its result.
-func shown(r run.Run) Run {
-	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(r.Shown().String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
+func (d desk) shown(ctx context.Context, r run.Run) Run {
+	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(d.control.Shown(ctx, r).String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
 		s.Why = &Why{Code: y.Code, Gate: y.Gate, Policy: y.Policy, InTheWay: y.InTheWay}

@@ -50,13 +50,14 @@ func Timeout(d time.Duration) JobOption {
 	return JobOption{func(def *job.Definition) { def.Timeout = schedule.Duration(d) }}
 }
 
-// MaxAttempts is how many attempts a run has before it is [Dead], 1 to 100. Default 5.
+// MaxAttempts is how many attempts a run has before it is [Dead], 1 to 100. Default 15.
 func MaxAttempts(n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.Retry.MaxAttempts = n }}
 }
 
-// Backoff is the longest wait before the second attempt, and before any. It doubles from attempt to attempt; each wait is drawn
-// evenly from zero to that, so that what failed together is not tried together. Default 1s and 5m.
+// Backoff is the shortest wait between attempts, and the longest. The wait before the second attempt is drawn evenly from initial to twice
+// that, so that what failed together is not tried together; each further wait is twice as long. Default 1s and 1h, by which 15 attempts go on
+// for about 3 h.
 func Backoff(initial, most time.Duration) JobOption {
 	return JobOption{func(def *job.Definition) {
 		def.Retry.Initial, def.Retry.Max = schedule.Duration(initial), schedule.Duration(most)

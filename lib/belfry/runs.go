@@ -15,8 +15,8 @@ type State string
 // The states. A run goes from Scheduled or Queued to Running, to Retrying and back as often as it has attempts, and ends in one of
 // the others.
 const (
-	Scheduled State = "scheduled" // waits for its time, or for its job to be resumed
-	Queued    State = "queued"    // waits for a worker
+	Scheduled State = "scheduled" // waits for its time
+	Queued    State = "queued"    // is due, and waits for a worker or for its job to be resumed
 	Waiting   State = "waiting"   // waits in line until others of its job have ended, see QueueOverlap
 	Running   State = "running"
 	Retrying  State = "retrying" // waits for its next attempt

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/belfry"
 	"github.com/belfry-scheduler/belfry/lib/belfrytest"
+	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
 type mail struct{ To string }
@@ -179,6 +180,41 @@ func TestRunsOfAllJobs(t *testing.T) {
 	}
 }
 
+// What is away for two hours fills no dead letters, and what is away for good fills them the same day. The waits are those that are promised:
+// short ones are of the queue's, long ones of the store.
+func TestByDefaultRetriesGoOnForHours(t *testing.T) {
+	h := belfrytest.New(t)
+	began := h.Now()
+	var starts []time.Time
+	belfry.Handle(h.Belfry, "back", func(context.Context, *belfry.Job[string]) error {
+		if h.Now().Sub(began) < 2*time.Hour {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	belfry.Handle(h.Belfry, "gone", func(context.Context, *belfry.Job[string]) error {
+		starts = append(starts, h.Now())
+		return errors.New("no more")
+	})
+	enqueue(t, h, "back", "")
+	enqueue(t, h, "gone", "")
+	h.Advance(2*time.Hour - time.Second)
+	h.RequireDeadLetters("gone", 0)
+	h.Advance(3 * time.Hour)
+	h.RequireSucceeded("back", 1)
+	h.RequireDeadLetters("back", 0)
+	h.RequireDeadLetters("gone", 1)
+	if len(starts) != job.DefaultAttempts {
+		t.Fatalf("%d attempts, want %d", len(starts), job.DefaultAttempts)
+	}
+	for n := 1; n < len(starts); n++ {
+		least, most := job.Definition{}.WithDefaults().Retry.Wait(n)
+		if wait := starts[n].Sub(starts[n-1]); wait < least-time.Millisecond || wait > most+5*time.Second {
+			t.Errorf("waited %s behind failure %d, want %s to %s", wait, n, least, most)
+		}
+	}
+}
+
 // A run that is tried for longer than a message may live goes on under the checks that a sweep has armed.
 func TestRetriesForDays(t *testing.T) {
 	h := belfrytest.New(t)
@@ -186,7 +222,7 @@ func TestRetriesForDays(t *testing.T) {
 	belfry.Handle(h.Belfry, "poll", func(_ context.Context, job *belfry.Job[string]) error {
 		attempts++
 		return belfry.RetryAfter(10*time.Minute, errors.New("not yet"))
-	}, belfry.MaxAttempts(100))
+	}, belfry.MaxAttempts(100), belfry.Backoff(time.Second, time.Minute))
 	enqueue(t, h, "poll", "")
 	h.Advance(3 * 24 * time.Hour)
 	h.RequireDeadLetters("poll", 1)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -123,8 +124,9 @@ type call struct {
 	method, path string
 	query        url.Values
 	header       http.Header
-	body         any  // nil: none
-	repeatable   bool // doing it twice is doing it once
+	body         any    // nil: none
+	media        string // of the body; "": JSON
+	repeatable   bool   // doing it twice is doing it once
 }
 
 // Bounds of answers and waits. A server sends less than maxAnswer: a page of a list has 8 MB, and a batch of 16 MB is answered with
@@ -203,7 +205,7 @@ func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.
 		req.Header[name] = values
 	}
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(r.media, "application/json"))
 	}
 	if err := c.authorize(req, body); err != nil {
 		return nil, 0, err

@@ -348,7 +348,7 @@ func anyOf[T any](listing iter.Seq2[T, error]) iter.Seq2[string, error] {
 }
 
 func TestRequestsSayWhatWasAsked(t *testing.T) {
-	with(t, steps{answer(201, `{"status": {"name": "a"}}`, "ETag", `"g1"`), answer(200, `{"items": [{}]}`), answer(200, "text")}, func(ctx context.Context, c *client.Client, s *script) {
+	with(t, steps{answer(201, `{"name": "a"}`, "ETag", `"g1"`), answer(200, `{"items": [{}]}`), answer(200, "text")}, func(ctx context.Context, c *client.Client, s *script) {
 		stored, err := c.PutJob(ctx, "a b", wire.Job{Definition: job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}}, client.Condition{ETag: `"g0"`})
 		if err != nil || !stored.Created || stored.ETag != `"g1"` {
 			t.Errorf("got %+v, %v", stored, err)
@@ -364,6 +364,24 @@ func TestRequestsSayWhatWasAsked(t *testing.T) {
 		}
 		if text, err := c.Logs(ctx, "a~1"); err != nil || string(text) != "text" {
 			t.Errorf("log %q, %v", text, err)
+		}
+	})
+}
+
+// Requests that are JSON already go out as they are, those without a key with one each.
+func TestDocumentsAreSentAsTheyAre(t *testing.T) {
+	with(t, steps{answer(200, `{"items": [{}]}`)}, func(ctx context.Context, c *client.Client, s *script) {
+		runs := []json.RawMessage{[]byte(`{"job":"a","nonsense":1.50}`), []byte(` { "job":"b","idempotency_key":"mine"}`), []byte(`{}`)}
+		if _, err := c.TriggerDocuments(ctx, runs); err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"runs":[{"idempotency_key":"key-1","job":"a","nonsense":1.50},{"job":"b","idempotency_key":"mine"},{"idempotency_key":"key-2"}]}`; s.asked[0].body != want {
+			t.Errorf("asked %s, want %s", s.asked[0].body, want)
+		}
+		for _, text := range []string{"null", "[]", "7", ""} {
+			if _, err := c.TriggerDocuments(ctx, []json.RawMessage{[]byte(text)}); err == nil || len(s.asked) != 1 {
+				t.Errorf("%q: %v after %d requests, want it refused unsent", text, err, len(s.asked))
+			}
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -110,13 +111,23 @@ func (c *Client) putJobs(ctx context.Context, batch any, query url.Values) ([]wi
 
 // PutDocuments is PutJobs for jobs that are JSON already, each with its "name": the server judges every field of them, those
 // unknown to this package too. What has not the form that the API asks for makes it refuse the whole request, with fields that
-// begin with "jobs[i]". A dry run stores nothing; its verdicts tell what would be done, and TryDocument how a job would stand.
-func (c *Client) PutDocuments(ctx context.Context, jobs []json.RawMessage, dryRun bool) ([]wire.JobVerdict, error) {
-	query := url.Values{}
-	if dryRun {
-		query.Set("dry_run", "true")
+// begin with "jobs[i]".
+func (c *Client) PutDocuments(ctx context.Context, jobs []json.RawMessage) ([]wire.JobVerdict, error) {
+	return c.putJobs(ctx, map[string][]json.RawMessage{"jobs": jobs}, nil)
+}
+
+// TryDocuments tells what PutDocuments would do, and stores nothing; TryDocument tells how a job would stand. beside names jobs that count as if
+// they stood, since other requests of the same change put them.
+func (c *Client) TryDocuments(ctx context.Context, jobs []json.RawMessage, beside []string) ([]wire.JobVerdict, error) {
+	return c.putJobs(ctx, map[string][]json.RawMessage{"jobs": jobs}, trying(beside))
+}
+
+func trying(beside []string) url.Values {
+	query := url.Values{"dry_run": {"true"}}
+	if len(beside) > 0 {
+		query.Set("beside", strings.Join(beside, ","))
 	}
-	return c.putJobs(ctx, map[string][]json.RawMessage{"jobs": jobs}, query)
+	return query
 }
 
 // JobFilter chooses jobs. Zero fields choose all.
@@ -133,7 +144,7 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 		query.Set("prefix", f.Prefix)
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
 	}
 	if f.Paused != nil {
 		query.Set("paused", strconv.FormatBool(*f.Paused))
@@ -143,6 +154,9 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 
 // pageSize is how many items one request of a listing asks for.
 const pageSize = 200
+
+// maxLimit is how many items one request of a listing may ask for.
+const maxLimit = 1000
 
 // pages walks over a listing, up to most items, 0 for all.
 func pages[P, T any](ctx context.Context, c *Client, path string, query url.Values, most int, open func(P) (items []T, next string)) iter.Seq2[T, error] {
@@ -206,8 +220,23 @@ func (c *Client) PutDocument(ctx context.Context, name string, document json.Raw
 	return c.job(ctx, call{method: http.MethodPut, path: jobPath(name), header: only.header(), body: document, repeatable: true})
 }
 
-// TryDocument gives the job as PutDocument would leave it, and stores nothing. Its errors are those of PutDocument.
-func (c *Client) TryDocument(ctx context.Context, name string, document json.RawMessage) (wire.Job, error) {
-	tried, err := c.job(ctx, call{method: http.MethodPut, path: jobPath(name), query: url.Values{"dry_run": {"true"}}, body: document, repeatable: true})
+// PatchJob changes the fields of a job that a merge patch (RFC 7396) names: null takes one back to its default.
+func (c *Client) PatchJob(ctx context.Context, name string, patch json.RawMessage, only Condition) (Stored, error) {
+	return c.patchJob(ctx, name, patch, only, nil)
+}
+
+// TryPatch gives the job as PatchJob would leave it, and stores nothing. Its errors are those of PatchJob.
+func (c *Client) TryPatch(ctx context.Context, name string, patch json.RawMessage) (wire.Job, error) {
+	tried, err := c.patchJob(ctx, name, patch, Condition{}, url.Values{"dry_run": {"true"}})
+	return tried.Job, err
+}
+
+func (c *Client) patchJob(ctx context.Context, name string, patch json.RawMessage, only Condition, query url.Values) (Stored, error) {
+	return c.job(ctx, call{method: http.MethodPatch, path: jobPath(name), query: query, header: only.header(), body: patch, media: "application/merge-patch+json", repeatable: true})
+}
+
+// TryDocument gives the job as PutDocument would leave it, and stores nothing. Its errors are those of PutDocument. beside is as of TryDocuments.
+func (c *Client) TryDocument(ctx context.Context, name string, document json.RawMessage, beside []string) (wire.Job, error) {
+	tried, err := c.job(ctx, call{method: http.MethodPut, path: jobPath(name), query: trying(beside), body: document, repeatable: true})
 	return tried.Job, err
 }

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -49,6 +52,30 @@ func (c *Client) TriggerMany(ctx context.Context, runs []wire.JobTrigger) ([]wir
 	return verdicts.Items, err
 }
 
+// TriggerDocuments is TriggerMany for requests that are JSON already, each an object with its "job": the server judges every field of them. Those
+// without an "idempotency_key" get one each, so that repetitions of this call make one run. What has not the form that the API asks for makes it refuse the whole
+// request, with fields that begin with "runs[i]".
+func (c *Client) TriggerDocuments(ctx context.Context, runs []json.RawMessage) ([]wire.RunVerdict, error) {
+	keyed := make([]json.RawMessage, len(runs))
+	for i, text := range runs {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil || members == nil {
+			return nil, fmt.Errorf("runs[%d]: want a JSON object", i)
+		}
+		keyed[i] = text
+		if _, has := members["idempotency_key"]; !has {
+			with := `{"idempotency_key":"` + c.cfg.NewKey() + `"`
+			if len(members) > 0 {
+				with += ","
+			}
+			keyed[i] = append([]byte(with), bytes.TrimSpace(text)[1:]...)
+		}
+	}
+	var verdicts wire.RunVerdicts
+	_, _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/runs/batch", body: map[string][]json.RawMessage{"runs": keyed}, repeatable: true}, &verdicts)
+	return verdicts.Items, err
+}
+
 // Run gives a run with its result.
 func (c *Client) Run(ctx context.Context, id string) (wire.Run, error) {
 	return c.run(ctx, call{method: http.MethodGet, path: runPath(id), repeatable: true})
@@ -64,7 +91,7 @@ func (c *Client) Retry(ctx context.Context, id string, force bool) (wire.Run, er
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: wire.RetryRequest{Force: force}})
 }
 
-// Logs gives what the newest attempt wrote.
+// Logs gives what the newest attempt wrote: the beginning and the end of it, with a line that says what is between.
 func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	var text []byte
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), repeatable: true}, &text)
@@ -78,39 +105,62 @@ func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
 	return data, err
 }
 
+// LogView says what of a log is asked for. Of Offset and the others one at most is given.
+type LogView struct {
+	Step    string    // of the step of this path, of a workflow's run
+	Attempt int       // whose; 0 for the newest of which there is a log
+	Offset  int64     // what stands behind so many bytes: Next of the part before
+	Bytes   int       // only the last so many at most, from the beginning of a line
+	Lines   int       // only the last so many lines
+	Since   time.Time // only lines that came at this time or later
+	Times   bool      // each line with the time at which it came
+}
+
 // LogPart is a part of what an attempt wrote.
 type LogPart struct {
-	Attempt int // which one; 0 where none has written yet
-	Offset  int // how many bytes of the log stand in front of Text
+	Attempt int   // which one; 0 where none has written yet
+	Next    int64 // Offset of what follows
+	Size    int64 // how much the attempt has written so far; more than Next where the rest was too much for one answer
 	Text    []byte
 }
 
-// LogFrom gives what an attempt has written so far, from a byte on. attempt 0 is the newest of which there is a log. It is what
-// following a log is made of.
-func (c *Client) LogFrom(ctx context.Context, id string, attempt, offset int) (LogPart, error) {
-	query := url.Values{"offset": {strconv.Itoa(offset)}}
-	if attempt > 0 {
-		query.Set("attempt", strconv.Itoa(attempt))
+// LogPart gives a part of what an attempt has written so far. Following a log is to ask again for what stands behind.
+func (c *Client) LogPart(ctx context.Context, id string, v LogView) (LogPart, error) {
+	query := url.Values{}
+	number := func(name string, n int64) {
+		if n > 0 {
+			query.Set(name, strconv.FormatInt(n, 10))
+		}
 	}
-	part, err := c.logPart(ctx, id, query)
-	part.Offset = offset
-	return part, err
-}
-
-// LogTail gives the last bytes that the newest attempt of which there is a log has written so far, at most so many, from the beginning of a
-// line. LogFrom goes on behind them.
-func (c *Client) LogTail(ctx context.Context, id string, bytes int) (LogPart, error) {
-	return c.logPart(ctx, id, url.Values{"tail": {strconv.Itoa(bytes)}})
-}
-
-func (c *Client) logPart(ctx context.Context, id string, query url.Values) (LogPart, error) {
+	number("attempt", int64(v.Attempt))
+	number("offset", v.Offset)
+	number("tail", int64(v.Bytes))
+	number("lines", int64(v.Lines))
+	if v.Step != "" {
+		query.Set("step", v.Step)
+	}
+	if !v.Since.IsZero() {
+		query.Set("since", v.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if v.Times {
+		query.Set("timestamps", "true")
+	}
 	var part LogPart
 	header, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "logs"), query: query, repeatable: true}, &part.Text)
-	if err == nil {
-		part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
-		part.Offset, _ = strconv.Atoi(header.Get("Belfry-Log-Offset"))
+	if err != nil {
+		return LogPart{}, err
 	}
-	return part, err
+	part.Attempt, _ = strconv.Atoi(header.Get("Belfry-Attempt")) // none is 0
+	var from int64
+	for name, to := range map[string]*int64{"Belfry-Log-Offset": &from, "Belfry-Log-Next": &part.Next, "Belfry-Log-Size": &part.Size} {
+		*to, _ = strconv.ParseInt(header.Get(name), 10, 64)
+	}
+	if header.Get("Belfry-Log-Next") == "" { // of a server that keeps the beginning alone
+		part.Next = from + int64(len(part.Text))
+		part.Size = part.Next
+	}
+	part.Next = max(part.Next, v.Offset) // an attempt that has only just ended has no log for a moment
+	return part, nil
 }
 
 // RunFilter chooses runs. Zero fields choose all.
@@ -118,13 +168,33 @@ type RunFilter struct {
 	Job    string
 	States []string
 	Labels map[string]string // all of them, by the definition that the run has
+	Error  string            // part of the last error, in any letter case
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
+	Due    bool              // none whose time has not come
 	Most   int               // how many are given, and read; 0 for all
 }
 
 // Runs gives runs, newest nominal time first, page after page, up to the first error.
 func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
+	return pages(ctx, c, "/v1/runs", f.query(), f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+}
+
+// RunsByChange gives runs, those first that changed last: up to f.Most of the 1,000 newest by nominal time that match, all of these for 0.
+func (c *Client) RunsByChange(ctx context.Context, f RunFilter) (wire.RunPage, error) {
+	query := f.query()
+	query.Set("sort", "changed")
+	most := f.Most
+	if most <= 0 || most > maxLimit {
+		most = maxLimit
+	}
+	query.Set("limit", strconv.Itoa(most))
+	var page wire.RunPage
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/runs", query: query, repeatable: true}, &page)
+	return page, err
+}
+
+func (f RunFilter) query() url.Values {
 	query := url.Values{}
 	if f.Job != "" {
 		query.Set("job", f.Job)
@@ -133,11 +203,17 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, erro
 		query.Set("state", strings.Join(f.States, ","))
 	}
 	for name, value := range f.Labels {
-		query.Add("label", name+"="+value)
+		query.Add("label", wire.JoinLabel(name, value))
+	}
+	if f.Error != "" {
+		query.Set("error", f.Error)
 	}
 	setTime(query, "from", f.From)
 	setTime(query, "to", f.To)
-	return pages(ctx, c, "/v1/runs", query, f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
+	if f.Due {
+		query.Set("due", "true")
+	}
+	return query
 }
 
 // LastRuns gives the newest runs of up to 100 jobs whose time has come, up to limit of each, in the order of the names.
@@ -182,6 +258,11 @@ func deadQuery(f wire.DeadFilter) url.Values {
 // Redrive queues dead letters again, with a verdict for each.
 func (c *Client) Redrive(ctx context.Context, r wire.Redrive) (wire.BulkVerdicts, error) {
 	return c.bulk(ctx, "/v1/dead-letters/redrive", r)
+}
+
+// Discard settles dead letters without running them again, with a verdict for each.
+func (c *Client) Discard(ctx context.Context, r wire.Discard) (wire.BulkVerdicts, error) {
+	return c.bulk(ctx, "/v1/dead-letters/discard", r)
 }
 
 // CancelMany cancels runs by ID or by filter, with a verdict for each. What it did not come to in its time is told by Next and

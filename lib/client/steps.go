@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -34,14 +33,4 @@ func (c *Client) Graph(ctx context.Context, id string) (wire.RunGraph, error) {
 	var graph wire.RunGraph
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "graph"), repeatable: true}, &graph)
 	return graph, err
-}
-
-// StepLog gives what the newest attempt of a step wrote, or about its last bytes; 0 for all.
-func (c *Client) StepLog(ctx context.Context, id, path string, tail int) ([]byte, error) {
-	query := url.Values{"step": {path}}
-	if tail > 0 {
-		query.Set("tail", strconv.Itoa(tail))
-	}
-	part, err := c.logPart(ctx, id, query)
-	return part.Text, err
 }

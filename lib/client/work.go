@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
@@ -233,10 +234,20 @@ func begun(s *source, holder wire.Holder, t wire.WorkTask) (*attempt, error) {
 
 func (a *attempt) Task() worker.Task { return a.task }
 
-func (a *attempt) Renew(ctx context.Context) (cancel bool, err error) {
+func (a *attempt) Renew(ctx context.Context) (worker.Renewed, error) {
 	var renewed wire.WorkLease
-	err = a.ask(ctx, workTimeout, "renew", a.claim, &renewed)
-	return renewed.Cancel, judged(err)
+	err := a.ask(ctx, workTimeout, "renew", a.claim, &renewed)
+	return worker.Renewed(renewed), judged(err)
+}
+
+func (a *attempt) Show(ctx context.Context, so runlog.Log) (read bool, err error) {
+	text, err := so.Encode()
+	if err != nil {
+		return false, err
+	}
+	var shown wire.WorkShown
+	err = a.ask(ctx, workTimeout, "show", wire.WorkLog{WorkClaim: a.claim, Log: base64.StdEncoding.EncodeToString(text)}, &shown)
+	return shown.Read, judged(err)
 }
 
 func (a *attempt) Finish(ctx context.Context, e worker.End, told func(run.State, error)) {
@@ -244,7 +255,7 @@ func (a *attempt) Finish(ctx context.Context, e worker.End, told func(run.State,
 }
 
 func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
-	end := wire.WorkEnd{WorkClaim: a.claim, Outcome: e.Outcome.String(), Cause: short(e.Cause, 2000), Log: base64.StdEncoding.EncodeToString(e.Log)}
+	end := wire.WorkEnd{WorkClaim: a.claim, Outcome: e.Outcome.String(), Cause: short(e.Cause, 2000)}
 	switch e.Outcome {
 	case run.OutcomeSucceeded:
 		end.Result, end.Truncated = base64.StdEncoding.EncodeToString(e.Result.Body), e.Result.Truncated
@@ -254,6 +265,13 @@ func (a *attempt) finish(ctx context.Context, e worker.End) (run.State, error) {
 	case run.OutcomeFailed:
 		end.Failure = &wire.WorkFailure{Kind: e.Failure.Kind, Message: short(e.Failure.Message, 2000), Permanent: e.Failure.Permanent,
 			RetryAfter: schedule.Duration(e.Failure.RetryAfter)}
+	}
+	if !e.Log.IsEmpty() {
+		text, err := e.Log.Encode()
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", worker.ErrRefused, err)
+		}
+		end.Log = base64.StdEncoding.EncodeToString(text)
 	}
 	var ended wire.WorkEnded
 	if err := a.ask(ctx, endTimeout, "finish", end, &ended); err != nil {

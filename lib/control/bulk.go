@@ -59,37 +59,30 @@ func (s *Service) CancelMany(ctx context.Context, tenant string, f RunFilter, b 
 	})
 }
 
-// RetryMany opens ended runs again. A filter without states chooses those that are failed or dead.
+// RetryMany opens ended runs again. A filter without states chooses those that are failed or dead; none chooses dead letters that were discarded.
 func (s *Service) RetryMany(ctx context.Context, tenant string, f RunFilter, b Bulk, force bool) (Outcome, error) {
 	if len(f.States) == 0 {
 		f.States = []run.State{run.Failed, run.Dead}
 	}
-	return s.bulk(ctx, s.chooseRuns(tenant, f), b, s.reopening(tenant, force, "retried on request"))
+	f.spare = true
+	return s.bulk(ctx, s.chooseRuns(tenant, f), b, s.reopening(tenant, reopening{reason: retried, force: force, spare: b.Runs == nil}))
 }
 
-// Redrive opens dead letters again.
+// Redrive opens dead letters again. One that was discarded is opened where it is named.
 func (s *Service) Redrive(ctx context.Context, tenant string, f DeadFilter, b Bulk) (Outcome, error) {
-	choose := func(ctx context.Context, cursor string, limit int) (chosen, error) {
-		letters, next, err := s.DeadLetters(ctx, tenant, f, cursor, limit)
-		ids := make([]run.ID, len(letters))
-		for i, l := range letters {
-			ids[i] = l.Run
-		}
-		return chosen{ids: ids, next: next, after: func(i int) string { return letters[i].After(tenant) }}, err
-	}
-	return s.bulk(ctx, choose, b, s.reopening(tenant, false, "redriven"))
+	return s.bulk(ctx, s.chooseDeadLetters(tenant, f), b, s.reopening(tenant, reopening{reason: "redriven", spare: b.Runs == nil}))
 }
 
-func (s *Service) reopening(tenant string, force bool, reason string) deed {
+func (s *Service) reopening(tenant string, how reopening) deed {
 	return deed{
-		do: func(ctx context.Context, id run.ID) (run.Run, error) { return s.reopen(ctx, tenant, id, force, reason) },
+		do: func(ctx context.Context, id run.ID) (run.Run, error) { return s.reopen(ctx, tenant, id, how) },
 		try: func(ctx context.Context, id run.ID) (run.Run, error) {
 			if _, err := s.reopenable(ctx, tenant, id); err != nil {
 				return run.Run{}, err
 			}
 			r, err := s.Run(ctx, tenant, id)
 			if err == nil {
-				err = mayReopen(r, force)
+				err = how.may(r)
 			}
 			return r, err
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
@@ -31,8 +32,8 @@ type Config struct {
 	// for its next heartbeat. A hint: it may be lost.
 	Cancelled func(tenant string, id run.ID)
 
-	// LiveLog, where given, is what the attempt of a run under way in this process has written so far, and its number.
-	LiveLog func(tenant string, id run.ID) (attempt int, text []byte, ok bool)
+	// LiveLog, where given, is what the attempt of a run under way in this process has written so far.
+	LiveLog func(tenant string, id run.ID) (runlog.Log, bool)
 }
 
 // Service is the control plane: what users and operators ask for, over one store. Its methods may be called concurrently,
@@ -61,19 +62,21 @@ const (
 	CodeRunNotFound Code = "run_not_found"
 
 	// CodeGateNotFound says that there is no gate of that name.
-	CodeGateNotFound Code = "gate_not_found"
-	CodeStale        Code = "precondition_failed" // If-Match or If-None-Match did not hold
-	CodeJobExists    Code = "job_exists"
-	CodeKeyReused    Code = "idempotency_key_reused" // with another body
-	CodeRunEnded     Code = "run_ended"              // nothing to cancel
-	CodeRunNotEnded  Code = "run_not_ended"          // nothing to retry
-	CodeNeedsForce   Code = "needs_force"            // an unknown run is retried only when told so
-	CodeStepNotFound Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
-	CodeBegun        Code = "workflow_begun"         // a workflow's run cannot be opened again
-	CodeRunSkipped   Code = "run_skipped"            // it stands for missed fires, which never ran
-	CodeJobDeleted   Code = "job_deleted"            // its runs cannot be retried
-	CodeBusy         Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
-	CodeClockSkewed  Code = "clock_skewed"           // this host's clock is too far from the store's
+	CodeGateNotFound  Code = "gate_not_found"
+	CodeStale         Code = "precondition_failed" // If-Match or If-None-Match did not hold
+	CodeJobExists     Code = "job_exists"
+	CodeKeyReused     Code = "idempotency_key_reused" // with another body
+	CodeRunEnded      Code = "run_ended"              // nothing to cancel
+	CodeRunNotEnded   Code = "run_not_ended"          // nothing to retry
+	CodeNeedsForce    Code = "needs_force"            // an unknown run is retried only when told so
+	CodeRunSkipped    Code = "run_skipped"            // it stands for missed fires, which never ran
+	CodeNotDeadLetter Code = "not_dead_letter"        // nothing to discard
+	CodeRunDiscarded  Code = "run_discarded"          // since a filter has chosen it
+	CodeJobDeleted    Code = "job_deleted"            // its runs cannot be retried
+	CodeBusy          Code = "busy"                   // too many edits of one job, or a queue that is full: try again later
+	CodeClockSkewed   Code = "clock_skewed"           // this host's clock is too far from the store's
+	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
+	CodeBegun         Code = "workflow_begun"         // a workflow's run cannot be opened again
 )
 
 // Refusal is a request that was understood and not done. Nothing was changed.
@@ -129,15 +132,18 @@ type RunFilter struct {
 	Job    string            // "" for all jobs of the tenant
 	States []run.State       // any of them
 	Labels map[string]string // all of them, by the definition that the run has
-	Error  string            // part of the last error, as it stands
+	Error  string            // part of the last error, in any letter case
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
+	Due    bool              // none whose time has not come
+
+	spare bool // leaves out dead letters that were discarded
 }
 
 // DeadFilter chooses dead letters. Zero fields choose all.
 type DeadFilter struct {
 	Job     string
-	Error   string    // part of the last error, as it stands
+	Error   string    // part of the last error, in any letter case
 	Pattern string    // what run.Pattern makes of the last error
 	From    time.Time // ended, inclusive
 	To      time.Time // ended, exclusive

@@ -44,7 +44,7 @@ func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err err
 		return 0, err
 	}
 	swept = dispatch.Forever
-	now := t.Now().Add(t.Store.Skew()).UnixMilli()
+	now := t.storeTime().UnixMilli()
 	last := now + t.Dispatch.Directly().Milliseconds()
 	for _, shard := range b.shards {
 		swept = min(swept, shard.Swept[0], shard.Watermark)

@@ -32,6 +32,9 @@ const maxRounds = 16
 // so that a Put whose answer was lost can be repeated, with its old Match too. Errors: joined *invalid.Error, *Refusal.
 func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definition, match Match) (job.Job, Change, error) {
 	p, err := s.draft(tenant, name, def, match)
+	if err == nil {
+		err = s.callable(ctx, tenant, nil, p)
+	}
 	if err != nil {
 		return job.Job{}, 0, err
 	}
@@ -39,20 +42,87 @@ func (s *Service) Put(ctx context.Context, tenant, name string, def job.Definiti
 	return j, p.change, err
 }
 
+// Patch changes the definition of a job that stands, as change says; it may be called again where somebody else edits the job meanwhile. What
+// stands so already stays unchanged, whatever match says, so that a Patch whose answer was lost can be repeated. Errors: those of change, joined
+// *invalid.Error, *Refusal.
+func (s *Service) Patch(ctx context.Context, tenant, name string, change func(job.Definition) (job.Definition, error), match Match) (job.Job, Change, error) {
+	if err := job.ValidName(name); err != nil {
+		return job.Job{}, 0, err
+	}
+	p := &patch{service: s, change: change, match: match}
+	j, err := s.edit(ctx, tenant, name, p.applier(ctx))
+	return j, p.did, err
+}
+
+// PreviewPatch tells what Patch would do, and stores nothing, as Preview does of Put.
+func (s *Service) PreviewPatch(ctx context.Context, tenant, name string, change func(job.Definition) (job.Definition, error), match Match, beside map[string]bool) (before, after job.Job, did Change, err error) {
+	if err := job.ValidName(name); err != nil {
+		return before, after, 0, err
+	}
+	p := &patch{service: s, change: change, match: match, beside: beside}
+	before, after, err = s.preview(ctx, tenant, name, p.applier(ctx))
+	return before, after, p.did, err
+}
+
+// patch is a change on its way into a job that stands.
+type patch struct {
+	service *Service
+	change  func(job.Definition) (job.Definition, error)
+	match   Match
+	beside  map[string]bool // jobs that count as standing
+	did     Change          // as of the last apply
+}
+
+func (p *patch) applier(ctx context.Context) func(*job.Job) (bool, error) {
+	return func(j *job.Job) (bool, error) { return p.apply(ctx, j) }
+}
+
+func (p *patch) apply(ctx context.Context, j *job.Job) (bool, error) {
+	if err := existing(j); err != nil {
+		return false, err
+	}
+	def, err := p.change(j.Def)
+	if err != nil {
+		return false, err
+	}
+	put, err := p.service.draft(j.Tenant, j.Name, def, p.match)
+	if err == nil {
+		err = p.service.callable(ctx, j.Tenant, p.beside, put)
+	}
+	if err != nil {
+		return false, err
+	}
+	reason := j.Reason
+	changed, err := put.apply(j)
+	if j.Def.Paused {
+		j.Reason = reason // the pause goes on
+	}
+	p.did = put.change
+	return changed, err
+}
+
 // Preview tells what Put would do, and stores nothing: the job as it stands, of Generation 0 where there is none, and as Put
-// would leave it, of Generation 0 where that would be a new one. Its errors are those of Put.
-func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match) (before, after job.Job, change Change, err error) {
+// would leave it, of Generation 0 where that would be a new one. Its errors are those of Put, where jobs of the names in beside are put with it.
+func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Definition, match Match, beside map[string]bool) (before, after job.Job, change Change, err error) {
 	p, err := s.draft(tenant, name, def, match)
+	if err == nil {
+		err = s.callable(ctx, tenant, beside, p)
+	}
 	if err != nil {
 		return before, after, 0, err
 	}
+	before, after, err = s.preview(ctx, tenant, name, p.apply)
+	return before, after, p.change, err
+}
+
+func (s *Service) preview(ctx context.Context, tenant, name string, apply func(*job.Job) (bool, error)) (before, after job.Job, err error) {
 	if before, err = s.Dispatch.Book.Job(ctx, tenant, name); err != nil {
-		return before, after, 0, err
+		return before, after, err
 	}
 	after = before
-	changed, err := p.apply(&after)
+	changed, err := apply(&after)
 	if err != nil {
-		return before, after, 0, err
+		return before, after, err
 	}
 	if changed {
 		after.Generation, after.Updated = 0, 0
@@ -60,7 +130,7 @@ func (s *Service) Preview(ctx context.Context, tenant, name string, def job.Defi
 	if before.Deleted {
 		before = job.Job{Tenant: tenant, Name: name}
 	}
-	return before, after, p.change, nil
+	return before, after, nil
 }
 
 // put is a definition on its way into a job.
@@ -70,6 +140,8 @@ type put struct {
 	compiled job.Fires
 	match    Match
 	change   Change // as of the last apply
+
+	uncallable []callee // that name no job
 }
 
 // draft checks all that can be told of a definition without looking at the job.
@@ -80,6 +152,9 @@ func (s *Service) draft(tenant, name string, def job.Definition, match Match) (*
 	def = def.WithDefaults()
 	compiled, err := s.check(tenant, def)
 	if err != nil {
+		return nil, err
+	}
+	if err := callsNot(name, def); err != nil {
 		return nil, err
 	}
 	return &put{service: s, def: def, compiled: compiled, match: match}, nil
@@ -114,6 +189,13 @@ func (p *put) apply(j *job.Job) (bool, error) {
 		return false, err
 	}
 	p.change = Updated
+	var standing job.Definition
+	if exists {
+		standing = j.Def
+	}
+	if err := refuseNew(p.uncallable, standing); err != nil {
+		return false, err
+	}
 	if !exists {
 		p.change = Created
 		j.Created = 0
@@ -383,7 +465,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 }
 
 func (s *Service) age(since int64) time.Duration {
-	return time.Duration(s.Now().Add(s.Store.Skew()).UnixMilli()-since) * time.Millisecond
+	return time.Duration(s.storeTime().UnixMilli()-since) * time.Millisecond
 }
 
 // outdated tells whether an edit may not be written any more as of now: it was slow, or the clock was stepped, as an answer of the store's has

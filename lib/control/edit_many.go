@@ -47,6 +47,16 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 			valid = append(valid, p)
 		}
 	}
+	drafts, beside := make([]*put, len(valid)), make(map[string]bool, len(valid))
+	for i, p := range valid {
+		drafts[i], beside[p.name] = p.put, true
+	}
+	if err := s.callable(ctx, tenant, beside, drafts...); err != nil {
+		for _, p := range valid {
+			p.Err = err
+		}
+		return placed
+	}
 	parallel(slices.Collect(slices.Chunk(valid, together)), func(some []*placing) {
 		parallel(s.create(ctx, tenant, some), func(p *placing) {
 			p.Job, p.Err = s.edit(ctx, tenant, p.name, p.apply)

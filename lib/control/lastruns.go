@@ -23,6 +23,10 @@ type LastRuns struct {
 	Job  string
 	Runs []run.Run
 	More bool // older records were not looked at, and fewer runs were found than asked for
+
+	// Succeeded is when the last of its runs that succeeded ended, among those given and, where none of these has, as many records before
+	// them as are looked at; zero where none of all these has.
+	Succeeded time.Time
 }
 
 // LastRuns lists the newest runs of up to MaxLastJobs jobs, up to MaxLastRuns of each, in the order of the names. A job that does not exist
@@ -35,7 +39,19 @@ func (s *Service) LastRuns(ctx context.Context, tenant string, jobs []string, li
 	for i, name := range jobs {
 		group.Go(func() error {
 			runs, next, err := s.history(ctx, tenant, RunFilter{Job: name, To: come}, run.ID{}, limit, examinedLast)
-			last[i] = LastRuns{Job: name, Runs: runs, More: next != "" && len(runs) < limit}
+			if err != nil {
+				return err
+			}
+			last[i] = LastRuns{Job: name, Runs: runs, More: next != "" && len(runs) < limit, Succeeded: succeeded(runs)}
+			if next == "" || !last[i].Succeeded.IsZero() {
+				return nil
+			}
+			behind, err := placeOf(next)
+			if err != nil {
+				return err
+			}
+			older, _, err := s.history(ctx, tenant, RunFilter{Job: name, States: []run.State{run.Succeeded}}, behind, examinedLast, examinedLast)
+			last[i].Succeeded = succeeded(older)
 			return err
 		})
 	}
@@ -43,4 +59,18 @@ func (s *Service) LastRuns(ctx context.Context, tenant string, jobs []string, li
 		return nil, fmt.Errorf("list the last runs of jobs: %w", err)
 	}
 	return last, nil
+}
+
+// succeeded is when the last of some runs that succeeded ended, zero for none.
+func succeeded(runs []run.Run) time.Time {
+	var ended int64
+	for _, r := range runs {
+		if r.State == run.Succeeded {
+			ended = max(ended, r.Ended)
+		}
+	}
+	if ended == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ended).UTC()
 }

@@ -102,3 +102,53 @@ func (g *rig) place(r run.Run) {
 		g.t.Fatal(err)
 	}
 }
+
+// When a job last succeeded is found among its last runs and a bounded number before them, by the end of the run, whichever was due last.
+func TestWhenAJobLastSucceeded(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		at := map[string]time.Time{}
+		end := func(name string, failures int) {
+			g.put("acme", name)
+			slow := g.trigger("acme", name, control.Request{})
+			time.Sleep(time.Second)
+			g.succeed(g.trigger("acme", name, control.Request{}))
+			time.Sleep(time.Second)
+			g.succeed(slow)
+			at[name] = time.Now()
+			for range failures {
+				time.Sleep(time.Second)
+				g.fail(g.trigger("acme", name, control.Request{}), "no")
+			}
+		}
+		end("fine", 0)
+		end("failing", 20)
+		end("broken", 200)
+		g.put("acme", "new")
+		names := []string{"fine", "failing", "broken", "new"}
+		var queries atomic.Int64
+		g.hook = func(_ context.Context, c faulty.Call) faulty.Fault {
+			if c.Method == faulty.Query {
+				queries.Add(1)
+			}
+			return faulty.Fault{}
+		}
+		for _, limit := range []int{1, 10, control.MaxLastRuns} {
+			queries.Store(0)
+			last, err := g.LastRuns(t.Context(), "acme", names, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []time.Time{at["fine"], at["failing"], {}, {}} {
+				if limit == 1 && i == 0 {
+					want = last[i].Succeeded // of one run it is the end of that one
+				}
+				if !last[i].Succeeded.Equal(want) {
+					t.Errorf("of the last %d: %s succeeded at %s, want %s", limit, names[i], last[i].Succeeded, want)
+				}
+			}
+			if n := queries.Load(); n > int64(4*8*run.Partitions) {
+				t.Errorf("of the last %d: %d queries for four jobs", limit, n)
+			}
+		}
+	})
+}

@@ -309,7 +309,7 @@ func TestP12_RunsAreListedNewestFirst(t *testing.T) {
 		for i := range 10 { // fires of three jobs at the same instants, as a sweep has listed them
 			for _, name := range []string{"a", "b", "c"} {
 				fire := run.Run{ID: run.FireID(name, begin.Add(time.Duration(i)*time.Second).UnixMilli()), Tenant: "acme", State: run.Queued, Generation: 1}
-				fire, err := g.Dispatch.PutRun(t.Context(), fire, begin.UnixMilli())
+				fire, err := g.Dispatch.PutRun(t.Context(), fire, job.Callbacks{}, begin.UnixMilli())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -322,7 +322,7 @@ func TestP12_RunsAreListedNewestFirst(t *testing.T) {
 			case 1:
 				all[i] = g.succeed(r)
 			case 2:
-				all[i] = g.fail(r, "no")
+				all[i] = g.fail(r, "Refused by übersee")
 			}
 		}
 		check := func(name string, f control.RunFilter, keep func(run.Run) bool) {
@@ -358,6 +358,18 @@ func TestP12_RunsAreListedNewestFirst(t *testing.T) {
 		check("Both", control.RunFilter{Job: "c", From: from, States: []run.State{run.Dead}}, func(r run.Run) bool {
 			return r.ID.Job == "c" && r.State == run.Dead && r.ID.Nominal >= from.UnixMilli()
 		})
+		failed := func(r run.Run) bool { return r.State == run.Dead }
+		check("Error", control.RunFilter{Error: "REFUSED by Übersee"}, failed)
+		check("ErrorOfAJob", control.RunFilter{Job: "c", Error: "Refused"}, failed)
+		check("ErrorAndState", control.RunFilter{States: []run.State{run.Dead}, Error: "refused"}, failed)
+		given := g.write(g.trigger("acme", "a", control.Request{At: &begin}), func(r run.Run, now int64) run.Run {
+			return r.GiveUp(now, "no worker survives it", run.Limits{Retention: time.Hour})
+		})
+		all = append(all, given)
+		check("GivenUp", control.RunFilter{Error: "Survives"}, func(r run.Run) bool { return r.ID == given.ID })
+		if n := len(g.all("acme", control.RunFilter{Error: "refusals"})); n != 0 {
+			t.Errorf("%d runs have an error that none had", n)
+		}
 		if n := len(g.all("rival", control.RunFilter{})); n != 6 {
 			t.Errorf("the other tenant has %d runs, want 6", n)
 		}

@@ -3,59 +3,73 @@ package control
 import (
 	"context"
 	"fmt"
-	"slices"
-	"unicode/utf8"
+	"strconv"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 )
 
-// LogText is what an attempt wrote.
-type LogText struct {
-	Attempt int    // which one, counted from 1; 0 where none has written yet
-	Text    []byte // all that is kept of it; of one under way, what it has written so far
-}
-
-// Tail gives where the last bytes of a log begin, at most so many: with a line, or within one that is longer, with a character.
-func (l LogText) Tail(bytes int) (offset int) {
-	at := len(l.Text) - bytes
-	if at <= 0 {
-		return 0
-	}
-	if l.Text[at-1] == '\n' {
-		return at
-	}
-	if line := slices.Index(l.Text[at:], '\n') + 1; line > 0 && at+line < len(l.Text) {
-		return at + line
-	}
-	for range utf8.UTFMax - 1 { // what is no text has no characters to look for
-		if at == len(l.Text) || utf8.RuneStart(l.Text[at]) {
-			break
+// LogOf gives what an attempt of a run wrote, 0 for the newest that can be told of: while one is under way of which nothing is known here, the one
+// before it. It is empty where the attempt wrote nothing. Where it was cleaned up the error is
+// blob.ErrNotFound.
+func (s *Service) LogOf(ctx context.Context, r run.Run, attempt int) (runlog.Log, error) {
+	if attempt > r.Attempt {
+		want := "1 to " + strconv.Itoa(r.Attempt)
+		if r.Attempt == 0 {
+			want = "none: no attempt of the run has begun yet"
 		}
-		at++
+		return runlog.Log{}, invalid.Field("attempt", strconv.Itoa(attempt), want)
 	}
-	return at
-}
-
-// LogOf gives what an attempt of a run wrote, 0 for the newest that can be told of: the one under way where it is in this process,
-// else the newest that ended. Of the others nothing is kept: blob.ErrNotFound, as for a log that was cleaned up.
-func (s *Service) LogOf(ctx context.Context, r run.Run, attempt int) (LogText, error) {
-	kept := LogText{Attempt: r.Attempt}
-	if r.State == run.Running {
-		kept.Attempt--
-		if s.LiveLog != nil && (attempt == 0 || attempt == r.Attempt) {
-			if live, text, ok := s.LiveLog(r.Tenant, r.ID); ok && live == r.Attempt {
-				return LogText{Attempt: live, Text: text}, nil
+	if r.State == run.Running && (attempt == 0 || attempt == r.Attempt) {
+		if s.LiveLog != nil {
+			if live, ok := s.LiveLog(r.Tenant, r.ID); ok && live.Attempt == r.Attempt {
+				return live, nil
 			}
 		}
 		if attempt == r.Attempt {
-			return LogText{Attempt: attempt}, nil // it runs elsewhere, or has only just ended: its log is still to come
+			return runlog.Log{Attempt: attempt}, nil // it runs elsewhere, or has only just ended: its log is still to come
 		}
 	}
-	if attempt != 0 && attempt != kept.Attempt {
-		return LogText{}, fmt.Errorf("attempt %d, where only the log of attempt %d is kept: %w", attempt, kept.Attempt, blob.ErrNotFound)
+	if attempt == 0 && r.State != run.Running {
+		attempt = r.Attempt
 	}
-	var err error
-	kept.Text, err = s.Logs(ctx, r)
-	return kept, err
+	return s.keptLog(ctx, r, attempt)
+}
+
+// keptLog looks for the log of an attempt that has ended, 0 for the newest that was kept, from that to the ones before it.
+func (s *Service) keptLog(ctx context.Context, r run.Run, attempt int) (runlog.Log, error) {
+	none := runlog.Log{Attempt: attempt}
+	newest := r.Attempt + 1
+	for key := r.Log; key != ""; {
+		data, err := s.Blobs.Get(ctx, r.Tenant, key)
+		if err != nil {
+			return runlog.Log{}, err
+		}
+		log := runlog.Decode(data)
+		if log.Attempt == 0 { // of a version before
+			log.Attempt = newestBefore(r, key)
+		}
+		switch {
+		case log.Attempt >= newest:
+			return runlog.Log{}, fmt.Errorf("log of attempt %d of run %s: %w", log.Attempt, r.ID, blob.ErrCorrupt)
+		case attempt == 0, log.Attempt == attempt:
+			return log, nil
+		case log.Attempt < attempt:
+			return none, nil
+		}
+		key, newest = log.Earlier, log.Attempt
+	}
+	return none, nil
+}
+
+// newestBefore is the attempt whose log a version before has kept, which kept that of the newest that had ended.
+func newestBefore(r run.Run, key string) int {
+	name, _, _ := strings.Cut(key, "#")
+	if r.State == run.Running || !strings.HasSuffix(name, "~"+strconv.FormatUint(r.Fence, 10)) {
+		return r.Attempt - 1
+	}
+	return r.Attempt
 }

@@ -94,8 +94,15 @@ func (g *rig) write(r run.Run, decide func(run.Run, int64) run.Run) run.Run {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	next, err := g.Dispatch.PutRun(g.t.Context(), decide(standing, now), now)
-	if err != nil {
+	next := decide(standing, now)
+	edition, err := g.Dispatch.Book.Edition(g.t.Context(), next.Tenant, next.ID.Job, next.Generation)
+	var on job.Callbacks
+	if err == nil {
+		on = edition.Def.On
+	} else if !errors.Is(err, job.ErrNotFound) { // one that is not bound yet has no definition
+		g.t.Fatal(err)
+	}
+	if next, err = g.Dispatch.PutRun(g.t.Context(), next, on, now); err != nil {
 		g.t.Fatal(err)
 	}
 	return next

@@ -55,14 +55,14 @@ func (s *Service) Labels(ctx context.Context, r run.Run) (map[string]string, err
 // Runs lists runs, newest nominal time first: those of a job from its history, those of all jobs from the index over them.
 // docs/listings.md says what each costs.
 func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
-	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
+	behind, err := placeOf(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	var behind run.ID
-	if after != "" {
-		if behind, err = run.ParseID(after); err != nil {
-			return nil, "", fmt.Errorf("cursor: %w", store.ErrBadCursor)
+	if f.Due {
+		// What a host has started whose clock is ahead of this one's is within that. Beyond it there is nothing to be looked at.
+		if ahead := s.storeTime().Add(2 * dispatch.MaxSkew); f.To.IsZero() || f.To.After(ahead) {
+			f.To = ahead
 		}
 	}
 	switch {
@@ -77,6 +77,19 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 		return nil, "", fmt.Errorf("list runs: %w", err)
 	}
 	return runs, next, nil
+}
+
+// placeOf is the run behind which a cursor of runs goes on, the zero ID for none.
+func placeOf(cursor string) (run.ID, error) {
+	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
+	if err != nil || after == "" {
+		return run.ID{}, err
+	}
+	behind, err := run.ParseID(after)
+	if err != nil {
+		return run.ID{}, fmt.Errorf("cursor: %w", store.ErrBadCursor)
+	}
+	return behind, nil
 }
 
 // AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
@@ -136,10 +149,16 @@ func (f RunFilter) bounds() (from, to string) {
 
 // matches tells whether a filter lets a run through, its job and times apart.
 func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, error) {
-	if r.State == run.Fenced || len(f.States) > 0 && !slices.Contains(f.States, r.Shown()) {
+	if r.State == run.Fenced || f.spare && !r.Discarded.IsZero() {
 		return false, nil
 	}
-	if f.Error != "" && !strings.Contains(lastError(r), f.Error) {
+	if len(f.States) > 0 || f.Due {
+		shown := s.Shown(ctx, r)
+		if f.Due && shown == run.Scheduled || len(f.States) > 0 && !slices.Contains(f.States, shown) {
+			return false, nil
+		}
+	}
+	if !holds(r.LastError(), f.Error) {
 		return false, nil
 	}
 	if len(f.Labels) == 0 {
@@ -160,12 +179,9 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 	return true, nil
 }
 
-// lastError is that of a run's newest attempt, "" for none.
-func lastError(r run.Run) string {
-	if n := len(r.Attempts); n > 0 {
-		return r.Attempts[n-1].Error
-	}
-	return ""
+// holds tells whether a text has a part, in any letter case; every one has "".
+func holds(text, part string) bool {
+	return part == "" || strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
 // isText refuses what no answer could show as it is.
@@ -222,23 +238,33 @@ func mayCancel(r run.Run) error {
 // Retry opens an ended run again, with a new attempt budget, under the newest definition of its job. Of an unknown run, whose
 // effect may have happened, and of a succeeded one, only with force.
 func (s *Service) Retry(ctx context.Context, tenant string, id run.ID, force bool) (run.Run, error) {
-	return s.reopen(ctx, tenant, id, force, "retried on request")
+	return s.reopen(ctx, tenant, id, reopening{reason: retried, force: force})
 }
 
-func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, force bool, reason string) (run.Run, error) {
+// retried is the reason of a run that was opened by a retry.
+const retried = "retried on request"
+
+// reopening is how runs are opened again.
+type reopening struct {
+	reason string
+	force  bool // also what may have had its effect
+	spare  bool // a filter has chosen them: not what was discarded since
+}
+
+func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reopening) (run.Run, error) {
 	j, err := s.reopenable(ctx, tenant, id)
 	if err != nil {
 		return run.Run{}, err
 	}
 	r, err := s.change(ctx, tenant, id, func(r run.Run, now int64) (run.Run, []store.Op, error) {
-		if err := mayReopen(r, force); err != nil {
+		if err := how.may(r); err != nil {
 			return r, nil, err
 		}
 		generation := j.Generation
 		if id.OnDemand() {
 			generation = max(generation, r.Generation)
 		}
-		next := r.Reopen(generation, 0, reason)
+		next := r.Reopen(generation, 0, how.reason)
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}
@@ -301,8 +327,8 @@ func (s *Service) reopenable(ctx context.Context, tenant string, id run.ID) (job
 	return j, nil
 }
 
-// mayReopen tells whether a run may be opened again.
-func mayReopen(r run.Run, force bool) error {
+// may tells whether a run may be opened so.
+func (how reopening) may(r run.Run) error {
 	switch {
 	case !r.State.Ended():
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
@@ -310,8 +336,10 @@ func mayReopen(r run.Run, force bool) error {
 		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
 	case r.Headed(): // its steps stand where they ended
 		return refuse(CodeBegun, "run %s is that of a workflow, and its steps have begun: to run a workflow again from where it failed is not built yet; trigger the job instead", r.ID)
-	case (r.State == run.Unknown || r.State == run.Succeeded) && !force:
+	case (r.State == run.Unknown || r.State == run.Succeeded) && !how.force:
 		return refuse(CodeNeedsForce, "run %s is %s, and its effect may have happened: retry it with force to run it again", r.ID, r.State)
+	case !r.Discarded.IsZero() && how.spare:
+		return refuse(CodeRunDiscarded, "run %s was discarded: retry it by its ID to run it again", r.ID)
 	}
 	return nil
 }
@@ -338,6 +366,9 @@ func (s *Service) renewPayload(ctx context.Context, j job.Job, r run.Run, now in
 	return r.Payload, nil
 }
 
+// errStands says that a run stands already as it was to be changed.
+var errStands = errors.New("nothing to change")
+
 // change writes a change of a run with what belongs to it, over whatever happens meanwhile.
 func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide func(run.Run, int64) (run.Run, []store.Op, error)) (run.Run, error) {
 	for range maxRounds {
@@ -350,6 +381,9 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 			return run.Run{}, skewed(err)
 		}
 		next, ops, err := decide(r, now)
+		if errors.Is(err, errStands) {
+			return r, nil
+		}
 		if err != nil {
 			return run.Run{}, err
 		}
@@ -365,7 +399,9 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 			return run.Run{}, fmt.Errorf("write run %s: %w", id, err)
 		}
 		next.Version = versions[0]
-		s.Dispatch.CountEnd(next)
+		if !r.State.Ended() {
+			s.Dispatch.CountEnd(next)
+		}
 		if next.Cancel && s.Cancelled != nil {
 			s.Cancelled(tenant, id)
 		}
@@ -381,12 +417,4 @@ func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType
 	}
 	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
 	return data, r.Result.Type, err
-}
-
-// Logs gives what the newest ended attempt of a run has logged, nil for nothing.
-func (s *Service) Logs(ctx context.Context, r run.Run) ([]byte, error) {
-	if r.Log == "" {
-		return nil, nil
-	}
-	return s.Blobs.Get(ctx, r.Tenant, r.Log)
 }

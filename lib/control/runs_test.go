@@ -51,7 +51,7 @@ func TestFencesAreNoRuns(t *testing.T) {
 		ctx := t.Context()
 		g.put("acme", "a")
 		fence, _ := run.Run{ID: run.FireID("a", time.Now().UnixMilli()), Tenant: "acme"}.FenceOff(5, time.Now().Add(time.Hour).UnixMilli())
-		if _, err := g.Dispatch.PutRun(ctx, fence, time.Now().UnixMilli()); err != nil {
+		if _, err := g.Dispatch.PutRun(ctx, fence, job.Callbacks{}, time.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := g.Run(ctx, "acme", fence.ID)
@@ -330,8 +330,8 @@ func TestP12_NothingOfAnotherTenant(t *testing.T) {
 			}
 		}
 		stolen := run.Run{ID: r.ID, Tenant: "rival", Log: key, Result: run.Ref{Blob: key}}
-		if log, err := g.Logs(ctx, stolen); !errors.Is(err, blob.ErrNotFound) {
-			t.Errorf("the log %q, %v", log, err)
+		if log, err := g.LogOf(ctx, stolen, 0); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("the log %q, %v", log.Text(), err)
 		}
 		if result, _, err := g.Result(ctx, stolen); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("the result %q, %v", result, err)
@@ -398,8 +398,8 @@ func TestResultsAndLogsAreRead(t *testing.T) {
 				t.Errorf("%s: %q of %q, %v", name, data, kind, err)
 			}
 		}
-		if log, err := g.Logs(ctx, run.Run{Tenant: "acme"}); err != nil || log != nil {
-			t.Errorf("no log: %q, %v", log, err)
+		if log, err := g.LogOf(ctx, run.Run{Tenant: "acme"}, 0); err != nil || !log.IsEmpty() {
+			t.Errorf("no log: %q, %v", log.Text(), err)
 		}
 	})
 }

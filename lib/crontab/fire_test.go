@@ -83,11 +83,11 @@ GREETING = "good  morning"
 				t.Fatal(err)
 			}
 			for _, r := range runs {
-				log, err := n.Control.Logs(ctx, r)
+				log, err := n.Control.LogOf(ctx, r, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
-				ended = append(ended, fmt.Sprintf("%s %s %s", r.ID.Time().Format("15:04"), r.State, log))
+				ended = append(ended, fmt.Sprintf("%s %s %s", r.ID.Time().Format("15:04"), r.State, log.Text()))
 			}
 			return ended
 		}

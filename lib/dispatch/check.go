@@ -128,6 +128,13 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			continue
 		}
 		edition, err := d.EditionOf(ctx, r)
+		unbound := r.State == run.Queued && r.ID.OnDemand() && r.Attempt == 0 && !r.ID.IsStep()
+		if errors.Is(err, job.ErrNotFound) && unbound {
+			// Its job was deleted between the acceptance and the claim, and whoever was to send it died: it is of the delete's generation, which
+			// has no definition. Binding it ends it.
+			requests = append(requests, r)
+			continue
+		}
 		if errors.Is(err, job.ErrNotFound) || errors.Is(err, flow.ErrDefinition) {
 			d.Log.ErrorContext(ctx, "a run's definition is gone", "tenant", r.Tenant, "run", r.ID.String())
 			continue
@@ -144,7 +151,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 				continue
 			}
 			if void || over {
-				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), now)
+				ended, err := d.PutRun(ctx, r.Crash(now, "its lease ran out", Limits(edition.Def)), edition.Def.On, now)
 				if store.AsConflict(err) != nil {
 					continue // the worker renewed or finished meanwhile, and has won
 				}
@@ -174,7 +181,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 			case err != nil:
 				return repairs, err
 			case explained:
-			case r.ID.OnDemand() && r.Attempt == 0 && !r.ID.IsStep():
+			case unbound:
 				// An edit may have come between its claim and now: it binds again before it is sent.
 				repairs.Resent++
 				requests = append(requests, r)

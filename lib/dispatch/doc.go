@@ -12,7 +12,7 @@
 //
 // and only then may the caller's cursor move. For requests (Requests): run put as scheduled, where it is missing -> job read
 // -> claim -> send. For checks (Check): the next check -> what is needed. For the end of an attempt (Prepare, Do): the run,
-// its dead letter and the timer of a long wait in one Write; starts and ends that write the run alone are tried together first (TryEach).
+// its dead letter, the timer of a long wait and those of callbacks in one Write; starts and ends that write the run alone are tried together first (TryEach).
 //
 // The rule behind all of them: what will wake a thing is durable before the thing needs it.
 //
@@ -53,6 +53,12 @@
 // The run of a workflow is opened by whoever gets its message (Open), and is Running without a lease from then on. Its steps are runs under keys of
 // their own (run.ID.Step). Who has ended one calls Follow (Left does) before the message of that goes; so do cancels and checks. It reads all steps
 // behind what its caller wrote, and puts what follows where nothing stands, so any number may call it at once. Who starts a step asks MayStart.
+//
+// # Callbacks
+//
+// A definition may name jobs that are called when a run has ended. The timer of such a request is written with the end (callback.go), so a crash leaves
+// both or neither; whoever wrote it makes and sends the run, and the first sweep makes what is missing. Only ends that go by Prepare call something: a cancel,
+// and what is skipped, do not.
 //
 // # Time
 //

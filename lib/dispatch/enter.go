@@ -418,7 +418,7 @@ func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
 			w.came(0, unfit)
 			continue
 		}
-		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy, ahead), now, w.def.Kept()), now)
+		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy, ahead), now, w.def.Kept()), w.def.On, now)
 		if err != nil {
 			w.came(0, err)
 			continue

@@ -110,7 +110,7 @@ func (g *gated) put(n int, change func(run.Run) run.Run) run.Run {
 
 func (g *gated) write(r run.Run) run.Run {
 	g.t.Helper()
-	written, err := g.PutRun(g.t.Context(), r, g.now.UnixMilli())
+	written, err := g.PutRun(g.t.Context(), r, job.Callbacks{}, g.now.UnixMilli())
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestG1_SeveralProcessesAtOneGate(t *testing.T) {
 						}
 						<-time.After(pause)
 						busy.Add(-1)
-						if _, err := d.PutRun(t.Context(), succeeded(r), 0); err != nil {
+						if _, err := d.PutRun(t.Context(), succeeded(r), job.Callbacks{}, 0); err != nil {
 							t.Error(err)
 						}
 						break

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -31,7 +32,7 @@ func (d *Dispatcher) EditionOf(ctx context.Context, r run.Run) (*job.Edition, er
 func (d *Dispatcher) Open(ctx context.Context, r run.Run, def job.Definition, now int64) (run.Run, error) {
 	next := r.Open(now)
 	next.Placed = !def.Overlap.IsZero()
-	return d.PutRun(ctx, next, now)
+	return d.PutRun(ctx, next, def.On, now)
 }
 
 // Follow brings a workflow's run on from where it stands: it releases the steps whose rules let them run, ends those of a run that was cancelled or
@@ -105,7 +106,7 @@ func over(head run.Run, w *flow.Workflow) int64 { return head.Started + w.Timeou
 func (f *following) step(ctx context.Context, again bool) error {
 	if !f.head.Cancel && f.now >= over(f.head, f.workflow) {
 		var err error
-		if f.head, err = f.PutRun(ctx, f.head.LateFor(fmt.Sprintf("timeout: the run was not over after %s", f.workflow.Timeout)), f.now); err != nil {
+		if f.head, err = f.PutRun(ctx, f.head.LateFor(fmt.Sprintf("timeout: the run was not over after %s", f.workflow.Timeout)), f.def.On, f.now); err != nil {
 			return err
 		}
 	}
@@ -284,12 +285,18 @@ func (f *following) why(plan flow.Decisions, steps []run.Run) string {
 	return text
 }
 
-// write writes the end of the run, and lets in who waits for it. Durable with it: the end, and its listing among the dead letters. A crash here
+// write writes the end of the run, and lets in who waits for it. Durable with it: the end, its listing among the dead letters, and what it calls. A crash here
 // leaves those that wait to the message of who has ended, which finds the end, or to their own checks.
 func (f *following) write(ctx context.Context, ended run.Run) error {
-	ended, err := f.PutRun(ctx, ended, f.now)
-	if err != nil || !ended.Placed {
+	ended, err := f.PutRun(ctx, ended, f.def.On, f.now)
+	if err != nil {
 		return err
+	}
+	if f.def.Watched() {
+		f.Metrics.JobEnded(ended.ID.Job, ended.State == run.Succeeded, time.UnixMilli(ended.Ended))
+	}
+	if !ended.Placed {
+		return nil
 	}
 	return f.Left(ctx, ended)
 }

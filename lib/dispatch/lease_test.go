@@ -47,9 +47,9 @@ func newLeased(t *testing.T, hook faulty.Hook) *leased {
 		t.Fatal(err)
 	}
 	l.run, err = l.PutRun(t.Context(), run.Run{ID: run.RequestID("report", l.now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Generation: 1,
-		Trigger: run.ByRequest, Priority: queue.Normal}, l.now.UnixMilli())
+		Trigger: run.ByRequest, Priority: queue.Normal}, job.Callbacks{}, l.now.UnixMilli())
 	if err == nil {
-		l.run, err = l.PutRun(t.Context(), l.run.Start("worker", l.now.UnixMilli(), l.Lease), l.now.UnixMilli())
+		l.run, err = l.PutRun(t.Context(), l.run.Start("worker", l.now.UnixMilli(), l.Lease), job.Callbacks{}, l.now.UnixMilli())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestP6_P7_Fault37_a_check_loses_to_the_worker(t *testing.T) {
 			}
 			finished = true
 			now := l.now.UnixMilli()
-			if _, err := l.PutRun(ctx, l.run.Succeed(now, run.Ref{Inline: []byte("1")}, "", run.Limits{Retention: time.Hour}), now); err != nil {
+			if _, err := l.PutRun(ctx, l.run.Succeed(now, run.Ref{Inline: []byte("1")}, "", run.Limits{Retention: time.Hour}), job.Callbacks{}, now); err != nil {
 				t.Error(err)
 			}
 		}

@@ -451,7 +451,7 @@ func (g *gated) life(runs []run.Run, def job.Definition, limit int) {
 				continue
 			}
 			if came, err := g.Enter(context.Background(), s, s.ID.Nominal, def); err == nil && came == dispatch.Passed {
-				if s, err = g.PutRun(context.Background(), func() run.Run { s := started(g.stands(s)); s.Placed = true; return s }(), then); err == nil {
+				if s, err = g.PutRun(context.Background(), func() run.Run { s := started(g.stands(s)); s.Placed = true; return s }(), job.Callbacks{}, then); err == nil {
 					busy = append(busy, s)
 				}
 			}
@@ -461,7 +461,7 @@ func (g *gated) life(runs []run.Run, def job.Definition, limit int) {
 		}
 		for _, r := range open {
 			if s := g.stands(r); s.State == run.Running {
-				ended, err := g.PutRun(context.Background(), s.Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}), then)
+				ended, err := g.PutRun(context.Background(), s.Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}), job.Callbacks{}, then)
 				if err == nil {
 					_ = g.Left(context.Background(), ended)
 				}
@@ -535,7 +535,7 @@ func TestG1_G2_SeveralProcessesAtOneLine(t *testing.T) {
 					}
 					if random.IntN(8) == 0 { // a cancel
 						ended, _ := s.AskCancel(then, "", 24*time.Hour)
-						if _, err := d.PutRun(context.Background(), ended, then); err == nil {
+						if _, err := d.PutRun(context.Background(), ended, job.Callbacks{}, then); err == nil {
 							s.Placed = true
 							if err := d.Left(context.Background(), s); err != nil {
 								t.Error(err)
@@ -560,7 +560,7 @@ func TestG1_G2_SeveralProcessesAtOneLine(t *testing.T) {
 					}
 					begun := started(s)
 					begun.Placed = true
-					if s, err = d.PutRun(context.Background(), begun, then); err != nil {
+					if s, err = d.PutRun(context.Background(), begun, job.Callbacks{}, then); err != nil {
 						messages <- id
 						continue
 					}
@@ -568,7 +568,7 @@ func TestG1_G2_SeveralProcessesAtOneLine(t *testing.T) {
 					}
 					<-time.After(time.Duration(random.IntN(500)) * time.Microsecond)
 					busy.Add(-1)
-					if s, err = d.PutRun(context.Background(), s.Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}), then); err != nil {
+					if s, err = d.PutRun(context.Background(), s.Succeed(then, run.Ref{}, "", run.Limits{Retention: 24 * time.Hour}), job.Callbacks{}, then); err != nil {
 						t.Error(err)
 					}
 					if err := d.Left(context.Background(), s); err != nil {

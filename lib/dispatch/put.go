@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -14,22 +15,26 @@ import (
 )
 
 // Put is a run as decided, on its way to the store under the version that it was decided over, together with what must stand beside
-// it: the listing of a dead letter, and the timer of a retry that is further away than a queue can hold a message.
+// it: the listing of a dead letter, the timer of a retry that is further away than a queue can hold a message, and those of callbacks.
 type Put struct {
-	run  run.Run
-	ops  []store.Op
-	done bool  // it is known what became of it
-	err  error // of the try that was made, done or not
+	run   run.Run
+	ops   []store.Op
+	on    job.Callbacks
+	now   int64     // Unix ms: as of when it was decided
+	calls []run.Run // callbacks whose timers are among ops
+	turn  int       // which of ops says that the job has recovered, 0 for none
+	done  bool      // it is known what became of it
+	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms). What lists a run that is to wait for long is written first.
-func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, error) {
+// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks. What lists a run that is to wait for long is written first.
+func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
 		return nil, err
 	}
-	p := &Put{run: r, ops: []store.Op{op}}
+	p := &Put{run: r, on: on, now: now, ops: []store.Op{op}}
 	if lists(r) {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
@@ -51,11 +56,13 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, now int64) (*Put, e
 			return nil, err
 		}
 	}
-	return p, nil
+	return p, p.calling(ctx, d, id)
 }
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
-func Alone(r run.Run, now int64) bool { return !lists(r) && !WaitsInStore(r, now) }
+func Alone(r run.Run, on job.Callbacks, now int64) bool {
+	return !lists(r) && !WaitsInStore(r, now) && !r.CallsBack(on)
+}
 
 // lists tells whether the run is to stand among the dead letters. Of a workflow its run does, and no step.
 func lists(r run.Run) bool { return r.State.DeadLetter() && !r.ID.IsStep() }
@@ -101,11 +108,21 @@ func (p *Put) Won() bool { return p.done && p.err == nil }
 // Do gives the run as written, or a *store.Conflict. It goes on where a try left it: the same op again, which finds what the try may
 // have done.
 func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
-	if !p.done {
+	for round := 0; !p.done; round++ {
 		var versions []uint64
 		if versions, p.err = d.write(ctx, p.err, p.ops); p.err == nil {
 			p.run.Version = versions[0]
 			d.CountEnd(p.run)
+			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
+			d.callBack(ctx, p.calls)
+		}
+		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn && round < maxRounds {
+			again, err := d.Prepare(ctx, p.run, p.on, p.now) // another run has ended meanwhile, and had the job recover, or be down again
+			if err == nil {
+				*p = *again
+				continue
+			}
+			p.err = err
 		}
 		p.done = true
 	}
@@ -132,8 +149,8 @@ func (d *Dispatcher) CountEnd(r run.Run) {
 }
 
 // PutRun prepares a put and does it.
-func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, now int64) (run.Run, error) {
-	p, err := d.Prepare(ctx, r, now)
+func (d *Dispatcher) PutRun(ctx context.Context, r run.Run, on job.Callbacks, now int64) (run.Run, error) {
+	p, err := d.Prepare(ctx, r, on, now)
 	if err != nil {
 		return run.Run{}, err
 	}

@@ -37,8 +37,11 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 }
 
 // forgets tells of a request whose run is not there that it is to stay so: the run has ended and been cleaned up, or was never put, and
-// then its request was never answered. A younger one can only have stopped between its timer and its run.
-func (b Bounds) forgets(r run.Run) bool { return r.ID.Nominal < b.Now-Forgotten.Milliseconds() }
+// then its request was never answered. A younger one can only have stopped between its timer and its run. A callback was never answered and is to run
+// all the same: once more, rather than never.
+func (b Bounds) forgets(r run.Run) bool {
+	return r.ID.Nominal < b.Now-Forgotten.Milliseconds() && r.Callback.IsZero()
+}
 
 // bind claims and sends; late are the timers that it still owes, missing the runs that do not stand, or have to be read.
 func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run, tally *Tally) (late []timer.Timer, missing []run.Run, err error) {

@@ -242,9 +242,9 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"plain": "10m 3 2s 2 5m at_least_once slow low",
-		"own":   "5s 3 7s 2 5m at_least_once fast high",
-		"once":  "10m 1 2s 2 5m at_most_once slow low",
+		"plain": "10m 3 2s 2 1h at_least_once slow low",
+		"own":   "5s 3 7s 2 1h at_least_once fast high",
+		"once":  "10m 1 2s 2 1h at_most_once slow low",
 	} {
 		n, _ := w.Node(path)
 		got := fmt.Sprintf("%s %d %s %v %s %s %s %s", n.Task.Timeout, n.Task.Retry.MaxAttempts, n.Task.Retry.Initial, n.Task.Retry.Factor, n.Task.Retry.Max, n.Task.Guarantee, n.Task.Queue, n.Task.Priority)

@@ -55,6 +55,7 @@ var elsewhere = map[string]string{
 	"trigger_rule": "rule, which is its name here",
 	"schedule":     "it in the job, beside target",
 	"overlap":      "it in the job, beside target",
+	"on":           "it in the job, beside target",
 	"deadline":     "it in the job, beside target; a step has a timeout",
 	"retention":    "it in the job, beside target",
 	"labels":       "it in the job, beside target",
@@ -87,7 +88,7 @@ var workflowShape = object{
 	later:  []string{"output", "when", "foreach", "catch", "compensate"},
 	hints: map[string]string{
 		"retry": "it in the steps, or in defaults", "queue": "it in the steps, or in defaults", "priority": "it in the steps, or in defaults", "guarantee": "it in the steps",
-		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"],
+		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"], "on": elsewhere["on"],
 		"deadline": "it in the job, beside target", "retention": elsewhere["retention"], "labels": elsewhere["labels"],
 		"name": "it in the job, beside target", "description": "it in the job, beside target", "paused": "it in the job, beside target", "catch_up": "it in the job, beside target",
 		"workflow": "its fields here, without workflow around them", "target": "what the job has in target.workflow, by itself",
@@ -122,10 +123,10 @@ var retryShape = object{
 	phrase: `an object such as {"max_attempts": 3, "initial": "5s"}`,
 	later:  []string{"codes"},
 	fields: []field{
-		{name: "max_attempts", shape: number{1, job.MaxAttempts, true}, doc: "tries in all, the first included; 5 by default, 1 at most once"},
-		{name: "initial", shape: durationShape, doc: "longest wait before the second attempt; 1s by default"},
-		{name: "factor", shape: number{1, 10, false}, doc: "how much longer each further wait may be; 2 by default"},
-		{name: "max", shape: durationShape, doc: "longest wait between attempts; 5m by default"},
+		{name: "max_attempts", shape: number{1, job.MaxAttempts, true}, doc: "tries in all, the first included; 15 by default, 1 at most once"},
+		{name: "initial", shape: durationShape, doc: "shortest wait between attempts; the wait before the second attempt is one to two times as long; 1s by default"},
+		{name: "factor", shape: number{1, 10, false}, doc: "how many times longer each further wait is; 2 by default"},
+		{name: "max", shape: durationShape, doc: "longest wait between attempts; 1h by default"},
 	},
 }
 

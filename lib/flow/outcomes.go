@@ -266,7 +266,8 @@ func (o Outcome) task(t *Task) course {
 	}
 	for n := range attempts {
 		if n > 0 {
-			c.takes = later(c.takes, longestWait(t.Retry, n))
+			_, most := t.Retry.Wait(n)
+			c.takes = later(c.takes, most)
 		}
 		c.starts = append(c.starts, c.takes)
 		c.takes = later(c.takes, each)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -164,10 +163,4 @@ func later(a, b time.Duration) time.Duration {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// longestWait is the wait after the n-th failure where chance draws the longest.
-func longestWait(retry job.Retry, n int) time.Duration {
-	wait := float64(retry.Initial) * math.Pow(retry.Factor, float64(n-1))
-	return time.Duration(min(wait, float64(retry.Max)))
 }

@@ -48,15 +48,6 @@ type CatchUp struct {
 	Window schedule.Duration `json:"window,omitempty" cbor:"2,keyasint,omitempty" doc:"fires older than this are skipped in every mode"`
 }
 
-// Retry is how a failed attempt is tried again: after Initial, then Factor times longer each time up to Max, each wait
-// drawn evenly from zero to that (full jitter).
-type Retry struct {
-	MaxAttempts int               `json:"max_attempts,omitempty" cbor:"1,keyasint,omitempty" minimum:"1" maximum:"100" doc:"tries in all, the first included"`
-	Initial     schedule.Duration `json:"initial,omitempty" cbor:"2,keyasint,omitempty" doc:"longest wait before the second attempt"`
-	Factor      float64           `json:"factor,omitempty" cbor:"3,keyasint,omitempty" minimum:"1" maximum:"10" doc:"how much longer each further wait may be"`
-	Max         schedule.Duration `json:"max,omitempty" cbor:"4,keyasint,omitempty" doc:"longest wait between attempts"`
-}
-
 // Definition is what a user says of a job. Zero fields have the defaults of WithDefaults.
 type Definition struct {
 	Description string            `json:"description,omitempty" cbor:"1,keyasint,omitempty" maxLength:"1024" doc:"for people"`
@@ -73,6 +64,7 @@ type Definition struct {
 	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
 	Paused      bool              `json:"paused,omitempty" cbor:"13,keyasint,omitempty" doc:"a paused job makes no runs; fires of that time are not made up"`
 	Overlap     Overlap           `json:"overlap,omitzero" cbor:"14,keyasint,omitzero" doc:"what becomes of a run that is due while earlier runs of the job are in progress"`
+	On          Callbacks         `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended"`
 }
 
 // The defaults of a definition.
@@ -81,10 +73,6 @@ const (
 	DefaultTimeout   = 30 * time.Second
 	DefaultRetention = 30 * 24 * time.Hour
 	DefaultWindow    = 365 * 24 * time.Hour
-	DefaultAttempts  = 5
-	DefaultInitial   = time.Second
-	DefaultFactor    = 2.0
-	DefaultMaxWait   = 5 * time.Minute
 )
 
 // WithDefaults fills in what was left out, so that what is stored and shown says everything.
@@ -113,13 +101,7 @@ func (d Definition) WithDefaults() Definition {
 func (d Definition) withAttempts() Definition {
 	def(&d.Timeout, schedule.Duration(DefaultTimeout))
 	def(&d.Guarantee, AtLeastOnce)
-	if d.Guarantee == AtMostOnce {
-		def(&d.Retry.MaxAttempts, 1)
-	}
-	def(&d.Retry.MaxAttempts, DefaultAttempts)
-	def(&d.Retry.Initial, schedule.Duration(DefaultInitial))
-	def(&d.Retry.Factor, DefaultFactor)
-	def(&d.Retry.Max, schedule.Duration(max(DefaultMaxWait, d.Retry.Initial.Std())))
+	d.Retry = d.Retry.withDefaults(d.Guarantee)
 	return d
 }
 

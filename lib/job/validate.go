@@ -100,6 +100,9 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	if err := d.Overlap.validate(); err != nil {
 		wrong = append(wrong, err)
 	}
+	if err := d.On.validate(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if len(d.Labels) > MaxLabels {
 		check(false, "labels", fmt.Sprintf("%d labels", len(d.Labels)), "at most %d", MaxLabels)
 	}

@@ -114,7 +114,7 @@ func TestDefaultsAreValid(t *testing.T) {
 				def.CatchUp.Mode != job.CatchUpOne || def.CatchUp.Window.Std() != 365*24*time.Hour || def.Retry.Factor != 2 {
 				t.Errorf("defaults %+v", def)
 			}
-			if want := map[bool]int{true: 1, false: 5}[def.Guarantee == job.AtMostOnce]; def.Retry.MaxAttempts != want {
+			if want := map[bool]int{true: 1, false: 15}[def.Guarantee == job.AtMostOnce]; def.Retry.MaxAttempts != want {
 				t.Errorf("%d attempts, want %d", def.Retry.MaxAttempts, want)
 			}
 			again := def.WithDefaults()

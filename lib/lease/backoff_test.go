@@ -9,17 +9,17 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
-func TestBackoffIsDrawnFromZeroToItsBound(t *testing.T) {
+func TestBackoffIsDrawnEvenlyBetweenItsBounds(t *testing.T) {
 	retry := job.Retry{Initial: schedule.Duration(time.Second), Factor: 3, Max: schedule.Duration(time.Minute)}
-	for n, longest := range map[int]time.Duration{1: time.Second, 2: 3 * time.Second, 4: 27 * time.Second, 5: time.Minute, 100: time.Minute, 100_000: time.Minute} {
-		if got := lease.Backoff(retry, n, 0); got != 0 {
-			t.Errorf("lowest draw for failure %d: %s", n, got)
+	for n, longest := range map[int]time.Duration{1: 2 * time.Second, 2: 6 * time.Second, 3: 18 * time.Second, 4: 54 * time.Second, 5: time.Minute, 100: time.Minute, 100_000: time.Minute} {
+		if got := lease.Backoff(retry, n, 0); got != longest/2 {
+			t.Errorf("lowest draw for failure %d: %s, want %s", n, got, longest/2)
 		}
 		if got := lease.Backoff(retry, n, 1<<64-1); got > longest || got < longest-time.Microsecond {
 			t.Errorf("highest draw for failure %d: %s, want %s", n, got, longest)
 		}
-		if got := lease.Backoff(retry, n, 1<<63); got < longest/2-time.Microsecond || got > longest/2 {
-			t.Errorf("middle draw for failure %d: %s, want %s", n, got, longest/2)
+		if got := lease.Backoff(retry, n, 1<<63); got < longest*3/4-time.Microsecond || got > longest*3/4 {
+			t.Errorf("middle draw for failure %d: %s, want %s", n, got, longest*3/4)
 		}
 	}
 }

@@ -107,10 +107,11 @@ func (d *Desk) writeGroup(group []*ending) {
 		}
 		now := e.held.now()
 		r := e.change(standing, now)
-		if !dispatch.Alone(r, now) {
+		on := e.held.edition.Def.On
+		if !dispatch.Alone(r, on, now) {
 			continue
 		}
-		if put, err := d.Dispatch.Prepare(e.ctx, r, now); err == nil {
+		if put, err := d.Dispatch.Prepare(e.ctx, r, on, now); err == nil {
 			e.put = put
 			puts = append(puts, put)
 		}

@@ -135,7 +135,7 @@ func TestG2_WhoFindsNoRoomWaitsUntilItIsSent(t *testing.T) {
 				h := lease.Holder{Worker: "w-2", Start: "1"}
 				o.gone(next, o.take(able("w-2", "f")), h)
 				s := o.read(next)
-				if !s.Waits() || s.Shown() != run.Waiting || s.Wait.Since != time.Now().UnixMilli() {
+				if !s.Waits() || s.Stage() != run.Waiting || s.Wait.Since != time.Now().UnixMilli() {
 					t.Fatalf("it stands as %s: %+v", s.State, s.Wait)
 				}
 				if n := o.messages(); n != 1 {

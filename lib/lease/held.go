@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/worker"
@@ -118,14 +118,14 @@ func (h *Held) learn(r run.Run) {
 }
 
 // Renew extends lease and visibility.
-func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
+func (h *Held) Renew(ctx context.Context) (worker.Renewed, error) {
 	lease := h.desk.Dispatch.Lease
-	_, err = h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) }, nil)
+	_, err := h.write(ctx, run.OutcomeRunning, func(r run.Run, now int64) run.Run { return r.Extend(now, lease) }, nil)
 	if errors.Is(err, worker.ErrFenced) {
 		if _, ended := h.standing().Closed(h.started.Fence); !ended {
 			h.settle(context.WithoutCancel(ctx), drop) // the attempt that holds it has a message of its own
 		}
-		return false, err
+		return worker.Renewed{}, err
 	}
 	h.messages.take()
 	defer h.messages.give()
@@ -134,8 +134,11 @@ func (h *Held) Renew(ctx context.Context) (cancel bool, err error) {
 			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.name, "error", errors.Join(append(errs, err)...))
 		}
 	}
-	return h.standing().Cancel, err
+	return worker.Renewed{Cancel: h.standing().Cancel}, err
 }
+
+// Show has nobody to show it to: who is in the worker's process reads it there.
+func (h *Held) Show(context.Context, runlog.Log) (read bool, err error) { return false, nil }
 
 // write changes the run as long as this attempt holds it: over a cancel's word, or an earlier renewal whose answer was lost, it
 // decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
@@ -154,7 +157,7 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 				return false, worker.ErrFenced
 			}
 			now := h.now()
-			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), now); err != nil {
+			if put, err = h.desk.Dispatch.Prepare(ctx, change(standing, now), h.edition.Def.On, now); err != nil {
 				return false, err
 			}
 		}
@@ -248,6 +251,9 @@ func (h *Held) conclude(ctx context.Context, outcome run.Outcome, change func(ru
 func (h *Held) count(r run.Run, outcome run.Outcome, wrote bool) {
 	h.counted.Do(func() {
 		count(h.desk.Metrics, r, outcome)
+		if h.edition.Def.Watched() && !r.ID.IsStep() {
+			h.desk.Metrics.JobEnded(r.ID.Job, r.State == run.Succeeded, time.UnixMilli(r.Ended))
+		}
 		if !wrote {
 			h.desk.Dispatch.CountEnd(r)
 		}
@@ -330,16 +336,13 @@ func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) ru
 		return func(r run.Run, now int64) run.Run { return r.HandBack(now, e.Cause, k.log) }
 	default:
 		return func(r run.Run, now int64) run.Run {
-			r.Log = k.log
-			return r.Crash(now, e.Cause, limits)
+			return r.Logged(k.log).Crash(now, e.Cause, limits)
 		}
 	}
 }
 
-// Backoff is the wait before the attempt that follows the n-th failure: initial, growing by factor, capped at max, and drawn
-// evenly from zero to that by draw ("full jitter", AWS Architecture Blog, "Exponential Backoff And Jitter").
+// Backoff draws the wait between the n-th failure and the attempt that follows it.
 func Backoff(retry job.Retry, n int, draw uint64) time.Duration {
-	longest := float64(retry.Initial) * math.Pow(retry.Factor, float64(n-1))
-	longest = min(longest, float64(retry.Max))
-	return time.Duration(float64(draw>>11) / (1 << 53) * longest)
+	least, most := retry.Wait(n)
+	return least + time.Duration(float64(draw>>11)/(1<<53)*float64(most-least))
 }

@@ -25,7 +25,7 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 	h.keeping.take()
 	defer h.keeping.give()
 	if !h.isKept {
-		h.isKept, h.kept = true, kept{log: h.keepLog(ctx, e.Log), draw: h.desk.Dispatch.NewID()}
+		h.isKept, h.kept = true, kept{log: h.keepLog(ctx, e), draw: h.desk.Dispatch.NewID()}
 		if e.Outcome == run.OutcomeSucceeded {
 			h.kept.result, h.kept.note = h.keepResult(ctx, e.Result)
 		}
@@ -56,11 +56,27 @@ func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, s
 	return ref, ""
 }
 
-func (h *Held) keepLog(ctx context.Context, text []byte) string {
-	if len(text) == 0 {
+// keepLog puts a log away, and gives its key, "" where there is nothing to keep. It names the attempt, how that failed, and the log
+// of the attempt before, which the run's record forgets for it.
+func (h *Held) keepLog(ctx context.Context, e worker.End) string {
+	if e.Log.IsEmpty() {
 		return ""
 	}
-	key, err := h.put(ctx, blob.Log, text)
+	standing := h.standing()
+	if _, ended := standing.Closed(h.started.Fence); ended {
+		return standing.Log // an earlier try has put it away
+	}
+	log := e.Log
+	log.Attempt, log.Error, log.Earlier = h.started.Attempt, run.OlderError(e.Cause), h.started.Log
+	if e.Outcome == run.OutcomeFailed {
+		log.Error = run.OlderError(e.Failure.Error())
+	}
+	data, err := log.Encode()
+	if err != nil {
+		h.desk.Log.ErrorContext(ctx, "a log was lost", "run", h.name, "error", err)
+		return ""
+	}
+	key, err := h.put(ctx, blob.Log, data)
 	if err != nil {
 		h.desk.Log.ErrorContext(ctx, "a log was lost", "run", h.name, "error", err)
 	}

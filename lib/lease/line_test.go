@@ -100,8 +100,8 @@ func TestG1_G2_G3_HoweverAWorkerElsewhereLeavesALine(t *testing.T) {
 		"it is cancelled": {tries(2), func(w *turn) {
 			asked, _ := w.read(w.run).AskCancel(time.Now().UnixMilli(), "no longer needed", time.Hour)
 			w.write(asked.Item(77))
-			if cancel, err := w.Renew(w.t.Context(), tenant, w.claim); err != nil || !cancel {
-				w.t.Fatalf("renewed: cancel %t, %v", cancel, err)
+			if renewed, err := w.Renew(w.t.Context(), tenant, w.claim); err != nil || !renewed.Cancel {
+				w.t.Fatalf("renewed: %+v, %v", renewed, err)
 			}
 			w.still(5 * time.Second)
 			w.end(worker.End{Outcome: run.OutcomeCancelled}, run.Cancelled)

@@ -167,7 +167,7 @@ func (d *Desk) takeOver(ctx context.Context, r run.Run, edition *job.Edition, no
 			return nil, verdict{again: time.Duration(max(r.Lease-now, 0))*time.Millisecond + time.Second}
 		}
 	}
-	next, err := d.Dispatch.PutRun(ctx, change(r), now)
+	next, err := d.Dispatch.PutRun(ctx, change(r), edition.Def.On, now)
 	if conflict := store.AsConflict(err); conflict != nil {
 		standing, _, err := run.FromItem(r.Tenant, r.ID, conflict.Standing)
 		if err != nil {

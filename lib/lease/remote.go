@@ -14,6 +14,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
@@ -38,9 +39,10 @@ type RemoteConfig struct {
 // voids reservations, and no attempt.
 type Remote struct {
 	RemoteConfig
-	desks  map[string]*Desk // by pool
-	base   *Desk            // of no pool, for attempts whose pool is gone
-	roster roster
+	desks   map[string]*Desk // by pool
+	base    *Desk            // of no pool, for attempts whose pool is gone
+	roster  roster
+	readers readers
 
 	closing sync.Once
 	closed  chan struct{}
@@ -331,13 +333,33 @@ type Claim struct {
 }
 
 // Renew keeps an attempt's lease, as worker.Attempt's does.
-func (r *Remote) Renew(ctx context.Context, tenant string, c Claim) (cancel bool, err error) {
+func (r *Remote) Renew(ctx context.Context, tenant string, c Claim) (worker.Renewed, error) {
 	held, err := r.claimed(ctx, tenant, c)
 	if err != nil {
-		return false, err
+		return worker.Renewed{}, err
 	}
 	r.heard(held, c.Holder, 0)
-	return held.Renew(ctx)
+	renewed, err := held.Renew(ctx)
+	renewed.Read = r.readers.reads(reading{tenant, held.name}, r.Dispatch.Elapsed())
+	return renewed, err
+}
+
+// Show takes what an attempt has written so far, for those who read it here, and tells whether anybody does. It asks no store: the ticket says
+// whose log it is.
+func (r *Remote) Show(tenant string, c Claim, so runlog.Log) (read bool, err error) {
+	if c.Fence == 0 {
+		return false, ErrTicket // that of an offer
+	}
+	if _, _, err := r.open(c.Ticket, tenant, c.Run, c.Fence); err != nil {
+		return false, err
+	}
+	return r.readers.show(reading{tenant, c.Run.String()}, r.Dispatch.Elapsed(), c.Fence, so), nil
+}
+
+// LiveLog is what the attempt of a run under way elsewhere has written so far; false where it is not known. It has the attempt's worker asked for it
+// with its next renewal, so that it is known to those who ask again.
+func (r *Remote) LiveLog(tenant string, id run.ID) (runlog.Log, bool) {
+	return r.readers.ask(reading{tenant, id.String()}, r.Dispatch.Elapsed())
 }
 
 func (r *Remote) heard(of *Held, h Holder, more int) {

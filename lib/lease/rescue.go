@@ -96,7 +96,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 	case standing.State == run.Running && !r.Dispatch.LeaseOver(standing.Lease, now):
 		due = standing.Lease + 1000 // whoever gets it then sees whether its worker lives
 	case standing.State == run.Running:
-		ended, err := r.Dispatch.PutRun(ctx, standing.Crash(now, "its lease ran out", limits), now)
+		ended, err := r.Dispatch.PutRun(ctx, standing.Crash(now, "its lease ran out", limits), edition.Def.On, now)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 	case standing.Version == message.Run.Version && message.Returns >= maxReturns:
 		// Durable with this write: that the run is dead, why, and its listing among the dead letters. A crash before it leaves the message,
 		// which comes again; one after it, too, and then finds the end.
-		dead, err := r.Dispatch.PutRun(ctx, standing.GiveUp(now, "no worker could start it: its message was given up twice", limits), now)
+		dead, err := r.Dispatch.PutRun(ctx, standing.GiveUp(now, "no worker could start it: its message was given up twice", limits), edition.Def.On, now)
 		if err != nil {
 			return err
 		}

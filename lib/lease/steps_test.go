@@ -38,8 +38,8 @@ func TestW1_W3_AWorkerElsewhereRunsSteps(t *testing.T) {
 				if err != nil || again.Fence != first.Fence || string(again.Payload) != string(first.Payload) {
 					t.Fatalf("again: %+v, %v; want fence %d", again, err, first.Fence)
 				}
-				if cancel, err := o.Renew(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: again.Fence, Holder: me, Ticket: ticket}); cancel || err != nil {
-					t.Errorf("renew: %t, %v", cancel, err)
+				if renewed, err := o.Renew(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: again.Fence, Holder: me, Ticket: ticket}); renewed != (worker.Renewed{}) || err != nil {
+					t.Errorf("renew: %+v, %v", renewed, err)
 				}
 				if state, err := o.Finish(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: again.Fence, Holder: me, Ticket: ticket}, worker.End{Outcome: run.OutcomeSucceeded}); err != nil || state != run.Succeeded {
 					t.Fatalf("%s, %v", state, err)

@@ -387,3 +387,29 @@ func TestNamesSayWhatAndInWhichUnit(t *testing.T) {
 		}
 	})
 }
+
+// A watched job has a series from its first end on, which only a success moves. Jobs beyond the bound have none, and share none.
+func TestP11_jobs_are_watched_on_request_and_not_without_bound(t *testing.T) {
+	const name = "belfry_job_last_success_timestamp_seconds"
+	r := metrics.New()
+	if got := at(r, noon, name); len(got) != 0 {
+		t.Errorf("at first: %v", got)
+	}
+	r.JobEnded("report", false, noon)
+	if got := at(r, noon, name); len(got) != 1 || got["report"].Value != 0 || got["report"].Measured != 0 {
+		t.Errorf("after a failure: %v", got)
+	}
+	r.JobEnded("report", true, noon.Add(1500*time.Millisecond))
+	r.JobEnded("report", false, noon.Add(time.Hour))
+	r.JobEnded(metrics.Other, true, noon) // a job may have any name
+	got := at(r, noon, name)
+	if want := float64(noon.UnixMilli())/1000 + 1.5; len(got) != 2 || got["report"].Value != want || got["report"].Measured != 1 || got[metrics.Other].Value == 0 {
+		t.Errorf("after a success: %v, want %v", got, want)
+	}
+	for i := range 1000 {
+		r.JobEnded(fmt.Sprint("wild-", i), true, noon)
+	}
+	if got := at(r, noon, name); len(got) != metrics.MostJobs || got["wild-999"].Measured != 0 {
+		t.Errorf("%d series", len(got))
+	}
+}

@@ -13,6 +13,9 @@ const OwnGates = "job:*"
 // MostGates is how many gates have series of their own in a process.
 const MostGates = 50
 
+// MostJobs is how many jobs a process watches by name.
+const MostJobs = 50
+
 // Names are values of a label that are met while the process runs, at most so many of them. A name that has been met stays.
 type Names struct {
 	Most int

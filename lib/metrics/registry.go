@@ -7,6 +7,7 @@
 package metrics
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +38,12 @@ type Registry struct {
 	// As the process saw them last, of the gates that have series of their own: gate.
 	GateWaiting, GateInProgress *Gauge
 
+	LastSuccess *Gauge // job_name; see JobEnded
+
 	Check *Gauge // check
 
 	gates Names // that have series of their own
+	jobs  Names // that are watched
 	all   []instrument
 }
 
@@ -50,7 +54,7 @@ type instrument struct {
 
 // New makes a registry with everything at zero.
 func New() *Registry {
-	r := &Registry{gates: Names{Most: MostGates}}
+	r := &Registry{gates: Names{Most: MostGates}, jobs: Names{Most: MostJobs}}
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
 	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time, unless the run was opened again before it.",
@@ -116,6 +120,10 @@ func New() *Registry {
 	for _, f := range []*Family{&r.GateLetIn.family, &r.GateSkipped.family, &r.GateWait.family, &r.GateWaiting.family, &r.GateInProgress.family} {
 		f.Detail = true
 	}
+	// The label is not "job": under that name Prometheus has whom it asked.
+	r.LastSuccess = r.gauge("belfry_job_last_success_timestamp_seconds",
+		"When a run of a job last succeeded, in seconds since 1970, as this process saw it; 0 where it saw one fail and none succeed.",
+		Label{Name: "job_name", Met: &r.jobs})
 	r.Check = r.gauge("belfry_check_state", "What /readyz checks, looked at for each scrape: 0 all is well, 1 attention, 2 failing.",
 		Label{Name: "check", Values: []string{"clock", "store", "data", "ticks", "queues", "workers", "disk", "certificate"}})
 	return r
@@ -128,6 +136,16 @@ func (r *Registry) Gate(name string, own bool) string {
 		return OwnGates
 	}
 	return r.gates.Meet(name)
+}
+
+// JobEnded notes the end of an attempt of a job that asks to be watched, or of a run where that is a workflow: when it succeeded, or that it did not. A job
+// of which this process has seen no success has 0. Where as many jobs as may be are watched, the others are left out: one number for several would
+// tell of none.
+func (r *Registry) JobEnded(job string, succeeded bool, at time.Time) {
+	r.jobs.Meet(job)
+	if succeeded && slices.Contains(r.jobs.all(), job) {
+		r.LastSuccess.Set(float64(at.UnixMilli())/1000, job)
+	}
 }
 
 // Each gives every family with its series at a moment, in the order of the documentation. A series whose labels are all

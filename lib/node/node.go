@@ -19,6 +19,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/tick"
@@ -184,13 +185,16 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 				w.Cancelled(tenant, id)
 			}
 		},
-		LiveLog: func(tenant string, id run.ID) (attempt int, text []byte, ok bool) {
+		LiveLog: func(tenant string, id run.ID) (runlog.Log, bool) {
 			for _, w := range n.workers {
-				if attempt, text, ok = w.LiveLog(tenant, id); ok {
-					return attempt, text, true
+				if so, ok := w.LiveLog(tenant, id); ok {
+					return so, true
 				}
 			}
-			return 0, nil, false
+			if n.Remote != nil {
+				return n.Remote.LiveLog(tenant, id)
+			}
+			return runlog.Log{}, false
 		},
 	})
 	return n, err

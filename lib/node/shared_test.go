@@ -153,7 +153,7 @@ func TestP4_LeasesAreJudgedHoweverFarApartTicksAre(t *testing.T) {
 			t.Fatalf("%d messages, %v", len(lost), err)
 		}
 		now := time.Now().UnixMilli()
-		if _, err := server.Dispatch.PutRun(t.Context(), server.runs("once")[0].Start("gone", now, server.Dispatch.Lease), now); err != nil {
+		if _, err := server.Dispatch.PutRun(t.Context(), server.runs("once")[0].Start("gone", now, server.Dispatch.Lease), job.Callbacks{}, now); err != nil {
 			t.Fatal(err)
 		}
 		begin(t, "all", s, bucket, f, share, func(c *node.Config) {

@@ -63,7 +63,7 @@ type Message struct {
 type Depth struct {
 	Ready   int64 // could be received now
 	Delayed int64 // wait for their delay
-	Taken   int64 // received, and neither deleted nor visible again
+	Taken   int64 // received, and neither deleted nor visible again: under way, or put off by Extend
 }
 
 // Queue is the port: one named pool of work, with its three priorities. All methods may be called concurrently and obey

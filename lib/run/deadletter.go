@@ -12,12 +12,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// DeadLetter lists a run that failed for good or is dead; it is written with the run's end and removed when it is reopened.
+// DeadLetter lists a run that failed for good or is dead; it is written with the run's end and removed when it is reopened. One that was
+// discarded stays, so that runs are found by their state as before.
 type DeadLetter struct {
 	Run   ID     `cbor:"-"`
 	Ended int64  `cbor:"-"` // Unix ms, in the key
 	State State  `cbor:"1,keyasint"`
 	Error string `cbor:"2,keyasint,omitempty"` // of the last attempt; without one, why the run is dead
+
+	Discarded bool `cbor:"3,keyasint,omitempty"`
 }
 
 // DeadSpread is over how many partitions the dead letters of a tenant lie: everything may fail at once.
@@ -28,7 +31,7 @@ func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" 
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any {
-	return map[string]any{"run": Run{}, "step": Run{}, "dead": DeadLetter{}, "ran": index{}}
+	return map[string]any{"run": Run{}, "step": Run{}, "dead": DeadLetter{}, "ran": index{}, "down": Down{}}
 }
 
 // DeadKey is where an ended run is listed.
@@ -40,13 +43,20 @@ func (r Run) DeadKey() store.Key {
 	}
 }
 
+// LastError is that of the newest attempt, "" for none; of a dead letter without an attempt, why it was given up.
+func (r Run) LastError() string {
+	if n := len(r.Attempts); n > 0 {
+		return r.Attempts[n-1].Error
+	}
+	if r.State.DeadLetter() {
+		return r.Reason
+	}
+	return ""
+}
+
 // DeadLetterOp gives the write that lists an ended run; it goes into one Write with the run.
 func (r Run) DeadLetterOp(attempt uint64) (store.Op, error) {
-	letter := DeadLetter{State: r.State, Error: r.Reason}
-	if n := len(r.Attempts); n > 0 {
-		letter.Error = r.Attempts[n-1].Error
-	}
-	value, err := record.Encode(letter)
+	value, err := record.Encode(DeadLetter{State: r.State, Error: r.LastError(), Discarded: !r.Discarded.IsZero()})
 	if err != nil {
 		return store.Op{}, err
 	}

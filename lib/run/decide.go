@@ -133,7 +133,7 @@ func (r Run) Start(worker string, now int64, lease time.Duration) Run {
 	attempts := make([]Attempt, 0, maxAttempts)
 	attempts = append(attempts, r.Attempts[max(0, len(r.Attempts)-maxAttempts+1):]...)
 	for i := range attempts {
-		attempts[i].Error = cut(attempts[i].Error, olderError)
+		attempts[i].Error = OlderError(attempts[i].Error)
 	}
 	r.Attempts = append(attempts, Attempt{Number: r.Attempt, Started: now})
 	return r
@@ -157,10 +157,22 @@ func (r Run) Closed(fence uint64) (Outcome, bool) {
 	return 0, false
 }
 
+// Logged has the run name the log of the attempt that ends. Of one that wrote nothing, key "", the log of an attempt before stays: a log says
+// itself which attempt wrote it, and where that of the attempt before lies.
+func (r Run) Logged(key string) Run {
+	if key != "" {
+		r.Log = key
+	}
+	return r
+}
+
+// OlderError is as much of an attempt's error as is kept when it is not the newest any more.
+func OlderError(text string) string { return cut(text, olderError) }
+
 // Succeed ends the run with its result.
 func (r Run) Succeed(now int64, result Ref, log string, l Limits) Run {
-	r.Result, r.Log = result, log
-	return r.closeAttempt(now, OutcomeSucceeded, "").end(Succeeded, now, "", l)
+	r.Result = result
+	return r.Logged(log).closeAttempt(now, OutcomeSucceeded, "").end(Succeeded, now, "", l)
 }
 
 // Failure is a failed attempt.
@@ -175,7 +187,7 @@ type Failure struct {
 // Fail counts a failed attempt: tried again at NextAt, dead when the budget is spent, failed when it is permanent. Where a
 // cancel was asked for, the run ends cancelled.
 func (r Run) Fail(now int64, f Failure, l Limits) Run {
-	r.Log = f.Log
+	r = r.Logged(f.Log)
 	r.Failures++
 	r = r.closeAttempt(now, OutcomeFailed, f.Error)
 	switch {
@@ -201,8 +213,7 @@ func (r Run) HandBack(now int64, why, log string) Run {
 	if why == "" {
 		why = "worker stopped"
 	}
-	r.Log = log
-	r = r.closeAttempt(now, OutcomeHandedBack, why)
+	r = r.Logged(log).closeAttempt(now, OutcomeHandedBack, why)
 	r.State, r.Worker, r.Lease = Queued, "", 0
 	return r
 }
@@ -241,8 +252,7 @@ func (r Run) AskCancel(now int64, reason string, retention time.Duration) (Run, 
 
 // Cancelled ends an attempt that was stopped because a cancel was asked for.
 func (r Run) Cancelled(now int64, log string, l Limits) Run {
-	r.Log = log
-	return r.closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
+	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
 }
 
 // Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
@@ -255,8 +265,17 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why, r.Wait, r.Placed = Why{}, Wait{}, false
+	r.Why, r.Wait, r.Placed, r.Discarded = Why{}, Wait{}, false, Discarded{}
 	return r
+}
+
+// Discard settles a dead letter: the run stays ended as it is. False where it is none, or was discarded before, which stays as it was said first.
+func (r Run) Discard(now int64, by, note string) (Run, bool) {
+	if !r.State.DeadLetter() || !r.Discarded.IsZero() {
+		return r, false
+	}
+	r.Discarded = Discarded{At: now, By: cut(by, MaxBy), Note: note}
+	return r, true
 }
 
 // Reopened tells a run that was just opened again, at now, from what it was before, where its job bounds how many runs are in progress: a place

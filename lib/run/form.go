@@ -12,7 +12,7 @@ import (
 
 // Size is about how many bytes the run's record takes, and a few more.
 func (r *Run) Size() int {
-	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log)
+	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run)
 	if r.Started != 0 {
 		size += 36 + attemptBytes*len(r.Attempts)
 	}
@@ -74,7 +74,13 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Wait.writeFields(w, 30)
 	}
 	w.Bool(31, r.Placed)
-	w.Bool(32, r.Overdue)
+	if !r.Discarded.IsZero() {
+		r.Discarded.writeFields(w, 32)
+	}
+	if !r.Callback.IsZero() {
+		r.Callback.writeFields(w, 33)
+	}
+	w.Bool(34, r.Overdue)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -106,6 +112,21 @@ func (w *Wait) writeFields(to *record.Writer, number uint8) {
 	to.Int(2, w.Since)
 	to.Int(3, w.Rank)
 	to.Int(4, w.LetIn)
+	to.Close(outer)
+}
+
+func (d *Discarded) writeFields(w *record.Writer, number uint8) {
+	outer := w.Open(number)
+	w.Int(1, d.At)
+	w.Text(2, d.By)
+	w.Text(3, d.Note)
+	w.Close(outer)
+}
+
+func (c *Callback) writeFields(to *record.Writer, number uint8) {
+	outer := to.Open(number)
+	to.Text(1, c.Event)
+	to.Text(2, c.Run)
 	to.Close(outer)
 }
 
@@ -191,6 +212,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 		case 31:
 			r.Placed = s.Bool()
 		case 32:
+			r.Discarded.readFields(s)
+		case 33:
+			r.Callback.readFields(s)
+		case 34:
 			r.Overdue = s.Bool()
 		default:
 			s.Fail()
@@ -246,6 +271,34 @@ func (w *Wait) readFields(s *record.Scanner) {
 			w.Rank = s.Int()
 		case 4:
 			w.LetIn = s.Int()
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (d *Discarded) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			d.At = s.Int()
+		case 2:
+			d.By = string(s.Text())
+		case 3:
+			d.Note = string(s.Text())
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (c *Callback) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			c.Event = string(s.Text())
+		case 2:
+			c.Run = string(s.Text())
 		default:
 			s.Fail()
 		}

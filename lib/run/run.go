@@ -43,7 +43,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", s)
 }
 
-// Waiting is how a user sees a Queued run that waits in the line of a gate. No record holds it: see Run.Shown.
+// Waiting is a Queued run that waits in the line of a gate. No record holds it: see Run.Stage.
 const Waiting State = 100
 
 // States lists those that a user sees, in the order of a run's life.
@@ -113,7 +113,7 @@ type Run struct {
 
 	Payload  Ref       `cbor:"18,keyasint,omitzero"` // nothing: the job's own
 	Result   Ref       `cbor:"19,keyasint,omitzero"`
-	Log      string    `cbor:"20,keyasint,omitempty"` // key of the newest attempt's log
+	Log      string    `cbor:"20,keyasint,omitempty"` // key of the log of the newest attempt that has ended and wrote something
 	Attempts []Attempt `cbor:"21,keyasint,omitempty"` // the last maxAttempts of them, oldest first
 
 	// Of a Skipped run that stands for a whole stretch of missed fires, and is the decision that all ticks adopt:
@@ -134,12 +134,33 @@ type Run struct {
 	// cancelled between its entry and its start does not say so.
 	Placed bool `cbor:"31,keyasint,omitempty"`
 
+	// Discarded says of a dead letter that somebody has settled it without running it again. Nothing but a reopening writes the run after that.
+	Discarded Discarded `cbor:"32,keyasint,omitzero"`
+
+	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
+
 	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
-	Overdue bool `cbor:"32,keyasint,omitempty"`
+	Overdue bool `cbor:"34,keyasint,omitempty"`
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
+
+// Discarded is who has settled a dead letter, and when: no listing of dead letters has it any more.
+type Discarded struct {
+	At   int64  `cbor:"1,keyasint,omitempty"` // Unix ms
+	By   string `cbor:"2,keyasint,omitempty"` // who asked for it, "" where nobody was asked who they are; at most MaxBy bytes are kept
+	Note string `cbor:"3,keyasint,omitempty"` // for people, at most MaxNote characters
+}
+
+// How much a record keeps of who has settled a dead letter, in bytes, and of what they have to say, in characters.
+const (
+	MaxBy   = 128
+	MaxNote = 200
+)
+
+// IsZero tells whether nobody has settled it.
+func (d Discarded) IsZero() bool { return d == Discarded{} }
 
 // Missed tells whether the run is a decision over missed fires: nobody ever claimed it. A run that was skipped for another reason was claimed,
 // and that was its fate.
@@ -208,12 +229,40 @@ func (r Run) Headed() bool {
 // Waits tells whether the run waits in the line of a gate. It starts when somebody has let it in, so no message of it is of use before.
 func (r Run) Waits() bool { return r.State == Queued && r.Wait.Gate != "" }
 
-// Shown is the state that a user sees.
-func (r Run) Shown() State {
+// Stage is where the run stands by its record alone: its State, or Waiting. The edges of decide.go lead from one to another.
+func (r Run) Stage() State {
 	if r.Waits() {
 		return Waiting
 	}
 	return r.State
+}
+
+// Shown is the state that a user sees at an instant. What has not begun is Scheduled before it is due and Queued from then on, whichever of
+// the two its record says: how far ahead a run is claimed and sent is nobody's business. due is when it may start, now the store's time,
+// both Unix ms; control.Service.Shown finds them out.
+func (r Run) Shown(due, now int64) State {
+	switch stage := r.Stage(); {
+	case stage != Scheduled && stage != Queued:
+		return stage
+	case due > now:
+		return Scheduled
+	default:
+		return Queued
+	}
+}
+
+// Changed is when the run came to where it stands, by its record: when it was made, became due, came into a line or out of it, when an attempt
+// of it began or ended, or it did. due and now are those of Shown, all of it is Unix ms. What no record tells is left out: when a run that has
+// ended was opened again, unless that gave it a rank.
+func (r Run) Changed(due, now int64) int64 {
+	at := max(r.Created, r.Started, r.Ended, r.Wait.Since, r.Wait.LetIn, r.Wait.Rank)
+	for _, a := range r.Attempts {
+		at = max(at, a.Started, a.Ended)
+	}
+	if r.Shown(due, now) == Queued {
+		at = max(at, due)
+	}
+	return at
 }
 
 // CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.
@@ -278,8 +327,9 @@ type Attempt struct {
 // How much of the attempts a record keeps at the most; less where it would grow over maxRecord.
 const (
 	maxAttempts   = 5
-	newestError   = 240 // bytes of the newest attempt's error
-	olderError    = 40  // bytes of each older one's
+	newestError   = 240                // bytes of the newest attempt's error
+	olderError    = 200 + len(cutMark) // bytes of each older one's
+	leastError    = 40                 // bytes of the newest one's that stay whatever else the record holds
 	maxReasonSize = 120
 )
 

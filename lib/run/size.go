@@ -15,11 +15,11 @@ const maxRecord = 1024
 const perItem = 42
 
 // encode gives the record of a run, with as much of the attempts and their errors as keeps the item within maxRecord, or so much above
-// it as its data is above MaxInline. What is left out leaves r too.
+// it as its data is above MaxInline, and as the discard of a dead letter takes. What is left out leaves r too.
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	r.Why, r.Wait = r.Why.without(r.ID.Job), r.Wait.without(r.ID.Job)
-	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)-MaxInline)
+	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)-MaxInline) + r.Discarded.size()
 	for {
 		value := r.record()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most
@@ -27,6 +27,14 @@ func (r *Run) encode(key store.Key) []byte {
 			return value
 		}
 	}
+}
+
+// size is about how many bytes it takes in a record.
+func (d Discarded) size() int {
+	if d.IsZero() {
+		return 0
+	}
+	return 20 + len(d.By) + len(d.Note)
 }
 
 // fit sheds what is missed least until about so many bytes are saved: the errors of older attempts, the longer part of the
@@ -53,7 +61,7 @@ func (r *Run) fit(over int) bool {
 		over -= attemptBytes
 	}
 	if n := len(attempts); n > 0 {
-		shorten(&attempts[n-1].Error, olderError)
+		shorten(&attempts[n-1].Error, leastError)
 	}
 	shorten(&r.Reason, maxReasonSize/3)
 	for n := len(r.Why.InTheWay); over > 0 && n > 1; n-- {

@@ -28,9 +28,11 @@ type Spec struct {
 	Jitter Duration `json:"jitter,omitzero" cbor:"8,keyasint,omitempty"`
 }
 
+// MaxJitter is the longest jitter.
+const MaxJitter = Duration(10 * time.Minute)
+
 const (
 	smallestEvery = Duration(time.Second)
-	largestJitter = Duration(10 * time.Minute)
 
 	// Fires lie in [1970, 10000): what a time of RFC 3339 and an int64 of milliseconds can both hold.
 	endOfTimeSec = 253402300800
@@ -96,7 +98,7 @@ func (s Spec) Compile() (*Schedule, error) {
 	if c.start >= c.end {
 		refuse("end", formatInstant(c.end), `a time after "start", `+formatInstant(c.start))
 	}
-	if s.Jitter < 0 || s.Jitter > largestJitter || !wholeMilliseconds(s.Jitter) {
+	if s.Jitter < 0 || s.Jitter > MaxJitter || !wholeMilliseconds(s.Jitter) {
 		refuse("jitter", s.Jitter.String(), "a duration from 0s to 10m, in whole milliseconds")
 	}
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -283,10 +282,10 @@ func (p *player) attend(ctx context.Context, a *attempt) error {
 
 // renew renews the lease of an attempt, which hears of a cancel by it.
 func (p *player) renew(ctx context.Context, a *attempt) error {
-	var cancel bool
+	var renewed worker.Renewed
 	err := p.survive(ctx, func() (err error) {
 		p.mail[a.pool].forget()
-		cancel, err = p.remote.Renew(ctx, tenant, a.claim)
+		renewed, err = p.remote.Renew(ctx, tenant, a.claim)
 		return err
 	})
 	if errors.Is(err, worker.ErrFenced) {
@@ -297,7 +296,7 @@ func (p *player) renew(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("renew the lease of run %s: %w", a.claim.Run, err)
 	}
 	a.renewed = p.now
-	if cancel && !a.stopped {
+	if renewed.Cancel && !a.stopped {
 		a.stopped = true
 		a.ends = p.now + wholeMilliseconds(a.outcome.StopsAfter).Milliseconds()
 	}
@@ -375,5 +374,6 @@ func (p *player) longestWait(ctx context.Context, id run.ID) (time.Duration, err
 	if err != nil {
 		return 0, err
 	}
-	return wholeMilliseconds(lease.Backoff(edition.Def.Retry, known.failures+1, math.MaxUint64)), nil
+	_, most := edition.Def.Retry.Wait(known.failures + 1)
+	return wholeMilliseconds(most), nil
 }

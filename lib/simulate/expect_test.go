@@ -16,8 +16,8 @@ func TestAnExpectationIsAPartOfAReport(t *testing.T) {
 	as := "a"
 	report := simulate.Report{
 		Runs: []simulate.Run{
-			{Run: "r~1", As: &as, Job: "r", State: "dead", NominalTime: at, StartedAt: &at, Attempts: []simulate.Attempt{{Attempt: 1, Outcome: "failed", Error: "boom"}}, Result: json.RawMessage(`{"rows": 3, "more": [1, 2]}`)},
-			{Run: "r~2", Job: "r", State: "skipped", NominalTime: at.Add(time.Hour), Attempts: []simulate.Attempt{}},
+			{ID: "r~1", As: &as, Job: "r", State: "dead", NominalTime: at, StartedAt: &at, Attempts: []simulate.Attempt{{Attempt: 1, Outcome: "failed", Error: "boom"}}, Result: json.RawMessage(`{"rows": 3, "more": [1, 2]}`)},
+			{ID: "r~2", Job: "r", State: "skipped", NominalTime: at.Add(time.Hour), Attempts: []simulate.Attempt{}},
 		},
 		Skipped: []simulate.Stretch{}, Refused: []simulate.Refusal{}, Looks: map[string]*simulate.Report{}, Most: simulate.Most{Jobs: map[string]int{"r": 1}, Workers: 1},
 	}
@@ -30,9 +30,9 @@ func TestAnExpectationIsAPartOfAReport(t *testing.T) {
 		`{runs: [{state: dead}, {as: null}]}`:    ``,
 		`{runs: [{state: dead}, {}, null]}`:      ``,
 		`{runs: [{job: r}, {job: r}, null]}`:     ``,
-		`{runs: [{job: r}, null]}`:               `runs[1]: want nothing, got {"run":"r~2"`,
+		`{runs: [{job: r}, null]}`:               `runs[1]: want nothing, got {"id":"r~2"`,
 		`{runs: [{job: r}, {job: r}, {job: r}]}`: `runs[2]: want {"job":"r"}, got nothing`,
-		`{runs: []}`:                             `runs: want an empty list, got [{"run":"r~1"`,
+		`{runs: []}`:                             `runs: want an empty list, got [{"id":"r~1"`,
 		`{skipped: []}`:                          ``,
 		`{skipped: [{count: 3}]}`:                `skipped[0]: want {"count":3}, got nothing`,
 		`{stopped: null, looks: {}}`:             ``,

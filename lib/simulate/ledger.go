@@ -41,6 +41,7 @@ type account struct {
 	failures   int
 	reason     string
 	ended      int64
+	next       int64 // not before
 	attempts   []try
 	waits      []Wait
 	result     run.Ref
@@ -48,6 +49,7 @@ type account struct {
 	through    int64 // of a stretch of missed fires
 	count      int
 	progress   bool
+	callback   bool
 }
 
 type try struct {
@@ -167,8 +169,8 @@ func (l *ledger) note(op *store.Op) {
 		l.states[a.state]--
 	}
 	l.states[r.State]++
-	a.state, a.generation, a.failures, a.reason, a.ended, a.result, a.why = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.Result, r.Why
-	a.through, a.count = 0, 0
+	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why
+	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
 	}
@@ -202,11 +204,11 @@ func (a *account) wait(r run.Run, now time.Time) {
 }
 
 // shown is the state that a user sees.
-func (a *account) shown() run.State {
+func (p *player) shown(ctx context.Context, a *account) run.State {
 	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
 		return run.Waiting
 	}
-	return a.state
+	return p.control.Shown(ctx, run.Run{ID: a.id, Tenant: tenant, State: a.state, Generation: a.generation, NextAt: a.next})
 }
 
 // try takes an attempt as its run's record has it. Records shorten the errors of those that have ended before.
@@ -271,9 +273,12 @@ func (p *player) report(ctx context.Context) (Report, error) {
 }
 
 func (p *player) reported(ctx context.Context, a *account) (Run, error) {
-	r := Run{Run: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: a.shown().String(), Reason: a.reason,
+	r := Run{ID: a.id.String(), Job: a.id.Job, Trigger: run.BySchedule.String(), NominalTime: a.id.Time(), State: p.shown(ctx, a).String(), Reason: a.reason,
 		EndedAt: instant(a.ended), Waits: slices.Clone(a.waits), Attempts: make([]Attempt, len(a.attempts))}
-	if a.id.OnDemand() {
+	switch {
+	case a.callback:
+		r.Trigger = run.ByCallback
+	case a.id.OnDemand():
 		r.Trigger = run.ByRequest.String()
 	}
 	if as, ok := p.as[a.id]; ok {

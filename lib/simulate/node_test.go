@@ -170,7 +170,7 @@ func inShort(r simulate.Report) []string {
 	}
 	var lines []string
 	for _, one := range r.Runs {
-		id, _, _ := strings.Cut(one.Run[len(one.Job)+1:], "~") // what is drawn is another
+		id, _, _ := strings.Cut(one.ID[len(one.Job)+1:], "~") // what is drawn is another
 		line := one.Job + "~" + id + " " + one.State + " " + one.Reason + " " + string(one.Result)
 		for _, a := range one.Attempts {
 			line += " " + at(&a.StartedAt) + ".." + at(a.EndedAt) + " " + a.Outcome + " " + a.Error[:min(len(a.Error), 20)] // which a record shortens
@@ -199,7 +199,7 @@ func (s *server) report() (r simulate.Report) {
 					r.Skipped = append(r.Skipped, simulate.Stretch{Job: j.Name, From: one.ID.Time(), Through: time.UnixMilli(max(one.Through, one.ID.Nominal)).UTC(), Reason: one.Reason})
 					continue
 				}
-				shown := simulate.Run{Run: one.ID.String(), Job: j.Name, State: one.State.String(), Reason: one.Reason, Result: one.Result.Inline}
+				shown := simulate.Run{ID: one.ID.String(), Job: j.Name, State: s.Control.Shown(s.t.Context(), one).String(), Reason: one.Reason, Result: one.Result.Inline}
 				for _, a := range one.Attempts {
 					ended := time.UnixMilli(a.Ended).UTC()
 					shown.Attempts = append(shown.Attempts, simulate.Attempt{StartedAt: time.UnixMilli(a.Started).UTC(), EndedAt: &ended, Outcome: a.Outcome.String(), Error: a.Error})

@@ -135,7 +135,6 @@ func TestMistakesAreNamedByLineAndField(t *testing.T) {
 		"a job's mode":             {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, catch_up: {mode: al}}}", "line 2: jobs.a.catch_up.mode: got \"al\", want one, all or none"},
 		"a job's name":             {"start: 2026-01-05T00:00:00Z\njobs: {\"a b\": {target: {handler: {name: x}}}}", "line 2: jobs.a b: got \"a b\", want 1 to 128 letters"},
 		"a job's gates":            {"start: 2026-01-05T00:00:00Z\njobs: {a: {gates: [], target: {handler: {name: x}}}}", "line 2: jobs.a.gates: not built yet"},
-		"a job's workflow":         {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {workflow: {}}}}", "line 2: jobs.a.target.workflow: not built yet"},
 		"a job that never fires":   {"start: 2026-01-05T00:00:00Z\njobs: {a: {target: {handler: {name: x}}, schedule: {at: \"2025-01-05T00:00:00Z\"}}}", "line 2: jobs.a.schedule: want a fire after start"},
 		"a job twice":              {"start: 2026-01-05T00:00:00Z\njobs:\n  a: {}\n  a: {}", "line 4: a: given twice; first in line 3"},
 		"outcomes of no job":       {"start: 2026-01-05T00:00:00Z\njobs: {report: {target: {handler: {name: x}}}}\noutcomes: {reprot: [{}]}", `line 3: outcomes.reprot: got "reprot", want the name of a job of this scenario, or * for all others; did you mean "report"?`},

@@ -136,6 +136,7 @@ func (r *resolver) jobs() {
 			continue
 		}
 		def := r.document.Jobs[name].Definition
+		r.refuse(invalid.Under(field, r.document.Jobs[name].Called(name)))
 		compiled, err := judged(def)
 		r.refuse(invalid.Under(field, err))
 		if err == nil && compiled != nil && !r.Start.IsZero() {
@@ -145,6 +146,46 @@ func (r *resolver) jobs() {
 		}
 		r.Jobs = append(r.Jobs, Job{name, def})
 	}
+	r.calledFirst()
+}
+
+// calledFirst has the jobs that others call be put before these, and refuses what cannot be. Else they stay in the order of their names.
+func (r *resolver) calledFirst() {
+	at := make(map[string]int, len(r.Jobs))
+	for i, j := range r.Jobs {
+		at[j.Name] = i
+	}
+	const under, done = 1, 2
+	come := make([]int, len(r.Jobs))
+	ordered := make([]Job, 0, len(r.Jobs))
+	var add func(i int)
+	add = func(i int) {
+		j := r.Jobs[i]
+		come[i] = under
+		for _, e := range job.Events() {
+			called := j.Definition.On.Of(e)
+			if called == nil {
+				continue
+			}
+			field := "jobs." + j.Name + ".on." + string(e) + ".job"
+			switch k, here := at[called.Job]; {
+			case !here:
+				r.refuse(invalid.Field(field, called.Job, "a job of this scenario"+meant(called.Job, slices.Collect(maps.Keys(at)))))
+			case come[k] == under:
+				r.refuse(invalid.Field(field, called.Job, "a job that does not call this one in its turn: a scenario does not play that"))
+			case come[k] != done:
+				add(k)
+			}
+		}
+		come[i] = done
+		ordered = append(ordered, j)
+	}
+	for i := range r.Jobs {
+		if come[i] == 0 {
+			add(i)
+		}
+	}
+	r.Jobs = ordered
 }
 
 // definedNames are the names that jobs have at some time.

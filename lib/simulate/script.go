@@ -98,6 +98,7 @@ func (r *resolver) line(i int, text wire.ScenarioLine, names map[string]bool) {
 	case Put:
 		if text.Definition != nil {
 			l.Definition = text.Definition.Definition
+			r.refuse(invalid.Under(field+".definition", text.Definition.Called(text.Job)))
 			_, err := judged(l.Definition)
 			r.refuse(invalid.Under(field+".definition", err))
 		}

@@ -40,7 +40,7 @@ func TestWhatPeopleDo(t *testing.T) {
 		{"pause and resume", every10("", "", "{at: 15m, do: pause, job: j, reason: x}", "{at: 35m, do: resume, job: j}"), ran(10, 40, 50, 60)},
 		{"a pause holds what is asked for, until it is over", onDemand("", "[{takes: 1s}]", "{at: 1m, do: pause, job: j}", "{at: 2m, do: trigger, job: j, as: a}", "{at: 9m, do: resume, job: j}"),
 			"a=j@2m0s 9m0s..9m1s succeeded: succeeded"},
-		{"and for ever where it is not", onDemand("", "[{takes: 1s}]", "{at: 1m, do: pause, job: j}", "{at: 2m, do: trigger, job: j, as: a}"), "a=j@2m0s: scheduled\n1 open"},
+		{"and for ever where it is not", onDemand("", "[{takes: 1s}]", "{at: 1m, do: pause, job: j}", "{at: 2m, do: trigger, job: j, as: a}"), "a=j@2m0s: queued\n1 open"},
 		{"a put holds from its instant on", every10("", "", `{at: 25m, do: put, job: j, definition: {schedule: {cron: "5,25,45 * * * *"}, timeout: 1h, `+handler+`}}`, "{at: 45m30s, do: delete, job: j}"), ran(10, 20, 45)},
 		{"a put that was guarded by what stands no more", every10("", "", `{at: 5m, do: put, job: j, if_match: '"1"', definition: {`+handler+`}}`), ran(10, 20, 30, 40, 50, 60) + "\nline 1 at 5m0s: precondition_failed"},
 		{"delete", every10("", "[{takes: 15m}]", "{at: 25m, do: delete, job: j}", "{at: 26m, do: trigger, job: j, as: a}", "{at: 27m, do: cancel, run: a}", "{at: 28m, do: delete, job: j}"),

@@ -71,12 +71,16 @@ func plainly(err error) string {
 	return strings.TrimPrefix(text, "net/http: HTTP/1.x transport connection broken: ")
 }
 
-// callHTTP makes one request. It ends at the latest a grace after ctx, whatever the server does and the transport makes of it.
+// callHTTP makes one request. It ends at the latest a grace after ctx, whatever the server does and the transport makes of it. Where it fails and
+// something may have been sent, the log has that, and the answer.
 func (s *Set) callHTTP(ctx context.Context, h HTTP, call Call, known revealed) (Result, error) {
 	var result Result
 	var err error
 	at := new(progress)
 	if !bounded(ctx, s.cfg.Grace, func() { result, err = s.exchange(ctx, h, call, known, at) }) {
+		if at.sent() {
+			s.tellSent(h, call, known)
+		}
 		return Result{}, at.ended(ctx)
 	}
 	return result, err
@@ -159,15 +163,24 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, a
 		if errors.Is(err, ErrShort) {
 			s.shared.CloseIdleConnections() // which nobody needs as much
 		}
+		if at.sent() {
+			s.tellSent(h, call, known)
+		}
 		return Result{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		// Its body is the connection itself. A read of it would end with the connection only, not with ctx.
+		s.tellSent(h, call, known)
+		s.tellAnswer(call, known, response, nil)
 		return Result{}, s.refusedBy(h, response, nil, known.veil)
 	}
 
 	body, err := readAnswer(response.Body, known.veil)
+	if err != nil || body.truncated || !isSuccess(response.StatusCode) {
+		s.tellSent(h, call, known)
+		s.tellAnswer(call, known, response, body.kept)
+	}
 	if failure := s.refusedBy(h, response, body.kept, known.veil); failure != nil {
 		// The status is the verdict, even where the rest of the answer was lost.
 		return Result{}, failure
@@ -256,7 +269,7 @@ func brokenCall(ctx context.Context, err error, at *progress, v *veil) error {
 // refusedBy is nil for 2xx. An answer's beginning becomes part of the message, because that is where targets say why.
 func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte, v *veil) error {
 	status := response.StatusCode
-	if status >= 200 && status <= 299 {
+	if isSuccess(status) {
 		return nil
 	}
 	var f *Failure
@@ -278,6 +291,8 @@ func (s *Set) refusedBy(h HTTP, response *http.Response, body []byte, v *veil) e
 	}
 	return f
 }
+
+func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
 func statusLine(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))

@@ -117,6 +117,9 @@ func (s *Set) Can(spec Spec) error {
 	}
 }
 
+// Now is the time by the clock of the set.
+func (s *Set) Now() time.Time { return s.cfg.Now() }
+
 // Able says what Can asks of a worker beside http: the handlers that it has, by name, whether it starts processes, and whether it
 // calls AWS.
 func (s *Set) Able() (handlers []string, exec, aws bool) {

@@ -56,7 +56,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 			if !ended(r) {
 				open = append(open, r)
 			}
-		case !p.tooOld(max(requests[i].Created, r.ID.Nominal)):
+		case !requests[i].Callback.IsZero(), !p.tooOld(max(requests[i].Created, r.ID.Nominal)):
 			absent = append(absent, requests[i])
 		}
 	}

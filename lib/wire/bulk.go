@@ -28,7 +28,7 @@ type RunFilter struct {
 	Job    string            `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
 	States []string          `json:"states,omitempty" minItems:"1" maxItems:"11" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" doc:"any of these"`
 	Labels map[string]string `json:"labels,omitempty" doc:"all of these, by the definition that the run has"`
-	Error  string            `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Error  string            `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	From   *time.Time        `json:"from,omitempty" doc:"due at this time or later"`
 	To     *time.Time        `json:"to,omitempty" doc:"due before this time"`
 }

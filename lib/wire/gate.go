@@ -4,7 +4,7 @@ import "time"
 
 // Gate is how the own gate of a job stands that bounds its overlap.
 type Gate struct {
-	Gate       string `json:"gate" example:"job:daily-report" doc:"its name: job:NAME is a job's own"`
+	Name       string `json:"name" example:"job:daily-report" doc:"job:NAME is a job's own"`
 	Job        string `json:"job"`
 	Policy     string `json:"policy" enum:"allow,skip,queue" doc:"what becomes of a run that finds no room, as the job says it"`
 	Limit      int    `json:"limit" doc:"how many runs may be in progress at once"`

@@ -1,34 +1,42 @@
 package wire
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
 // Job is what PUT takes and GET gives.
 type Job struct {
+	Name string `json:"name,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job's name; answers have it, a PUT may leave it out, or have the name of its path"`
 	job.Definition
-	Status *JobStatus `json:"status,omitempty" doc:"what only Belfry writes; ignored in requests"`
+	Status *JobStatus `json:"status,omitempty" readOnly:"true" doc:"what only Belfry writes; ignored in requests"`
+}
+
+// Called refuses a job whose own name is another than the one that it has where it stands: in a path, or as a key.
+func (j Job) Called(name string) error {
+	if j.Name == "" || j.Name == name {
+		return nil
+	}
+	return invalid.Field("name", j.Name, fmt.Sprintf("%q, which is what this job is called here, or the field left out", name))
 }
 
 // JobStatus is what Belfry says of a job.
 type JobStatus struct {
-	Name         string      `json:"name,omitempty" doc:"the job's name"`
 	Generation   int64       `json:"generation,omitempty" doc:"version of the definition; it only grows"`
 	ETag         string      `json:"etag,omitempty" doc:"of the definition, for If-Match"`
 	NextRuns     []time.Time `json:"next_runs,omitempty" doc:"the next nominal times, if any"`
 	CreatedAt    time.Time   `json:"created_at,omitzero" doc:"when the job was first made"`
 	UpdatedAt    time.Time   `json:"updated_at,omitzero" doc:"when this generation was made"`
+	Tries        string      `json:"tries,omitempty" doc:"how often and for how long a run that fails is tried, in words: the waits of retry together, as they are drawn on average"`
 	PausedReason string      `json:"paused_reason,omitempty" doc:"why it was paused"`
 	Fault        string      `json:"fault,omitempty" doc:"why the schedule was parked: its next fire could not be computed"`
 }
 
-// NamedJob is a job in a batch or a file.
-type NamedJob struct {
-	Name string `json:"name" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"the job's name"`
-	Job
-}
+// NamedJob is a job of a batch, where no path names it: its name has to be there.
+type NamedJob Job
 
 // JobPage is a page of jobs, by name.
 type JobPage struct {

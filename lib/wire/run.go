@@ -16,18 +16,21 @@ type Run struct {
 	Generation    int64             `json:"generation" doc:"of the definition that it runs; 0 until it is bound to one"`
 	State         string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	NominalTime   time.Time         `json:"nominal_time" doc:"when it was asked for"`
-	Trigger       string            `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	Trigger       string            `json:"trigger" enum:"schedule,request,callback" doc:"what asked for it"`
 	Priority      string            `json:"priority,omitempty"`
 	Attempt       int               `json:"attempt" doc:"attempts started so far"`
 	Fence         uint64            `json:"fence" doc:"version that the newest attempt started under; it only grows"`
 	CreatedAt     time.Time         `json:"created_at,omitzero"`
 	StartedAt     time.Time         `json:"started_at,omitzero" doc:"start of the newest attempt"`
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
+	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
+	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end: of which"`
 	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
+	Discarded     *Discarded        `json:"discarded,omitempty" doc:"of a dead letter that somebody has settled without running it again"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
@@ -35,7 +38,13 @@ type Run struct {
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
-	Steps         []StepState       `json:"steps,omitempty" doc:"of a workflow's run alone: its steps, in the order of the workflow"`
+	Steps         []StepSummary     `json:"steps,omitempty" doc:"of a workflow's run alone: its steps, in the order of the workflow"`
+}
+
+// CallbackOf is the end of a run that another run tells of.
+type CallbackOf struct {
+	Event string `json:"event" enum:"succeeded,failed,recovered" doc:"what the end was, as the job's field on names it"`
+	Run   string `json:"run" doc:"ID of the run that has ended"`
 }
 
 // Waiting is a reason why a run does not go on.
@@ -64,6 +73,13 @@ type Attempt struct {
 type Skipped struct {
 	Count   int       `json:"count" doc:"how many; 0 where the record that its reason names counts them"`
 	Through time.Time `json:"through" doc:"the last of them"`
+}
+
+// Discarded says who has settled a dead letter.
+type Discarded struct {
+	At   time.Time `json:"at"`
+	By   string    `json:"by,omitempty" example:"on-call (0123456789abcdef)" doc:"name and ID of the token that asked for it, or how whatever stands in front of Belfry knows the caller; left out where nobody is asked who they are"`
+	Note string    `json:"note,omitempty" doc:"what they had to say"`
 }
 
 // Why says what a run was skipped for.
@@ -98,6 +114,8 @@ func (w *Why) String() string {
 type RunPage struct {
 	Items []Run  `json:"items"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`
+
+	LookedBackTo time.Time `json:"looked_back_to,omitzero" doc:"of sort=changed: runs of an older nominal time were not looked at; left out where all were"`
 }
 
 // LastRunsRequest asks for the newest runs of jobs.
@@ -116,6 +134,8 @@ type LastRuns struct {
 	Job     string    `json:"job"`
 	Runs    []LastRun `json:"runs" doc:"newest nominal time first, none later than now; none of a job that does not exist"`
 	Partial bool      `json:"partial,omitempty" doc:"100 records of the job were looked at, and fewer runs found than asked for: there may be older ones"`
+
+	LastSucceededAt time.Time `json:"last_succeeded_at,omitzero" doc:"when the last run that succeeded ended; left out where none did of these runs and of the 100 before them"`
 }
 
 // LastRun is a run in a few words.
@@ -148,7 +168,7 @@ type RunBatch struct {
 	Runs []JobTrigger `json:"runs" minItems:"1" maxItems:"1000" doc:"the runs to start"`
 }
 
-// RunVerdict is what became of one run that was asked for, cancelled, retried or redriven. It has nothing of the run that may be large.
+// RunVerdict is what became of one run that was asked for, cancelled, retried, redriven or discarded. It has nothing of the run that may be large.
 type RunVerdict struct {
 	Status  int      `json:"status" doc:"the HTTP status that this request alone would have had"`
 	ID      string   `json:"id,omitempty" doc:"of the run"`
@@ -171,9 +191,9 @@ type RetryRequest struct {
 	Force bool `json:"force,omitempty" doc:"also a run that succeeded or whose outcome is unknown: its effect may then happen twice"`
 }
 
-// DeadLetter is a run that ended dead or failed and was not redriven since.
+// DeadLetter is a run that ended dead or failed and was neither redriven nor discarded since.
 type DeadLetter struct {
-	Run     string    `json:"run" doc:"its ID"`
+	ID      string    `json:"id" doc:"names the run"`
 	Job     string    `json:"job"`
 	State   string    `json:"state" enum:"failed,dead"`
 	EndedAt time.Time `json:"ended_at"`
@@ -200,7 +220,7 @@ type DeadLetterGroup struct {
 	Pattern  string    `json:"pattern" doc:"the error with # for numbers, hexadecimal and other IDs, addresses, times and quoted text: the filter pattern of the list and of redrive"`
 	Kind     string    `json:"kind,omitempty" doc:"what the error begins with, such as exit, http_status or timeout"`
 	Sample   string    `json:"sample" doc:"the newest error"`
-	Run      string    `json:"run" doc:"the ID of its run"`
+	Run      string    `json:"run" doc:"ID of the run that had it"`
 	Count    int       `json:"count"`
 	Jobs     []string  `json:"jobs" doc:"whose they are, most letters first, at most 10"`
 	JobCount int       `json:"job_count" doc:"of how many jobs they are"`
@@ -218,10 +238,20 @@ type Redrive struct {
 	DryRun    bool        `json:"dry_run,omitempty" doc:"only count, and show what would become of the first few"`
 }
 
+// Discard settles dead letters without running them again: either those listed, or up to max of those that match.
+type Discard struct {
+	Runs     []string    `json:"runs,omitempty" minItems:"1" maxItems:"1000" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" doc:"IDs of runs"`
+	Matching *DeadFilter `json:"matching,omitempty" doc:"instead of runs; {} matches all"`
+	Cursor   string      `json:"cursor,omitempty" minLength:"1" maxLength:"4096" doc:"of matching: next of the answer before, with the same filter"`
+	Max      int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most, 1000 by default"`
+	DryRun   bool        `json:"dry_run,omitempty" doc:"only count, and show what would become of the first few"`
+	Note     string      `json:"note,omitempty" maxLength:"200" doc:"for people, kept with each run"`
+}
+
 // DeadFilter chooses dead letters; what is left out chooses all.
 type DeadFilter struct {
 	Job     string     `json:"job,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"`
-	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error"`
+	Error   string     `json:"error,omitempty" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	Pattern string     `json:"pattern,omitempty" minLength:"1" maxLength:"100" doc:"pattern of the last error, as the groups of dead letters have it"`
 	From    *time.Time `json:"from,omitempty" doc:"ended at this time or later"`
 	To      *time.Time `json:"to,omitempty" doc:"ended before this time"`

@@ -19,10 +19,10 @@ type Simulation struct {
 
 // SimulatedRun is a run and what became of it.
 type SimulatedRun struct {
-	Run         string             `json:"run" doc:"its ID"`
+	ID          string             `json:"id" doc:"names the run"`
 	As          *string            `json:"as" doc:"the name that the script gave it"`
 	Job         string             `json:"job"`
-	Trigger     string             `json:"trigger" enum:"schedule,request" doc:"what asked for it"`
+	Trigger     string             `json:"trigger" enum:"schedule,request,callback" doc:"what asked for it"`
 	NominalTime time.Time          `json:"nominal_time" doc:"when it was asked for"`
 	State       string             `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	Reason      string             `json:"reason" doc:"why it was cancelled, skipped, reopened or given up"`

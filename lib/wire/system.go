@@ -35,16 +35,16 @@ type Queue struct {
 	Name       string           `json:"name"`
 	Priorities map[string]Depth `json:"priorities" doc:"by high, normal and low"`
 	Remote     bool             `json:"remote,omitempty" doc:"only workers in other processes serve it"`
-	Shared     bool             `json:"shared,omitempty" doc:"it is in front of a store that processes share: others may work on it, which this one does not see"`
+	Shared     bool             `json:"shared,omitempty" doc:"it is in front of a store that processes share: others may work on it, which this one does not see, and its numbers are those that SQS tells, which are approximate"`
 	Workers    int              `json:"workers" doc:"how many serve it; of those elsewhere, that were heard of lately"`
 	Lacking    []string         `json:"lacking,omitempty" doc:"what runs wait for that no worker offers, such as handler resize"`
 }
 
-// Depth is how many messages a queue holds, about.
+// Depth is how many messages a queue holds: exactly in a queue of the server's own, and about, with a minute's delay, where SQS counts them.
 type Depth struct {
-	Ready   int64 `json:"ready" doc:"could start now"`
-	Delayed int64 `json:"delayed" doc:"wait for their time"`
-	Taken   int64 `json:"taken" doc:"with a worker"`
+	Ready   int64 `json:"ready" doc:"runs that really wait: they are due and have not begun, and a worker may start them now"`
+	Delayed int64 `json:"delayed" doc:"sent ahead, and not due"`
+	Taken   int64 `json:"taken" doc:"with a worker, or between two attempts at most 15 minutes apart"`
 }
 
 // QueuePage is a page of queues, by name.

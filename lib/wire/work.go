@@ -91,6 +91,18 @@ type WorkClaim struct {
 // WorkLease is a lease that was renewed.
 type WorkLease struct {
 	Cancel bool `json:"cancel,omitempty" doc:"a cancel was asked for: stop the call, and finish as cancelled"`
+	Read   bool `json:"read,omitempty" doc:"somebody reads the log: show it, now and every few seconds while it is read"`
+}
+
+// WorkLog is what an attempt under way has written so far.
+type WorkLog struct {
+	WorkClaim
+	Log string `json:"log" maxLength:"524288" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"as in the end of the attempt"`
+}
+
+// WorkShown tells whether a log is still read.
+type WorkShown struct {
+	Read bool `json:"read" doc:"show it again in a few seconds"`
 }
 
 // WorkFailure is why a target did not do its work.
@@ -110,7 +122,7 @@ type WorkEnd struct {
 	Truncated   bool         `json:"truncated,omitempty" doc:"only the result's beginning was kept"`
 	Failure     *WorkFailure `json:"failure,omitempty" doc:"of failed"`
 	Cause       string       `json:"cause,omitempty" maxLength:"2000" doc:"of crashed, and of handed_back where the worker is not being stopped"`
-	Log         string       `json:"log,omitempty" maxLength:"349656" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"what the target wrote: base64 of up to 256 KB"`
+	Log         string       `json:"log,omitempty" maxLength:"524288" pattern:"^[A-Za-z0-9+/]*={0,2}$" doc:"what the target wrote, up to 256 KB of it: base64 of its text, or of the form with the times of lines in which workers of Belfry send it"`
 }
 
 // WorkEnded is what an attempt's end made of its run.

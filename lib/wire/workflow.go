@@ -45,8 +45,8 @@ type WorkflowWay struct {
 	To   string `json:"to" doc:"path of the step that it leads to"`
 }
 
-// StepState is where a step of a workflow's run stands.
-type StepState struct {
+// StepSummary is where a step of a workflow's run stands.
+type StepSummary struct {
 	Path  string `json:"path" doc:"its name, behind those of the scopes around it and slashes"`
 	State string `json:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed"`
 }
@@ -80,7 +80,7 @@ type StepPage struct {
 
 // RunGraph is the workflow of a run, and where each step of it stands.
 type RunGraph struct {
-	Run     string            `json:"run" doc:"its ID"`
+	ID      string            `json:"id" doc:"names the run"`
 	State   string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
 	Timeout schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
 	Steps   []GraphStep       `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`

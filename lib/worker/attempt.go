@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -26,7 +28,8 @@ type attempt struct {
 	lease    Attempt
 	task     Task
 	renewing renewal
-	log      cappedLog
+	log      *runlog.Keeper
+	shown    atomic.Bool // while the log is shown to readers elsewhere
 	span     *trace.Span
 	ended    func()
 }
@@ -34,11 +37,11 @@ type attempt struct {
 // attempt calls the target of a run that has just been started, keeps its lease, and reports how it ended. It may return before that is
 // written; nothing of it is under way any more when ended is called.
 func (s *shift) attempt(started Attempt, ended func()) {
-	a := &attempt{shift: s, lease: started, task: started.Task(), log: cappedLog{limit: s.MaxLog}, ended: ended}
+	a := &attempt{shift: s, lease: started, task: started.Task(), log: runlog.NewKeeper(s.Targets.Now, s.MaxLog), ended: ended}
 	ctx := a.begin(s.attempts)
 	calling, stop := context.WithCancelCause(ctx)
 	// The lease is kept while a stopped target comes to its end, and while its end is written.
-	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(ctx, quiet, stop) }
+	a.renewing.renew = func(quiet context.Context) time.Duration { return a.renew(calling, quiet, stop) }
 	s.leases.keep(&a.renewing, a.task.Lease/3)
 	s.register(a)
 	result, err := a.call(calling)
@@ -99,7 +102,7 @@ func (a *attempt) call(ctx context.Context) (target.Result, error) {
 			return result, err
 		}
 		if !told {
-			_, _ = fmt.Fprintf(&a.log, "belfry: nothing has begun yet: %v\n", err)
+			_, _ = fmt.Fprintf(a.log, "belfry: nothing has begun yet: %v\n", err)
 		}
 		if !a.short.wait(ctx, a.shift, err) || a.Elapsed()-began > most {
 			return target.Result{}, err
@@ -119,7 +122,7 @@ func (a *attempt) try(ctx context.Context) (target.Result, error) {
 	defer cancel()
 	result, err := a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
-		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: &a.log, Trace: trace.From(ctx),
+		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log, Trace: trace.From(ctx),
 	})
 	if span != nil {
 		what := t.Target.String()
@@ -160,7 +163,7 @@ func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
 	defer cancel()
 	defer context.AfterFunc(quiet, cancel)()
-	cancelled, err := a.lease.Renew(asking)
+	renewed, err := a.lease.Renew(asking)
 	switch {
 	case errors.Is(err, ErrFenced):
 		stop(ErrFenced)
@@ -168,15 +171,39 @@ func (a *attempt) renew(ctx, quiet context.Context, stop context.CancelCauseFunc
 	case err != nil && quiet.Err() == nil:
 		a.Log.WarnContext(ctx, "a lease was not renewed", "run", a.task.Run, "error", err)
 		return min(every, renewAgain)
-	case cancelled:
+	case renewed.Cancel:
 		stop(errCancelled)
+	}
+	if renewed.Read {
+		a.show(ctx)
 	}
 	return every
 }
 
+// showEvery is how often readers elsewhere are shown what an attempt has written.
+const showEvery = 2 * time.Second
+
+// show shows the log to readers elsewhere until nobody reads it any more, or the call has ended: then all of the log comes with the end.
+func (a *attempt) show(calling context.Context) {
+	if calling.Err() != nil || !a.shown.CompareAndSwap(false, true) {
+		return
+	}
+	a.do(func() {
+		defer a.shown.Store(false)
+		for read := true; read && calling.Err() == nil; a.sleep(calling, showEvery) {
+			so := a.log.Log(false)
+			so.Attempt = a.task.Attempt
+			var err error
+			if read, err = a.lease.Show(calling, so); err != nil {
+				return // the next renewal tells whether it is still wanted
+			}
+		}
+	})
+}
+
 // end tells what the end of a call means.
 func (a *attempt) end(result target.Result, err error, cause error) End {
-	log := a.log.bytes()
+	log := a.log.Log(true)
 	var failure *target.Failure
 	switch {
 	case err == nil:

@@ -22,6 +22,7 @@ import (
 	queuefaulty "github.com/belfry-scheduler/belfry/lib/queue/faulty"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
@@ -45,7 +46,8 @@ type rig struct {
 	base  *dispatch.Dispatcher // of nobody: to put runs
 	jobs  int
 
-	elsewhere bool // workers reach store and queue through a server's API
+	elsewhere bool          // workers reach store and queue through a server's API
+	far       *lease.Remote // of the newest server
 }
 
 // inBubble runs a test in virtual time, for workers beside the store and for those elsewhere; every process that it started is
@@ -349,6 +351,12 @@ func (g *rig) start(changes ...func(*job.Definition)) run.Run {
 	}), time.Now())
 	g.send(r)
 	return r
+}
+
+// log is what is kept of what the run's attempts wrote last.
+func (g *rig) log(r run.Run) (string, error) {
+	data, err := g.blobs.Get(context.Background(), r.Tenant, r.Log)
+	return string(runlog.Decode(data).Text()), err
 }
 
 func (g *rig) read(r run.Run) run.Run {

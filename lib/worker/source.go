@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -58,9 +59,13 @@ const (
 type Attempt interface {
 	Task() Task
 
-	// Renew keeps the lease for another length of it, and tells whether a cancel was asked for. ErrFenced says that the run is
-	// held by another attempt or has ended: nothing of this one is accepted any more.
-	Renew(ctx context.Context) (cancel bool, err error)
+	// Renew keeps the lease for another length of it. ErrFenced says that the run is held by another attempt or has ended: nothing of this
+	// one is accepted any more.
+	Renew(ctx context.Context) (Renewed, error)
+
+	// Show gives what the target has written so far to those who read it at the source, and tells whether anybody does. Nothing of it is
+	// stored.
+	Show(ctx context.Context, so runlog.Log) (read bool, err error)
 
 	// Finish has the end written, and tells of the state that it led to, or of the error, from whatever goroutine; it may do so before it
 	// returns. It may be repeated after an error, and finds what an earlier try has written. ErrFenced is as above; an error that wraps
@@ -69,6 +74,12 @@ type Attempt interface {
 
 	// Close lets go of the attempt. One that was not finished is ended by its lease.
 	Close()
+}
+
+// Renewed is what a worker hears when its lease is renewed.
+type Renewed struct {
+	Cancel bool // a cancel was asked for
+	Read   bool // somebody reads the attempt's log at the source, which has it not: see Show
 }
 
 // Task is what an attempt is to do.
@@ -96,7 +107,7 @@ type End struct {
 	Result  target.Result   // of OutcomeSucceeded
 	Failure *target.Failure // of OutcomeFailed
 	Cause   string          // of OutcomeCrashed, and of OutcomeHandedBack where the worker is not being stopped, for people
-	Log     []byte          // what the target wrote
+	Log     runlog.Log      // what the target wrote
 }
 
 // What a worker decides on.

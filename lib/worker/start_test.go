@@ -308,7 +308,7 @@ func TestP12_RunsOfTheSameNameAreApart(t *testing.T) {
 		g.want(other, run.Queued, 0)
 		time.Sleep(6 * time.Second)
 		done := g.want(mine, run.Succeeded, 1)
-		if log, err := g.blobs.Get(t.Context(), tenant, done.Log); err != nil || string(log) != "log of acme" {
+		if log, err := g.log(done); err != nil || log != "log of acme" {
 			t.Errorf("log %q, %v", log, err)
 		}
 		g.want(other, run.Queued, 0)

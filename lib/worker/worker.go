@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
@@ -22,14 +23,11 @@ type Config struct {
 
 	Concurrency int           // attempts at once. Default 50
 	Grace       time.Duration // how long attempts may go on after the worker was told to stop. Default 20s
-	MaxLog      int           // bytes kept of what one attempt logs, at most MaxLog. Default MaxLog
+	MaxLog      int           // bytes kept of what one attempt logs: a quarter of them its beginning, the others its end. Default and most runlog.MaxBytes
 
 	// Hurry, when it is closed, ends the grace: its owner has no more time. Default: never.
 	Hurry <-chan struct{}
 }
-
-// MaxLog is how much of what an attempt logs can be kept.
-const MaxLog = 256 << 10
 
 // MaxBatch is how many runs a worker takes at once.
 const MaxBatch = 10
@@ -61,8 +59,8 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = 20 * time.Second
 	}
-	if cfg.MaxLog == 0 || cfg.MaxLog > MaxLog {
-		cfg.MaxLog = MaxLog
+	if cfg.MaxLog == 0 || cfg.MaxLog > runlog.MaxBytes {
+		cfg.MaxLog = runlog.MaxBytes
 	}
 	return &Worker{Config: cfg, suspects: make(chan struct{}, 1), short: shortage{turn: make(chan struct{}, 1), told: map[bool]time.Duration{}}, running: map[name]*attempt{}}, nil
 }
@@ -323,13 +321,15 @@ func (w *Worker) Cancelled(tenant string, id run.ID) {
 	}
 }
 
-// LiveLog is what the attempt of a run under way here has written so far, and its number; false where there is none here.
-func (w *Worker) LiveLog(tenant string, id run.ID) (attempt int, text []byte, ok bool) {
+// LiveLog is what the attempt of a run under way here has written so far; false where there is none here.
+func (w *Worker) LiveLog(tenant string, id run.ID) (so runlog.Log, ok bool) {
 	a := w.under(tenant, id)
 	if a == nil {
-		return 0, nil, false
+		return runlog.Log{}, false
 	}
-	return a.task.Attempt, a.log.soFar(), true
+	so = a.log.Log(false)
+	so.Attempt = a.task.Attempt
+	return so, true
 }
 
 // Running counts the attempts under way.

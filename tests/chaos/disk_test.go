@@ -162,7 +162,7 @@ func stillThere(t *testing.T, data string, taken *accepted) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[j.Status.Name] = j.Description
+		found[j.Name] = j.Description
 	}
 	for name, description := range taken.jobs {
 		if was, ok := found[name]; !ok || was != description {

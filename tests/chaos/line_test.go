@@ -339,7 +339,7 @@ func TestG1_G2_G10_Fault11_Fault36_killed_while_runs_wait_in_line(t *testing.T) 
 	}
 	for g, err := range server.Gates(t.Context()) {
 		if err != nil || g.Waiting != 0 {
-			t.Errorf("%s has %d in line (%v), and all runs have ended", g.Gate, g.Waiting, err)
+			t.Errorf("%s has %d in line (%v), and all runs have ended", g.Name, g.Waiting, err)
 		}
 	}
 	for _, what := range u.wrong {

@@ -34,7 +34,7 @@ func TestWhatAGateTakes(t *testing.T) {
 			waits := run.Run{ID: run.RequestID("report", now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Trigger: run.ByRequest,
 				Priority: queue.Normal, Generation: j.Generation, Created: now.UnixMilli()}
 			if held {
-				if waits, err = r.Dispatch.PutRun(r.ctx, waits, now.UnixMilli()); err != nil {
+				if waits, err = r.Dispatch.PutRun(r.ctx, waits, job.Callbacks{}, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
 				if came, err := r.Dispatch.Enter(r.ctx, waits, waits.ID.Nominal, j.Def); err != nil || came != dispatch.Passed {
@@ -42,7 +42,7 @@ func TestWhatAGateTakes(t *testing.T) {
 				}
 				waits = waits.Start("w", now.UnixMilli(), time.Minute)
 				next := waits.Fail(now.UnixMilli(), run.Failure{Error: "not yet", NextAt: now.Add(48 * time.Hour).UnixMilli()}, dispatch.Limits(j.Def))
-				if _, err = r.Dispatch.PutRun(r.ctx, next, now.UnixMilli()); err != nil {
+				if _, err = r.Dispatch.PutRun(r.ctx, next, job.Callbacks{}, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,7 +108,7 @@ func TestWhatAWaitTakes(t *testing.T) {
 			holder := run.Run{ID: run.RequestID("report", now.UnixMilli(), 1), Tenant: "default", State: run.Queued, Trigger: run.ByRequest,
 				Priority: queue.Normal, Generation: j.Generation, Created: now.UnixMilli()}
 			if !overlap.IsZero() {
-				if holder, err = r.Dispatch.PutRun(r.ctx, holder, now.UnixMilli()); err != nil {
+				if holder, err = r.Dispatch.PutRun(r.ctx, holder, job.Callbacks{}, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
 				if came, err := r.Dispatch.Enter(r.ctx, holder, holder.ID.Nominal, j.Def); err != nil || came != dispatch.Passed {
@@ -116,7 +116,7 @@ func TestWhatAWaitTakes(t *testing.T) {
 				}
 				holder = holder.Start("w", now.UnixMilli(), time.Minute)
 				next := holder.Fail(now.UnixMilli(), run.Failure{Error: "not yet", NextAt: now.Add(48 * time.Hour).UnixMilli()}, dispatch.Limits(j.Def))
-				if _, err = r.Dispatch.PutRun(r.ctx, next, now.UnixMilli()); err != nil {
+				if _, err = r.Dispatch.PutRun(r.ctx, next, job.Callbacks{}, now.UnixMilli()); err != nil {
 					t.Fatal(err)
 				}
 			}

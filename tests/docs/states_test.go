@@ -48,7 +48,7 @@ func edges() map[string]bool {
 		if r.Version == 0 {
 			return "[*]"
 		}
-		return r.Shown().String()
+		return r.Stage().String()
 	}
 	add := func(from, to run.Run) {
 		if to.Version = 1; name(from) != name(to) {

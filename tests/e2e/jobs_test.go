@@ -47,7 +47,7 @@ func jobsAreKept(t *testing.T, f fixture) {
 	if again.text("description") != got.text("description") {
 		t.Errorf("what GET gave is %v after PUT", again)
 	}
-	if listed := f.stack.must(t, http.StatusOK, "GET", "/v1/jobs?label=team=e2e-"+session, nil).list("items"); len(listed) != 1 || listed[0].in("status").text("name") != name {
+	if listed := f.stack.must(t, http.StatusOK, "GET", "/v1/jobs?label=team=e2e-"+session, nil).list("items"); len(listed) != 1 || listed[0].text("name") != name {
 		t.Errorf("listed by label: %v", listed)
 	}
 	wrong := f.stack.must(t, http.StatusUnprocessableEntity, "PUT", "/v1/jobs/wrong", object{"target": p.get(), "schedule": object{"cron": "0 25 * * *"}})

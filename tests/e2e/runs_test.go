@@ -102,7 +102,7 @@ func deadLetters(t *testing.T, f fixture) {
 	}
 	found := map[string]bool{}
 	for _, letter := range f.stack.must(t, http.StatusOK, "GET", "/v1/dead-letters?job="+name, nil).list("items") {
-		found[letter.text("run")] = true
+		found[letter.text("id")] = true
 	}
 	if len(found) != 2 || !found[spent.text("id")] || !found[failed.text("id")] {
 		t.Fatalf("dead letters: %v", found)

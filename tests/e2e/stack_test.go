@@ -61,8 +61,6 @@ func (o object) text(name string) string { s, _ := o[name].(string); return s }
 
 func (o object) number(name string) int { n, _ := o[name].(float64); return int(n) }
 
-func (o object) in(name string) object { m, _ := o[name].(map[string]any); return m }
-
 func (o object) list(name string) []object {
 	var all []object
 	items, _ := o[name].([]any)

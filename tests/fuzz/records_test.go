@@ -39,6 +39,7 @@ func kinds() map[string]any {
 var unreleased = map[string][]byte{
 	"tickets": append([]byte{record.Format, 0xa1, 1, 0x58, 32}, make([]byte, 32)...),
 	"gate":    {record.Format, 0xa3, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1, 2, 2, 3, 0x19, 0x03, 0xe9}, // one entry, and two that wait
+	"down":    {record.Format, 0xa2, 1, 7, 2, 0x62, 'a', '~'},
 	"line":    {record.Format, 0xa1, 1, 0x19, 0x03, 0xe8},
 	"step":    {record.Format, 0xa2, 1, byte(run.Queued), 2, 1},
 }

@@ -76,11 +76,11 @@ func definition(n int) string {
 }
 
 func shows(status, n int, generation int64) string {
-	return fmt.Sprintf(`%d {"target":{"handler":{"name":"f%d"}},"status":{"name":"a","generation":%d,"etag":"\"g%d\""}}`, status, n, generation, generation)
+	return fmt.Sprintf(`%d {"name":"a","target":{"handler":{"name":"f%d"}},"status":{"generation":%d,"etag":"\"g%d\""}}`, status, n, generation, generation)
 }
 
 func pausedAt(generation int64, reason string) string {
-	return fmt.Sprintf(`200 {"target":{"handler":{"name":"f1"}},"paused":true,"status":{"name":"a","generation":%d,"etag":"\"g%d\"","paused_reason":%q}}`, generation, generation, reason)
+	return fmt.Sprintf(`200 {"name":"a","target":{"handler":{"name":"f1"}},"paused":true,"status":{"generation":%d,"etag":"\"g%d\"","paused_reason":%q}}`, generation, generation, reason)
 }
 
 func refuses(status int, code string) string {
@@ -424,7 +424,7 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t)
 			row.play(s)
-			found := s.Check(time.Minute).Failures
+			found := s.Check(5 * time.Minute).Failures
 			if len(found) != 1 || found[0].Thing != row.thing || found[0].Verdict != porcupine.Illegal {
 				t.Fatalf("found %+v, want %s to be illegal", found, row.thing)
 			}
@@ -460,7 +460,7 @@ func TestLostInARowIsDecided(t *testing.T) {
 	s.ask("GET /v1/jobs/a", "", shows(200, 7, 2004))
 	Hold(t, s.Recorder)
 	s.ask("GET /v1/jobs/a", "", shows(200, 8, 2004))
-	if found := s.Check(time.Minute).Failures; len(found) != 1 || found[0].Verdict != porcupine.Illegal {
+	if found := s.Check(5 * time.Minute).Failures; len(found) != 1 || found[0].Verdict != porcupine.Illegal {
 		t.Errorf("found %+v, want an illegal history", found)
 	}
 }
@@ -546,7 +546,7 @@ func TestLostAndOverIsDecided(t *testing.T) {
 				way.Over()
 			}
 			verdict := porcupine.Ok
-			report := s.Check(time.Minute)
+			report := s.Check(5 * time.Minute)
 			for _, f := range report.Failures {
 				verdict = f.Verdict
 			}

@@ -273,7 +273,7 @@ func listOfJobs(a asked, answer told, _ string) (parts []part) {
 	}
 	for _, shown := range page.Items {
 		if shown.Status != nil {
-			parts = append(parts, jobLook(thing{aJob, a.tenant, shown.Status.Name}, shown))
+			parts = append(parts, jobLook(thing{aJob, a.tenant, shown.Name}, shown))
 		}
 	}
 	return parts

@@ -238,7 +238,7 @@ func (s runState) reaches(to runState) bool {
 		case "queued", "waiting", "cancelled", "dead":
 			return true
 		case "scheduled":
-			return s.onDemand && (s.attempt == 0 || s.reopened)
+			return s.attempt == 0 || s.reopened // its claim was taken away, or it was given another place in time
 		case "skipped": // by its job's gate; or a fire, for the decision of a newer generation
 			return s.attempt == 0
 		}

@@ -302,6 +302,9 @@ func (a *actor) remove(ctx context.Context) error {
 	return nil
 }
 
+// patient is how what fails while processes are killed is tried again: soon, and often enough.
+var patient = job.Retry{MaxAttempts: 10, Initial: schedule.Duration(50 * time.Millisecond), Max: schedule.Duration(time.Second)}
+
 // definition makes a job of the sink's. All missed fires are caught up with: a server that was away for long owes each.
 func (a *actor) definition(b behaviour, spec *schedule.Spec) wire.Job {
 	def := job.Definition{Schedule: spec, Queue: a.kind.Queue, Guarantee: job.AtLeastOnce, Timeout: schedule.Duration(20 * time.Second),
@@ -309,7 +312,7 @@ func (a *actor) definition(b behaviour, spec *schedule.Spec) wire.Job {
 	if a.kind.AtMostOnce {
 		def.Guarantee = job.AtMostOnce
 	} else {
-		def.Retry = job.Retry{MaxAttempts: 10, Initial: schedule.Duration(50 * time.Millisecond), Max: schedule.Duration(time.Second)}
+		def.Retry = patient
 	}
 	at := b.url(a.cfg.Sink.URL)
 	switch {

@@ -80,7 +80,7 @@ func (a *actor) request(ctx context.Context, delay schedule.Duration) (string, e
 }
 
 func (a *actor) waitLong(ctx context.Context) error {
-	if err := a.create(ctx, behaviour{fails: 1, later: LongWait}, job.Retry{MaxAttempts: 10}); err != nil {
+	if err := a.create(ctx, behaviour{fails: 1, later: LongWait}, patient); err != nil {
 		return err
 	}
 	id, err := a.request(ctx, 0)
@@ -91,7 +91,7 @@ func (a *actor) waitLong(ctx context.Context) error {
 // cancel takes back a run that waits or runs. Whether it came in time, the run tells.
 func (a *actor) cancel(ctx context.Context) error {
 	slow := time.Duration(a.rng.IntN(300)) * time.Millisecond
-	if err := a.create(ctx, behaviour{slow: slow}, job.Retry{MaxAttempts: 10}); err != nil {
+	if err := a.create(ctx, behaviour{slow: slow}, patient); err != nil {
 		return err
 	}
 	delay := schedule.Duration(0)

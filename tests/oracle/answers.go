@@ -51,6 +51,10 @@ func (j *Judge) Answered(n int, a Answer) {
 		j.cancelled(q, a, done)
 	case Retry:
 		j.retried(q, a, done)
+	case Discard:
+		for _, id := range a.Discarded {
+			j.wasDiscarded(q, id)
+		}
 	case Redrive:
 		for _, id := range a.Reopened {
 			j.wasReopened(q, id)
@@ -195,7 +199,7 @@ func (j *Judge) gotJob(q *asking, a Answer, done bool) {
 
 // triggered: a run that was accepted is there, and one key gives one run.
 func (j *Judge) triggered(q *asking, a Answer, done bool) {
-	t := j.told[name{q.Tenant, q.Key}]
+	t := j.keyed[name{q.Tenant, q.Key}]
 	fresh := t != nil && t.at != 0 && ms(a.At) < t.at+kept.Milliseconds() // an answer is known
 	switch {
 	case a.Code == string(control.CodeKeyReused):
@@ -266,15 +270,24 @@ func (rs *runState) seen(from, to int) []sight {
 	return seen
 }
 
+// names are those that the state is shown under: which of two a run has that has not begun goes by the clock of who answers.
+func (s sight) names() []string {
+	if s.state == run.Scheduled || s.state == run.Queued {
+		return []string{run.Scheduled.String(), run.Queued.String()}
+	}
+	return []string{s.state.String()}
+}
+
 func (s sight) shown(r wire.Run) bool {
+	named := slices.Contains(s.names(), r.State)
 	if r.Job == "" { // a verdict on one of many tells no more
-		return s.state.String() == r.State
+		return named
 	}
 	at := int64(0)
 	if !r.EndedAt.IsZero() {
 		at = r.EndedAt.UnixMilli()
 	}
-	return s.state.String() == r.State && s.generation == r.Generation && s.attempt == r.Attempt && s.fence == r.Fence && s.ended == at
+	return named && s.generation == r.Generation && s.attempt == r.Attempt && s.fence == r.Fence && s.ended == at
 }
 
 // shows: what is shown of a run stood at some time since it was asked for. It gives the run, nil where it never was.
@@ -350,6 +363,18 @@ func (j *Judge) retried(q *asking, a Answer, done bool) {
 		j.wasReopened(q, q.Run)
 	case a.Status >= 400 && a.Status < 500:
 		j.withdraw(rs, q)
+	}
+}
+
+// wasDiscarded: the run was, since it was asked for or before.
+func (j *Judge) wasDiscarded(q *asking, id string) {
+	rs := j.named(q.Tenant, id)
+	if rs == nil {
+		j.violate("P12", "run %s of %s was discarded, it was told, and there is none", id, q.Tenant)
+		return
+	}
+	if !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return s.discarded }) {
+		j.violate("P1", "run %s of %s was told to be discarded, and was not", id, q.Tenant)
 	}
 }
 

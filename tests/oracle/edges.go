@@ -40,10 +40,12 @@ const (
 	why
 	wait
 	placed
+	discarded
+	callback
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -87,6 +89,8 @@ func differ(b, a *run.Run) (f fields) {
 	add(!reflect.DeepEqual(b.Why, a.Why), why)
 	add(b.Wait != a.Wait, wait)
 	add(b.Placed != a.Placed, placed)
+	add(b.Discarded != a.Discarded, discarded)
+	add(b.Callback != a.Callback, callback)
 	return f
 }
 
@@ -108,13 +112,13 @@ const (
 	ends   = ended | worker | lease | nextAt | expires | wait
 	closes = ends | logKey
 	starts = worker | started | nextAt | lease | attempt | fence | wait | placed
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | discarded
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births, born},
-	{nothing, run.Scheduled}:       {births, onDemand},
+	{nothing, run.Queued}:          {births | callback, born},
+	{nothing, run.Scheduled}:       {births | callback, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew
@@ -157,6 +161,8 @@ var edges = map[[2]run.State]edge{
 	{run.Succeeded, run.Queued}:   {opens, reopened},
 	{run.Failed, run.Queued}:      {opens, reopened},
 	{run.Dead, run.Queued}:        {opens, reopened},
+	{run.Failed, run.Failed}:      {discarded, settles},
+	{run.Dead, run.Dead}:          {discarded, settles},
 	{run.Cancelled, run.Queued}:   {opens, reopened},
 	{run.Unknown, run.Queued}:     {opens, reopened},
 	// Retried before its time: it was cancelled ahead of it, or a clock that was ahead was set back.
@@ -170,7 +176,7 @@ var edges = map[[2]run.State]edge{
 
 // along says what is wrong with a change of a run's record, and which promise it breaks; "" where it goes along an edge.
 func along(b, a *run.Run) (promise, wrong string) {
-	e, ok := edges[[2]run.State{b.Shown(), a.Shown()}]
+	e, ok := edges[[2]run.State{b.Stage(), a.Stage()}]
 	switch more := differ(b, a) &^ e.may; {
 	case !ok && b.State.Ended():
 		return "P7", "an ended run"
@@ -361,11 +367,16 @@ func closed(outcomes ...run.Outcome) func(b, a *run.Run) string {
 	}
 }
 
+// settles: a dead letter is discarded once, and stays so until it is opened again.
+func settles(b, a *run.Run) string {
+	return unless(b.Discarded.IsZero() && a.Discarded.At >= a.Ended, "an ended run is written again to be discarded, and once")
+}
+
 func reopened(b, a *run.Run) string {
 	switch {
 	case a.Generation < b.Generation:
 		return fmt.Sprintf("it goes back from generation %d to %d", b.Generation, a.Generation)
-	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero() || !a.Why.IsZero():
+	case a.Failures != 0 || a.Crashes != 0 || a.Cancel || a.Ended != 0 || a.Expires != 0 || !a.Result.IsZero() || !a.Why.IsZero() || !a.Discarded.IsZero():
 		return "it has no new budget, or its old end"
 	}
 	return ""

@@ -50,6 +50,7 @@ const (
 	ListRuns    // Request.Job, States, From, To; Answer.Runs: all pages
 	DeadLetters // Answer.Letters: all pages
 	Redrive     // Request.Runs, or with none all of Request.Job, or with neither all
+	Discard     // the same
 )
 
 // Request is what a client asks for, whatever tries it takes: from the first one being sent to the last one being answered.
@@ -87,6 +88,8 @@ type Answer struct {
 	Runs     []wire.Run
 	Letters  []wire.DeadLetter
 	Reopened []string // of Redrive: the runs that were queued again
+
+	Discarded []string // of Discard: the runs that were, now or before
 }
 
 // AnswerOf gives the answer that an error of lib/client stands for: with nil, one of the status given.
@@ -103,6 +106,6 @@ func AnswerOf(at time.Time, status int, err error) Answer {
 }
 
 var opNames = [...]string{"", "GET job", "PUT job", "DELETE job", "pause", "resume", "list of jobs", "trigger", "GET run", "cancel", "retry",
-	"list of runs", "list of dead letters", "redrive"}
+	"list of runs", "list of dead letters", "redrive", "discard"}
 
 func (o Op) String() string { return opNames[o] }

@@ -25,6 +25,7 @@ type jobState struct {
 	places       []int64 // of its missed fires, in order, Unix ms
 	requested    int     // runs on demand that were made
 	asked        int     // for how many it was asked
+	turns        turns
 }
 
 // edition is a generation of a job.

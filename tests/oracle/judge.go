@@ -46,12 +46,15 @@ type Judge struct {
 	timers map[store.Key]*stood
 	keys   map[store.Key]*keyState
 	dead   map[store.Key]*runState // listed as dead letters
+	marked map[store.Key]bool      // of those, which say that they were discarded
 	lasts  map[store.Key]uint64    // the versions of all else
 	asked  map[int]*asking
 	asks   int
-	told   map[name]*told // by tenant and idempotency key
+	keyed  map[name]*told // by tenant and idempotency key
+	called map[name]*call // by tenant and end
 
 	redrives map[string][]*asking // by tenant: those of all that a filter chooses
+	discards map[string][]*asking // by tenant
 	places   []int64              // of missed fires, in order, Unix ms
 }
 
@@ -74,7 +77,7 @@ func New(cfg Config) *Judge {
 	}
 	return &Judge{cfg: cfg, layout: timer.Layout{Shards: 1}, shards: map[int]*shardState{}, jobs: map[name]*jobState{},
 		runs: map[store.Key]*runState{}, timers: map[store.Key]*stood{}, keys: map[store.Key]*keyState{}, dead: map[store.Key]*runState{}, lasts: map[store.Key]uint64{},
-		asked: map[int]*asking{}, told: map[name]*told{}, redrives: map[string][]*asking{}}
+		asked: map[int]*asking{}, keyed: map[name]*told{}, called: map[name]*call{}, redrives: map[string][]*asking{}, discards: map[string][]*asking{}, marked: map[store.Key]bool{}}
 }
 
 // Violations are what was found, in that order. Each begins with the promise that was broken, such as "P2: ".
@@ -116,6 +119,8 @@ func (j *Judge) Stored(at time.Time, before, after store.Item) {
 		j.storedLetter(rest, before, after)
 	case "gate":
 		j.storedGate(at, key, rest, before, after)
+	case "down":
+		j.storedDown(key, rest, before, after)
 	case "line":
 		j.storedPlace(key, rest, before, after)
 	case "meta":

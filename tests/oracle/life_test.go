@@ -226,7 +226,7 @@ const (
 )
 
 func shownJob(j job.Job) *wire.Job {
-	return &wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name, Generation: j.Generation, ETag: j.ETag()}}
+	return &wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{Generation: j.Generation, ETag: j.ETag()}}
 }
 
 func shownRun(r run.Run) *wire.Run {
@@ -296,7 +296,7 @@ func quiet(t testing.TB) life {
 	r.ask(oracle.Request{Op: oracle.DeadLetters}, http.StatusOK, func(a *oracle.Answer) error {
 		letters, _, err := r.control.DeadLetters(ctx, tenant, control.DeadFilter{}, "", 0)
 		for _, l := range letters {
-			a.Letters = append(a.Letters, wire.DeadLetter{Run: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended})
+			a.Letters = append(a.Letters, wire.DeadLetter{ID: l.Run.String(), Job: l.Run.Job, State: l.State.String(), EndedAt: l.Ended})
 		}
 		return err
 	})
@@ -323,6 +323,14 @@ func quiet(t testing.TB) life {
 	r.ask(oracle.Request{Op: oracle.ResumeJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
 		j, err := r.control.Resume(ctx, tenant, "plain")
 		a.Job = shownJob(j)
+		return err
+	})
+	r.ask(oracle.Request{Op: oracle.Discard, Runs: []string{failing.String()}}, http.StatusOK, func(a *oracle.Answer) error {
+		out, err := r.control.Discard(ctx, tenant, control.DeadFilter{}, control.Bulk{Runs: []run.ID{failing}}, "ann", "of no use")
+		if err == nil {
+			err = out.Verdicts[0].Err
+		}
+		a.Discarded = []string{failing.String()}
 		return err
 	})
 	r.elapsed += 10 * time.Minute // nobody ticks

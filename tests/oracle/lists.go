@@ -12,14 +12,14 @@ import (
 func (j *Judge) listedJobs(q *asking, jobs []wire.Job) {
 	seen := map[string]bool{}
 	for _, shown := range jobs {
-		if shown.Status == nil || seen[shown.Status.Name] {
+		if shown.Status == nil || seen[shown.Name] {
 			j.violate("P1", "jobs of %s: one is listed twice, or without its name", q.Tenant)
 			continue
 		}
-		seen[shown.Status.Name] = true
-		js := j.jobs[name{q.Tenant, shown.Status.Name}]
+		seen[shown.Name] = true
+		js := j.jobs[name{q.Tenant, shown.Name}]
 		if js == nil || len(js.editions) == 0 {
-			j.violate("P12", "jobs of %s: %s is listed, and is none of theirs", q.Tenant, shown.Status.Name)
+			j.violate("P12", "jobs of %s: %s is listed, and is none of theirs", q.Tenant, shown.Name)
 			continue
 		}
 		j.showsJob(q, js, shown)
@@ -44,8 +44,9 @@ func (j *Judge) ordered() []*jobState {
 // listedRuns: each run that was to be listed all the time is, once, and what is listed stood.
 func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 	listed := map[*runState]bool{}
+	asked := func(state string) bool { return len(q.States) == 0 || slices.Contains(q.States, state) }
 	wanted := func(s sight) bool {
-		return s.state != nothing && s.state != run.Fenced && (len(q.States) == 0 || slices.Contains(q.States, s.state.String()))
+		return s.state != nothing && s.state != run.Fenced && !slices.ContainsFunc(s.names(), func(name string) bool { return !asked(name) })
 	}
 	for i, shown := range runs {
 		rs := j.shows(q, shown)
@@ -56,7 +57,7 @@ func (j *Judge) listedRuns(q *asking, runs []wire.Run) {
 			j.violate("P1", "runs of %s: %s is listed twice", q.Tenant, shown.ID)
 		}
 		listed[rs] = true
-		if s, _ := run.ParseState(shown.State); !wanted(sight{state: s}) || q.Job != "" && q.Job != shown.Job || !q.within(rs.run.ID.Nominal) {
+		if !asked(shown.State) || q.Job != "" && q.Job != shown.Job || !q.within(rs.run.ID.Nominal) {
 			j.violate("P12", "runs of %s: %s is listed, and was not asked for", q.Tenant, shown.ID)
 		}
 		if i > 0 && shown.NominalTime.After(runs[i-1].NominalTime) {
@@ -113,17 +114,17 @@ func (j *Judge) astray(rs *runState, at time.Time) bool {
 func (j *Judge) listedLetters(q *asking, letters []wire.DeadLetter) {
 	listed := map[*runState]bool{}
 	for _, letter := range letters {
-		rs := j.named(q.Tenant, letter.Run)
+		rs := j.named(q.Tenant, letter.ID)
 		switch {
 		case rs == nil:
-			j.violate("P12", "dead letters of %s: %s is listed, and is none of theirs", q.Tenant, letter.Run)
+			j.violate("P12", "dead letters of %s: %s is listed, and is none of theirs", q.Tenant, letter.ID)
 			continue
 		case listed[rs]:
-			j.violate("P1", "dead letters of %s: %s is listed twice", q.Tenant, letter.Run)
+			j.violate("P1", "dead letters of %s: %s is listed twice", q.Tenant, letter.ID)
 		case !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool {
-			return s.state.DeadLetter() && s.state.String() == letter.State && s.ended == letter.EndedAt.UnixMilli()
+			return s.state.DeadLetter() && !s.discarded && s.state.String() == letter.State && s.ended == letter.EndedAt.UnixMilli()
 		}):
-			j.violate("P1", "dead letters of %s: %s is listed as %s since %s, and was not", q.Tenant, letter.Run, letter.State, letter.EndedAt)
+			j.violate("P1", "dead letters of %s: %s is listed as %s since %s, and was not", q.Tenant, letter.ID, letter.State, letter.EndedAt)
 		}
 		listed[rs] = true
 	}
@@ -132,7 +133,7 @@ func (j *Judge) listedLetters(q *asking, letters []wire.DeadLetter) {
 			continue
 		}
 		for _, rs := range js.runs {
-			if !listed[rs] && len(rs.past) > 0 && !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !s.state.DeadLetter() }) {
+			if !listed[rs] && len(rs.past) > 0 && !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !s.state.DeadLetter() || s.discarded }) {
 				j.violate("P1", "dead letters of %s: %s had failed all the time, and is not listed", q.Tenant, rs.id())
 			}
 		}

@@ -195,6 +195,9 @@ func (j *Judge) letters(at time.Time) {
 		switch {
 		case rs.run.State.DeadLetter() && rs.run.DeadKey() == key:
 			listed[rs] = true
+			if j.marked[key] == rs.run.Discarded.IsZero() {
+				j.violate("P7", "run %s of %s is discarded: %t, and listed as discarded: %t", rs.id(), rs.job.tenant, !rs.run.Discarded.IsZero(), j.marked[key])
+			}
 		case rs.run.Version == 0 && rs.left != nil && ms(at) >= rs.left.Expires-j.cfg.Clocks.Milliseconds(): // both expire
 		default:
 			j.violate("P7", "run %s of %s is %s, and listed at %s", rs.id(), rs.job.tenant, stateName(rs.run.State), key)
@@ -221,7 +224,8 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 			}
 		}
 	}
-	for key, t := range j.told {
+	j.uncalled(ms(upTo))
+	for key, t := range j.keyed {
 		if rs := j.named(key.tenant, t.run); t.at != 0 && (rs == nil || !rs.stands() && rs.left == nil) {
 			j.violate("P1", "run %s of %s was accepted, and is not there", t.run, key.tenant)
 		}

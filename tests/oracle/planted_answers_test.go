@@ -56,7 +56,7 @@ var ofAnswers = map[string]row{
 	"a job without its generation":    {told(oracle.GetJob, func(a *oracle.Answer) { a.Job = &wire.Job{} }), "P1: GET job: job plain of default is shown without its generation"},
 	"a generation that never was": {told(oracle.GetJob, func(a *oracle.Answer) {
 		j := *a.Job
-		j.Status = &wire.JobStatus{Name: "plain", Generation: 5}
+		j.Status = &wire.JobStatus{Generation: 5}
 		a.Job = &j
 	}), "P1: GET job: job plain of default is shown in generation 5, which never was"},
 	"a generation of before": {func(p *plot) {
@@ -121,6 +121,17 @@ var ofAnswers = map[string]row{
 	"opened again, told of none": {func(p *plot) {
 		p.and(oracle.Request{Op: oracle.Redrive}, oracle.Answer{Status: 200, Reopened: []string{run.FireID("none", 5).String()}})
 	}, "P12: run none.* was opened again, it was told, and there is none"},
+	"discarded, told of none": {func(p *plot) {
+		p.and(oracle.Request{Op: oracle.Discard}, oracle.Answer{Status: 200, Discarded: []string{run.FireID("none", 5).String()}})
+	}, "P12: run none.* was discarded, it was told, and there is none"},
+	"not discarded": {func(p *plot) {
+		_, i := p.answer(first, oracle.Trigger)
+		p.and(oracle.Request{Op: oracle.Discard}, oracle.Answer{Status: 200, Discarded: []string{p.life[i].answered.Run.ID}})
+	}, "P1: run asked.* was told to be discarded, and was not"},
+	"a letter that was discarded is listed": {func(p *plot) {
+		r, _ := p.of(p.life[p.discarded()])
+		p.and(oracle.Request{Op: oracle.DeadLetters}, oracle.Answer{Status: 200, Letters: []wire.DeadLetter{{ID: r.ID.String(), Job: "fails", State: "dead", EndedAt: time.UnixMilli(r.Ended)}}})
+	}, "P1: dead letters of default: fails.* is listed as dead since .*, and was not"},
 	"not opened again": {func(p *plot) {
 		asked, _ := p.answer(first, oracle.Retry)
 		p.and(oracle.Request{Op: oracle.Retry, Run: p.life[asked].asked.Run}, oracle.Answer{Status: 200})
@@ -154,7 +165,7 @@ func twice[T any](all []T) []T { return append(slices.Clone(all), all[0]) }
 var ofLists = map[string]row{
 	"a job is listed twice": {told(oracle.ListJobs, func(a *oracle.Answer) { a.Jobs = twice(a.Jobs) }), "P1: jobs of default: one is listed twice"},
 	"a job of nobody's": {told(oracle.ListJobs, func(a *oracle.Answer) {
-		a.Jobs = append(slices.Clone(a.Jobs), wire.Job{Status: &wire.JobStatus{Name: "x"}})
+		a.Jobs = append(slices.Clone(a.Jobs), wire.Job{Name: "x", Status: &wire.JobStatus{}})
 	}), "P12: jobs of default: x is listed, and is none of theirs"},
 	"a job is not listed":      {told(oracle.ListJobs, func(a *oracle.Answer) { a.Jobs = dropped(a.Jobs, 1) }), "P1: jobs of default: .* stood all the time, and is not listed"},
 	"a run is listed twice":    {told(oracle.ListRuns, func(a *oracle.Answer) { a.Runs = twice(a.Runs) }), "P1: runs of default: .* is listed twice"},
@@ -162,7 +173,7 @@ var ofLists = map[string]row{
 	"runs in a wrong order":    {told(oracle.ListRuns, func(a *oracle.Answer) { a.Runs = slices.Clone(a.Runs); slices.Reverse(a.Runs) }), "P1: runs of default: .* is listed behind an older one"},
 	"not what was asked for":   {func(p *plot) { p.asks(oracle.ListRuns, func(q *oracle.Request) { q.Job = "plain" }) }, "P12: runs of default: .* is listed, and was not asked for"},
 	"a letter is listed twice": {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = twice(a.Letters) }), "P1: dead letters of default: .* is listed twice"},
-	"a letter of nobody's":     {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = slices.Clone(a.Letters); a.Letters[0].Run = "x" }), "P12: dead letters of default: x is listed, and is none of theirs"},
+	"a letter of nobody's":     {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = slices.Clone(a.Letters); a.Letters[0].ID = "x" }), "P12: dead letters of default: x is listed, and is none of theirs"},
 	"a letter is not listed":   {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = dropped(a.Letters, 0) }), "P1: dead letters of default: .* had failed all the time, and is not listed"},
 	"a letter of another end":  {told(oracle.DeadLetters, func(a *oracle.Answer) { a.Letters = slices.Clone(a.Letters); a.Letters[0].EndedAt = base }), "P1: dead letters of default: .* is listed as .* since .*, and was not"},
 }

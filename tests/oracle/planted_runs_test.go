@@ -152,6 +152,23 @@ var ofRuns = map[string]row{
 		p.drop(answered)
 		p.drop(asked)
 	}, "P7: run fails.* had ended as dead, and is queued without a request of its own"},
+	"discarded by nobody": {func(p *plot) {
+		asked, answered := p.answer(first, oracle.Discard)
+		p.drop(answered)
+		p.drop(asked)
+	}, "P7: run fails.* was discarded, and nobody asked for it"},
+	"discarded before it had ended": {func(p *plot) {
+		p.spoil(p.discarded(), func(r *run.Run) { r.Discarded.At = r.Ended - 1 })
+	}, "P6: run fails.* went from dead to dead .* to be discarded, and once"},
+	"discarded, and not as it was": {func(p *plot) {
+		p.spoil(p.discarded(), func(r *run.Run) { r.Ended++ })
+	}, "P6: run fails.* went from dead to dead .* it must not change the ended"},
+	"discarded twice": {func(p *plot) {
+		i := p.discarded()
+		r, _ := p.of(p.life[i])
+		r.Discarded.By = "bob"
+		p.insert(i+1, p.item(r))
+	}, "P6: run fails.* went from dead to dead .* to be discarded, and once"},
 	"at most once, opened again by nobody": {func(p *plot) {
 		asked, answered := p.answer(first, oracle.Retry, func(q oracle.Request, _ oracle.Answer) bool { return q.Run[:4] == "once" })
 		p.drop(answered)
@@ -336,4 +353,13 @@ var ofCalls = map[string]row{
 		ret := p.life[p.call(first, "plain")+1]
 		p.insert(i+1, ret)
 	}, "P1: run .* had succeeded before its target answered"},
+}
+
+// discarded is the index of the put by which a dead letter is discarded.
+func (p *plot) discarded() int {
+	p.Helper()
+	return p.index(first, func(e event) bool {
+		r, ok := p.of(e)
+		return ok && !r.Discarded.IsZero()
+	})
 }

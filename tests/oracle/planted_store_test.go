@@ -249,6 +249,9 @@ var ofLooks = map[string]row{
 	"a dead letter that is not listed": {func(p *plot) {
 		p.life = slices.DeleteFunc(p.life, func(e event) bool { return strings.HasPrefix(e.key.Partition, "dead#") })
 	}, "P7: run .* is (dead|failed), and not listed as a dead letter"},
+	"a dead letter that is discarded, and listed as before": {func(p *plot) {
+		p.drop(p.put(p.discarded(), "dead"))
+	}, "P7: run fails.* is discarded: true, and listed as discarded: false"},
 	"a dead letter that is none": {func(p *plot) {
 		i := p.put(first, "dead")
 		p.insert(p.end(), p.life[i])

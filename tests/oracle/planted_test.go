@@ -229,6 +229,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	}
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
+	spoil(telling(t), ofCallbacks)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

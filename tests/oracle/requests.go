@@ -55,6 +55,8 @@ func (j *Judge) Asked(r Request) int {
 		if rs := j.named(r.Tenant, r.Run); rs != nil {
 			rs.consents = append(rs.consents, a)
 		}
+	case Discard:
+		j.discards[r.Tenant] = append(j.discards[r.Tenant], a)
 	case Redrive:
 		for _, id := range r.Runs {
 			if rs := j.named(r.Tenant, id); rs != nil {
@@ -75,10 +77,10 @@ func (j *Judge) asksForRun(a *asking) {
 		return
 	}
 	key := name{a.Tenant, a.Key}
-	t := j.told[key]
+	t := j.keyed[key]
 	if t == nil {
 		t = &told{}
-		j.told[key] = t
+		j.keyed[key] = t
 	}
 	if !slices.Contains(t.bodies, a.Body) {
 		t.bodies = append(t.bodies, a.Body)
@@ -100,6 +102,10 @@ func (j *Judge) named(tenant, text string) *runState {
 
 // requested: each run on demand was asked for.
 func (j *Judge) requested(rs *runState) {
+	if rs.run.Callback != (run.Callback{}) {
+		j.told(rs)
+		return
+	}
 	rs.job.requested++
 	if rs.job.requested > rs.job.asked {
 		j.violate("P9", "run %s of %s is number %d on demand, and %d were asked for", rs.id(), rs.job.tenant, rs.job.requested, rs.job.asked)
@@ -116,6 +122,9 @@ func (j *Judge) mayCancel(rs *runState) bool {
 	}
 	// One that says from the first which generation it is of was asked of that one, though it was put when the next job stood.
 	born, said := rs.past[0].since, rs.past[0].generation
+	if rs.run.Callback != (run.Callback{}) && rs.job.absent(born, j.event) { // also of one that was never made: that part of its batch had failed
+		return true
+	}
 	return slices.ContainsFunc(rs.job.editions, func(e *edition) bool {
 		return e.deleted && (e.end == 0 || e.end > born || said > 0 && said < e.Generation && rs.run.Created < e.until+j.cfg.Clocks.Milliseconds())
 	})
@@ -133,11 +142,18 @@ func (j *Judge) consent(rs *runState, b *run.Run) int {
 		}
 	}
 	for _, a := range j.redrives[rs.job.tenant] {
-		if may(a) && (a.Job == "" || a.Job == rs.run.ID.Job) && b.State.DeadLetter() {
+		if may(a) && (a.Job == "" || a.Job == rs.run.ID.Job) && b.State.DeadLetter() && b.Discarded.IsZero() {
 			return a.n
 		}
 	}
 	return 0
+}
+
+// mayDiscard tells whether somebody asked for it.
+func (j *Judge) mayDiscard(rs *runState) bool {
+	return slices.ContainsFunc(j.discards[rs.job.tenant], func(a *asking) bool {
+		return slices.Contains(a.Runs, rs.id()) || len(a.Runs) == 0 && (a.Job == "" || a.Job == rs.run.ID.Job)
+	})
 }
 
 // withdraw takes back the consent of a request that was refused: what was opened again was so by another.
@@ -207,6 +223,7 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 	if !after.Exists() {
 		delete(j.lasts, item.Key)
 		delete(j.dead, item.Key)
+		delete(j.marked, item.Key)
 		return
 	}
 	j.lasts[item.Key] = after.Version
@@ -221,6 +238,7 @@ func (j *Judge) storedLetter(rest string, before, after store.Item) {
 		return
 	}
 	j.dead[item.Key] = rs
+	j.marked[item.Key] = letter.Discarded
 }
 
 func sameDefinition(a, b job.Definition) bool {

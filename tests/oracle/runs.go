@@ -48,6 +48,7 @@ type sight struct {
 	attempt    int
 	fence      uint64
 	ended      int64
+	discarded  bool
 }
 
 // begun is an attempt that was started.
@@ -97,10 +98,10 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 		j.violate("P12", "run %s of %s is kept at %s", a.ID, a.Tenant, key)
 	}
 	if promise, wrong := along(&b, &a); wrong != "" {
-		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.Shown()), stateName(a.Shown()), a.Version, wrong)
+		j.violate(promise, "run %s of %s went from %s to %s in version %d: %s", a.ID, a.Tenant, stateName(b.Stage()), stateName(a.Stage()), a.Version, wrong)
 	}
 	rs.run = a
-	rs.past = append(rs.past, sight{since: j.event, state: a.Shown(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended})
+	rs.past = append(rs.past, sight{since: j.event, state: a.Stage(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended, discarded: !a.Discarded.IsZero()})
 	if b.Version == 0 {
 		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
 	}
@@ -125,6 +126,10 @@ func (j *Judge) storedRun(at time.Time, key store.Key, rest string, before, afte
 	case a.State == run.Queued, a.State == run.Scheduled, a.State == run.Skipped:
 		rs.written = ms(at)
 		j.claimed(rs, &b)
+	case a.Discarded != b.Discarded:
+		if !j.mayDiscard(rs) {
+			j.violate("P7", "run %s of %s was discarded, and nobody asked for it", a.ID, a.Tenant)
+		}
 	case a.State.Ended() && !b.State.Ended(), b.State == run.Skipped && a.State == run.Cancelled:
 		j.ended(rs, &b)
 	}
@@ -140,7 +145,7 @@ func (rs *runState) lastWake() int64 {
 
 func (j *Judge) newRun(key store.Key, tenant string, id run.ID) *runState {
 	js := j.job(tenant, id.Job)
-	if len(js.editions) == 0 {
+	if len(js.editions) == 0 && !j.calling(tenant, id) {
 		j.violate("P12", "run %s of %s is of no job of that tenant", id, tenant)
 	}
 	rs := &runState{job: js, shard: j.layout.ShardOf(timer.NewCheck(tenant, id, 0).Bucket()), run: run.Run{ID: id, Tenant: tenant}}
@@ -276,6 +281,7 @@ func (j *Judge) again(rs *runState, b *run.Run) {
 func (j *Judge) ended(rs *runState, b *run.Run) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
+	j.calls(rs, e)
 	switch a.State {
 	case run.Succeeded:
 		j.succeeded(rs)

@@ -93,6 +93,7 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 			singles = t.AppendSingles(nil)
 		}
 		for _, one := range singles {
+			j.armedCall(&one)
 			one.Create = nil // it need not be remembered
 			a := &armed{Timer: one, shard: s.shard.Number, overrun: s.stood && t.Wake <= s.shard.Horizon, belated: j.belated(at, s, t.Wake), position: -1}
 			stands.armed = append(stands.armed, a)

@@ -53,7 +53,7 @@ func (w *world) request(q oracle.Request, do func(*oracle.Answer) error) error {
 
 // ofJob is an answer that shows a job.
 func ofJob(a *oracle.Answer, j job.Job, err error) error {
-	a.Job = &wire.Job{Definition: j.Def, Status: &wire.JobStatus{Name: j.Name, Generation: j.Generation}}
+	a.Job = &wire.Job{Name: j.Name, Definition: j.Def, Status: &wire.JobStatus{Generation: j.Generation}}
 	return err
 }
 

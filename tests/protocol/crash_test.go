@@ -154,9 +154,10 @@ func (w *world) stop(name string, n int, act func(*host) error) {
 // breaks are the ways in which an operation goes wrong.
 var breaks = map[string]func(h *host, k int, then func()) func(operation) faulty.Fault{
 	// The host is gone: nothing of it happens from here on.
-	"crash": func(_ *host, k int, _ func()) func(operation) faulty.Fault {
+	"crash": func(h *host, k int, _ func()) func(operation) faulty.Fault {
 		return func(op operation) faulty.Fault {
 			if op.n >= k {
+				h.dies()
 				return faulty.Fault{Refuse: errCrashed}
 			}
 			return faulty.Fault{}
@@ -196,19 +197,24 @@ func TestP2_P3_P4_P6_P8_P12_Fault01_Fault02_Fault11_EveryOperationBroken(t *test
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for k := 1; ; k++ {
-				met, writes := s.broken(t, "stopped", k)
-				if !met {
-					break
-				}
-				if !writes {
-					continue // nobody sees a read: what ends before it has ended before the next write
-				}
-				for _, how := range []string{"crash", "answer_lost", "lost"} {
-					s.broken(t, how, k)
-				}
-			}
+			s.everyOperation(t)
 		})
+	}
+}
+
+// everyOperation plays the scenario with each of its operations broken, in each way.
+func (s scenario) everyOperation(t *testing.T) {
+	for k := 1; ; k++ {
+		met, writes := s.broken(t, "stopped", k)
+		if !met {
+			break
+		}
+		if !writes {
+			continue // nobody sees a read: what ends before it has ended before the next write
+		}
+		for _, how := range []string{"crash", "answer_lost", "lost"} {
+			s.broken(t, how, k)
+		}
 	}
 }
 

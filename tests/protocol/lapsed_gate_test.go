@@ -42,6 +42,7 @@ func (w *world) dies(at func(operation) bool) (dead bool) {
 	h := w.restart("worker")
 	h.before = func(op operation) faulty.Fault {
 		if dead = dead || at(op); dead {
+			h.dies()
 			return faulty.Fault{Refuse: errCrashed}
 		}
 		return faulty.Fault{}
@@ -54,7 +55,7 @@ func (w *world) dies(at func(operation) bool) (dead bool) {
 			ready = ready || d.Ready > 0
 		}
 		if ready {
-			_ = h.worker.Pass(w.Context(), 0)
+			_ = h.worker.Pass(h.life, 0)
 		}
 	}
 	w.restart("worker")
@@ -258,7 +259,7 @@ func TestG1_G2_P11_Fault01_Fault17_after_any_outages_at_gates(t *testing.T) {
 		}
 		for _, one := range w.runs() {
 			if one.State == run.Queued || one.State == run.Running {
-				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Shown())
+				t.Errorf("seed %d: %s is %s", seed, one.ID, one.Stage())
 			}
 		}
 		w.wants(w.check(w.now()))

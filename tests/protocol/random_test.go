@@ -89,6 +89,16 @@ func TestP2_P3_P4_P6_P8_P10_Fault05_Fault07_Fault11_Fault12_Fault17_RandomInterl
 	}
 }
 
+// TestP4_P8_Fault11_Fault17_InterleavingsThatBrokeAPromise are random ones that once did. In both, a host dies that has put a run of a job that was
+// deleted meanwhile, before it looks at the job again: the run was queued for ever.
+func TestP4_P8_Fault11_Fault17_InterleavingsThatBrokeAPromise(t *testing.T) {
+	for _, seed := range []uint64{116, 245} {
+		if wrong := random(t, seed); len(wrong) > 0 {
+			t.Errorf("seed %d:\n%s", seed, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
 func random(t *testing.T, seed uint64) (wrong []string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	// Time goes by twos: a worker that is a second early or less waits for the real clock.

@@ -39,8 +39,9 @@ type call struct {
 	fence   uint64
 }
 
-// newFlowWorld has a job whose workflow has these steps, triggered once. Each calls a handler that ends as the step says.
-func newFlowWorld(w *world, steps []reference.Step) *flowWorld {
+// newFlowWorld has a job whose workflow has these steps, triggered once. Each calls a handler that ends as the step says. change is what the job has
+// beside its target.
+func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definition)) *flowWorld {
 	f := &flowWorld{world: w, steps: steps}
 	ends := map[string]rune{}
 	var note func(steps []reference.Step, prefix string)
@@ -71,7 +72,11 @@ func newFlowWorld(w *world, steps []reference.Step) *flowWorld {
 		}
 		return target.Result{Body: c.Payload}, nil
 	}))
-	w.must(f.define("flow", ""))
+	var def job.Definition
+	for _, c := range change {
+		c(&def)
+	}
+	w.must(f.defineAs("flow", "", def))
 	r, _, err := w.host("api").control.Trigger(context.Background(), tenant, "flow", control.Request{Payload: []byte(`{"day":"monday"}`)})
 	w.must(err)
 	f.id = r.ID

@@ -104,6 +104,7 @@ func newWorld(t testing.TB, options ...option) *world {
 	w.queue = local.New(local.Config{Now: func() time.Time { return base.Add(w.elapsed) }})
 	w.blobs = blob.New(memblob.OpenBucket(nil))
 	w.must(w.handlers.Register("note", w.note))
+	w.must(w.handlers.Register("refuse", w.refuse))
 	var err error
 	w.layout, err = timer.Setup(context.Background(), w.store, w.shards, w.now(), w.newID)
 	w.must(err)
@@ -138,21 +139,33 @@ func (w *world) newID() uint64 {
 }
 
 func (w *world) note(_ context.Context, call target.Call) (target.Result, error) {
+	return target.Result{}, w.noted(call, true)
+}
+
+// refuse is a target that fails.
+func (w *world) refuse(_ context.Context, call target.Call) (target.Result, error) {
+	if err := w.noted(call, false); err != nil {
+		return target.Result{}, err
+	}
+	return target.Result{}, errors.New("refused")
+}
+
+func (w *world) noted(call target.Call, ok bool) error {
 	id, err := run.ParseID(call.Run)
 	if err != nil {
-		return target.Result{}, err
+		return err
 	}
 	r, _ := w.run(call.Tenant, id)
 	w.told(func(j *oracle.Judge) {
 		j.Called(oracle.Call{At: w.clock(), Tenant: call.Tenant, Job: call.Job, Run: call.Run, Attempt: call.Attempt, Fence: call.Fence,
 			Nominal: call.Nominal, Payload: call.Payload})
-		j.Returned(oracle.Return{At: w.clock(), Tenant: call.Tenant, Run: call.Run, Fence: call.Fence, OK: true})
+		j.Returned(oracle.Return{At: w.clock(), Tenant: call.Tenant, Run: call.Run, Fence: call.Fence, OK: ok})
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.starts = append(w.starts, start{tenant: call.Tenant, id: id, attempt: call.Attempt, fence: call.Fence, at: w.now(),
 		generation: r.Generation})
-	return target.Result{}, nil
+	return nil
 }
 
 // host is one process: its caches, its clock, its fate.
@@ -165,6 +178,9 @@ type host struct {
 	ticker   *tick.Ticker
 	control  *control.Service
 	worker   *worker.Worker
+
+	life context.Context // of its attempts
+	dies func()          // ends it: an attempt goes on trying to write its end else
 
 	// before decides on each operation of the store and each message sent that could matter, counted from 1. nil: all pass.
 	before func(op operation) faulty.Fault
@@ -192,6 +208,8 @@ func (w *world) host(name string) *host {
 		return h
 	}
 	h := &host{world: w, name: name}
+	h.life, h.dies = context.WithCancel(context.Background())
+	w.Cleanup(h.dies)
 	h.store = faulty.New(w.store, h.hook)
 	send := func(_ queue.Priority, m queue.Outgoing) (fate queuedFate) {
 		fault := h.ask(operation{text: "send", sent: &m})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -122,7 +123,7 @@ func merged(a, b context.Context) (context.Context, context.CancelFunc) {
 func newUser(a *Actor, role Role) *user {
 	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant)}
 	for n := range a.Mix.Names {
-		u.names = append(u.names, fmt.Sprintf("job-%d", n))
+		u.names = append(u.names, nameOf(n))
 	}
 	return u
 }
@@ -133,7 +134,9 @@ func (u *user) live(ctx context.Context) {
 		patience := u.Persist
 		u.Persist = 1
 		for _, name := range shuffled(u.Rand, u.names, (len(u.names)+1)/2) {
-			u.put(ctx, name, u.Mix.drawJob(u.Rand, u.Now()), client.Condition{})
+			def := u.Mix.drawJob(u.Rand, u.Now())
+			def.On = job.Callbacks{} // nobody is there yet who could be called
+			u.put(ctx, name, def, client.Condition{})
 		}
 		u.Persist = patience
 	}

@@ -80,6 +80,9 @@ func (u *user) changed(def job.Definition) job.Definition {
 	if chance(u.Rand, u.Mix.Jobs.Overlap/2) {
 		def.Overlap = fresh.Overlap
 	}
+	if chance(u.Rand, u.Mix.Jobs.Callbacks/2) {
+		def.On = fresh.On
+	}
 	if def.Schedule != nil && def.Schedule.At != nil && def.Schedule.At.Before(u.Now()) {
 		at := u.Now().Add(u.Mix.Pace.unit() + 2*time.Second).Truncate(time.Millisecond) // what is over cannot be put again
 		def.Schedule = &schedule.Spec{At: &at}
@@ -132,7 +135,7 @@ func (u *user) putBatch(ctx context.Context) {
 	for _, name := range shuffled(u.Rand, u.names, 2+u.Rand.IntN(4)) {
 		def := u.Mix.drawJob(u.Rand, u.Now())
 		def.Payload = owned(def.Payload, u.Tenant)
-		jobs = append(jobs, wire.NamedJob{Name: name, Job: wire.Job{Definition: def}})
+		jobs = append(jobs, wire.NamedJob{Name: name, Definition: def})
 		asked = append(asked, oracle.Request{Op: oracle.PutJob, Job: name, Def: &def})
 	}
 	u.askAll(ctx, asked, true, func(ctx context.Context) ([]oracle.Answer, error) {

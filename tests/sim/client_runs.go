@@ -186,7 +186,7 @@ func (u *user) redrive(ctx context.Context, all bool) {
 		r.Matching = &wire.DeadFilter{Job: q.Job}
 	} else {
 		for _, letter := range shuffled(u.Rand, u.deadLetters(ctx).Letters, 3) {
-			q.Runs = append(q.Runs, letter.Run)
+			q.Runs = append(q.Runs, letter.ID)
 		}
 		if r.Runs = q.Runs; len(r.Runs) == 0 {
 			return

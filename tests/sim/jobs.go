@@ -31,6 +31,7 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		def.Guarantee = job.AtMostOnce
 	}
 	def.CatchUp = m.drawCatchUp(r)
+	def.Retry = tryOnce
 	if def.Guarantee != job.AtMostOnce {
 		def.Retry = m.drawRetry(r)
 	}
@@ -48,7 +49,36 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
+	if chance(r, j.Callbacks) {
+		def.On = m.drawCalled(r)
+	}
 	return def
+}
+
+// tryOnce is what a job that runs at most once says of waits. Worlds say all of retries, so that they stay the same whatever the defaults are.
+var tryOnce = job.Retry{MaxAttempts: 1, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)}
+
+// nameOf is the n-th name of a tenant's jobs.
+func nameOf(n int) string { return fmt.Sprintf("job-%d", n) }
+
+// drawCalled gives callbacks of jobs that may exist: who names one that does not, or itself, is refused.
+func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
+	called := func() *job.Callback { return &job.Callback{Job: nameOf(r.IntN(max(1, m.Names)))} }
+	switch r.IntN(6) {
+	case 3:
+		on.Recovered = called()
+	case 4:
+		on.Recovered, on.Failed = called(), called()
+	case 5:
+		on.Succeeded, on.Failed, on.Recovered = called(), called(), called()
+	case 0:
+		on.Succeeded = called()
+	case 1:
+		on.Failed = called()
+	default:
+		on.Succeeded, on.Failed = called(), called()
+	}
+	return on
 }
 
 // teams are the values of the one label that jobs bear.

@@ -162,7 +162,7 @@ func (w *World) retire(ctx context.Context, a *Actor) {
 		for _, j := range u.listJobs(ctx).Jobs {
 			def := j.Definition
 			def.Schedule, def.Paused = nil, false
-			u.put(ctx, j.Status.Name, def, client.Condition{})
+			u.put(ctx, j.Name, def, client.Condition{})
 		}
 	}
 }

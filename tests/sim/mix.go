@@ -73,6 +73,8 @@ type JobRates struct {
 	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived, Overlap float64
 
 	Queued float64 // of those with Overlap, whose runs wait their turn
+
+	Callbacks float64
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -90,7 +92,8 @@ func Draw(seed uint64) Mix {
 	m.drawShape(r)
 	m.drawPeople(r)
 	m.drawFaults(r)
-	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273))) // "holders"
+	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
+	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
 	return m
 }
 
@@ -238,6 +241,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 	if chance(r, 0.35) {
 		m.Jobs.Overlap = pick(r, []float64{0.2, 0.5, 0.9})
 		m.Jobs.Queued = pick(r, []float64{0, 0.3, 0.7, 1})
+	}
+}
+
+// drawCallbacks draws how many jobs call others, from a stream of its own too.
+func (m *Mix) drawCallbacks(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Callbacks = pick(r, []float64{0.1, 0.4, 0.8})
 	}
 }
 

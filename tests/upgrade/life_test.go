@@ -149,7 +149,7 @@ func (l *life) runs() map[string]string {
 				l.t.Fatal(err)
 			}
 			for _, r := range runs {
-				found[r.ID.String()] = r.Shown().String()
+				found[r.ID.String()] = r.Stage().String()
 			}
 			if cursor = next; cursor == "" {
 				break

@@ -86,7 +86,10 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 		l.put(name, 0)
 	}
 	l.put("slow-once", 0, func(d *job.Definition) { d.Guarantee, d.Timeout = job.AtMostOnce, schedule.Duration(2*time.Second) })
-	l.put("dead", 0, func(d *job.Definition) { d.Retry.MaxAttempts = 1 })
+	l.put("tell", 0)
+	l.put("dead", 0, func(d *job.Definition) {
+		d.Retry.MaxAttempts, d.On.Failed, d.On.Recovered = 1, &job.Callback{Job: "tell"}, &job.Callback{Job: "tell"}
+	})
 	l.put("retrying", 0, func(d *job.Definition) {
 		d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(24 * time.Hour), Max: schedule.Duration(48 * time.Hour)}
 	})
@@ -125,7 +128,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	time.Sleep(2 * time.Hour) // a downtime, of which fires are skipped
 	l = live(t, f.store, f.blobs, "second")
 	time.Sleep(4 * time.Minute)
-	l.trigger("retrying", control.Request{}) // its wait is drawn, and may be short
+	l.trigger("retrying", control.Request{})
 	crashed := l.trigger("slow", control.Request{})
 	for range 3 { // the last of which waits when all is over
 		l.trigger("slow-turns", control.Request{})

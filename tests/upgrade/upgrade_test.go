@@ -20,8 +20,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -102,6 +104,7 @@ func TestStoresOfAllReleasesOpenAndFire(t *testing.T) {
 			}
 			fired(t, l, began)
 			readable(t, l)
+			tried(t, l, filepath.Base(place))
 		})
 	})
 }
@@ -136,6 +139,7 @@ func TestBackupsOfAllReleasesRestore(t *testing.T) {
 			}
 			fired(t, l, began)
 			readable(t, l)
+			tried(t, l, filepath.Base(place))
 		})
 	})
 }
@@ -151,6 +155,37 @@ func fired(t *testing.T, l *life, since time.Time) {
 	}
 }
 
+// defaults are the retries that releases gave to jobs which said nothing of them, where those of today are others.
+var defaults = map[string]job.Retry{
+	"v0.1.0-dev": {MaxAttempts: 5, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)},
+}
+
+// tried wants a stored job to keep the retries that it was stored with, and one that is applied anew to have those of today.
+func tried(t *testing.T, l *life, release string) {
+	t.Helper()
+	today := job.Definition{}.WithDefaults().Retry
+	want, changed := defaults[release]
+	if !changed {
+		want = today
+	}
+	get := func(name string) job.Retry {
+		j, err := l.Control.Job(t.Context(), "default", name)
+		must(t, err)
+		return j.Def.Retry
+	}
+	if got := get("each"); got != want {
+		t.Errorf("a job that was stored with %+v has %+v", want, got)
+	}
+	want.MaxAttempts = 1
+	if got := get("slow-once"); got != want {
+		t.Errorf("a job that was stored with %+v has %+v", want, got)
+	}
+	l.put("each", time.Minute)
+	if got := get("each"); got != today {
+		t.Errorf("a job that was applied again has %+v, want %+v", got, today)
+	}
+}
+
 // readable wants results and logs to be there.
 func readable(t *testing.T, l *life) {
 	t.Helper()
@@ -163,8 +198,8 @@ func readable(t *testing.T, l *life) {
 		if err != nil || !strings.HasPrefix(string(data), "result result") {
 			t.Errorf("the result of %s is %.20q, %v", r.ID, data, err)
 		}
-		if text, err := l.Control.Logs(t.Context(), r); err != nil || string(text) != "a line of a log\n" {
-			t.Errorf("the log of %s is %q, %v", r.ID, text, err)
+		if log, err := l.Control.LogOf(t.Context(), r, 0); err != nil || string(log.Text()) != "a line of a log\n" {
+			t.Errorf("the log of %s is %q, %v", r.ID, log.Text(), err)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func TestP11_ListsEndTheirPagesBeforeLambdaDoes(t *testing.T) {
 			t.Fatalf("page %d: %d: %v: %.200s", pages, got.StatusCode, err, got.Body)
 		}
 		for _, j := range page.Items {
-			names = append(names, j.Status.Name)
+			names = append(names, j.Name)
 		}
 		cursor = page.Next
 	}

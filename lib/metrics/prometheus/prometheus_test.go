@@ -71,6 +71,7 @@ func TestEveryFamilyIsShownAndKeepsPrometheusHabits(t *testing.T) {
 	r.GateWait.Observe(time.Second, r.Gate("job:report", true))
 	r.GateWaiting.Set(2, "job:report")
 	r.GateInProgress.Set(1, "job:report")
+	r.JobEnded("report", true, time.Unix(1_795_000_000, 0))
 	got := scrape(t, r, time.Unix(2, 0))
 	r.Each(time.Unix(2, 0), func(f metrics.Family, _ []metrics.Sample) {
 		if !strings.Contains(got, "# TYPE "+f.Name+" "+string(f.Kind)+"\n") || !strings.Contains(got, "# HELP "+f.Name+" "+f.Help+"\n") {

@@ -13,7 +13,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/belfry"
 )
 
-// lines measures a line at one gate, embedded and synced: so many runs join it behind one that is in progress, and then all of them take their turns, limit at a time. Their handlers
+// lines measures a line at one gate, embedded and synced: so many runs join it behind as many as may be in progress, and then all of them take
+// their turns, limit at a time. The limit has to be below the workers that there are, since who waits for a worker is in no line. Their handlers
 // do nothing, so from the end of one to the begin of the next is what Belfry takes.
 func lines(ctx context.Context, runs, limit int) error {
 	folder, err := os.MkdirTemp("", "belfry-line-")
@@ -29,10 +30,10 @@ func lines(ctx context.Context, runs, limit int) error {
 	var mu sync.Mutex
 	var ended time.Time
 	var gaps []time.Duration
-	open, first, done := make(chan struct{}), sync.Once{}, make(chan struct{})
+	open, done := make(chan struct{}), make(chan struct{})
 	took := 0
 	belfry.Handle(b, "turn", func(context.Context, *belfry.Job[int]) error {
-		first.Do(func() { <-open })
+		<-open
 		mu.Lock()
 		defer mu.Unlock()
 		now := time.Now()
@@ -48,13 +49,15 @@ func lines(ctx context.Context, runs, limit int) error {
 	if err := b.Start(ctx); err != nil {
 		return err
 	}
-	if _, err := belfry.Enqueue(ctx, b, "turn", 0); err != nil {
-		return err
+	for range limit {
+		if _, err := belfry.Enqueue(ctx, b, "turn", 0); err != nil {
+			return err
+		}
 	}
 	<-time.After(time.Second)
 	before := heap()
 	began := time.Now()
-	for sent := 1; sent < runs; {
+	for sent := limit; sent < runs; {
 		orders := make([]belfry.Order[int], min(1000, runs-sent))
 		sent += len(orders)
 		if _, err := belfry.EnqueueMany(ctx, b, "turn", orders...); err != nil {
@@ -66,13 +69,10 @@ func lines(ctx context.Context, runs, limit int) error {
 		for range b.Runs(ctx, "turn", belfry.Waiting) {
 			waiting++
 		}
-		if waiting < runs-limit && limit > 1 { // the others have taken their turns by now
-			break
-		}
 		<-time.After(200 * time.Millisecond)
 	}
 	joined := time.Since(began)
-	fmt.Printf("%d runs joined in %s, %.0f a second; %.0f bytes of memory each\n", runs, joined.Round(time.Millisecond), float64(runs)/joined.Seconds(), float64(heap()-before)/float64(runs))
+	fmt.Printf("%d runs joined in %s, %.0f a second; %.0f bytes of memory each\n", runs, joined.Round(time.Millisecond), float64(runs-limit)/joined.Seconds(), float64(heap()-before)/float64(runs))
 	began = time.Now()
 	close(open)
 	select {

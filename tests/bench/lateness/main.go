@@ -216,10 +216,10 @@ func measureLateness(ctx context.Context, s settings, p *process) error {
 	}
 	named := make([]wire.NamedJob, s.jobs)
 	for n := range named {
-		named[n] = wire.NamedJob{Name: fmt.Sprintf("job-%d", n), Job: wire.Job{Definition: job.Definition{
+		named[n] = wire.NamedJob{Name: fmt.Sprintf("job-%d", n), Definition: job.Definition{
 			Schedule: &schedule.Spec{Every: schedule.Duration(time.Second)},
 			Target:   target.Spec{HTTP: &target.HTTP{URL: "http://" + listener.Addr().String() + "/"}},
-		}}}
+		}}
 	}
 	verdicts, err := calls.PutJobs(ctx, named)
 	if err != nil {

@@ -32,7 +32,8 @@ export function Log({ run }: { run: Run }) {
             attempt.current = Number(got.headers.get('Belfry-Attempt') ?? 0) || undefined
             setBefore(offset.current)
           }
-          offset.current += got.data.length
+          // Where a log has a gap, more was written than is sent. An attempt that has only just ended has no log for a moment.
+          offset.current = Math.max(offset.current, Number(got.headers.get('Belfry-Log-Next') ?? 0))
           if (got.data.length) {
             screen.current.write(got.data, !going)
             setDrawn((n) => n + 1)

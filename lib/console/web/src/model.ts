@@ -27,6 +27,7 @@ export interface Run {
   worker?: string
   reason?: string
   skipped?: { count: number; through: string }
+  callback?: { event: string; run: string } // of a run that tells of another one's end: of which
   why?: { code: string; policy: string; in_the_way: string[] } // of a run that was skipped at a gate
   result_type?: string
   result_cut?: boolean
@@ -61,6 +62,7 @@ export interface Schedule {
 }
 
 export interface Job {
+  name: string
   description?: string
   schedule?: Schedule
   target: Record<string, Record<string, unknown>>
@@ -75,9 +77,9 @@ export interface Job {
   labels?: Record<string, string>
   paused?: boolean
   status: {
-    name: string
     generation: number
     next_runs?: string[]
+    tries: string
     created_at?: string
     updated_at?: string
     paused_reason?: string

@@ -147,6 +147,16 @@ export class Visit {
     return v
   }
 
+  /** lead presses g and a letter until a path is shown: the letter has 1.5 s, and a busy machine may take longer between two keys. */
+  async lead(letter, path) {
+    const at = () => this.page.evaluate(() => location.pathname) // as it stands: page.url() may lag behind
+    for (const end = Date.now() + patience; !(await at()).endsWith(path); ) {
+      if (Date.now() > end) throw new Error(`g and ${letter} do not lead to ${path} but to ${await at()}`)
+      await this.page.keyboard.press('g')
+      await this.page.keyboard.press(letter)
+    }
+  }
+
   /** landed waits until every request has its answer. */
   async landed() {
     for (const end = Date.now() + patience; this.flying.size; ) {

@@ -122,8 +122,7 @@ test('keys lead through lists and pages, and can be turned off', async () => {
   const { page } = v
   try {
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    await page.keyboard.press('g')
-    await page.keyboard.press('j')
+    await v.lead('j', '/jobs')
     await page.getByRole('grid', { name: 'Jobs' }).waitFor()
     await page.keyboard.press('j')
     await page.keyboard.press('j')
@@ -141,8 +140,7 @@ test('keys lead through lists and pages, and can be turned off', async () => {
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
-    await page.keyboard.press('g')
-    await page.keyboard.press('s')
+    await v.lead('s', '/settings')
     await page.getByLabel('Single keys').click()
     await page.getByRole('heading', { name: 'Settings' }).click()
     await page.keyboard.press('g')

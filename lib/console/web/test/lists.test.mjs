@@ -26,7 +26,7 @@ const elements = (page) => page.evaluate(() => document.querySelectorAll('*').le
 test('10,000 runs are a list of at most 400 elements, to its end', async (t) => {
   const v = await Visit.to(undefined)
   const began = performance.now()
-  await v.page.goto(server.console + '/runs')
+  await v.page.goto(server.console + '/runs?state=scheduled')
   const grid = v.page.getByRole('grid', { name: 'Runs' })
   await grid.waitFor()
   const first = performance.now()
@@ -69,9 +69,15 @@ test('filters are in the URL, and survive a reload and the way back', async () =
   const v = await Visit.to(server.console + '/runs')
   const { page } = v
   await page.getByRole('grid', { name: 'Runs' }).waitFor()
+  // What waits for its time is left out until it is asked for.
+  assert.equal(await page.locator('.rows [role=row]').count(), 1)
   await page.getByLabel('Job', { exact: true }).fill('job-0000')
   await page.waitForURL('**/runs?job=job-0000')
+  await page.getByRole('checkbox', { name: 'scheduled' }).check({ force: true })
+  await page.waitForURL('**/runs?job=job-0000&state=scheduled')
+  await page.waitForFunction(() => document.querySelectorAll('.rows [role=row]').length > 1)
   await page.getByRole('checkbox', { name: 'succeeded' }).check({ force: true })
+  await page.getByRole('checkbox', { name: 'scheduled' }).uncheck({ force: true })
   await page.waitForURL('**/runs?job=job-0000&state=succeeded')
   const only = async () => {
     await page.waitForFunction(() => document.querySelectorAll('.rows [role=row]').length === 1)
@@ -87,8 +93,10 @@ test('filters are in the URL, and survive a reload and the way back', async () =
   await page.goBack()
   await only()
   await page.goBack()
-  assert.ok(page.url().endsWith('/runs?job=job-0000'), page.url())
+  await page.goBack()
+  assert.ok(page.url().endsWith('/runs?job=job-0000&state=scheduled'), page.url())
   await page.waitForFunction(() => document.querySelectorAll('.rows [role=row]').length > 1)
+  await page.goForward()
   await page.goForward()
   await only()
   assert.deepEqual(v.errors, [])

@@ -6,7 +6,7 @@ import { query, to, withQuery } from '../router'
 import { Ago, Command, Empty, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
 
 interface Letter {
-  run: string
+  id: string
   job: string
   state: string
   ended_at: string
@@ -97,7 +97,7 @@ const columns: Column[] = [
 
 function Opened({ of }: { of: Group }) {
   const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data.items, 10_000)
-  const byRun = new Map((live.data ?? []).map((r) => [r.run, r]))
+  const byRun = new Map((live.data ?? []).map((r) => [r.id, r]))
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
   return (
     <>

@@ -33,7 +33,7 @@ export function Job({ name }: { name: string }) {
   const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000)
   const runs = useLive('runs of ' + name, async (stop) => {
     const asked = began()
-    return keep((await get<Page<Run>>(at + '/runs', { limit: 10 }, stop)).data.items, asked)
+    return keep((await get<Page<Run>>(at + '/runs', { limit: 10, due: 'true' }, stop)).data.items, asked)
   })
   const job = live.data?.data
   const cron = job?.schedule?.cron
@@ -124,9 +124,10 @@ export function Job({ name }: { name: string }) {
               <dd>{job.guarantee.replaceAll('_', ' ')}</dd>
             </div>
             <div>
-              <dt>Attempts</dt>
+              <dt>On failure</dt>
               <dd>
-                {job.retry.max_attempts}, waits {job.retry.initial} to {job.retry.max}
+                {job.status.tries}
+                {job.retry.max_attempts > 1 && <>, waits {job.retry.initial} to {job.retry.max}</>}
               </dd>
             </div>
             <div>

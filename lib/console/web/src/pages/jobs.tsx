@@ -34,9 +34,9 @@ export function Jobs() {
   const [failed, setFailed] = useState<Error>()
   const loading = useRef(false)
   const begun = rest.key === key && rest.jobs.length > 0
-  const last = live.data?.items.at(-1)?.status.name ?? ''
-  const jobs = [...(live.data?.items ?? []), ...(begun ? rest.jobs.filter((j) => j.status.name > last) : [])]
-  const byName = new Map(jobs.map((j) => [j.status.name, j]))
+  const last = live.data?.items.at(-1)?.name ?? ''
+  const jobs = [...(live.data?.items ?? []), ...(begun ? rest.jobs.filter((j) => j.name > last) : [])]
+  const byName = new Map(jobs.map((j) => [j.name, j]))
   const next = begun ? rest.next : live.data?.next
   useEffect(() => setFailed(undefined), [key])
 

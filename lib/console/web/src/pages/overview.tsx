@@ -59,7 +59,7 @@ export function Overview() {
     .filter((j) => !j.paused)
     .map((job) => ({ at: nextFire(job, now.value), job }))
     .filter((f) => !Number.isNaN(f.at))
-    .sort((a, b) => a.at - b.at || (a.job.status.name < b.job.status.name ? -1 : 1))
+    .sort((a, b) => a.at - b.at || (a.job.name < b.job.name ? -1 : 1))
   const over = (jobs.data?.items ?? []).every((j) => j.paused || !j.status.next_runs?.length)
   const { shown: soonest, hold: holdNext } = useHeld(coming.slice(0, 8).map(({ at, job }) => ({ at: new Date(at).toISOString(), job })))
   const { shown: causes, hold: holdCauses } = useHeld(dead.data?.items.slice(0, 6))
@@ -127,8 +127,8 @@ export function Overview() {
               {jobs.data && soonest.length === 0 && <p class="nothing">{over ? 'No schedule fires any more.' : 'It is known when the server has answered.'}</p>}
               <ul class="brief next">
                 {soonest.map(({ at, job }) => (
-                  <li key={job.status.name}>
-                    <a href={to('jobs', job.status.name)}>{job.status.name}</a>
+                  <li key={job.name}>
+                    <a href={to('jobs', job.name)}>{job.name}</a>
                     <span class="fine">
                       <Instant at={at} where={job.schedule?.timezone} brief /> <Ago at={at} />
                     </span>

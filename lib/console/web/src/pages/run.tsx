@@ -59,7 +59,17 @@ export function Run({ id }: { id: string }) {
           <Instant at={run.nominal_time} where={where} /> <Ago at={run.nominal_time} />
         </Fact>
         {!Number.isNaN(late(run)) && <Fact name="Started late by">{span(Math.max(0, late(run)))}</Fact>}
-        <Fact name="Triggered by">{run.trigger === 'schedule' ? 'its schedule' : 'a request'}</Fact>
+        <Fact name="Triggered by">
+          {run.callback ? (
+            <>
+              <RunLink id={run.callback.run} />, which has {run.callback.event}
+            </>
+          ) : run.trigger === 'schedule' ? (
+            'its schedule'
+          ) : (
+            'a request'
+          )}
+        </Fact>
         {run.attempt > 0 && (
           <Fact name="Attempt">
             {run.attempt}

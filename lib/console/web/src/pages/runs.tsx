@@ -7,7 +7,7 @@ import { useLive, useSettled } from '../live'
 import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
 import { began, keep, runOf } from '../store'
-import { span } from '../time'
+import { parse, span } from '../time'
 import { Empty, Fresh, Instant, pending, quoted, Refused, RunLink, State, Waiting } from '../ui'
 import { because, lasted, late } from '../words'
 
@@ -65,12 +65,13 @@ export function Runs() {
   const given = { state: states.join(','), job, label }
   const key = JSON.stringify([given, since?.[0], from, before])
 
-  // A window moves with the clock, by whole minutes, so that a page asks the same for a while. What has ended was not due later than now:
-  // to say so spares the server all runs that wait for their time.
+  // A window moves with the clock, by whole minutes, so that a page asks the same for a while. What is not due is left out unless it is asked for, by a
+  // state or a time, as belfry run list does. What has ended was due, unless it was cancelled ahead of its time: to say so spares the server all runs
+  // that wait for theirs.
   const bounded = () => {
     const minute = Math.floor(now.peek() / 60_000) * 60_000
-    const ended = states.length > 0 && !states.some((s) => isOpen(s as Of))
-    return { ...given, from: since ? new Date(minute - since[2]).toISOString() : from, to: before || (ended ? new Date(minute + 120_000).toISOString() : '') }
+    const due = states.every((s) => !isOpen(s as Of) && s !== 'cancelled') && !((parse(from) || 0) > now.peek())
+    return { ...given, from: since ? new Date(minute - since[2]).toISOString() : from, to: before, due: due ? 'true' : '' }
   }
   const inTerminal = () =>
     ['belfry run list', ...Object.entries({ ...given, since: since?.[0], from, to: before }).flatMap(([name, value]) => (value ? [`--${name}=${quoted(value)}`] : []))].join(' ')

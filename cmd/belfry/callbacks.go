@@ -1,0 +1,87 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// calls are the jobs that a document's job calls when its runs end.
+func (d document) calls() (names []string) {
+	on := d.job.Member("on")
+	if on == nil {
+		return nil
+	}
+	for _, m := range on.Members {
+		if name := m.Value.Member("job"); name != nil && !slices.Contains(names, name.Scalar) {
+			names = append(names, name.Scalar)
+		}
+	}
+	return names
+}
+
+// inOrder puts the jobs that others call before these, where one request does not hold them all: who calls a job that does not exist is refused. Else the
+// order stays.
+func (a *apply) inOrder(all []document) []document {
+	a.named = make(map[string]int, len(all))
+	for i, d := range all {
+		a.named[d.name] = i
+	}
+	if len(all) <= chunkJobs {
+		return all
+	}
+	ordered, seen := make([]document, 0, len(all)), make([]bool, len(all))
+	var add func(i int)
+	add = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		for _, name := range all[i].calls() {
+			if called, here := a.named[name]; here {
+				add(called)
+			}
+		}
+		ordered = append(ordered, all[i])
+	}
+	for i := range all {
+		add(i)
+	}
+	return ordered
+}
+
+// beside are the jobs that some jobs call and that this apply puts, too.
+func (a *apply) beside(jobs []document) []string {
+	names := map[string]bool{}
+	for _, d := range jobs {
+		for _, name := range d.calls() {
+			if _, here := a.named[name]; here {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// callsOf says in a few words what a job calls, "" for nothing.
+func callsOf(j wire.Job) (text string) {
+	for _, e := range job.Events() {
+		if called := j.On.Of(e); called != nil {
+			if text != "" {
+				text += ", "
+			}
+			text += called.Job + " when a run has " + string(e)
+		}
+	}
+	return text
+}
+
+// toldOf says which end a run tells of, "" for none.
+func toldOf(r wire.Run) string {
+	if r.Callback == nil {
+		return ""
+	}
+	return r.Callback.Run + " has " + r.Callback.Event
+}

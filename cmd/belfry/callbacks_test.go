@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a file says of callbacks is shown in words, goes out and comes in again, whichever order the jobs stand in; a dry run knows of what the same files put.
+func TestCallbacksInFiles(t *testing.T) {
+	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
+	files := demand("a", "on: {failed: {job: tell}, succeeded: {job: b}}") + "---\n" + demand("b", "on: {failed: {job: tell}}") + "---\n" + demand("tell")
+	for _, args := range [][]string{{"--dry-run"}, nil} {
+		if got := here(0, files, append([]string{"job", "apply", "-f", "-"}, args...)...).out; !strings.Contains(got, "created") {
+			t.Errorf("%q gives\n%s", args, got)
+		}
+	}
+	for name, want := range map[string]string{"a": "b when a run has succeeded, tell when a run has failed\n", "b": "tell when a run has failed\n", "tell": ""} {
+		got := here(0, "", "job", "get", name).out
+		_, says, found := strings.Cut(got, "\ncalls ")
+		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {
+			t.Errorf("%s is shown as\n%s\nwant %q of what it calls", name, got, want)
+		}
+	}
+	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 3 {
+		t.Errorf("applied again:\n%s", got)
+	}
+	for _, form := range []string{"yaml", "json"} {
+		out := here(0, "", "export", "-o", form).out
+		there(0, out, "job", "apply", "-f", "-")
+		if again := there(0, "", "export", "-o", form).out; again != out {
+			t.Errorf("it changed on its way:\n%s\n%s", out, again)
+		}
+	}
+	if got := here(0, demand("b"), "job", "apply", "-f", "-", "--dry-run").out; !strings.Contains(got, "\n-\"on\":\n-  failed:\n-    job: tell\n") {
+		t.Errorf("the dry run tells\n%s", got)
+	}
+	refused := here(1, demand("x", "on: {failed: {job: tel}}")+"---\n"+demand("y", "on: {missed: {job: tell}}")+"---\n"+demand("z", "on: {failed: {job: z}}"), "job", "apply", "-f", "-")
+	for _, want := range []string{
+		`line 3: on.failed.job: got "tel", want a job that exists`, "on.missed: not available yet; leave it out", `on.failed.job: got "z", want another job`,
+	} {
+		if !strings.Contains(refused.errors, want) {
+			t.Errorf("it lacks %q in\n%s", want, refused.errors)
+		}
+	}
+}
+
+// More jobs than one request takes: who is called is put before who calls, and a dry run knows of all.
+func TestCallbacksOfManyJobs(t *testing.T) {
+	here := to(t, dev(t, "--data", t.TempDir()))
+	var files strings.Builder
+	for n := range chunkJobs + 20 {
+		fmt.Fprintf(&files, "%s---\n", demand(fmt.Sprintf("caller-%03d", n), fmt.Sprintf("on: {failed: {job: called-%03d}}", n)))
+	}
+	for n := range chunkJobs + 20 {
+		fmt.Fprintf(&files, "%s---\n", demand(fmt.Sprintf("called-%03d", n)))
+	}
+	here(0, files.String(), "job", "apply", "-f", "-", "--dry-run")
+	if got := here(0, files.String(), "job", "apply", "-f", "-").out; strings.Count(got, "created") != 2*(chunkJobs+20) {
+		t.Errorf("applied:\n%s", got)
+	}
+}

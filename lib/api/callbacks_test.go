@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/wire"
+)
+
+// calling is a job whose runs end in a handler of that name, and what it says of its ends.
+func calling(handler, on string) string {
+	return `{"target": {"handler": {"name": "` + handler + `"}}, "on": ` + on + `}`
+}
+
+func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/tell", echo).is(201)
+	for _, c := range []struct{ on, code, field, want string }{
+		{`"tell"`, "malformed", "on", "object"},
+		{`{"failed": "tell"}`, "malformed", "on.failed", "object"},
+		{`{"failed": null}`, "malformed", "on.failed", "null"},
+		{`{"failed": {}}`, "malformed", "on.failed.job", ""},
+		{`{"failed": {"job": ""}}`, "malformed", "on.failed.job", ""},
+		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
+		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, recovered or succeeded"},
+		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "not available yet"},
+		{`{"failed": {"http": {"url": "https://example.org"}}}`, "malformed", "on.failed.http", "not available yet"},
+		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
+		{`{"failed": {"job": "tel"}}`, "invalid", "on.failed.job", "a job that exists"},
+		{`{"failed": {"job": "tell"}, "succeeded": {"job": "tells"}}`, "invalid", "on.succeeded.job", "a job that exists"},
+		{`{"failed": {"job": "a"}}`, "invalid", "on.failed.job", "another job"},
+	} {
+		status := map[string]int{"malformed": 400, "invalid": 422}[c.code]
+		for _, path := range []string{"/v1/jobs/a", "/v1/jobs/a?dry_run=true"} {
+			fields := s.send("PUT", path, calling("echo", c.on)).refused(status, c.code)
+			if message, named := fields[c.field]; !named || !strings.Contains(message, c.want) {
+				t.Errorf("%s: %s is refused for %q, want %s: %s", path, c.on, fields, c.field, c.want)
+			}
+		}
+	}
+	s.send("GET", "/v1/jobs/a", "").is(404)
+	s.send("POST", "/v1/jobs/tell/runs", `{"on": {"failed": {"job": "tell"}}}`).refused(400, "malformed")
+}
+
+// A job may be named that the same request puts, and in a dry run one that others will.
+func TestACallbackOfTheSameRequest(t *testing.T) {
+	s := start(t, 0, nil)
+	named := func(name, body string) string { return strings.Replace(body, "{", `{"name": "`+name+`", `, 1) }
+	batch := func(jobs ...string) string { return `{"jobs": [` + strings.Join(jobs, ", ") + `]}` }
+	report := calling("fail", `{"failed": {"job": "tell"}}`)
+	for _, c := range []struct {
+		path, body string
+		statuses   []int
+	}{
+		{"/v1/jobs/batch", batch(named("report", report)), []int{422}},
+		{"/v1/jobs/batch?dry_run=true", batch(named("report", report)), []int{422}},
+		{"/v1/jobs/batch?dry_run=true&beside=other,tell", batch(named("report", report)), []int{201}},
+		{"/v1/jobs/batch?dry_run=true", batch(named("report", report), named("tell", echo)), []int{201, 201}},
+		{"/v1/jobs/batch", batch(named("report", report), named("tell", echo)), []int{201, 201}},
+	} {
+		for i, v := range into[wire.JobVerdicts](s.send("POST", c.path, c.body).is(200)).Items {
+			if v.Status != c.statuses[i] {
+				t.Errorf("%s %s: job %d has %d, want %d (%+v)", c.path, c.body, i, v.Status, c.statuses[i], v.Problem)
+			}
+		}
+	}
+	s.send("PUT", "/v1/jobs/late?dry_run=true", calling("fail", `{"failed": {"job": "later"}}`)).is(422)
+	s.send("PUT", "/v1/jobs/late?dry_run=true&beside=later", calling("fail", `{"failed": {"job": "later"}}`)).is(200)
+	got := s.send("GET", "/v1/jobs/report", "").is(200)
+	if on := into[wire.Job](got).On; on.Of(job.OnFailed) == nil || on.Of(job.OnFailed).Job != "tell" || on.Of(job.OnSucceeded) != nil {
+		t.Errorf("it is shown as %s", got.body)
+	}
+	// It may be edited although nobody is there any more. Who else names it is refused.
+	s.send("DELETE", "/v1/jobs/tell", "").is(204)
+	s.send("PUT", "/v1/jobs/report", string(got.body)).is(200)
+	s.send("PUT", "/v1/jobs/report", strings.Replace(report, "{", `{"description": "other", `, 1)).is(200)
+	s.send("PUT", "/v1/jobs/report", calling("fail", `{"failed": {"job": "tell"}, "succeeded": {"job": "tell"}}`)).refused(422, "invalid")
+	s.send("PUT", "/v1/jobs/reports", report).refused(422, "invalid")
+}
+
+// What a patch makes of a job's callbacks is checked as those of a job that is put.
+func TestCallbacksArePatched(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/tell", echo).is(201)
+	s.send("PUT", "/v1/jobs/other", echo).is(201)
+	s.send("PUT", "/v1/jobs/a", calling("echo", `{"failed": {"job": "tell"}}`)).is(201)
+	for _, c := range []struct{ patch, code, field, want string }{
+		{`{"on": {"succeeded": {"job": "gone"}}}`, "invalid", "on.succeeded.job", "a job that exists"},
+		{`{"on": {"failed": {"job": "a"}}}`, "invalid", "on.failed.job", "another job"},
+		{`{"on": {"failed": {"job": null}}}`, "malformed", "on.failed.job", ""},
+		{`{"on": {"fail": {"job": "tell"}}}`, "malformed", "on.fail", ""},
+		{`{"on": {"fail": null}}`, "malformed", "on.fail", ""},
+		{`{"on": {"missed": {"job": "tell"}}}`, "malformed", "on.missed", "not available yet"},
+	} {
+		for _, path := range []string{"/v1/jobs/a", "/v1/jobs/a?dry_run=true"} {
+			fields := s.send("PATCH", path, c.patch).refused(map[string]int{"malformed": 400, "invalid": 422}[c.code], c.code)
+			if message, named := fields[c.field]; !named || !strings.Contains(message, c.want) {
+				t.Errorf("%s: %s is refused for %q, want %s: %s", path, c.patch, fields, c.field, c.want)
+			}
+		}
+	}
+	s.send("PATCH", "/v1/jobs/a?dry_run=true&beside=gone", `{"on": {"succeeded": {"job": "gone"}}}`).is(200)
+	s.send("PATCH", "/v1/jobs/a?dry_run=true&beside=gone", `{"on": {"succeeded": {"job": "gone"}, "failed": {"job": "went"}}}`).refused(422, "invalid")
+
+	for _, c := range []struct{ patch, succeeded, failed string }{
+		{`{"on": {"succeeded": {"job": "other"}}}`, "other", "tell"},
+		{`{"on": {"failed": null}}`, "other", ""},
+		{`{"on": {"failed": {"job": "tell"}, "succeeded": null}}`, "", "tell"},
+	} {
+		got := into[wire.Job](s.send("PATCH", "/v1/jobs/a", c.patch).is(200)).On
+		for e, want := range map[job.Event]string{job.OnSucceeded: c.succeeded, job.OnFailed: c.failed, job.OnRecovered: ""} {
+			if called := got.Of(e); (called != nil) != (want != "") || called != nil && called.Job != want {
+				t.Errorf("%s leaves %s %+v, want %q", c.patch, e, called, want)
+			}
+		}
+	}
+	// It may be patched although nobody is there any more.
+	s.send("DELETE", "/v1/jobs/tell", "").is(204)
+	s.send("PATCH", "/v1/jobs/a", `{"timeout": "1m"}`).is(200)
+	s.send("PATCH", "/v1/jobs/a", `{"on": {"succeeded": {"job": "tell"}}}`).refused(422, "invalid")
+	got := s.send("PATCH", "/v1/jobs/a", `{"on": null}`).is(200)
+	if on := into[wire.Job](got).On; !on.IsZero() {
+		t.Errorf("without callbacks it is shown as %s", got.body)
+	}
+}
+
+func runsOf(s *server, jobName string) []wire.Run {
+	s.t.Helper()
+	return into[wire.RunPage](s.send("GET", "/v1/runs?job="+jobName, "").is(200)).Items
+}
+
+func TestC1_C2_ARunTellsOfAnother(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/tell", calling("echo", `{}`)).is(201)
+		s.send("PUT", "/v1/jobs/again", calling("echo", `{"succeeded": {"job": "tell"}}`)).is(201)
+		s.send("PUT", "/v1/jobs/good", calling("echo", `{"succeeded": {"job": "again"}, "failed": {"job": "tell"}}`)).is(201)
+		s.send("PUT", "/v1/jobs/bad", calling("fail", `{"succeeded": {"job": "again"}, "failed": {"job": "tell"}}`)).is(201)
+		for handler, c := range map[string]struct{ callee, event, result, problem string }{
+			"good": {"again", "succeeded", `{"n":1}`, ""},
+			"bad":  {"tell", "failed", "", "handler: no such account"},
+		} {
+			ended := into[wire.Run](s.send("POST", "/v1/jobs/"+handler+"/runs", `{"payload": {"n": 1}}`).is(202))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			ended = into[wire.Run](s.send("GET", "/v1/runs/"+ended.ID, "").is(200))
+			called := runsOf(s, c.callee)
+			if len(called) != 1 {
+				t.Fatalf("%s: %d runs tell of it, want one", handler, len(called))
+			}
+			r := into[wire.Run](s.send("GET", "/v1/runs/"+called[0].ID, "").is(200))
+			if r.State != "succeeded" || r.Trigger != "callback" || r.Callback == nil || *r.Callback != (wire.CallbackOf{Event: c.event, Run: ended.ID}) || !r.NominalTime.Equal(ended.EndedAt) {
+				t.Errorf("%s: told by %+v", handler, r)
+			}
+			var told run.Told
+			if err := json.Unmarshal(r.Result, &told); err != nil { // it echoes what it was given
+				t.Fatal(err)
+			}
+			got := told.Run
+			if string(told.Event) != c.event || got.ID != ended.ID || got.Job != handler || got.State != ended.State || got.Generation != ended.Generation || !got.NominalTime.Equal(ended.NominalTime) ||
+				!got.StartedAt.Equal(ended.StartedAt) || !got.EndedAt.Equal(ended.EndedAt) || got.Attempt != ended.Attempt || got.Reason != ended.Reason || string(got.Result) != c.result || got.Error != c.problem {
+				t.Errorf("%s: it is told %s, and the run is %+v", handler, r.Result, ended)
+			}
+		}
+		if all := runsOf(s, "tell"); len(all) != 1 {
+			t.Errorf("a callback called: %+v", all)
+		}
+		s.send("POST", "/v1/jobs/again/runs", "{}").is(202)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if all := runsOf(s, "tell"); len(all) != 2 {
+			t.Errorf("a request of a job that is called tells nobody: %+v", all)
+		}
+	})
+}
+
+// The first success after a run was given up tells that the job has recovered, and no other; of a job made anew none does.
+func TestC2_AJobRecovers(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		const on = `{"recovered": {"job": "tell"}}`
+		s.send("PUT", "/v1/jobs/tell", echo).is(201)
+		told := 0
+		ends := func(handler string, calls int) {
+			t.Helper()
+			s.send("PUT", "/v1/jobs/shaky", calling(handler, on))
+			time.Sleep(time.Second)
+			s.send("POST", "/v1/jobs/shaky/runs", "{}").is(202)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			told += calls
+			all := runsOf(s, "tell")
+			if len(all) != told || calls > 0 && (all[0].Callback == nil || all[0].Callback.Event != "recovered" || all[0].State != "succeeded") {
+				t.Errorf("%d runs tell of it, want %d: %+v", len(all), told, all)
+			}
+		}
+		for _, c := range []struct {
+			handler string
+			calls   int
+		}{{"echo", 0}, {"fail", 0}, {"fail", 0}, {"echo", 1}, {"echo", 0}, {"fail", 0}, {"echo", 1}, {"fail", 0}} {
+			ends(c.handler, c.calls)
+		}
+		time.Sleep(time.Minute)
+		s.send("DELETE", "/v1/jobs/shaky", "").is(204)
+		ends("echo", 0)
+		ends("fail", 0)
+		ends("echo", 1)
+	})
+}
+
+// A callback waits while its job is paused, and ends with it when it is deleted.
+func TestC1_WhoIsCalledIsPausedOrDeleted(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/tell", echo).is(201)
+		s.send("PUT", "/v1/jobs/good", calling("echo", `{"succeeded": {"job": "tell"}}`)).is(201)
+		ends := func() {
+			s.send("POST", "/v1/jobs/good/runs", "{}").is(202)
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		s.send("POST", "/v1/jobs/tell/pause", "{}").is(200)
+		ends()
+		if all := runsOf(s, "tell"); len(all) != 1 || all[0].State != "queued" || all[0].Trigger != "callback" {
+			t.Errorf("while it is paused: %+v", all)
+		}
+		s.send("POST", "/v1/jobs/tell/resume", "{}").is(200)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if all := runsOf(s, "tell"); len(all) != 1 || all[0].State != "succeeded" {
+			t.Errorf("resumed: %+v", all)
+		}
+		time.Sleep(time.Minute)
+		s.send("DELETE", "/v1/jobs/tell", "").is(204)
+		ends()
+		if all := runsOf(s, "tell"); len(all) != 2 || all[0].State != "cancelled" || all[0].Reason != "the job was deleted" {
+			t.Errorf("deleted: %+v", all)
+		}
+		time.Sleep(time.Minute)
+		s.send("PUT", "/v1/jobs/tell", echo).is(201)
+		ends()
+		if all := runsOf(s, "tell"); len(all) != 3 || all[0].State != "succeeded" || all[0].Callback == nil {
+			t.Errorf("made anew: %+v", all)
+		}
+	})
+}
+
+// A run that is opened again and ends again is told of again; one that is cancelled is not.
+func TestC2_EachEndIsToldOf(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/tell", echo).is(201)
+		s.send("PUT", "/v1/jobs/bad", calling("fail", `{"failed": {"job": "tell"}, "succeeded": {"job": "tell"}}`)).is(201)
+		r := into[wire.Run](s.send("POST", "/v1/jobs/bad/runs", "{}").is(202))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.send("POST", "/v1/runs/"+r.ID+"/retry", "{}").is(200)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		all := runsOf(s, "tell")
+		if len(all) != 2 || all[0].Callback.Run != r.ID || all[1].Callback.Run != r.ID || all[0].ID == all[1].ID {
+			t.Errorf("told of by %+v", all)
+		}
+		r = into[wire.Run](s.send("POST", "/v1/jobs/bad/runs", `{"delay": "1h"}`).is(202))
+		s.send("POST", "/v1/runs/"+r.ID+"/cancel", "{}").is(200)
+		time.Sleep(10 * time.Minute)
+		if all := runsOf(s, "tell"); len(all) != 2 {
+			t.Errorf("a cancel calls: %+v", all)
+		}
+		// A callback that is retried on request stays one.
+		s.send("POST", "/v1/runs/"+all[0].ID+"/retry", `{"force": true}`).is(200)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := into[wire.Run](s.send("GET", "/v1/runs/"+all[0].ID, "").is(200)); got.State != "succeeded" || got.Attempt != 2 || got.Callback == nil {
+			t.Errorf("retried: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+)
+
+// Callback says of a run that it tells of another one's end.
+type Callback struct {
+	Event string `cbor:"1,keyasint,omitempty"` // a job.Event
+	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended
+}
+
+// ByCallback is the trigger of a callback as a user sees it. Its record says ByRequest.
+const ByCallback = "callback"
+
+// IsZero tells whether the run tells of nothing: it is no callback.
+func (c Callback) IsZero() bool { return c == Callback{} }
+
+// MaxTold is how large a result may be that a callback is told, in bytes. A larger one is read by the run's ID.
+const MaxTold = 1 << 10
+
+// Ends gives what the run's end is, as jobs name it; false where it has not ended, or in a way that calls nothing: it was cancelled or skipped.
+func (r Run) Ends() (job.Event, bool) {
+	switch r.State {
+	case Succeeded:
+		return job.OnSucceeded, true
+	case Failed, Dead, Unknown:
+		return job.OnFailed, true
+	}
+	return "", false
+}
+
+// CallsBack tells whether the run's end may call something by its definition. A callback has no callbacks, so nothing goes round in circles.
+func (r Run) CallsBack(on job.Callbacks) bool {
+	e, ends := r.Ends()
+	return ends && (on.Of(e) != nil || on.Recovered != nil) && r.Callback.IsZero()
+}
+
+// Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID
+// is made of that end, and of nothing else.
+func (r Run) Call(e job.Event, name string) Run {
+	end := r.ID.String() + "#" + string(e) + "#" + strconv.FormatInt(r.Ended, 10)
+	return Run{ID: RequestID(name, r.Ended, job.Hash(r.Tenant, end)), Tenant: r.Tenant, State: Scheduled, Trigger: ByRequest, Created: r.Ended, Trace: r.Trace,
+		Payload: Ref{Inline: r.told(e)}, Callback: Callback{Event: string(e), Run: r.ID.String()}}
+}
+
+// Told is what a callback is given as its payload, as JSON. The fields of its run are those that the API shows of it.
+type Told struct {
+	Event job.Event `json:"event"`
+	Run   struct {
+		ID            string          `json:"id"`
+		Job           string          `json:"job"`
+		Generation    int64           `json:"generation"`
+		State         string          `json:"state"`
+		NominalTime   time.Time       `json:"nominal_time"`
+		StartedAt     time.Time       `json:"started_at,omitzero"`
+		EndedAt       time.Time       `json:"ended_at"`
+		Attempt       int             `json:"attempt"`
+		Reason        string          `json:"reason,omitempty"`
+		Error         string          `json:"error,omitempty"` // of the newest attempt
+		Result        json.RawMessage `json:"result,omitempty"`
+		ResultType    string          `json:"result_type,omitempty"`
+		ResultCut     bool            `json:"result_cut,omitempty"`
+		ResultLeftOut bool            `json:"result_left_out,omitempty"` // it is larger than MaxTold
+	} `json:"run"`
+}
+
+func (r Run) told(e job.Event) []byte {
+	t := Told{Event: e}
+	t.Run.ID, t.Run.Job, t.Run.Generation, t.Run.State = r.ID.String(), r.ID.Job, r.Generation, r.State.String()
+	t.Run.NominalTime, t.Run.EndedAt = r.ID.Time(), time.UnixMilli(r.Ended).UTC()
+	if r.Started != 0 {
+		t.Run.StartedAt = time.UnixMilli(r.Started).UTC()
+	}
+	t.Run.Attempt, t.Run.Reason = r.Attempt, r.Reason
+	if n := len(r.Attempts); n > 0 {
+		t.Run.Error = r.Attempts[n-1].Error
+	}
+	switch {
+	case r.Result.IsZero():
+	case r.Result.Blob != "" || len(r.Result.Inline) > MaxTold:
+		t.Run.ResultLeftOut, t.Run.ResultCut = true, r.Result.Cut
+	default:
+		t.Run.Result, t.Run.ResultType = ShownResult(r.Result.Inline, r.Result.Type, r.Result.Cut)
+		t.Run.ResultCut = r.Result.Cut
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(t) // which never fails: a result is JSON by then
+	return bytes.TrimSpace(text.Bytes())
+}
+
+// ShownResult is how a result that its target gave that media type is shown in JSON: JSON as it is, and everything else as text, with the type where one was
+// named. Bytes that are no text are shown as base64, which is how JSON carries them, and their type ends with ";base64". cut tells that only the beginning is there.
+func ShownResult(data []byte, mediaType string, cut bool) (shown json.RawMessage, as string) {
+	if !cut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
+		return data, ""
+	}
+	var value any = string(data)
+	if !utf8.Valid(data) {
+		value = data
+		mediaType += ";base64"
+	}
+	shown, _ = json.Marshal(value) // text and bytes always have a JSON form
+	return shown, mediaType
+}

@@ -1,0 +1,116 @@
+package run_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// A callback is of one end: the same whoever asks for it, and another for each run, event, end and tenant.
+func TestC2_ACallbackIsNamedByItsEnd(t *testing.T) {
+	r := run.Run{ID: run.RequestID("report", 1000, 1), Tenant: "acme", State: run.Dead, Ended: 5000}
+	called := r.Call(job.OnFailed, "tell")
+	if again := r.Call(job.OnFailed, "tell"); again.ID != called.ID || called.ID.Nominal != r.Ended || !called.ID.OnDemand() {
+		t.Errorf("named %s, and then %s", called.ID, again.ID)
+	}
+	if id, err := run.ParseID(called.ID.String()); err != nil || id != called.ID {
+		t.Errorf("%s is no ID of a run: %v", called.ID, err)
+	}
+	seen := map[run.ID]string{called.ID: "itself"}
+	for what, change := range map[string]func(r *run.Run) job.Event{
+		"another run":    func(r *run.Run) job.Event { r.ID = run.RequestID("report", 1000, 2); return job.OnFailed },
+		"a fire":         func(r *run.Run) job.Event { r.ID = run.FireID("report", 1000); return job.OnFailed },
+		"another job":    func(r *run.Run) job.Event { r.ID.Job = "other"; return job.OnFailed },
+		"another event":  func(*run.Run) job.Event { return job.OnSucceeded },
+		"another end":    func(r *run.Run) job.Event { r.Ended++; return job.OnFailed },
+		"another tenant": func(r *run.Run) job.Event { r.Tenant = "other"; return job.OnFailed },
+	} {
+		other := r
+		id := other.Call(change(&other), "tell").ID
+		if before, twice := seen[id]; twice {
+			t.Errorf("%s has the name of %s", what, before)
+		}
+		seen[id] = what
+	}
+}
+
+func TestWhoCallsBack(t *testing.T) {
+	on := job.Callbacks{Failed: &job.Callback{Job: "tell"}, Succeeded: &job.Callback{Job: "tell"}}
+	for _, s := range append(run.States(), run.Fenced) {
+		r := run.Run{ID: run.FireID("report", 1000), State: s}
+		ends := s == run.Succeeded || s == run.Failed || s == run.Dead || s == run.Unknown
+		e, ok := r.Ends()
+		if ok != ends || r.CallsBack(on) != ends || r.CallsBack(job.Callbacks{}) || ok && (e == job.OnSucceeded) != (s == run.Succeeded) {
+			t.Errorf("%s ends as %q, %t, and calls back: %t", s, e, ok, r.CallsBack(on))
+		}
+		if r.CallsBack(job.Callbacks{Failed: on.Failed}) != (ends && e == job.OnFailed) || r.CallsBack(job.Callbacks{Recovered: on.Failed}) != ends {
+			t.Errorf("%s calls back for another event, or not for a recovery", s)
+		}
+		r.Callback = run.Callback{Event: "failed", Run: "other~000000000"}
+		if r.CallsBack(on) {
+			t.Errorf("a callback that is %s calls back", s)
+		}
+	}
+}
+
+func TestWhatACallbackIsTold(t *testing.T) {
+	long := strings.Repeat("x", run.MaxTold)
+	for name, c := range map[string]struct {
+		result run.Ref
+		want   string // of the run, without what all have
+	}{
+		"nothing":                  {run.Ref{}, ""},
+		"JSON":                     {run.Ref{Inline: []byte(` {"a": "<b>"} `), Type: "application/json"}, `,"result":{"a":"<b>"}`},
+		"no JSON":                  {run.Ref{Inline: []byte(`{"a"`), Type: "application/json"}, `,"result":"{\"a\"","result_type":"application/json"`},
+		"text":                     {run.Ref{Inline: []byte("line\n")}, `,"result":"line\n"`},
+		"bytes":                    {run.Ref{Inline: []byte{0xff, 0}, Type: "image/x"}, `,"result":"/wA=","result_type":"image/x;base64"`},
+		"cut":                      {run.Ref{Inline: []byte(`{"a":1}`), Type: "application/json", Cut: true}, `,"result":"{\"a\":1}","result_type":"application/json","result_cut":true`},
+		"as long as may be":        {run.Ref{Inline: []byte(long)}, `,"result":"` + long + `"`},
+		"longer":                   {run.Ref{Inline: []byte(long + "x")}, `,"result_left_out":true`},
+		"in a blob":                {run.Ref{Blob: "b"}, `,"result_left_out":true`},
+		"in a blob, and it is cut": {run.Ref{Blob: "b", Cut: true}, `,"result_cut":true,"result_left_out":true`},
+	} {
+		r := run.Run{ID: run.FireID("report", 1_800_000_000_000), Tenant: "acme", State: run.Succeeded, Generation: 7, Started: 1_800_000_001_000, Ended: 1_800_000_002_500, Attempt: 2,
+			Attempts: []run.Attempt{{Number: 1, Error: "old"}, {Number: 2}}, Result: c.result}
+		want := `{"event":"succeeded","run":{"id":"` + r.ID.String() + `","job":"report","generation":7,"state":"succeeded","nominal_time":"2027-01-15T08:00:00Z",` +
+			`"started_at":"2027-01-15T08:00:01Z","ended_at":"2027-01-15T08:00:02.5Z","attempt":2` + c.want + `}}`
+		called := r.Call(job.OnSucceeded, "tell")
+		if got := string(called.Payload.Inline); got != want {
+			t.Errorf("%s: told\n%s, want\n%s", name, got, want)
+		}
+		if called.Created != r.Ended || called.State != run.Scheduled || called.Callback != (run.Callback{Event: "succeeded", Run: r.ID.String()}) || called.Tenant != "acme" {
+			t.Errorf("%s: called as %+v", name, called)
+		}
+	}
+	failed := run.Run{ID: run.RequestID("report", 1, 1), State: run.Dead, Ended: 2, Reason: "attempts spent", Attempts: []run.Attempt{{Number: 1, Error: "exit: \xff <no>"}}}
+	var told run.Told
+	if err := json.Unmarshal(failed.Call(job.OnFailed, "tell").Payload.Inline, &told); err != nil || told.Event != job.OnFailed || told.Run.Reason != "attempts spent" ||
+		told.Run.Error != "exit: \ufffd <no>" || !told.Run.StartedAt.IsZero() || !told.Run.EndedAt.Equal(time.UnixMilli(2)) {
+		t.Errorf("told %+v, %v", told, err)
+	}
+}
+
+// The longest names make a record that can be read.
+func TestTheLongestCallbackIsKept(t *testing.T) {
+	name := strings.Repeat("j", 128)
+	r := run.Run{ID: run.RequestID(name, 1_800_000_000_000, 1), Tenant: strings.Repeat("t", 128), State: run.Dead, Ended: 1_800_000_000_500, Reason: strings.Repeat("r", 120),
+		Attempts: []run.Attempt{{Number: 1, Error: strings.Repeat("\x01", 240)}}, Result: run.Ref{Inline: []byte(strings.Repeat("\x01", run.MaxTold))}}
+	called := r.Call(job.OnFailed, name)
+	for range 5 { // it fails, and is tried again
+		called = called.Start("worker", 1, time.Minute).Fail(2, run.Failure{Error: strings.Repeat("e", 300)}, run.Limits{MaxFailures: 9})
+	}
+	op, err := called.Item(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back run.Run
+	if err := record.Decode(op.Value, &back); err != nil || back.Callback != called.Callback || string(back.Payload.Inline) != string(called.Payload.Inline) || back.Attempt != 5 {
+		t.Errorf("read as %+v, %v", back, errors.Join(err))
+	}
+}

@@ -1,0 +1,69 @@
+package cost
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// What an end takes that calls another job, beyond one that calls nothing, its callback's own run included: that is a run like others, but for its timer, which is
+// written in one transaction with the end. docs/cost.md tells of it.
+func TestWhatACallbackTakes(t *testing.T) {
+	if emulated {
+		t.Skip("counted by the test without emulators, which they change nothing about")
+	}
+	const runs = 60
+	takes := func(t *testing.T, on job.Callbacks) (writes, reads float64) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, lone, ok())
+			time.Sleep(17 * time.Second)
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}
+			for _, name := range []string{"tell", "report"} { // the one that calls comes behind the one that is called
+				if _, _, err := r.Control.Put(r.ctx, "default", name, def, control.Match{}); err != nil {
+					t.Fatal(err)
+				}
+				def.On = on
+			}
+			asked := 0
+			ask := func(minute int) error { // each second one: what is remembered of a job for a minute is read anew for each
+				if minute%2 > 0 || asked == runs {
+					return nil
+				}
+				asked++
+				_, _, err := r.Control.Trigger(r.ctx, "default", "report", control.Request{})
+				return err
+			}
+			if err := r.minutes(2, nil); err != nil {
+				t.Fatal(err)
+			}
+			before := r.meter.read()
+			if err := r.minutes(2*runs+90, ask); err != nil { // until the last sweep has come upon all of them
+				t.Fatal(err)
+			}
+			u := r.meter.read()
+			writes, reads = (u.Writes-before.Writes-u.Shared+before.Shared)/runs, (u.Reads-before.Reads)/runs
+		})
+		return writes, reads
+	}
+	plainWrites, plainReads := takes(t, job.Callbacks{})
+	tell := &job.Callback{Job: "tell"}
+	for name, row := range map[string]struct {
+		on            job.Callbacks
+		writes, reads float64
+	}{
+		"a success calls":                        {job.Callbacks{Succeeded: tell}, 6, 5.4},
+		"a failure would call":                   {job.Callbacks{Failed: tell}, 0, 0},
+		"it would call if it had recovered, too": {job.Callbacks{Recovered: tell}, 0, 2},
+	} {
+		writes, reads := takes(t, row.on)
+		t.Logf("%s: %.2f write units and %.2f read units a run, and %.2f and %.2f without a callback", name, writes, reads, plainWrites, plainReads)
+		if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
+			t.Errorf("%s: it takes %.2f write units and %.2f read units, want some %.2f and %.2f", name, writes-plainWrites, reads-plainReads, row.writes, row.reads)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package oracle
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// What is promised of callbacks:
+//
+//	C1  each end that a definition names a callback for has its request in the same write, and its run in the end
+//	C2  each run that tells of an end tells of one that was, once, to the job that the definition names; and what it is told is what was
+//
+// A callback has no callbacks, which is part of both.
+
+// call is a callback that is to be.
+type call struct {
+	of    *runState
+	event string
+	job   string // that is called
+	state run.State
+	ended int64
+	armed bool
+	run   *runState // that tells of it
+}
+
+// endOf names an end.
+func endOf(tenant, event, id string, ended int64) name {
+	return name{tenant, event + "#" + id + "#" + strconv.FormatInt(ended, 10)}
+}
+
+// calls notes what the end of a run calls.
+func (j *Judge) calls(rs *runState, e *edition) {
+	a := &rs.run
+	if e == nil || a.Callback != (run.Callback{}) {
+		return
+	}
+	j.turned(rs.job)
+	rs.job.turns.ends(rs, e, j.event)
+	var event string
+	var to *job.Callback
+	switch a.State {
+	case run.Succeeded:
+		event, to = "succeeded", e.Def.On.Succeeded
+	case run.Failed, run.Dead, run.Unknown:
+		event, to = "failed", e.Def.On.Failed
+	}
+	if to != nil {
+		j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
+	}
+}
+
+// turns is how a job goes down and recovers, by the runs of it whose definitions call somebody when it recovers.
+type turns struct {
+	down  *down // nil: it is well
+	last  *runState
+	state run.State // it ended in
+	to    string    // who is called when it recovers
+	owes  int       // the event that its record is to follow; 0 for none
+}
+
+// down is the record of a job whose last run was given up.
+type down struct {
+	generation int64
+	since      int
+}
+
+// ends notes an end at an event, and whether the record of its job has to follow. A success must have seen a record that stood when it began.
+func (t *turns) ends(rs *runState, e *edition, event int) {
+	if e.Def.On.Recovered == nil || rs.run.State == run.Cancelled || rs.run.State == run.Skipped {
+		return
+	}
+	t.last, t.state, t.to = rs, rs.run.State, e.Def.On.Recovered.Job
+	began := 0
+	for _, s := range rs.past {
+		if s.state == run.Running {
+			began = s.since
+		}
+	}
+	if rs.run.State != run.Succeeded || t.down != nil && t.down.since < began {
+		t.owes = event
+	}
+}
+
+// turned: the record of a job has followed its last end.
+func (j *Judge) turned(js *jobState) {
+	if js.turns.owes != 0 {
+		j.violate("C1", "run %s of %s ended as %s, and its job calls somebody when it recovers: that it is down, or well, was not written with that", js.turns.last.id(), js.tenant, js.turns.state)
+	}
+	js.turns.owes = 0
+}
+
+// storedDown: a job is down since a run was given up, and recovers by one that has succeeded.
+func (j *Judge) storedDown(key store.Key, rest string, before, after store.Item) {
+	j.storedOther(key, before, after)
+	tenant, named, _ := strings.Cut(rest, "#")
+	js := j.job(tenant, named)
+	t := &js.turns
+	if after.Exists() {
+		read, err := run.DownFromItem(after)
+		if err != nil || t.last == nil || t.state == run.Succeeded || read.Run != t.last.id() {
+			j.violate("C2", "%s says that job %s is down by run %q (%v), and another ended last", key, named, read.Run, err)
+		}
+		t.down, t.owes = &down{generation: read.Generation, since: j.event}, 0
+		return
+	}
+	if t.last == nil || t.state != run.Succeeded || t.down == nil {
+		j.violate("C2", "%s is gone, and no run of job %s has just succeeded", key, named)
+		return
+	}
+	if t.down.generation >= js.job.Born {
+		a := &t.last.run
+		j.called[endOf(tenant, "recovered", t.last.id(), a.Ended)] = &call{of: t.last, event: "recovered", job: t.to, state: a.State, ended: a.Ended}
+	}
+	t.down, t.owes = nil, 0
+}
+
+// calling tells whether an end calls that run: who is called may never have been made, where that part of a batch has failed.
+func (j *Judge) calling(tenant string, id run.ID) bool {
+	for _, c := range j.called {
+		if c.of.job.tenant == tenant && c.job == id.Job && c.ended == id.Nominal {
+			return true
+		}
+	}
+	return false
+}
+
+// armedCall is told of each timer that holds a callback.
+func (j *Judge) armedCall(t *timer.Timer) {
+	if t.Create == nil || t.Create.Callback == (run.Callback{}) {
+		return
+	}
+	c := j.called[endOf(t.Tenant, t.Create.Callback.Event, t.Create.Callback.Run, t.Nominal)]
+	if c == nil || c.job != t.Run.Job {
+		j.violate("C2", "a callback of %s is asked for on %q of run %s of %s, and no such end calls it", t.Run.Job, t.Create.Callback.Event, t.Create.Callback.Run, t.Tenant)
+		return
+	}
+	c.armed = true
+}
+
+// told is told of each run on demand that is made.
+func (j *Judge) told(rs *runState) {
+	a := &rs.run
+	c := j.called[endOf(a.Tenant, a.Callback.Event, a.Callback.Run, a.ID.Nominal)]
+	switch {
+	case c == nil || c.job != a.ID.Job:
+		j.violate("C2", "run %s of %s tells of %q of run %s, and no such end calls it", a.ID, a.Tenant, a.Callback.Event, a.Callback.Run)
+		return
+	case c.run != nil && c.run != rs:
+		j.violate("C2", "runs %s and %s of %s tell of the same end of run %s", c.run.id(), a.ID, a.Tenant, a.Callback.Run)
+	case !c.armed:
+		j.violate("C1", "run %s of %s tells of an end, and nothing was asked for with that", a.ID, a.Tenant)
+	}
+	c.run = rs
+	var told struct {
+		Event string
+		Run   struct{ ID, State string }
+	}
+	if err := json.Unmarshal(a.Payload.Inline, &told); err != nil || told.Event != c.event || told.Run.ID != c.of.id() || told.Run.State != c.state.String() {
+		j.violate("C2", "run %s of %s is told %.200q of the end of run %s as %s (%v)", a.ID, a.Tenant, a.Payload.Inline, c.of.id(), c.state, err)
+	}
+}
+
+// uncalled: what has ended has its request, and what has ended up to then was told.
+func (j *Judge) uncalled(upTo int64) {
+	all := slices.SortedFunc(maps.Values(j.called), func(a, b *call) int {
+		return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.of.id(), b.of.id()), cmp.Compare(a.event, b.event))
+	})
+	for _, js := range j.ordered() {
+		j.turned(js)
+	}
+	for _, c := range all {
+		switch {
+		case !c.armed:
+			j.violate("C1", "run %s of %s ended as %s at %s, and no callback of %s was asked for with that", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
+		case c.run == nil && c.ended <= upTo:
+			j.violate("C1", "run %s of %s ended as %s at %s, and %s was not called", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package oracle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+	"github.com/belfry-scheduler/belfry/tests/oracle"
+)
+
+// telling is a life of a job whose ends another one is told of: first it fails, then it succeeds.
+func telling(t testing.TB) life {
+	r := newRig(t)
+	const beat = 2 * time.Second
+	r.elapsed = time.Second
+	r.put(tenant, "two", works(1, nil))
+	def := works(1, every(2*beat))
+	def.Retry.MaxAttempts = 1
+	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "two"}, Failed: &job.Callback{Job: "two"}, Recovered: &job.Callback{Job: "two"}}
+	r.fails["one"] = true
+	r.put(tenant, "one", def)
+	r.live(5*beat, beat)
+	r.fails["one"] = false
+	r.live(4*beat, beat)
+	def.Schedule = nil
+	r.put(tenant, "one", def)
+	r.live(5*time.Minute, time.Minute)
+	upTo := r.now()
+	r.live(80*time.Minute, time.Minute)
+	r.tell(event{upTo: upTo})
+	return r.told
+}
+
+func TestNothingIsFoundWhereRunsTellOfOthers(t *testing.T) {
+	l := telling(t)
+	if found := l.judged(oracle.Config{}); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	p := &plot{TB: t, life: l}
+	told := map[string]int{}
+	for _, e := range l {
+		if r, ok := p.of(e); ok && r.State == run.Succeeded && !r.Callback.IsZero() {
+			told[r.Callback.Event]++
+		}
+	}
+	if told["failed"] < 2 || told["succeeded"] < 2 || told["recovered"] != 1 {
+		t.Errorf("%v runs told of ends", told)
+	}
+}
+
+// asksForCall is the index of the first event that asks for a callback, and its timer.
+func (p *plot) asksForCall() (int, timer.Timer) {
+	p.Helper()
+	read := func(e event) (timer.Timer, bool) {
+		t, err := timer.FromItem(store.Item{Key: e.key, Version: 1, Value: e.value})
+		return t, err == nil && t.Create != nil && !t.Create.Callback.IsZero()
+	}
+	i := p.put(first, "due", func(e event) bool { _, ok := read(e); return ok })
+	t, _ := read(p.life[i])
+	return i, t
+}
+
+// tells changes the first run that tells of an end, as it is made.
+func tells(change func(r *run.Run)) func(p *plot) { return spoilt("two", run.Queued, change) }
+
+var ofCallbacks = map[string]row{
+	"asked for on another end": {func(p *plot) {
+		i, t := p.asksForCall()
+		t.Create.Callback.Event = "succeeded"
+		t.Version = 0
+		op, err := t.Put(1)
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.life[i].value = op.Value
+	}, `C2: a callback of two is asked for on "succeeded" of run one~`},
+	"not asked for with the end": {func(p *plot) { i, _ := p.asksForCall(); p.drop(i) }, "C1: run two~.* tells of an end, and nothing was asked for with that"},
+	"never asked for":            {func(p *plot) { i, _ := p.asksForCall(); p.drop(i) }, "C1: run one~.* ended as dead at .*, and no callback of two was asked for with that"},
+	"tells of another run":       {tells(func(r *run.Run) { r.Callback.Run = r.ID.String() }), `C2: run two~.* tells of "failed" of run two~.*, and no such end calls it`},
+	"told twice": {func(p *plot) {
+		i := p.run(first, "two", run.Queued)
+		r, _ := p.of(p.life[i])
+		r.ID = run.RequestID("two", r.ID.Nominal, 7)
+		p.insert(i+1, p.item(r))
+	}, "C2: runs two~.* and two~.* tell of the same end of run one~"},
+	"told something else": {tells(func(r *run.Run) { r.Payload.Inline = []byte(`{"event":"failed","run":{"id":"x"}}`) }), "C2: run two~.* is told .* of the end of run one~.* as dead"},
+	"not called":          {func(p *plot) { p.drop(p.run(first, "two", run.Queued)) }, "C1: run one~.* ended as dead at .*, and two was not called"},
+	"down without a word": {func(p *plot) { p.drop(p.put(first, "down")) }, "C1: run one~.* ended as dead, and its job calls somebody when it recovers"},
+	"down by another run": {func(p *plot) {
+		i := p.put(first, "down")
+		p.insert(i+1, p.life[i])
+		p.life[i+1].value = encoded(p, run.Down{Generation: 1, Run: "one~000000000"})
+	}, `C2: down#.* says that job one is down by run "one~000000000"`},
+	"well without a success": {func(p *plot) {
+		i := p.put(first, "down")
+		p.insert(i+1, event{key: p.life[i].key, gone: true})
+	}, "C2: down#.* is gone, and no run of job one has just succeeded"},
+	"tells of another end later": {spoilt("two", run.Running, func(r *run.Run) { r.Callback.Event = "succeeded" }), "P6: run two~.* it must not change the end that it tells of"},
+}
