@@ -74,14 +74,16 @@ var (
 	flowBroad   = bound("STEPS=4 NEEDS3=7 ONLY=5")                                         // three, and one behind all that runs at the first success
 	flowStopped = bound("STEPS=3 NEEDS2=3 ONLY=0 FAULTS=1 CANCELS=1")                      // a hand dies, and the run is cancelled
 	flowChecked = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=1 CANCELS=1 CHECKS=1")             // a check comes while all are at work
+	flowShort   = bound("STEPS=4 NEEDS2=1 NEEDS3=6 ONLY=0")                                // a chain of two beside one, and one behind both
+	flowHidden  = bound("STEPS=5 NEEDS3=7 NEEDS4=10 ONLY=0 RULE4=2")                       // a step that one end alone decides, and one behind it and another
 	flowTwice   = bound("STEPS=2 NEEDS1=1 ONLY=0 FAULTS=2 CANCELS=1")                      // two hands die
 )
 
 func TestW1_W2_W3_W4_W5_W13_TheModelOfAWorkflowKeepsThePromises(t *testing.T) {
 	needsSpin(t)
-	all := map[string][]string{"Join": flowJoin, "Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate}
+	all := map[string][]string{"Join": flowJoin, "Diamond": flowDiamond, "Crash": flowCrash, "Cancel": flowCancel, "All": flowAll, "Once": flowOnce, "Late": flowLate, "Short": flowShort}
 	if !testing.Short() {
-		all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"] = flowEvery, flowBroad, flowStopped, flowChecked, flowTwice
+		all["Every"], all["Broad"], all["Stopped"], all["Checked"], all["Twice"], all["Hidden"] = flowEvery, flowBroad, flowStopped, flowChecked, flowTwice, flowHidden
 	}
 	for name, bounds := range all {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestEachRuleOfAWorkflowTakenOutIsMissed(t *testing.T) {
 		bounds []string // of those that are not listed
 		others map[string][]string
 	}{
-		"flow.pml":  {flowPan, flowCrash, map[string][]string{"nohead": flowCancel, "wordlast": flowCancel, "answers": flowCancel, "weakhead": flowCancel, "nofence": flowAll, "twice": flowOnce}},
+		"flow.pml":  {flowPan, flowCrash, map[string][]string{"nohead": flowCancel, "wordlast": flowCancel, "answers": flowCancel, "weakhead": flowCancel, "nofence": flowAll, "twice": flowOnce, "trusts": flowJoin, "believes": flowJoin, "unsure": flowHidden}},
 		"early.pml": {made: earlyPan},
 	} {
 		rules := plantedErrors(t, model)
