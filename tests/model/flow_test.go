@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -133,6 +134,48 @@ func TestEachRuleOfAWorkflowTakenOutIsMissed(t *testing.T) {
 				}
 				t.Logf("breaks %s, found after %d states", e.broken, e.states)
 			})
+		}
+	}
+}
+
+// The page says which code each part of the model is: each part is named that has a label there, and the code that is named stands where it is said to.
+func TestThePageNamesTheCodeOfAWorkflow(t *testing.T) {
+	page, err := os.ReadFile("../../docs/model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := os.ReadFile("flow.pml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "Each part of the model is a part of the code:")
+	table, _, _ = strings.Cut(table, "| name | what is looked at |")
+	named := map[string]bool{}
+	for _, line := range strings.Split(table, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[1], -1) {
+			named[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile("`(\\w+)\\.(\\w+)`\\]\\(\\.\\./([^)]+)\\)").FindAllStringSubmatch(cells[3], -1) {
+			code, err := os.ReadFile("../../" + m[3])
+			if err != nil {
+				t.Error(err)
+			} else if !regexp.MustCompile(`(?m)^func \(\w+ \*?` + m[1] + `\) ` + m[2] + `\(`).Match(code) {
+				t.Errorf("%s has no %s.%s", m[3], m[1], m[2])
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+):$`).FindAllStringSubmatch(string(model), -1) {
+		if label := m[1]; !named[label] && !slices.Contains([]string{"take", "end", "after", "dead"}, label) {
+			t.Errorf("the page does not say which code %s is", label)
+		}
+	}
+	for label := range named {
+		if !regexp.MustCompile(`(?m)^(` + label + `:|proctype ` + label + `\()`).Match(model) {
+			t.Errorf("the model has no %s", label)
 		}
 	}
 }
