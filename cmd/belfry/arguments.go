@@ -29,6 +29,7 @@ var arguments = map[string]string{
 	"SHELL":     "one of bash, zsh and fish",
 	"PROFILE":   "PROFILE, as \"belfry config profiles\" lists them",
 	"[COMMAND]": "no more than one COMMAND",
+	"PATH":      "RUN and PATH, the path of a step as \"belfry run steps\" shows it",
 	"[RUN...]":  "runs' IDs as \"belfry dead-letter list\" shows them",
 }
 

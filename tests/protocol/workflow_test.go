@@ -279,11 +279,10 @@ func TestW3_AStepThatWaitsForDaysBetweenAttempts(t *testing.T) {
 		}
 		return target.Result{}, nil
 	}))
-	text := `{"steps": {"a": {"handler": {"name": "flaky"}, "retry": {"initial": "4d", "factor": 1, "max": "4d"}}, "b": {"needs": ["a"], "handler": {"name": "act"}}}}`
+	text := `{"steps": {"a": {"handler": {"name": "flaky"}, "retry": {"initial": "3d", "factor": 1, "max": "3d"}}, "b": {"needs": ["a"], "handler": {"name": "act"}}}}`
 	api := f.host("api").control
 	_, _, err := api.Put(context.Background(), tenant, "slow", job.Definition{Target: target.Spec{Workflow: []byte(text)}}, control.Match{})
 	f.must(err)
-	f.lastID = 1 << 63 // the wait is drawn by it: half of the longest
 	r, _, err := api.Trigger(context.Background(), tenant, "slow", controlRequest())
 	f.must(err)
 	f.id = r.ID
