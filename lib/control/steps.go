@@ -75,9 +75,10 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 	for i := range g.Steps {
 		step := &g.Steps[i]
 		switch step.State = states[i]; {
-		case step.State.Ended(), step.Run.State != 0, step.State == flow.Running && !r.State.Ended():
-		case r.State.Ended(): // it was never released
+		case step.State.Ended():
+		case r.State.Ended(): // it was never released, or by somebody who did not know of the end, and died: it never starts
 			step.State = flow.Cancelled
+		case step.Run.State != 0, step.State == flow.Running:
 		default:
 			step.State = flow.Pending
 		}

@@ -60,6 +60,7 @@ type Dispatcher struct {
 	Config
 	steady   steadiness
 	entering entering
+	ends     ends
 
 	fullMu    sync.Mutex
 	fullUntil map[string]time.Time // by queue
@@ -91,7 +92,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, entering: entering{at: map[store.Key]*atGate{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

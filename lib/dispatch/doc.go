@@ -51,8 +51,9 @@
 // # Workflows
 //
 // The run of a workflow is opened by whoever gets its message (Open), and is Running without a lease from then on. Its steps are runs under keys of
-// their own (run.ID.Step). Who has ended one calls Follow (Left does) before the message of that goes; so do cancels and checks. It reads all steps
-// behind what its caller wrote, and puts what follows where nothing stands, so any number may call it at once. Who starts a step asks MayStart.
+// their own (run.ID.Step). Who has ended one calls Left before the message of that goes, which decides by that end and a few others where that will do
+// (walk.go). Cancels, checks and messages that come again call Follow, which reads all steps. Both
+// read behind what their caller wrote, and put what follows where nothing stands, so any number may call them at once. Who starts a step asks MayStart.
 //
 // # Callbacks
 //

@@ -45,6 +45,11 @@ func (d *Dispatcher) Open(ctx context.Context, r run.Run, def job.Definition, no
 // Durable afterwards: every step that follows from what had ended. Each step is put where nothing stands, so it is released once. Nobody is missed:
 // who ends a step reads the others behind its own end, so of two that end at once the later sees both.
 func (d *Dispatcher) Follow(ctx context.Context, tenant string, id run.ID, again bool) error {
+	return d.follow(ctx, tenant, id, func(f *following) error { return f.step(ctx, again) })
+}
+
+// follow has step done for a run that is under way, as it was read, and again by its newest state where that was overtaken.
+func (d *Dispatcher) follow(ctx context.Context, tenant string, id run.ID, step func(*following) error) error {
 	for range maxRounds {
 		f, err := d.following(ctx, tenant, id.Whole())
 		if err != nil {
@@ -53,7 +58,7 @@ func (d *Dispatcher) Follow(ctx context.Context, tenant string, id run.ID, again
 		if f == nil {
 			return nil
 		}
-		err = f.step(ctx, again)
+		err = step(f)
 		if store.AsConflict(err) == nil {
 			if err != nil {
 				return fmt.Errorf("bring workflow run %s on: %w", id.Whole(), err)

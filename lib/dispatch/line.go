@@ -41,10 +41,10 @@ type calling struct {
 // ended; of one that waited, or that may have been let in and not started, as it stood before. It is called before the message of the run is deleted.
 //
 // Durable afterwards: whoever there is room for is let in. A crash before leaves it to the run's message, which comes again, or to the checks of those
-// that wait. What waits for the end of a step are the steps behind it: see Follow.
+// that wait. What waits for the end of a step are the steps behind it: see followEnd.
 func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	if gone.ID.IsStep() {
-		return d.Follow(ctx, gone.Tenant, gone.ID, false)
+		return d.followEnd(ctx, gone)
 	}
 	return d.call(ctx, &calling{tenant: gone.Tenant, job: gone.ID.Job, gone: []run.Run{gone}})
 }

@@ -1,5 +1,5 @@
 // Package flow is workflows: graphs of steps, each of which starts when the ends of those that it needs let it. It is pure: no store, no
-// clock, no network. Nothing runs a workflow yet.
+// clock, no network. Package dispatch runs them.
 //
 // Truth: a Definition, as a user writes it. Check makes a Workflow of it, or says all that is wrong, each with its path. The form of a
 // definition stands in one table of shapes, of which both Check and Schema are made. What a task calls is judged as the job that would do
@@ -17,7 +17,8 @@
 //
 // Rule.Decide says of a node whether it runs, from nothing but the final states of the nodes that it needs. Before all of these have ended
 // it says so only where no end of the others can change it. Hence neither the order of ends nor a delay or crash makes a difference, and
-// all who decide agree. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored.
+// all who decide agree. Workflow.Plan decides a whole graph from what is known of its nodes; skips are derived, not stored. Workflow.Walk decides
+// what follows from one end for somebody who has read few others.
 // Workflow.Simulate plays a graph in virtual time with made-up outcomes.
 //
 // # What it does not do

@@ -172,7 +172,7 @@ begin:
   gone = r; goneop = o; look = 0;
   if
   :: unended -> goto take
-  :: else -> goto after
+  :: !unended -> goto after
   dies
   fi;
 join:
@@ -193,7 +193,7 @@ join:
   fi;
   if
   :: !first || nosecond -> goto take
-  :: else -> gone = R; look = 1
+  :: first && !nosecond -> gone = R; look = 1
   dies
   fi;
   goto after;
@@ -204,7 +204,7 @@ cancel:
   fi;
   if
   :: nowake -> goto take
-  :: else -> gone = r; look = 0
+  :: !nowake -> gone = r; look = 0
   dies
   fi;
 after:
