@@ -206,6 +206,7 @@ func (p *plan) owe(t timer.Timer, from, decided, newest, limit int64, e *job.Edi
 	p.Beside = true
 	p.finish(t, next, max(b.Next, next))
 	p.Successor.To, _ = lastFire(e.Schedule, next, limit)
+	p.Successor.Direct = p.Successor.Wake > next // else it may be whose successor it is, too
 	return nil
 }
 
