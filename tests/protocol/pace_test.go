@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
@@ -197,6 +198,41 @@ func TestP11_Fault17_fires_claimed_beside_owed_ones_are_come_upon_once(t *testin
 		w.second(true)
 	}
 	w.wants(w.check(w.now() - 2000))
+}
+
+// Passes die one behind the other while fires are owed, at any of their steps. Until all of the fires have started somebody waits, also for those that are owed
+// by a timer which was to wake meanwhile; and each starts once.
+func TestP2_Fault11_Fault17_passes_die_while_fires_are_owed(t *testing.T) {
+	const missed = 30
+	for _, dead := range []int{1, 2, 3, 6} {
+		for last := 2; last <= 20; last += 3 {
+			w := newWorld(t)
+			w.outOf((missed+310)*time.Second, map[string]job.Definition{"a": catchUp(job.CatchUpAll, definition(until(missed*time.Second, every(time.Second)), 1))})
+			for second := 0; w.waiting() && second < 10*missed; second++ {
+				if dies := second%10 >= 10-dead; !dies {
+					w.second(true)
+					continue
+				}
+				w.restart("dies").before = func(op operation) faulty.Fault {
+					if op.n > last {
+						return faulty.Fault{Refuse: errCrashed}
+					}
+					return faulty.Fault{}
+				}
+				_ = w.host("dies").tick()
+				delete(w.hosts, "dies")
+				w.second(false)
+			}
+			made := map[int64]int{}
+			for _, s := range w.starts {
+				made[s.id.Nominal]++
+			}
+			if len(made) < missed-1 || len(w.starts) != len(made) {
+				t.Errorf("%d passes that die after step %d: %d starts of %d fires, want one of each of %d", dead, last, len(w.starts), len(made), missed-1)
+			}
+			w.wants(w.check(w.now()))
+		}
+	}
 }
 
 // A process stops when places have been given, and its queue is gone with it. Nothing is lost, nothing starts twice or before its place.
