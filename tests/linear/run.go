@@ -110,8 +110,8 @@ func (in runStep) refused(s runState) []runState {
 		if s.ended != 0 {
 			since = s.ended
 		}
-		// A claim of a fire that an edit takes back was no run, and may be one again.
-		fenced := !s.onDemand && (s.state == "queued" || s.state == "waiting") && s.attempt == 0
+		// A claim of a fire that an edit takes back was no run, and may be one again. Before it is due it is shown as scheduled.
+		fenced := !s.onDemand && (s.state == "scheduled" || s.state == "queued" || s.state == "waiting") && s.attempt == 0
 		if s.born && !fenced && in.at-since < runsStay {
 			return nil
 		}
