@@ -75,7 +75,11 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	if err := d.lookBack(ctx, b, open); err != nil {
 		return tally, err
 	}
-	for len(open) > 0 {
+	open, passed, err := d.passOver(ctx, b, open)
+	if err != nil {
+		return tally, err
+	}
+	for len(open) > 0 || len(passed) > 0 {
 		planned := open[:0]
 		for _, f := range open {
 			var err error
@@ -114,7 +118,6 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 			return tally, err
 		}
 		var rest []*wish
-		var owed []timer.Timer
 		for _, f := range planned {
 			others := f.known > 0 || d.Stale(b.Horizon, b.Now)
 			again := f.adopt(b, epoch, d.HorizonAt)
@@ -127,17 +130,15 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 				open = append(open, f)
 			}
 			rest = append(rest, f.rest...)
-			if f.owed != nil {
-				owed = append(owed, *f.owed)
-			}
 			if beside := f.beside(); beside != nil {
 				open = append(open, beside)
 			}
 		}
 		// Not before the head is durable, which is the decision that they are to run.
-		if err := d.Arm(ctx, owed...); err != nil {
+		if err := d.Arm(ctx, owing(b, planned, passed)...); err != nil {
 			return tally, err
 		}
+		passed = nil
 		if err := d.awake(b); err != nil {
 			return tally, err
 		}
@@ -225,7 +226,8 @@ func (d *Dispatcher) grow(ctx context.Context, t *timer.Timer, failed error) err
 			t.To = standing.To
 			return nil
 		}
-		op, err := t.Put(d.NewID())
+		standing.To = t.To
+		op, err := standing.Put(d.NewID())
 		if err != nil {
 			return err
 		}
@@ -276,7 +278,7 @@ func (d *Dispatcher) ArmEach(ctx context.Context, timers []timer.Timer) ([]error
 	errs := make([]error, len(timers))
 	for i, n := range at {
 		switch conflict := store.AsConflict(verdicts[n].Err); {
-		case conflict != nil && timers[i].Owed != 0:
+		case conflict != nil && (timers[i].Owed != 0 || timers[i].Kind == timer.Fire && !timers[i].Direct && leftToSweeps(conflict.Standing)):
 			errs[i] = d.armBeside(ctx, timers[i], conflict)
 		case conflict == nil && verdicts[n].Err != nil:
 			errs[i] = fmt.Errorf("arm timer %s: %w", ops[n].Key, verdicts[n].Err)
@@ -303,15 +305,21 @@ func oweAll(timers []timer.Timer) {
 	}
 }
 
-// armBeside arms a timer of owed fires where another one stands at its place, a moment later if that one stands for less: it may ask for the place of
-// a single run.
+// armBeside arms a fire timer where another one stands at its place, a moment later if that one stands for less: it may ask for the place of a single run,
+// or be left to the sweeps.
 func (d *Dispatcher) armBeside(ctx context.Context, t timer.Timer, conflict *store.Conflict) error {
 	standing, err := timer.FromItem(conflict.Standing)
-	if err != nil || standing.Owed >= t.Owed {
+	if err != nil || standing.Owed >= t.Owed && !standing.Direct {
 		return err
 	}
 	t.Wake++
 	return d.Arm(ctx, t)
+}
+
+// leftToSweeps tells of what stands at a timer's place whether no pass comes upon it but the sweeps.
+func leftToSweeps(item store.Item) bool {
+	standing, err := timer.FromItem(item)
+	return err == nil && standing.Direct
 }
 
 // claimHeads puts the first claim of each timer, or the decision over its missed fires. It goes before the others: a tick

@@ -90,8 +90,12 @@ func (b Bounds) lateUntil(fire int64) int64 {
 		return old - 1
 	}
 	for _, g := range b.Gaps {
-		// A gap ends this much ahead of our clock at the most, or one that was stepped has told of it.
-		if end := min(g.Before, b.Now+2*MaxSkew.Milliseconds()-job.Grace.Milliseconds()); g.After < fire && fire < end {
+		end := g.Before
+		if late := b.Now - job.Grace.Milliseconds(); end > late+2*MaxSkew.Milliseconds() {
+			// Two clocks of now are no further apart, so this one was ahead, and has been set back: of what fires since it tells nothing.
+			end = late
+		}
+		if g.After < fire && fire < end {
 			return end - 1
 		}
 	}
@@ -206,6 +210,7 @@ func (p *plan) owe(t timer.Timer, from, decided, newest, limit int64, e *job.Edi
 	p.Beside = true
 	p.finish(t, next, max(b.Next, next))
 	p.Successor.To, _ = lastFire(e.Schedule, next, limit)
+	p.Successor.Direct = p.Successor.Wake > next // else it may be whose successor it is, too
 	return nil
 }
 

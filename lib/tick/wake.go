@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -18,6 +19,7 @@ import (
 // has ended is in force up to that edit, else it is dropped; an edit that comes later finds our horizon published.
 func (p *pass) fires(ctx context.Context, timers []timer.Timer) (dispatch.Tally, error) {
 	var tally dispatch.Tally
+	timers = slices.DeleteFunc(timers, func(t timer.Timer) bool { return t.Direct })
 	for tenant, mine := range byTenant(timers) {
 		jobs, err := p.jobs(ctx, tenant, mine)
 		if err != nil {

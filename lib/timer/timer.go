@@ -52,7 +52,7 @@ type Timer struct {
 type body struct {
 	To     int64    `cbor:"2,keyasint,omitempty"` // of a Fire, Unix ms: the last; grows only
 	Create *run.Run `cbor:"3,keyasint,omitempty"` // of a Request: the run as it is to be
-	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request or Batch: whoever armed it sends the runs itself; only the sweeps look
+	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request or Batch: whoever armed it sends the runs itself; of a Fire: whoever armed it claims its fires itself; only the sweeps look
 	Batch  []member `cbor:"5,keyasint,omitempty"` // of a Batch
 	Owed   int64    `cbor:"6,keyasint,omitempty"` // of a Fire, Unix ms: it stands for missed fires up to this one alone, which all are to run; 0: for whatever comes
 }

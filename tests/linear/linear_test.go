@@ -236,6 +236,12 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 0, 0))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
 		},
+		"a fire that was claimed ahead, and taken back by an edit": func(s *script) {
+			for _, state := range []string{"scheduled", "queued", "waiting"} {
+				s.ask("GET /v1/runs/r", "", strings.Replace(aRunIs(200, state, 0, 0), "request", "schedule", 1))
+				s.ask("GET /v1/runs/r", "", refuses(404, "run_not_found"))
+			}
+		},
 		"a lost redrive that comes to a run which nobody had heard of": func(s *script) {
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
 			lost := s.way

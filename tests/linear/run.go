@@ -116,7 +116,7 @@ func (in runStep) refused(s runState) []runState {
 		if s.ended != 0 {
 			since = s.ended
 		}
-		// A claim of a fire that an edit takes back was no run, and may be one again.
+		// A claim of a fire that an edit takes back was no run, and may be one again. Before it is due it is shown as scheduled.
 		fenced := !s.onDemand && unbegun(s.state) && s.attempt == 0
 		if s.born && !fenced && in.at-since < runsStay {
 			return nil

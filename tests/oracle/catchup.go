@@ -58,11 +58,11 @@ const (
 )
 
 // late tells whether a fire that somebody handles at an instant is late: when a horizon beyond it was first published it had been over for so
-// long, or it was in time then, and minutes have gone by.
+// long, or it was in time then, and minutes have gone by. A clock that was ahead of who handles it tells nothing of when it was found.
 func (j *Judge) late(js *jobState, fire, handled int64) bool {
 	s := j.shard(j.shardOf(js))
 	n, _ := slices.BinarySearchFunc(s.published, fire, func(p published, fire int64) int { return cmp.Compare(p.horizon, fire) })
-	if n == len(s.published) {
+	if n == len(s.published) || s.published[n].at > handled+2*dispatch.MaxSkew.Milliseconds() {
 		return fire < handled-grace
 	}
 	return fire < s.published[n].at-grace || fire < handled-newestWithin

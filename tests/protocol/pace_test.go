@@ -10,6 +10,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -110,6 +112,127 @@ func TestP3_P11_Fault17_live_fires_go_on_in_time_beside_those_made_up_for(t *tes
 		t.Errorf("%d were made up for, want about %d", len(made), missed)
 	}
 	w.wants(w.check(w.now() - 2000))
+}
+
+// Several timers owe the same fires where passes died or were late again and again. What is left is made up for by one after the other all the same: a fire a
+// second, and none of the places goes to what has begun.
+func TestP11_Fault17_timers_that_owe_the_same_fires_share_their_places(t *testing.T) {
+	for name, several := range map[string]func(w *world, first, last int64){
+		"armed by themselves": func(w *world, first, last int64) {
+			for i := range int64(6) {
+				owing := timer.Timer{Tenant: tenant, Job: "a", Generation: w.job(tenant, "a").Generation}.Owing(first+10_000*i, last, w.now()+5000+2000*i)
+				w.must(w.host("ticks").dispatch.Arm(t.Context(), owing))
+			}
+		},
+		"by passes that died": func(w *world, _, _ int64) {
+			for range 6 {
+				w.elapsed += 7 * time.Second
+				w.unfinished("dies")
+			}
+		},
+		"by passes that died, and once more five minutes later": func(w *world, _, _ int64) {
+			for range 6 {
+				w.elapsed += 7 * time.Second
+				w.unfinished("dies")
+			}
+			w.elapsed += 6 * time.Minute
+			w.unfinished("dies")
+			w.elapsed += 6 * time.Minute
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			const outage, spare = 400 * time.Second, 30
+			w.outOf(outage, map[string]job.Definition{"a": catchUp(job.CatchUpAll, definition(every(time.Second), 1))})
+			for range 100 {
+				w.second(true)
+			}
+			first := w.starts[0].id.Nominal
+			several(w, first, base.Add(outage-10*time.Second).UnixMilli())
+			made, end := map[int64]int{}, w.now()
+			for _, s := range w.starts {
+				made[s.id.Nominal]++
+			}
+			seconds := int(end-first)/1000 - len(made) + spare
+			for range seconds {
+				for _, s := range w.second(true) {
+					made[s.id.Nominal]++
+				}
+			}
+			left := 0
+			for fire := first; fire <= end; fire += 1000 {
+				if made[fire] > 1 {
+					t.Errorf("%s started %d times", clock(fire), made[fire])
+				} else if made[fire] == 0 {
+					left++
+				}
+			}
+			if left > 0 {
+				t.Errorf("%d of the fires up to %s have not started in %d seconds", left, clock(end), seconds)
+			}
+			w.wants(w.check(w.now() - 2000))
+		})
+	}
+}
+
+// A pass that comes upon what passes before it found late, and died over, goes through it once. It does not leave timers to the next one by which that goes
+// through it again from each of them.
+func TestP11_Fault17_fires_claimed_beside_owed_ones_are_come_upon_once(t *testing.T) {
+	w := newWorld(t)
+	w.outOf(time.Minute, map[string]job.Definition{"a": catchUp(job.CatchUpAll, definition(every(time.Second), 1))})
+	for range 10 {
+		w.elapsed += 20 * time.Second
+		w.unfinished("dies")
+	}
+	for range 2 {
+		w.elapsed += time.Second
+		h := w.restart("counted")
+		w.must(h.tick())
+		if h.ops > 1500 { // it is 1000 fires at the most, of which one call claims many
+			t.Errorf("the pass took %d operations", h.ops)
+		}
+		w.elapsed += 6 * time.Minute
+	}
+	w.elapsed = w.elapsed.Truncate(time.Second)
+	for range 20 * 60 {
+		w.second(true)
+	}
+	w.wants(w.check(w.now() - 2000))
+}
+
+// Passes die one behind the other while fires are owed, at any of their steps. Until all of the fires have started somebody waits, also for those that are owed
+// by a timer which was to wake meanwhile; and each starts once.
+func TestP2_Fault11_Fault17_passes_die_while_fires_are_owed(t *testing.T) {
+	const missed = 30
+	for _, dead := range []int{1, 2, 3, 6} {
+		for last := 2; last <= 20; last += 3 {
+			w := newWorld(t)
+			w.outOf((missed+310)*time.Second, map[string]job.Definition{"a": catchUp(job.CatchUpAll, definition(until(missed*time.Second, every(time.Second)), 1))})
+			for second := 0; w.waiting() && second < 10*missed; second++ {
+				if dies := second%10 >= 10-dead; !dies {
+					w.second(true)
+					continue
+				}
+				w.restart("dies").before = func(op operation) faulty.Fault {
+					if op.n > last {
+						return faulty.Fault{Refuse: errCrashed}
+					}
+					return faulty.Fault{}
+				}
+				_ = w.host("dies").tick()
+				delete(w.hosts, "dies")
+				w.second(false)
+			}
+			made := map[int64]int{}
+			for _, s := range w.starts {
+				made[s.id.Nominal]++
+			}
+			if len(made) < missed-1 || len(w.starts) != len(made) {
+				t.Errorf("%d passes that die after step %d: %d starts of %d fires, want one of each of %d", dead, last, len(w.starts), len(made), missed-1)
+			}
+			w.wants(w.check(w.now()))
+		}
+	}
 }
 
 // A process stops when places have been given, and its queue is gone with it. Nothing is lost, nothing starts twice or before its place.

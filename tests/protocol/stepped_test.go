@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,53 @@ func TestP2_Fault09_Fault11_what_clocks_ahead_found_late_is_late_when_they_are_s
 					}
 				}
 				w.advance(20*time.Minute, 2*time.Second, "ticks")
+				w.wants(w.check(w.now()))
+			})
+		}
+	}
+}
+
+// A clock that was far ahead has found late what fires up to its time. When it is set back, what fires from then on is late by the clock of then: neither
+// passes that are a few seconds apart nor an edit that takes two drop anything of it.
+func TestP2_P8_Fault09_what_fires_after_a_clock_was_set_back_is_late_by_that_clock_alone(t *testing.T) {
+	const length = 2 * time.Minute
+	for _, mode := range []job.CatchUpMode{job.CatchUpNone, job.CatchUpOne, job.CatchUpAll} {
+		for apart, takes := range map[time.Duration]time.Duration{time.Second: time.Second, 4 * time.Second: 2500 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%s, passes %s apart, an edit takes %s", mode, apart, takes), func(t *testing.T) {
+				w := newWorld(t, clocks(oracle.AnyClock))
+				def := catchUp(mode, definition(until(length, every(time.Second)), 1))
+				w.must(w.host("api").put(tenant, "before", def))
+				w.advance(10*time.Second, time.Second, "ticks")
+				w.stepped = length + time.Minute
+				w.published("ahead")
+				w.stepped = 0
+				w.advance(10*time.Second, time.Second, "ticks")
+				h, wrote := w.restart("edits"), false
+				h.before = func(op operation) faulty.Fault {
+					if wrote {
+						w.elapsed += takes // what follows its write
+						h.before = nil
+					}
+					wrote = op.call.Method == faulty.Write
+					return faulty.Fault{}
+				}
+				edited := w.now()
+				w.must(h.put(tenant, "edited", def))
+				w.work()
+				w.advance(length, apart, "ticks")
+				for _, r := range w.runs() {
+					if r.State == run.Skipped {
+						t.Errorf("%s of %s drops %d fires up to %s: %s", clock(r.ID.Nominal), r.ID.Job, r.Count, clock(r.Through), r.Reason)
+					}
+				}
+				ran := map[string]int{}
+				for _, s := range w.starts {
+					ran[s.id.Job]++
+				}
+				left := int(base.Add(length).UnixMilli()-edited) / 1000
+				if ran["before"] < int(length/time.Second)-1 || ran["edited"] < left-1 {
+					t.Errorf("%d and %d fires ran, want all of %d and %d", ran["before"], ran["edited"], length/time.Second, left)
+				}
 				w.wants(w.check(w.now()))
 			})
 		}

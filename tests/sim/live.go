@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type pulse struct {
 	Lease time.Duration // of a run
 	Check time.Duration // the longest time between two looks at a run that has not ended
 	Steps time.Duration // how long a pass or a request waits for the store and the queue, at the most
+	Pass  time.Duration // how long a pass takes that comes upon little
 	Unit  time.Duration // between two fires of a job, at the least
 	Jobs  int           // of a tenant
 }
@@ -30,6 +32,7 @@ type pulse struct {
 // pulseOf derives it from the settings.
 func pulseOf(m Mix) pulse {
 	p := pulse{Every: time.Second, Ahead: 2 * time.Second, Lease: 30 * time.Second, Check: timer.MaxCheckGap,
+		Pass:  4 * timer.Buckets / 8 * m.Latency.Store, // it looks into each bucket, as each sweep does, and into several at once
 		Steps: 5*time.Second + 300*m.Latency.Store + 100*m.Latency.Queue, Unit: m.Pace.unit(), Jobs: m.Names}
 	if !m.Shape.Alone {
 		p.Every, p.Ahead = max(m.Shape.Every, time.Minute), node.SharedLookAhead+time.Minute
@@ -61,7 +64,7 @@ func (m Mix) swept(sweep int) time.Duration {
 type backlog struct {
 	runs     int           // that had not ended
 	suspects int           // of these, those that run alone because they may be what kills workers
-	missed   int           // of one job, the most fires that nobody has come upon
+	missed   int           // of one job, the most fires that nobody has come upon, or that are owed
 	longest  time.Duration // that a run may take from its next attempt to its end, all its retries with it
 	attempt  time.Duration // the longest that one attempt may take
 	attempts int           // the most that a run may have
@@ -70,7 +73,8 @@ type backlog struct {
 }
 
 func (b backlog) String() string {
-	return fmt.Sprintf("%d runs, %d of them suspects, the last one due in %s, %s for all attempts of one", b.runs, b.suspects, b.ahead, b.longest)
+	return fmt.Sprintf("%d runs, %d of them suspects, the last one due in %s, %s for all attempts of one; %d fires of a job missed", b.runs, b.suspects, b.ahead,
+		b.longest, b.missed)
 }
 
 // letsIn is how long it takes from the end of a run until whoever waits for it at its gate is sent, at the most.
@@ -88,11 +92,12 @@ func (m Mix) bound(b backlog) time.Duration {
 	p := pulseOf(m)
 	rounds := time.Duration((b.runs+b.steps)/concurrency + b.suspects*b.attempts + 1) // a suspect waits for its turn with each retry
 	passes := time.Duration(b.missed/perPass + 1)
+	starts := time.Duration(b.missed) * (time.Second + p.Pass) // of a job, one a second at the most, and one a pass at the least
 	turns := time.Duration(0)
 	if m.Jobs.Overlap > 0 {
 		turns = time.Duration(b.runs) // where one at a time is in progress, those that wait go one after the other
 	}
-	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+letsIn)
+	return m.mended() + b.ahead + passes*(p.Every+p.Steps+time.Minute) + starts + rounds*(b.attempt+p.Lease) + b.longest + turns*(b.longest+letsIn)
 }
 
 // mayTake is how long a run of a definition may take from its next attempt to its end, where nothing else goes wrong; one attempt, and how many one thing
@@ -193,6 +198,8 @@ func (w *World) backlog() backlog {
 			most = max(most, len(tasks(def)))
 		}
 	}
+	watermark := int64(math.MaxInt64)
+	var owed []timer.Timer
 	for item := range w.items() {
 		if prefix, rest, _ := strings.Cut(item.Partition, "#"); prefix == "run" {
 			tenant, rest, _ := strings.Cut(rest, "#")
@@ -233,6 +240,25 @@ func (w *World) backlog() backlog {
 			if j.Active() {
 				b.missed = max(b.missed, int(w.Mix.span()/w.Mix.Pace.unit()))
 			}
+		} else if prefix == "shard" {
+			s, err := timer.ShardFromItem(0, item)
+			if err != nil {
+				w.Fatal(err)
+			}
+			watermark = min(watermark, s.Watermark)
+		} else if prefix == "due" {
+			t, err := timer.FromItem(item)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if t.Owed != 0 {
+				owed = append(owed, t)
+			}
+		}
+	}
+	for _, t := range owed { // what a clock's step, or passes that took long, have left to be made up for
+		if t.Wake > watermark {
+			b.missed = max(b.missed, int((now.UnixMilli()-t.Nominal)/w.Mix.Pace.unit().Milliseconds()))
 		}
 	}
 	b.steps = b.runs * most

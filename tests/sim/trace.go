@@ -78,6 +78,9 @@ func changeLine(before, after store.Item) string {
 			text = "a timer for " + clockText(ms)
 			if t, err := timer.FromItem(after); err == nil && t.Kind == timer.Fire {
 				text += " from " + clockText(t.Nominal) + " to " + clockText(t.To)
+				if t.Owed != 0 {
+					text += ", owes through " + clockText(t.Owed)
+				}
 			}
 		}
 	case "job":
