@@ -83,7 +83,7 @@ func (s Settings) Can(queue string, spec target.Spec) error {
 	switch {
 	case queue != job.DefaultQueue:
 		return nil
-	case spec.Exec != nil, spec.Handler != nil:
+	case spec.Exec != nil, spec.Handler != nil, spec.Email != nil:
 		return errors.New("functions call http and aws targets only; name a queue whose workers are elsewhere")
 	case spec.AWS == nil:
 		return nil

@@ -14,6 +14,7 @@ type Spec struct {
 	Exec    *Exec    `json:"exec,omitempty" cbor:"2,keyasint,omitempty"`
 	Handler *Handler `json:"handler,omitempty" cbor:"3,keyasint,omitempty"`
 	AWS     *AWS     `json:"aws,omitempty" cbor:"4,keyasint,omitempty"`
+	Email   *Email   `json:"email,omitempty" cbor:"5,keyasint,omitempty"`
 }
 
 // HTTP calls an address. An answer of 2xx is success; 3xx is refused, 408, 409, 425,
@@ -65,6 +66,10 @@ func (s Spec) String() string {
 		return "handler " + s.Handler.Name
 	case s.AWS != nil:
 		return "aws " + s.AWS.ARN
+	case s.Email != nil && len(s.Email.To) == 1:
+		return "email " + s.Email.To[0]
+	case s.Email != nil && len(s.Email.To) > 1:
+		return fmt.Sprintf("email %s and %d more", s.Email.To[0], len(s.Email.To)-1)
 	default:
 		return "no target"
 	}
@@ -81,6 +86,8 @@ func (s Spec) Need() string {
 		return "handler " + s.Handler.Name
 	case s.AWS != nil:
 		return "aws"
+	case s.Email != nil:
+		return "email"
 	}
 	return "a newer kind of target"
 }
@@ -106,7 +113,11 @@ func (s Spec) Validate() error {
 		set = append(set, "aws")
 		errs = append(errs, invalid.Under("aws", s.AWS.validate()))
 	}
-	const want = "exactly one of http, exec, handler and aws"
+	if s.Email != nil {
+		set = append(set, "email")
+		errs = append(errs, invalid.Under("email", s.Email.validate()))
+	}
+	const want = "exactly one of http, exec, handler, aws and email"
 	switch len(set) {
 	case 1:
 	case 0:
