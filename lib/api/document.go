@@ -281,6 +281,7 @@ func describe(schemas map[string]*huma.Schema) {
 	shape("AWSTarget", "role_arn", arnPattern)
 	schemas["AWSTarget"].Properties["invoke"].Enum = []any{target.InvokeSync, target.InvokeAsync}
 	schemas["EmailTarget"].Properties["to"].MinItems = &one
+	schemas["EmailTarget"].Properties["to"].Items.MinLength = &one
 	for _, field := range []string{"permanent_status", "retry_status"} {
 		bound(schemas["HTTPTarget"].Properties[field].Items, 300, 599)
 	}

@@ -36,6 +36,9 @@ func (l later) says(name string) string {
 	if name == workflowField {
 		return workflowNotBuilt
 	}
+	if slices.Contains(calledKinds, name) {
+		return "not taken here; name a job that has such a target, as in {job: tell-ops}"
+	}
 	return "not available yet; leave it out"
 }
 
@@ -51,6 +54,9 @@ func earlierOf(schemas map[string]*huma.Schema) earlier {
 
 const workflowField = "workflow"
 
+// calledKinds are what somebody may write in a callback in place of a job that has such a target.
+var calledKinds = []string{"http", "exec", "handler", "aws", "sns", "email"}
+
 var overlapFieldsToCome = []string{"key"}
 
 // laterOf lists what is to come of the schemas of the document.
@@ -64,7 +70,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callbacks"]:                    {"missed"},
-		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
+		schemas["Callback"]:                     append([]string{"window"}, calledKinds...),
 		schemas["Trigger"]:                      {"overlap", "on"},
 		schemas["Target"]:                       {workflowField},
 		schemas["JobTrigger"]:                   {"overlap", "on"},

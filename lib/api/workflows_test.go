@@ -149,8 +149,8 @@ func TestAJobWithAWorkflowIsRefusedByName(t *testing.T) {
 		`{"target": {"workflow": 5}}`:                                                     {"target.workflow": told},
 		`{"target": {"workflow": {}, "handler": {"name": "echo"}}}`:                       {"target.workflow": told},
 		`{"target": {"workflow": {}}, "timeout": "90h"}`:                                  {"target.workflow": told, "timeout": `got "90h", want a duration from 1s to 1d`},
-		`{"target": {"workflow": {}, "http": {"url": "x"}, "handler": {"name": "echo"}}}`: {"target.workflow": told, "target": "want exactly one of http, exec, handler or aws", "target.http.url": "want"},
-		`{"target": {"workfow": {}}}`:                                                     {"target.workfow": "unknown field; want aws, exec, handler or http", "target": "want exactly one of http, exec, handler or aws"},
+		`{"target": {"workflow": {}, "http": {"url": "x"}, "handler": {"name": "echo"}}}`: {"target.workflow": told, "target": "want exactly one of http, exec, handler, aws or email", "target.http.url": "want"},
+		`{"target": {"workfow": {}}}`:                                                     {"target.workfow": "unknown field; want aws, email, exec, handler or http", "target": "want exactly one of http, exec, handler, aws or email"},
 	} {
 		fields := s.send("PUT", "/v1/jobs/a", body).refused(400, "malformed")
 		if _, vague := want["target.http.url"]; vague && fields["target.http.url"] != "" {
