@@ -1,4 +1,5 @@
-package mailtarget
+// Package mailserver is a small mail server for tests: it speaks SMTP on loopback, keeps what it is given, and fails where it is told to.
+package mailserver
 
 import (
 	"bufio"
@@ -18,23 +19,23 @@ import (
 	"time"
 )
 
-// mailServer is a small server of SMTP on loopback. What it says by itself is that all is well.
-type mailServer struct {
-	implicit bool
-	offers   []string          // extensions
-	answers  map[string]string // by the beginning of what was said: "RCPT TO:<gone@", "." for the end of a mail's text, "" for the greeting
-	drop     string            // the connection ends where this is said
-	hang     string            // nothing more is answered where this is said
-	hung     chan struct{}     // closed then
+// Server is one that takes everything unless it is told otherwise. Its fields are set before Start.
+type Server struct {
+	Implicit bool              // TLS from the first byte on
+	Offers   []string          // extensions
+	Answers  map[string]string // in place of the usual ones, by the beginning of what was said: "RCPT TO:<gone@", "." for the end of a mail's text, "" for the greeting
+	Drop     string            // the connection ends where this is said
+	Hang     string            // nothing more is answered where this is said
+	Hung     chan struct{}     // closed then
 
-	address string
-	roots   *x509.CertPool
-	said    chan string // every line but those of mails, with "TLS " before it where nobody could listen
-	mails   chan string // the text of each mail, without its dots
+	Address string         // HOST:PORT
+	Roots   *x509.CertPool // who has signed its certificate
+	Said    chan string    // every line but those of mails, with "TLS " before it where nobody could listen
+	Mails   chan string    // the text of each mail, without the dots that SMTP adds
 }
 
-// start serves until the test ends.
-func (s *mailServer) start(t *testing.T) *mailServer {
+// Start serves until the test ends.
+func (s *Server) Start(t *testing.T) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,9 +55,9 @@ func (s *mailServer) start(t *testing.T) *mailServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.roots = x509.NewCertPool()
-	s.roots.AddCert(signed)
-	s.address, s.said, s.mails, s.hung = listener.Addr().String(), make(chan string, 1000), make(chan string, 100), make(chan struct{})
+	s.Roots = x509.NewCertPool()
+	s.Roots.AddCert(signed)
+	s.Address, s.Said, s.Mails, s.Hung = listener.Addr().String(), make(chan string, 1000), make(chan string, 100), make(chan struct{})
 	secure := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{made}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
 	over := make(chan struct{})
 	ended := make(chan struct{})
@@ -74,13 +75,13 @@ func (s *mailServer) start(t *testing.T) *mailServer {
 	return s
 }
 
-// url is where it is, with these words between scheme and address, and behind it.
-func (s *mailServer) url(user, options string) string {
+// URL is where it is, with these words between scheme and address, and behind it.
+func (s *Server) URL(user, options string) string {
 	scheme := "smtp"
-	if s.implicit {
+	if s.Implicit {
 		scheme = "smtps"
 	}
-	return scheme + "://" + user + s.address + options
+	return scheme + "://" + user + s.Address + options
 }
 
 // conversation is one connection.
@@ -94,7 +95,7 @@ func (c *conversation) say(text string) {
 	fmt.Fprintf(c.Conn, "%s\r\n", text)
 }
 
-func (s *mailServer) serve(conn net.Conn, secure *tls.Config, over <-chan struct{}) {
+func (s *Server) serve(conn net.Conn, secure *tls.Config, over <-chan struct{}) {
 	c := &conversation{Conn: conn}
 	defer func() { _ = c.Close() }()
 	encrypt := func() {
@@ -102,7 +103,7 @@ func (s *mailServer) serve(conn net.Conn, secure *tls.Config, over <-chan struct
 		c.in = textproto.NewReader(bufio.NewReader(c.Conn))
 	}
 	c.in = textproto.NewReader(bufio.NewReader(conn))
-	if s.implicit {
+	if s.Implicit {
 		encrypt()
 	}
 	if !s.answer(c, "", "220 mail.example.org ESMTP", over) {
@@ -117,10 +118,10 @@ func (s *mailServer) serve(conn net.Conn, secure *tls.Config, over <-chan struct
 		if c.secure {
 			mark = "TLS "
 		}
-		s.said <- mark + line
+		s.Said <- mark + line
 		switch verb, _, _ := strings.Cut(line, " "); verb {
 		case "EHLO":
-			lines := append([]string{"mail.example.org"}, s.offers...)
+			lines := append([]string{"mail.example.org"}, s.Offers...)
 			for i, offer := range lines {
 				lines[i] = "250-" + offer
 			}
@@ -141,14 +142,14 @@ func (s *mailServer) serve(conn net.Conn, secure *tls.Config, over <-chan struct
 			if !s.answer(c, line, "354 go ahead", over) {
 				return
 			}
-			if s.answers["DATA"] != "" {
+			if s.Answers["DATA"] != "" {
 				continue
 			}
 			text, err := c.in.ReadDotBytes()
 			if err != nil {
 				return
 			}
-			s.mails <- string(text)
+			s.Mails <- string(text)
 			if !s.answer(c, ".", "250 2.0.0 queued as 4XYZ", over) {
 				return
 			}
@@ -164,19 +165,19 @@ func (s *mailServer) serve(conn net.Conn, secure *tls.Config, over <-chan struct
 }
 
 // answer says what was set for a line, else usual. It tells whether the conversation goes on.
-func (s *mailServer) answer(c *conversation, line, usual string, over <-chan struct{}) bool {
+func (s *Server) answer(c *conversation, line, usual string, over <-chan struct{}) bool {
 	matches := func(begin string) bool {
 		return begin == line || begin != "" && begin != "." && strings.HasPrefix(line, begin)
 	}
-	if s.drop != "" && matches(s.drop) {
+	if s.Drop != "" && matches(s.Drop) {
 		return false
 	}
-	if s.hang != "" && matches(s.hang) {
-		close(s.hung)
+	if s.Hang != "" && matches(s.Hang) {
+		close(s.Hung)
 		<-over
 		return false
 	}
-	for begin, text := range s.answers {
+	for begin, text := range s.Answers {
 		if matches(begin) {
 			usual = text
 		}
@@ -186,7 +187,7 @@ func (s *mailServer) answer(c *conversation, line, usual string, over <-chan str
 }
 
 // login knows the user ann with the password p%w d.
-func (s *mailServer) login(c *conversation, line string) string {
+func (s *Server) login(c *conversation, line string) string {
 	decoded := func(text string) string {
 		out, _ := base64.StdEncoding.DecodeString(text)
 		return string(out)
@@ -207,11 +208,11 @@ func (s *mailServer) login(c *conversation, line string) string {
 	return "235 welcome"
 }
 
-// heard gives what was said up to now.
-func (s *mailServer) heard() (lines []string) {
+// Heard gives what was said up to now.
+func (s *Server) Heard() (lines []string) {
 	for {
 		select {
-		case line := <-s.said:
+		case line := <-s.Said:
 			lines = append(lines, line)
 		default:
 			return lines

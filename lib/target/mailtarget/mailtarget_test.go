@@ -18,6 +18,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/tests/mailserver"
 )
 
 var due = time.Date(2026, 11, 18, 3, 0, 0, 0, time.UTC)
@@ -27,13 +28,13 @@ func attempt(payload string) target.Call {
 }
 
 // set is what a worker has that sends mails by a server.
-func set(t *testing.T, s *mailServer, user, options string) *target.Set {
+func set(t *testing.T, s *mailserver.Server, user, options string) *target.Set {
 	t.Helper()
-	server, err := ParseServer(s.url(user, options))
+	server, err := ParseServer(s.URL(user, options))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender := New(Config{Server: server, Now: func() time.Time { return due }, Console: "https://belfry.example.org/console/", RootCAs: s.roots})
+	sender := New(Config{Server: server, Now: func() time.Time { return due }, Console: "https://belfry.example.org/console/", RootCAs: s.Roots})
 	targets, err := target.New(target.Config{Now: func() time.Time { return due }, Email: sender.Send, MailFrom: "belfry@example.org"})
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +85,13 @@ func dead(change func(*run.Run)) target.Call {
 }
 
 func TestACallbackIsAMailForPeople(t *testing.T) {
-	s := (&mailServer{}).start(t)
+	s := (&mailserver.Server{}).Start(t)
 	targets := set(t, s, "", "")
 	got, err := send(t, targets, ops, dead(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	header, subject, body := read(t, <-s.mails)
+	header, subject, body := read(t, <-s.Mails)
 	if subject != "report failed" || header.Get("From") != "belfry@example.org" || header.Get("To") != "ops@example.org" || header.Get("Auto-Submitted") != "auto-generated" {
 		t.Errorf("headers %v", header)
 	}
@@ -123,7 +124,7 @@ https://belfry.example.org/console/runs/report~0mi4lf3k0
 	if err := json.Unmarshal(got.Body, &result); err != nil || result.ID != header.Get("Message-Id") || got.ContentType != "application/json" {
 		t.Errorf("result %s, %v", got.Body, err)
 	}
-	if heard := s.heard(); !slices.Contains(heard, "MAIL FROM:<belfry@example.org>") || !slices.Contains(heard, "RCPT TO:<ops@example.org>") {
+	if heard := s.Heard(); !slices.Contains(heard, "MAIL FROM:<belfry@example.org>") || !slices.Contains(heard, "RCPT TO:<ops@example.org>") {
 		t.Errorf("said %q", heard)
 	}
 
@@ -133,7 +134,7 @@ https://belfry.example.org/console/runs/report~0mi4lf3k0
 	if _, err := send(t, targets, ops, call); err != nil {
 		t.Fatal(err)
 	}
-	if _, subject, body := read(t, <-s.mails); subject != "report succeeded" || !strings.Contains(body, "Result:\n{\n  \"sum\": 12345678901234567890\n}\n") {
+	if _, subject, body := read(t, <-s.Mails); subject != "report succeeded" || !strings.Contains(body, "Result:\n{\n  \"sum\": 12345678901234567890\n}\n") {
 		t.Errorf("%s:\n%s", subject, body)
 	}
 	call = dead(func(r *run.Run) {
@@ -142,7 +143,7 @@ https://belfry.example.org/console/runs/report~0mi4lf3k0
 	if _, err := send(t, targets, ops, call); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, body := read(t, <-s.mails); !strings.Contains(body, "Result    larger than a mail should be") {
+	if _, _, body := read(t, <-s.Mails); !strings.Contains(body, "Result    larger than a mail should be") {
 		t.Error(body)
 	}
 }
@@ -159,7 +160,7 @@ func TestEachEventHasItsTitle(t *testing.T) {
 }
 
 func TestOtherPayloadsAreMailedAsTheyAre(t *testing.T) {
-	s := (&mailServer{}).start(t)
+	s := (&mailserver.Server{}).Start(t)
 	targets := set(t, s, "", "")
 	for _, c := range []struct{ payload, want string }{
 		{``, "The run has no payload.\n"},
@@ -173,19 +174,19 @@ func TestOtherPayloadsAreMailedAsTheyAre(t *testing.T) {
 		if _, err := send(t, targets, ops, attempt(c.payload)); err != nil {
 			t.Fatalf("%s: %v", c.payload, err)
 		}
-		header, subject, body := read(t, <-s.mails)
+		header, subject, body := read(t, <-s.Mails)
 		if body != c.want || subject != "Run of tell-ops" || header.Get("Bcc") != "" {
 			t.Errorf("%s: mailed %q %q, want %q", c.payload, subject, body, c.want)
 		}
 	}
-	heard := strings.Join(s.heard(), "\n")
+	heard := strings.Join(s.Heard(), "\n")
 	if n := strings.Count(heard, "RCPT"); n != 6 || strings.Contains(heard, "Bcc") {
 		t.Errorf("said\n%s", heard)
 	}
 }
 
 func TestSubjects(t *testing.T) {
-	s := (&mailServer{}).start(t)
+	s := (&mailserver.Server{}).Start(t)
 	targets := set(t, s, "", "")
 	for _, subject := range []string{"Nightly report", strings.Repeat("Übergröße ", 15) + "!", "=?utf-8?q?=0D=0ABcc:_all@example.org?=", strings.Repeat("x", 200), "日本語の件名"} {
 		to := ops
@@ -193,14 +194,14 @@ func TestSubjects(t *testing.T) {
 		if _, err := send(t, targets, to, dead(nil)); err != nil {
 			t.Fatal(err)
 		}
-		if header, got, _ := read(t, <-s.mails); got != subject || header.Get("Bcc") != "" {
+		if header, got, _ := read(t, <-s.Mails); got != subject || header.Get("Bcc") != "" {
 			t.Errorf("subject %q, want %q", got, subject)
 		}
 	}
 }
 
 func TestTheMessageIDIsTheRuns(t *testing.T) {
-	s := (&mailServer{}).start(t)
+	s := (&mailserver.Server{}).Start(t)
 	targets := set(t, s, "", "")
 	id := func(change func(*target.Call)) string {
 		call := attempt(`"x"`)
@@ -208,7 +209,7 @@ func TestTheMessageIDIsTheRuns(t *testing.T) {
 		if _, err := send(t, targets, ops, call); err != nil {
 			t.Fatal(err)
 		}
-		header, _, _ := read(t, <-s.mails)
+		header, _, _ := read(t, <-s.Mails)
 		return header.Get("Message-Id")
 	}
 	first := id(func(*target.Call) {})
@@ -229,7 +230,7 @@ func TestTheMessageIDIsTheRuns(t *testing.T) {
 func TestTLSAndPasswords(t *testing.T) {
 	login := "ann:p%25w%20d@"
 	for name, c := range map[string]struct {
-		server        mailServer
+		server        mailserver.Server
 		user, options string
 		foreign       bool   // the certificate's signer is unknown
 		kind          string // of the failure
@@ -237,28 +238,28 @@ func TestTLSAndPasswords(t *testing.T) {
 		first         string // what is the first word under TLS; "" for none
 	}{
 		"plain on loopback":           {},
-		"from the first byte":         {server: mailServer{implicit: true}, first: "TLS EHLO localhost"},
-		"STARTTLS":                    {server: mailServer{offers: []string{"STARTTLS"}}, options: "?tls=starttls", first: "TLS EHLO localhost"},
-		"no STARTTLS there":           {server: mailServer{}, options: "?tls=starttls", kind: target.KindConnect, says: "no STARTTLS"},
-		"STARTTLS refused":            {server: mailServer{offers: []string{"STARTTLS"}, answers: map[string]string{"STARTTLS": "454 not now"}}, options: "?tls=starttls", kind: target.KindSMTP, says: "454 not now"},
-		"STARTTLS of somebody else":   {server: mailServer{offers: []string{"STARTTLS"}}, options: "?tls=starttls", foreign: true, kind: target.KindConnect, says: "certificate"},
-		"TLS of somebody else":        {server: mailServer{implicit: true}, foreign: true, kind: target.KindConnect, says: "certificate"},
-		"password under TLS":          {server: mailServer{implicit: true, offers: []string{"AUTH LOGIN PLAIN"}}, user: login, first: "TLS EHLO localhost"},
-		"password by LOGIN":           {server: mailServer{offers: []string{"8BITMIME", "SMTPUTF8", "AUTH LOGIN"}}, user: login},
-		"password to loopback":        {server: mailServer{offers: []string{"AUTH PLAIN"}}, user: login},
+		"from the first byte":         {server: mailserver.Server{Implicit: true}, first: "TLS EHLO localhost"},
+		"STARTTLS":                    {server: mailserver.Server{Offers: []string{"STARTTLS"}}, options: "?tls=starttls", first: "TLS EHLO localhost"},
+		"no STARTTLS there":           {server: mailserver.Server{}, options: "?tls=starttls", kind: target.KindConnect, says: "no STARTTLS"},
+		"STARTTLS refused":            {server: mailserver.Server{Offers: []string{"STARTTLS"}, Answers: map[string]string{"STARTTLS": "454 not now"}}, options: "?tls=starttls", kind: target.KindSMTP, says: "454 not now"},
+		"STARTTLS of somebody else":   {server: mailserver.Server{Offers: []string{"STARTTLS"}}, options: "?tls=starttls", foreign: true, kind: target.KindConnect, says: "certificate"},
+		"TLS of somebody else":        {server: mailserver.Server{Implicit: true}, foreign: true, kind: target.KindConnect, says: "certificate"},
+		"password under TLS":          {server: mailserver.Server{Implicit: true, Offers: []string{"AUTH LOGIN PLAIN"}}, user: login, first: "TLS EHLO localhost"},
+		"password by LOGIN":           {server: mailserver.Server{Offers: []string{"8BITMIME", "SMTPUTF8", "AUTH LOGIN"}}, user: login},
+		"password to loopback":        {server: mailserver.Server{Offers: []string{"AUTH PLAIN"}}, user: login},
 		"nobody asks for a password":  {user: login, kind: target.KindConnect, says: "AUTH PLAIN"},
-		"another password":            {server: mailServer{offers: []string{"AUTH PLAIN"}}, user: "ann:hush-hush@", kind: target.KindSMTP, says: "535"},
-		"another password, by LOGIN":  {server: mailServer{offers: []string{"AUTH LOGIN"}}, user: "ann:hush-hush@", kind: target.KindSMTP, says: "535"},
-		"a way to log in of its own ": {server: mailServer{offers: []string{"AUTH XOAUTH2"}}, user: login, kind: target.KindConnect, says: "AUTH PLAIN"},
+		"another password":            {server: mailserver.Server{Offers: []string{"AUTH PLAIN"}}, user: "ann:hush-hush@", kind: target.KindSMTP, says: "535"},
+		"another password, by LOGIN":  {server: mailserver.Server{Offers: []string{"AUTH LOGIN"}}, user: "ann:hush-hush@", kind: target.KindSMTP, says: "535"},
+		"a way to log in of its own ": {server: mailserver.Server{Offers: []string{"AUTH XOAUTH2"}}, user: login, kind: target.KindConnect, says: "AUTH PLAIN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := c.server.start(t)
+			s := c.server.Start(t)
 			if c.foreign {
-				s.roots = (&mailServer{}).start(t).roots
+				s.Roots = (&mailserver.Server{}).Start(t).Roots
 			}
 			_, err := send(t, set(t, s, c.user, c.options), ops, attempt(`"x"`))
-			heard := s.heard()
+			heard := s.Heard()
 			var f *target.Failure
 			if errors.As(err, &f); c.kind == "" && err != nil || c.kind != "" && (f == nil || f.Kind != c.kind || f.Permanent || !strings.Contains(f.Message, c.says) || strings.Contains(f.Message, "hush")) {
 				t.Fatalf("%v, want %s with %q, retried; said %q", err, c.kind, c.says, heard)
@@ -301,9 +302,9 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.said+" "+c.answer[:3], func(t *testing.T) {
 			t.Parallel()
-			s := (&mailServer{answers: map[string]string{c.said: c.answer}}).start(t)
+			s := (&mailserver.Server{Answers: map[string]string{c.said: c.answer}}).Start(t)
 			if c.said == "EHLO" {
-				s.answers["HELO"] = c.answer
+				s.Answers["HELO"] = c.answer
 			}
 			_, err := send(t, set(t, s, "", ""), ops, attempt(`"x"`))
 			var f *target.Failure
@@ -319,7 +320,7 @@ func TestBrokenConversations(t *testing.T) {
 	for said, kind := range map[string]string{"EHLO": target.KindConnect, "MAIL": target.KindConnect, "RCPT": target.KindConnect, "DATA": target.KindConnect, ".": target.KindLost} {
 		t.Run("closed at "+said, func(t *testing.T) {
 			t.Parallel()
-			s := (&mailServer{drop: said, answers: map[string]string{}}).start(t)
+			s := (&mailserver.Server{Drop: said, Answers: map[string]string{}}).Start(t)
 			_, err := send(t, set(t, s, "", ""), ops, attempt(`"x"`))
 			var f *target.Failure
 			if !errors.As(err, &f) || f.Kind != kind || f.Permanent {
@@ -328,10 +329,10 @@ func TestBrokenConversations(t *testing.T) {
 		})
 		t.Run("silent at "+said, func(t *testing.T) {
 			t.Parallel()
-			s := (&mailServer{hang: said}).start(t)
+			s := (&mailserver.Server{Hang: said}).Start(t)
 			targets := set(t, s, "", "")
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-s.hung; cancel() }()
+			go func() { <-s.Hung; cancel() }()
 			_, err := targets.Call(ctx, target.Spec{Email: &ops}, attempt(`"x"`))
 			if !errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnsent) != (kind == target.KindConnect) {
 				t.Errorf("%v", err)
@@ -339,10 +340,10 @@ func TestBrokenConversations(t *testing.T) {
 		})
 		t.Run("too slow at "+said, func(t *testing.T) {
 			t.Parallel()
-			s := (&mailServer{hang: said}).start(t)
+			s := (&mailserver.Server{Hang: said}).Start(t)
 			targets := set(t, s, "", "")
 			ctx, cancel := context.WithCancelCause(t.Context())
-			go func() { <-s.hung; cancel(context.DeadlineExceeded) }()
+			go func() { <-s.Hung; cancel(context.DeadlineExceeded) }()
 			_, err := targets.Call(ctx, target.Spec{Email: &ops}, attempt(`"x"`))
 			want := target.KindTimeout
 			if kind == target.KindConnect {
@@ -356,7 +357,7 @@ func TestBrokenConversations(t *testing.T) {
 	}
 	t.Run("nobody listens", func(t *testing.T) {
 		t.Parallel()
-		s := &mailServer{address: "127.0.0.1:1"}
+		s := &mailserver.Server{Address: "127.0.0.1:1"}
 		_, err := send(t, set(t, s, "", ""), ops, attempt(`"x"`))
 		var f *target.Failure
 		if !errors.As(err, &f) || f.Kind != target.KindConnect || f.Permanent {
@@ -367,8 +368,8 @@ func TestBrokenConversations(t *testing.T) {
 
 // The whole conversation is bounded, however long the attempt may take.
 func TestPatienceEnds(t *testing.T) {
-	s := (&mailServer{hang: "MAIL"}).start(t)
-	server, _ := ParseServer(s.url("", ""))
+	s := (&mailserver.Server{Hang: "MAIL"}).Start(t)
+	server, _ := ParseServer(s.URL("", ""))
 	sender := New(Config{Server: server, Now: time.Now})
 	sender.patience = time.Millisecond
 	to := ops
@@ -395,17 +396,17 @@ func TestRecipients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := (&mailServer{answers: c.answers}).start(t)
+			s := (&mailserver.Server{Answers: c.answers}).Start(t)
 			_, err := send(t, set(t, s, "", ""), three, attempt(`"x"`))
 			var f *target.Failure
 			if errors.As(err, &f); c.says == "" && err != nil || c.says != "" && (f == nil || f.Kind != target.KindSMTP || f.Permanent != c.permanent || !strings.Contains(f.Message, c.says)) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
-			if mailed := len(s.mails) == 1; mailed != c.mailed {
+			if mailed := len(s.Mails) == 1; mailed != c.mailed {
 				t.Fatalf("mailed: %v", mailed)
 			}
 			if c.mailed {
-				if header, _, _ := read(t, <-s.mails); header.Get("To") != "a@example.org, b@example.org, c@example.org" {
+				if header, _, _ := read(t, <-s.Mails); header.Get("To") != "a@example.org, b@example.org, c@example.org" {
 					t.Errorf("to %q", header.Get("To"))
 				}
 			}
