@@ -42,8 +42,8 @@ func (c *cli) worker() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Work on runs from here, a server's or those of a shared store",
-		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, and with
---allow-exec also commands. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
+		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, with --allow-exec
+also commands, with a mail server also mails. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
 scope work.
 
 The worker goes on through restarts of the server: what runs is renewed and finished when the server is back. On
