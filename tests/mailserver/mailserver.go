@@ -192,7 +192,7 @@ func (s *Server) login(c *conversation, line string) string {
 		out, _ := base64.StdEncoding.DecodeString(text)
 		return string(out)
 	}
-	got := ""
+	var got string
 	if text, is := strings.CutPrefix(line, "AUTH PLAIN "); is {
 		got = decoded(text)
 	} else {

@@ -99,7 +99,7 @@ func (t *talk) run(ctx context.Context, to target.Email, m message) (string, err
 		_, _ = t.Text.Cmd("QUIT")
 		return "", err
 	}
-	if _, err := t.ask(354, "DATA"); err != nil {
+	if err := t.ask(354, "DATA"); err != nil {
 		return "", err
 	}
 	w := t.Text.DotWriter()
@@ -145,12 +145,12 @@ func (t *talk) greet(ctx context.Context, conn net.Conn) (err error) {
 }
 
 // ask sends a command and reads its answer, which must have the code.
-func (t *talk) ask(want int, format string, args ...any) (string, error) {
+func (t *talk) ask(want int, format string, args ...any) error {
 	if _, err := t.Text.Cmd(format, args...); err != nil {
-		return "", err
+		return err
 	}
-	_, said, err := t.Text.ReadResponse(want)
-	return said, err
+	_, _, err := t.Text.ReadResponse(want)
+	return err
 }
 
 var errNoLogin = errors.New("the server offers neither AUTH PLAIN nor AUTH LOGIN, and has a user and a password for one of them")
@@ -164,13 +164,13 @@ func (t *talk) logIn() (err error) {
 	_, offered := t.Extension("AUTH")
 	switch ways := strings.Fields(strings.ToUpper(offered)); {
 	case slices.Contains(ways, "PLAIN"):
-		_, err = t.ask(235, "AUTH PLAIN %s", encode("\x00"+t.server.User+"\x00"+t.server.Password))
+		err = t.ask(235, "AUTH PLAIN %s", encode("\x00"+t.server.User+"\x00"+t.server.Password))
 	case slices.Contains(ways, "LOGIN"):
-		if _, err = t.ask(334, "AUTH LOGIN"); err != nil {
+		if err = t.ask(334, "AUTH LOGIN"); err != nil {
 			break
 		}
-		if _, err = t.ask(334, "%s", encode(t.server.User)); err == nil {
-			_, err = t.ask(235, "%s", encode(t.server.Password))
+		if err = t.ask(334, "%s", encode(t.server.User)); err == nil {
+			err = t.ask(235, "%s", encode(t.server.Password))
 		}
 	default:
 		return errNoLogin
@@ -180,12 +180,12 @@ func (t *talk) logIn() (err error) {
 
 // address says from whom and to whom. It fails where nobody is to get the mail now.
 func (t *talk) address(to target.Email) error {
-	if _, err := t.ask(250, "MAIL FROM:<%s>", to.From); err != nil {
+	if err := t.ask(250, "MAIL FROM:<%s>", to.From); err != nil {
 		return err
 	}
 	var last *textproto.Error
 	for _, address := range to.To {
-		_, err := t.ask(25, "RCPT TO:<%s>", address)
+		err := t.ask(25, "RCPT TO:<%s>", address)
 		var answer *textproto.Error
 		switch {
 		case err == nil:

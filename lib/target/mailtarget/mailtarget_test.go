@@ -242,6 +242,7 @@ func TestTLSAndPasswords(t *testing.T) {
 		"STARTTLS":                    {server: mailserver.Server{Offers: []string{"STARTTLS"}}, options: "?tls=starttls", first: "TLS EHLO localhost"},
 		"no STARTTLS there":           {server: mailserver.Server{}, options: "?tls=starttls", kind: target.KindConnect, says: "no STARTTLS"},
 		"STARTTLS refused":            {server: mailserver.Server{Offers: []string{"STARTTLS"}, Answers: map[string]string{"STARTTLS": "454 not now"}}, options: "?tls=starttls", kind: target.KindSMTP, says: "454 not now"},
+		"words before TLS":            {server: mailserver.Server{Offers: []string{"STARTTLS"}, Answers: map[string]string{"STARTTLS": "220 go ahead\r\n550 injected"}}, options: "?tls=starttls", first: "TLS EHLO localhost"},
 		"STARTTLS of somebody else":   {server: mailserver.Server{Offers: []string{"STARTTLS"}}, options: "?tls=starttls", foreign: true, kind: target.KindConnect, says: "certificate"},
 		"TLS of somebody else":        {server: mailserver.Server{Implicit: true}, foreign: true, kind: target.KindConnect, says: "certificate"},
 		"password under TLS":          {server: mailserver.Server{Implicit: true, Offers: []string{"AUTH LOGIN PLAIN"}}, user: login, first: "TLS EHLO localhost"},
