@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/target/mailtarget"
 )
@@ -83,30 +82,18 @@ func (m *mailFlags) check() (err error) {
 	return nil
 }
 
-// add puts what sends mails into a worker's targets. The console is as workers see it, where the flags do not say.
-func (m *mailFlags) add(cfg *target.Config, console string, log *slog.Logger) {
+// add puts what sends mails into a worker's targets.
+func (m *mailFlags) add(cfg *target.Config, log *slog.Logger) {
 	if m.server == nil {
 		return
 	}
 	if m.file != "" {
 		logExposed(log, "the password of the mail server", exposed(m.file))
 	}
-	if m.console != "" {
-		console = m.console
-	}
 	host, err := os.Hostname()
 	if err != nil || target.ValidAddress("", "belfry@"+host) != nil {
 		host = "" // the server is told localhost then
 	}
-	cfg.Email = mailtarget.New(mailtarget.Config{Server: *m.server, Now: time.Now, Hello: host, Console: console}).Send
+	cfg.Email = mailtarget.New(mailtarget.Config{Server: *m.server, Now: time.Now, Hello: host, Console: m.console}).Send
 	cfg.MailFrom, cfg.MailTo = m.from, m.may
-}
-
-// consoleOf is where a server shows its console, "" for a server that readers of a mail elsewhere do not reach by that address.
-func consoleOf(address string) string {
-	at, err := url.Parse(address)
-	if err != nil || isLoopback(at.Hostname()) {
-		return ""
-	}
-	return strings.TrimRight(address, "/") + api.ConsolePath
 }

@@ -84,7 +84,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	}
 	calls := target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		UserAgent: "Belfry/" + thisBuild().Version}
-	s.mail.add(&calls, "", log)
+	s.mail.add(&calls, log)
 	if p.targets, err = target.New(calls); err != nil {
 		return nil, err
 	}

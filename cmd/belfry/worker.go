@@ -168,7 +168,7 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	}
 	calls := target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		Secrets: s.secretsHere(), UserAgent: "Belfry/" + thisBuild().Version}
-	s.mail.add(&calls, consoleOf(server.Address()), log)
+	s.mail.add(&calls, log)
 	targets, err := target.New(calls)
 	if err != nil {
 		return err

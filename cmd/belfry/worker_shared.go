@@ -38,7 +38,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	}
 	calls := target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
 		Secrets: secrets, UserAgent: "Belfry/" + thisBuild().Version}
-	s.mail.add(&calls, "", o.log)
+	s.mail.add(&calls, o.log)
 	targets, err := target.New(calls)
 	if err != nil {
 		return err
