@@ -59,6 +59,7 @@ func TestTheyLinkWhatTheyNeed(t *testing.T) {
 		"github.com/cockroachdb/pebble", "github.com/belfry-scheduler/belfry/lib/store/pebble", "github.com/belfry-scheduler/belfry/lib/queue/local",
 		"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "github.com/Azure", "cloud.google.com/go/storage",
 		"github.com/prometheus", "github.com/spf13", "github.com/klauspost/compress/gzhttp",
+		"github.com/belfry-scheduler/belfry/lib/target/mailtarget", "net/smtp",
 	}
 	onlyAPI := []string{"github.com/danielgtaylor/huma", "github.com/coreos/go-oidc", "github.com/belfry-scheduler/belfry/lib/api"}
 	onlyWorker := []string{"github.com/belfry-scheduler/belfry/lib/target/awstarget"}

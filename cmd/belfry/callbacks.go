@@ -65,6 +65,20 @@ func (a *apply) beside(jobs []document) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// calling gives callbacks whose jobs have the names that rename gives; "" is for none.
+func calling(on job.Callbacks, rename func(name string) string) job.Callbacks {
+	renamed := func(c *job.Callback) *job.Callback {
+		if c == nil {
+			return nil
+		}
+		if name := rename(c.Job); name != "" {
+			return &job.Callback{Job: name}
+		}
+		return nil
+	}
+	return job.Callbacks{Succeeded: renamed(on.Succeeded), Recovered: renamed(on.Recovered), Failed: renamed(on.Failed)}
+}
+
 // callsOf says in a few words what a job calls, "" for nothing.
 func callsOf(j wire.Job) (text string) {
 	for _, e := range job.Events() {

@@ -42,7 +42,7 @@ func (c *cli) keyFindings(root *cobra.Command, data string) (found []finding) {
 		if role == nil || c.configureCommand(role) != nil {
 			continue
 		}
-		for _, flag := range []string{"tls-key", "secrets-key-file", "secrets-dir"} {
+		for _, flag := range []string{"tls-key", "secrets-key-file", "smtp-url-file", "secrets-dir"} {
 			path := c.config.role[flag].text
 			if _, has := c.config.role[flag]; !has || path == "" || seen[path] {
 				continue

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/crontab"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -72,6 +74,7 @@ type importOf struct {
 	labels        labels
 	paused        bool
 	choosesPaused bool
+	named         map[string]int // the jobs that the file gives: which of them each is
 }
 
 // adjust makes of the jobs what the flags ask for.
@@ -79,6 +82,9 @@ func (i *importOf) adjust(found *imported) {
 	kept := found.jobs[:0]
 	for _, j := range found.jobs {
 		j.Name = i.prefix + j.Name
+		if i.prefix != "" {
+			j.Def.On = calling(j.Def.On, func(name string) string { return i.prefix + name })
+		}
 		j.Def.Labels = maps.Clone(j.Def.Labels)
 		maps.Copy(j.Def.Labels, i.labels.values)
 		if i.choosesPaused {
@@ -157,6 +163,7 @@ func (i *importOf) apply(ctx context.Context, server *client.Client, found impor
 	if i.dryRun {
 		what = "checking jobs"
 	}
+	i.without(ctx, server, &found)
 	told := i.progress(what, int64(len(found.jobs)))
 	defer told.end()
 	count := map[string]int{}
@@ -230,15 +237,60 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 	return nil
 }
 
+// without takes out of what was found the jobs that others call and that the server would refuse, such as mail where it has no mail server: these
+// others are kept, and call nothing. A server that does not answer is left to what follows.
+func (i *importOf) without(ctx context.Context, server *client.Client, found *imported) {
+	i.named = make(map[string]int, len(found.jobs))
+	called := map[string]bool{}
+	for k, j := range found.jobs {
+		i.named[j.Name] = k
+		calling(j.Def.On, func(name string) string { called[name] = true; return name })
+	}
+	rest := slices.DeleteFunc(slices.Clone(found.jobs), func(j takeover.Job) bool { return !called[j.Name] })
+	refused := map[string]bool{}
+	for len(rest) > 0 {
+		chunk := rest[:min(len(rest), chunkJobs)]
+		rest = rest[len(chunk):]
+		verdicts, err := i.ask(ctx, server, chunk, true)
+		if err != nil {
+			return
+		}
+		for k, v := range verdicts {
+			if v.Problem != nil {
+				j := chunk[k]
+				refused[j.Name] = true
+				found.notes = append(found.notes, takeover.Note{Line: j.Line, Text: j.Def.Description, Why: "the jobs below call nothing, for the server would refuse " + j.Name + ": " + v.Problem.Error()})
+			}
+		}
+	}
+	if len(refused) == 0 {
+		return
+	}
+	found.notes = slices.DeleteFunc(found.notes, func(n takeover.Note) bool { return n.Why == crontab.MailsFailures })
+	found.jobs = slices.DeleteFunc(found.jobs, func(j takeover.Job) bool { return refused[j.Name] })
+	for k := range found.jobs {
+		found.jobs[k].Def.On = calling(found.jobs[k].Def.On, func(name string) string {
+			if refused[name] {
+				return ""
+			}
+			return name
+		})
+	}
+}
+
 // put gives the server's verdicts on some jobs.
 func (i *importOf) put(ctx context.Context, server *client.Client, jobs []takeover.Job) (verdicts []wire.JobVerdict, err error) {
+	return i.ask(ctx, server, jobs, i.dryRun)
+}
+
+func (i *importOf) ask(ctx context.Context, server *client.Client, jobs []takeover.Job, dryRun bool) (verdicts []wire.JobVerdict, err error) {
 	docs := make([]document, len(jobs))
 	for k, j := range jobs {
 		if docs[k], err = i.document(j); err != nil {
 			return nil, err
 		}
 	}
-	told, err := (&apply{cli: i.cli, server: server, dryRun: i.dryRun}).putChunk(ctx, docs)
+	told, err := (&apply{cli: i.cli, server: server, dryRun: dryRun, named: i.named}).putChunk(ctx, docs)
 	for _, v := range told {
 		verdicts = append(verdicts, v.JobVerdict)
 	}

@@ -48,12 +48,18 @@ func TestFilesWithKeysThatOthersReadGetAWarning(t *testing.T) {
 	if got := belfry(t, "", "secret", "new-key", made); got.code != 0 {
 		t.Fatal(got.errors)
 	}
+	mailURL := file("smtp.url", "smtps://ann:hush@mail.example.org")
 	cert, tlsKey := certificateFiles(t, folder, time.Now().Add(time.Hour))
 
 	// said is what a start or a command says.
 	said := map[string]func() string{
 		keys: func() string {
 			cmd, _, log := startProcess(t, "--data", data, "--secrets-key-file", keys)
+			stopped(t, cmd)
+			return log.String()
+		},
+		mailURL: func() string {
+			cmd, _, log := startProcess(t, "--data", data, "--smtp-url-file", mailURL, "--smtp-from", "belfry@example.org")
 			stopped(t, cmd)
 			return log.String()
 		},
@@ -118,10 +124,11 @@ func TestFilesWithKeysThatOthersReadGetAWarning(t *testing.T) {
 	t.Setenv("BELFRY_TLS_KEY", tlsKey)
 	t.Setenv("BELFRY_SECRETS_KEY_FILE", keys)
 	t.Setenv("BELFRY_SECRETS_DIR", secretsDir)
+	t.Setenv("BELFRY_SMTP_URL_FILE", mailURL)
 	t.Setenv("BELFRY_TOKEN_FILE", token)
-	opened(t, 0o644, tlsKey, keys, token, config, made, filepath.Join(secretsDir, "one"))
+	opened(t, 0o644, tlsKey, mailURL, keys, token, config, made, filepath.Join(secretsDir, "one"))
 	found := diagnosed(t, 1, "--data", data)
-	for check, path := range map[string]string{"tls-key": tlsKey, "secrets.key": made, "config.toml": config, "token file": token, "secrets-dir": filepath.Join(secretsDir, "one")} {
+	for check, path := range map[string]string{"tls-key": tlsKey, "smtp-url-file": mailURL, "secrets.key": made, "config.toml": config, "token file": token, "secrets-dir": filepath.Join(secretsDir, "one")} {
 		if f := found[check]; f.Status == findOK || !strings.Contains(f.Found, path+" has the mode 0644") || !strings.HasPrefix(f.Help, "chmod 600 "+path) {
 			t.Errorf("%s: %+v", check, f)
 		}

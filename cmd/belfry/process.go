@@ -82,9 +82,10 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if err != nil {
 		return nil, err
 	}
-	p.targets, err = target.New(target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
-		UserAgent: "Belfry/" + thisBuild().Version})
-	if err != nil {
+	calls := target.Config{Secrets: secrets, Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
+		UserAgent: "Belfry/" + thisBuild().Version}
+	s.mail.add(&calls, log)
+	if p.targets, err = target.New(calls); err != nil {
 		return nil, err
 	}
 	if p.node, err = wire(node.Config{

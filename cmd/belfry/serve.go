@@ -42,6 +42,7 @@ type settings struct {
 	allowExec   bool
 	addresses   target.AddressPolicy
 	aws         awsTargets
+	mail        mailFlags
 	secrets     secretFlags
 	pools       poolFlags
 	concurrency int
@@ -70,6 +71,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	s.trace.flags(cmd)
 	addressFlags(cmd, &s.addresses)
 	s.aws.flags(cmd)
+	s.mail.flags(cmd)
 	s.secrets.sources(cmd)
 	s.secrets.keys(cmd)
 }
@@ -78,7 +80,7 @@ func (s *settings) check() error {
 	if s.concurrency < 1 || s.concurrency > 10_000 {
 		return misused("--concurrency %d: want 1 to 10000", s.concurrency)
 	}
-	if err := errors.Join(checkLease(s.lease), checkCatchUp(s.catchUpRate), s.checkRoles()); err != nil {
+	if err := errors.Join(checkLease(s.lease), checkCatchUp(s.catchUpRate), s.checkRoles(), s.mail.check()); err != nil {
 		return err
 	}
 	if s.grace < 0 || s.grace > time.Hour {

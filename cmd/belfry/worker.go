@@ -26,6 +26,7 @@ type workerSettings struct {
 	allowExec   bool
 	addresses   target.AddressPolicy
 	aws         awsTargets
+	mail        mailFlags
 	secrets     secretFlags
 	engines     engineFlags
 	lease       time.Duration // with engines; else the server has it
@@ -41,8 +42,8 @@ func (c *cli) worker() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Work on runs from here, a server's or those of a shared store",
-		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, and with
---allow-exec also commands. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
+		Long: `Take runs of a queue from a Belfry elsewhere, and call their targets from this machine: http targets, with --allow-exec
+also commands, with a mail server also mails. The server has such queues by "belfry serve --remote-queue NAME". Its token needs the
 scope work.
 
 The worker goes on through restarts of the server: what runs is renewed and finished when the server is back. On
@@ -79,6 +80,7 @@ and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role),
 	s.scrape.flags(cmd)
 	addressFlags(cmd, &s.addresses)
 	s.aws.flags(cmd)
+	s.mail.flags(cmd)
 	s.secrets.sources(cmd)
 	s.secrets.keys(cmd)
 	return cmd
@@ -103,7 +105,7 @@ func (s *workerSettings) check() error {
 	case s.name != "" && (job.ValidName(s.name) != nil || len(s.name) > longestWorker):
 		return misused("--name %q: want 1 to %d letters, digits, dots, underscores or hyphens, beginning with a letter or digit", s.name, longestWorker)
 	}
-	if err := errors.Join(s.engines.check(), checkLease(s.lease), s.scrape.check()); err != nil {
+	if err := errors.Join(s.engines.check(), checkLease(s.lease), s.scrape.check(), s.mail.check()); err != nil {
 		return err
 	}
 	pools, err := readPools(s.queues)
@@ -164,8 +166,10 @@ func (c *cli) workWith(ctx context.Context, s workerSettings) error {
 	if err != nil {
 		return err
 	}
-	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
-		Secrets: s.secretsHere(), UserAgent: "Belfry/" + thisBuild().Version})
+	calls := target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
+		Secrets: s.secretsHere(), UserAgent: "Belfry/" + thisBuild().Version}
+	s.mail.add(&calls, log)
+	targets, err := target.New(calls)
 	if err != nil {
 		return err
 	}

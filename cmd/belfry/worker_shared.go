@@ -36,8 +36,10 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	if err != nil {
 		return err
 	}
-	targets, err := target.New(target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
-		Secrets: secrets, UserAgent: "Belfry/" + thisBuild().Version})
+	calls := target.Config{Now: time.Now, AllowExec: s.allowExec, BaseEnv: os.Environ(), Addresses: s.addresses, AWS: callAWS, ARNs: s.aws,
+		Secrets: secrets, UserAgent: "Belfry/" + thisBuild().Version}
+	s.mail.add(&calls, o.log)
+	targets, err := target.New(calls)
 	if err != nil {
 		return err
 	}

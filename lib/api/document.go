@@ -50,6 +50,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.Exec]():     "ExecTarget",
 	reflect.TypeFor[target.Handler]():  "HandlerTarget",
 	reflect.TypeFor[target.AWS]():      "AWSTarget",
+	reflect.TypeFor[target.Email]():    "EmailTarget",
 	reflect.TypeFor[target.Sign]():     "Signing",
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
@@ -262,7 +263,7 @@ func describe(schemas map[string]*huma.Schema) {
 			schemas[schema].OneOf = append(schemas[schema].OneOf, &huma.Schema{Required: []string{field}})
 		}
 	}
-	choose("Target", "http", "exec", "handler", "aws", "workflow")
+	choose("Target", "http", "exec", "handler", "aws", "email", "workflow")
 	choose("Schedule", "cron", "every", "at")
 	schemas["Schedule"].DependentRequired = map[string][]string{"phase": {"every"}}
 	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
@@ -281,6 +282,8 @@ func describe(schemas map[string]*huma.Schema) {
 	shape("AWSTarget", "arn", arnPattern)
 	shape("AWSTarget", "role_arn", arnPattern)
 	schemas["AWSTarget"].Properties["invoke"].Enum = []any{target.InvokeSync, target.InvokeAsync}
+	schemas["EmailTarget"].Properties["to"].MinItems = &one
+	schemas["EmailTarget"].Properties["to"].Items.MinLength = &one
 	for _, field := range []string{"permanent_status", "retry_status"} {
 		bound(schemas["HTTPTarget"].Properties[field].Items, 300, 599)
 	}
@@ -299,6 +302,7 @@ func describe(schemas map[string]*huma.Schema) {
 	most("HTTPTarget", "headers", target.MaxHeaders)
 	most("HTTPTarget", "permanent_status", target.MaxStatuses)
 	most("HTTPTarget", "retry_status", target.MaxStatuses)
+	most("EmailTarget", "to", target.MaxRecipients)
 	most("ExecTarget", "argv", target.MaxArgv)
 	most("ExecTarget", "env", target.MaxEnv)
 	most("ExecTarget", "permanent_exit_codes", target.MaxStatuses)
@@ -320,7 +324,7 @@ func describe(schemas map[string]*huma.Schema) {
 	}
 
 	for schema, fields := range map[string][]string{"Schedule": {"cron", "timezone"}, "HTTPTarget": {"method"}, "ExecTarget": {"dir"},
-		"AWSTarget": {"message_group", "source", "detail_type"}} {
+		"AWSTarget": {"message_group", "source", "detail_type"}, "EmailTarget": {"subject", "from"}} {
 		for _, field := range fields {
 			schemas[schema].Properties[field].MinLength = &one
 		}
@@ -360,6 +364,10 @@ func describe(schemas map[string]*huma.Schema) {
 	say("AWSTarget", "message_group", "of a queue or topic: which messages stay in order; the job's name by default where it is FIFO")
 	say("AWSTarget", "source", "of an event on a bus; belfry by default")
 	say("AWSTarget", "detail_type", "of an event on a bus; the job's name by default")
+	say("Target", "email", "sends a mail, by the mail server that the worker's operator names")
+	say("EmailTarget", "to", "addresses such as ops@example.org, all in one mail")
+	say("EmailTarget", "subject", "one line; by default what a callback tells, such as report failed, and else the job's name")
+	say("EmailTarget", "from", "an address of the domain that the worker sends from; the worker's own by default")
 }
 
 func bound(schema *huma.Schema, least, most float64) {

@@ -32,7 +32,10 @@ type later map[*huma.Schema][]string
 func (l later) has(schema *huma.Schema, name string) bool { return slices.Contains(l[schema], name) }
 
 // says tells what to do about a field of a later version.
-func (l later) says(string) string {
+func (l later) says(name string) string {
+	if slices.Contains(calledKinds, name) {
+		return "not taken here; name a job that has such a target, as in {job: tell-ops}"
+	}
 	return "not available yet; leave it out"
 }
 
@@ -45,6 +48,9 @@ func (e earlier) has(schema *huma.Schema, name string) bool { return slices.Cont
 func earlierOf(schemas map[string]*huma.Schema) earlier {
 	return earlier{schemas["JobStatus"]: {"name"}}
 }
+
+// calledKinds are what somebody may write in a callback in place of a job that has such a target.
+var calledKinds = []string{"http", "exec", "handler", "aws", "sns", "email", "workflow"}
 
 var overlapFieldsToCome = []string{"key"}
 
@@ -59,7 +65,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callbacks"]:                    {"missed"},
-		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
+		schemas["Callback"]:                     append([]string{"window"}, calledKinds...),
 		schemas["Trigger"]:                      {"overlap", "on"},
 		schemas["JobTrigger"]:                   {"overlap", "on"},
 	}

@@ -23,7 +23,7 @@ type variant struct {
 // unions are the objects that have exactly one of some fields. Requests are checked against the whole object, which can tell what is wrong with
 // it; a generator makes of its variants a union, in which the field says which it is.
 var unions = map[string][]variant{
-	"Target": {{"http", "HTTPCall", nil}, {"exec", "ExecCall", nil}, {"handler", "HandlerCall", nil}, {"aws", "AWSCall", nil},
+	"Target": {{"http", "HTTPCall", nil}, {"exec", "ExecCall", nil}, {"handler", "HandlerCall", nil}, {"aws", "AWSCall", nil}, {"email", "EmailCall", nil},
 		{"workflow", "WorkflowCall", nil}},
 	"Schedule": {{"cron", "CronSchedule", []string{"timezone"}}, {"every", "IntervalSchedule", []string{"phase"}},
 		{"at", "OneTimeSchedule", nil}},

@@ -95,7 +95,7 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 	if err := announced(b); err != nil {
 		return nil, err
 	}
-	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS,
+	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS, Email: b.Email,
 		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, b.Max, b.Wait.Std())
 	if err != nil {
 		return nil, ofWork(err)
@@ -112,6 +112,8 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 			shown.Kind, shown.Handler = "handler", o.Target.Handler.Name
 		case o.Target.AWS != nil:
 			shown.Kind = "aws"
+		case o.Target.Email != nil:
+			shown.Kind = "email"
 		}
 		list.Items[i] = shown
 	}

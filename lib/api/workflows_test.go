@@ -165,7 +165,7 @@ func TestAJobTakesAWorkflow(t *testing.T) {
 		}
 	}
 	fields := s.send("PUT", "/v1/jobs/b", `{"target": {"workflow": {}, "handler": {"name": "echo"}}}`).refused(400, "malformed")
-	if want := "want exactly one of http, exec, handler, aws or workflow"; fields["target"] != want || len(fields) != 1 {
+	if want := "want exactly one of http, exec, handler, aws, email or workflow"; fields["target"] != want || len(fields) != 1 {
 		t.Errorf("%q, want target: %s", fields, want)
 	}
 }

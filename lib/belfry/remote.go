@@ -64,7 +64,7 @@ func workerName() string {
 func (e *remote) local() bool { return false }
 
 func (e *remote) work(ctx context.Context) error {
-	if handlers, _, _ := e.targets.Able(); len(handlers) == 0 {
+	if len(e.targets.Able().Handlers) == 0 {
 		<-ctx.Done() // it enqueues and looks, and others work
 		return nil
 	}

@@ -117,10 +117,11 @@ func judged(err error) error {
 }
 
 func (s *source) Take(ctx context.Context, most int, wait time.Duration) ([]worker.Offer, error) {
-	handlers, exec, aws := s.cfg.Targets.Able()
+	can := s.cfg.Targets.Able()
+	only := s.cfg.HandlersOnly
 	var list wire.OfferList
 	err := s.ask(ctx, wait+workTimeout, "take", wire.WorkRequest{Queue: s.cfg.Queue, Worker: s.cfg.Name, Max: most, Wait: schedule.Duration(wait),
-		Handlers: handlers, HTTP: !s.cfg.HandlersOnly, Exec: exec && !s.cfg.HandlersOnly, AWS: aws && !s.cfg.HandlersOnly, Labels: s.cfg.Labels,
+		Handlers: can.Handlers, HTTP: !only, Exec: can.Exec && !only, AWS: can.AWS && !only, Email: can.Email && !only, Labels: s.cfg.Labels,
 		Concurrency: s.cfg.Concurrency, Running: s.running()}, &list)
 	if err != nil {
 		return nil, judged(err)
@@ -150,6 +151,8 @@ func (o *offer) About() worker.About {
 		about.Target.Handler = &target.Handler{Name: o.Handler}
 	case "aws":
 		about.Target.AWS = &target.AWS{}
+	case "email":
+		about.Target.Email = &target.Email{}
 	}
 	return about
 }

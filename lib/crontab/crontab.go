@@ -102,6 +102,7 @@ type parser struct {
 	zone  string            // of the lines to come
 	env   map[string]string // of the lines to come
 	names map[string]int    // how many jobs want the name
+	mail  *mail             // of the lines to come; nil for none
 	file  File
 
 	foreign      bool // no line begins as a schedule does, and some are no settings either
@@ -195,6 +196,9 @@ func (p *parser) job(number int, line string) {
 		Timeout:     schedule.Duration(timeout),
 		Labels:      maps.Clone(Labels),
 	}
+	if p.mail != nil {
+		def.On.Failed = &job.Callback{Job: p.mail.name}
+	}
 	name := nameOf(p.cfg, command, input)
 	if err := takeover.Check(name, def); err != nil {
 		lost("%s", takeover.Reasons(err))
@@ -207,6 +211,7 @@ func (p *parser) job(number int, line string) {
 	for _, note := range notes {
 		p.file.Note(number, line, false, "%s", note)
 	}
+	p.post()
 	p.file.Jobs = append(p.file.Jobs, takeover.Job{Line: number, Name: name, Def: def})
 }
 

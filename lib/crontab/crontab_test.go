@@ -58,8 +58,12 @@ func trace(t *testing.T, text string, cfg Config) string {
 	}
 	var b strings.Builder
 	for _, j := range file.Jobs {
-		e := j.Def.Target.Exec
 		fmt.Fprintf(&b, "%d job %s\n", j.Line, j.Name)
+		if to := j.Def.Target.Email; to != nil {
+			fmt.Fprintf(&b, "  mails %s\n", strings.Join(to.To, ", "))
+			continue
+		}
+		e := j.Def.Target.Exec
 		if when := j.Def.Schedule; when != nil {
 			fmt.Fprintf(&b, "  when %s (%s)\n", when.Cron, when.Timezone)
 		} else {
@@ -70,6 +74,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 		}
 		for _, key := range slices.Sorted(maps.Keys(e.Env)) {
 			fmt.Fprintf(&b, "  env %s=%s\n", key, e.Env[key])
+		}
+		if called := j.Def.On.Failed; called != nil {
+			fmt.Fprintf(&b, "  failed: %s\n", called.Job)
 		}
 		if e.Dir != "" {
 			fmt.Fprintf(&b, "  dir %s\n", e.Dir)
@@ -266,13 +273,20 @@ func FuzzParse(f *testing.F) {
 		found := map[int]int{}
 		names := map[string]bool{}
 		for _, j := range file.Jobs {
-			found[j.Line]++
+			if j.Def.Target.Email == nil { // which is of a setting
+				found[j.Line]++
+			}
 			if names[j.Name] || job.ValidName(j.Name) != nil {
 				t.Errorf("line %d: name %q twice or not valid", j.Line, j.Name)
 			}
 			names[j.Name] = true
 			if _, err := j.Def.WithDefaults().Validate(func(string) bool { return true }); err != nil {
 				t.Errorf("line %d: %v", j.Line, err)
+			}
+		}
+		for _, j := range file.Jobs {
+			if called := j.Def.On.Failed; called != nil && !names[called.Job] {
+				t.Errorf("line %d: it calls %s, which is no job of the file", j.Line, called.Job)
 			}
 		}
 		for _, s := range file.Settings {

@@ -47,8 +47,10 @@ func (p *parser) set(number int, line, name, value string) {
 	case name == "LOGNAME" || name == "USER":
 		note("not kept: cron does not let a crontab change it either")
 		return
-	case name == "MAILTO" || name == "MAILFROM":
-		note("Belfry sends no mail: what a command prints is in its run's log")
+	case name == "MAILTO":
+		p.mailTo(number, line, value)
+	case name == "MAILFROM":
+		note("mails come from the address that the worker's operator chose (--smtp-from)")
 	case name == "RANDOM_DELAY":
 		note("Belfry does not delay these jobs; give a job a jitter instead")
 	case name == "SHELL" && !filepath.IsAbs(value):

@@ -258,7 +258,7 @@ func (c *checker) task(s Step, at string) *Task {
 // hasTarget tells whether a step has one target, of the right form.
 func (c *checker) hasTarget(s target.Spec, at string) bool {
 	count := 0
-	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil} {
+	for i, is := range []bool{s.HTTP != nil, s.Exec != nil, s.Handler != nil, s.AWS != nil, s.Email != nil} {
 		if is && c.reported(at+"."+targetFields[i]) {
 			return false
 		} else if is {

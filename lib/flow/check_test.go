@@ -408,5 +408,6 @@ func TestFormsOfTargetsAreThoseOfTheProduct(t *testing.T) {
 	compare(reflect.TypeFor[target.Exec](), inside(targetForms, "exec"))
 	compare(reflect.TypeFor[target.Handler](), inside(targetForms, "handler"))
 	compare(reflect.TypeFor[target.AWS](), inside(targetForms, "aws"))
+	compare(reflect.TypeFor[target.Email](), inside(targetForms, "email"))
 	compare(reflect.TypeFor[job.Retry](), retryShape.fields)
 }

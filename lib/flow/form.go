@@ -41,7 +41,7 @@ var (
 
 // What a step may do, by the field that says so.
 var (
-	targetFields = []string{"http", "exec", "handler", "aws"}
+	targetFields = []string{"http", "exec", "handler", "aws", "email"}
 	kindFields   = append(slices.Clone(targetFields), "steps", "pass", "fail", "switch")
 )
 
@@ -211,6 +211,11 @@ var targetForms = []field{
 		{name: "message_group", shape: plain, doc: "of a queue or topic: which messages stay in order"},
 		{name: "source", shape: plain, doc: "of an event on a bus"},
 		{name: "detail_type", shape: plain, doc: "of an event on a bus"},
+	}}},
+	{name: "email", doc: "sends a mail", shape: object{phrase: `an object with to`, fields: []field{
+		{name: "to", shape: list{of: plain, least: 1, most: target.MaxRecipients, phrase: fmt.Sprintf(`1 to %d addresses as an array, such as ["ops@example.org"]`, target.MaxRecipients)}, required: true, doc: "who gets it"},
+		{name: "subject", shape: plain, doc: "names the job by default"},
+		{name: "from", shape: plain, doc: "an address of the domain that the worker sends from"},
 	}}},
 }
 

@@ -83,6 +83,8 @@ func (s Settings) Can(queue string, spec target.Spec) error {
 	switch {
 	case queue != job.DefaultQueue:
 		return nil
+	case spec.Email != nil:
+		return errors.New("functions send no mail; name an SNS topic with subscribers by e-mail as an aws target, or a queue whose workers are elsewhere")
 	case spec.Exec != nil, spec.Handler != nil:
 		return errors.New("functions call http and aws targets only; name a queue whose workers are elsewhere")
 	case spec.AWS == nil:

@@ -53,3 +53,14 @@ func TestP12_NoJobCallsTheStackItself(t *testing.T) {
 		}
 	}
 }
+
+// A function sends no mail, and says what does.
+func TestFunctionsSendNoMail(t *testing.T) {
+	mail := target.Spec{Email: &target.Email{To: []string{"ops@example.org"}}}
+	if err := (Settings{}).Can("default", mail); err == nil || !strings.Contains(err.Error(), "SNS") {
+		t.Error(err)
+	}
+	if err := (Settings{}).Can("elsewhere", mail); err != nil {
+		t.Error(err)
+	}
+}

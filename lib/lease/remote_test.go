@@ -469,6 +469,23 @@ func TestARunOfAWSGoesToAWorkerThatCallsIt(t *testing.T) {
 	})
 }
 
+func TestARunThatMailsGoesToAWorkerWithAMailServer(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		queued := o.queued(tenant, func(d *job.Definition) {
+			d.Target = target.Spec{Email: &target.Email{To: []string{"ops@example.org"}}}
+		})
+		if offers, err := o.Take(t.Context(), tenant, lease.Announced{Worker: "w-1", Queue: pool, HTTP: true, Exec: true, AWS: true}, 1, 0); err != nil || len(offers) != 0 {
+			t.Fatalf("offered to a worker that sends no mail: %v, %v", offers, err)
+		}
+		if got := o.Lacking(tenant, pool); !slices.Equal(got, []string{"email"}) {
+			t.Errorf("lacking %q", got)
+		}
+		if offer := o.take(lease.Announced{Worker: "w-2", Queue: pool, Email: true}); offer.Run != queued.ID.String() {
+			t.Errorf("offered %s, want %s", offer.Run, queued.ID)
+		}
+	})
+}
+
 func TestWorkersAreSeenWithWhatTheyDo(t *testing.T) {
 	inOffice(t, func(t *testing.T, o *office) {
 		r := o.queued(tenant, anyJob)

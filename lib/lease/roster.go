@@ -17,6 +17,7 @@ type Announced struct {
 	HTTP        bool // it calls http targets
 	Exec        bool // it starts processes
 	AWS         bool // it calls aws targets
+	Email       bool // it sends mails
 	Labels      map[string]string
 	Concurrency int
 	Running     int
@@ -32,6 +33,8 @@ func (a Announced) can(spec target.Spec) bool {
 		return slices.Contains(a.Handlers, spec.Handler.Name)
 	case spec.AWS != nil:
 		return a.AWS
+	case spec.Email != nil:
+		return a.Email
 	}
 	return false
 }

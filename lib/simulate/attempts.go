@@ -360,6 +360,8 @@ func failureKind(spec target.Spec, code string) string {
 		return target.KindExit
 	case spec.AWS != nil:
 		return target.KindAWS
+	case spec.Email != nil:
+		return target.KindSMTP
 	}
 	return target.KindHandler
 }

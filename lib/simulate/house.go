@@ -83,7 +83,7 @@ func build(ctx context.Context, s Scenario, seed *uint64, until time.Time, cut i
 	h.ids = func() uint64 { return asked.Add(1) }
 	handlers := handlersOf(s)
 	for _, name := range h.pools {
-		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true})
+		h.announced = append(h.announced, lease.Announced{Worker: "worker", Queue: name, Handlers: handlers, HTTP: true, Exec: true, AWS: true, Email: true})
 	}
 	h.key = make([]byte, 32)
 	for i := range 4 {

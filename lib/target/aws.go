@@ -86,25 +86,30 @@ func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 		}
 	}
 	got, err := s.cfg.AWS(ctx, to, call)
-	var told *Failure
-	switch {
-	case err == nil:
-	case errors.As(err, &told):
-		return Result{}, told
-	case errors.Is(err, ErrShort):
-		return Result{}, err
-	case ctx.Err() != nil && errors.Is(err, ErrUnsent):
-		return Result{}, unsent(ctx)
-	case ctx.Err() != nil:
-		return Result{}, ended(ctx)
-	default:
-		return Result{}, failed(KindLost, err, "%v", err)
+	if err != nil {
+		return Result{}, handedOver(ctx, err)
 	}
 	if len(got.Body) > MaxResultBytes {
 		// Cloned: the rest of a large answer must not stay in memory behind its beginning.
 		got.Body, got.Truncated = append([]byte(nil), WholeText(got.Body[:MaxResultBytes])...), true
 	}
 	return got, nil
+}
+
+// handedOver is what an error of CallAWS or SendEmail means.
+func handedOver(ctx context.Context, err error) error {
+	var told *Failure
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.Is(err, ErrShort):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ErrUnsent):
+		return unsent(ctx)
+	case ctx.Err() != nil:
+		return ended(ctx)
+	}
+	return failed(KindLost, err, "%v", err)
 }
 
 // envelopeMember is the member of a payload that tells of the attempt, where a service has no other place for it.

@@ -1,5 +1,5 @@
-// Package target calls what a run is for: an HTTP address, a process on this host, a Go function, or a resource of AWS, for which
-// package awstarget speaks to AWS.
+// Package target calls what a run is for: an HTTP address, a process on this host, a Go function, a resource of AWS, for which
+// package awstarget speaks to AWS, or a mail, for which package mailtarget speaks to a mail server.
 //
 // It makes one attempt and says how it ended. It knows nothing of leases, stores and retries: the caller has recorded the
 // attempt before it calls, and decides afterwards. What the caller can rely on:
@@ -14,7 +14,7 @@
 //     unless the cancellation wraps ErrUnsent.
 //   - A worker that lacks what a target needs says ErrNotHere and has done nothing: the run is another worker's.
 //   - What a job may reach is the operator's decision, taken on the address that is connected to and not on its name, and on
-//     ARNs as they are named, those of roles too.
+//     ARNs as they are named, those of roles too, and on who is mailed to.
 //   - Secrets are looked up at each attempt and forgotten after it. Result, failure and log are without them, in the forms that
 //     the veil knows; docs/secrets.md says which, and what it cannot find.
 //   - No panic of a handler, and no process that ignores its standard input, its signals or its output, harms the worker.

@@ -17,7 +17,7 @@ const (
 	KindRedirect   = "redirect"    // the target answered 3xx; Belfry follows none
 	KindConnect    = "connect"     // no connection came about: not a byte of the request was sent
 	KindLost       = "lost"        // the connection broke after the request may have been sent: the effect is unknown
-	KindRefused    = "refused"     // the address or ARN is one that the operator does not allow: not a byte was sent
+	KindRefused    = "refused"     // the address, ARN or recipient is one that the operator does not allow: not a byte was sent
 	KindPayload    = "payload"     // the payload cannot be read, or not be given to this target: nothing was sent
 	KindSecret     = "secret"      // a secret that the target needs could not be had: nothing was sent, nothing ran
 	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
@@ -29,6 +29,7 @@ const (
 	KindHandler    = "handler"     // the handler returned an error
 	KindAWS        = "aws"         // AWS answered that it did not do it
 	KindFunction   = "function"    // the Lambda function ran, and failed
+	KindSMTP       = "smtp"        // the mail server answered that it does not take the mail, or not for everybody
 )
 
 // Failure is the error of a call that reached its end and did not succeed. Every other error of Set.Call is no verdict on
@@ -59,7 +60,7 @@ func KindOf(text string) string {
 }
 
 var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindSecret, KindTimeout, KindResult, KindStart,
-	KindExit, KindSignal, KindPanic, KindHandler, KindAWS, KindFunction}
+	KindExit, KindSignal, KindPanic, KindHandler, KindAWS, KindFunction, KindSMTP}
 
 // Unwrap gives the error that a handler returned or that the network gave, where there was one.
 func (f *Failure) Unwrap() error { return f.cause }

@@ -47,6 +47,15 @@ type Config struct {
 	// ARNs are what jobs may name as aws targets, and as their roles. None: no job may.
 	ARNs []ARNPattern
 
+	// Email sends the mails of email targets; nil: this worker sends none.
+	Email SendEmail
+
+	// MailFrom is the address that mails come from. Required with Email. A job may name another one of its domain.
+	MailFrom string
+
+	// MailTo are the addresses that jobs may mail to. None: any.
+	MailTo []MailPattern
+
 	// Grace is how long a process or handler has to end after it was told to, before it is killed or left behind, and how
 	// long a process's output is awaited after its end. Default 5s.
 	Grace time.Duration
@@ -76,6 +85,9 @@ func New(cfg Config) (*Set, error) {
 	}
 	if cfg.Grace < 0 || cfg.MaxAbandoned < 0 {
 		return nil, errors.New("target: Config.Grace and Config.MaxAbandoned cannot be negative")
+	}
+	if cfg.Email != nil && ValidAddress("", cfg.MailFrom) != nil {
+		return nil, errors.New("target: Config.MailFrom is no address, and is required with Config.Email")
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 5 * time.Second
@@ -112,6 +124,8 @@ func (s *Set) Can(spec Spec) error {
 		return s.canHandle(spec.Handler.Name)
 	case spec.AWS != nil:
 		return s.canAWS()
+	case spec.Email != nil:
+		return s.canEmail()
 	default:
 		return fmt.Errorf("%w: its kind is not known to this version", ErrNotHere)
 	}
@@ -120,10 +134,17 @@ func (s *Set) Can(spec Spec) error {
 // Now is the time by the clock of the set.
 func (s *Set) Now() time.Time { return s.cfg.Now() }
 
-// Able says what Can asks of a worker beside http: the handlers that it has, by name, whether it starts processes, and whether it
-// calls AWS.
-func (s *Set) Able() (handlers []string, exec, aws bool) {
-	return s.cfg.Handlers.names(), s.cfg.AllowExec, s.canAWS() == nil
+// Abilities are what Can asks of a worker beside http.
+type Abilities struct {
+	Handlers []string // by name
+	Exec     bool     // it starts processes
+	AWS      bool     // it calls AWS
+	Email    bool     // it sends mails
+}
+
+// Able says what this worker can do.
+func (s *Set) Able() Abilities {
+	return Abilities{Handlers: s.cfg.Handlers.names(), Exec: s.cfg.AllowExec, AWS: s.canAWS() == nil, Email: s.canEmail() == nil}
 }
 
 // Call makes one attempt and waits for its end, at the latest Config.Grace twice over after ctx has ended. The error is
@@ -157,6 +178,8 @@ func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
 		return s.callExec(ctx, *spec.Exec, call, known)
 	case spec.AWS != nil:
 		return s.callAWS(ctx, *spec.AWS, call)
+	case spec.Email != nil:
+		return s.callEmail(ctx, *spec.Email, call)
 	default:
 		return s.callHandler(ctx, spec.Handler.Name, call)
 	}

@@ -15,6 +15,7 @@ type Spec struct {
 	Exec    *Exec    `json:"exec,omitempty" cbor:"2,keyasint,omitempty"`
 	Handler *Handler `json:"handler,omitempty" cbor:"3,keyasint,omitempty"`
 	AWS     *AWS     `json:"aws,omitempty" cbor:"4,keyasint,omitempty"`
+	Email   *Email   `json:"email,omitempty" cbor:"6,keyasint,omitempty"`
 
 	// Workflow is the definition of a graph of steps, each of which calls a target. No worker runs it: package flow reads it.
 	Workflow json.RawMessage `json:"workflow,omitempty" cbor:"5,keyasint,omitempty"`
@@ -71,6 +72,10 @@ func (s Spec) String() string {
 		return "aws " + s.AWS.ARN
 	case s.Workflow != nil:
 		return "workflow"
+	case s.Email != nil && len(s.Email.To) == 1:
+		return "email " + s.Email.To[0]
+	case s.Email != nil && len(s.Email.To) > 1:
+		return fmt.Sprintf("email %s and %d more", s.Email.To[0], len(s.Email.To)-1)
 	default:
 		return "no target"
 	}
@@ -89,6 +94,8 @@ func (s Spec) Need() string {
 		return "aws"
 	case s.Workflow != nil:
 		return "workflow"
+	case s.Email != nil:
+		return "email"
 	}
 	return "a newer kind of target"
 }
@@ -118,7 +125,11 @@ func (s Spec) Validate() error {
 	if s.Workflow != nil {
 		set = append(set, "workflow")
 	}
-	const want = "exactly one of http, exec, handler, aws and workflow"
+	if s.Email != nil {
+		set = append(set, "email")
+		errs = append(errs, invalid.Under("email", s.Email.validate()))
+	}
+	const want = "exactly one of http, exec, handler, aws, email and workflow"
 	switch len(set) {
 	case 1:
 	case 0:

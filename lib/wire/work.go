@@ -17,6 +17,7 @@ type WorkRequest struct {
 	HTTP        bool              `json:"http,omitempty" doc:"it calls http targets"`
 	Exec        bool              `json:"exec,omitempty" doc:"it starts processes"`
 	AWS         bool              `json:"aws,omitempty" doc:"it calls resources of AWS"`
+	Email       bool              `json:"email,omitempty" doc:"it sends mails"`
 	Labels      map[string]string `json:"labels,omitempty" doc:"for people, up to 16"`
 	Concurrency int               `json:"concurrency,omitempty" minimum:"1" maximum:"10000" doc:"attempts at most"`
 	Running     int               `json:"running,omitempty" minimum:"0" maximum:"10000" doc:"attempts under way"`
@@ -25,7 +26,7 @@ type WorkRequest struct {
 // Offer is a run that a worker may start. It is reserved for some seconds.
 type Offer struct {
 	Run     string            `json:"run" doc:"its ID"`
-	Kind    string            `json:"kind" enum:"http,exec,handler,aws" doc:"what it calls"`
+	Kind    string            `json:"kind" enum:"http,exec,handler,aws,email" doc:"what it calls"`
 	Handler string            `json:"handler,omitempty" doc:"of kind handler: the name of the function"`
 	Suspect bool              `json:"suspect,omitempty" doc:"it has killed workers: to be run alone among its kind"`
 	First   bool              `json:"first,omitempty" doc:"it was not offered before"`

@@ -85,6 +85,8 @@ func does(n *flow.Node) string {
 			return "aws"
 		}
 		return "aws " + parts[2] + " " + parts[5]
+	case t.Email != nil && len(t.Email.To) > 0:
+		return "email " + t.Email.To[0]
 	default:
 		return "task"
 	}

@@ -184,6 +184,32 @@ func TestWhatEachServiceIsAsked(t *testing.T) {
 	}
 }
 
+// What a callback tells is what the mails of a topic's subscribers are about. SNS takes less than 100 letters.
+func TestATopicIsToldWhatACallbackIsAbout(t *testing.T) {
+	s := &services{}
+	c := callerOf(t, s)
+	long := strings.Repeat("x", 128)
+	for payload, want := range map[string]string{
+		`{"day": 1}`: "",
+		`{"event": "failed", "run": {"id": "report~0mi4lf3k0", "job": "report", "state": "dead"}}`:          "report failed",
+		`{"event": "recovered", "run": {"id": "x~0mi4lf3k0", "job": "` + long + `", "state": "succeeded"}}`: strings.Repeat("x", 86) + "... recovered",
+	} {
+		s.got = nil
+		call := attempt()
+		call.Payload = []byte(payload)
+		if _, err := c.Call(t.Context(), target.AWS{ARN: topicARN}, call); err != nil {
+			t.Fatal(err)
+		}
+		form := s.got[len(s.got)-1].form
+		if got := form.Get("Subject"); got != want || form.Has("Subject") != (want != "") || len(got) > 99 {
+			t.Errorf("subject %q, want %q", got, want)
+		}
+		if form.Get("Message") != payload {
+			t.Errorf("the message is %s", form.Get("Message"))
+		}
+	}
+}
+
 func TestP5_OneCallIsOneRequest(t *testing.T) {
 	for _, arn := range all {
 		for name, end := range map[string]func(w http.ResponseWriter){

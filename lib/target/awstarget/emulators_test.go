@@ -247,7 +247,7 @@ func TestTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := queue(t, cfg, "targets-alerts")
+	url, mails := queue(t, cfg, "targets-alerts"), queue(t, cfg, "targets-mails")
 	if _, err := c.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: topic.TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String(arnOf("sqs", "targets-alerts")),
 		Attributes: map[string]string{"RawMessageDelivery": "true"}}); err != nil {
 		t.Fatal(err)
@@ -257,6 +257,16 @@ func TestTopics(t *testing.T) {
 	if *got.Body != `{"day": 1}` || aws.ToString(got.MessageAttributes["Belfry-Fence"].StringValue) != "5" {
 		t.Errorf("a subscriber got %s, %v", *got.Body, got.MessageAttributes)
 	}
+	if _, err := c.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: topic.TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String(arnOf("sqs", "targets-mails"))}); err != nil {
+		t.Fatal(err)
+	}
+	const told = `{"event": "failed", "run": {"id": "report~0mi4lf3k0", "job": "report", "state": "dead"}}`
+	done(t, cfg, target.AWS{ARN: arnOf("sns", "targets-alerts")}, func(c *target.Call) { c.Payload = []byte(told) })
+	var mailed struct{ Subject, Message string } // as a subscriber by e-mail gets it
+	if err := json.Unmarshal([]byte(*received(t, cfg, mails).Body), &mailed); err != nil || mailed.Subject != "report failed" || mailed.Message != told {
+		t.Errorf("a subscriber got %+v, %v", mailed, err)
+	}
+
 	_, err = call(t, cfg, target.AWS{ARN: arnOf("sns", "targets-nowhere")}, nil)
 	permanent(t, err, "there is no arn:aws:sns")
 }

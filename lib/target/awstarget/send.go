@@ -138,13 +138,27 @@ func (r *request) publish(ctx context.Context) (target.Result, error) {
 	}
 	group, once := r.order()
 	out, err := r.sns.Publish(ctx, &sns.PublishInput{
-		TopicArn: aws.String(r.to.ARN), Message: aws.String(string(r.call.PayloadOrEmpty())), MessageAttributes: attributes,
+		TopicArn: aws.String(r.to.ARN), Subject: r.subject(), Message: aws.String(string(r.call.PayloadOrEmpty())), MessageAttributes: attributes,
 		MessageGroupId: group, MessageDeduplicationId: once,
 	}, func(o *sns.Options) { o.Region, o.Credentials = r.arn.Region, r.who })
 	if err != nil {
 		return target.Result{}, err
 	}
 	return answer("message_id", aws.ToString(out.MessageId))
+}
+
+// subject is what e-mail that a topic's subscribers get is about: what a callback tells. Without one SNS writes its own.
+func (r *request) subject() *string {
+	e, ok := r.call.Ending()
+	if !ok {
+		return nil
+	}
+	const longest = 99 // "less than 100 characters"
+	if over := len(e.Title()) - longest; over > 0 {
+		const cut = "..."
+		e.Run.Job = e.Run.Job[:len(e.Run.Job)-over-len(cut)] + cut
+	}
+	return aws.String(e.Title())
 }
 
 // order gives what keeps messages in order, and by what repeated ones are known.

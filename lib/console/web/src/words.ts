@@ -37,6 +37,8 @@ export function calls(job: Job): { kind: string; what: string } {
       return { kind, what: text('name') }
     case 'aws':
       return { kind, what: text('arn') }
+    case 'email':
+      return { kind, what: Array.isArray(spec.to) ? spec.to.map(String).join(', ') : '' }
   }
   return { kind, what: '' }
 }

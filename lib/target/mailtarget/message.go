@@ -1,0 +1,151 @@
+package mailtarget
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"mime/quotedprintable"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/target"
+)
+
+// message is a mail that is finished but for the dots that SMTP doubles.
+type message struct {
+	id   string // its Message-ID
+	text []byte
+}
+
+// compose writes the mail of an attempt. to.From is set.
+func (s *Sender) compose(to target.Email, call target.Call) message {
+	m := message{id: messageID(to.From, call)}
+	subject, body := "Run of "+call.Job, plainText(call.Payload)
+	if e, ok := call.Ending(); ok {
+		subject, body = e.Title(), s.tell(e)
+	}
+	if to.Subject != "" {
+		subject = to.Subject
+	}
+	var out bytes.Buffer
+	header := func(name, value string) { fmt.Fprintf(&out, "%s: %s\r\n", name, value) }
+	header("Date", s.now().UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+	header("From", to.From)
+	header("To", strings.Join(to.To, ",\r\n "))
+	header("Subject", encoded(subject))
+	header("Message-ID", m.id)
+	header("Auto-Submitted", "auto-generated") // so that no holiday reply comes back
+	for _, fact := range call.Facts() {
+		if strings.HasPrefix(fact.Header, "Belfry-") {
+			header(fact.Header, fact.Value)
+		}
+	}
+	header("MIME-Version", "1.0")
+	header("Content-Type", "text/plain; charset=utf-8")
+	header("Content-Transfer-Encoding", "quoted-printable")
+	out.WriteString("\r\n")
+	encode := quotedprintable.NewWriter(&out)
+	_, _ = encode.Write([]byte(strings.ToValidUTF8(body, "\ufffd"))) // a buffer takes everything
+	_ = encode.Close()
+	m.text = out.Bytes()
+	return m
+}
+
+// messageID is the same on every attempt of a run, so that what comes twice is known. It tells nobody the tenant's name.
+func messageID(from string, call target.Call) string {
+	sum := sha256.Sum256([]byte(call.Tenant + "/" + call.Run))
+	return "<belfry." + hex.EncodeToString(sum[:16]) + "@" + target.DomainOf(from) + ">"
+}
+
+// encoded is text as a header has it: printable ASCII as it is, and all else as encoded words (RFC 2047), each on a line of its own.
+func encoded(text string) string {
+	foreign := func(r rune) bool { return r < ' ' || r > '~' }
+	if !strings.ContainsFunc(text, foreign) && !strings.Contains(text, "=?") {
+		return text
+	}
+	const most = 42 // bytes of a word, so that a line is below 78
+	var words []string
+	for text != "" {
+		n := min(len(text), most)
+		for n < len(text) && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(text[:n]))+"?=")
+		text = text[n:]
+	}
+	return strings.Join(words, "\r\n ")
+}
+
+// tell is a callback's payload for people.
+func (s *Sender) tell(e target.Ending) string {
+	var out strings.Builder
+	r := e.Run
+	switch e.Event {
+	case "failed":
+		fmt.Fprintf(&out, "A run of the job %s was given up.\n\n", r.Job)
+	case "recovered":
+		fmt.Fprintf(&out, "The job %s works again: a run has succeeded after one that was given up.\n\n", r.Job)
+	case "succeeded":
+		fmt.Fprintf(&out, "A run of the job %s has succeeded.\n\n", r.Job)
+	default:
+		fmt.Fprintf(&out, "%s\n\n", e.Title())
+	}
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&out, "%-10s%s\n", name, strings.ReplaceAll(strings.TrimSpace(value), "\n", "\n          "))
+		}
+	}
+	line("Run", r.ID)
+	line("Job", r.Job)
+	line("State", r.State)
+	line("Due", instant(r.NominalTime))
+	line("Started", instant(r.StartedAt))
+	line("Ended", instant(r.EndedAt))
+	if r.Attempt > 0 {
+		line("Attempts", strconv.Itoa(r.Attempt))
+	}
+	line("Reason", r.Reason)
+	line("Error", r.Error)
+	switch {
+	case r.ResultLeftOut:
+		line("Result", "larger than a mail should be; see the run")
+	case len(r.Result) > 0 && r.ResultCut:
+		out.WriteString("\nResult (its beginning):\n" + plainText(r.Result))
+	case len(r.Result) > 0:
+		out.WriteString("\nResult:\n" + plainText(r.Result))
+	}
+	if s.console != "" {
+		out.WriteString("\n" + s.console + "/runs/" + url.PathEscape(r.ID) + "\n")
+	}
+	return out.String()
+}
+
+func instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// plainText is JSON for people: text as it is, all else indented, with all the digits of its numbers.
+func plainText(payload []byte) string {
+	payload = bytes.TrimSpace(payload)
+	var text string
+	var indented bytes.Buffer
+	switch {
+	case len(payload) == 0:
+		text = "The run has no payload."
+	case payload[0] == '"' && json.Unmarshal(payload, &text) == nil:
+	case json.Indent(&indented, payload, "", "  ") == nil:
+		text = indented.String()
+	default:
+		text = string(payload)
+	}
+	return strings.TrimRight(text, "\n") + "\n"
+}
