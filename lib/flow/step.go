@@ -111,6 +111,16 @@ func (w *Workflow) Kept(retention time.Duration) time.Duration {
 	return retention + w.Timeout.Std() + KeptBeyond
 }
 
+// Within reports whether a node is in a scope, directly or in scopes in it; both by index.
+func (w *Workflow) Within(index, scope int) bool {
+	for n := w.Nodes[index].Scope; n != None; n = w.Nodes[n].Scope {
+		if n == scope {
+			return true
+		}
+	}
+	return false
+}
+
 // Before lists the nodes whose ends a node may have waited for, by index, in no order: those that it and the scopes around it need, what is in these, and all
 // that stands before them.
 func (w *Workflow) Before(index int) []int {
