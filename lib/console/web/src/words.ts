@@ -37,6 +37,10 @@ export function calls(job: Job): { kind: string; what: string } {
       return { kind, what: text('name') }
     case 'aws':
       return { kind, what: text('arn') }
+    case 'workflow': {
+      const n = Object.keys((spec.steps as object | undefined) ?? {}).length
+      return { kind, what: n === 1 ? 'of 1 step' : `of ${n} steps` }
+    }
   }
   return { kind, what: '' }
 }
