@@ -263,7 +263,9 @@ func TestAWorkflowIsOneTrace(t *testing.T) {
 			if _, ok := find(all, callers, "step etl/never"); ok {
 				t.Errorf("a step that never ran has a span:%s", shown(all))
 			}
-			t.Logf("the trace %s:\n%s", callers, tree(all, callers, callerSpan, ""))
+			if !t.Failed() { // spans that stand in a circle have no end
+				t.Logf("the trace %s:\n%s", callers, tree(all, callers, callerSpan, ""))
+			}
 		})
 	}
 }
