@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -79,6 +80,9 @@ func (c *cli) complete(cmd *cobra.Command) {
 		by := c.flagWords(flag.Name)
 		if flag.Name == "auth" && !cmd.HasParent() { // of callers; a server has a flag of that name for whom it asks
 			by = cobra.FixedCompletions([]string{authToken, authAPIKey, authIAM}, noFiles)
+		}
+		if flag.Name == "state" && cmd.Name() == "steps" {
+			by = listed(slices.Concat([]string{string(flow.Pending)}, stateNames(), []string{string(flow.UpstreamFailed)}))
 		}
 		switch kind, _ := pflag.UnquoteUsage(flag); {
 		case by != nil:

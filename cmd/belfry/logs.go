@@ -74,7 +74,10 @@ func (c *cli) runLogs() *cobra.Command {
 		Use:   "logs RUN",
 		Short: "Print what an attempt wrote, or has written so far",
 		Long: `Print what the newest attempt wrote, or has written so far; with --attempt what another one wrote. With --follow it goes on until the
-run has ended, over all further attempts, or with --attempt until that one has ended. Of a workflow's run --step names whose log it is.
+run has ended, over all further attempts, or with --attempt until that one has ended.
+
+Of a workflow's run --step names the step whose log it is. With --follow that may be one that is still to begin; it goes on until the step has ended.
+All other flags are as for a run.
 
 Of a long log the beginning and the end are kept, and a line says how much is between. With --tail and --since less is printed, of
 what is written already. With --timestamps each line has the time at which it came, in UTC.
@@ -102,7 +105,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 				}
 				r, err := w.wait(ctx, args[0])
 				if err == nil && r.Attempt < w.view.Attempt {
-					return fmt.Errorf("%s has ended after %d attempts: there is no attempt %d", r.ID, r.Attempt, w.view.Attempt)
+					return fmt.Errorf("%s has ended after %d attempts: there is no attempt %d", w.what(r.ID), r.Attempt, w.view.Attempt)
 				}
 				return err
 			}
@@ -111,7 +114,7 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 	}
 	w.flags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run has ended")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on printing what is written until the run, or the step, has ended")
 	parsedFlag(cmd, &w.view.Attempt, "attempt", "", "number", "what attempt `N` wrote, counted from 1; the newest by default", attemptOf)
 	flags.StringVar(&w.view.Step, "step", "", "of the step of this `PATH`, of a workflow's run")
 	flags.BoolVarP(&w.view.Times, "timestamps", "t", false, "each line with the time at which it came, as 2026-11-21T12:00:00.000Z")

@@ -17,7 +17,7 @@ import (
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait(), c.runSteps(), c.runStep())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait(), c.runSteps(), c.runStep(), c.runGraph())
 	return cmd
 }
 
@@ -272,21 +272,26 @@ at least, and who or what can end that.`,
 }
 
 func (c *cli) runPayload() *cobra.Command {
-	return &cobra.Command{
+	var step string
+	cmd := &cobra.Command{
 		Use:   "payload RUN",
 		Short: "Print what a run hands to its target, as it was given",
-		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. Nothing is printed where there is
-none. Into a file or a pipe it goes as it was given, to the byte; on a terminal control characters are shown as U+FFFD.`,
+		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. With --step it is what a
+step of a workflow's run gets: its own input, or the payload of the run. Nothing is printed where there is none. Into a file or a pipe it goes as it was given, to the byte; on a terminal control characters are shown as U+FFFD.`,
 		Example: `  belfry run payload report~0mi4lf3k0
-  belfry run payload report~0mi4lf3k0 > payload.json`,
+  belfry run payload report~0mi4lf3k0 > payload.json
+  belfry run payload etl~0mi4lf3k0 --step parts/index`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			data, err := server.Payload(ctx, args[0])
+			data, err := server.Payload(ctx, args[0], step)
 			if err != nil {
 				return err
 			}
 			if c.structured() {
 				shown := map[string]any{"id": args[0]}
+				if step != "" {
+					shown["step"] = step
+				}
 				if len(data) > 0 {
 					shown["payload"] = json.RawMessage(data)
 				}
@@ -297,4 +302,6 @@ none. Into a file or a pipe it goes as it was given, to the byte; on a terminal 
 			return errors.Join(err, end())
 		}),
 	}
+	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
+	return cmd
 }

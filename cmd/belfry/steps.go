@@ -3,25 +3,32 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/flow/picture"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) runSteps() *cobra.Command {
-	return &cobra.Command{
+	var filter client.StepFilter
+	cmd := &cobra.Command{
 		Use:   "steps RUN",
 		Short: "List the steps of a workflow's run",
 		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One
-whose rule can no longer be met is skipped, or upstream_failed where that is since another failed.`,
+whose rule can no longer be met is skipped, or upstream_failed where that is since another failed. A failed step ends as failed, or as dead where
+its attempts were spent. --state and --under list some of them.`,
 		Example: `  belfry run steps etl~0mi4lf3k0
+  belfry run steps etl~0mi4lf3k0 --state failed,dead,unknown
+  belfry run steps etl~0mi4lf3k0 --under parts --state running
   belfry run steps etl~0mi4lf3k0 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			return list(c, server.Steps(ctx, args[0]), 0, []string{"STEP", "STATE", "ATTEMPTS", "STARTED", "TOOK", "NOTE"}, func(s wire.Step) []string {
+			return list(c, server.Steps(ctx, args[0], filter), 0, []string{"STEP", "STATE", "ATTEMPTS", "STARTED", "TOOK", "NOTE"}, func(s wire.Step) []string {
 				attempts := ""
 				if s.Kind == "task" && s.Attempt > 0 {
 					attempts = fmt.Sprint(s.Attempt)
@@ -30,14 +37,71 @@ whose rule can no longer be met is skipped, or upstream_failed where that is sin
 			})
 		}),
 	}
+	cmd.Flags().StringSliceVar(&filter.States, "state", nil, "any of these `STATES`, more than once or with commas")
+	cmd.Flags().StringVar(&filter.Under, "under", "", "only steps in the scope of this `PATH`, and in scopes in it")
+	return cmd
+}
+
+func (c *cli) runGraph() *cobra.Command {
+	var form drawing
+	cmd := &cobra.Command{
+		Use:   "graph RUN",
+		Short: "Draw the workflow of a run, and where each step stands",
+		Long: `Draw the workflow of a run, and where each step of it stands, as text, Mermaid or SVG. It is the workflow that the run has kept, whatever the
+job has become. With -o json or yaml, print its definition and its steps as GET /v1/runs/{run}/graph answers with them.`,
+		Example: `  belfry run graph etl~0mi4lf3k0
+  belfry run graph etl~0mi4lf3k0 --format svg > etl.svg`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.RunE = c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+		if err := form.check(c, cmd); err != nil {
+			return err
+		}
+		graph, err := server.Graph(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if c.structured() {
+			return c.print(graph)
+		}
+		w, err := flow.Read(graph.Workflow)
+		if err != nil {
+			return fmt.Errorf("the workflow of %s cannot be drawn by this version of belfry (-o json shows it): %w", graph.ID, err)
+		}
+		return form.print(c, w, marksOf(w, graph))
+	})
+	form.flag(cmd)
+	return cmd
+}
+
+// marksOf says of each node of a run's workflow where it stands.
+func marksOf(w *flow.Workflow, graph wire.RunGraph) picture.Marks {
+	marks := make(picture.Marks, len(w.Nodes))
+	for _, s := range graph.Steps {
+		n, ok := w.Node(s.Path)
+		if !ok {
+			continue
+		}
+		var notes []string
+		if s.Attempt > 1 {
+			notes = append(notes, fmt.Sprintf("%d attempts", s.Attempt))
+		}
+		if took := tookBetween(s.StartedAt, s.EndedAt); took != "" {
+			notes = append(notes, took)
+		}
+		marks[n.Index] = picture.Mark{State: flow.State(s.State), Note: strings.Join(notes, ", ")}
+	}
+	return marks
 }
 
 // stepTook is how long the newest attempt took.
-func stepTook(s wire.Step) string {
-	if s.StartedAt.IsZero() || s.EndedAt.IsZero() {
+func stepTook(s wire.Step) string { return tookBetween(s.StartedAt, s.EndedAt) }
+
+func tookBetween(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() {
 		return ""
 	}
-	return s.EndedAt.Sub(s.StartedAt).Round(time.Millisecond).String()
+	return to.Sub(from).Round(time.Millisecond).String()
 }
 
 // stepNote is the newest error of a step, or the reason of its end.

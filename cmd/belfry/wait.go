@@ -82,9 +82,9 @@ func (w *waiter) wait(ctx context.Context, id string) (wire.Run, error) {
 		select {
 		case <-poll.C:
 		case <-late:
-			return wire.Run{}, exiting(exitTimeout, fmt.Errorf("%s has not ended within %s and goes on; \"belfry run wait %s\" waits again", id, w.timeout, id))
+			return wire.Run{}, exiting(exitTimeout, fmt.Errorf("%s has not ended within %s and goes on; \"belfry run wait %s\" waits again", w.what(id), w.timeout, id))
 		case <-ctx.Done():
-			return wire.Run{}, exiting(exitInterrupted, fmt.Errorf("interrupted; %s goes on. \"belfry run wait %s\" waits again, \"belfry run cancel %s\" stops it", id, id, id))
+			return wire.Run{}, exiting(exitInterrupted, fmt.Errorf("interrupted; %s goes on. \"belfry run wait %s\" waits again, \"belfry run cancel %s\" stops it", w.what(id), id, id))
 		}
 	}
 }
@@ -114,8 +114,19 @@ func (w *waiter) standing(ctx context.Context, id string) (wire.Run, error) {
 		return w.server.Run(ctx, id)
 	}
 	s, err := w.server.Step(ctx, id, w.view.Step)
+	if err == nil && s.Kind != "task" {
+		err = fmt.Errorf("step %s of %s is a %s, which has no log; ask for that of a task", s.Path, id, s.Kind)
+	}
 	return wire.Run{ID: id, State: s.State, Attempt: s.Attempt, Attempts: s.Attempts, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAttemptAt: s.NextAttemptAt,
 		Worker: s.Worker, Reason: s.Reason}, err
+}
+
+// what is waited for.
+func (w *waiter) what(id string) string {
+	if w.view.Step != "" {
+		return "step " + w.view.Step + " of " + id
+	}
+	return id
 }
 
 func (w *waiter) tell(said []string) error {

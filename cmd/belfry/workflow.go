@@ -20,7 +20,7 @@ import (
 func (c *cli) workflow() *cobra.Command {
 	cmd := &cobra.Command{Use: "workflow", Short: "Check, draw and try out workflows; works without a server",
 		Long: `Check, draw and try out workflows. A file is YAML or JSON: a workflow alone, or a job with target.workflow. No server is asked.
-Servers cannot run workflows yet: a job with target.workflow is refused. docs/workflows.md says what a definition holds.`}
+docs/workflows.md says what a definition holds. "belfry job apply" makes the job of a workflow, "belfry run steps" and "belfry run graph" show its runs.`}
 	cmd.AddCommand(c.workflowValidate(), c.workflowGraph(), c.workflowSimulate(), c.workflowSchema())
 	return cmd
 }
@@ -211,8 +211,7 @@ func countKinds(w *flow.Workflow) string {
 }
 
 func (c *cli) workflowGraph() *cobra.Command {
-	forms := map[string]func(*flow.Workflow) string{"text": picture.Text, "mermaid": picture.Mermaid, "svg": picture.SVG}
-	var form string
+	var form drawing
 	cmd := &cobra.Command{
 		Use:   "graph FILE",
 		Short: "Draw a workflow as text, Mermaid or SVG",
@@ -223,12 +222,8 @@ func (c *cli) workflowGraph() *cobra.Command {
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			draw := forms[form]
-			if draw == nil {
-				return misused("--format %s: want text, mermaid or svg", form)
-			}
-			if c.structured() && cmd.Flags().Changed("format") {
-				return misused("--format %s: want it without -o %s, which prints the steps", form, c.output)
+			if err := form.check(c, cmd); err != nil {
+				return err
 			}
 			w, err := c.oneWorkflow(args[0])
 			if err != nil {
@@ -237,12 +232,35 @@ func (c *cli) workflowGraph() *cobra.Command {
 			if c.structured() {
 				return c.print(api.GraphForm(w))
 			}
-			_, err = fmt.Fprintln(c.stdout, strings.TrimRight(draw(w), "\n"))
-			return err
+			return form.print(c, w, nil)
 		},
 	}
-	cmd.Flags().StringVar(&form, "format", "text", "`FORMAT` of the drawing: text, mermaid or svg")
+	form.flag(cmd)
 	return cmd
+}
+
+// drawing is the form in which a workflow is drawn.
+type drawing string
+
+var drawings = map[drawing]func(*flow.Workflow, picture.Marks) string{"text": picture.Text, "mermaid": picture.Mermaid, "svg": picture.SVG}
+
+func (d *drawing) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(d), "format", "text", "`FORMAT` of the drawing: text, mermaid or svg")
+}
+
+func (d *drawing) check(c *cli, cmd *cobra.Command) error {
+	switch {
+	case drawings[*d] == nil:
+		return misused("--format %s: want text, mermaid or svg", *d)
+	case c.structured() && cmd.Flags().Changed("format"):
+		return misused("--format %s: want it without -o %s, which prints the steps", *d, c.output)
+	}
+	return nil
+}
+
+func (d *drawing) print(c *cli, w *flow.Workflow, marks picture.Marks) error {
+	_, err := fmt.Fprintln(c.stdout, strings.TrimRight(drawings[*d](w, marks), "\n"))
+	return err
 }
 
 func (c *cli) workflowSimulate() *cobra.Command {

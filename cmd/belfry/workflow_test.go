@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -192,7 +193,7 @@ func TestRunningAWorkflow(t *testing.T) {
 	file := written(t, "job.yaml", `{name: etl, target: {workflow: {steps: {
   extract: {exec: {argv: [echo, hello]}},
   parts: {needs: [extract], steps: {index: {exec: {argv: [sh, -c, "echo no; exit 3"], permanent_exit_codes: [3]}}}},
-  load: {needs: [parts], exec: {argv: ["true"]}}}}}}`)
+  load: {needs: [parts], input: {"input": true}, exec: {argv: ["true"]}}}}}}`)
 	if got := belfry(t, "", "job", "apply", "-f", file, "--address", address); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -207,10 +208,90 @@ func TestRunningAWorkflow(t *testing.T) {
 		"Z hello\n":                     {"run", "logs", id, "--step", "extract", "-t", "--tail", "1", "--since", "1h"},
 		`"step": "extract"`:             {"run", "logs", id, "--step", "extract", "-o", "json"},
 		"extract\nparts\nparts/index\n": {"run", "steps", id, "-o", "name"},
+		"1 extract  succeeded":          {"run", "graph", id},
+		"flowchart":                     {"run", "graph", id, "--format", "mermaid"},
+		`class="box task bad"`:          {"run", "graph", id, "--format", "svg"},
+		`"workflow": {`:                 {"run", "graph", id, "-o", "json"},
+		`{"input":true}`:                {"run", "payload", id, "--step", "load"},
+		`"step": "extract"` + "\n":      {"run", "payload", id, "--step", "extract", "-o", "json"},
 	} {
 		if got := belfry(t, "", append(args, "--address", address)...); got.code != 0 || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
+	}
+	for want, args := range map[string][]string{
+		"parts\nparts/index\n": {"--state", "failed,dead"},
+		"load\n":               {"--state", "upstream_failed"},
+		"parts/index\n":        {"--under", "parts"},
+		"":                     {"--under", "parts", "--state", "succeeded"},
+	} {
+		if got := belfry(t, "", append([]string{"run", "steps", id, "-o", "name", "--address", address}, args...)...); got.code != 0 || got.out != want {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	for want, args := range map[string][]string{
+		"is a scope, which has no log":               {"run", "logs", id, "--step", "parts"},
+		"parts of " + id + " is a scope":             {"run", "logs", id, "--step", "parts", "--follow"},
+		"has no step \"z\"":                          {"run", "logs", id, "--step", "z", "-f"},
+		"there is no attempt 2":                      {"run", "logs", id, "--step", "extract", "--follow", "--attempt", "2"},
+		"want one of pending, scheduled, queued":     {"run", "steps", id, "--state", "lost"},
+		"want the path of a scope; that step is a t": {"run", "steps", id, "--under", "load"},
+		"want text, mermaid or svg":                  {"run", "graph", id, "--format", "png"},
+		"is a scope, which has no payload":           {"run", "payload", id, "--step", "parts"},
+	} {
+		if got := belfry(t, "", append(args, "--address", address)...); got.code == 0 || !strings.Contains(got.errors, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	// A run keeps its workflow when the job has another.
+	other := written(t, "other.yaml", `{name: etl, target: {workflow: {steps: {quite_another: {pass: {}}}}}}`)
+	belfry(t, "", "job", "apply", "-f", other, "--address", address)
+	if got := belfry(t, "", "run", "graph", id, "--address", address); got.code != 0 || strings.Contains(got.out, "another") || !strings.Contains(got.out, "3 load") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A step's log is followed over its attempts, from before it has begun until it has ended, and no longer.
+func TestFollowingAStep(t *testing.T) {
+	dir := t.TempDir()
+	address := dev(t, "--data", t.TempDir(), "--allow-exec")
+	// The first step ends, and the one that is followed fails once, when the reader has come so far.
+	file := written(t, "job.yaml", fmt.Sprintf(`{name: etl, target: {workflow: {steps: {
+  first: {exec: {argv: [sh, -c, 'until test -e %[1]s/go; do sleep 0.05; done']}},
+  second: {needs: [first], retry: {max_attempts: 2, initial: 10ms, max: 10ms},
+    exec: {argv: [sh, -c, 'echo one; echo two; until test -e %[1]s/on; do sleep 0.05; done; test -e %[1]s/again || { touch %[1]s/again; exit 1; }; echo three']}},
+  third: {needs: [second], exec: {argv: [sh, -c, 'until test -e %[1]s/end; do sleep 0.05; done']}}}}}}`, dir))
+	touch := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { touch("go"); touch("on"); touch("end") })
+	belfry(t, "", "job", "apply", "-f", file, "--address", address)
+	id := decode[wire.Run](t, belfry(t, "", "job", "trigger", "etl", "-o", "json", "--address", address).out).ID
+	followed := make(chan outcome, 1)
+	go func() {
+		followed <- belfry(t, "", "run", "logs", id, "--step", "second", "--follow", "--address", address)
+	}()
+	touch("go")
+	for !strings.Contains(belfry(t, "", "run", "logs", id, "--step", "second", "--address", address).out, "two") { // until it has begun; bounded by the test's own time-out
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got := belfry(t, "", "run", "logs", id, "--step", "second", "--follow", "--tail", "1", "--timeout", "1s", "--address", address); got.out != "two\n" || !strings.Contains(got.errors, "step second of "+id+" has not ended within 1s") {
+		t.Errorf("%+v", got)
+	}
+	touch("on")
+	got := <-followed // while the third step still runs
+	if got.code != 0 || got.out != "one\ntwo\none\ntwo\nthree\n" || !strings.Contains(got.errors, "attempt 1 failed") || !strings.Contains(got.errors, "succeeded") {
+		t.Errorf("%+v", got)
+	}
+	if r := decode[wire.Run](t, belfry(t, "", "run", "get", id, "-o", "json", "--address", address).out); r.State != "running" {
+		t.Errorf("the run is %s", r.State)
+	}
+	touch("end")
+	belfry(t, "", "run", "wait", id, "--address", address)
+	if got := belfry(t, "", "run", "logs", id, "--step", "second", "--attempt", "1", "--address", address); got.out != "one\ntwo\n" {
+		t.Errorf("%+v", got)
 	}
 }
 

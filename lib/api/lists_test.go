@@ -47,6 +47,8 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 			s.send("POST", "/v1/jobs/"+name+"/runs", `{}`).is(202)
 		}
 		s.send("POST", "/v1/jobs/fine/runs", `{"delay": "1h"}`).is(202)
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"steps": {"fine": {"handler": {"name": "echo"}}, "bad": {"handler": {"name": "fail"}}}}}}`).is(201)
+		flow := into[wire.Run](s.send("POST", "/v1/jobs/flow/runs", `{}`).is(202)).ID
 		time.Sleep(time.Minute)
 
 		const calling = `{"name": "fine", "target": {"handler": {"name": "echo"}}, "on": {"succeeded": {"job": "x"}, "failed": {"job": "y"}, "recovered": {"job": "z"}}}`
@@ -54,6 +56,9 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 		entries := func(name, of string) []string {
 			if name == "beside" {
 				return []string{"x", "y", "z"}
+			}
+			if of == "of steps" {
+				return []string{"succeeded", "cancelled", "pending"}
 			}
 			if of == "#/components/schemas/RunState" {
 				return []string{"failed", "scheduled", "cancelled"}
@@ -71,12 +76,16 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 					if p.In != "query" || p.Explode == nil || !*p.Explode {
 						t.Errorf("%s: the document does not say that clients repeat %s", op.OperationID, p.Name)
 					}
-					at := strings.ReplaceAll(path, "{job}", "fine") + "?"
+					at := strings.NewReplacer("{job}", "fine", "{run}", flow).Replace(path) + "?"
 					method, body := strings.ToUpper(method), bodies[strings.ToUpper(method)]
 					if body != "" {
 						at += "dry_run=true&"
 					}
-					entries := entries(p.Name, p.Schema.Items.Ref)
+					of := p.Schema.Items.Ref
+					if strings.HasSuffix(path, "/steps") {
+						of = "of steps"
+					}
+					entries := entries(p.Name, of)
 					want := s.send(method, at+url.Values{p.Name: entries}.Encode(), body).is(200)
 					if !strings.Contains(string(want.body), `"fine`) {
 						t.Errorf("%s finds nothing: %s", want.what, want.body)
@@ -100,7 +109,7 @@ func TestListsAreTakenRepeatedAndWithCommas(t *testing.T) {
 		if walked < 5 {
 			t.Errorf("only %d lists found in the document", walked)
 		}
-		runs := into[wire.RunPage](s.send("GET", "/v1/runs?state=failed,scheduled", "")).Items
+		runs := into[wire.RunPage](s.send("GET", "/v1/runs?label=team=billing&state=failed,scheduled", "")).Items
 		if len(runs) != 2 {
 			t.Errorf("%d runs are failed or scheduled, want one of each", len(runs))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -15,17 +16,28 @@ type payloadBytes struct {
 	Status      int
 	ContentType string `header:"Content-Type"`
 	Disposition string `header:"Content-Disposition"`
-	From        string `header:"Belfry-Payload" doc:"run where the run was asked for with it, job where it is that of the job's definition"`
+	From        string `header:"Belfry-Payload" doc:"run where the run was asked for with it, job where it is that of the job's definition, step where it is the step's own input"`
 	Body        []byte
 }
 
+type payloadPath struct {
+	runPath
+	Step string `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
+}
+
 // getRunPayload gives bytes that somebody else wrote: a browser that is sent to them keeps them as a file.
-func (a *api) getRunPayload(ctx context.Context, p *runPath, in input[noBody]) (*payloadBytes, error) {
-	r, err := a.findRun(ctx, in.tenant, *p)
+func (a *api) getRunPayload(ctx context.Context, p *payloadPath, in input[noBody]) (*payloadBytes, error) {
+	r, err := a.findRun(ctx, in.tenant, p.runPath)
 	if err != nil {
 		return nil, err
 	}
-	data, own, err := a.Control.Payload(ctx, r)
+	var data []byte
+	var from control.From
+	if p.Step == "" {
+		data, from, err = a.Control.Payload(ctx, r)
+	} else {
+		data, from, err = a.Control.StepPayload(ctx, r, p.Step)
+	}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, newProblem(codePayloadExpired, "The payload of this run was cleaned up.")
@@ -34,10 +46,7 @@ func (a *api) getRunPayload(ctx context.Context, p *runPath, in input[noBody]) (
 	case len(data) == 0:
 		return &payloadBytes{Status: http.StatusNoContent}, nil
 	}
-	shown := &payloadBytes{Status: http.StatusOK, ContentType: mediaJSON, From: "job", Body: data,
-		Disposition: `attachment; filename="` + r.ID.String() + `.payload.json"`} // an ID has no character that a quoted name may not have
-	if own {
-		shown.From = "run"
-	}
-	return shown, nil
+	return &payloadBytes{Status: http.StatusOK, ContentType: mediaJSON, From: string(from), Body: data,
+		// An ID, as a path, has no character that a quoted name may not have, but for a slash.
+		Disposition: `attachment; filename="` + strings.ReplaceAll(r.ID.At(p.Step).String(), "/", ".") + `.payload.json"`}, nil
 }

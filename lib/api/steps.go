@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -17,15 +19,35 @@ import (
 type stepList struct {
 	runPath
 	widePage
-	Path string `query:"path" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only the step of this path, with its result"`
+	Path   string   `query:"path" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only the step of this path, with its result"`
+	States []string `query:"state" enum:"pending,scheduled,queued,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown,upstream_failed" minItems:"1" maxItems:"12" doc:"any of these, more than once or with commas; instead of path"`
+	Under  string   `query:"under" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"only steps in the scope of this path, and in scopes in it; instead of path"`
+}
+
+// among gives the steps that are listed.
+func (p *stepList) among(g control.Graph) ([]control.Step, error) {
+	within := flow.None
+	if p.Under != "" {
+		n, ok := g.Workflow.Node(p.Under)
+		if !ok {
+			return nil, noSuchStep(g.Run.ID, p.Under)
+		}
+		if n.Kind != flow.KindScope {
+			return nil, invalid.Field("under", p.Under, "the path of a scope; that step is a "+n.Kind.String())
+		}
+		within = n.Index
+	}
+	return slices.DeleteFunc(slices.Clone(g.Steps), func(s control.Step) bool {
+		return within != flow.None && !g.Workflow.Within(s.Node.Index, within) || len(p.States) > 0 && !slices.Contains(p.States, string(s.State))
+	}), nil
 }
 
 func (a *api) steps() {
 	register(a, operation{id: "list-run-steps", method: http.MethodGet, path: "/v1/runs/{run}/steps", tag: "runs", tagged: true, scope: access.Read,
-		summary: "List the steps of a workflow's run, or show one with its result",
+		summary: "List the steps of a workflow's run, by state and scope, or show one with its result",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound}}, a.listRunSteps)
 	register(a, operation{id: "get-run-graph", method: http.MethodGet, path: "/v1/runs/{run}/graph", tag: "runs", tagged: true, scope: access.Read,
-		summary: "Show the workflow of a run, and where each step of it stands",
+		summary: "Show the workflow of a run as the run has kept it, and where each step of it stands",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound}}, a.getRunGraph)
 }
 
@@ -43,6 +65,11 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		return nil, err
 	}
 	if p.Path != "" {
+		for name, given := range map[string]bool{"state": len(p.States) > 0, "under": p.Under != ""} {
+			if given {
+				return nil, invalid.Field(name, "a path, too", "path, or "+name)
+			}
+		}
 		n, ok := g.Workflow.Node(p.Path)
 		if !ok {
 			return nil, noSuchStep(g.Run.ID, p.Path)
@@ -54,11 +81,15 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		}
 		return &answer[wire.StepPage]{wire.StepPage{Items: []wire.Step{shown}}}, nil
 	}
-	shown := make([]wire.Step, len(g.Steps))
+	steps, err := p.among(g)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]wire.Step, len(steps))
 	place := map[string]string{}
-	for i, one := range g.Steps {
+	for i, one := range steps {
 		shown[i] = stepForm(one)
-		place[one.Node.Path] = fmt.Sprintf("%04d", i)
+		place[one.Node.Path] = fmt.Sprintf("%04d", one.Node.Index)
 	}
 	items, next, err := part(a, p.widePage, shown, func(s wire.Step) []string { return []string{place[s.Path]} })
 	if err != nil {
@@ -116,7 +147,7 @@ func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*a
 		return nil, err
 	}
 	shape := GraphForm(g.Workflow)
-	graph := wire.RunGraph{ID: g.Run.ID.String(), State: a.Control.Shown(ctx, g.Run).String(), Timeout: shape.Timeout, Steps: make([]wire.GraphStep, len(g.Steps))}
+	graph := wire.RunGraph{ID: g.Run.ID.String(), State: a.Control.Shown(ctx, g.Run).String(), Timeout: shape.Timeout, Workflow: g.Definition, Steps: make([]wire.GraphStep, len(g.Steps))}
 	for i, one := range g.Steps {
 		graph.Steps[i] = wire.GraphStep{WorkflowStep: shape.Steps[i], State: string(one.State), Attempt: one.Run.Attempt,
 			StartedAt: instant(one.Run.Started), EndedAt: instant(one.Run.Ended)}
@@ -155,7 +186,8 @@ func (a *api) logRun(ctx context.Context, tenant string, p logPath) (run.Run, er
 	case err != nil:
 		return run.Run{}, err
 	case one.Node.Kind != flow.KindTask:
-		return run.Run{}, noSuchStep(r.ID, p.Step)
+		return run.Run{}, &control.Refusal{Code: control.CodeStepNotFound,
+			Message: "Step " + p.Step + " of run " + r.ID.String() + " is a " + one.Node.Kind.String() + ", which has no log. Ask for that of a task."}
 	case one.Run.State == 0:
 		return run.Run{ID: r.ID.At(p.Step), Tenant: tenant}, nil // it has written nothing
 	}

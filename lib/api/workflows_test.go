@@ -207,6 +207,56 @@ func TestTheStepsOfARun(t *testing.T) {
 		for _, path := range []string{"/steps?path=z", "/logs?step=z", "/logs?step=s"} {
 			s.send("GET", "/v1/runs/"+id+path, "").refused(404, "step_not_found")
 		}
+		for query, want := range map[string]string{
+			"": "a s s/x s/y b c", "state=succeeded": "a s/x c", "state=failed,upstream_failed": "s s/y b", "state=failed&state=upstream_failed": "s s/y b", "state=pending": "",
+			"under=s": "s/x s/y", "under=s&state=failed": "s/y",
+		} {
+			var got []string
+			for cursor := ""; ; { // page by page, each of one
+				page := into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps?limit=1&"+query+cursor, "").is(200))
+				for _, one := range page.Items {
+					got = append(got, one.Path)
+				}
+				if len(page.Items) > 1 {
+					t.Errorf("%s: a page of %d", query, len(page.Items))
+				}
+				if page.Next == "" {
+					break
+				}
+				cursor = "&cursor=" + page.Next
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %q, want %q", query, got, want)
+			}
+		}
+		s.send("GET", "/v1/runs/"+id+"/steps?under=z", "").refused(404, "step_not_found")
+		if fields := s.send("GET", "/v1/runs/"+id+"/steps?under=s/x", "").refused(422, "invalid"); fields["under"] != `got "s/x", want the path of a scope; that step is a task` {
+			t.Errorf("%q", fields)
+		}
+		for _, other := range []string{"state=failed", "under=s"} {
+			if fields := s.send("GET", "/v1/runs/"+id+"/steps?path=a&"+other, "").refused(422, "invalid"); len(fields) != 1 {
+				t.Errorf("%q", fields)
+			}
+		}
+		s.send("GET", "/v1/runs/"+id+"/steps?state=lost", "").refused(400, "malformed")
+		for step, want := range map[string]string{"": `run {"day":"monday"}`, "a": `step {"n":1}`, "s/y": `run {"day":"monday"}`, "b": `run {"day":"monday"}`} {
+			query := ""
+			if step != "" {
+				query = "?step=" + step
+			}
+			r := s.send("GET", "/v1/runs/"+id+"/payload"+query, "").is(200)
+			if got := r.header.Get("Belfry-Payload") + " " + strings.ReplaceAll(string(r.body), " ", ""); got != want {
+				t.Errorf("the payload of step %q: %s, want %s", step, got, want)
+			}
+		}
+		for _, step := range []string{"s", "c", "z"} { // a scope, a pass, none
+			s.send("GET", "/v1/runs/"+id+"/payload?step="+step, "").refused(404, "step_not_found")
+		}
+		// The run keeps its workflow when the job has another.
+		s.send("PUT", "/v1/jobs/flow", `{"target": {"workflow": {"steps": {"other": {"pass": {}}}}}}`).is(200)
+		if again := into[wire.RunGraph](s.send("GET", "/v1/runs/"+id+"/graph", "").is(200)); string(again.Workflow) != string(graph.Workflow) || !strings.Contains(string(again.Workflow), "one_failed") {
+			t.Errorf("%s, before %s", again.Workflow, graph.Workflow)
+		}
 		s.send("POST", "/v1/runs/"+id+"/retry", `{}`).refused(409, "workflow_begun")
 		dead := into[wire.DeadLetterPage](s.send("GET", "/v1/dead-letters", "").is(200))
 		if len(dead.Items) != 1 || dead.Items[0].ID != id {
@@ -217,7 +267,9 @@ func TestTheStepsOfARun(t *testing.T) {
 		}
 		s.send("PUT", "/v1/jobs/plain", echo).is(201)
 		plain := into[wire.Run](s.send("POST", "/v1/jobs/plain/runs", `{}`).is(202)).ID
-		s.send("GET", "/v1/runs/"+plain+"/graph", "").refused(404, "step_not_found")
+		for _, path := range []string{"/graph", "/steps", "/steps?state=failed", "/payload?step=a", "/logs?step=a"} {
+			s.send("GET", "/v1/runs/"+plain+path, "").refused(404, "step_not_found")
+		}
 	})
 }
 

@@ -98,10 +98,14 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 	return text, err
 }
 
-// Payload gives what a run hands to its target, as it was given; nil where it has none.
-func (c *Client) Payload(ctx context.Context, id string) ([]byte, error) {
+// Payload gives what a run hands to its target, or the step of that path, "" for none, of a workflow's run; as it was given, nil where it has none.
+func (c *Client) Payload(ctx context.Context, id, step string) ([]byte, error) {
+	query := url.Values{}
+	if step != "" {
+		query.Set("step", step)
+	}
 	var data []byte
-	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "payload"), repeatable: true}, &data)
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "payload"), query: query, repeatable: true}, &data)
 	return data, err
 }
 

@@ -6,13 +6,27 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// Steps gives the steps of a workflow's run, in the order of the workflow, page after page, up to the first error.
-func (c *Client) Steps(ctx context.Context, id string) iter.Seq2[wire.Step, error] {
-	return pages(ctx, c, runPath(id, "steps"), nil, 0, func(p wire.StepPage) ([]wire.Step, string) { return p.Items, p.Next })
+// StepFilter says which steps of a run are asked for.
+type StepFilter struct {
+	States []string // any of these; all by default
+	Under  string   // in the scope of this path, and in scopes in it
+}
+
+// Steps gives steps of a workflow's run, in the order of the workflow, page after page, up to the first error.
+func (c *Client) Steps(ctx context.Context, id string, f StepFilter) iter.Seq2[wire.Step, error] {
+	query := url.Values{}
+	if len(f.States) > 0 {
+		query.Set("state", strings.Join(f.States, ","))
+	}
+	if f.Under != "" {
+		query.Set("under", f.Under)
+	}
+	return pages(ctx, c, runPath(id, "steps"), query, 0, func(p wire.StepPage) ([]wire.Step, string) { return p.Items, p.Next })
 }
 
 // Step gives one step of a workflow's run, by its path, with its result.

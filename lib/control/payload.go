@@ -6,29 +6,71 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
-// Payload gives what a run hands to its target, as it was given, nil for nothing. own tells that the run was asked for with it, else it is that
-// of its definition; of a run that is not bound to one yet, of its job's newest. What was cleaned up is blob.ErrNotFound.
-func (s *Service) Payload(ctx context.Context, r run.Run) (data []byte, own bool, err error) {
+// From is whose payload a run or a step hands to its target.
+type From string
+
+// Whose it is.
+const (
+	FromRun  From = "run"  // the run was asked for with it
+	FromJob  From = "job"  // that of the job's definition
+	FromStep From = "step" // the input of the step's definition
+)
+
+// StepPayload gives what a step of a workflow's run hands to its target: its own input, else what the run brings. The errors are those of Payload, and a
+// refusal where there is no such task.
+func (s *Service) StepPayload(ctx context.Context, r run.Run, path string) ([]byte, From, error) {
+	edition, err := s.editionOf(ctx, r)
+	switch {
+	case errors.Is(err, job.ErrNotFound):
+		return nil, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
+	case err != nil:
+		return nil, "", err
+	case edition.Def.Target.Workflow == nil:
+		return nil, "", refuse(CodeStepNotFound, "run %s is not that of a workflow, so it has no steps", r.ID)
+	}
+	w, err := flow.Of(edition)
+	if err != nil {
+		return nil, "", err
+	}
+	if n, ok := w.Node(path); !ok {
+		return nil, "", refuse(CodeStepNotFound, "run %s has no step %q", r.ID, path)
+	} else if n.Kind != flow.KindTask {
+		return nil, "", refuse(CodeStepNotFound, "step %s of run %s is a %s, which has no payload; ask for that of a task", path, r.ID, n.Kind)
+	}
+	step, err := flow.StepOf(edition, path)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case step.Own:
+		return step.Def.Payload, FromStep, nil
+	}
+	return s.Payload(ctx, r)
+}
+
+// Payload gives what a run hands to its target, as it was given, nil for nothing, and whose it is; of a run that is not bound to a definition
+// yet, that of its job's newest. What was cleaned up is blob.ErrNotFound.
+func (s *Service) Payload(ctx context.Context, r run.Run) (data []byte, from From, err error) {
 	switch {
 	case r.Payload.Blob != "":
 		data, err = s.Blobs.Get(ctx, r.Tenant, r.Payload.Blob)
-		return data, true, err
+		return data, FromRun, err
 	case len(r.Payload.Inline) > 0:
-		return r.Payload.Inline, true, nil
+		return r.Payload.Inline, FromRun, nil
 	case r.State == run.Scheduled || r.Generation == 0:
 		j, err := s.Dispatch.Book.Job(ctx, r.Tenant, r.ID.Job)
-		return j.Def.Payload, false, err
+		return j.Def.Payload, FromJob, err
 	}
 	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 	if errors.Is(err, job.ErrNotFound) {
-		return nil, false, fmt.Errorf("%w: %w", blob.ErrNotFound, err)
+		return nil, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
-	return edition.Def.Payload, false, nil
+	return edition.Def.Payload, FromJob, nil
 }

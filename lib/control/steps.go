@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -21,9 +22,10 @@ type Step struct {
 
 // Graph is the run of a workflow with its steps, in the order of the workflow's nodes.
 type Graph struct {
-	Run      run.Run
-	Workflow *flow.Workflow
-	Steps    []Step
+	Run        run.Run
+	Workflow   *flow.Workflow
+	Definition json.RawMessage // of the workflow
+	Steps      []Step
 }
 
 // Graph reads the run of a workflow and all of its steps.
@@ -62,7 +64,7 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 			released[row.ID.Step] = row
 		}
 	}
-	g := Graph{Run: r, Workflow: w, Steps: make([]Step, len(w.Nodes))}
+	g := Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: make([]Step, len(w.Nodes))}
 	facts := make([]flow.Fact, len(w.Nodes))
 	for i := range w.Nodes {
 		row := released[w.Nodes[i].Path]

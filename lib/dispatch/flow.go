@@ -146,7 +146,7 @@ func (f *following) step(ctx context.Context, again bool) error {
 	if plan.End != "" {
 		return f.end(ctx, plan, steps)
 	}
-	released, err := f.release(ctx, plan.Release)
+	released, err := f.release(ctx, plan.Release, steps)
 	if again {
 		released = append(released, waiting...)
 	}
@@ -194,13 +194,23 @@ func (d *Dispatcher) Steps(ctx context.Context, of run.Run) ([]run.Run, error) {
 	}
 }
 
-// release puts steps that are to run, each where nothing stands. Those that another has put are that one's to send.
-func (f *following) release(ctx context.Context, nodes []int) ([]run.Run, error) {
+// release puts steps that are to run, each where nothing stands. Those that another has put are that one's to send. steps are those that were read.
+func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) ([]run.Run, error) {
+	ended := make([]int64, len(f.workflow.Nodes)) // Unix ms
+	for _, s := range steps {
+		if n, ok := f.workflow.Node(s.ID.Step); ok && s.State.Ended() {
+			ended[n.Index] = s.Ended
+		}
+	}
 	puts := make([]run.Run, len(nodes))
 	ops := make([]store.Op, len(nodes))
 	for i, index := range nodes {
 		n := &f.workflow.Nodes[index]
-		puts[i] = f.head.Release(n.Path, f.now, f.workflow.Kept(f.def.Kept()))
+		since := f.head.Started
+		for _, before := range f.workflow.Before(index) {
+			since = max(since, ended[before])
+		}
+		puts[i] = f.head.Release(n.Path, since, f.now, f.workflow.Kept(f.def.Kept()))
 		puts[i].Priority = n.PriorityOf(f.head.Priority)
 		var err error
 		if ops[i], err = puts[i].Item(f.NewID()); err != nil {

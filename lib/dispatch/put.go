@@ -132,12 +132,16 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 	return p.run, nil
 }
 
-// CountEnd adds the end of a run to the metrics, and nothing for a run that goes on. Whoever writes a run calls it, once the write is durable;
-// whoever only finds the end does not. A decision over missed fires counts each of them.
+// CountEnd adds the end of a run, or of a step, to the metrics and to its trace, and nothing for one that goes on. Whoever writes a run calls it, once
+// the write is durable; whoever only finds the end does not. A decision over missed fires counts each of them.
 func (d *Dispatcher) CountEnd(r run.Run) {
+	d.tell(r)
 	switch {
-	case r.ID.IsStep(): // its run is counted
-		return
+	case r.ID.IsStep():
+		if r.State.Ended() {
+			d.Metrics.Steps.Inc(r.State.String())
+		}
+		return // no list has steps: of a workflow its run is counted among runs and dead letters
 	case r.Missed():
 		d.Metrics.Runs.Add(r.Count, r.State.String())
 	case r.State.Ended():

@@ -460,3 +460,24 @@ func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
 		}
 	}
 }
+
+// What a step follows from is before it, in scopes and around them, and nothing beside it is.
+func TestBefore(t *testing.T) {
+	w, err := flow.Read([]byte(`{"steps": {"a": {"handler": {"name": "f"}}, "beside": {"handler": {"name": "f"}},
+		"s": {"needs": ["a"], "steps": {"x": {"handler": {"name": "f"}}, "y": {"needs": ["x"], "pass": {}}, "aside": {"handler": {"name": "f"}}}},
+		"b": {"needs": ["s"], "handler": {"name": "f"}}, "c": {"needs": ["b", "a"], "handler": {"name": "f"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]string{"a": nil, "beside": nil, "s": {"a"}, "s/x": {"a"}, "s/y": {"a", "s/x"},
+		"b": {"a", "s", "s/aside", "s/x", "s/y"}, "c": {"a", "b", "s", "s/aside", "s/x", "s/y"}} {
+		n, _ := w.Node(path)
+		var got []string
+		for _, i := range w.Before(n.Index) {
+			got = append(got, w.Nodes[i].Path)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("before %s: %v, want %v", path, got, want)
+		}
+	}
+}

@@ -111,6 +111,47 @@ func (w *Workflow) Kept(retention time.Duration) time.Duration {
 	return retention + w.Timeout.Std() + KeptBeyond
 }
 
+// Within reports whether a node is in a scope, directly or in scopes in it; both by index.
+func (w *Workflow) Within(index, scope int) bool {
+	for n := w.Nodes[index].Scope; n != None; n = w.Nodes[n].Scope {
+		if n == scope {
+			return true
+		}
+	}
+	return false
+}
+
+// Before lists the nodes whose ends a node may have waited for, by index, in no order: those that it and the scopes around it need, what is in these, and all
+// that stands before them.
+func (w *Workflow) Before(index int) []int {
+	var all []int
+	met := make([]bool, len(w.Nodes))
+	add := func(n int) {
+		if !met[n] {
+			met[n] = true
+			all = append(all, n)
+		}
+	}
+	needs := func(n *Node) {
+		for _, needed := range n.Needs {
+			add(needed)
+		}
+	}
+	for n := index; n != None; n = w.Nodes[n].Scope {
+		needs(&w.Nodes[n])
+	}
+	for i := 0; i < len(all); i++ {
+		n := &w.Nodes[all[i]]
+		needs(n)
+		if n.Kind == KindScope {
+			for _, inner := range n.Body.Steps {
+				add(inner)
+			}
+		}
+	}
+	return all
+}
+
 // edition is what attempts of a task go by.
 func (w *Workflow) edition(n *Node, of *job.Edition) *job.Edition {
 	t := n.Task

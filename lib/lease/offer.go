@@ -256,9 +256,13 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 		if !o.looked && !o.prompt(b) {
 			o.desk.look(taking, o.run.Tenant, o)
 		}
-		first := !o.run.Spared() && !o.run.ID.IsStep() // an attempt of what was opened by hand was asked for at another time than its nominal one
+		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
 		h, err := o.held(taking, started, payload, lost)
-		if err == nil && first {
+		switch {
+		case err != nil || !first:
+		case o.run.ID.IsStep():
+			o.desk.Metrics.StepLateness.Observe(o.run.Late(b.now))
+		default:
 			o.desk.Metrics.Lateness.Observe(time.Duration(b.now-max(o.run.ID.Nominal, b.letIn)) * time.Millisecond)
 		}
 		return h, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/worker"
 )
@@ -101,6 +102,62 @@ func TestW3_Fault28_MessagesOfAWorkflowThatWereGivenUp(t *testing.T) {
 		letters, err := o.store.Get(t.Context(), o.read(r).DeadKey(), o.read(a).DeadKey())
 		if err != nil || !letters[0].Exists() || letters[1].Exists() {
 			t.Errorf("the run is a dead letter: %t, its step: %t, %v; want the run alone", letters[0].Exists(), letters[1].Exists(), err)
+		}
+	})
+}
+
+// A step is late from the end that it follows from, or from the opening of its run, also where what ended the one before died before it released
+// the next. Neither is the lateness of a run.
+func TestStepsAreLateFromTheEndThatTheyFollowFrom(t *testing.T) {
+	inOffice(t, func(t *testing.T, o *office) {
+		late := func(name string) (h metrics.Histo) {
+			o.metrics.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+				if f.Name == name && len(samples) > 0 {
+					h = samples[0].Histogram
+				}
+			})
+			return h
+		}
+		want := func(n uint64, sum time.Duration) {
+			t.Helper()
+			if got := late("belfry_step_lateness_seconds"); got.Count != n || got.Sum != sum {
+				t.Fatalf("%d steps were late by %s, want %d by %s", got.Count, got.Sum, n, sum)
+			}
+		}
+		r := o.queued(tenant, chained)
+		a, b := run.Run{ID: r.ID.At("a"), Tenant: tenant}, run.Run{ID: r.ID.At("b"), Tenant: tenant}
+		offer := o.take(able("w-1", "f"))
+		time.Sleep(3 * time.Second)
+		task, ticket, err := o.Start(t.Context(), tenant, a.ID, offer.Ticket, me)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(1, 3*time.Second)
+		time.Sleep(time.Second)
+		if state, err := o.Finish(t.Context(), tenant, lease.Claim{Run: a.ID, Fence: task.Fence, Holder: me, Ticket: ticket}, worker.End{Outcome: run.OutcomeHandedBack}); err != nil || state != run.Queued {
+			t.Fatalf("%s, %v", state, err)
+		}
+		offer = o.take(able("w-1", "f"))
+		if _, _, err = o.Start(t.Context(), tenant, a.ID, offer.Ticket, me); err != nil {
+			t.Fatal(err)
+		}
+		want(1, 3*time.Second) // it was late once
+		time.Sleep(10 * time.Second)
+		// As an end leaves it whose writer died behind it.
+		op, err := o.read(a).Succeed(time.Now().UnixMilli(), run.Ref{}, "", run.Limits{MaxFailures: 1, MaxCrashes: 1, Retention: time.Hour}).Item(7)
+		o.write(op, err)
+		time.Sleep(20 * time.Second)
+		if err := o.d.Follow(t.Context(), tenant, r.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		offer = o.take(able("w-1", "f"))
+		if _, _, err := o.Start(t.Context(), tenant, b.ID, offer.Ticket, me); err != nil {
+			t.Fatal(err)
+		}
+		want(2, 27*time.Second)
+		if got := late("belfry_lateness_seconds"); got.Count != 1 || got.Sum != 0 {
+			t.Errorf("%d runs were late by %s, want one that was opened at once", got.Count, got.Sum)
 		}
 	})
 }

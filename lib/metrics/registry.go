@@ -16,24 +16,26 @@ import (
 
 // Registry holds every metric. Its instruments may be used concurrently; values of labels are given in their order.
 type Registry struct {
-	Runs        *Counter   // outcome: the state in which the run ended
-	Lateness    *Histogram // of each run's first start, unless it was opened again before
-	Attempts    *Counter   // outcome
-	Retries     *Counter
-	DeadLetters *Counter // kind
-	Queue       *Gauge   // priority, state
-	OldestDue   *Age     // Since(the shard's watermark, the oldest of all): before it nothing due is waiting
-	Unowned     *Gauge
-	Repairs     *Counter // kind
-	Tick        *Histogram
-	TickItems   *Counter   // kind
-	Store       *Histogram // operation, result; see Store
-	StoreUnits  *Sum       // operation, kind; see Consumed
-	Throttled   *Counter   // by
-	Unreadable  *Counter
-	GateLetIn   *Counter   // gate; see Gate
-	GateSkipped *Counter   // gate; see Gate
-	GateWait    *Histogram // gate; see Gate
+	Runs         *Counter   // outcome: the state in which the run ended
+	Lateness     *Histogram // of each run's first start, unless it was opened again before
+	Steps        *Counter   // outcome: the state in which the step ended
+	StepLateness *Histogram // of each step's first start
+	Attempts     *Counter   // outcome
+	Retries      *Counter
+	DeadLetters  *Counter // kind
+	Queue        *Gauge   // priority, state
+	OldestDue    *Age     // Since(the shard's watermark, the oldest of all): before it nothing due is waiting
+	Unowned      *Gauge
+	Repairs      *Counter // kind
+	Tick         *Histogram
+	TickItems    *Counter   // kind
+	Store        *Histogram // operation, result; see Store
+	StoreUnits   *Sum       // operation, kind; see Consumed
+	Throttled    *Counter   // by
+	Unreadable   *Counter
+	GateLetIn    *Counter   // gate; see Gate
+	GateSkipped  *Counter   // gate; see Gate
+	GateWait     *Histogram // gate; see Gate
 
 	// As the process saw them last, of the gates that have series of their own: gate.
 	GateWaiting, GateInProgress *Gauge
@@ -57,13 +59,17 @@ func New() *Registry {
 	r := &Registry{gates: Names{Most: MostGates}, jobs: Names{Most: MostJobs}}
 	r.Runs = r.counter("belfry_runs_total", "Runs that ended, by the state in which they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "skipped", "dead", "unknown"}})
-	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time, unless the run was opened again before it.",
-		[]time.Duration{
-			time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
-			50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
-			2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute,
-			5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
-		})
+	late := []time.Duration{
+		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+		50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
+		2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute,
+		5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+	}
+	r.Lateness = r.histogram("belfry_lateness_seconds", "Start of a run's first attempt minus its nominal time, unless the run was opened again before it.", late)
+	r.Steps = r.counter("belfry_steps_total", "Steps of workflows that were released and ended, by the state in which they did.",
+		Label{Name: "outcome", Values: []string{"succeeded", "failed", "cancelled", "dead", "unknown"}})
+	r.StepLateness = r.histogram("belfry_step_lateness_seconds",
+		"Start of a step's first attempt minus the end of the step that it follows from, or minus the opening of its run.", late)
 	r.Attempts = r.counter("belfry_attempts_total", "Attempts that ended, by how they did.",
 		Label{Name: "outcome", Values: []string{"succeeded", "failed", "crashed", "cancelled", "handed_back"}})
 	r.Retries = r.counter("belfry_retries_total", "Attempts that were put off to a later try.")

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,106 @@ func TestEveryEndOfARunIsCountedOnce(t *testing.T) {
 		if got := counts.DeadLetters.Value("dead") + counts.DeadLetters.Value("failed"); got != stand[run.Dead]+stand[run.Failed] {
 			t.Errorf("%d dead letters counted, of %d", got, stand[run.Dead]+stand[run.Failed])
 		}
+		l.stop()
+	})
+}
+
+// Whatever ends a step, its worker, a cancel of its run or a pass over what a dead process left: belfry_steps_total says what the store says, and
+// the run of the workflow is counted once, as one run.
+func TestEveryEndOfAStepIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		durable, bucket, counts := memory.New(memory.Config{}), memblob.OpenBucket(nil), metrics.New()
+		counted := func(c *node.Config) { c.Metrics = counts }
+		var cut atomic.Bool
+		mortal := faulty.New(durable, func(context.Context, faulty.Call) faulty.Fault {
+			if cut.Load() {
+				return faulty.Fault{Refuse: store.ErrUnknown}
+			}
+			return faulty.Fault{}
+		})
+		f := func(ctx context.Context, _ *life, call target.Call) (target.Result, error) {
+			_, step, _ := strings.Cut(call.Run, "/")
+			switch {
+			case step == "permanent":
+				return target.Result{}, target.Permanent(errors.New("no"))
+			case step == "spent", step == "parts/again" && call.Attempt < 3:
+				return target.Result{}, errors.New("not now")
+			case strings.HasPrefix(step, "stuck"), step == "lost", step == "known" && call.Attempt == 1:
+				<-ctx.Done()
+				return target.Result{}, ctx.Err()
+			}
+			return target.Result{}, nil
+		}
+		l := begin(t, "first", mortal, bucket, f, counted)
+		put := func(name, steps string) run.ID {
+			l.put(name, 0, func(d *job.Definition) { d.Target = target.Spec{Workflow: []byte(`{"steps": ` + steps + `}`)} })
+			r, _, err := l.Control.Trigger(t.Context(), "default", name, control.Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.ID
+		}
+		const task = `"handler": {"name": "f"}`
+		ids := []run.ID{
+			put("fine", `{"a": {`+task+`}, "never": {"needs": ["a"], "rule": "one_failed", `+task+`},
+				"parts": {"needs": ["a"], "steps": {"again": {`+task+`}, "b": {"needs": ["again"], `+task+`}}}, "p": {"needs": ["parts"], "pass": {}}}`),
+			put("bad", `{"permanent": {`+task+`}, "spent": {`+task+`, "retry": {"max_attempts": 1}}, "after": {"needs": ["spent"], `+task+`}}`),
+			put("stopped", `{"stuck": {`+task+`}, "a": {`+task+`}, "after": {"needs": ["stuck"], `+task+`}}`),
+			put("mended", `{"lost": {"guarantee": "at_most_once", `+task+`}, "known": {`+task+`}, "after": {"needs": ["known"], `+task+`}}`),
+		}
+		time.Sleep(10 * time.Minute)
+		if _, err := l.Control.Cancel(t.Context(), "default", ids[2], "enough"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		cut.Store(true) // the process dies
+		l.die(func() {})
+		l.stop()
+		l = begin(t, "second", durable, bucket, f, counted)
+		time.Sleep(40 * time.Minute)
+
+		stand := map[run.State]uint64{}
+		var attempts, started uint64
+		for _, id := range ids {
+			g, err := l.Control.Graph(t.Context(), "default", id)
+			if err != nil || !g.Run.State.Ended() {
+				t.Fatalf("%s is %s, %v", id, g.Run.State, err)
+			}
+			for _, s := range g.Steps {
+				if s.Run.State == 0 {
+					continue
+				}
+				stand[s.Run.State]++
+				attempts += uint64(s.Run.Attempt)
+				if s.Run.Attempt > 0 {
+					started++
+				}
+			}
+		}
+		least := map[run.State]uint64{run.Succeeded: 6, run.Failed: 1, run.Dead: 1, run.Unknown: 1, run.Cancelled: 1}
+		for _, s := range run.States() {
+			if got := counts.Steps.Value(s.String()); s.Ended() && s != run.Skipped && (got != stand[s] || got < least[s]) {
+				t.Errorf("%d steps counted as %s, of %d that there are, want the same and at least %d", got, s, stand[s], least[s])
+			}
+		}
+		var ended, runs uint64
+		for o := run.OutcomeSucceeded; o <= run.OutcomeHandedBack; o++ {
+			ended += counts.Attempts.Value(o.String())
+		}
+		for _, s := range run.States() {
+			if s.Ended() {
+				runs += counts.Runs.Value(s.String())
+			}
+		}
+		if ended != attempts || runs != uint64(len(ids)) || counts.DeadLetters.Value("failed") != 2 || counts.DeadLetters.Value("dead") != 0 {
+			t.Errorf("counted: %d attempts of %d, %d runs of %d, %d failed dead letters of 2, %d dead", ended, attempts, runs, len(ids),
+				counts.DeadLetters.Value("failed"), counts.DeadLetters.Value("dead"))
+		}
+		counts.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+			if f.Name == "belfry_step_lateness_seconds" && samples[0].Histogram.Count != started {
+				t.Errorf("%d steps were late or not, of %d that have started", samples[0].Histogram.Count, started)
+			}
+		})
 		l.stop()
 	})
 }

@@ -81,6 +81,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Callback.writeFields(w, 33)
 	}
 	w.Bool(34, r.Overdue)
+	w.Int(44, r.Lag)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -217,6 +218,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Callback.readFields(s)
 		case 34:
 			r.Overdue = s.Bool()
+		case 44:
+			r.Lag = s.Int()
 		default:
 			s.Fail()
 		}

@@ -120,7 +120,7 @@ type Run struct {
 	Through int64 `cbor:"22,keyasint,omitempty"` // the last skipped fire
 	Count   int   `cbor:"23,keyasint,omitempty"` // how many were skipped; at least so many where it is maxCounted, 0 where a record before counts them
 
-	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, which its attempts go below; none where nobody looks
+	Trace trace.Context `cbor:"26,keyasint,omitzero"` // the span that the run began with, or the step's own, which its attempts go below; none where nobody looks
 
 	// Opening is the version that the newest reopening wrote, or that gave it another place in time, 0 for a run of which neither was done, or whose job
 	// bounded nothing before and after. A place at a gate that the run took in an earlier opening is not its own any more.
@@ -141,6 +141,8 @@ type Run struct {
 
 	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
 	Overdue bool `cbor:"34,keyasint,omitempty"`
+
+	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up

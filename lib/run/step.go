@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/trace"
+)
 
 // This file has the decisions over the run of a workflow and over its steps. A step is an ordinary run in another place; what is its own is how it
 // begins, and that the run it is of may end it.
@@ -12,12 +16,24 @@ func (r Run) Open(now int64) Run {
 	return r
 }
 
-// Release is a step of the workflow's run, queued at now (Unix ms) where nothing stands yet. Its definition is that of the run, so it has the
-// run's generation. kept is for how long it is kept from now on: longer than the run itself.
-func (r Run) Release(path string, now int64, kept time.Duration) Run {
-	return Run{ID: r.ID.At(path), Tenant: r.Tenant, State: Queued, Generation: r.Generation, Trigger: r.Trigger, Priority: r.Priority, Created: now,
-		Trace: r.Trace, Expires: now + kept.Milliseconds()}
+// Release is a step of the workflow's run, queued at now where nothing stands yet, since another ended at since (both Unix ms), or the run was opened.
+// Its definition is that of the run, so it has the run's generation. kept is for how long it is kept from now on: longer than the run itself.
+func (r Run) Release(path string, since, now int64, kept time.Duration) Run {
+	id := r.ID.At(path)
+	return Run{ID: id, Tenant: r.Tenant, State: Queued, Generation: r.Generation, Trigger: r.Trigger, Priority: r.Priority, Created: now,
+		Lag: max(0, now-since), Trace: r.spanOf(id), Expires: now + kept.Milliseconds()}
 }
+
+// Late is how late a step is that starts at now (Unix ms): since the end that it follows from, or the opening of its run.
+func (r Run) Late(now int64) time.Duration {
+	return time.Duration(now-r.Created+r.Lag) * time.Millisecond
+}
+
+// Branch is the span of a whole workflow's run, which those of its steps go below. r is the run, or one of its steps.
+func (r Run) Branch() trace.Context { return r.spanOf(r.ID.Whole()) }
+
+// spanOf is a span that everybody finds who knows what it is of: nobody has a workflow's run in hand from its opening to its end, to name one.
+func (r Run) spanOf(id ID) trace.Context { return r.Trace.Named(r.Tenant + "/" + id.String()) }
 
 // LateFor tells the workflow's run that its time is over: nothing of it starts any more, and it ends as failed.
 func (r Run) LateFor(reason string) Run {

@@ -24,13 +24,13 @@ func TestIDsOfSteps(t *testing.T) {
 				t.Errorf("%s stands at %s", text, key)
 			}
 			head := Run{ID: whole, Tenant: "acme", State: Running, Generation: 5, Trigger: ByRequest, Version: 3}
-			step := head.Release(path, 1000, time.Hour)
+			step := head.Release(path, 900, 1000, time.Hour)
 			op, err := step.Item(1)
 			if err != nil || op.Key != key || !op.If.IsAbsent() {
 				t.Errorf("%+v, %v", op, err)
 			}
 			read, err := StepFromItem("acme", whole, store.Item{Key: key, Version: 1, Value: op.Value})
-			if err != nil || read.ID != id || read.State != Queued || read.Generation != 5 {
+			if err != nil || read.ID != id || read.State != Queued || read.Generation != 5 || read.Late(1250) != 350*time.Millisecond {
 				t.Errorf("%+v, %v", read, err)
 			}
 		}

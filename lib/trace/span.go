@@ -26,7 +26,7 @@ type Attr struct{ Key, Value string }
 type Data struct {
 	Context
 	Above  [8]byte // the span above it, zero for the first of a trace
-	Local  bool    // the span above is of this process
+	Local  bool    // it is a part of the span above: one of the same process, or the run that a step is of
 	Name   string  // of few different ones
 	Kind   Kind
 	Start  time.Time

@@ -82,6 +82,15 @@ func (t *Tracer) Apart(kind Kind, name string) *Span {
 	return t.span(Context{}, kind, name)
 }
 
+// Tell records a span that is over, and that whoever has seen its end knows all of. It names itself: see Context.Named.
+func (t *Tracer) Tell(d Data) {
+	if t == nil || d.IsZero() || !d.Sampled {
+		return
+	}
+	d.Error = cut(d.Error)
+	t.cfg.Export.Export(d)
+}
+
 // Flush sends what was recorded.
 func (t *Tracer) Flush(ctx context.Context) error {
 	if t == nil {

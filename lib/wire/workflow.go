@@ -80,10 +80,11 @@ type StepPage struct {
 
 // RunGraph is the workflow of a run, and where each step of it stands.
 type RunGraph struct {
-	ID      string            `json:"id" doc:"names the run"`
-	State   string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
-	Timeout schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
-	Steps   []GraphStep       `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`
+	ID       string            `json:"id" doc:"names the run"`
+	State    string            `json:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown"`
+	Timeout  schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
+	Workflow json.RawMessage   `json:"workflow" doc:"its definition, which edits of the job do not change any more"`
+	Steps    []GraphStep       `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`
 }
 
 // GraphStep is one step of the graph of a run.

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +206,113 @@ func TestARunIsOneTraceFromRequestToTarget(t *testing.T) {
 			t.Logf("the trace %s:\n%s", callers, tree(all, callers, callerSpan, ""))
 		})
 	}
+}
+
+// TestAWorkflowIsOneTrace holds it over each exporter: the run of a workflow is a span below the request, its steps are spans below that, and their
+// attempts and targets stand below them.
+func TestAWorkflowIsOneTrace(t *testing.T) {
+	for name, collect := range map[string]func(*testing.T) (*collected, trace.Exporter){"XRay": toXRay, "OTLP": toOTLP} {
+		t.Run(name, func(t *testing.T) {
+			c, to := collect(t)
+			var failed atomic.Bool
+			s := start(t, to, func(trace.Context) {
+				if !failed.Swap(true) {
+					panic("the first attempt fails")
+				}
+			})
+			s.ask("PUT", "/v1/jobs/etl", `{"target": {"workflow": {"defaults": {"retry": {"initial": "1s", "max": "1s"}}, "steps": {
+				"extract": {"handler": {"name": "note"}}, "never": {"needs": ["extract"], "rule": "one_failed", "handler": {"name": "note"}},
+				"parts": {"needs": ["extract"], "steps": {"load": {"handler": {"name": "note"}}}}}}}}`)
+			var r wire.Run
+			must(t, json.Unmarshal(s.ask("POST", "/v1/jobs/etl/runs", `{}`, "traceparent", parent), &r))
+			all := until(t, c, callers, func(all []span) bool {
+				_, ended := find(all, callers, "workflow etl")
+				attempts := 0
+				for _, s := range all {
+					if s.name == "attempt" {
+						attempts++
+					}
+				}
+				return ended && attempts == 3
+			})
+			request, _ := find(all, callers, "POST /v1/jobs/{job}/runs")
+			whole, _ := find(all, callers, "workflow etl")
+			if w := whole.words; whole.parent != request.id || w["run"] != r.ID || w["job"] != "etl" || w["tenant"] != "acme" || w["outcome"] != "succeeded" {
+				t.Errorf("the run is %+v, below %s", whole, request.id)
+			}
+			for path, attempts := range map[string]int{"extract": 2, "parts/load": 1} {
+				step, _ := find(all, callers, "step etl/"+path)
+				if w := step.words; step.parent != whole.id || w["run"] != r.ID+"/"+path || w["attempts"] != strconv.Itoa(attempts) || w["outcome"] != "succeeded" {
+					t.Errorf("step %s is %+v, below %s", path, step, whole.id)
+				}
+				if step.began.Before(whole.began) || step.began.Add(step.took).After(whole.began.Add(whole.took).Add(time.Millisecond)) {
+					t.Errorf("step %s takes from %s for %s, and its run from %s for %s", path, step.began, step.took, whole.began, whole.took)
+				}
+				n := 0
+				for _, s := range all {
+					if s.name == "attempt" && s.words["run"] == r.ID+"/"+path {
+						if n++; s.parent != step.id {
+							t.Errorf("an attempt of step %s is below %s, want %s", path, s.parent, step.id)
+						}
+					}
+				}
+				if n != attempts {
+					t.Errorf("%d attempts of step %s, want %d", n, path, attempts)
+				}
+			}
+			if _, ok := find(all, callers, "step etl/never"); ok {
+				t.Errorf("a step that never ran has a span:%s", shown(all))
+			}
+			if !t.Failed() { // spans that stand in a circle have no end
+				t.Logf("the trace %s:\n%s", callers, tree(all, callers, callerSpan, ""))
+			}
+		})
+	}
+}
+
+// TestStepsThatEndOtherwiseSayHow also of one that was cancelled before it had an attempt, and says nothing of what is not recorded.
+func TestStepsThatEndOtherwiseSayHow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kept{}
+		s := start(t, k, func(trace.Context) { panic("it fails") })
+		s.ask("PUT", "/v1/jobs/etl", `{"target": {"workflow": {"steps": {"once": {"handler": {"name": "note"}, "retry": {"max_attempts": 1}},
+			"again": {"handler": {"name": "note"}, "retry": {"max_attempts": 9, "initial": "1h", "max": "1h"}}}}}}`)
+		ask := func(parent string) string {
+			var r wire.Run
+			must(t, json.Unmarshal(s.ask("POST", "/v1/jobs/etl/runs", `{}`, "traceparent", parent), &r))
+			time.Sleep(time.Minute)
+			s.ask("POST", "/v1/runs/"+r.ID+"/cancel", `{"reason": "enough"}`)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			return r.ID
+		}
+		id := ask(parent)
+		whole, once, again := k.named("workflow etl"), k.named("step etl/once"), k.named("step etl/again")
+		if len(whole) != 1 || len(once) != 1 || len(again) != 1 {
+			t.Fatalf("%d runs and %d and %d steps", len(whole), len(once), len(again))
+		}
+		says := func(d trace.Data, key string) string {
+			for _, a := range d.Attrs {
+				if a.Key == key {
+					return a.Value
+				}
+			}
+			return ""
+		}
+		if d := once[0]; says(d, "belfry.outcome") != "dead" || !strings.Contains(d.Error, "it fails") || d.Above != whole[0].Span || !d.Local {
+			t.Errorf("the step that failed: %+v", d)
+		}
+		if d := again[0]; says(d, "belfry.outcome") != "cancelled" || d.Error != "" || d.End.Sub(d.Start) < time.Minute {
+			t.Errorf("the step that was cancelled: %+v", d)
+		}
+		if d := whole[0]; says(d, "belfry.outcome") != "cancelled" || says(d, "belfry.run") != id || d.Error != "" || d.Local || d.End.Sub(d.Start) < time.Minute {
+			t.Errorf("the run: %+v", d)
+		}
+		ask(strings.TrimSuffix(parent, "01") + "00") // whoever asks records nothing
+		if n := len(k.named("workflow etl")) + len(k.named("step etl/once")); n != 2 {
+			t.Errorf("%d spans of runs and steps, want those of the one that is recorded", n)
+		}
+	})
 }
 
 // TestAFiresTraceBeginsWithItsClaim and links to the tick's.

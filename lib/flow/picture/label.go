@@ -36,9 +36,12 @@ func (l Label) size() (width, height int) {
 	return even((width+9)/10 + 2*side), headHigh + len(l.Lines)*lineHigh + footHigh
 }
 
-// labelOf says what a node is, and what stands in its way.
-func labelOf(w *flow.Workflow, n *flow.Node) Label {
+// labelOf says what a node is, what stands in its way, and where it stands in a run, "" for none.
+func labelOf(w *flow.Workflow, n *flow.Node, stands string) Label {
 	lines := []string{does(n)}
+	if stands != "" {
+		lines = []string{stands, does(n)}
+	}
 	if n.Rule != flow.AllSuccess && len(n.Needs) > 0 {
 		lines = append(lines, "rule "+string(n.Rule))
 	}

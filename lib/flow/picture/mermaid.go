@@ -10,14 +10,14 @@ import (
 
 // Mermaid writes a workflow in the language of flowcharts that GitHub, GitLab and many wikis draw. Nodes have names of their own there, n0, n1
 // and so on, since names of steps may be words of that language. An arrow that a switch may choose is dashed.
-func Mermaid(w *flow.Workflow) string {
+func Mermaid(w *flow.Workflow, marks Marks) string {
 	var out strings.Builder
 	out.WriteString("flowchart TD\n")
 	var walk func(scope int, indent string)
 	walk = func(scope int, indent string) {
 		for _, i := range w.Siblings(scope) {
 			n := &w.Nodes[i]
-			label := quote(append([]string{n.Name}, labelOf(w, n).Lines...))
+			label := quote(append([]string{n.Name}, labelOf(w, n, marks.of(i)).Lines...))
 			if n.Kind == flow.KindScope {
 				fmt.Fprintf(&out, "%ssubgraph n%d[%s]\n", indent, i, label)
 				walk(i, indent+"  ")

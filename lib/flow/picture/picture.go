@@ -56,12 +56,12 @@ const (
 	widest  = 120 // between layers, at most: where edges go far aside, they go less steeply
 )
 
-// Of lays out a workflow.
-func Of(w *flow.Workflow) Picture {
+// Of lays out a workflow, and what is said of its nodes.
+func Of(w *flow.Workflow, marks Marks) Picture {
 	l := layout{w: w, indent: make([]int, len(w.Nodes))}
 	l.Boxes = make([]Box, len(w.Nodes))
 	for i := range w.Nodes {
-		l.Boxes[i] = Box{Node: i, Label: labelOf(w, &w.Nodes[i])}
+		l.Boxes[i] = Box{Node: i, Label: labelOf(w, &w.Nodes[i], marks.of(i))}
 	}
 	width, height := l.arrange(flow.None)
 	l.Width, l.Height = width+2*margin, height+2*margin

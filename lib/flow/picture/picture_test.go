@@ -218,17 +218,17 @@ func TestNothingLiesOverAnything(t *testing.T) {
 		graphs[fmt.Sprintf("of seed %d", seed)] = read(t, steps{"steps": drawn(chance, 1+chance.IntN(24), 2)})
 	}
 	for name, w := range graphs {
-		t.Run(name, func(t *testing.T) { checkPlaces(t, w, picture.Of(w)) })
+		t.Run(name, func(t *testing.T) { checkPlaces(t, w, picture.Of(w, nil)) })
 	}
 }
 
 // The same workflow gives the same bytes, however it was written down and however often it is drawn.
 func TestTheSameBytesTwice(t *testing.T) {
 	definition := steps{"steps": drawn(rand.New(rand.NewPCG(1, 300)), 300, 0)}
-	for name, draw := range map[string]func(*flow.Workflow) string{"SVG": picture.SVG, "Mermaid": picture.Mermaid, "text": picture.Text} {
-		first := draw(read(t, definition))
+	for name, draw := range map[string]func(*flow.Workflow, picture.Marks) string{"SVG": picture.SVG, "Mermaid": picture.Mermaid, "text": picture.Text} {
+		first := draw(read(t, definition), nil)
 		for range 3 {
-			if again := draw(read(t, definition)); again != first {
+			if again := draw(read(t, definition), nil); again != first {
 				t.Errorf("%s differs when it is drawn again", name)
 			}
 		}
@@ -242,7 +242,12 @@ func TestPicturesOfAWorkflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := read(t, definition)
-	for name, got := range map[string]string{"etl.txt": picture.Text(w), "etl.mmd": picture.Mermaid(w), "etl.svg": picture.SVG(w)} {
+	marks := make(picture.Marks, len(w.Nodes)) // of a run
+	for i := range marks {
+		marks[i] = []picture.Mark{{State: flow.Succeeded, Note: "4ms"}, {State: flow.Dead, Note: "3 attempts"}, {State: flow.Running}, {State: flow.UpstreamFailed}, {State: flow.Skipped}, {State: flow.Pending}}[i%6]
+	}
+	for name, got := range map[string]string{"etl.txt": picture.Text(w, nil), "etl.mmd": picture.Mermaid(w, nil), "etl.svg": picture.SVG(w, nil),
+		"run.txt": picture.Text(w, marks), "run.mmd": picture.Mermaid(w, marks), "run.svg": picture.SVG(w, marks)} {
 		file := "testdata/" + name
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -293,9 +298,13 @@ func TestHostileTextStaysText(t *testing.T) {
 				n.Ways[k].When = evil
 			}
 		}
-		checkPlaces(t, w, picture.Of(w))
+		marks := make(picture.Marks, len(w.Nodes))
+		for i := range marks {
+			marks[i] = picture.Mark{State: flow.State(evil), Note: evil}
+		}
+		checkPlaces(t, w, picture.Of(w, marks))
 
-		elements := xml.NewDecoder(strings.NewReader(picture.SVG(w)))
+		elements := xml.NewDecoder(strings.NewReader(picture.SVG(w, marks)))
 		for {
 			token, err := elements.Token()
 			if errors.Is(err, io.EOF) {
@@ -308,15 +317,15 @@ func TestHostileTextStaysText(t *testing.T) {
 				t.Errorf("%.40q: there is an element %s in the picture", evil, e.Name.Local)
 			}
 		}
-		for kind, text := range map[string]string{"text": picture.Text(w), "Mermaid": picture.Mermaid(w)} {
+		for kind, text := range map[string]string{"text": picture.Text(w, marks), "Mermaid": picture.Mermaid(w, marks)} {
 			for _, r := range text {
 				if r != '\n' && terminal.Acts(r) {
 					t.Errorf("%.40q: %s has %U in it", evil, kind, r)
 				}
 			}
 		}
-		want := strings.Count(picture.Mermaid(read(t, definition)), "\n")
-		if got := strings.Count(picture.Mermaid(w), "\n"); got != want {
+		want := strings.Count(picture.Mermaid(read(t, definition), nil), "\n")
+		if got := strings.Count(picture.Mermaid(w, marks), "\n"); got != want {
 			t.Errorf("%.40q: Mermaid has %d lines, want %d", evil, got, want)
 		}
 	}
@@ -324,7 +333,7 @@ func TestHostileTextStaysText(t *testing.T) {
 
 // A step that needs many says so in a line that can be read.
 func TestTextIsShort(t *testing.T) {
-	for line := range strings.Lines(picture.Text(read(t, steps{"steps": fan(298)}))) {
+	for line := range strings.Lines(picture.Text(read(t, steps{"steps": fan(298)}), nil)) {
 		if len(line) > 150 {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		}
@@ -336,7 +345,7 @@ func BenchmarkLayout(b *testing.B) {
 		w := read(b, steps{"steps": all})
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				picture.Of(w)
+				picture.Of(w, nil)
 			}
 		})
 	}

@@ -9,15 +9,15 @@ import (
 )
 
 // palette is the colours of a picture: its ground, its text, what is said softly, edges, edges of a switch, what is in a scope, and for each
-// kind the side of its boxes; boxes themselves.
+// kind the side of its boxes; boxes themselves; and the sides of boxes of a run.
 type palette struct {
-	ground, ink, soft, edge, way, scope, scopeSide, box, task, pass, fail, choice string
+	ground, ink, soft, edge, way, scope, scopeSide, box, task, pass, fail, choice, done, bad, busy, off string
 }
 
 // The picture goes by what its reader prefers. There are no variables in it, which not every program that shows pictures knows.
 var (
-	light = palette{"#ffffff", "#1f2933", "#56626e", "#8794a1", "#a86b12", "#f3f6f9", "#b4c0cb", "#ffffff", "#2f5d8f", "#8794a1", "#b3372f", "#a86b12"}
-	dark  = palette{"#12181f", "#e6edf3", "#a2aeba", "#71808e", "#d9a44a", "#19222b", "#3d4a57", "#1f2a35", "#6ea3d8", "#71808e", "#e5776e", "#d9a44a"}
+	light = palette{"#ffffff", "#1f2933", "#56626e", "#8794a1", "#a86b12", "#f3f6f9", "#b4c0cb", "#ffffff", "#2f5d8f", "#8794a1", "#b3372f", "#a86b12", "#2e7d46", "#b3372f", "#2f5d8f", "#8794a1"}
+	dark  = palette{"#12181f", "#e6edf3", "#a2aeba", "#71808e", "#d9a44a", "#19222b", "#3d4a57", "#1f2a35", "#6ea3d8", "#71808e", "#e5776e", "#d9a44a", "#63b67c", "#e5776e", "#6ea3d8", "#71808e"}
 )
 
 func (p palette) rules() string {
@@ -30,18 +30,23 @@ const shapes = `text { font: 10px ui-monospace, "DejaVu Sans Mono", Menlo, Conso
 .edge { fill: none; stroke-width: 1.4 } .tip { stroke: none } .box { stroke-width: 1.5 } .scope { stroke-width: 1.2 }
 `
 
-// SVG draws a workflow as a picture that needs nothing else, in the light or dark colours that its reader prefers.
-func SVG(w *flow.Workflow) string {
-	p := Of(w)
+// SVG draws a workflow as a picture that needs nothing else, in the light or dark colours that its reader prefers. Of a run each box says in words where its
+// node stands, and its side has the colour of that.
+func SVG(w *flow.Workflow, marks Marks) string {
+	p := Of(w, marks)
+	lightRules, darkRules := light.rules(), dark.rules()
+	if marks != nil {
+		lightRules, darkRules = lightRules+"\n"+light.states(), darkRules+" "+dark.states()
+	}
 	title := "Workflow of " + counted(len(w.Nodes), "step")
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n", p.Width, p.Height, p.Width, p.Height, title)
-	fmt.Fprintf(&out, "<title>%s</title>\n<style>\n%s%s\n@media (prefers-color-scheme: dark) { %s }\n</style>\n", title, shapes, light.rules(), dark.rules())
+	fmt.Fprintf(&out, "<title>%s</title>\n<style>\n%s%s\n@media (prefers-color-scheme: dark) { %s }\n</style>\n", title, shapes, lightRules, darkRules)
 	fmt.Fprintf(&out, `<rect class="ground" width="%d" height="%d" rx="8"/>`+"\n", p.Width, p.Height)
 	// A scope comes before what is in it. So the boxes of scopes come first, then the lines, then what lines lead to.
 	for _, b := range p.Boxes {
 		if w.Nodes[b.Node].Kind == flow.KindScope {
-			b.draw(&out, &w.Nodes[b.Node])
+			b.draw(&out, &w.Nodes[b.Node], marks.class(b.Node))
 		}
 	}
 	for _, l := range p.Lanes {
@@ -52,7 +57,7 @@ func SVG(w *flow.Workflow) string {
 	}
 	for _, b := range p.Boxes {
 		if w.Nodes[b.Node].Kind != flow.KindScope {
-			b.draw(&out, &w.Nodes[b.Node])
+			b.draw(&out, &w.Nodes[b.Node], marks.class(b.Node))
 		}
 	}
 	for _, e := range p.Edges {
@@ -90,12 +95,13 @@ func path(points []Point) string {
 // corners tell kinds apart for those to whom the colours say nothing.
 var corners = map[flow.Kind]int{flow.KindTask: 5, flow.KindScope: 8, flow.KindPass: 18, flow.KindFail: 0}
 
-func (b Box) draw(out *strings.Builder, n *flow.Node) {
+func (b Box) draw(out *strings.Builder, n *flow.Node, stands string) {
 	fmt.Fprintf(out, "<g><title>%s</title>\n", escape(b.Label.Full))
 	class := "box " + n.Kind.String()
 	if n.Kind == flow.KindScope {
 		class = "scope"
 	}
+	class += stands
 	if n.Kind == flow.KindSwitch {
 		const cut = 10
 		fmt.Fprintf(out, `<path class="%s" d="M%d %dh%dl%d %dv%dl-%d %dh-%dl-%d -%dv-%dz"/>`+"\n", class, b.X+cut, b.Y,

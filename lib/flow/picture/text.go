@@ -10,8 +10,8 @@ import (
 )
 
 // Text draws a workflow as lines, one for each node: its layer, its name, what it does, and when it runs, said in words. What is in a scope is
-// indented, and has layers of its own. No line has control characters.
-func Text(w *flow.Workflow) string {
+// indented, and has layers of its own. Of a run it says where each node stands, behind its name. No line has control characters.
+func Text(w *flow.Workflow, marks Marks) string {
 	var rows []row
 	var walk func(scope, depth int)
 	walk = func(scope, depth int) {
@@ -30,7 +30,7 @@ func Text(w *flow.Workflow) string {
 			for _, i := range line {
 				n := &w.Nodes[i]
 				rows = append(rows, row{
-					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), does: terminal.Line(does(n)) + mayFail(n), when: terminal.Line(when(w, n))})
+					name: strings.Repeat("  ", depth) + strconv.Itoa(k+1) + " " + terminal.Line(n.Name), stands: cut(marks.of(i), longestLine), does: terminal.Line(does(n)) + mayFail(n), when: terminal.Line(when(w, n))})
 				if n.Kind == flow.KindScope {
 					walk(i, depth+1)
 				}
@@ -39,13 +39,17 @@ func Text(w *flow.Workflow) string {
 	}
 	walk(flow.None, 0)
 
-	name, what := 0, 0
+	name, stands, what := 0, 0, 0
 	for _, r := range rows {
-		name, what = max(name, cells(r.name)), max(what, min(cells(r.does), longestLine))
+		name, stands, what = max(name, cells(r.name)), max(stands, cells(r.stands)), max(what, min(cells(r.does), longestLine))
 	}
 	var out strings.Builder
 	for _, r := range rows {
-		line := pad(r.name, name) + "  " + pad(r.does, what)
+		line := pad(r.name, name) + "  "
+		if stands > 0 {
+			line += pad(r.stands, stands) + "  "
+		}
+		line += pad(r.does, what)
 		if r.when != "" {
 			line += "  " + r.when
 		}
@@ -54,7 +58,7 @@ func Text(w *flow.Workflow) string {
 	return out.String()
 }
 
-type row struct{ name, does, when string }
+type row struct{ name, stands, does, when string }
 
 // mayFail tells of a node whose failure is allowed.
 func mayFail(n *flow.Node) string {

@@ -1,23 +1,31 @@
-// The log of a run's newest attempt. It follows while the attempt writes, by asking for what is behind what was read.
+// The log of the newest attempt of a run, or of a step of a workflow's run. It follows while the attempt writes, by asking for what is behind what was read.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { bytes, Refusal } from './api'
 import { Screen } from './ansi'
-import { isOpen, type Run } from './model'
+import { isOpen, type Step } from './model'
 import { Refused } from './ui'
 
 const tail = 64 << 10
 
-export function Log({ run }: { run: Run }) {
+interface Logged {
+  run: string // its ID
+  step?: string
+  attempt: number
+  state: Step['state']
+}
+
+export function Log(of: Logged) {
+  const { run, step, state } = of
   const screen = useRef(new Screen())
   const offset = useRef(-1) // -1 until the tail has come
-  const attempt = useRef<number>()
+  const read = useRef<number>() // which attempt
   const [before, setBefore] = useState(0)
   const [drawn, setDrawn] = useState(0)
   const [error, setError] = useState<Error>()
   const [known, setKnown] = useState(false)
   const [follows, setFollows] = useState(true)
   const box = useRef<HTMLPreElement>(null)
-  const going = isOpen(run.state)
+  const going = isOpen(state)
 
   useEffect(() => {
     let timer = 0
@@ -26,10 +34,10 @@ export function Log({ run }: { run: Run }) {
     const round = async () => {
       if (!document.hidden) {
         try {
-          const got = await bytes(`/runs/${encodeURIComponent(run.id)}/logs`, offset.current < 0 ? { tail } : { offset: offset.current, attempt: attempt.current }, stop.signal)
+          const got = await bytes(`/runs/${encodeURIComponent(run)}/logs`, { step, ...(offset.current < 0 ? { tail } : { offset: offset.current, attempt: read.current }) }, stop.signal)
           if (offset.current < 0) {
             offset.current = Number(got.headers.get('Belfry-Log-Offset') ?? 0)
-            attempt.current = Number(got.headers.get('Belfry-Attempt') ?? 0) || undefined
+            read.current = Number(got.headers.get('Belfry-Attempt') ?? 0) || undefined
             setBefore(offset.current)
           }
           // Where a log has a gap, more was written than is sent. An attempt that has only just ended has no log for a moment.
@@ -54,7 +62,7 @@ export function Log({ run }: { run: Run }) {
       stop.abort()
       clearTimeout(timer)
     }
-  }, [run.id, going])
+  }, [run, step, going])
 
   useLayoutEffect(() => {
     const element = box.current
@@ -67,18 +75,18 @@ export function Log({ run }: { run: Run }) {
     <figure class="raw log">
       <figcaption>
         <span>
-          Log of attempt {Math.max(1, run.attempt)}
-          {going && run.state === 'running' && <span class="live"> live</span>}
+          Log of attempt {Math.max(1, of.attempt)}
+          {going && state === 'running' && <span class="live"> live</span>}
           {before > 0 && ` · without its first ${Math.round(before / 1024)} KB`}
           {dropped > 0 && ` · the first ${dropped.toLocaleString('en')} lines are left out here`}
         </span>
         <label class="follow">
           <input type="checkbox" checked={follows} onChange={(event) => setFollows(event.currentTarget.checked)} /> follow
         </label>
-        {!empty && <Save run={run} />}
+        {!empty && <Save run={run} step={step} />}
       </figcaption>
       <Refused error={error} small />
-      {empty && !error && known && <p class="nothing">{going && run.state !== 'retrying' ? 'Nothing has been written yet.' : 'The attempt wrote nothing.'}</p>}
+      {empty && !error && known && <p class="nothing">{going && state !== 'retrying' ? 'Nothing has been written yet.' : 'The attempt wrote nothing.'}</p>}
       {!empty && (
         <pre
           ref={box}
@@ -101,14 +109,14 @@ export function Log({ run }: { run: Run }) {
   )
 }
 
-function Save({ run }: { run: Run }) {
+function Save({ run, step }: { run: string; step: string | undefined }) {
   const [failed, setFailed] = useState(false)
   const save = async () => {
     try {
-      const { data } = await bytes(`/runs/${encodeURIComponent(run.id)}/logs`, { offset: 0 })
+      const { data } = await bytes(`/runs/${encodeURIComponent(run)}/logs`, { step, offset: 0 })
       const link = document.createElement('a')
       link.href = URL.createObjectURL(new Blob([data as BlobPart], { type: 'text/plain' }))
-      link.download = run.id.replace(/[^A-Za-z0-9._-]/g, '-') + '.log'
+      link.download = (step ? run + '.' + step : run).replace(/[^A-Za-z0-9._-]/g, '-') + '.log'
       link.click()
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
       setFailed(false)

@@ -35,6 +35,20 @@ export interface Run {
   trace?: string
   attempts: Attempt[]
   waiting?: Wait[]
+  steps?: unknown[] // of a workflow's run; its page asks for more of them
+}
+
+/** Step is a step of a workflow's run. */
+export interface Step {
+  path: string // its name, behind those of the scopes around it and slashes
+  kind: string
+  state: State | 'pending' | 'upstream_failed'
+  target?: string
+  attempt: number
+  started_at?: string
+  ended_at?: string
+  reason?: string
+  attempts: Attempt[]
 }
 
 /** Wait is one reason why a run has not ended. */
@@ -68,9 +82,9 @@ export interface Job {
   target: Record<string, Record<string, unknown>>
   queue: string
   priority: string
-  timeout: string
-  guarantee: string
-  retry: { max_attempts: number; initial: string; factor: number; max: string }
+  timeout?: string // of a workflow's job its steps have it, as the next two
+  guarantee?: string
+  retry?: { max_attempts: number; initial: string; factor: number; max: string }
   catch_up: { mode: string; window: string }
   retention: string
   overlap?: string | { policy: string; limit?: number; max_waiting?: number } // as it was given
@@ -122,7 +136,7 @@ export interface Check {
 
 export const open: State[] = ['scheduled', 'queued', 'waiting', 'running', 'retrying']
 export const all: State[] = ['running', 'retrying', 'queued', 'waiting', 'scheduled', 'succeeded', 'failed', 'dead', 'unknown', 'cancelled', 'skipped']
-export const isOpen = (state: State): boolean => open.includes(state)
+export const isOpen = (state: Step['state']): boolean => (open as string[]).includes(state)
 export const isBad = (state: State): boolean => state === 'failed' || state === 'dead' || state === 'unknown'
 
 /** lastError is why a run is where it is: what its newest attempt with an error said. */

@@ -39,6 +39,10 @@ export function calls(job: Job): { kind: string; what: string } {
       return { kind, what: text('arn') }
     case 'email':
       return { kind, what: Array.isArray(spec.to) ? spec.to.map(String).join(', ') : '' }
+    case 'workflow': {
+      const n = Object.keys((spec.steps as object | undefined) ?? {}).length
+      return { kind, what: n === 1 ? 'of 1 step' : `of ${n} steps` }
+    }
   }
   return { kind, what: '' }
 }

@@ -64,6 +64,53 @@ test('a log is followed while it is written, and to its end', async () => {
   }
 })
 
+test('a workflow shows its steps, and the attempts and the log of each', async () => {
+  const server = await Server.start()
+  const gate = path.join(server.folder, 'gate')
+  await server.put('etl', { target: { workflow: { steps: {
+    extract: shell('echo "from the first"'),
+    parts: { needs: ['extract'], steps: { index: { ...shell(`echo "attempt began"; until [ -e ${gate} ]; do sleep 0.1; done; echo "at its end"; exit 3`), ...once } } },
+    load: { needs: ['parts'], ...exec('true') },
+  } } } })
+  const { id } = await server.trigger('etl')
+  const v = await Visit.to(server.console + '/runs/' + id)
+  try {
+    const steps = v.page.getByRole('region', { name: 'Steps' })
+    const row = (name) => steps.getByRole('row').filter({ has: v.page.getByRole('link', { name, exact: true }) })
+    await row('extract').locator('.s-succeeded').waitFor()
+    await row('parts/index').locator('.s-running').waitFor()
+    await row('load').locator('.s-pending').waitFor()
+    await v.page.getByText('Choose a step').waitFor()
+    await steps.getByRole('link', { name: 'load' }).click()
+    await v.page.getByText('It waits for other steps.').waitFor()
+    await steps.getByRole('link', { name: 'parts/index' }).click()
+    assert.match(v.page.url(), /[?]step=parts%2Findex$/)
+    const log = v.page.getByRole('region', { name: 'Log' })
+    await log.getByText('attempt began').waitFor()
+    assert.equal(await log.getByText('from the first').count(), 0)
+    await promisify(execFile)('touch', [gate])
+    await log.getByText('at its end').waitFor()
+    await v.page.getByText('It failed: step parts/index is').waitFor()
+    await row('parts/index').getByText('exit code 3').waitFor()
+    await row('load').locator('.s-upstream_failed').waitFor()
+    await v.page.getByRole('region', { name: 'Attempts' }).getByText('exit code 3').waitFor()
+    // What is shown is a link, and each step has its own log.
+    await v.page.reload()
+    await log.getByText('at its end').waitFor()
+    await steps.getByRole('link', { name: 'extract' }).click()
+    await log.getByText('from the first').waitFor()
+    assert.equal(await log.getByText('at its end').count(), 0)
+    await steps.getByRole('link', { name: 'load' }).click()
+    await v.page.getByText('It never started, so it has no log.').waitFor()
+    assert.equal(await v.page.getByRole('link', { name: 'log', exact: true }).count(), 0, 'the run itself has no log')
+    assert.deepEqual(v.errors, [])
+    assert.deepEqual(await v.violations(), [])
+  } finally {
+    await v.end()
+    await server.stop()
+  }
+})
+
 test('a server that starts again under an open page is told, and its page goes on', async () => {
   const server = await Server.start()
   await server.put('steady', { target: exec('true'), ...once })

@@ -28,7 +28,7 @@ before(async () => {
         payload: `/runs/${ids.going}?tab=payload`, result: `/runs/${ids.done[0]}?tab=result`, record: `/runs/${ids.done[0]}?tab=record`,
       }),
       broken: () => ({
-        ...always, run: '/runs/' + ids.dead[0], retrying: '/runs/' + ids.retrying, job: '/jobs/mail', cause: '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'),
+        ...always, run: '/runs/' + ids.dead[0], retrying: '/runs/' + ids.retrying, steps: '/runs/' + ids.etl, step: `/runs/${ids.etl}?step=parts%2Findex`, workflow: '/jobs/nightly', job: '/jobs/mail', cause: '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'),
         'runs-dead': '/runs?state=failed,dead',
       }),
       asking: () => ({ 'sign-in': '/' }),

@@ -5,13 +5,14 @@ import { broken, busy } from './seed.mjs'
 
 const server = await Server.start()
 const { going } = await busy(server)
-await broken(server)
+const { etl } = await broken(server)
 const folder = path.resolve(import.meta.dirname, '../../../../docs/screens')
 for (const [name, at, scheme, width, height] of [
   ['overview', '/', 'light', 1100, 560],
   ['job', '/jobs/night-shift', 'light', 1100, 440],
   ['runs', '/runs', 'dark', 1100, 560],
   ['run', '/runs/' + going, 'light', 1100, 640],
+  ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
   const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
   await v.page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))

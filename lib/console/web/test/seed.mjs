@@ -30,10 +30,27 @@ export async function broken(server) {
   await server.put('push', { target: { http: { url: 'http://127.0.0.1:1/push' } }, retry: { max_attempts: 1 } })
   await server.put('slow', { target: exec('sleep', '30'), timeout: '1s', retry: { max_attempts: 1 } })
   await server.put('later', { target: exec('false'), retry: { max_attempts: 5, initial: '10m', max: '20m' } })
+  const etl = await workflow(server)
   const dead = []
   for (const [job, n] of [['mail', 9], ['resize', 5], ['push', 3], ['slow', 1]]) for (let i = 0; i < n; i++) dead.push((await server.trigger(job)).id)
   const retrying = (await server.trigger('later')).id
   for (const id of dead) await server.until(id, 'dead', 'failed')
   await server.until(retrying, 'retrying')
-  return { dead, retrying }
+  await server.until(etl, 'failed')
+  return { dead, retrying, etl }
+}
+
+/** workflow runs one of which a step fails after two attempts. */
+async function workflow(server) {
+  const retry = { max_attempts: 2, initial: '1ms', max: '1ms' }
+  await server.put('nightly', {
+    labels: { team: 'warehouse' },
+    target: { workflow: { steps: {
+      extract: shell('echo "41,208 rows"'),
+      parts: { needs: ['extract'], steps: { load: shell('echo "loading"; sleep 0.3; echo "loaded"'), index: { needs: ['load'], retry, ...shell('echo "building the index"; echo "row 17: no such key" >&2; exit 3') } } },
+      publish: { needs: ['parts'], ...exec('true') },
+      alarm: { needs: ['parts'], rule: 'one_failed', ...shell('echo "paging Ada"') },
+    } } },
+  })
+  return (await server.trigger('nightly')).id
 }

@@ -115,21 +115,25 @@ export function Job({ name }: { name: string }) {
                 {job.queue}, {job.priority}
               </dd>
             </div>
-            <div>
-              <dt>Timeout</dt>
-              <dd>{job.timeout}</dd>
-            </div>
-            <div>
-              <dt>Guarantee</dt>
-              <dd>{job.guarantee.replaceAll('_', ' ')}</dd>
-            </div>
-            <div>
-              <dt>On failure</dt>
-              <dd>
-                {job.status.tries}
-                {job.retry.max_attempts > 1 && <>, waits {job.retry.initial} to {job.retry.max}</>}
-              </dd>
-            </div>
+            {job.retry && job.guarantee && (
+              <>
+                <div>
+                  <dt>Timeout</dt>
+                  <dd>{job.timeout}</dd>
+                </div>
+                <div>
+                  <dt>Guarantee</dt>
+                  <dd>{job.guarantee.replaceAll('_', ' ')}</dd>
+                </div>
+                <div>
+                  <dt>On failure</dt>
+                  <dd>
+                    {job.status.tries}
+                    {job.retry.max_attempts > 1 && <>, waits {job.retry.initial} to {job.retry.max}</>}
+                  </dd>
+                </div>
+              </>
+            )}
             <div>
               <dt>Missed fires</dt>
               <dd>{{ one: 'the latest runs', all: 'all run', none: 'none runs' }[job.catch_up.mode] ?? job.catch_up.mode}</dd>

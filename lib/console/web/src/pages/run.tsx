@@ -7,14 +7,16 @@ import { Log } from '../log'
 import { useLive } from '../live'
 import { isOpen, lastError, type Job, type Run as Data, type Wait } from '../model'
 import { query, to, withQuery } from '../router'
+import { Attempts, Steps } from '../steps'
 import { began, keep, runOf } from '../store'
 import { parse, span } from '../time'
 import { Timeline } from '../timeline'
-import { Ago, Command, Instant, Labels, pending, Refused, RunLink, State, took, Waiting } from '../ui'
+import { Ago, Command, Instant, Labels, pending, quoted, Refused, RunLink, State, took, Waiting } from '../ui'
 import { Raw } from '../raw'
 import { late } from '../words'
 
-const tabs = ['log', 'result', 'payload', 'record'] as const
+const ordinary = ['log', 'result', 'payload', 'record'] as const
+const ofWorkflow = ['steps', 'payload', 'record'] as const
 
 export function Run({ id }: { id: string }) {
   const asked = useRef(0)
@@ -40,7 +42,9 @@ export function Run({ id }: { id: string }) {
   }
   const run = runOf(id)?.value ?? live.data.data
   const where = job.data?.schedule?.timezone
-  const chosen = tabs.find((t) => t === query.value.get('tab')) ?? 'log'
+  const tabs = run.steps ? ofWorkflow : ordinary
+  const chosen = tabs.find((t) => t === query.value.get('tab')) ?? tabs[0]
+  const step = query.value.get('step')
   const text = live.data.text
   return (
     <section class="page">
@@ -52,7 +56,7 @@ export function Run({ id }: { id: string }) {
         <code class="id">{run.id}</code>
       </header>
       <Refused error={live.error} />
-      <Why run={run} waiting={isOpen(run.state) ? live.data.data.waiting : undefined} where={where} tries={job.data?.retry.max_attempts} />
+      <Why run={run} waiting={isOpen(run.state) ? live.data.data.waiting : undefined} where={where} tries={job.data?.retry?.max_attempts} />
       <Timeline run={run} where={where} />
       <dl class="facts">
         <Fact name="Due">
@@ -73,7 +77,7 @@ export function Run({ id }: { id: string }) {
         {run.attempt > 0 && (
           <Fact name="Attempt">
             {run.attempt}
-            {job.data && ' of ' + job.data.retry.max_attempts}
+            {job.data?.retry && ' of ' + job.data.retry.max_attempts}
           </Fact>
         )}
         <Fact name="Priority">{run.priority ?? '–'}</Fact>
@@ -81,27 +85,29 @@ export function Run({ id }: { id: string }) {
         <Fact name="Definition">
           {run.generation === 0 ? 'not bound yet' : job.data && job.data.status.generation !== run.generation ? 'an earlier one' : 'the current one'}
         </Fact>
-        <Fact name="Fence">{fieldText(text, 'fence') ?? run.fence}</Fact>
+        {!run.steps && <Fact name="Fence">{fieldText(text, 'fence') ?? run.fence}</Fact>}
         {run.trace && <Fact name="Trace">{run.trace}</Fact>}
       </dl>
       <Labels of={run.labels} />
-      <Attempts run={run} where={where} />
+      <Attempts of={run.attempts} where={where} />
       <nav class="tabs" aria-label="What to show">
         {tabs.map((t) => (
-          <a key={t} href={withQuery(to('runs', id), { tab: t === 'log' ? undefined : t })} aria-current={t === chosen ? 'page' : undefined}>
+          <a key={t} href={withQuery(to('runs', id), { tab: t === tabs[0] ? undefined : t })} aria-current={t === chosen ? 'page' : undefined}>
             {t}
           </a>
         ))}
       </nav>
       {chosen === 'log' && run.attempt === 0 && !isOpen(run.state) && <p class="nothing">It never started, so it has no log.</p>}
-      {chosen === 'log' && (run.attempt > 0 || isOpen(run.state)) && <Log key={run.id + ' ' + run.attempt} run={run} />}
+      {chosen === 'log' && (run.attempt > 0 || isOpen(run.state)) && <Log key={run.id + ' ' + run.attempt} run={run.id} attempt={run.attempt} state={run.state} />}
+      {chosen === 'steps' && <Steps run={run} where={where} />}
       {chosen === 'result' && <Result text={text} run={run} />}
       {chosen === 'payload' && <Payload key={run.id} id={run.id} />}
       {chosen === 'record' && <Raw text={text} label="The run as the API returns it" />}
       <details class="cli">
         <summary>In a terminal</summary>
         <Command text={`belfry run get ${run.id}`} />
-        <Command text={`belfry run logs ${run.id}`} />
+        {run.steps && <Command text={`belfry run steps ${run.id}`} />}
+        {(!run.steps || step) && <Command text={`belfry run logs ${run.id}` + (run.steps && step ? ' --step ' + quoted(step) : '')} />}
       </details>
     </section>
   )
@@ -177,6 +183,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
     case 'waiting':
       return <>It waits in line until other runs of its job have ended.</>
     case 'running':
+      if (run.steps) return <>Its steps run, since {took(run.started_at, undefined)}.</>
       return (
         <>
           It is running: attempt {run.attempt}, for {took(run.started_at, undefined)}
@@ -203,6 +210,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
         </>
       )
     case 'failed':
+      if (run.steps) return <>It failed: <b class="said">{run.reason}</b>.</>
       return <>It failed for good, since another attempt would fail the same way: {why ?? run.reason}.</>
     case 'unknown':
       return <>Nobody knows whether it had its effect, and it is not to happen twice: {why ?? run.reason ?? 'its worker was lost'}.</>
@@ -232,42 +240,6 @@ function Overlapped({ ids, policy }: { ids: string[]; policy: string }) {
         ))}
       </ul>
     </>
-  )
-}
-
-function Attempts({ run, where }: { run: Data; where: string | undefined }) {
-  if (!run.attempts.length) return null
-  return (
-    <div class="scroller" tabIndex={0} role="region" aria-label="Attempts">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Attempt</th>
-            <th scope="col">Outcome</th>
-            <th scope="col">Started</th>
-            <th scope="col" class="num">
-              Took
-            </th>
-            <th scope="col">Error</th>
-          </tr>
-        </thead>
-        <tbody>
-          {run.attempts.map((a) => (
-            <tr key={a.attempt + ' ' + a.started_at}>
-              <td>{a.attempt}</td>
-              <td>
-                <State of={a.outcome} />
-              </td>
-              <td>
-                <Instant at={a.started_at} where={where} />
-              </td>
-              <td class="num">{took(a.started_at, a.ended_at)}</td>
-              <td class="said">{a.error}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   )
 }
 
