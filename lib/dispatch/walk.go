@@ -98,6 +98,7 @@ func (f *following) walk(ctx context.Context, ended run.Run) error {
 	}
 	known := make([]flow.Known, len(f.workflow.Nodes))
 	known[n.Index] = flow.Known{Read: true, Fact: flow.Fact{State: FlowState(ended.State), To: flow.None}}
+	steps := []run.Run{ended} // those that were read
 	for looks := min(maxLooks, len(known)/perLook); ; looks-- {
 		next := f.workflow.Walk(n.Index, known, looks)
 		switch {
@@ -111,9 +112,10 @@ func (f *following) walk(ctx context.Context, ended run.Run) error {
 			known[next.Read].Read = true
 			if s := read[0]; s.Version != 0 {
 				known[next.Read].Fact = flow.Fact{State: FlowState(s.State), To: flow.None}
+				steps = append(steps, s)
 			}
 		default:
-			released, err := f.release(ctx, next.Release)
+			released, err := f.release(ctx, next.Release, steps)
 			if err = errors.Join(err, f.send(ctx, released)); err != nil || len(released) == len(next.Release) {
 				return err
 			}
