@@ -134,7 +134,7 @@ test-clients: build ## clients that are generated from the OpenAPI document: the
 # Linux only: systemd judges the unit, and an empty root stands in for the container image.
 test-release: ## what people download: archives, systemd unit, container image
 	@if [ "$$(uname)" = Linux ] && { command -v systemd-analyze >/dev/null || .ci/system systemd; }; \
-	then set -x; cd .ci/release && $(GO) test -count=1 ./...; \
+	then set -x; cd .ci/release && $(GO) test -count=1 -timeout 60m ./...; \
 	else .ci/absent "systemd-analyze on Linux (make test-release)"; fi
 
 # Linux only: not all emulators can be kept to loopback, so they run in a network namespace, which has but a loopback.

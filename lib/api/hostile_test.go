@@ -247,7 +247,7 @@ func TestP11_ErrorsOfABatchAreNamedUpToABound(t *testing.T) {
 		for i := range count {
 			jobs = append(jobs, fmt.Sprintf(`{"name":"j%d","target":{"exec":{"argv":["true"],"env":{%s}}}}`, i, strings.TrimSuffix(env.String(), ",")))
 		}
-		got := into[wire.JobVerdicts](s.costs("POST", "/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+"]}", "wrong environments", 11).is(200))
+		got := into[wire.JobVerdicts](s.costs("POST", "/v1/jobs/batch", `{"jobs":[`+strings.Join(jobs, ",")+"]}", "wrong environments", 13).is(200))
 		named, more := 0, 0
 		for i, v := range got.Items {
 			if v.Problem == nil || v.Status != 422 || v.Problem.Code != "invalid" || (i < invalid.Most) != (len(v.Problem.Errors) > 0 && v.Problem.Detail != "") {

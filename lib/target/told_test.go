@@ -3,14 +3,15 @@ package target
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // A failed call leaves in the log what was sent and what was answered, and nothing that is secret.
 func TestAFailedCallTellsWhatWasSentAndAnswered(t *testing.T) {
 	const key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	answer := func(http.ResponseWriter, *http.Request) {}
-	spec := serve(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r) })
+	var answer atomic.Pointer[http.HandlerFunc] // one that took its connection over goes on beside the next call
+	spec := serve(t, func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) })
 	host := strings.TrimPrefix(strings.TrimSuffix(spec.HTTP.URL, "/hook?token=hush"), "http://")
 	spec.HTTP.URL = "http://user:" + hush + "@" + host + "/hook?token=" + hush + "&day=1&" + hush
 	spec.HTTP.Headers = map[string]Value{"X-Team": Text("billing"), "X-Other": Secret("token"), "Authorization": Text("Bearer plain-" + hush), "X-Api-Key": Text("plain-" + hush)}
@@ -62,7 +63,7 @@ func TestAFailedCallTellsWhatWasSentAndAnswered(t *testing.T) {
 		}, []string{"< HTTP/1.1 101 Switching Protocols\n", "< Upgrade: x\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer = c.answer
+			answer.Store(&c.answer)
 			var log strings.Builder
 			call := testCall()
 			call.Log, call.Payload = &log, []byte(c.payload)

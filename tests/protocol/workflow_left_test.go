@@ -35,7 +35,7 @@ func TestW5_AStepThatWasPutBehindACancelAndLeft(t *testing.T) {
 	if !head.State.Ended() || left == "" {
 		t.Fatalf("the run is %s, and %d steps were released, want it cancelled and some not", head.State, len(rows))
 	}
-	op, err := head.Release(left, head.Ended, time.Hour).Item(7)
+	op, err := head.Release(left, head.Ended, head.Ended, time.Hour).Item(7)
 	f.must(err)
 	op.If = store.Absent
 	_, err = f.store.Write(context.Background(), op)
