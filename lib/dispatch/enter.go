@@ -56,6 +56,7 @@ type wanting struct {
 	run  run.Run
 	due  int64 // Unix ms
 	def  job.Definition
+	past bool          // no pause holds it, and one holds the line of its job
 	done chan struct{} // closed when what follows stands
 
 	entrance Entrance
@@ -169,6 +170,10 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 			failed(err)
 			return
 		}
+		if err := d.lookPast(open); err != nil {
+			failed(err)
+			return
+		}
 		var enter, full []*wanting
 		for i, w := range open {
 			verdict, err := d.admit(round, w)
@@ -268,10 +273,35 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 	}
 }
 
+// lookPast finds out which runs of a group go past the line, or to the front of it: those that ignore a pause that stands. The job is read for these alone, after
+// the gate. One that is paused behind the read has its run join as any other, until its check looks again.
+func (d *Dispatcher) lookPast(group []*wanting) error {
+	ignoring := slices.ContainsFunc(group, func(w *wanting) bool { return w.run.IgnorePause })
+	if !ignoring {
+		return nil
+	}
+	paused, err := d.paused(group[0].run)
+	for _, w := range group {
+		w.past = paused && w.run.IgnorePause
+	}
+	return err
+}
+
+// paused tells whether the job of a run is paused.
+func (d *Dispatcher) paused(of run.Run) (bool, error) {
+	ctx, cancel := d.brief()
+	defer cancel()
+	j, err := d.Book.Job(ctx, of.Tenant, of.ID.Job)
+	if err != nil {
+		return false, fmt.Errorf("read job %s, whose pause a run ignores: %w", of.ID.Job, err)
+	}
+	return j.Def.Paused, nil
+}
+
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	for {
-		verdict := round.Admit(w.run, w.def.Overlap.Limit)
+		verdict := round.Admit(w.run, w.def.Overlap.Limit, w.past)
 		if verdict != gate.Full {
 			return verdict, nil
 		}
@@ -363,8 +393,8 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	return again, len(again) > 0, nil
 }
 
-// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait looks at those that hold places once more: one may have ended since they
-// were read, and have found no line.
+// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait, or goes to the front of a line that a pause holds, looks at those that hold
+// places once more: one may have ended since they were read, and have found nobody to let in.
 func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, met bool) {
 	now, err := d.Clock()
 	if err != nil {
@@ -374,16 +404,20 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		return nil, false
 	}
 	some := all[:min(len(all), joinBatch)]
-	first := round.Waiting() == 0
+	look := round.Waiting() == 0
 	for _, w := range some {
-		round.Join(w.run.Join(gate.Name(w.run.ID.Job), max(w.due, w.run.Created, w.run.Wait.Rank), now))
+		rank := max(w.due, w.run.Created, w.run.Wait.Rank)
+		if w.past { // whoever ended since may have found none but held runs in line
+			rank, look = gate.Forward(rank), true
+		}
+		round.Join(w.run.Join(gate.Name(w.run.ID.Job), rank, now))
 	}
 	ops, err := round.Puts(d.Now(), d.NewID)
 	if err == nil {
 		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.
 		err = d.writeGate(round, ops...)
 	}
-	if first && (err == nil || passing(err)) {
+	if look && (err == nil || passing(err)) {
 		if err := d.callIn(&calling{tenant: some[0].run.Tenant, job: some[0].run.ID.Job, look: true}, false); err != nil {
 			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
 		}

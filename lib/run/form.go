@@ -80,6 +80,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	if !r.Callback.IsZero() {
 		r.Callback.writeFields(w, 33)
 	}
+	w.Bool(40, r.IgnorePause)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -214,6 +215,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Discarded.readFields(s)
 		case 33:
 			r.Callback.readFields(s)
+		case 40:
+			r.IgnorePause = s.Bool()
 		default:
 			s.Fail()
 		}

@@ -139,6 +139,8 @@ type Run struct {
 
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
+	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }
