@@ -140,7 +140,13 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		}
 	}
 	j.inOrder(js, lets)
+	held, looked := js.newest(), js.gateWritten
+	js.gateWritten = j.event
 	for _, rs := range lets {
+		// Who lets in reads the job behind the gate, and so sees a pause that stood before that was last written.
+		if rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < looked {
+			j.violate("P8", "run %s of %s was let in from the line, and its job is paused since generation %d", rs.id(), tenant, held.Generation)
+		}
 		if limit := rs.allowed(); limit > 0 && len(standing) > limit {
 			j.violate("G1", "run %s of %s was let in as one of %d, and its job allows %d at once", rs.id(), tenant, len(standing), limit)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
 
 // asked asks for a run, now or after a delay, and gives its ID.
@@ -214,6 +215,66 @@ func TestP4_P8_G1_G3_a_run_by_hand_goes_past_the_line_that_a_pause_holds(t *test
 			w.wants(w.check(w.now() - 1))
 		})
 	}
+}
+
+// inProgress has a worker of its own start a run, which stands still in its attempt until it is thawed: give it back to that by ends.
+func (w *world) inProgress(name string) (ends func()) {
+	h := w.restart(name)
+	wake := make(chan struct{})
+	begun, still := false, make(chan struct{})
+	h.before = func(op operation) faulty.Fault {
+		if begun && op.writes() {
+			h.before = nil
+			close(still)
+			<-wake
+		}
+		begun = begun || writesRun("a#")(op)
+		return faulty.Fault{}
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.worker.Pass(h.life, 0) }()
+	select {
+	case <-still:
+	case err := <-done:
+		w.Fatalf("%s did not come to an end: %v", name, err)
+	}
+	return func() {
+		close(wake)
+		w.must(<-done)
+	}
+}
+
+// Whoever ends lets in a run by hand at once, and nobody that the pause holds, whatever room there is.
+func TestP8_G3_an_end_lets_in_the_run_by_hand_alone(t *testing.T) {
+	w := newWorld(t)
+	api := w.host("api")
+	w.must(api.put(tenant, "a", oneAtATime(definition(nil, 1))))
+	api.asked(0, false)
+	ends := w.inProgress("w1")
+	held := api.asked(0, false)
+	w.work()
+	raised := oneAtATime(definition(nil, 1))
+	raised.Paused, raised.Overlap.Limit = true, 3
+	w.must(api.pause(tenant, "a"))
+	byHand := []run.ID{api.asked(0, true), api.asked(0, true)}
+	w.work()
+	for _, id := range byHand {
+		if r, _ := w.run(tenant, id); !r.Waits() {
+			t.Fatalf("%s is %s while another one is in progress", id, r.Stage())
+		}
+	}
+	w.must(api.put(tenant, "a", raised))
+	ends()
+	w.work()
+	for _, id := range byHand {
+		if !w.started(id) {
+			t.Errorf("%s was not let in by the end of the other one", id)
+		}
+	}
+	if w.started(held) {
+		t.Error("what the pause holds was let in, too")
+	}
+	w.wants(w.check(w.now() - 1))
 }
 
 // Where as many wait as may, a run by hand is skipped for those in progress, and not for those alone that a pause holds.
