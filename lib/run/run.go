@@ -140,7 +140,7 @@ type Run struct {
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
 	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
-	Overdue bool `cbor:"34,keyasint,omitempty"`
+	Overdue     bool `cbor:"34,keyasint,omitempty"`
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
