@@ -70,6 +70,16 @@ func TestAJobIsPatched(t *testing.T) {
 	if got := call(0, "", "job", "patch", "a", "-p", "timeout: 40s", "--dry-run").out; !strings.Contains(got, "timeout     40s") {
 		t.Errorf("tried: %s", got)
 	}
+	const calls = `{"on": {"failed": {"job": "page"}, "succeeded": {"job": "tell"}}}`
+	if got := call(1, "", "job", "patch", "a", "-p", calls, "--dry-run", "--beside", "tell").errors; !strings.Contains(got, "on.failed.job") || strings.Contains(got, "on.succeeded.job") {
+		t.Errorf("tried with one of the jobs that it calls: %s", got)
+	}
+	if got := call(0, "", "job", "patch", "a", "-p", calls, "--dry-run", "--beside", "page,tell").out; !strings.Contains(got, "page") {
+		t.Errorf("tried with the jobs that it calls: %s", got)
+	}
+	if got := call(2, "", "job", "patch", "a", "-p", calls, "--beside", "page").errors; !strings.Contains(got, "--beside is for --dry-run") {
+		t.Errorf("not tried: %s", got)
+	}
 	file := filepath.Join(t.TempDir(), "patch.yaml")
 	if err := os.WriteFile(file, []byte("labels:\n  new: '2'\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -212,7 +212,7 @@ func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name stri
 
 func (c *cli) jobTrigger() *cobra.Command {
 	var at, delay, payload, key, file string
-	var wait bool
+	var wait, ignorePause bool
 	w := &waiter{cli: c}
 	cmd := &cobra.Command{
 		Use:   "trigger [NAME]",
@@ -221,10 +221,11 @@ func (c *cli) jobTrigger() *cobra.Command {
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
 is broken off.
 
-A run of a paused job is held until the job is resumed, and one that no worker can run waits for one. Standard error says so.
+A run of a paused job is held until the job is resumed; with --ignore-pause it starts all the same, and the job stays paused. A run that no worker
+can run waits for one. Standard error says so.
 
 With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
-"at" or "delay", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
+"at" or "delay", "ignore_pause", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
 code is 1 if some were refused. Give keys, or --key with a word of your own, KEY-1, KEY-2 and so on by their places in the file: then the same file may be sent
 again, after a broken connection too, and what was accepted is not asked for twice.`,
 		Example: `  belfry job trigger report
@@ -232,12 +233,13 @@ again, after a broken connection too, and what was accepted is not asked for twi
   belfry job trigger report --payload @body.json --key order-4711
   belfry job trigger report --wait --timeout 10m
   belfry job trigger report --follow
+  belfry job trigger report --ignore-pause
   belfry job trigger -f runs.jsonl --key november
   echo '{"job": "report", "payload": {"day": 1}, "key": "day-1"}' | belfry job trigger -f -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if file != "" {
-				if at != "" || delay != "" || payload != "" || wait || w.follow || w.timeout != "" {
+				if at != "" || delay != "" || payload != "" || ignorePause || wait || w.follow || w.timeout != "" {
 					return misused("beside -f want no more than NAME and --key: the file says the rest")
 				}
 				all, err := c.requests(file, strings.Join(args, ""), key)
@@ -252,7 +254,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 			if at != "" && delay != "" {
 				return misused("--at and --delay exclude each other")
 			}
-			var t wire.Trigger
+			t := wire.Trigger{IgnorePause: ignorePause}
 			if at != "" {
 				when, err := c.instant("--at", at, c.zone)
 				if err != nil {
@@ -297,7 +299,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 			if !wait {
 				if !c.structured() && !ended(r.State) {
 					if now, err := server.Run(ctx, r.ID); err == nil && heldUp(now) != "" { // what was asked for is done in any case
-						fmt.Fprintln(c.messages(), heldUp(now))
+						fmt.Fprintln(c.messages(), heldUp(now)+mayIgnore(now))
 					}
 				}
 				return c.showRun(r)
@@ -315,6 +317,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 	cmd.Flags().StringVar(&delay, "delay", "", "how long from now: a `DURATION`, as 90s or 1h30m")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` instead of the job's own payload, or @FILE, @- for standard input")
 	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run; with -f what the keys begin with")
+	cmd.Flags().BoolVar(&ignorePause, "ignore-pause", false, "start the run although the job is paused; the job stays paused")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` that asks for many runs, - for standard input")
 	return cmd
 }

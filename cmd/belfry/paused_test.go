@@ -19,13 +19,23 @@ func TestARunThatIsAskedForOfAPausedJobSaysSo(t *testing.T) {
 	do(`{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "held", "-f", "-")
 	do("", "job", "pause", "held", "--reason", "the database moves")
 	const says = "Its job is paused (the database moves): it is held until the job is resumed. (belfry job resume held)"
-	if got := do("", "job", "trigger", "held"); !strings.Contains(got.errors, says) || !strings.Contains(got.out, "queued") {
+	const flag = "To run it now, cancel this run and trigger the job with --ignore-pause."
+	if got := do("", "job", "trigger", "held"); !strings.Contains(got.errors, says+" "+flag) || !strings.Contains(got.out, "queued") {
 		t.Errorf("%+v", got)
 	}
 	if got := do("", "job", "trigger", "held", "-o", "name"); got.errors != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := belfry(t, "", "job", "trigger", "held", "--wait", "--timeout", "2s", "--address", address); got.code != exitTimeout || !strings.Contains(got.errors, says) {
+		t.Errorf("%+v", got)
+	}
+	if got := do("", "job", "trigger", "held", "--ignore-pause", "--wait"); strings.Contains(got.errors, "paused") || !strings.Contains(got.out, "ignores the pause of its job") {
+		t.Errorf("%+v", got)
+	}
+	if got := do(`[{"ignore_pause": true}, {"delay": "1h"}]`, "job", "trigger", "held", "-f", "-", "-o", "json"); strings.Count(got.out, `"status": 202`) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if got := belfry(t, "[]", "job", "trigger", "held", "-f", "-", "--ignore-pause", "--address", address); got.code != exitUsage || !strings.Contains(got.errors, "the file says the rest") {
 		t.Errorf("%+v", got)
 	}
 	do("", "job", "resume", "held")

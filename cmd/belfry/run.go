@@ -129,7 +129,7 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 func (c *cli) flags(f *pflag.FlagSet) {
 	f.String(profileKey, "", "`NAME` of the profile in config.toml; the one in force there by default")
 	f.StringVar(&c.address, "address", client.DefaultAddress, "`URL` of the server")
-	f.String("auth", "", "`HOW` the server is told who calls: token, api-key, or iam for requests signed with AWS credentials")
+	f.String("auth", "", "authentication `METHOD`: token, api-key, or iam for requests signed with AWS credentials")
 	f.String("token-file", "", "`FILE` with the token that the server knows you by; BELFRY_TOKEN has a token itself")
 	f.String("api-key-file", "", "`FILE` with the key of an API Gateway; BELFRY_API_KEY has a key itself")
 	f.String("aws-profile", "", "`NAME` of the AWS profile whose credentials sign requests, with --auth iam")

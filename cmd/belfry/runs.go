@@ -198,7 +198,7 @@ func howItWent(a wire.Attempt) string {
 
 func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
-		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", r.Trigger}, {"callback", toldOf(r)},
+		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {
@@ -304,4 +304,12 @@ step of a workflow's run gets: its own input, or the payload of the run. Nothing
 	}
 	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
 	return cmd
+}
+
+// triggerOf is what asked for a run, and whether it ignores the pause of its job.
+func triggerOf(r wire.Run) string {
+	if r.IgnorePause {
+		return r.Trigger + ", ignores the pause of its job"
+	}
+	return r.Trigger
 }

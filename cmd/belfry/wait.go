@@ -284,6 +284,16 @@ func heldUp(r wire.Run) string {
 	return ""
 }
 
+// mayIgnore says of a run that a pause holds how another one is asked for that it does not hold; "" of any other.
+func mayIgnore(r wire.Run) string {
+	for _, w := range r.Waiting {
+		if w.Code == string(control.WaitPaused) {
+			return " To run it now, cancel this run and trigger the job with --ignore-pause."
+		}
+	}
+	return ""
+}
+
 // tookInAll is the time from the start of a run's first attempt to its end, with the waits between attempts.
 func tookInAll(r wire.Run) string {
 	if len(r.Attempts) > 1 {

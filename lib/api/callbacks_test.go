@@ -89,6 +89,8 @@ func TestCallbacksArePatched(t *testing.T) {
 	s := start(t, 0, nil)
 	s.send("PUT", "/v1/jobs/tell", echo).is(201)
 	s.send("PUT", "/v1/jobs/other", echo).is(201)
+	s.send("PATCH", "/v1/jobs/other?dry_run=true", `{"on": {"failed": {"job": "later"}}}`).refused(422, "invalid")
+	s.send("PATCH", "/v1/jobs/other?dry_run=true&beside=later", `{"on": {"failed": {"job": "later"}}}`).is(200)
 	s.send("PUT", "/v1/jobs/a", calling("echo", `{"failed": {"job": "tell"}}`)).is(201)
 	for _, c := range []struct{ patch, code, field, want string }{
 		{`{"on": {"succeeded": {"job": "gone"}}}`, "invalid", "on.succeeded.job", "a job that exists"},

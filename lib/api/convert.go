@@ -50,6 +50,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		StartedAt:   instant(r.Started),
 		EndedAt:     instant(r.Ended),
 		ChangedAt:   a.Control.Changed(ctx, r),
+		IgnorePause: r.IgnorePause,
 		Worker:      r.Worker,
 		Reason:      r.Reason,
 		ResultCut:   r.Result.Cut,

@@ -158,7 +158,7 @@ func (a *api) runs() {
 }
 
 func request(t wire.Trigger, key string) control.Request {
-	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key}
+	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key, IgnorePause: t.IgnorePause}
 }
 
 func (a *api) triggerValues(in input[wire.Trigger]) error {

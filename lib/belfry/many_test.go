@@ -18,6 +18,39 @@ func orders(n int) (all []Order[mail]) {
 	return all
 }
 
+func TestWhatIgnoresAPauseRunsInIt(t *testing.T) {
+	address, token := server(t, access.Read, access.Write, access.Run, access.Work)
+	for name, b := range map[string]*Belfry{"here": open(t, "memory:"), "elsewhere": open(t, address, Token(token), RemoteQueue("go"))} {
+		t.Run(name, func(t *testing.T) {
+			Handle(b, "email", func(context.Context, *Job[mail]) error { return nil })
+			start(t, b)
+			if err := b.Pause(t.Context(), "email", "its server moves"); err != nil {
+				t.Fatal(err)
+			}
+			held, err := Enqueue(t.Context(), b, "email", mail{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdicts, err := EnqueueMany(t.Context(), b, "email", Order[mail]{Options: []EnqueueOption{IgnorePause()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := Enqueue(t.Context(), b, "email", mail{}, IgnorePause())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{one.ID, verdicts[0].Run.ID} {
+				if r, err := b.Wait(t.Context(), id); err != nil || r.State != Succeeded {
+					t.Errorf("it is %s, %v", r.State, err)
+				}
+			}
+			if r, err := b.Run(t.Context(), held.ID); err != nil || r.State.Ended() || r.Attempt != 0 {
+				t.Errorf("what is held is %s in attempt %d, %v", r.State, r.Attempt, err)
+			}
+		})
+	}
+}
+
 func TestManyAreEnqueuedInTheirOrder(t *testing.T) {
 	address, token := server(t, access.Read, access.Write, access.Run, access.Work)
 	for name, b := range map[string]*Belfry{"here": open(t, "memory:"), "elsewhere": open(t, address, Token(token), RemoteQueue("go"))} {

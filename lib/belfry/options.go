@@ -150,6 +150,11 @@ func Delay(d time.Duration) EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.Delay = &d }}
 }
 
+// IgnorePause has the run start although its job is paused, by [Belfry.Pause] or an operator. Without it, the run is held until the job is resumed.
+func IgnorePause() EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.IgnorePause = true }}
+}
+
 // Key makes the request idempotent: for a week after the run was due, the same request under the same key gives the same run, however
 // often it is sent. Another request under the key is refused with [CodeKeyReused]. Up to 255 bytes.
 func Key(key string) EnqueueOption { return EnqueueOption{func(r *control.Request) { r.Key = key }} }

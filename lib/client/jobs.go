@@ -225,9 +225,9 @@ func (c *Client) PatchJob(ctx context.Context, name string, patch json.RawMessag
 	return c.patchJob(ctx, name, patch, only, nil)
 }
 
-// TryPatch gives the job as PatchJob would leave it, and stores nothing. Its errors are those of PatchJob.
-func (c *Client) TryPatch(ctx context.Context, name string, patch json.RawMessage) (wire.Job, error) {
-	tried, err := c.patchJob(ctx, name, patch, Condition{}, url.Values{"dry_run": {"true"}})
+// TryPatch gives the job as PatchJob would leave it, and stores nothing. Its errors are those of PatchJob. beside is as of TryDocuments.
+func (c *Client) TryPatch(ctx context.Context, name string, patch json.RawMessage, beside []string) (wire.Job, error) {
+	tried, err := c.patchJob(ctx, name, patch, Condition{}, trying(beside))
 	return tried.Job, err
 }
 

@@ -125,6 +125,8 @@ type Request struct {
 	Delay   *time.Duration // from now; without both, now
 	Payload []byte         // JSON; nil for the job's own
 	Key     string         // Idempotency-Key, "" for none
+
+	IgnorePause bool // the run starts although its job is paused
 }
 
 // RunFilter chooses runs. Zero fields choose all.

@@ -41,6 +41,9 @@ func (a *Asked) body() []byte {
 	}
 	text.WriteByte('\n')
 	text.Write(a.Payload)
+	if a.IgnorePause { // behind JSON, so that no payload looks like it
+		text.WriteString("\nignore_pause")
+	}
 	sum := sha256.Sum256(text.Bytes())
 	return sum[:]
 }

@@ -53,6 +53,7 @@ func TestP9_Fault51_OneKeyGivesOneRun(t *testing.T) {
 		}
 		for name, other := range map[string]control.Request{
 			"Payload": {Payload: []byte(`{"n":2}`), Key: "k"}, "NoPayload": {Key: "k"}, "Delay": {Payload: req.Payload, Delay: new(time.Second), Key: "k"},
+			"IgnorePause": {Payload: req.Payload, IgnorePause: true, Key: "k"},
 		} {
 			_, _, err := g.Trigger(t.Context(), "acme", "report", other)
 			t.Log(name)

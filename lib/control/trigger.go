@@ -176,7 +176,7 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 	}
 	o.job = &w.job
 	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
-		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx)}
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), IgnorePause: o.asked.IgnorePause}
 	if len(o.asked.Payload) <= run.MaxInline {
 		o.Run.Payload.Inline = o.asked.Payload
 	}
@@ -297,7 +297,7 @@ func (s *Service) mark(ctx context.Context, o *order) error {
 		}
 		j = &newest
 	}
-	direct := o.direct && !j.Def.Paused
+	direct := o.direct && (!j.Def.Paused || o.Run.IgnorePause)
 	if direct {
 		o.Run.State = run.Queued
 	}

@@ -87,7 +87,7 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		if err != nil {
 			return Standing{}, err
 		}
-		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
+		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused && !r.IgnorePause, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
 		return st, nil
 	}
 	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
@@ -113,7 +113,7 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 	}
 	st.Deleted = j.Generation == 0 || j.Gone(r.Generation)
 	if r.Waits() {
-		st.Paused, st.Reason = j.Def.Paused, j.Reason // nobody is let in meanwhile
+		st.Paused, st.Reason = j.Def.Paused && !r.IgnorePause, j.Reason // nobody else is let in meanwhile
 		line, err := s.lineOf(ctx, r)
 		if err != nil {
 			return Standing{}, err

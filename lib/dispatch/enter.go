@@ -56,6 +56,7 @@ type wanting struct {
 	run  run.Run
 	due  int64 // Unix ms
 	def  job.Definition
+	past bool          // no pause holds it, and one holds the line of its job
 	done chan struct{} // closed when what follows stands
 
 	entrance Entrance
@@ -169,6 +170,10 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 			failed(err)
 			return
 		}
+		if err := d.lookPast(open); err != nil {
+			failed(err)
+			return
+		}
 		var enter, full []*wanting
 		for i, w := range open {
 			verdict, err := d.admit(round, w)
@@ -271,7 +276,7 @@ func (d *Dispatcher) tidy(round *gate.Round) {
 // admit asks a gate for a run. Where it looks full, the runs of its entries are read, as many as it takes to find room.
 func (d *Dispatcher) admit(round *gate.Round, w *wanting) (gate.Verdict, error) {
 	for {
-		verdict := round.Admit(w.run, w.def.Overlap.Limit)
+		verdict := round.Admit(w.run, w.def.Overlap.Limit, w.past)
 		if verdict != gate.Full {
 			return verdict, nil
 		}
@@ -363,8 +368,8 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 	return again, len(again) > 0, nil
 }
 
-// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait looks at those that hold places once more: one may have ended since they
-// were read, and have found no line.
+// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait, or goes to the front of a line that a pause holds, looks at those that hold
+// places once more: one may have ended since they were read, and have found nobody to let in.
 func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, met bool) {
 	now, err := d.Clock()
 	if err != nil {
@@ -375,8 +380,13 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 	}
 	some := all[:min(len(all), joinBatch)]
 	joining := make([]run.Run, len(some))
+	past := false
 	for i, w := range some {
-		joining[i] = w.run.Join(gate.Name(w.run.ID.Job), max(w.due, w.run.Created, w.run.Wait.Rank), now)
+		rank := max(w.due, w.run.Created, w.run.Wait.Rank)
+		if w.past { // whoever ended since may have found none but held runs in line
+			rank, past = gate.Forward(rank), true
+		}
+		joining[i] = w.run.Join(gate.Name(w.run.ID.Job), rank, now)
 	}
 	stand, err := d.stand(some, joining)
 	if err != nil {
@@ -385,7 +395,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		}
 		return nil, false
 	}
-	first := round.Waiting() == len(stand)
+	look := past || round.Waiting() == len(stand)
 	for _, r := range joining {
 		round.Join(r, stand[r.ID])
 	}
@@ -394,7 +404,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.
 		err = d.writeGate(round, ops...)
 	}
-	if first && (err == nil || passing(err)) {
+	if look && (err == nil || passing(err)) {
 		if err := d.callIn(&calling{tenant: some[0].run.Tenant, job: some[0].run.ID.Job, look: true}, false); err != nil {
 			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
 		}

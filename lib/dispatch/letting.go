@@ -58,11 +58,14 @@ func (l *letting) read() error {
 	if err := l.leave(ctx); err != nil {
 		return err
 	}
-	if l.gone() || !l.job.Def.Paused {
+	if l.gone() || !l.job.Def.Paused || l.round.Forwarded() {
 		return l.line(ctx)
 	}
 	return nil
 }
+
+// holds tells whether the pause of the job keeps a run in line.
+func (l *letting) holds(r run.Run) bool { return l.job.Def.Paused && !r.IgnorePause }
 
 // gone tells whether nobody is let in any more.
 func (l *letting) gone() bool { return l.job.Generation == 0 || l.job.Deleted }
@@ -164,7 +167,7 @@ func (l *letting) line(ctx context.Context) error {
 		case !p.Named(by):
 			l.strike(p)
 			continue
-		case len(l.in) < lineBatch && !l.gone() && first == nil && l.round.Call(p, by, l.limit()) == gate.LetIn:
+		case len(l.in) < lineBatch && !l.gone() && !l.holds(by) && first == nil && l.round.Call(p, by, l.limit()) == gate.LetIn:
 			l.in, l.waited = append(l.in, by.LetIn(l.now)), append(l.waited, l.now-by.Wait.Since)
 			l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.tenant), If: store.Any})
 			l.changed = true

@@ -159,7 +159,8 @@ func (d *Dispatcher) sendLetIn(in []run.Run, unsure bool) error {
 	return nil
 }
 
-// tend does for runs that wait in lines what a check does for others: whoever can be is let in. A run that has no place in the line any more enters anew.
+// tend does for runs that wait in lines what a check does for others: whoever can be is let in. A run that has no place in the line any more enters anew, and so does
+// one that stands behind others in a pause that it ignores.
 func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, error) {
 	type line struct{ tenant, job string }
 	seen := map[line]bool{}
@@ -188,7 +189,7 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 		return nil, fmt.Errorf("read places in line: %w", err)
 	}
 	gates := map[line]gate.Gate{}
-	var lost []run.Run
+	var lost, moved []run.Run
 	for i, r := range standing {
 		at := line{r.Tenant, r.ID.Job}
 		g, read := gates[at]
@@ -202,14 +203,25 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 		}
 		if !places[i].Exists() || g.Waiting == 0 || g.Front > r.Wait.Rank {
 			lost = append(lost, r)
+		} else if r.IgnorePause && !gate.PlaceOf(r).Forwarded() {
+			paused, err := d.paused(r)
+			if err != nil {
+				return nil, err
+			}
+			if paused { // since it joined: it enters anew, at the front or past those that are held
+				moved = append(moved, r)
+			}
 		}
 	}
-	if len(lost) == 0 {
+	if len(lost) > 0 {
+		d.Log.WarnContext(ctx, "runs wait that have no place in line any more: they enter anew", "runs", len(lost), "first", lost[0].ID.String())
+	}
+	anew := slices.Concat(lost, moved)
+	if len(anew) == 0 {
 		return nil, nil
 	}
-	d.Log.WarnContext(ctx, "runs wait that have no place in line any more: they enter anew", "runs", len(lost), "first", lost[0].ID.String())
-	wishes := make([]*wish, len(lost))
-	for i, r := range lost {
+	wishes := make([]*wish, len(anew))
+	for i, r := range anew {
 		version := r.Version
 		wishes[i] = &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 			if r.Version != version {

@@ -12,7 +12,7 @@ import (
 )
 
 // Requests claims and sends on-demand runs of one tenant, under the newest generation of their jobs: such a run binds when it
-// is claimed. A paused job's runs are held, under a check timer; a deleted one's are cancelled. A run that was not read
+// is claimed. A paused job's runs are held, under a check timer, but for those that ignore the pause; a deleted one's are cancelled. A run that was not read
 // (Version 0) is believed to stand as it was first put, and is put where it does not: its request stopped in between.
 func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, b Bounds, runs []run.Run) (Tally, error) {
 	runs = distinct(runs)
@@ -72,7 +72,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		case gone && read.Version == 0: // its mark decides, which its timer need not have
 			missing = append(missing, *read)
 			continue
-		case j.Def.Paused && !gone:
+		case j.Def.Paused && !gone && !read.IgnorePause:
 			held = append(held, hold(*read, j.Generation, b))
 			late = append(late, timer.NextCheck(tenant, read.ID, b.Reach))
 			continue

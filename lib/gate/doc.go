@@ -29,6 +29,9 @@
 // line looks as if it had none. Places are ordered by rank, nominal time and ID, all known when the run joins: no line is ever sorted again. Whoever makes room lets in from the front,
 // by one write of the gate, the runs and their places. See dispatch.Dispatcher.Left for who does.
 //
+// While the job is paused, nobody is let in but runs that ignore the pause. They stand at the front, by ranks below all times (Forward), or enter past those
+// that wait.
+//
 // # What it does not do
 //
 // It bounds nothing at a job whose definition did not

@@ -81,7 +81,7 @@ func TestG1_Admit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(row.g.Entries)
 			round := row.g.Begin()
-			if got := round.Admit(row.r, row.limit); got != row.want {
+			if got := round.Admit(row.r, row.limit, false); got != row.want {
 				t.Fatalf("the verdict is %d, want %d", got, row.want)
 			}
 			want := row.then
@@ -95,6 +95,40 @@ func TestG1_Admit(t *testing.T) {
 				t.Error("the gate as it was read was changed")
 			}
 		})
+	}
+}
+
+// Who ignores a pause that holds the line enters past it where there is room, and else stands at its front, in their own order. All others wait behind it.
+func TestG1_G3_PastALineThatAPauseHolds(t *testing.T) {
+	g := of(fire(1))
+	g.Waiting, g.Front = 2, fire(2).ID.Nominal
+	if v := g.Begin().Admit(fire(9), 5, false); v != gate.Behind {
+		t.Errorf("who does not ignore it is told %d", v)
+	}
+	if v := g.Begin().Admit(fire(9), 5, true); v != gate.Enters {
+		t.Errorf("where there is room, who ignores it is told %d", v)
+	}
+	round := g.Begin()
+	if v := round.Admit(fire(9), 1, true); v != gate.Full || round.Forwarded() {
+		t.Errorf("where there is none, it is told %d, and somebody is at the front: %v", v, round.Forwarded())
+	}
+	var places []gate.Place
+	for _, r := range []run.Run{fire(9), fire(5)} {
+		round.Join(r.Join(gate.Name("report"), gate.Forward(r.ID.Nominal), nominal), false)
+		places = append(places, gate.Place{Rank: gate.Forward(r.ID.Nominal), Run: r.ID})
+	}
+	held := gate.Place{Rank: fire(2).ID.Nominal, Run: fire(2).ID}
+	if !round.Forwarded() || !places[0].Forwarded() || held.Forwarded() || places[0].Compare(held) >= 0 || places[1].Compare(places[0]) >= 0 {
+		t.Errorf("they stand at %+v, and one that is held at %+v", places, held)
+	}
+	for _, ms := range []int64{1 << 40, 1<<52 - 1} { // of 2004, and of a year to which nothing is put off
+		if first := (gate.Place{Rank: gate.Forward(ms)}); !first.Forwarded() || (gate.Place{Rank: ms}).Forwarded() {
+			t.Errorf("rank %d is put forward to %d", ms, first.Rank)
+		}
+	}
+	round.Ahead(held, true)
+	if round.Forwarded() {
+		t.Error("when they were let in, somebody is still at the front")
 	}
 }
 
@@ -132,7 +166,7 @@ func TestG1_WhoHoldsAPlace(t *testing.T) {
 			if row.holds {
 				want = gate.Full
 			}
-			if got := round.Admit(fire(2), 1); got != want {
+			if got := round.Admit(fire(2), 1, false); got != want {
 				t.Errorf("the next one is told %d, want %d", got, want)
 			}
 		})
@@ -161,7 +195,7 @@ func TestG1_ALookAtManyEntries(t *testing.T) {
 	looks := func(over func(int) bool) (verdict gate.Verdict, looked int, r *gate.Round) {
 		r = g.Begin()
 		for {
-			if verdict = r.Admit(request(999), 250); verdict != gate.Full {
+			if verdict = r.Admit(request(999), 250, false); verdict != gate.Full {
 				return verdict, looked, r
 			}
 			ids := r.Unsure(100)
@@ -226,7 +260,7 @@ func TestALongGateIsTidied(t *testing.T) {
 		"unreadable":                {func(r run.Run) run.Run { return in(0, r) }, true},
 	} {
 		round := of(runs...).Begin()
-		if v := round.Admit(fire(99), 100); v != gate.Enters {
+		if v := round.Admit(fire(99), 100, false); v != gate.Enters {
 			t.Fatal(v)
 		}
 		var standing []run.Run
@@ -273,7 +307,7 @@ func TestG1_ByChance(t *testing.T) {
 				truth[r.ID] = r
 			default:
 				round := g.Begin()
-				v := round.Admit(r, limit)
+				v := round.Admit(r, limit, false)
 				if v == gate.Full {
 					ids := round.Unsure(100)
 					var standing []run.Run
@@ -281,7 +315,7 @@ func TestG1_ByChance(t *testing.T) {
 						standing = append(standing, truth[id])
 					}
 					round.Learn(standing)
-					v = round.Admit(r, limit)
+					v = round.Admit(r, limit, false)
 				}
 				if v == gate.Enters {
 					version := g.Version

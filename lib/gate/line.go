@@ -26,6 +26,18 @@ func (p Place) Named(by run.Run) bool {
 	return by.Version != 0 && by.Waits() && by.Wait.Gate == Name(p.Run.Job) && PlaceOf(by) == p
 }
 
+// forward is above all ranks of those that stand at the front of a line, and below all that are times: Unix ms of 2004.
+const forward = 1 << 40
+
+// Forward is the rank of a run that ignores the pause of its job: before all that the pause holds. Runs of one rank stand by their nominal times.
+func Forward(rank int64) int64 { return rank >> 12 }
+
+// Forwarded tells whether somebody may stand at the front of the line whom no pause of the job holds.
+func (r *Round) Forwarded() bool { return r.gate.Waiting > 0 && r.gate.Front < forward }
+
+// Forwarded tells whether it is a place at the front of the line.
+func (p Place) Forwarded() bool { return p.Rank < forward }
+
 // Key is where the place stands.
 func (p Place) Key(tenant string) store.Key {
 	return store.Key{Partition: linePartition(tenant, p.Run.Job), Sort: run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random}

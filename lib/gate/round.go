@@ -35,9 +35,9 @@ func (g Gate) Begin() *Round {
 	return &Round{gate: g}
 }
 
-// Admit asks for a run of the gate's job, of which up to limit may be in progress. A run that is Full may have room when Unsure entries have
-// been looked at.
-func (r *Round) Admit(of run.Run, limit int) Verdict {
+// Admit asks for a run of the gate's job, of which up to limit may be in progress. past says that the run need not wait behind the line: a pause holds
+// those that wait in it, and not this run. A run that is Full may have room when Unsure entries have been looked at.
+func (r *Round) Admit(of run.Run, limit int, past bool) Verdict {
 	at := r.find(of.ID)
 	others := len(r.gate.Entries) + len(r.entered)
 	if at >= 0 {
@@ -50,7 +50,7 @@ func (r *Round) Admit(of run.Run, limit int) Verdict {
 		}
 	}
 	switch {
-	case r.gate.Waiting > 0:
+	case r.gate.Waiting > 0 && !past:
 		return Behind
 	case others >= limit:
 		return Full

@@ -106,9 +106,9 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 	return r, true
 }
 
-// Hold is Unbind for a job that is paused: a claim of the paused generation itself gives way too.
+// Hold is Unbind for a job that is paused: a claim of the paused generation itself gives way too. A run that ignores the pause is not held.
 func (r Run) Hold(generation int64) (Run, bool) {
-	if r.State == Scheduled {
+	if r.State == Scheduled || r.IgnorePause {
 		return r, false
 	}
 	return r.Unbind(max(generation, r.Generation+1))

@@ -81,6 +81,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Callback.writeFields(w, 33)
 	}
 	w.Bool(34, r.Overdue)
+	w.Bool(40, r.IgnorePause)
 	w.Int(44, r.Lag)
 }
 
@@ -218,6 +219,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Callback.readFields(s)
 		case 34:
 			r.Overdue = s.Bool()
+		case 40:
+			r.IgnorePause = s.Bool()
 		case 44:
 			r.Lag = s.Int()
 		default:

@@ -21,7 +21,7 @@ var takes = map[Action]struct{ needs, may []string }{
 	Delete:  {needs: []string{"job"}},
 	Pause:   {needs: []string{"job"}, may: []string{"reason"}},
 	Resume:  {needs: []string{"job"}},
-	Trigger: {may: []string{"job", "as", "run_at", "delay", "payload", "runs"}},
+	Trigger: {may: []string{"job", "as", "run_at", "delay", "payload", "ignore_pause", "runs"}},
 	Cancel:  {may: []string{"run", "job", "reason"}},
 	Retry:   {needs: []string{"run"}, may: []string{"force"}},
 	Redrive: {needs: []string{"job"}},
@@ -34,7 +34,7 @@ var takes = map[Action]struct{ needs, may []string }{
 // given are the fields of a line that say something, beside at and do.
 func given(line wire.ScenarioLine) map[string]bool {
 	all := map[string]bool{"job": line.Job != "", "as": line.As != "", "run_at": line.RunAt != "", "delay": line.Delay != nil,
-		"payload": line.Payload != nil, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition != nil,
+		"payload": line.Payload != nil, "ignore_pause": line.IgnorePause, "runs": line.Runs != nil, "run": line.Run != "", "definition": line.Definition != nil,
 		"if_match": line.IfMatch != "", "reason": line.Reason != "", "force": line.Force, "for": line.For != 0, "n": line.N != nil, "by": line.By != ""}
 	maps.DeleteFunc(all, func(_ string, is bool) bool { return !is })
 	return all
@@ -177,7 +177,7 @@ const maxBatch = 1000
 
 func (r *resolver) trigger(field string, text wire.ScenarioTrigger, names map[string]bool) Triggered {
 	t := Triggered{As: text.As, Asked: control.Asked{Job: text.Job}}
-	t.Payload = text.Payload
+	t.Payload, t.IgnorePause = text.Payload, text.IgnorePause
 	if text.Job == "" {
 		r.refuse(invalid.Missing(field+".job", needed["job"]))
 	} else if err := job.ValidName(text.Job); err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,58 @@ func TestExecGetsPayloadEnvironmentAndDir(t *testing.T) {
 	got, err = s.Call(t.Context(), spec, call)
 	if err != nil || strings.Contains(string(got.Body), "IDEMPOTENCY") || !strings.Contains(string(got.Body), "BELFRY_FENCE=5") {
 		t.Errorf("at most once: %v\n%s", err, got.Body)
+	}
+}
+
+// writerFunc is a log that two outputs write to.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// What was printed before a last word on standard error stands before it in the log, however much that is.
+func TestALastWordIsTheLastOfTheLog(t *testing.T) {
+	s := newSet(t, nil)
+	for name, script := range map[string]string{
+		"behind much":   "seq 1 60000; echo FATAL >&2",
+		"behind little": "seq 1 9; echo FATAL >&2",
+		"behind some":   "seq 1 3000; echo FATAL >&2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				var mu sync.Mutex
+				var log bytes.Buffer
+				call := testCall()
+				call.Log = writerFunc(func(p []byte) (int, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					return log.Write(p)
+				})
+				if _, err := s.Call(t.Context(), shell(script), call); err != nil {
+					t.Fatal(err)
+				}
+				if text := log.String(); !strings.HasSuffix(text, "9\nFATAL\n") && !strings.HasSuffix(text, "000\nFATAL\n") {
+					t.Fatalf("the log of %d bytes ends with %q", len(text), text[max(0, len(text)-40):])
+				}
+			}
+		})
+	}
+}
+
+// Who floods one output holds up the other for no longer than a pipe is full.
+func TestAFloodOfOneOutputDoesNotHoldUpTheOther(t *testing.T) {
+	s := newSet(t, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	call := testCall()
+	call.Log = writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("HELP")) {
+			stop()
+		}
+		return len(p), nil
+	})
+	_, err := s.Call(ctx, shell("yes & echo HELP >&2; wait"), call)
+	if ctx.Err() == nil || t.Context().Err() != nil {
+		t.Errorf("it ended by itself: %v", err)
 	}
 }
 

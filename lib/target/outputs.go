@@ -50,18 +50,6 @@ func (o outputs) room() error {
 	return roomFor(last)
 }
 
-// copy begins to read. The process has its own ends of the pipes by now.
-func (o outputs) copy() {
-	for _, one := range o {
-		_ = one.write.Close()
-		go func() {
-			defer close(one.done)
-			_, _ = io.Copy(one, one.read) // it takes everything; an error of the pipe is its end
-			_ = one.read.Close()
-		}()
-	}
-}
-
 // end waits until nobody holds the pipes, for so long at most, or until cut is closed, and lets nothing through from then on. It tells whether
 // that was all.
 func (o outputs) end(wait time.Duration, cut <-chan struct{}) (whole bool) {

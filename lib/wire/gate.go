@@ -11,7 +11,7 @@ type Gate struct {
 	MaxWaiting *int   `json:"max_waiting,omitempty" doc:"how many may wait before the next is skipped; none where any number may"`
 	InProgress int    `json:"in_progress" doc:"runs that were let in and have not ended; of a gate with more than 100, what ended a short while ago may be among them"`
 	Waiting    int    `json:"waiting" doc:"runs in its line"`
-	Paused     bool   `json:"paused,omitempty" doc:"its job is paused: nobody is let in"`
+	Paused     bool   `json:"paused,omitempty" doc:"its job is paused: only runs with ignore_pause are let in"`
 }
 
 // GatePage is a page of gates, by the name of the job.

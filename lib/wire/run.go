@@ -25,6 +25,7 @@ type Run struct {
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
 	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
+	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
@@ -154,6 +155,8 @@ type Trigger struct {
 	At      *time.Time         `json:"at,omitempty" doc:"when; without it and delay, now"`
 	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+
+	IgnorePause bool `json:"ignore_pause,omitempty" doc:"the run starts although its job is paused, now or later; without it, it is held until the job is resumed"`
 }
 
 // JobTrigger is a Trigger in a batch.

@@ -75,6 +75,8 @@ type ScenarioTrigger struct {
 	RunAt   string             `json:"run_at,omitempty" minLength:"1" maxLength:"64" doc:"when the run is due: a time, or a duration from start; without it and delay, now"`
 	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now the run is due"`
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+
+	IgnorePause bool `json:"ignore_pause,omitempty" doc:"the run starts although its job is paused"`
 }
 
 // ScenarioLine is a line of a scenario's script. What it takes beside at and do is said by do.

@@ -42,10 +42,11 @@ const (
 	placed
 	discarded
 	callback
+	ignorePause
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -91,6 +92,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Placed != a.Placed, placed)
 	add(b.Discarded != a.Discarded, discarded)
 	add(b.Callback != a.Callback, callback)
+	add(b.IgnorePause != a.IgnorePause, ignorePause)
 	return f
 }
 
@@ -117,8 +119,8 @@ const (
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births | callback, born},
-	{nothing, run.Scheduled}:       {births | callback, onDemand},
+	{nothing, run.Queued}:          {births | callback | ignorePause, born},
+	{nothing, run.Scheduled}:       {births | callback | ignorePause, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew
@@ -269,12 +271,14 @@ func joins(b, a *run.Run) string {
 	switch w := a.Wait; {
 	case w.Gate != gate.Name(a.ID.Job):
 		return fmt.Sprintf("it waits at %q", w.Gate)
+	case a.IgnorePause && gate.PlaceOf(*a).Forwarded():
+		if w.Rank < gate.Forward(max(a.ID.Nominal, a.Created)) {
+			return "it comes before its time among those at the front"
+		}
 	case w.Rank < a.ID.Nominal || w.Rank < a.Created || w.Rank < b.Wait.Rank:
 		return "it comes before its time in line"
-	case w.Since == 0 || w.LetIn != 0:
-		return "a wait says since when"
 	}
-	return ""
+	return unless(a.Wait.Since != 0 && a.Wait.LetIn == 0, "a wait says since when")
 }
 
 // leavesLine: it is let in and keeps its claim, its claim is a newer one's, or it has to enter anew. Its rank stays.

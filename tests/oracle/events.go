@@ -65,6 +65,7 @@ type Request struct {
 	Body   string          // of Trigger: what tells whether two requests are the same one
 	Given  []byte          // of Trigger: the payload; nil for the job's
 	Due    time.Time       // of Trigger: when, zero for now or a delay
+	Ignore bool            // of Trigger: the pause of the job
 	Def    *job.Definition // of PutJob
 	Match  string          // If-Match
 	Absent bool            // If-None-Match: *

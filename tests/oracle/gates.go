@@ -87,12 +87,18 @@ func (j *Judge) inOrder(js *jobState, lets []*runState) {
 	}
 	for _, rs := range lets {
 		switch {
+		case !rs.run.Waits() && rs.run.IgnorePause && js.pausedSince(rs.past[0].since): // it need not wait behind what a pause holds
 		case !rs.run.Waits():
 			j.violate("G3", "run %s of %s entered past the line, in which run %s waits", rs.id(), js.tenant, first.id())
 		case gate.PlaceOf(first.run).Compare(gate.PlaceOf(rs.run)) < 0:
 			j.violate("G3", "run %s of %s was let in before run %s, which stands before it in line", rs.id(), js.tenant, first.id())
 		}
 	}
+}
+
+// pausedSince tells whether a job was paused at any time since an event.
+func (js *jobState) pausedSince(event int) bool {
+	return slices.ContainsFunc(js.editions, func(e *edition) bool { return e.Def.Paused && (e.end == 0 || e.end > event) })
 }
 
 // storedGate: whoever is in progress keeps its entry, and whoever is let in finds room (G1).
@@ -136,9 +142,15 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		}
 	}
 	j.inOrder(js, lets)
+	held, looked := js.newest(), js.gateWritten
+	js.gateWritten = j.event
 	// Those that one write lets in come one after the other, and an edit between their claims may have given them different limits.
 	slices.SortStableFunc(lets, func(a, b *runState) int { return cmp.Compare(a.most(), b.most()) })
 	for i, rs := range lets {
+		// Who lets in reads the job behind the gate, and so sees a pause that stood before that was last written.
+		if rs.run.Waits() && !rs.run.IgnorePause && held.Def.Paused && held.since < looked {
+			j.violate("P8", "run %s of %s was let in from the line, and its job is paused since generation %d", rs.id(), tenant, held.Generation)
+		}
 		if n := len(standing) - (len(lets) - 1 - i); n > rs.most() {
 			j.violate("G1", "run %s of %s was let in as one of %d, and its job allows %d at once", rs.id(), tenant, n, rs.most())
 		}

@@ -218,7 +218,7 @@ func (j *Judge) End(at, upTo time.Time, items iter.Seq[store.Item]) {
 	for _, js := range j.ordered() {
 		j.matched(js, ms(upTo))
 		for _, rs := range js.runs {
-			held := rs.run.ID.OnDemand() && js.newest() != nil && js.newest().Def.Paused
+			held := rs.run.ID.OnDemand() && js.newest() != nil && js.newest().Def.Paused && !rs.run.IgnorePause
 			if rs.stands() && !rs.run.State.Ended() && max(rs.run.ID.Nominal, rs.place()) <= ms(upTo) && !held {
 				j.violate("P4", "run %s of %s is still %s at %s%s", rs.id(), js.tenant, rs.run.State, instant(ms(at)), rs.open())
 			}

@@ -110,6 +110,10 @@ var ofLines = map[string]row{
 			g.Entries[len(g.Entries)-1] = gate.Entry{Nominal: second.ID.Nominal, Random: second.ID.Random, Opening: second.Opening, Generation: second.Generation}
 		})
 	}, "G3: run .* was let in before run .*, which stands before it in line"},
+	"let in in a pause": {func(p *plot) {
+		one := func(e event) bool { return e.key.Sort == "one" }
+		p.spoilJob(p.put(p.put(first, "job", one), "job", one), func(j *job.Job) { j.Def.Paused = true })
+	}, "P8: run .* was let in from the line, and its job is paused since generation"},
 	"skipped though more may wait": {func(p *plot) {
 		many := 30
 		for i, e := range p.life {

@@ -87,6 +87,14 @@ var ofRuns = map[string]row{
 		i := p.run(answered, "plain", run.Queued)
 		p.spoil(i, func(r *run.Run) { r.Generation = old.Generation })
 	}, "P8: run .* was claimed under generation .* after the answer"},
+	"started in a pause": {func(p *plot) {
+		p.spoilJob(p.put(first, "job", func(e event) bool { return e.key.Sort == "asked" }), func(j *job.Job) { j.Def.Paused = true })
+	}, "P8: run asked.* started under generation .*, by which its job is paused"},
+	"it ignores pauses, and nobody asked for that": {spoilt("asked", run.Queued, func(r *run.Run) { r.IgnorePause = true }), "P8: run asked.* ignores the pause of its job, and is number 1 of 0"},
+	"it forgets that it ignores pauses": {func(p *plot) {
+		p.asks(oracle.Trigger, func(q *oracle.Request) { q.Ignore = true })
+		spoilt("asked", run.Queued, func(r *run.Run) { r.IgnorePause = true })(p)
+	}, "P6: run asked.* it must not change the word that no pause holds it"},
 	"started under a generation that never was": {spoilt("plain", run.Running, func(r *run.Run) { r.Generation++ }), "P8: run .* started under generation .*, which never was"},
 	"started early by its worker's clock":       {spoilt("plain", run.Running, func(r *run.Run) { r.Started = r.ID.Nominal - 1 }), "P3: attempt 1 of run .* started 1 ms early"},
 	"started early by the true time": {func(p *plot) {

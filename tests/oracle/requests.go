@@ -72,8 +72,14 @@ func (j *Judge) Asked(r Request) int {
 
 func (j *Judge) asksForRun(a *asking) {
 	js := j.job(a.Tenant, a.Job)
-	if a.Key == "" {
+	one := func() {
 		js.asked++
+		if a.Ignore {
+			js.mayIgnore++
+		}
+	}
+	if a.Key == "" {
+		one()
 		return
 	}
 	key := name{a.Tenant, a.Key}
@@ -87,7 +93,9 @@ func (j *Judge) asksForRun(a *asking) {
 	}
 	if t.at != 0 && ms(a.At) > t.at+kept.Milliseconds()/2 || !slices.Contains(t.jobs, a.Job) { // by then it may be bound anew
 		t.jobs = append(t.jobs, a.Job)
-		js.asked++
+		one()
+	} else if a.Ignore { // another request under the key, which may come to it first
+		js.mayIgnore++
 	}
 }
 
@@ -107,6 +115,11 @@ func (j *Judge) requested(rs *runState) {
 		return
 	}
 	rs.job.requested++
+	if rs.run.IgnorePause {
+		if rs.job.ignoring++; rs.job.ignoring > rs.job.mayIgnore {
+			j.violate("P8", "run %s of %s ignores the pause of its job, and is number %d of %d for which that was asked", rs.id(), rs.job.tenant, rs.job.ignoring, rs.job.mayIgnore)
+		}
+	}
 	if rs.job.requested > rs.job.asked {
 		j.violate("P9", "run %s of %s is number %d on demand, and %d were asked for", rs.id(), rs.job.tenant, rs.job.requested, rs.job.asked)
 	}

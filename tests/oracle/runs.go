@@ -254,6 +254,9 @@ func (j *Judge) started(at time.Time, rs *runState, b *run.Run) {
 		}
 		j.letIn(rs)
 	}
+	if a.ID.OnDemand() && e.Def.Paused && !a.IgnorePause && !rs.byHand {
+		j.violate("P8", "run %s of %s started under generation %d, by which its job is paused", a.ID, a.Tenant, a.Generation)
+	}
 	if e.Def.Guarantee == job.AtMostOnce {
 		for _, s := range rs.starts {
 			if s.period == rs.period && s.called {

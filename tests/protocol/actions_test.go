@@ -114,12 +114,18 @@ func (h *host) trigger(tenant, name string, delay time.Duration) error {
 	return err
 }
 
+// triggerPaused asks for a run that starts although its job is paused.
+func (h *host) triggerPaused(tenant, name string, delay time.Duration) error {
+	_, _, err := h.order(tenant, name, control.Request{Delay: new(delay), IgnorePause: true})
+	return err
+}
+
 func (h *host) order(tenant, name string, req control.Request) (r run.Run, repeated bool, err error) {
 	var delay time.Duration
 	if req.Delay != nil {
 		delay = *req.Delay
 	}
-	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload))}
+	q := oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: name, Key: req.Key, Body: fmt.Sprint(name, delay, string(req.Payload), req.IgnorePause), Ignore: req.IgnorePause}
 	err = h.world.request(q, func(a *oracle.Answer) error {
 		r, repeated, err = h.control.Trigger(context.Background(), tenant, name, req)
 		a.Run = ofRun(r)

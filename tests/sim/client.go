@@ -78,6 +78,8 @@ type user struct {
 	keys   []keyed  // that it used lately
 	etags  []tagged // that it read lately
 	made   int      // keys
+
+	ignoring *rand.Rand // of requests that ignore a pause: a world in which none does is as it was before there were such
 }
 
 // keyed is a request that was made under a key.
@@ -121,7 +123,7 @@ func merged(a, b context.Context) (context.Context, context.CancelFunc) {
 }
 
 func newUser(a *Actor, role Role) *user {
-	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant)}
+	u := &user{Actor: a, Role: role, server: a.Client(a, role.Tenant), ignoring: a.World.Rand(a.Name + " ignoring")}
 	for n := range a.Mix.Names {
 		u.names = append(u.names, nameOf(n))
 	}

@@ -44,6 +44,7 @@ func (u *user) drawOrder(op operation) order {
 		w.Of = u.Tenant
 		o.Payload = w.payload(pick(u.Rand, []int{0, 0, 1000, 9000, 50_000}))
 	}
+	o.IgnorePause = chance(u.ignoring, u.Mix.Jobs.IgnorePause)
 	return o
 }
 
@@ -91,7 +92,7 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 }
 
 func (u *user) asked(k keyed) oracle.Request {
-	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload}
+	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload, Ignore: k.order.IgnorePause}
 	if k.order.At != nil {
 		q.Due = *k.order.At
 	}

@@ -76,8 +76,9 @@ type JobRates struct {
 
 	Callbacks float64
 
-	Workflows float64
-	Hurried   float64 // of those, whose runs have a time that some do not keep
+	Workflows   float64
+	Hurried     float64 // of those, whose runs have a time that some do not keep
+	IgnorePause float64 // of requests for runs
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -98,6 +99,7 @@ func Draw(seed uint64) Mix {
 	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
 	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
 	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))         // "step"
+	m.drawIgnored(rand.New(rand.NewPCG(seed, 0x69676e6f616d62)))     // "igno", and three letters as well
 	return m
 }
 
@@ -252,6 +254,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 func (m *Mix) drawCallbacks(r *rand.Rand) {
 	if chance(r, 0.3) {
 		m.Jobs.Callbacks = pick(r, []float64{0.1, 0.4, 0.8})
+	}
+}
+
+// drawIgnored draws how many requests for runs ignore the pause of their job, from a stream of its own too.
+func (m *Mix) drawIgnored(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.IgnorePause = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 
