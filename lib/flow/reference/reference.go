@@ -65,28 +65,33 @@ func Final(rule, ends string) rune {
 	panic("no rule " + rule)
 }
 
-// Decide gives the verdict of a rule while parents may still be open: the one that all of their possible ends agree on, else Open.
+// Decide gives the verdict of a rule while parents may still be open: the one that all of their possible ends agree on, else Open. A final verdict goes by how
+// many ended how, so of those that are open each way to share them among the ends is tried once.
 func Decide(rule, ends string) rune {
-	at := strings.IndexRune(ends, Open)
+	open := strings.Count(ends, string(Open))
 	switch {
 	case rule == "always" || ends == "":
 		return Run
-	case at < 0:
+	case open == 0:
 		return Final(rule, ends)
 	case rule == "all_done":
 		return Open
 	}
-	verdicts := map[rune]bool{}
-	for _, end := range []string{"S", "F", "U", "K"} {
-		verdicts[Decide(rule, ends[:at]+end+ends[at+1:])] = true
+	known := strings.ReplaceAll(ends, string(Open), "")
+	var verdict rune
+	for s := range open + 1 {
+		for f := range open - s + 1 {
+			for u := range open - s - f + 1 {
+				end := strings.Repeat("S", s) + strings.Repeat("F", f) + strings.Repeat("U", u) + strings.Repeat("K", open-s-f-u)
+				v := Final(rule, known+end)
+				if verdict != 0 && v != verdict {
+					return Open
+				}
+				verdict = v
+			}
+		}
 	}
-	if len(verdicts) > 1 {
-		return Open
-	}
-	for v := range verdicts {
-		return v
-	}
-	return Open
+	return verdict
 }
 
 // Step is a step of a workflow together with how it comes out if it runs.
