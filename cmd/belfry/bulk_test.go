@@ -204,7 +204,7 @@ func TestRunsAreAskedForByAFile(t *testing.T) {
 			t.Errorf("not told is %q: %s", want, got.errors)
 		}
 	}
-	if strings.Count(got.out, "refused") != 3 || strings.Count(got.out, "b~") != 2 {
+	if strings.Count(got.out, "refused") != 3 || strings.Count(got.out, " b~") != 2 {
 		t.Errorf("printed: %s", got.out)
 	}
 	for text, want := range map[string]string{`{"payload": 1}`: "line 1: job: missing", "[1]": "got a number, want an object", `{"job": "a", "key": "x", "idempotency_key": "y"}`: "want one of them", "{": "line 1"} {
