@@ -10,10 +10,10 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
-// Callback says of a run that it tells of another one's end.
+// Callback says of a run that it tells of another one's end, or of missed fires.
 type Callback struct {
 	Event string `cbor:"1,keyasint,omitempty"` // a job.Event
-	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended
+	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended, or of the record of the fires
 }
 
 // ByCallback is the trigger of a callback as a user sees it. Its record says ByRequest.
@@ -42,6 +42,9 @@ func (r Run) CallsBack(on job.Callbacks) bool {
 	return ends && (on.Of(e) != nil || on.Recovered != nil) && r.Callback.IsZero()
 }
 
+// CallsMissed tells whether the run is the record of missed fires that call something by their definition. One that counts none is part of another's stretch.
+func (r Run) CallsMissed(on job.Callbacks) bool { return on.Missed != nil && r.Missed() && r.Count > 0 }
+
 // Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID
 // is made of that end, and of nothing else.
 func (r Run) Call(e job.Event, name string) Run {
@@ -69,6 +72,14 @@ type Told struct {
 		ResultCut     bool            `json:"result_cut,omitempty"`
 		ResultLeftOut bool            `json:"result_left_out,omitempty"` // it is larger than MaxTold
 	} `json:"run"`
+	Missed *MissedFires `json:"missed,omitempty"` // of OnMissed, whose run is their record
+}
+
+// MissedFires is a stretch of fires that the catch-up policy dropped.
+type MissedFires struct {
+	Count int       `json:"count"` // at least so many where it is 100,000
+	First time.Time `json:"first"` // nominal times
+	Last  time.Time `json:"last"`
 }
 
 func (r Run) told(e job.Event) []byte {
@@ -81,6 +92,9 @@ func (r Run) told(e job.Event) []byte {
 	t.Run.Attempt, t.Run.Reason = r.Attempt, r.Reason
 	if n := len(r.Attempts); n > 0 {
 		t.Run.Error = r.Attempts[n-1].Error
+	}
+	if r.Missed() {
+		t.Missed = &MissedFires{Count: r.Count, First: r.ID.Time(), Last: time.UnixMilli(r.Through).UTC()}
 	}
 	switch {
 	case r.Result.IsZero():
