@@ -110,11 +110,15 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
 			d.callBack(ctx, p.calls)
 		}
-		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn && round < maxRounds {
-			again, err := d.Prepare(ctx, p.run, p.on, p.now) // another run has ended meanwhile, and had the job recover, or be down again
-			if err == nil {
-				*p = *again
-				continue
+		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn {
+			// Another run has ended meanwhile, and had the job recover, or be down again. What stands in the way is no run: nobody else is to see it.
+			err := fmt.Errorf("run %s: others have ended before it %d times: %w", p.run.ID, maxRounds, store.ErrThrottled)
+			if round < maxRounds {
+				var again *Put
+				if again, err = d.Prepare(ctx, p.run, p.on, p.now); err == nil {
+					*p = *again
+					continue
+				}
 			}
 			p.err = err
 		}
