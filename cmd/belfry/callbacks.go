@@ -65,6 +65,11 @@ func (a *apply) beside(jobs []document) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// happened says in words what a job is called for.
+var happened = map[job.Event]string{
+	job.OnSucceeded: "a run has succeeded", job.OnFailed: "a run has failed", job.OnRecovered: "a run has recovered", job.OnMissed: "fires were missed",
+}
+
 // callsOf says in a few words what a job calls, "" for nothing.
 func callsOf(j wire.Job) (text string) {
 	for _, e := range job.Events() {
@@ -72,16 +77,19 @@ func callsOf(j wire.Job) (text string) {
 			if text != "" {
 				text += ", "
 			}
-			text += called.Job + " when a run has " + string(e)
+			text += called.Job + " when " + happened[e]
 		}
 	}
 	return text
 }
 
-// toldOf says which end a run tells of, "" for none.
+// toldOf says what a run tells of, "" for nothing.
 func toldOf(r wire.Run) string {
 	if r.Callback == nil {
 		return ""
+	}
+	if r.Callback.Event == string(job.OnMissed) {
+		return "missed fires, from " + r.Callback.Run + " on"
 	}
 	return r.Callback.Run + " has " + r.Callback.Event
 }

@@ -27,8 +27,11 @@ func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
 		{`{"failed": {}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": ""}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
-		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, recovered or succeeded"},
-		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "not available yet"},
+		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, missed, recovered or succeeded"},
+		{`{"missed": "tell"}`, "malformed", "on.missed", "object"},
+		{`{"missed": {"job": "tell", "window": "1h"}}`, "malformed", "on.missed.window", "not available yet"},
+		{`{"missed": {"job": "tel"}}`, "invalid", "on.missed.job", "a job that exists"},
+		{`{"missed": {"job": "a"}}`, "invalid", "on.missed.job", "another job"},
 		{`{"failed": {"http": {"url": "https://example.org"}}}`, "malformed", "on.failed.http", "not available yet"},
 		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
 		{`{"failed": {"job": "tel"}}`, "invalid", "on.failed.job", "a job that exists"},
@@ -95,7 +98,7 @@ func TestCallbacksArePatched(t *testing.T) {
 		{`{"on": {"failed": {"job": null}}}`, "malformed", "on.failed.job", ""},
 		{`{"on": {"fail": {"job": "tell"}}}`, "malformed", "on.fail", ""},
 		{`{"on": {"fail": null}}`, "malformed", "on.fail", ""},
-		{`{"on": {"missed": {"job": "tell"}}}`, "malformed", "on.missed", "not available yet"},
+		{`{"on": {"missed": {"job": "gone"}}}`, "invalid", "on.missed.job", "a job that exists"},
 	} {
 		for _, path := range []string{"/v1/jobs/a", "/v1/jobs/a?dry_run=true"} {
 			fields := s.send("PATCH", path, c.patch).refused(map[string]int{"malformed": 400, "invalid": 422}[c.code], c.code)

@@ -63,7 +63,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:                     {"exclude", "only"},
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Callbacks"]:                    {"missed"},
 		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
 		schemas["Trigger"]:                      {"overlap", "on"},
 		schemas["Target"]:                       {workflowField},

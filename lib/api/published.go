@@ -36,13 +36,13 @@ var unions = map[string][]variant{
 var enums = map[string]string{
 	"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown": "RunState",
 	"running,succeeded,failed,crashed,cancelled,handed_back":                                    "AttemptOutcome",
-	"schedule,request,callback":  "RunTrigger",
-	"succeeded,failed,recovered": "CallbackEvent",
-	"due,changed":                "RunOrder",
-	"allow,skip,queue":           "OverlapPolicy",
-	"high,normal,low":            "Priority",
-	"at_least_once,at_most_once": "Guarantee",
-	"ok":                         "Alive",
+	"schedule,request,callback":         "RunTrigger",
+	"succeeded,failed,recovered,missed": "CallbackEvent",
+	"due,changed":                       "RunOrder",
+	"allow,skip,queue":                  "OverlapPolicy",
+	"high,normal,low":                   "Priority",
+	"at_least_once,at_most_once":        "Guarantee",
+	"ok":                                "Alive",
 }
 
 // published is the document as generators of clients understand it. It says the same as the one that requests are checked against.

@@ -96,6 +96,40 @@ func TestWhatACallbackIsTold(t *testing.T) {
 	}
 }
 
+// Missed fires are told of by their record, unless that is part of another's stretch.
+func TestC1_WhoTellsOfMissedFires(t *testing.T) {
+	blank := run.Run{ID: run.FireID("report", 1_800_000_000_000), Tenant: "acme"}
+	skipped, _ := blank.Skip(run.Stretch{Generation: 7, Through: 1_800_000_300_000, Upto: 1_800_000_400_000, Count: 6, Reason: "missed: catch-up is none"}, 1_800_000_350_000, time.Hour)
+	part, _ := blank.Skip(run.Stretch{Generation: 7, Through: 1_800_000_300_000, Upto: 1_800_000_400_000}, 1_800_000_350_000, time.Hour)
+	on := job.Callbacks{Missed: &job.Callback{Job: "tell"}}
+	others := job.Callbacks{Succeeded: on.Missed, Failed: on.Missed, Recovered: on.Missed}
+	for what, c := range map[string]struct {
+		r    run.Run
+		on   job.Callbacks
+		want bool
+	}{
+		"their record":              {skipped, on, true},
+		"a part of another's":       {part, on, false},
+		"where nobody is named":     {skipped, others, false},
+		"one too many at its gate":  {run.Run{ID: blank.ID, State: run.Queued}.Overlapping(run.Why{Code: run.WhyOverlap}, 1, time.Hour), on, false},
+		"a run that was given up":   {run.Run{ID: blank.ID, State: run.Dead, Count: 1}, on, false},
+		"a run that was called off": {run.Run{ID: blank.ID, State: run.Cancelled, Count: 1}, on, false},
+	} {
+		if c.r.CallsMissed(c.on) != c.want || c.r.CallsBack(on) {
+			t.Errorf("%s tells of missed fires: %t, and of an end: %t", what, c.r.CallsMissed(c.on), c.r.CallsBack(on))
+		}
+	}
+	called := skipped.Call(job.OnMissed, "tell")
+	want := `{"event":"missed","run":{"id":"` + skipped.ID.String() + `","job":"report","generation":7,"state":"skipped","nominal_time":"2027-01-15T08:00:00Z","ended_at":"2027-01-15T08:05:50Z",` +
+		`"attempt":0,"reason":"missed: catch-up is none"},"missed":{"count":6,"first":"2027-01-15T08:00:00Z","last":"2027-01-15T08:05:00Z"}}`
+	if got := string(called.Payload.Inline); got != want {
+		t.Errorf("told\n%s, want\n%s", got, want)
+	}
+	if called.ID.Nominal != skipped.Ended || called.Callback != (run.Callback{Event: "missed", Run: skipped.ID.String()}) {
+		t.Errorf("called as %+v", called)
+	}
+}
+
 // The longest names make a record that can be read.
 func TestTheLongestCallbackIsKept(t *testing.T) {
 	name := strings.Repeat("j", 128)

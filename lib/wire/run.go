@@ -28,7 +28,7 @@ type Run struct {
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
-	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end: of which"`
+	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end, or of missed fires: of which"`
 	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
 	Discarded     *Discarded        `json:"discarded,omitempty" doc:"of a dead letter that somebody has settled without running it again"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
@@ -40,10 +40,10 @@ type Run struct {
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
 }
 
-// CallbackOf is the end of a run that another run tells of.
+// CallbackOf is the end of a run, or the missed fires, that another run tells of.
 type CallbackOf struct {
-	Event string `json:"event" enum:"succeeded,failed,recovered" doc:"what the end was, as the job's field on names it"`
-	Run   string `json:"run" doc:"ID of the run that has ended"`
+	Event string `json:"event" enum:"succeeded,failed,recovered,missed" doc:"what has happened, as the job's field on names it"`
+	Run   string `json:"run" doc:"ID of the run that has ended; of missed: of the skipped run that stands for all of the fires"`
 }
 
 // Waiting is a reason why a run does not go on.

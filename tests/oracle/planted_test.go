@@ -230,6 +230,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
 	spoil(telling(t), ofCallbacks)
+	spoil(away(t), ofMissed)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

@@ -48,7 +48,9 @@ func drops() []scenario {
 		{name: "missed_by_an_edit", prepare: one, act: func(h *host) error {
 			return h.put(tenant, "a", missing(until(13*time.Minute, every(20*time.Second)), job.CatchUpNone, 0))
 		}, then: tick},
-		{name: "missed_while_it_is_edited", prepare: one, act: tick, then: func(h *host) error { return h.put(tenant, "a", definition(until(13*time.Minute, every(20*time.Second)), 2)) }},
+		{name: "missed_while_it_is_edited", prepare: one, act: tick, then: func(h *host) error {
+			return h.put(tenant, "a", definition(until(13*time.Minute, every(20*time.Second)), 2))
+		}},
 		{name: "missed_while_it_is_deleted", prepare: one, act: tick, then: func(h *host) error { return h.delete(tenant, "a") }},
 		{name: "missed_while_its_callee_is_paused", prepare: one, act: tick, then: func(h *host) error { return h.pause(tenant, "tell") }},
 		{name: "missed_while_its_callee_is_deleted", prepare: one, act: tick, then: func(h *host) error { return h.delete(tenant, "tell") }},

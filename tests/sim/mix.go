@@ -75,6 +75,7 @@ type JobRates struct {
 	Queued float64 // of those with Overlap, whose runs wait their turn
 
 	Callbacks float64
+	Missed    float64 // which tell of missed fires
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -94,6 +95,7 @@ func Draw(seed uint64) Mix {
 	m.drawFaults(r)
 	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
 	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
+	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
 	return m
 }
 
@@ -248,6 +250,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 func (m *Mix) drawCallbacks(r *rand.Rand) {
 	if chance(r, 0.3) {
 		m.Jobs.Callbacks = pick(r, []float64{0.1, 0.4, 0.8})
+	}
+}
+
+// drawMissed draws how many jobs call others when fires were missed, from a stream of its own too.
+func (m *Mix) drawMissed(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 
