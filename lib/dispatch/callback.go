@@ -80,12 +80,8 @@ func callOp(call run.Run, attempt uint64) (store.Op, error) {
 }
 
 // The record of missed fires is written together with the request for the callback that tells of them. That one wakes as what a pass leaves to a later one
-// does: a pass after an outage has many such records to write, and sends none of their callbacks itself.
-
-// callAt is when ticks come upon a callback that a pass asks for now, Unix ms. The pass may have begun long before.
-func (d *Dispatcher) callAt(b Bounds) int64 {
-	return b.Resume + max(0, d.Now().Add(d.Store.Skew()).UnixMilli()-b.Now)
-}
+// does: a pass after an outage has many such records to write, and sends none of their callbacks itself. However long the pass has slept, no sweep has gone by that
+// time: it would have come upon the timer of the fires, which wakes before, and have written their record.
 
 // missedOp puts the timer of a callback that tells of missed fires, of which a run is the record.
 func missedOp(missed run.Run, on job.Callbacks, wake int64, attempt uint64) (store.Op, error) {

@@ -318,7 +318,6 @@ func (d *Dispatcher) armBeside(ctx context.Context, t timer.Timer, conflict *sto
 // that was stopped before it finds here what was decided meanwhile.
 func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, planned []*firing) error {
 	heads := make([]*wish, 0, len(planned))
-	callAt := d.callAt(b)
 	for _, f := range planned {
 		if s := f.plan.Skip; s != nil {
 			if s.failed != nil {
@@ -327,7 +326,7 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 			}
 			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: s.Upto, Count: s.Count, Reason: s.Reason}
 			retention := f.Edition.Def.Retention.Std()
-			f.head = &wish{run: f.blank(s.From), on: f.Edition.Def.On, callAt: callAt, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			f.head = &wish{run: f.blank(s.From), on: f.Edition.Def.On, callAt: b.Resume, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				return r.Skip(stretch, b.Now, retention)
 			}}
 		} else {
