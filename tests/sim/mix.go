@@ -229,12 +229,17 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 	with(f.Pause > 0, &f.PauseFor)
 	with(f.Step > 0, &f.StepBy)
 	if chance(r, 0.15) {
-		longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
-		m.Outages = []Outage{{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(span)), For: rate(r, 1, 6*time.Minute, longest)}}
+		m.Outages = []Outage{m.drawOutage(r)}
 	}
 	f.Full, f.FullFor = every(span/10, span), rate(r, 1, time.Second, span/10)
 	with(f.Full > 0, &f.FullFor)
 	m.Faults = f
+}
+
+// drawOutage draws a time in which nobody is there, so long that fires are missed.
+func (m *Mix) drawOutage(r *rand.Rand) Outage {
+	longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
+	return Outage{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(m.Length)), For: rate(r, 1, 6*time.Minute, longest)}
 }
 
 // drawGates draws how many jobs bound how many of their runs are in progress, from a stream of its own: a world in which none does is as it was
@@ -253,10 +258,15 @@ func (m *Mix) drawCallbacks(r *rand.Rand) {
 	}
 }
 
-// drawMissed draws how many jobs call others when fires were missed, from a stream of its own too.
+// drawMissed draws how many jobs call others when fires were missed, from a stream of its own too. Most such worlds have an outage, else hardly any
+// are.
 func (m *Mix) drawMissed(r *rand.Rand) {
-	if chance(r, 0.3) {
-		m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
+	if !chance(r, 0.3) {
+		return
+	}
+	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
+	if len(m.Outages) == 0 && chance(r, 0.8) {
+		m.Outages = []Outage{m.drawOutage(r)}
 	}
 }
 
