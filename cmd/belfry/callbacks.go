@@ -83,6 +83,14 @@ func callsOf(j wire.Job) (text string) {
 	return text
 }
 
+// calledBy says whom a run's own request wants to be called, "" for nobody.
+func calledBy(r wire.Run) string {
+	if r.On == nil {
+		return ""
+	}
+	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: r.On.Succeeded, Failed: r.On.Failed}}})
+}
+
 // toldOf says what a run tells of, "" for nothing.
 func toldOf(r wire.Run) string {
 	if r.Callback == nil {

@@ -45,6 +45,32 @@ func TestCallbacksInFiles(t *testing.T) {
 	}
 }
 
+// A request names whom its run calls, by flags and in a file of requests.
+func TestCallbacksOfRequests(t *testing.T) {
+	here := to(t, dev(t, "--data", t.TempDir()))
+	here(0, demand("a")+"---\n"+demand("tell")+"---\n"+demand("done"), "job", "apply", "-f", "-")
+	out := here(0, "", "job", "trigger", "a", "--on-failed", "tell", "--on-succeeded", "done", "--delay", "1h").out
+	if !strings.Contains(out, "done when a run has succeeded, tell when a run has failed") {
+		t.Errorf("it is shown as\n%s", out)
+	}
+	here(0, `{"job": "a", "on": {"failed": {"job": "tell"}}, "delay": "1h"}`, "job", "trigger", "-f", "-")
+	for _, c := range []struct {
+		stdin, want string
+		args        []string
+	}{
+		{"", `on.failed.job: got "tel", want a job that exists`, []string{"a", "--on-failed", "tel"}},
+		{"", `on.succeeded.job: got "a", want another job`, []string{"a", "--on-succeeded", "a"}},
+		{`{"job": "a", "on": {"missed": {"job": "tell"}}}`, "on.missed", []string{"-f", "-"}},
+	} {
+		if got := here(1, c.stdin, append([]string{"job", "trigger"}, c.args...)...).errors; !strings.Contains(got, c.want) {
+			t.Errorf("%q says\n%s\nwant %s", c.args, got, c.want)
+		}
+	}
+	if got := here(2, "{}", "job", "trigger", "a", "-f", "-", "--on-failed", "tell").errors; !strings.Contains(got, "beside -f") {
+		t.Errorf("beside a file it says\n%s", got)
+	}
+}
+
 // More jobs than one request takes: who is called is put before who calls, and a dry run knows of all.
 func TestCallbacksOfManyJobs(t *testing.T) {
 	here := to(t, dev(t, "--data", t.TempDir()))

@@ -64,9 +64,9 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callback"]:                     {"http", "exec", "handler", "aws", "sns", "email", "window"},
-		schemas["Trigger"]:                      {"overlap", "on"},
+		schemas["Trigger"]:                      {"overlap"},
 		schemas["Target"]:                       {workflowField},
-		schemas["JobTrigger"]:                   {"overlap", "on"},
+		schemas["JobTrigger"]:                   {"overlap"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}

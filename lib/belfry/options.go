@@ -150,6 +150,17 @@ func Delay(d time.Duration) EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.Delay = &d }}
 }
 
+// OnFailed is the job that is called when the run is given up, in place of what its own job names. It must exist, and its run gets what happened as
+// its payload.
+func OnFailed(job string) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Callees.Failed = job }}
+}
+
+// OnSucceeded is OnFailed for a run that has succeeded.
+func OnSucceeded(job string) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Callees.Succeeded = job }}
+}
+
 // Key makes the request idempotent: for a week after the run was due, the same request under the same key gives the same run, however
 // often it is sent. Another request under the key is refused with [CodeKeyReused]. Up to 255 bytes.
 func Key(key string) EnqueueOption { return EnqueueOption{func(r *control.Request) { r.Key = key }} }

@@ -41,6 +41,9 @@ func (a *Asked) body() []byte {
 	}
 	text.WriteByte('\n')
 	text.Write(a.Payload)
+	if c := a.Callees; !c.IsZero() { // behind a payload no JSON has this form
+		fmt.Fprintf(&text, "\non\n%s\n%s", c.Succeeded, c.Failed)
+	}
 	sum := sha256.Sum256(text.Bytes())
 	return sum[:]
 }

@@ -27,14 +27,14 @@ type Put struct {
 	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks. What lists a run that is to wait for long is written first.
+// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks beside which its own request may name others. What lists a run that is to wait for long is written first.
 func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
 		return nil, err
 	}
-	p := &Put{run: r, on: on, now: now, ops: []store.Op{op}}
+	p := &Put{run: r, on: r.Callees.Over(on), now: now, ops: []store.Op{op}}
 	if r.State.DeadLetter() {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {

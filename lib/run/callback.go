@@ -16,6 +16,37 @@ type Callback struct {
 	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended, or of the record of the fires
 }
 
+// Callees names the jobs that a run's own request wants to be called when it ends, "" for what its job says.
+type Callees struct {
+	Succeeded string `cbor:"1,keyasint,omitempty"`
+	Failed    string `cbor:"2,keyasint,omitempty"`
+}
+
+// IsZero tells whether the job alone says who is called.
+func (c Callees) IsZero() bool { return c == Callees{} }
+
+// Of is who is called on an event, "" for whom the job says.
+func (c Callees) Of(e job.Event) string {
+	switch e {
+	case job.OnSucceeded:
+		return c.Succeeded
+	case job.OnFailed:
+		return c.Failed
+	}
+	return ""
+}
+
+// Over gives what a run calls whose definition says on.
+func (c Callees) Over(on job.Callbacks) job.Callbacks {
+	if c.Succeeded != "" {
+		on.Succeeded = &job.Callback{Job: c.Succeeded}
+	}
+	if c.Failed != "" {
+		on.Failed = &job.Callback{Job: c.Failed}
+	}
+	return on
+}
+
 // ByCallback is the trigger of a callback as a user sees it. Its record says ByRequest.
 const ByCallback = "callback"
 
@@ -36,9 +67,10 @@ func (r Run) Ends() (job.Event, bool) {
 	return "", false
 }
 
-// CallsBack tells whether the run's end may call something by its definition. A callback has no callbacks, so nothing goes round in circles.
+// CallsBack tells whether the run's end may call something, by its definition or by its own request. A callback has no callbacks, so nothing goes round in circles.
 func (r Run) CallsBack(on job.Callbacks) bool {
 	e, ends := r.Ends()
+	on = r.Callees.Over(on)
 	return ends && (on.Of(e) != nil || on.Recovered != nil) && r.Callback.IsZero()
 }
 

@@ -139,6 +139,8 @@ type Run struct {
 
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
+	Callees Callees `cbor:"36,keyasint,omitzero"` // of a run on demand, whose own request names whom to call
+
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
 	Expires int64 `cbor:"24,keyasint,omitempty"` // when an ended run may be cleaned up
 }

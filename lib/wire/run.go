@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -37,7 +38,29 @@ type Run struct {
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
+	On            *RunCallbacks     `json:"on,omitempty" doc:"of a run on demand whose own request named whom to call: whom"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
+}
+
+// RunCallbacks names what is called when a run has ended whose own request says so. It goes before what the job says of the same event.
+type RunCallbacks struct {
+	Succeeded *job.Callback `json:"succeeded,omitempty" doc:"when the run has succeeded"`
+	Failed    *job.Callback `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+}
+
+// Calling names jobs, "" for none of an event; nil for none at all.
+func Calling(succeeded, failed string) *RunCallbacks {
+	var on RunCallbacks
+	if succeeded != "" {
+		on.Succeeded = &job.Callback{Job: succeeded}
+	}
+	if failed != "" {
+		on.Failed = &job.Callback{Job: failed}
+	}
+	if on == (RunCallbacks{}) {
+		return nil
+	}
+	return &on
 }
 
 // CallbackOf is the end of a run, or the missed fires, that another run tells of.
@@ -153,6 +176,7 @@ type Trigger struct {
 	At      *time.Time         `json:"at,omitempty" doc:"when; without it and delay, now"`
 	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+	On      *RunCallbacks      `json:"on,omitempty" doc:"which job is called when this run has ended, before what its own job says"`
 }
 
 // JobTrigger is a Trigger in a batch.

@@ -17,8 +17,8 @@ import (
 
 // What is promised of callbacks:
 //
-//	C1  each end that a definition names a callback for has its request in the same write, and its run in the end; and so has each record of missed fires
-//	C2  each run that tells of an end tells of one that was, once, to the job that the definition names; and what it is told is what was
+//	C1  each end that a definition, or the run's own request, names a callback for has its request in the same write, and its run in the end; and so has each record of missed fires
+//	C2  each run that tells of an end tells of one that was, once, to the job that they name; and what it is told is what was
 //
 // A callback has no callbacks, which is part of both.
 
@@ -59,8 +59,14 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	switch a.State {
 	case run.Succeeded:
 		event, to = "succeeded", e.Def.On.Succeeded
+		if own := a.Callees.Succeeded; own != "" {
+			to = &job.Callback{Job: own}
+		}
 	case run.Failed, run.Dead, run.Unknown:
 		event, to = "failed", e.Def.On.Failed
+		if own := a.Callees.Failed; own != "" {
+			to = &job.Callback{Job: own}
+		}
 	case run.Skipped:
 		if a.Count > 0 {
 			event, to = "missed", e.Def.On.Missed

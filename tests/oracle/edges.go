@@ -42,10 +42,11 @@ const (
 	placed
 	discarded
 	callback
+	callees
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "jobs that its request names"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -91,6 +92,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Placed != a.Placed, placed)
 	add(b.Discarded != a.Discarded, discarded)
 	add(b.Callback != a.Callback, callback)
+	add(b.Callees != a.Callees, callees)
 	return f
 }
 
@@ -117,8 +119,8 @@ const (
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births | callback, born},
-	{nothing, run.Scheduled}:       {births | callback, onDemand},
+	{nothing, run.Queued}:          {births | callback | callees, born},
+	{nothing, run.Scheduled}:       {births | callback | callees, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew

@@ -227,6 +227,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	for _, rows := range []map[string]row{ofRuns, ofEdges, ofCalls, ofTimers, ofJobs, ofKeys, ofAnswers, ofLists, ofLooks} {
 		spoil(whole, rows)
 	}
+	spoil(whole, ofRequestsThatCall)
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
 	spoil(telling(t), ofCallbacks)

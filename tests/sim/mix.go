@@ -76,6 +76,8 @@ type JobRates struct {
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
+
+	Requested float64 // of requests, which name whom to call themselves
 }
 
 // WorkRates are the same of what runs do: weights of how long they take, chances of the rest.
@@ -96,6 +98,7 @@ func Draw(seed uint64) Mix {
 	m.drawGates(rand.New(rand.NewPCG(seed, 0x686f6c64657273)))       // "holders"
 	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
 	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
+	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
 	return m
 }
 
@@ -267,6 +270,13 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
 	if len(m.Outages) == 0 && chance(r, 0.8) {
 		m.Outages = []Outage{m.drawOutage(r)}
+	}
+}
+
+// drawRequested draws how many requests name whom to call, from a stream of its own too.
+func (m *Mix) drawRequested(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Requested = pick(r, []float64{0.1, 0.4, 0.8})
 	}
 }
 
