@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -150,8 +151,11 @@ func Delay(d time.Duration) EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.Delay = &d }}
 }
 
+// Told is the payload of a job that is called when a run of another has ended, as by [OnFailed]: what happened, and the run as the API shows it.
+type Told = run.Told
+
 // OnFailed is the job that is called when the run is given up, in place of what its own job names. It must exist, and its run gets what happened as
-// its payload.
+// its payload: a [Told].
 func OnFailed(job string) EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.Callees.Failed = job }}
 }

@@ -59,6 +59,34 @@ func TestWhoCallsBack(t *testing.T) {
 	}
 }
 
+// What a request names goes before what the job says of that event, and leaves what it says of others.
+func TestC1_WhomARequestCalls(t *testing.T) {
+	says := job.Callbacks{Failed: &job.Callback{Job: "tell"}, Recovered: &job.Callback{Job: "well"}}
+	r := run.Run{ID: run.RequestID("report", 1000, 1), State: run.Dead, Callees: run.Callees{Succeeded: "done", Failed: "other"}}
+	on := r.Callees.Over(says)
+	if on.Failed.Job != "other" || on.Succeeded.Job != "done" || on.Recovered.Job != "well" || says.Failed.Job != "tell" || says.Succeeded != nil {
+		t.Errorf("it calls %+v, %+v and %+v", on.Succeeded, on.Failed, on.Recovered)
+	}
+	if own := (run.Callees{}).Over(says); own != says {
+		t.Errorf("a request that names nobody changes %+v to %+v", says, own)
+	}
+	r.Callees.Failed = ""
+	if !r.CallsBack(says) || r.CallsBack(job.Callbacks{}) {
+		t.Error("who is named for a success is called for a failure")
+	}
+	r.State = run.Succeeded
+	if !r.CallsBack(job.Callbacks{}) {
+		t.Error("nobody is called for a success")
+	}
+	if r.State = run.Cancelled; r.CallsBack(job.Callbacks{}) {
+		t.Error("a cancel calls")
+	}
+	again := run.Run{ID: r.ID, State: run.Dead, Version: 3, Callees: r.Callees}.Reopen(7, 1, "again")
+	if again.Callees != r.Callees {
+		t.Error("a run that is opened again forgets whom its request named")
+	}
+}
+
 func TestWhatACallbackIsTold(t *testing.T) {
 	long := strings.Repeat("x", run.MaxTold)
 	for name, c := range map[string]struct {
@@ -136,7 +164,8 @@ func TestTheLongestCallbackIsKept(t *testing.T) {
 	r := run.Run{ID: run.RequestID(name, 1_800_000_000_000, 1), Tenant: strings.Repeat("t", 128), State: run.Dead, Ended: 1_800_000_000_500, Reason: strings.Repeat("r", 120),
 		Attempts: []run.Attempt{{Number: 1, Error: strings.Repeat("\x01", 240)}}, Result: run.Ref{Inline: []byte(strings.Repeat("\x01", run.MaxTold))}}
 	called := r.Call(job.OnFailed, name)
-	for range 5 { // it fails, and is tried again
+	called.Callees = run.Callees{Succeeded: name, Failed: name} // which no callback has
+	for range 5 {                                               // it fails, and is tried again
 		called = called.Start("worker", 1, time.Minute).Fail(2, run.Failure{Error: strings.Repeat("e", 300)}, run.Limits{MaxFailures: 9})
 	}
 	op, err := called.Item(1)
@@ -144,7 +173,7 @@ func TestTheLongestCallbackIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back run.Run
-	if err := record.Decode(op.Value, &back); err != nil || back.Callback != called.Callback || string(back.Payload.Inline) != string(called.Payload.Inline) || back.Attempt != 5 {
+	if err := record.Decode(op.Value, &back); err != nil || back.Callback != called.Callback || back.Callees != called.Callees || string(back.Payload.Inline) != string(called.Payload.Inline) || back.Attempt != 5 {
 		t.Errorf("read as %+v, %v", back, errors.Join(err))
 	}
 }
