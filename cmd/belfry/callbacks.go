@@ -76,7 +76,12 @@ func calling(on job.Callbacks, rename func(name string) string) job.Callbacks {
 		}
 		return nil
 	}
-	return job.Callbacks{Succeeded: renamed(on.Succeeded), Recovered: renamed(on.Recovered), Failed: renamed(on.Failed)}
+	return job.Callbacks{Succeeded: renamed(on.Succeeded), Recovered: renamed(on.Recovered), Failed: renamed(on.Failed), Missed: renamed(on.Missed)}
+}
+
+// happened says in words what a job is called for.
+var happened = map[job.Event]string{
+	job.OnSucceeded: "a run has succeeded", job.OnFailed: "a run has failed", job.OnRecovered: "a run has recovered", job.OnMissed: "fires were missed",
 }
 
 // callsOf says in a few words what a job calls, "" for nothing.
@@ -86,16 +91,27 @@ func callsOf(j wire.Job) (text string) {
 			if text != "" {
 				text += ", "
 			}
-			text += called.Job + " when a run has " + string(e)
+			text += called.Job + " when " + happened[e]
 		}
 	}
 	return text
 }
 
-// toldOf says which end a run tells of, "" for none.
+// calledBy says whom a run's own request wants to be called, "" for nobody.
+func calledBy(r wire.Run) string {
+	if r.On == nil {
+		return ""
+	}
+	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: r.On.Succeeded, Failed: r.On.Failed}}})
+}
+
+// toldOf says what a run tells of, "" for nothing.
 func toldOf(r wire.Run) string {
 	if r.Callback == nil {
 		return ""
+	}
+	if r.Callback.Event == string(job.OnMissed) {
+		return "missed fires, from " + r.Callback.Run + " on"
 	}
 	return r.Callback.Run + " has " + r.Callback.Event
 }

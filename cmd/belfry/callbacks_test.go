@@ -9,13 +9,13 @@ import (
 // What a file says of callbacks is shown in words, goes out and comes in again, whichever order the jobs stand in; a dry run knows of what the same files put.
 func TestCallbacksInFiles(t *testing.T) {
 	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
-	files := demand("a", "on: {failed: {job: tell}, succeeded: {job: b}}") + "---\n" + demand("b", "on: {failed: {job: tell}}") + "---\n" + demand("tell")
+	files := demand("a", "on: {failed: {job: tell}, succeeded: {job: b}, missed: {job: tell}}") + "---\n" + demand("b", "on: {failed: {job: tell}}") + "---\n" + demand("tell")
 	for _, args := range [][]string{{"--dry-run"}, nil} {
 		if got := here(0, files, append([]string{"job", "apply", "-f", "-"}, args...)...).out; !strings.Contains(got, "created") {
 			t.Errorf("%q gives\n%s", args, got)
 		}
 	}
-	for name, want := range map[string]string{"a": "b when a run has succeeded, tell when a run has failed\n", "b": "tell when a run has failed\n", "tell": ""} {
+	for name, want := range map[string]string{"a": "b when a run has succeeded, tell when a run has failed, tell when fires were missed\n", "b": "tell when a run has failed\n", "tell": ""} {
 		got := here(0, "", "job", "get", name).out
 		_, says, found := strings.Cut(got, "\ncalls ")
 		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {
@@ -35,13 +35,39 @@ func TestCallbacksInFiles(t *testing.T) {
 	if got := here(0, demand("b"), "job", "apply", "-f", "-", "--dry-run").out; !strings.Contains(got, "\n-\"on\":\n-  failed:\n-    job: tell\n") {
 		t.Errorf("the dry run tells\n%s", got)
 	}
-	refused := here(1, demand("x", "on: {failed: {job: tel}}")+"---\n"+demand("y", "on: {missed: {job: tell}}")+"---\n"+demand("z", "on: {failed: {job: z}}"), "job", "apply", "-f", "-")
+	refused := here(1, demand("x", "on: {failed: {job: tel}}")+"---\n"+demand("y", "on: {missed: {sns: tell}}")+"---\n"+demand("z", "on: {failed: {job: z}}"), "job", "apply", "-f", "-")
 	for _, want := range []string{
-		`line 3: on.failed.job: got "tel", want a job that exists`, "on.missed: not available yet; leave it out", `on.failed.job: got "z", want another job`,
+		`line 3: on.failed.job: got "tel", want a job that exists`, "on.missed.sns: not available yet; leave it out", `on.failed.job: got "z", want another job`,
 	} {
 		if !strings.Contains(refused.errors, want) {
 			t.Errorf("it lacks %q in\n%s", want, refused.errors)
 		}
+	}
+}
+
+// A request names whom its run calls, by flags and in a file of requests.
+func TestCallbacksOfRequests(t *testing.T) {
+	here := to(t, dev(t, "--data", t.TempDir()))
+	here(0, demand("a")+"---\n"+demand("tell")+"---\n"+demand("done"), "job", "apply", "-f", "-")
+	out := here(0, "", "job", "trigger", "a", "--on-failed", "tell", "--on-succeeded", "done", "--delay", "1h").out
+	if !strings.Contains(out, "done when a run has succeeded, tell when a run has failed") {
+		t.Errorf("it is shown as\n%s", out)
+	}
+	here(0, `{"job": "a", "on": {"failed": {"job": "tell"}}, "delay": "1h"}`, "job", "trigger", "-f", "-")
+	for _, c := range []struct {
+		stdin, want string
+		args        []string
+	}{
+		{"", `on.failed.job: got "tel", want a job that exists`, []string{"a", "--on-failed", "tel"}},
+		{"", `on.succeeded.job: got "a", want another job`, []string{"a", "--on-succeeded", "a"}},
+		{`{"job": "a", "on": {"missed": {"job": "tell"}}}`, "on.missed", []string{"-f", "-"}},
+	} {
+		if got := here(1, c.stdin, append([]string{"job", "trigger"}, c.args...)...).errors; !strings.Contains(got, c.want) {
+			t.Errorf("%q says\n%s\nwant %s", c.args, got, c.want)
+		}
+	}
+	if got := here(2, "{}", "job", "trigger", "a", "-f", "-", "--on-failed", "tell").errors; !strings.Contains(got, "beside -f") {
+		t.Errorf("beside a file it says\n%s", got)
 	}
 }
 

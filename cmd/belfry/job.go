@@ -211,7 +211,7 @@ func (c *cli) showLastRuns(ctx context.Context, server *client.Client, name stri
 }
 
 func (c *cli) jobTrigger() *cobra.Command {
-	var at, delay, payload, key, file string
+	var at, delay, payload, key, file, onFailed, onSucceeded string
 	var wait, ignorePause bool
 	w := &waiter{cli: c}
 	cmd := &cobra.Command{
@@ -225,12 +225,13 @@ A run of a paused job is held until the job is resumed; with --ignore-pause it s
 can run waits for one. Standard error says so.
 
 With -f a file asks for many runs: JSON objects one after the other, an array or a list of YAML, each with its "job" and what it is to run with: "payload",
-"at" or "delay", "ignore_pause", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
+"at" or "delay", "on", "ignore_pause", "key". NAME is the job of those that name none. They are sent a hundred at a time, in their order; each has its verdict in a line, and the
 code is 1 if some were refused. Give keys, or --key with a word of your own, KEY-1, KEY-2 and so on by their places in the file: then the same file may be sent
 again, after a broken connection too, and what was accepted is not asked for twice.`,
 		Example: `  belfry job trigger report
   belfry job trigger report --delay 10m --payload '{"day": "2026-11-21"}'
   belfry job trigger report --payload @body.json --key order-4711
+  belfry job trigger report --on-failed tell-ops
   belfry job trigger report --wait --timeout 10m
   belfry job trigger report --follow
   belfry job trigger report --ignore-pause
@@ -239,7 +240,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			if file != "" {
-				if at != "" || delay != "" || payload != "" || ignorePause || wait || w.follow || w.timeout != "" {
+				if at != "" || delay != "" || payload != "" || onFailed != "" || onSucceeded != "" || ignorePause || wait || w.follow || w.timeout != "" {
 					return misused("beside -f want no more than NAME and --key: the file says the rest")
 				}
 				all, err := c.requests(file, strings.Join(args, ""), key)
@@ -282,6 +283,7 @@ again, after a broken connection too, and what was accepted is not asked for twi
 				}
 				t.Payload = text
 			}
+			t.On = wire.Calling(onSucceeded, onFailed)
 			wait = wait || w.follow
 			if w.timeout != "" && !wait {
 				return misused("--timeout is for --wait and --follow")
@@ -316,6 +318,8 @@ again, after a broken connection too, and what was accepted is not asked for twi
 	cmd.Flags().StringVar(&at, "at", "", "`TIME` to run, as 2026-11-21T09:00:00Z or \"2026-11-21 10:00\"")
 	cmd.Flags().StringVar(&delay, "delay", "", "how long from now: a `DURATION`, as 90s or 1h30m")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` instead of the job's own payload, or @FILE, @- for standard input")
+	cmd.Flags().StringVar(&onFailed, "on-failed", "", "`JOB` to call when this run is given up, instead of what its own job says")
+	cmd.Flags().StringVar(&onSucceeded, "on-succeeded", "", "`JOB` to call when this run has succeeded, instead of what its own job says")
 	cmd.Flags().StringVar(&key, "key", "", "idempotency `KEY`: the same key and request give the same run; with -f what the keys begin with")
 	cmd.Flags().BoolVar(&ignorePause, "ignore-pause", false, "start the run although the job is paused; the job stays paused")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` that asks for many runs, - for standard input")

@@ -198,7 +198,7 @@ func howItWent(a wire.Attempt) string {
 
 func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
-		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)},
+		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)}, {"calls", calledBy(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
 			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {

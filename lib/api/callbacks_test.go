@@ -27,8 +27,11 @@ func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
 		{`{"failed": {}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": ""}}`, "malformed", "on.failed.job", ""},
 		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
-		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, recovered or succeeded"},
-		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "not available yet"},
+		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, missed, recovered or succeeded"},
+		{`{"missed": "tell"}`, "malformed", "on.missed", "object"},
+		{`{"missed": {"job": "tell", "window": "1h"}}`, "malformed", "on.missed.window", "not available yet"},
+		{`{"missed": {"job": "tel"}}`, "invalid", "on.missed.job", "a job that exists"},
+		{`{"missed": {"job": "a"}}`, "invalid", "on.missed.job", "another job"},
 		{`{"failed": {"http": {"url": "https://example.org"}}}`, "malformed", "on.failed.http", "name a job that has such a target"},
 		{`{"failed": {"email": {"to": ["ops@example.org"]}}}`, "malformed", "on.failed.email", "name a job that has such a target"},
 		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
@@ -45,7 +48,89 @@ func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
 		}
 	}
 	s.send("GET", "/v1/jobs/a", "").is(404)
-	s.send("POST", "/v1/jobs/tell/runs", `{"on": {"failed": {"job": "tell"}}}`).refused(400, "malformed")
+}
+
+func TestWrongCallbacksOfARequestAreRefusedAndNamed(t *testing.T) {
+	s := start(t, 0, nil)
+	s.send("PUT", "/v1/jobs/tell", echo).is(201)
+	s.send("PUT", "/v1/jobs/a", echo).is(201)
+	s.send("PUT", "/v1/jobs/gone", echo).is(201)
+	s.send("DELETE", "/v1/jobs/gone", "").is(204)
+	for _, c := range []struct{ on, code, field, want string }{
+		{`"tell"`, "malformed", "on", "object"},
+		{`{"failed": null}`, "malformed", "on.failed", "null"},
+		{`{"failed": {}}`, "malformed", "on.failed.job", ""},
+		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
+		{`{"recovered": {"job": "tell"}}`, "malformed", "on.recovered", "want failed or succeeded"},
+		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "want failed or succeeded"},
+		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
+		{`{"failed": {"job": "tel"}}`, "invalid", "on.failed.job", "a job that exists"},
+		{`{"failed": {"job": "tell"}, "succeeded": {"job": "gone"}}`, "invalid", "on.succeeded.job", "a job that exists"},
+		{`{"succeeded": {"job": "a"}}`, "invalid", "on.succeeded.job", "another job"},
+	} {
+		fields := s.send("POST", "/v1/jobs/a/runs", `{"on": `+c.on+`}`).refused(map[string]int{"malformed": 400, "invalid": 422}[c.code], c.code)
+		if message, named := fields[c.field]; !named || !strings.Contains(message, c.want) {
+			t.Errorf("%s is refused for %q, want %s: %s", c.on, fields, c.field, c.want)
+		}
+	}
+	batch := s.send("POST", "/v1/runs/batch", `{"runs": [{"job": "a", "on": {"failed": {"job": "tel"}}}, {"job": "a", "on": {"failed": {"job": "tell"}}}]}`).is(200)
+	if got := into[wire.RunVerdicts](batch).Items; got[0].Status != 422 || len(got[0].Problem.Errors) != 1 || got[0].Problem.Errors[0].Field != "on.failed.job" || got[1].Status != 202 {
+		t.Errorf("a batch gives %s", batch.body)
+	}
+	if all := runsOf(s, "a"); len(all) != 1 {
+		t.Errorf("%d runs, want the one that was not refused", len(all))
+	}
+}
+
+// A request names whom its run calls, before what its job says of the same event; the same key and another callee are another request.
+func TestC1_C2_P9_ARequestNamesWhomItsRunCalls(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		for _, name := range []string{"tell", "other", "more"} {
+			s.send("PUT", "/v1/jobs/"+name, calling("echo", `{}`)).is(201)
+		}
+		s.send("PUT", "/v1/jobs/bad", calling("fail", `{"failed": {"job": "tell"}}`)).is(201)
+		s.send("PUT", "/v1/jobs/good", calling("echo", `{"failed": {"job": "tell"}}`)).is(201)
+		ends := func(job, body string, header ...string) wire.Run {
+			t.Helper()
+			r := into[wire.Run](s.send("POST", "/v1/jobs/"+job+"/runs", body, header...).is(202))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return into[wire.Run](s.send("GET", "/v1/runs/"+r.ID, "").is(200))
+		}
+		r := ends("bad", `{"on": {"failed": {"job": "other"}, "succeeded": {"job": "more"}}}`, "Idempotency-Key", "one")
+		if r.On == nil || r.On.Failed.Job != "other" || r.On.Succeeded.Job != "more" {
+			t.Errorf("shown as %+v", r.On)
+		}
+		s.send("POST", "/v1/jobs/bad/runs", `{"on": {"failed": {"job": "more"}}}`, "Idempotency-Key", "one").refused(409, "idempotency_key_reused")
+		s.send("POST", "/v1/jobs/bad/runs", `{"on": {"failed": {"job": "other"}, "succeeded": {"job": "more"}}}`, "Idempotency-Key", "one").is(202)
+		if own := ends("good", `{"on": {"failed": {"job": "other"}}}`); own.State != "succeeded" {
+			t.Errorf("ended as %s", own.State)
+		}
+		if plain := ends("bad", `{}`); plain.On != nil {
+			t.Errorf("an ordinary request is shown with %+v", plain.On)
+		}
+		counts := func(tell, other, more int) {
+			t.Helper()
+			for name, want := range map[string]int{"tell": tell, "other": other, "more": more} {
+				if all := runsOf(s, name); len(all) != want {
+					t.Errorf("%d runs of %s, want %d: %+v", len(all), name, want, all)
+				}
+			}
+		}
+		counts(1, 1, 0)
+		// A run that is opened again calls whom its request named.
+		s.send("POST", "/v1/runs/"+r.ID+"/retry", "{}").is(200)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		counts(1, 2, 0)
+		s.send("POST", "/v1/runs/batch", `{"runs": [{"job": "good", "on": {"succeeded": {"job": "more"}}}, {"job": "good"}]}`).is(200)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		counts(1, 2, 1)
+		if told := runsOf(s, "more")[0]; told.Trigger != "callback" || told.Callback == nil || told.Callback.Event != "succeeded" || told.State != "succeeded" {
+			t.Errorf("told by %+v", told)
+		}
+	})
 }
 
 // A job may be named that the same request puts, and in a dry run one that others will.
@@ -98,7 +183,7 @@ func TestCallbacksArePatched(t *testing.T) {
 		{`{"on": {"failed": {"job": null}}}`, "malformed", "on.failed.job", ""},
 		{`{"on": {"fail": {"job": "tell"}}}`, "malformed", "on.fail", ""},
 		{`{"on": {"fail": null}}`, "malformed", "on.fail", ""},
-		{`{"on": {"missed": {"job": "tell"}}}`, "malformed", "on.missed", "not available yet"},
+		{`{"on": {"missed": {"job": "gone"}}}`, "invalid", "on.missed.job", "a job that exists"},
 	} {
 		for _, path := range []string{"/v1/jobs/a", "/v1/jobs/a?dry_run=true"} {
 			fields := s.send("PATCH", path, c.patch).refused(map[string]int{"malformed": 400, "invalid": 422}[c.code], c.code)

@@ -67,6 +67,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if !r.Callback.IsZero() {
 		shown.Trigger, shown.Callback = run.ByCallback, &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
 	}
+	shown.On = wire.Calling(r.Callees.Succeeded, r.Callees.Failed)
 	if !r.Why.IsZero() {
 		shown.Why = &wire.Why{Code: r.Why.Code, Gate: r.Why.Gate, Policy: r.Why.Policy, InTheWay: append([]string{}, r.Why.InTheWay...)}
 	}

@@ -64,10 +64,9 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:                     {"exclude", "only"},
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Callbacks"]:                    {"missed"},
 		schemas["Callback"]:                     append([]string{"window"}, calledKinds...),
-		schemas["Trigger"]:                      {"overlap", "on"},
-		schemas["JobTrigger"]:                   {"overlap", "on"},
+		schemas["Trigger"]:                      {"overlap"},
+		schemas["JobTrigger"]:                   {"overlap"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
 		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}

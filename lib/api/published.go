@@ -40,7 +40,7 @@ var enums = map[string]string{
 	"task,scope,pass,fail,switch":                            "StepKind",
 	"running,succeeded,failed,crashed,cancelled,handed_back": "AttemptOutcome",
 	"schedule,request,callback":                              "RunTrigger",
-	"succeeded,failed,recovered":                             "CallbackEvent",
+	"succeeded,failed,recovered,missed":                      "CallbackEvent",
 	"due,changed":                                            "RunOrder",
 	"allow,skip,queue":                                       "OverlapPolicy",
 	"high,normal,low":                                        "Priority",

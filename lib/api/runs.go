@@ -158,7 +158,20 @@ func (a *api) runs() {
 }
 
 func request(t wire.Trigger, key string) control.Request {
-	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key, IgnorePause: t.IgnorePause}
+	return control.Request{At: t.At, Delay: (*time.Duration)(t.Delay), Payload: t.Payload, Key: key, Callees: calleesOf(t.On), IgnorePause: t.IgnorePause}
+}
+
+func calleesOf(on *wire.RunCallbacks) (c run.Callees) {
+	if on == nil {
+		return c
+	}
+	if on.Succeeded != nil {
+		c.Succeeded = on.Succeeded.Job
+	}
+	if on.Failed != nil {
+		c.Failed = on.Failed.Job
+	}
+	return c
 }
 
 func (a *api) triggerValues(in input[wire.Trigger]) error {

@@ -106,6 +106,43 @@ func TestARunFromEnqueueToItsEnd(t *testing.T) {
 	})
 }
 
+// Whoever enqueues a run says which job is told of its end. That one's handler gets what happened as its payload.
+func TestC1_AnEnqueuedRunTellsOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "memory:")
+		var mu sync.Mutex
+		var heard []Told
+		Handle(b, "ops", func(_ context.Context, job *Job[Told]) error {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, job.Payload)
+			return nil
+		})
+		Handle(b, "note", func(_ context.Context, job *Job[string]) error {
+			if job.Payload == "bad" {
+				return Permanent(errors.New("no such account"))
+			}
+			return nil
+		})
+		bad := enqueue(t, b, "note", "bad", OnFailed("ops"), OnSucceeded("ops")) // before Start, and before anybody has put the other job
+		start(t, b)
+		good, err := EnqueueMany(t.Context(), b, "note", Order[string]{Payload: "good", Options: []EnqueueOption{OnSucceeded("ops"), Delay(time.Minute)}}, Order[string]{Payload: "bad"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Enqueue(t.Context(), b, "note", "x", OnFailed("nobody")); !HasCode(err, CodeInvalid) {
+			t.Errorf("who is nobody is called: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(heard) != 2 || heard[0].Event != "failed" || heard[0].Run.ID != bad.ID || !strings.Contains(heard[0].Run.Error, "no such account") ||
+			heard[1].Event != "succeeded" || heard[1].Run.ID != good[0].Run.ID || heard[1].Run.State != "succeeded" {
+			t.Errorf("heard %+v", heard)
+		}
+	})
+}
+
 func TestWhenAnEnqueuedRunStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "memory:")

@@ -102,6 +102,20 @@ func (b *Belfry) define(ctx context.Context, name string) error {
 	return nil
 }
 
+// defineAll is define for a job that runs are asked of, and for those that the requests have called.
+func (b *Belfry) defineAll(ctx context.Context, name string, requests ...control.Request) error {
+	err := b.define(ctx, name)
+	for i := 0; err == nil && i < len(requests); i++ {
+		callees := requests[i].Callees
+		for _, called := range []string{callees.Succeeded, callees.Failed} {
+			if err == nil && called != "" {
+				err = b.define(ctx, called)
+			}
+		}
+	}
+	return err
+}
+
 // standsAs notes that the job of a handler was stored.
 func (b *Belfry) standsAs(name, handler string) {
 	b.mu.Lock()

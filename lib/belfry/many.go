@@ -43,7 +43,7 @@ func EnqueueMany[T any](ctx context.Context, b *Belfry, job string, orders ...Or
 			option.apply(&requests[i])
 		}
 	}
-	if err := b.define(ctx, job); err != nil {
+	if err := b.defineAll(ctx, job, requests...); err != nil {
 		return nil, err
 	}
 	return b.enqueueMany(ctx, job, requests)

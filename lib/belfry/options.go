@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -153,6 +154,20 @@ func Delay(d time.Duration) EnqueueOption {
 // IgnorePause has the run start although its job is paused, by [Belfry.Pause] or an operator. Without it, the run is held until the job is resumed.
 func IgnorePause() EnqueueOption {
 	return EnqueueOption{func(r *control.Request) { r.IgnorePause = true }}
+}
+
+// Told is the payload of a job that is called when a run of another has ended, as by [OnFailed]: what happened, and the run as the API shows it.
+type Told = run.Told
+
+// OnFailed is the job that is called when the run is given up, in place of what its own job names. It must exist, and its run gets what happened as
+// its payload: a [Told].
+func OnFailed(job string) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Callees.Failed = job }}
+}
+
+// OnSucceeded is OnFailed for a run that has succeeded.
+func OnSucceeded(job string) EnqueueOption {
+	return EnqueueOption{func(r *control.Request) { r.Callees.Succeeded = job }}
 }
 
 // Key makes the request idempotent: for a week after the run was due, the same request under the same key gives the same run, however

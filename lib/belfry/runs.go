@@ -80,7 +80,7 @@ func Enqueue[T any](ctx context.Context, b *Belfry, job string, payload T, opts 
 	for _, o := range opts {
 		o.apply(&request)
 	}
-	if err := b.define(ctx, job); err != nil {
+	if err := b.defineAll(ctx, job, request); err != nil {
 		return Run{}, err
 	}
 	r, err := b.engine.trigger(ctx, job, request)

@@ -24,12 +24,53 @@ func calledBy(def job.Definition) (all []callee) {
 	return all
 }
 
+// seekCallees refuses requests that name a job that does not exist, or their own. As with the job that a run is asked of, a remembered one will do.
+func (s *Service) seekCallees(ctx context.Context, tenant string, orders []*order) {
+	stands := map[string]*sought{}
+	var all []*sought
+	for _, o := range orders {
+		for _, e := range job.Events() {
+			if name := o.asked.Callees.Of(e); name != "" && stands[name] == nil {
+				stands[name] = &sought{name: name}
+				all = append(all, stands[name])
+			}
+		}
+	}
+	parallel(all, func(w *sought) {
+		if w.job, w.err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now()); w.err == nil {
+			w.err = existing(&w.job)
+		}
+	})
+	for _, o := range orders {
+		var wrong []error
+		for _, e := range job.Events() {
+			name, field := o.asked.Callees.Of(e), "on."+string(e)+".job"
+			var refused *Refusal
+			switch {
+			case name == "":
+			case name == o.asked.Job:
+				wrong = append(wrong, callsItself(field, name))
+			case errors.As(stands[name].err, &refused):
+				wrong = append(wrong, invalid.Field(field, name, "a job that exists"))
+			case stands[name].err != nil:
+				wrong = append(wrong, stands[name].err)
+			}
+		}
+		o.Err = errors.Join(wrong...)
+	}
+}
+
+// callsItself refuses a callback that names the job whose runs it is to tell of.
+func callsItself(field, name string) error {
+	return invalid.Field(field, name, "another job: its callbacks would stand in its own history, and wait in its own line")
+}
+
 // callsNot refuses a definition that calls the job it is of.
 func callsNot(name string, def job.Definition) error {
 	var wrong []error
 	for _, c := range calledBy(def) {
 		if c.name == name {
-			wrong = append(wrong, invalid.Field(c.field, name, "another job: its callbacks would stand in its own history, and wait in its own line"))
+			wrong = append(wrong, callsItself(c.field, name))
 		}
 	}
 	return errors.Join(wrong...)

@@ -125,6 +125,7 @@ type Request struct {
 	Delay   *time.Duration // from now; without both, now
 	Payload []byte         // JSON; nil for the job's own
 	Key     string         // Idempotency-Key, "" for none
+	Callees run.Callees    // what is called when the run ends; none: what the job says
 
 	IgnorePause bool // the run starts although its job is paused
 }

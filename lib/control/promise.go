@@ -41,6 +41,9 @@ func (a *Asked) body() []byte {
 	}
 	text.WriteByte('\n')
 	text.Write(a.Payload)
+	if c := a.Callees; !c.IsZero() { // behind a payload no JSON has this form
+		fmt.Fprintf(&text, "\non\n%s\n%s", c.Succeeded, c.Failed)
+	}
 	if a.IgnorePause { // behind JSON, so that no payload looks like it
 		text.WriteString("\nignore_pause")
 	}

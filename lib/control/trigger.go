@@ -112,6 +112,7 @@ func (s *Service) accept(ctx context.Context, tenant string, orders []*order) {
 		o.now = now
 		o.Err = s.acceptOne(ctx, tenant, o, jobs)
 	}
+	s.seekCallees(ctx, tenant, unsettled(orders, func(o *order) bool { return !o.asked.Callees.IsZero() }))
 	s.bindKeys(ctx, tenant, unsettled(orders, func(o *order) bool { return o.asked.Key != "" }))
 	for _, o := range orders {
 		o.direct = o.Run.ID.Nominal < now+s.Dispatch.Directly().Milliseconds()
@@ -176,7 +177,7 @@ func (s *Service) acceptOne(ctx context.Context, tenant string, o *order, jobs m
 	}
 	o.job = &w.job
 	o.Run = run.Run{ID: run.RequestID(o.asked.Job, due, s.NewID()), Tenant: tenant, State: run.Scheduled, Trigger: run.ByRequest,
-		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), IgnorePause: o.asked.IgnorePause}
+		Priority: o.job.Def.Priority, Created: o.now, Trace: trace.From(ctx), Callees: o.asked.Callees, IgnorePause: o.asked.IgnorePause}
 	if len(o.asked.Payload) <= run.MaxInline {
 		o.Run.Payload.Inline = o.asked.Payload
 	}
@@ -206,6 +207,11 @@ func (req *Request) due(now int64) (int64, error) {
 		refuse("payload", fmt.Sprintf("%d bytes", len(req.Payload)), fmt.Sprintf("at most %d", MaxRunPayload))
 	case len(req.Payload) > 0 && !json.Valid(req.Payload):
 		refuse("payload", string(req.Payload), "JSON")
+	}
+	for _, e := range job.Events() {
+		if name := req.Callees.Of(e); name != "" && job.ValidName(name) != nil {
+			refuse("on."+string(e)+".job", name, "the name of a job")
+		}
 	}
 	if len(req.Key) > MaxKey {
 		refuse("Idempotency-Key", req.Key, fmt.Sprintf("at most %d bytes", MaxKey))

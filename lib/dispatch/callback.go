@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -75,6 +77,35 @@ func callOp(call run.Run, attempt uint64) (store.Op, error) {
 	op, err := timer.NewRequest(call, call.ID.Nominal, true).Put(attempt)
 	op.If = store.Any // it is of this very end
 	return op, err
+}
+
+// The record of missed fires is written together with the request for the callback that tells of them. That one wakes as what a pass leaves to a later one
+// does: a pass after an outage has many such records to write, and sends none of their callbacks itself. However long the pass has slept, no sweep has gone by that
+// time: it would have come upon the timer of the fires, which wakes before, and have written their record.
+
+// missedOp puts the timer of a callback that tells of missed fires, of which a run is the record.
+func missedOp(missed run.Run, on job.Callbacks, wake int64, attempt uint64) (store.Op, error) {
+	op, err := timer.NewRequest(missed.Call(job.OnMissed, on.Missed.Job), wake, false).Put(attempt)
+	op.If = store.Any // it is of this very record
+	return op, err
+}
+
+// writeTogether does writes of several items each, independently, and gives the verdict of each write: the version is that of its first item.
+func (d *Dispatcher) writeTogether(ctx context.Context, all [][]store.Op) []store.Verdict {
+	verdicts := make([]store.Verdict, len(all))
+	var group errgroup.Group
+	group.SetLimit(readers)
+	for i, ops := range all {
+		group.Go(func() error {
+			versions, err := d.Write(ctx, ops...)
+			if verdicts[i].Err = err; err == nil {
+				verdicts[i].Version = versions[0]
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	return verdicts
 }
 
 // lateCall is for how long the bucket of a callback's timer is sure to be swept yet, beyond its wake, in ms.

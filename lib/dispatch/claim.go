@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -18,6 +19,9 @@ type wish struct {
 	verdict run.ClaimVerdict
 	err     error       // the store refused for good
 	span    *trace.Span // of the claim, nil where it is not recorded
+
+	on     job.Callbacks // of a decision over missed fires: what it calls
+	callAt int64         // Unix ms: when a tick is to come upon that
 }
 
 // traced ends the claim's span, or leaves it to whoever sends the run: nil where nothing was claimed.
@@ -82,7 +86,8 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 	open := wishes
 	for round := 0; len(open) > 0 && round < maxRounds; round++ {
 		var ops []store.Op
-		var asked []*wish
+		var asked, callers []*wish
+		var calling [][]store.Op // of each caller
 		for _, w := range open {
 			next, verdict := w.decide(w.run)
 			w.verdict = verdict
@@ -94,11 +99,22 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 				return err
 			}
 			w.run = next
+			if next.CallsMissed(w.on) {
+				request, err := missedOp(next, w.on, w.callAt, op.Attempt)
+				if err != nil {
+					return err
+				}
+				calling, callers = append(calling, []store.Op{op, request}), append(callers, w)
+				continue
+			}
 			ops, asked = append(ops, op), append(asked, w)
 		}
 		verdicts, err := d.WriteEach(ctx, ops)
 		if err != nil {
 			return err
+		}
+		if calling != nil {
+			verdicts, asked = append(verdicts, d.writeTogether(ctx, calling)...), append(asked, callers...)
 		}
 		open = nil
 		for i, v := range verdicts {

@@ -27,14 +27,14 @@ type Put struct {
 	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks. What lists a run that is to wait for long is written first.
+// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks beside which its own request may name others. What lists a run that is to wait for long is written first.
 func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
 		return nil, err
 	}
-	p := &Put{run: r, on: on, now: now, ops: []store.Op{op}}
+	p := &Put{run: r, on: r.Callees.Over(on), now: now, ops: []store.Op{op}}
 	if lists(r) {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
@@ -116,11 +116,15 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
 			d.callBack(ctx, p.calls)
 		}
-		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn && round < maxRounds {
-			again, err := d.Prepare(ctx, p.run, p.on, p.now) // another run has ended meanwhile, and had the job recover, or be down again
-			if err == nil {
-				*p = *again
-				continue
+		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn {
+			// Another run has ended meanwhile, and had the job recover, or be down again. What stands in the way is no run: nobody else is to see it.
+			err := fmt.Errorf("run %s: others have ended before it %d times: %w", p.run.ID, maxRounds, store.ErrThrottled)
+			if round < maxRounds {
+				var again *Put
+				if again, err = d.Prepare(ctx, p.run, p.on, p.now); err == nil {
+					*p = *again
+					continue
+				}
 			}
 			p.err = err
 		}

@@ -64,7 +64,7 @@ type Definition struct {
 	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
 	Paused      bool              `json:"paused,omitempty" cbor:"13,keyasint,omitempty" doc:"a paused job makes no runs; fires of that time are not made up"`
 	Overlap     Overlap           `json:"overlap,omitzero" cbor:"14,keyasint,omitzero" doc:"what becomes of a run that is due while earlier runs of the job are in progress"`
-	On          Callbacks         `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended"`
+	On          Callbacks         `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended, or when fires were missed"`
 }
 
 // The defaults of a definition.

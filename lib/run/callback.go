@@ -10,10 +10,41 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
-// Callback says of a run that it tells of another one's end.
+// Callback says of a run that it tells of another one's end, or of missed fires.
 type Callback struct {
 	Event string `cbor:"1,keyasint,omitempty"` // a job.Event
-	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended
+	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended, or of the record of the fires
+}
+
+// Callees names the jobs that a run's own request wants to be called when it ends, "" for what its job says.
+type Callees struct {
+	Succeeded string `cbor:"1,keyasint,omitempty"`
+	Failed    string `cbor:"2,keyasint,omitempty"`
+}
+
+// IsZero tells whether the job alone says who is called.
+func (c Callees) IsZero() bool { return c == Callees{} }
+
+// Of is who is called on an event, "" for whom the job says.
+func (c Callees) Of(e job.Event) string {
+	switch e {
+	case job.OnSucceeded:
+		return c.Succeeded
+	case job.OnFailed:
+		return c.Failed
+	}
+	return ""
+}
+
+// Over gives what a run calls whose definition says on.
+func (c Callees) Over(on job.Callbacks) job.Callbacks {
+	if c.Succeeded != "" {
+		on.Succeeded = &job.Callback{Job: c.Succeeded}
+	}
+	if c.Failed != "" {
+		on.Failed = &job.Callback{Job: c.Failed}
+	}
+	return on
 }
 
 // ByCallback is the trigger of a callback as a user sees it. Its record says ByRequest.
@@ -36,11 +67,15 @@ func (r Run) Ends() (job.Event, bool) {
 	return "", false
 }
 
-// CallsBack tells whether the run's end may call something by its definition. A callback has no callbacks, so nothing goes round in circles.
+// CallsBack tells whether the run's end may call something, by its definition or by its own request. A callback has no callbacks, so nothing goes round in circles.
 func (r Run) CallsBack(on job.Callbacks) bool {
 	e, ends := r.Ends()
+	on = r.Callees.Over(on)
 	return ends && (on.Of(e) != nil || on.Recovered != nil) && r.Callback.IsZero()
 }
+
+// CallsMissed tells whether the run is the record of missed fires that call something by their definition. One that counts none is part of another's stretch.
+func (r Run) CallsMissed(on job.Callbacks) bool { return on.Missed != nil && r.Missed() && r.Count > 0 }
 
 // Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID
 // is made of that end, and of nothing else.
@@ -69,6 +104,14 @@ type Told struct {
 		ResultCut     bool            `json:"result_cut,omitempty"`
 		ResultLeftOut bool            `json:"result_left_out,omitempty"` // it is larger than MaxTold
 	} `json:"run"`
+	Missed *MissedFires `json:"missed,omitempty"` // of OnMissed, whose run is their record
+}
+
+// MissedFires is a stretch of fires that the catch-up policy dropped.
+type MissedFires struct {
+	Count int       `json:"count"` // at least so many where it is 100,000
+	First time.Time `json:"first"` // nominal times
+	Last  time.Time `json:"last"`
 }
 
 func (r Run) told(e job.Event) []byte {
@@ -81,6 +124,9 @@ func (r Run) told(e job.Event) []byte {
 	t.Run.Attempt, t.Run.Reason = r.Attempt, r.Reason
 	if n := len(r.Attempts); n > 0 {
 		t.Run.Error = r.Attempts[n-1].Error
+	}
+	if r.Missed() {
+		t.Missed = &MissedFires{Count: r.Count, First: r.ID.Time(), Last: time.UnixMilli(r.Through).UTC()}
 	}
 	switch {
 	case r.Result.IsZero():

@@ -59,6 +59,34 @@ func TestWhoCallsBack(t *testing.T) {
 	}
 }
 
+// What a request names goes before what the job says of that event, and leaves what it says of others.
+func TestC1_WhomARequestCalls(t *testing.T) {
+	says := job.Callbacks{Failed: &job.Callback{Job: "tell"}, Recovered: &job.Callback{Job: "well"}}
+	r := run.Run{ID: run.RequestID("report", 1000, 1), State: run.Dead, Callees: run.Callees{Succeeded: "done", Failed: "other"}}
+	on := r.Callees.Over(says)
+	if on.Failed.Job != "other" || on.Succeeded.Job != "done" || on.Recovered.Job != "well" || says.Failed.Job != "tell" || says.Succeeded != nil {
+		t.Errorf("it calls %+v, %+v and %+v", on.Succeeded, on.Failed, on.Recovered)
+	}
+	if own := (run.Callees{}).Over(says); own != says {
+		t.Errorf("a request that names nobody changes %+v to %+v", says, own)
+	}
+	r.Callees.Failed = ""
+	if !r.CallsBack(says) || r.CallsBack(job.Callbacks{}) {
+		t.Error("who is named for a success is called for a failure")
+	}
+	r.State = run.Succeeded
+	if !r.CallsBack(job.Callbacks{}) {
+		t.Error("nobody is called for a success")
+	}
+	if r.State = run.Cancelled; r.CallsBack(job.Callbacks{}) {
+		t.Error("a cancel calls")
+	}
+	again := run.Run{ID: r.ID, State: run.Dead, Version: 3, Callees: r.Callees}.Reopen(7, 1, "again")
+	if again.Callees != r.Callees {
+		t.Error("a run that is opened again forgets whom its request named")
+	}
+}
+
 func TestWhatACallbackIsTold(t *testing.T) {
 	long := strings.Repeat("x", run.MaxTold)
 	for name, c := range map[string]struct {
@@ -96,13 +124,48 @@ func TestWhatACallbackIsTold(t *testing.T) {
 	}
 }
 
+// Missed fires are told of by their record, unless that is part of another's stretch.
+func TestC1_WhoTellsOfMissedFires(t *testing.T) {
+	blank := run.Run{ID: run.FireID("report", 1_800_000_000_000), Tenant: "acme"}
+	skipped, _ := blank.Skip(run.Stretch{Generation: 7, Through: 1_800_000_300_000, Upto: 1_800_000_400_000, Count: 6, Reason: "missed: catch-up is none"}, 1_800_000_350_000, time.Hour)
+	part, _ := blank.Skip(run.Stretch{Generation: 7, Through: 1_800_000_300_000, Upto: 1_800_000_400_000}, 1_800_000_350_000, time.Hour)
+	on := job.Callbacks{Missed: &job.Callback{Job: "tell"}}
+	others := job.Callbacks{Succeeded: on.Missed, Failed: on.Missed, Recovered: on.Missed}
+	for what, c := range map[string]struct {
+		r    run.Run
+		on   job.Callbacks
+		want bool
+	}{
+		"their record":              {skipped, on, true},
+		"a part of another's":       {part, on, false},
+		"where nobody is named":     {skipped, others, false},
+		"one too many at its gate":  {run.Run{ID: blank.ID, State: run.Queued}.Overlapping(run.Why{Code: run.WhyOverlap}, 1, time.Hour), on, false},
+		"a run that was given up":   {run.Run{ID: blank.ID, State: run.Dead, Count: 1}, on, false},
+		"a run that was called off": {run.Run{ID: blank.ID, State: run.Cancelled, Count: 1}, on, false},
+	} {
+		if c.r.CallsMissed(c.on) != c.want || c.r.CallsBack(on) {
+			t.Errorf("%s tells of missed fires: %t, and of an end: %t", what, c.r.CallsMissed(c.on), c.r.CallsBack(on))
+		}
+	}
+	called := skipped.Call(job.OnMissed, "tell")
+	want := `{"event":"missed","run":{"id":"` + skipped.ID.String() + `","job":"report","generation":7,"state":"skipped","nominal_time":"2027-01-15T08:00:00Z","ended_at":"2027-01-15T08:05:50Z",` +
+		`"attempt":0,"reason":"missed: catch-up is none"},"missed":{"count":6,"first":"2027-01-15T08:00:00Z","last":"2027-01-15T08:05:00Z"}}`
+	if got := string(called.Payload.Inline); got != want {
+		t.Errorf("told\n%s, want\n%s", got, want)
+	}
+	if called.ID.Nominal != skipped.Ended || called.Callback != (run.Callback{Event: "missed", Run: skipped.ID.String()}) {
+		t.Errorf("called as %+v", called)
+	}
+}
+
 // The longest names make a record that can be read.
 func TestTheLongestCallbackIsKept(t *testing.T) {
 	name := strings.Repeat("j", 128)
 	r := run.Run{ID: run.RequestID(name, 1_800_000_000_000, 1), Tenant: strings.Repeat("t", 128), State: run.Dead, Ended: 1_800_000_000_500, Reason: strings.Repeat("r", 120),
 		Attempts: []run.Attempt{{Number: 1, Error: strings.Repeat("\x01", 240)}}, Result: run.Ref{Inline: []byte(strings.Repeat("\x01", run.MaxTold))}}
 	called := r.Call(job.OnFailed, name)
-	for range 5 { // it fails, and is tried again
+	called.Callees = run.Callees{Succeeded: name, Failed: name} // which no callback has
+	for range 5 {                                               // it fails, and is tried again
 		called = called.Start("worker", 1, time.Minute).Fail(2, run.Failure{Error: strings.Repeat("e", 300)}, run.Limits{MaxFailures: 9})
 	}
 	op, err := called.Item(1)
@@ -110,7 +173,7 @@ func TestTheLongestCallbackIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back run.Run
-	if err := record.Decode(op.Value, &back); err != nil || back.Callback != called.Callback || string(back.Payload.Inline) != string(called.Payload.Inline) || back.Attempt != 5 {
+	if err := record.Decode(op.Value, &back); err != nil || back.Callback != called.Callback || back.Callees != called.Callees || string(back.Payload.Inline) != string(called.Payload.Inline) || back.Attempt != 5 {
 		t.Errorf("read as %+v, %v", back, errors.Join(err))
 	}
 }

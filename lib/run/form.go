@@ -12,7 +12,7 @@ import (
 
 // Size is about how many bytes the run's record takes, and a few more.
 func (r *Run) Size() int {
-	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run)
+	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run) + r.Callees.size()
 	if r.Started != 0 {
 		size += 36 + attemptBytes*len(r.Attempts)
 	}
@@ -81,6 +81,9 @@ func (r *Run) WriteFields(w *record.Writer) {
 		r.Callback.writeFields(w, 33)
 	}
 	w.Bool(34, r.Overdue)
+	if !r.Callees.IsZero() {
+		r.Callees.writeFields(w, 36)
+	}
 	w.Bool(40, r.IgnorePause)
 	w.Int(44, r.Lag)
 }
@@ -129,6 +132,13 @@ func (c *Callback) writeFields(to *record.Writer, number uint8) {
 	outer := to.Open(number)
 	to.Text(1, c.Event)
 	to.Text(2, c.Run)
+	to.Close(outer)
+}
+
+func (c *Callees) writeFields(to *record.Writer, number uint8) {
+	outer := to.Open(number)
+	to.Text(1, c.Succeeded)
+	to.Text(2, c.Failed)
 	to.Close(outer)
 }
 
@@ -219,6 +229,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Callback.readFields(s)
 		case 34:
 			r.Overdue = s.Bool()
+		case 36:
+			r.Callees.readFields(s)
 		case 40:
 			r.IgnorePause = s.Bool()
 		case 44:
@@ -305,6 +317,19 @@ func (c *Callback) readFields(s *record.Scanner) {
 			c.Event = string(s.Text())
 		case 2:
 			c.Run = string(s.Text())
+		default:
+			s.Fail()
+		}
+	}
+}
+
+func (c *Callees) readFields(s *record.Scanner) {
+	for fields := s.Struct(); s.Next(&fields); {
+		switch fields.Number {
+		case 1:
+			c.Succeeded = string(s.Text())
+		case 2:
+			c.Failed = string(s.Text())
 		default:
 			s.Fail()
 		}

@@ -140,7 +140,9 @@ type Run struct {
 	Callback Callback `cbor:"33,keyasint,omitzero"` // of a run that tells of another one's end
 
 	// Overdue says of a workflow's run that its time was over before it had ended: it is being cancelled for that, and ends as failed.
-	Overdue     bool `cbor:"34,keyasint,omitempty"`
+	Overdue bool    `cbor:"34,keyasint,omitempty"`
+	Callees Callees `cbor:"36,keyasint,omitzero"` // of a run on demand, whose own request names whom to call
+
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
 	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release

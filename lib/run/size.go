@@ -19,7 +19,7 @@ const perItem = 42
 func (r *Run) encode(key store.Key) []byte {
 	r.Payload.Blob, r.Result.Blob, r.Log = r.shortKey(r.Payload.Blob), r.shortKey(r.Result.Blob), r.shortKey(r.Log)
 	r.Why, r.Wait = r.Why.without(r.ID.Job), r.Wait.without(r.ID.Job)
-	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)-MaxInline) + r.Discarded.size()
+	most := maxRecord + max(0, len(r.Payload.Inline)+len(r.Result.Inline)+len(r.Callback.Run)+r.Callees.size()-MaxInline) + r.Discarded.size()
 	for {
 		value := r.record()
 		over := perItem + len(key.Partition) + len(key.Sort) + len(value) - most
@@ -35,6 +35,14 @@ func (d Discarded) size() int {
 		return 0
 	}
 	return 20 + len(d.By) + len(d.Note)
+}
+
+// size is about how many bytes they take in a record.
+func (c Callees) size() int {
+	if c.IsZero() {
+		return 0
+	}
+	return 10 + len(c.Succeeded) + len(c.Failed)
 }
 
 // fit sheds what is missed least until about so many bytes are saved: the errors of older attempts, the longer part of the

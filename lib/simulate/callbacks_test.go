@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 )
@@ -35,6 +36,39 @@ outcomes:
 		if want := map[string]string{"a-report": "schedule", "tell": "callback"}[one.Job]; one.Trigger != want {
 			t.Errorf("%s: trigger %q, want %q", one.ID, one.Trigger, want)
 		}
+	}
+}
+
+// Nobody is there for a while: what was missed and dropped is told of once, by the ticks that come back.
+func TestMissedFiresCallAnother(t *testing.T) {
+	r := play(t, `
+jobs:
+  report:
+    schedule: {cron: "*/5 * * * *"}
+    target: {handler: {name: report}}
+    catch_up: {mode: none}
+    on: {missed: {job: tell}}
+  tell:
+    target: {handler: {name: tell}}
+script:
+  - {at: 7m, do: down, for: 31m}
+until: 60m
+`, simulate.Options{})
+	if len(r.Skipped) != 1 || r.Skipped[0].Count < 4 {
+		t.Fatalf("skipped %+v", r.Skipped)
+	}
+	told := 0
+	for _, one := range r.Runs {
+		if one.Job != "tell" {
+			continue
+		}
+		told++
+		if one.Trigger != "callback" || one.State != "succeeded" || one.StartedAt == nil || one.StartedAt.Sub(one.NominalTime) > 10*time.Second {
+			t.Errorf("told by %+v", one)
+		}
+	}
+	if told != 1 {
+		t.Errorf("played\n%s", said(r))
 	}
 }
 

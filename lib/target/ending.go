@@ -2,11 +2,12 @@ package target
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"time"
 )
 
-// Ending is what a callback tells: that a run has ended. docs/callbacks.md shows it. It is run.Told as a target reads it.
+// Ending is what a callback tells: that a run has ended, or fires were missed. docs/callbacks.md shows it. It is run.Told as a target reads it.
 type Ending struct {
 	Event string `json:"event"`
 	Run   struct {
@@ -23,7 +24,15 @@ type Ending struct {
 		ResultCut     bool            `json:"result_cut"`
 		ResultLeftOut bool            `json:"result_left_out"`
 	} `json:"run"`
+	Missed *struct {
+		Count int       `json:"count"`
+		First time.Time `json:"first"`
+		Last  time.Time `json:"last"`
+	} `json:"missed"` // of the event "missed"
 }
+
+// manyMissed is the count of missed fires that means at least so many.
+const manyMissed = 100_000
 
 var eventName = regexp.MustCompile(`^[a-z_]{1,32}$`)
 
@@ -36,5 +45,24 @@ func (c Call) Ending() (Ending, bool) {
 	return e, true
 }
 
-// Title says in some words what is told, such as "report failed": ASCII, without anything that could end a line.
-func (e Ending) Title() string { return e.Run.Job + " " + e.Event }
+// Title says in some words what is told, such as "report failed" or "report missed 6 fires": ASCII, without anything that could end a line.
+func (e Ending) Title() string {
+	title := e.Run.Job + " " + e.Event
+	if n := e.MissedFires(); n != "" {
+		title += " " + n
+	}
+	return title
+}
+
+// MissedFires says how many fires were missed, such as "6 fires", "" where it is not told.
+func (e Ending) MissedFires() string {
+	switch {
+	case e.Missed == nil || e.Missed.Count < 1:
+		return ""
+	case e.Missed.Count == 1:
+		return "1 fire"
+	case e.Missed.Count >= manyMissed:
+		return fmt.Sprintf("%d fires or more", manyMissed)
+	}
+	return fmt.Sprintf("%d fires", e.Missed.Count)
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -29,7 +30,7 @@ type Run struct {
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
 	Skipped       *Skipped          `json:"skipped,omitempty" doc:"of a skipped run that stands for other than one missed fire"`
-	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end: of which"`
+	Callback      *CallbackOf       `json:"callback,omitempty" doc:"of a run that tells of another one's end, or of missed fires: of which"`
 	Why           *Why              `json:"why,omitempty" doc:"of a run that was skipped at a gate: what was in its way"`
 	Discarded     *Discarded        `json:"discarded,omitempty" doc:"of a dead letter that somebody has settled without running it again"`
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
@@ -38,14 +39,36 @@ type Run struct {
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`
+	On            *RunCallbacks     `json:"on,omitempty" doc:"of a run on demand whose own request named whom to call: whom"`
 	Attempts      []Attempt         `json:"attempts" doc:"the newest few, oldest first"`
 	Steps         []StepSummary     `json:"steps,omitempty" doc:"of a workflow's run alone: its steps, in the order of the workflow"`
 }
 
-// CallbackOf is the end of a run that another run tells of.
+// RunCallbacks names what is called when a run has ended whose own request says so. It goes before what the job says of the same event.
+type RunCallbacks struct {
+	Succeeded *job.Callback `json:"succeeded,omitempty" doc:"when the run has succeeded"`
+	Failed    *job.Callback `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+}
+
+// Calling names jobs, "" for none of an event; nil for none at all.
+func Calling(succeeded, failed string) *RunCallbacks {
+	var on RunCallbacks
+	if succeeded != "" {
+		on.Succeeded = &job.Callback{Job: succeeded}
+	}
+	if failed != "" {
+		on.Failed = &job.Callback{Job: failed}
+	}
+	if on == (RunCallbacks{}) {
+		return nil
+	}
+	return &on
+}
+
+// CallbackOf is the end of a run, or the missed fires, that another run tells of.
 type CallbackOf struct {
-	Event string `json:"event" enum:"succeeded,failed,recovered" doc:"what the end was, as the job's field on names it"`
-	Run   string `json:"run" doc:"ID of the run that has ended"`
+	Event string `json:"event" enum:"succeeded,failed,recovered,missed" doc:"what has happened, as the job's field on names it"`
+	Run   string `json:"run" doc:"ID of the run that has ended; of missed: of the skipped run that stands for all of the fires"`
 }
 
 // Waiting is a reason why a run does not go on.
@@ -155,6 +178,7 @@ type Trigger struct {
 	At      *time.Time         `json:"at,omitempty" doc:"when; without it and delay, now"`
 	Delay   *schedule.Duration `json:"delay,omitempty" doc:"how long from now"`
 	Payload json.RawMessage    `json:"payload,omitempty" doc:"any JSON, instead of the job's own payload"`
+	On      *RunCallbacks      `json:"on,omitempty" doc:"which job is called when this run has ended, before what its own job says"`
 
 	IgnorePause bool `json:"ignore_pause,omitempty" doc:"the run starts although its job is paused, now or later; without it, it is held until the job is resumed"`
 }

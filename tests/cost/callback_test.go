@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -65,5 +66,43 @@ func TestWhatACallbackTakes(t *testing.T) {
 		if math.Abs(writes-plainWrites-row.writes) > 0.25 || math.Abs(reads-plainReads-row.reads) > 0.25 {
 			t.Errorf("%s: it takes %.2f write units and %.2f read units, want some %.2f and %.2f", name, writes-plainWrites, reads-plainReads, row.writes, row.reads)
 		}
+	}
+}
+
+// What a stretch of missed fires takes that calls another job, beyond one that calls nothing, its callback's own run included.
+func TestWhatACallbackOfMissedFiresTakes(t *testing.T) {
+	if emulated {
+		t.Skip("counted by the test without emulators, which they change nothing about")
+	}
+	takes := func(t *testing.T, on job.Callbacks) (writes, reads float64) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil, lone, ok())
+			time.Sleep(17 * time.Second)
+			def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}}
+			if _, _, err := r.Control.Put(r.ctx, "default", "tell", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			def.Schedule, def.CatchUp.Mode, def.On = &schedule.Spec{Every: schedule.Duration(10 * time.Minute)}, job.CatchUpNone, on
+			if _, _, err := r.Control.Put(r.ctx, "default", "report", def, control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.minutes(12, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(57 * time.Minute) // nobody ticks
+			before := r.meter.read()
+			if err := r.minutes(90, nil); err != nil { // until the last sweep has come upon it
+				t.Fatal(err)
+			}
+			u := r.meter.read()
+			writes, reads = u.Writes-before.Writes-u.Shared+before.Shared, u.Reads-before.Reads
+		})
+		return writes, reads
+	}
+	plainWrites, plainReads := takes(t, job.Callbacks{})
+	writes, reads := takes(t, job.Callbacks{Missed: &job.Callback{Job: "tell"}})
+	t.Logf("it takes %.2f write units and %.2f read units, and %.2f and %.2f without a callback", writes, reads, plainWrites, plainReads)
+	if wantWrites, wantReads := 8.0, 8.0; math.Abs(writes-plainWrites-wantWrites) > 0.25 || math.Abs(reads-plainReads-wantReads) > 0.25 {
+		t.Errorf("it takes %.2f write units and %.2f read units, want some %.0f and %.0f", writes-plainWrites, reads-plainReads, wantWrites, wantReads)
 	}
 }

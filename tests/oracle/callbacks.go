@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -16,8 +17,8 @@ import (
 
 // What is promised of callbacks:
 //
-//	C1  each end that a definition names a callback for has its request in the same write, and its run in the end
-//	C2  each run that tells of an end tells of one that was, once, to the job that the definition names; and what it is told is what was
+//	C1  each end that a definition, or the run's own request, names a callback for has its request in the same write, and its run in the end; and so has each record of missed fires
+//	C2  each run that tells of an end tells of one that was, once, to the job that they name; and what it is told is what was
 //
 // A callback has no callbacks, which is part of both.
 
@@ -28,8 +29,16 @@ type call struct {
 	job   string // that is called
 	state run.State
 	ended int64
+	fires *missedFires // of a record of missed ones
 	armed bool
 	run   *runState // that tells of it
+}
+
+// missedFires are those that a record says were missed.
+type missedFires struct {
+	Count int
+	First time.Time
+	Last  time.Time
 }
 
 // endOf names an end.
@@ -37,7 +46,7 @@ func endOf(tenant, event, id string, ended int64) name {
 	return name{tenant, event + "#" + id + "#" + strconv.FormatInt(ended, 10)}
 }
 
-// calls notes what the end of a run calls.
+// calls notes what the end of a run calls, or what the record of missed fires does.
 func (j *Judge) calls(rs *runState, e *edition) {
 	a := &rs.run
 	if e == nil || a.Callback != (run.Callback{}) {
@@ -50,12 +59,27 @@ func (j *Judge) calls(rs *runState, e *edition) {
 	switch a.State {
 	case run.Succeeded:
 		event, to = "succeeded", e.Def.On.Succeeded
+		if own := a.Callees.Succeeded; own != "" {
+			to = &job.Callback{Job: own}
+		}
 	case run.Failed, run.Dead, run.Unknown:
 		event, to = "failed", e.Def.On.Failed
+		if own := a.Callees.Failed; own != "" {
+			to = &job.Callback{Job: own}
+		}
+	case run.Skipped:
+		if a.Count > 0 {
+			event, to = "missed", e.Def.On.Missed
+		}
 	}
-	if to != nil {
-		j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
+	if to == nil {
+		return
 	}
+	c := &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
+	if event == "missed" {
+		c.fires = &missedFires{a.Count, time.UnixMilli(a.ID.Nominal), time.UnixMilli(a.Through)}
+	}
+	j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = c
 }
 
 // turns is how a job goes down and recovers, by the runs of it whose definitions call somebody when it recovers.
@@ -161,11 +185,15 @@ func (j *Judge) told(rs *runState) {
 	}
 	c.run = rs
 	var told struct {
-		Event string
-		Run   struct{ ID, State string }
+		Event  string
+		Run    struct{ ID, State string }
+		Missed *missedFires
 	}
 	if err := json.Unmarshal(a.Payload.Inline, &told); err != nil || told.Event != c.event || told.Run.ID != c.of.id() || told.Run.State != c.state.String() {
 		j.violate("C2", "run %s of %s is told %.200q of the end of run %s as %s (%v)", a.ID, a.Tenant, a.Payload.Inline, c.of.id(), c.state, err)
+	}
+	if t, f := told.Missed, c.fires; (t == nil) != (f == nil) || t != nil && (t.Count != f.Count || !t.First.Equal(f.First) || !t.Last.Equal(f.Last)) {
+		j.violate("C2", "run %s of %s is told %.200q of the fires that %s says were missed", a.ID, a.Tenant, a.Payload.Inline, c.of.id())
 	}
 }
 

@@ -43,10 +43,11 @@ const (
 	discarded
 	callback
 	ignorePause
+	callees
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -93,6 +94,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Discarded != a.Discarded, discarded)
 	add(b.Callback != a.Callback, callback)
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
+	add(b.Callees != a.Callees, callees)
 	return f
 }
 
@@ -119,8 +121,8 @@ const (
 )
 
 var edges = map[[2]run.State]edge{
-	{nothing, run.Queued}:          {births | callback | ignorePause, born},
-	{nothing, run.Scheduled}:       {births | callback | ignorePause, onDemand},
+	{nothing, run.Queued}:          {births | callback | callees | ignorePause, born},
+	{nothing, run.Scheduled}:       {births | callback | callees | ignorePause, onDemand},
 	{nothing, run.Skipped}:         {births | ends | stretch, skips},
 	{nothing, run.Fenced}:          {generation | expires, fires},
 	{nothing, run.Cancelled}:       {births | ends, all(born, fires, over)}, // a fire that a delete withdrew

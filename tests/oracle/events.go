@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -64,6 +65,7 @@ type Request struct {
 	Key    string          // of Trigger: the Idempotency-Key; "" for none
 	Body   string          // of Trigger: what tells whether two requests are the same one
 	Given  []byte          // of Trigger: the payload; nil for the job's
+	Calls  run.Callees     // of Trigger: whom it names
 	Due    time.Time       // of Trigger: when, zero for now or a delay
 	Ignore bool            // of Trigger: the pause of the job
 	Def    *job.Definition // of PutJob

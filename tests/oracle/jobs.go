@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
@@ -29,6 +30,8 @@ type jobState struct {
 	ignoring     int     // runs on demand that were made and ignore a pause
 	mayIgnore    int     // for how many of these it was asked
 	turns        turns
+
+	askedCalls map[run.Callees]int // those that asked for callbacks of their own, and were not made yet; none among them
 }
 
 // edition is a generation of a job.
@@ -60,7 +63,7 @@ func (j *Judge) job(tenant, named string) *jobState {
 	key := name{tenant, named}
 	js := j.jobs[key]
 	if js == nil {
-		js = &jobState{tenant: tenant, name: named, born: len(j.jobs), byGeneration: map[int64]*edition{}}
+		js = &jobState{tenant: tenant, name: named, born: len(j.jobs), byGeneration: map[int64]*edition{}, askedCalls: map[run.Callees]int{}}
 		j.jobs[key] = js
 	}
 	return js

@@ -66,6 +66,17 @@ func (p *plot) asksForCall() (int, timer.Timer) {
 // tells changes the first run that tells of an end, as it is made.
 func tells(change func(r *run.Run)) func(p *plot) { return spoilt("two", run.Queued, change) }
 
+// ofRequestsThatCall are of runs whose own request names whom to call.
+var ofRequestsThatCall = map[string]row{
+	"calls whom nobody asked for": {spoilt("asked", run.Queued, func(r *run.Run) { r.Callees.Failed = "plain" }), "C2: run asked~.* is to call {Succeeded: Failed:plain}, and no such request was left"},
+	"calls nobody, and was to": {func(p *plot) {
+		p.asks(oracle.Trigger, func(q *oracle.Request) { q.Calls.Failed = "plain" })
+	}, "C2: run asked~.* is to call {Succeeded: Failed:}, and no such request was left"},
+	"calls another later": {spoilt("asked", run.Running, func(r *run.Run) { r.Callees.Succeeded = "plain" }), "P6: run asked~.* it must not change the jobs that its request names"},
+	"calls whom it names, and was not written with its end": {spoilt("asked", run.Succeeded, func(r *run.Run) { r.Callees.Succeeded = "plain" }),
+		"C1: run asked~.* ended as succeeded at .*, and no callback of plain was asked for with that"},
+}
+
 var ofCallbacks = map[string]row{
 	"asked for on another end": {func(p *plot) {
 		i, t := p.asksForCall()

@@ -227,10 +227,12 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	for _, rows := range []map[string]row{ofRuns, ofEdges, ofCalls, ofTimers, ofJobs, ofKeys, ofAnswers, ofLists, ofLooks} {
 		spoil(whole, rows)
 	}
+	spoil(whole, ofRequestsThatCall)
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
 	spoil(branching(t), ofFlows)
 	spoil(telling(t), ofCallbacks)
+	spoil(away(t), ofMissed)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

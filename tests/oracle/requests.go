@@ -24,9 +24,16 @@ type asking struct {
 type told struct {
 	bodies []string
 	jobs   []string
+	calls  []asksFor
 	run    string // that an answer named
 	body   string // of the request that it answered
 	at     int64  // when
+}
+
+// asksFor is whom a request for a run of a job names.
+type asksFor struct {
+	job   string
+	calls run.Callees
 }
 
 // keyState is an idempotency key as it stands in the store.
@@ -80,6 +87,7 @@ func (j *Judge) asksForRun(a *asking) {
 	}
 	if a.Key == "" {
 		one()
+		js.askedCalls[a.Calls]++
 		return
 	}
 	key := name{a.Tenant, a.Key}
@@ -94,8 +102,13 @@ func (j *Judge) asksForRun(a *asking) {
 	if t.at != 0 && ms(a.At) > t.at+kept.Milliseconds()/2 || !slices.Contains(t.jobs, a.Job) { // by then it may be bound anew
 		t.jobs = append(t.jobs, a.Job)
 		one()
+		t.calls = nil
 	} else if a.Ignore { // another request under the key, which may come to it first
 		js.mayIgnore++
+	}
+	if who := (asksFor{a.Job, a.Calls}); !slices.Contains(t.calls, who) { // another request under a key may have the run, where the first was refused
+		t.calls = append(t.calls, who)
+		js.askedCalls[a.Calls]++
 	}
 }
 
@@ -122,6 +135,10 @@ func (j *Judge) requested(rs *runState) {
 	}
 	if rs.job.requested > rs.job.asked {
 		j.violate("P9", "run %s of %s is number %d on demand, and %d were asked for", rs.id(), rs.job.tenant, rs.job.requested, rs.job.asked)
+	}
+	calls := rs.run.Callees
+	if rs.job.askedCalls[calls]--; rs.job.askedCalls[calls] < 0 {
+		j.violate("C2", "run %s of %s is to call %+v, and no such request was left", rs.id(), rs.job.tenant, calls)
 	}
 }
 

@@ -209,6 +209,7 @@ func (j *Judge) claimed(rs *runState, b *run.Run) {
 	switch {
 	case a.State == run.Skipped:
 		j.skipped(rs, e)
+		j.calls(rs, e)
 	case b.Version == 0:
 		j.caughtUp(rs, e)
 	}

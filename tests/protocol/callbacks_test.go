@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -37,6 +38,32 @@ func asks(def job.Definition) func(w *world) {
 		w.must(api.put(tenant, "tell", definition(nil, 1)))
 		w.must(api.put(tenant, "a", def))
 		w.must(api.trigger(tenant, "a", 0))
+		w.elapsed += 100 * time.Millisecond
+	}
+}
+
+// calls asks for a run of "a" whose end is to call "other".
+func calls(after time.Duration) func(h *host) error {
+	return func(h *host) error {
+		_, _, err := h.order(tenant, "a", control.Request{Delay: &after, Key: "once", Callees: run.Callees{Succeeded: "other", Failed: "other"}})
+		return err
+	}
+}
+
+// callee puts the job "other" beside.
+func callee(prepare func(*world)) func(w *world) {
+	return func(w *world) {
+		w.must(w.host("api").put(tenant, "other", definition(nil, 1)))
+		prepare(w)
+	}
+}
+
+// asksToCall puts the jobs, and asks for such a run.
+func asksToCall(def job.Definition) func(w *world) {
+	return func(w *world) {
+		callee(asks(def))(w)
+		w.work()
+		w.must(calls(0)(w.host("api")))
 		w.elapsed += 100 * time.Millisecond
 	}
 }
@@ -92,6 +119,10 @@ func ends() []scenario {
 			recovers(w)
 			w.must(w.host("api").put(tenant, "a", telling(refuses)))
 		}, act: pass, then: func(h *host) error { return h.worker.Pass(h.life, 0) }},
+		{name: "end_of_a_request_that_calls", prepare: asksToCall(definition(nil, 1)), act: pass},
+		{name: "end_of_a_request_that_calls_another", prepare: asksToCall(telling(refuses)), act: pass},
+		{name: "request_that_calls", prepare: callee(asks(definition(nil, 1))), act: calls(0)},
+		{name: "request_that_calls_later", prepare: callee(asks(definition(nil, 1))), act: calls(100 * time.Second), then: func(h *host) error { return h.put(tenant, "a", definition(nil, 2)) }},
 		{name: "end_while_its_callee_is_paused", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.pause(tenant, "tell") }},
 		{name: "end_while_its_callee_is_deleted", prepare: asks(telling()), act: pass, then: func(h *host) error { return h.delete(tenant, "tell") }},
 	}

@@ -87,7 +87,12 @@ func (u *user) changed(def job.Definition) job.Definition {
 		def.Overlap = fresh.Overlap
 	}
 	if chance(u.Rand, u.Mix.Jobs.Callbacks/2) {
+		missed := def.On.Missed
 		def.On = fresh.On
+		def.On.Missed = missed
+	}
+	if chance(u.Rand, u.Mix.Jobs.Missed/2) {
+		def.On.Missed = fresh.On.Missed
 	}
 	if def.Schedule != nil && def.Schedule.At != nil && def.Schedule.At.Before(u.Now()) {
 		at := u.Now().Add(u.Mix.Pace.unit() + 2*time.Second).Truncate(time.Millisecond) // what is over cannot be put again

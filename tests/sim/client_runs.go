@@ -44,6 +44,17 @@ func (u *user) drawOrder(op operation) order {
 		w.Of = u.Tenant
 		o.Payload = w.payload(pick(u.Rand, []int{0, 0, 1000, 9000, 50_000}))
 	}
+	if chance(u.Rand, u.Mix.Jobs.Requested) {
+		o.On = &wire.RunCallbacks{}
+		for o.On.Succeeded == nil && o.On.Failed == nil {
+			if chance(u.Rand, 0.6) {
+				o.On.Succeeded = u.Mix.drawCallee(u.Rand)
+			}
+			if chance(u.Rand, 0.6) {
+				o.On.Failed = u.Mix.drawCallee(u.Rand)
+			}
+		}
+	}
 	o.IgnorePause = chance(u.ignoring, u.Mix.Jobs.IgnorePause)
 	return o
 }
@@ -93,6 +104,14 @@ func (u *user) trigger(ctx context.Context, k keyed) {
 
 func (u *user) asked(k keyed) oracle.Request {
 	q := oracle.Request{Op: oracle.Trigger, Job: k.job, Key: k.key, Body: k.job + " " + k.order.body(), Given: k.order.Payload, Ignore: k.order.IgnorePause}
+	if on := k.order.On; on != nil {
+		if on.Succeeded != nil {
+			q.Calls.Succeeded = on.Succeeded.Job
+		}
+		if on.Failed != nil {
+			q.Calls.Failed = on.Failed.Job
+		}
+	}
 	if k.order.At != nil {
 		q.Due = *k.order.At
 	}

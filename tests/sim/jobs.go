@@ -52,6 +52,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	if chance(r, j.Callbacks) {
 		def.On = m.drawCalled(r)
 	}
+	if chance(r, j.Missed) {
+		def.On.Missed = m.drawCallee(r)
+	}
 	if chance(r, j.Workflows) {
 		return m.branches(r, def)
 	}
@@ -64,9 +67,13 @@ var tryOnce = job.Retry{MaxAttempts: 1, Initial: schedule.Duration(time.Second),
 // nameOf is the n-th name of a tenant's jobs.
 func nameOf(n int) string { return fmt.Sprintf("job-%d", n) }
 
-// drawCalled gives callbacks of jobs that may exist: who names one that does not, or itself, is refused.
+// drawCallee gives a job that may exist: who names one that does not, or itself, is refused.
+func (m *Mix) drawCallee(r *rand.Rand) *job.Callback {
+	return &job.Callback{Job: nameOf(r.IntN(max(1, m.Names)))}
+}
+
 func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
-	called := func() *job.Callback { return &job.Callback{Job: nameOf(r.IntN(max(1, m.Names)))} }
+	called := func() *job.Callback { return m.drawCallee(r) }
 	switch r.IntN(6) {
 	case 3:
 		on.Recovered = called()

@@ -75,6 +75,9 @@ type JobRates struct {
 	Queued float64 // of those with Overlap, whose runs wait their turn
 
 	Callbacks float64
+	Missed    float64 // which tell of missed fires
+
+	Requested float64 // of requests, which name whom to call themselves
 
 	Workflows   float64
 	Hurried     float64 // of those, whose runs have a time that some do not keep
@@ -100,6 +103,8 @@ func Draw(seed uint64) Mix {
 	m.drawCallbacks(rand.New(rand.NewPCG(seed, 0x63616c6c736a7861))) // "calls", and three letters by which the first dozen worlds have none
 	m.drawWorkflows(rand.New(rand.NewPCG(seed, 0x73746570)))         // "step"
 	m.drawIgnored(rand.New(rand.NewPCG(seed, 0x69676e6f616d62)))     // "igno", and three letters as well
+	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
+	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
 	return m
 }
 
@@ -233,12 +238,17 @@ func (m *Mix) drawFaults(r *rand.Rand) {
 	with(f.Pause > 0, &f.PauseFor)
 	with(f.Step > 0, &f.StepBy)
 	if chance(r, 0.15) {
-		longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
-		m.Outages = []Outage{{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(span)), For: rate(r, 1, 6*time.Minute, longest)}}
+		m.Outages = []Outage{m.drawOutage(r)}
 	}
 	f.Full, f.FullFor = every(span/10, span), rate(r, 1, time.Second, span/10)
 	with(f.Full > 0, &f.FullFor)
 	m.Faults = f
+}
+
+// drawOutage draws a time in which nobody is there, so long that fires are missed.
+func (m *Mix) drawOutage(r *rand.Rand) Outage {
+	longest := [...]time.Duration{time.Hour, 20 * time.Hour, 14 * 24 * time.Hour}[m.Pace]
+	return Outage{After: time.Duration((0.2 + 0.6*r.Float64()) * float64(m.Length)), For: rate(r, 1, 6*time.Minute, longest)}
 }
 
 // drawGates draws how many jobs bound how many of their runs are in progress, from a stream of its own: a world in which none does is as it was
@@ -261,6 +271,25 @@ func (m *Mix) drawCallbacks(r *rand.Rand) {
 func (m *Mix) drawIgnored(r *rand.Rand) {
 	if chance(r, 0.3) {
 		m.Jobs.IgnorePause = pick(r, []float64{0.2, 0.5, 0.9})
+	}
+}
+
+// drawMissed draws how many jobs call others when fires were missed, from a stream of its own too. Most such worlds have an outage, else hardly any
+// are.
+func (m *Mix) drawMissed(r *rand.Rand) {
+	if !chance(r, 0.3) {
+		return
+	}
+	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
+	if len(m.Outages) == 0 && chance(r, 0.8) {
+		m.Outages = []Outage{m.drawOutage(r)}
+	}
+}
+
+// drawRequested draws how many requests name whom to call, from a stream of its own too.
+func (m *Mix) drawRequested(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Requested = pick(r, []float64{0.1, 0.4, 0.8})
 	}
 }
 

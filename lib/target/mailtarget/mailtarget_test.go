@@ -148,6 +148,35 @@ https://belfry.example.org/console/runs/report~0mi4lf3k0
 	}
 }
 
+func TestAMailOfMissedFires(t *testing.T) {
+	s := (&mailserver.Server{}).Start(t)
+	targets := set(t, s, "", "")
+	record := run.Run{ID: run.FireID("report", due.UnixMilli()), State: run.Skipped, Reason: "missed: none is caught up with", Ended: due.Add(6 * time.Hour).UnixMilli(),
+		Through: due.Add(5 * time.Hour).UnixMilli(), Count: 6}
+	called := record.Call(job.OnMissed, "tell-ops")
+	call := target.Call{Tenant: "default", Run: called.ID.String(), Job: "tell-ops", Attempt: 1, Fence: 1, Nominal: called.ID.Time(), Payload: called.Payload.Inline}
+	if _, err := send(t, targets, ops, call); err != nil {
+		t.Fatal(err)
+	}
+	_, subject, body := read(t, <-s.Mails)
+	want := `Fires of the job report were missed, and its catch-up policy does not run them.
+
+Run       ` + record.ID.String() + `
+Job       report
+State     skipped
+Missed    6 fires
+First due 2026-11-18 03:00:00 UTC
+Last due  2026-11-18 08:00:00 UTC
+Ended     2026-11-18 09:00:00 UTC
+Reason    missed: none is caught up with
+
+https://belfry.example.org/console/runs/` + record.ID.String() + `
+`
+	if subject != "report missed 6 fires" || body != want {
+		t.Errorf("%s\n\n%s", subject, body)
+	}
+}
+
 // What each event is called by the store is what a mail tells.
 func TestEachEventHasItsTitle(t *testing.T) {
 	for _, event := range job.Events() {

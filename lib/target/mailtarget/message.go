@@ -93,6 +93,8 @@ func (s *Sender) tell(e target.Ending) string {
 		fmt.Fprintf(&out, "The job %s works again: a run has succeeded after one that was given up.\n\n", r.Job)
 	case "succeeded":
 		fmt.Fprintf(&out, "A run of the job %s has succeeded.\n\n", r.Job)
+	case "missed":
+		fmt.Fprintf(&out, "Fires of the job %s were missed, and its catch-up policy does not run them.\n\n", r.Job)
 	default:
 		fmt.Fprintf(&out, "%s\n\n", e.Title())
 	}
@@ -104,7 +106,13 @@ func (s *Sender) tell(e target.Ending) string {
 	line("Run", r.ID)
 	line("Job", r.Job)
 	line("State", r.State)
-	line("Due", instant(r.NominalTime))
+	if m := e.Missed; m != nil {
+		line("Missed", e.MissedFires())
+		line("First due", instant(m.First))
+		line("Last due", instant(m.Last))
+	} else {
+		line("Due", instant(r.NominalTime))
+	}
 	line("Started", instant(r.StartedAt))
 	line("Ended", instant(r.EndedAt))
 	if r.Attempt > 0 {

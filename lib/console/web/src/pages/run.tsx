@@ -65,9 +65,15 @@ export function Run({ id }: { id: string }) {
         {!Number.isNaN(late(run)) && <Fact name="Started late by">{span(Math.max(0, late(run)))}</Fact>}
         <Fact name="Triggered by">
           {run.callback ? (
-            <>
-              <RunLink id={run.callback.run} />, which has {run.callback.event}
-            </>
+            run.callback.event === 'missed' ? (
+              <>
+                missed fires, which stand in <RunLink id={run.callback.run} />
+              </>
+            ) : (
+              <>
+                <RunLink id={run.callback.run} />, which has {run.callback.event}
+              </>
+            )
           ) : run.trigger === 'schedule' ? (
             'its schedule'
           ) : (
