@@ -41,10 +41,10 @@ func (a *Asked) body() []byte {
 	}
 	text.WriteByte('\n')
 	text.Write(a.Payload)
-	if c := a.Callees; !c.IsZero() { // behind a payload no JSON has this form
+	if c := a.Callees; !c.IsZero() { // behind JSON, so that no payload looks like it
 		fmt.Fprintf(&text, "\non\n%s\n%s", c.Succeeded, c.Failed)
 	}
-	if a.IgnorePause { // behind JSON, so that no payload looks like it
+	if a.IgnorePause {
 		text.WriteString("\nignore_pause")
 	}
 	sum := sha256.Sum256(text.Bytes())

@@ -27,7 +27,8 @@ type Put struct {
 	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms), whose definition names those callbacks beside which its own request may name others. What lists a run that is to wait for long is written first.
+// Prepare makes a put of a run as decided at now (Unix ms). Its definition names the callbacks on, and its own request may name others. What lists a run that
+// is to wait for long is written first.
 func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)

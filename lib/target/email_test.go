@@ -152,8 +152,8 @@ func TestAWorkerWithoutAMailServerSaysSo(t *testing.T) {
 
 func TestOnlyACallbacksPayloadIsAnEnding(t *testing.T) {
 	for payload, want := range map[string]string{
-		`{"event": "failed", "run": {"id": "report~1", "job": "report", "state": "dead"}}`:    "report failed",
-		`{"event": "missed", "run": {"id": "report~1", "job": "report", "state": "skipped"}}`: "report missed",
+		`{"event": "failed", "run": {"id": "report~1", "job": "report", "state": "dead"}}`:                                 "report failed",
+		`{"event": "missed", "run": {"id": "report~1", "job": "report", "state": "skipped"}}`:                              "report missed",
 		`{"event": "missed", "run": {"id": "report~1", "job": "report", "state": "skipped"}, "missed": {"count": 1}}`:      "report missed 1 fire",
 		`{"event": "missed", "run": {"id": "report~1", "job": "report", "state": "skipped"}, "missed": {"count": 6}}`:      "report missed 6 fires",
 		`{"event": "missed", "run": {"id": "report~1", "job": "report", "state": "skipped"}, "missed": {"count": 100000}}`: "report missed 100000 fires or more",
