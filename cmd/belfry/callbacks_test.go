@@ -37,7 +37,7 @@ func TestCallbacksInFiles(t *testing.T) {
 	}
 	refused := here(1, demand("x", "on: {failed: {job: tel}}")+"---\n"+demand("y", "on: {missed: {sns: tell}}")+"---\n"+demand("z", "on: {failed: {job: z}}"), "job", "apply", "-f", "-")
 	for _, want := range []string{
-		`line 3: on.failed.job: got "tel", want a job that exists`, "on.missed.sns: not available yet; leave it out", `on.failed.job: got "z", want another job`,
+		`line 3: on.failed.job: got "tel", want a job that exists`, "on.missed.sns: not taken here; name a job that has such a target", `on.failed.job: got "z", want another job`,
 	} {
 		if !strings.Contains(refused.errors, want) {
 			t.Errorf("it lacks %q in\n%s", want, refused.errors)

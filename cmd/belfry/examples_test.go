@@ -385,10 +385,11 @@ func (s *stage) aToken() string {
 
 // exampleJobs are those that stand on the server before each example.
 var exampleJobs = map[string]string{
-	"report": `{"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}}`,
-	"etl":    `{"target": {"workflow": {"steps": {"extract": {"exec": {"argv": ["cat"]}}, "parts": {"needs": ["extract"], "steps": {"index": {"exec": {"argv": ["echo", "done"]}}}}}}}}`,
-	"hello":  `{"target": {"exec": {"argv": ["echo", "hello"]}}}`,
-	"broken": `{"target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}}`,
+	"report":   `{"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}}`,
+	"etl":      `{"target": {"workflow": {"steps": {"extract": {"exec": {"argv": ["cat"]}}, "parts": {"needs": ["extract"], "steps": {"index": {"exec": {"argv": ["echo", "done"]}}}}}}}}`,
+	"tell-ops": `{"target": {"exec": {"argv": ["cat"]}}}`,
+	"hello":    `{"target": {"exec": {"argv": ["echo", "hello"]}}}`,
+	"broken":   `{"target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}}`,
 }
 
 // exampleFiles are those that examples name.
