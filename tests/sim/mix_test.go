@@ -27,8 +27,8 @@ func TestSeedsDiffer(t *testing.T) {
 			t.Errorf("%q is in %d of %d seeds", word, n, seeds)
 		}
 	}
-	if len(with) != 28 {
-		t.Errorf("only %d of 28 things were drawn: %v", len(with), with)
+	if len(with) != 30 {
+		t.Errorf("only %d of 30 things were drawn: %v", len(with), with)
 	}
 }
 
