@@ -129,6 +129,10 @@ func overlapOf(j wire.Job) string {
 		return string(o.Policy)
 	case o.Policy == job.OverlapSkip || bounded && most == 0:
 		return "skips a run " + while + failing
+	case o.Policy == job.OverlapQueueOne:
+		return "a run waits " + while + ", and is skipped where another waits" + failing
+	case o.Policy == job.OverlapQueueLatest:
+		return "a run waits " + while + ", and the one that waited before is skipped" + failing
 	case bounded:
 		return fmt.Sprintf("a run waits %s, and is skipped while %d wait%s", while, most, failing)
 	}

@@ -45,9 +45,9 @@ func TestOverlapInFiles(t *testing.T) {
 			t.Errorf("the dry run lacks %q in\n%s", want, got)
 		}
 	}
-	refused := here(1, demand("x", "overlap: queue_one")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "gates: [stripe]")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
+	refused := here(1, demand("x", "overlap: strict")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "gates: [stripe]")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
 	for _, want := range []string{
-		`x (standard input, document 1, line 1)`, `line 3: overlap: got "queue_one", which is not available yet; want one of allow, skip or queue`,
+		`x (standard input, document 1, line 1)`, `line 3: overlap: got "strict", which is not available yet; want one of allow, skip, queue, queue_one or queue_latest`,
 		"overlap.key: not available yet; leave it out", "gates: not available yet; leave it out",
 	} {
 		if !strings.Contains(refused.errors, want) {

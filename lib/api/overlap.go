@@ -20,7 +20,7 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
 	return &huma.Schema{
 		Extensions: map[string]any{namedAs: "PolicyOrOverlap"},
-		Title:      `the name of a policy, "allow", "skip" or "queue", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
+		Title:      `the name of a policy, such as "skip" or "queue_latest", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
 		OneOf:      []*huma.Schema{{Type: huma.TypeString, Enum: full.Properties["policy"].Enum}, object},
 	}
 }

@@ -42,7 +42,7 @@ var enums = map[string]string{
 	"schedule,request,callback":                              "RunTrigger",
 	"succeeded,failed,recovered,missed":                      "CallbackEvent",
 	"due,changed":                                            "RunOrder",
-	"allow,skip,queue":                                       "OverlapPolicy",
+	"allow,skip,queue,queue_one,queue_latest":                "OverlapPolicy",
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",
 	"ok":                                                     "Alive",

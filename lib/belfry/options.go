@@ -85,6 +85,17 @@ func QueueOverlap(n, waiting int) JobOption {
 	}}
 }
 
+// QueueOneOverlap lets at most n runs of a job be in progress at once, 1 to 1000, and one more wait: a run that is due while one waits is [Skipped].
+func QueueOneOverlap(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapQueueOne, Limit: n} }}
+}
+
+// QueueLatestOverlap lets at most n runs of a job be in progress at once, 1 to 1000, and the latest of the others wait: whoever waited before it is [Skipped].
+// So what starts next is always about the newest state of things.
+func QueueLatestOverlap(n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest, Limit: n} }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

@@ -58,8 +58,8 @@ type Run struct {
 type Why struct {
 	Code     string   `json:"code"`       // "overlap", or "full" where as many waited as may
 	Gate     string   `json:"gate"`       // where it was skipped: "job:NAME" is the job's own limit
-	Policy   string   `json:"policy"`     // "skip", "queue" or "allow"
-	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, and of those that waited, at most 10
+	Policy   string   `json:"policy"`     // "skip", "queue", "queue_one", "queue_latest" or "allow"
+	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, and of those that waited, at most 10; under "queue_latest" of the later one
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run

@@ -222,8 +222,10 @@ func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	switch policy := c.spec.Text("concurrencyPolicy"); policy {
 	case "", "Allow":
 	case "Forbid":
-		c.def.Overlap = job.Overlap{Policy: job.OverlapSkip}
-		c.say("concurrencyPolicy Forbid is overlap skip: of the runs that are due while one is in progress none follows it yet, where Kubernetes would start the newest")
+		c.def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest} // it starts the newest of those that were due meanwhile
+		if _, bounded := c.spec.Whole("startingDeadlineSeconds"); bounded {
+			c.say("concurrencyPolicy Forbid with startingDeadlineSeconds: the newest of the runs that are due while one is in progress starts when that one has ended, however late that is")
+		}
 	case "Replace":
 		c.say("concurrencyPolicy Replace is not available yet: a run may start while the one before it goes on")
 	default:

@@ -186,11 +186,17 @@ func (r *Round) Gate() Gate {
 }
 
 // Why says what was in the way of a run that is skipped by its job's policy: those that are in progress, or those that wait before it, where room
-// is theirs.
+// is theirs. Under queue_latest it is the later one that waits in its place, and nobody else.
 func (r *Round) Why(policy job.OverlapPolicy, waiting []run.ID) run.Why {
 	why := run.Why{Code: run.WhyOverlap, Gate: Name(r.gate.Job), Policy: string(policy)}
-	if policy != job.OverlapSkip {
+	switch policy {
+	case job.OverlapQueue, job.OverlapAllow:
 		why.Code = run.WhyFull
+	case job.OverlapQueueLatest:
+		for _, id := range waiting {
+			why.InTheWay = append(why.InTheWay, id.String())
+		}
+		return why
 	}
 	for _, e := range r.gate.Entries[:min(len(r.gate.Entries), run.MaxInTheWay)] {
 		why.InTheWay = append(why.InTheWay, r.gate.Run(e).String())

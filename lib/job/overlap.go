@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
@@ -15,13 +16,24 @@ type OverlapPolicy string
 
 // The policies. Those that are not built yet are refused by their names.
 const (
-	OverlapAllow OverlapPolicy = "allow" // it starts all the same, or waits where a limit is given; the default, which without a limit is stored as nothing
-	OverlapSkip  OverlapPolicy = "skip"  // it is skipped, with the reason and the runs that were in the way
-	OverlapQueue OverlapPolicy = "queue" // it waits its turn, unless too many do: then it is skipped
+	OverlapAllow       OverlapPolicy = "allow"        // it starts all the same, or waits where a limit is given; the default, which without a limit is stored as nothing
+	OverlapSkip        OverlapPolicy = "skip"         // it is skipped, with the reason and the runs that were in the way
+	OverlapQueue       OverlapPolicy = "queue"        // it waits its turn, unless too many do: then it is skipped
+	OverlapQueueOne    OverlapPolicy = "queue_one"    // it waits where nobody does, and is skipped otherwise
+	OverlapQueueLatest OverlapPolicy = "queue_latest" // it waits, and whoever waited is skipped: of all that wait, the latest stays
 )
 
 // OverlapsToCome are the policies that a later version has.
-var OverlapsToCome = []OverlapPolicy{"queue_one", "queue_latest", "strict", "cancel", "replace"}
+var OverlapsToCome = []OverlapPolicy{"strict", "cancel", "replace"}
+
+// overlapPolicies are those that there are.
+var overlapPolicies = []OverlapPolicy{OverlapAllow, OverlapSkip, OverlapQueue, OverlapQueueOne, OverlapQueueLatest}
+
+// limits tells whether the name of the policy alone is a limit of one.
+func (p OverlapPolicy) limits() bool { return p != OverlapAllow && slices.Contains(overlapPolicies, p) }
+
+// waiting says how many wait under policies that leave nothing to choose.
+var waiting = map[OverlapPolicy]string{OverlapSkip: "no run waits", OverlapQueueOne: "one run waits", OverlapQueueLatest: "one run waits"}
 
 // The bounds of Overlap.Limit and Overlap.MaxWaiting.
 const (
@@ -34,8 +46,8 @@ const (
 // Overlap bounds how many runs of a job are in progress at once. The zero value bounds nothing. In JSON it is the name of the policy, or an
 // object with the policy and its limits.
 type Overlap struct {
-	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn"`
-	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under skip and queue, 1 by default; under allow, any number by default"`
+	Policy OverlapPolicy `json:"policy,omitempty" cbor:"1,keyasint,omitempty" enum:"allow,skip,queue,queue_one,queue_latest" doc:"what becomes of a run that is one too many: under allow it starts all the same, or waits where a limit is given; under skip it is skipped; under queue it waits its turn; under queue_one it waits where no other does, else it is skipped; under queue_latest it waits, and the one that waited before is skipped"`
+	Limit  int           `json:"limit,omitempty" cbor:"2,keyasint,omitempty" minimum:"1" maximum:"1000" doc:"how many runs of the job may be in progress at once: under allow any number by default, under the others 1"`
 
 	// MaxWaiting is how many may wait, before the next is skipped: under queue, DefaultMaxWaiting where none is given; under allow with a limit, any number.
 	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"3,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped: under queue, 1000 by default; under allow with a limit, any number by default"`
@@ -52,6 +64,8 @@ func (o Overlap) Waiting() (most int, bounded bool) {
 	switch {
 	case o.Policy == OverlapSkip:
 		return 0, true
+	case o.Policy == OverlapQueueOne:
+		return 1, true
 	case o.MaxWaiting != nil:
 		return *o.MaxWaiting, true
 	case o.Policy == OverlapQueue:
@@ -77,7 +91,7 @@ type OverlapForm Overlap
 
 // MarshalJSON gives the name of the policy, or an object where that does not say all.
 func (o Overlap) MarshalJSON() ([]byte, error) {
-	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && (o.Policy == OverlapSkip || o.Policy == OverlapQueue) {
+	if o == (Overlap{Policy: o.Policy}) || o == (Overlap{Policy: o.Policy, Limit: DefaultOverlapLimit}) && o.Policy.limits() {
 		return json.Marshal(o.Policy)
 	}
 	return json.Marshal(OverlapForm(o))
@@ -91,7 +105,7 @@ func (o *Overlap) UnmarshalJSON(data []byte) error {
 		strict := json.NewDecoder(bytes.NewReader(data))
 		strict.DisallowUnknownFields()
 		err = strict.Decode(&form)
-	} else if err = json.Unmarshal(data, &form.Policy); form.Policy == OverlapSkip || form.Policy == OverlapQueue {
+	} else if err = json.Unmarshal(data, &form.Policy); form.Policy.limits() {
 		form.Limit = DefaultOverlapLimit // as the name alone says
 	}
 	if err != nil {
@@ -111,12 +125,12 @@ func (o Overlap) validate() error {
 		if o.MaxWaiting != nil {
 			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "a limit beside it: under allow without a limit, no run waits"))
 		}
-	case o.Policy == OverlapAllow, o.Policy == OverlapSkip, o.Policy == OverlapQueue:
+	case slices.Contains(overlapPolicies, o.Policy):
 		if o.Limit < 1 || o.Limit > MaxOverlapLimit {
 			wrong = append(wrong, invalid.Field("overlap.limit", fmt.Sprint(o.Limit), fmt.Sprintf("1 to %d", MaxOverlapLimit)))
 		}
-		if o.Policy == OverlapSkip && o.MaxWaiting != nil {
-			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), "no max_waiting under skip, where no run waits; queue has it"))
+		if o.MaxWaiting != nil && waiting[o.Policy] != "" {
+			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), fmt.Sprintf("no max_waiting under %s, where %s; queue has it", o.Policy, waiting[o.Policy])))
 		} else if o.MaxWaiting != nil && (*o.MaxWaiting < 0 || *o.MaxWaiting > MaxMaxWaiting) {
 			wrong = append(wrong, invalid.Field("overlap.max_waiting", fmt.Sprint(*o.MaxWaiting), fmt.Sprintf("0 to %d", MaxMaxWaiting)))
 		}
@@ -130,7 +144,7 @@ func (o Overlap) validate() error {
 }
 
 func (o Overlap) refusePolicy() error {
-	const known = "allow, skip or queue"
+	const known = "allow, skip, queue, queue_one or queue_latest"
 	for _, p := range OverlapsToCome {
 		if o.Policy == p {
 			return invalid.Field("overlap.policy", string(o.Policy), known+"; this one is not available yet")

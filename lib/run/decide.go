@@ -3,6 +3,8 @@ package run
 import (
 	"time"
 	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
 // This file is the state graph: pure decisions from a run as read and what happened, to the run as it is to be written
@@ -339,13 +341,18 @@ func (r Run) Skip(s Stretch, now int64, retention time.Duration) (Run, ClaimVerd
 	return next.end(Skipped, now, s.Reason, Limits{Retention: retention}), Claimed
 }
 
-// Overlapping ends a run that is due, and was one too many by its job's policy. Only what has had no attempt, and was not opened by hand, may be
+// Overlapping ends a run that is due, or waits in line, and was one too many by its job's policy. Only what has had no attempt, and was not opened by hand, may be
 // ended so: see Spared.
 func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 	r.Why = why
 	reason := "other runs of the job were in progress"
-	if why.Code == WhyFull {
+	switch {
+	case why.Code == WhyFull:
 		reason = "as many runs of the job waited as may wait"
+	case why.Policy == string(job.OverlapQueueOne):
+		reason = "another run of the job waited already"
+	case why.Policy == string(job.OverlapQueueLatest):
+		reason = "a later run of the job waits in its place"
 	}
 	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }

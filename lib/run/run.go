@@ -200,8 +200,8 @@ type Ref struct {
 type Why struct {
 	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap or WhyFull
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
-	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it: skip
-	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, or that waited where none was; at most MaxInTheWay
+	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
+	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest the later one that waits in its place; at most MaxInTheWay
 }
 
 // Wait is a run's wait in the line of a gate, and what is left of it until the run starts. All times are Unix ms.
@@ -275,7 +275,7 @@ const CaughtUp = "catch-up of a missed fire"
 
 // The codes of a run that was one too many at its job's own gate.
 const (
-	WhyOverlap = "overlap" // its policy lets nobody wait
+	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
 	WhyFull    = "full"    // as many wait as the policy allows
 )
 

@@ -108,10 +108,10 @@ type Discarded struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows; full: besides, as many waited"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
-	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10"`
+	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
 }
 
 // String says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
@@ -128,7 +128,12 @@ func (w *Why) String() string {
 	default: // the record names only so many
 		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
 	}
-	if w.Code == "full" {
+	switch {
+	case w.Policy == string(job.OverlapQueueLatest):
+		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, w.Policy)
+	case w.Policy == string(job.OverlapQueueOne):
+		return fmt.Sprintf("%s %s in progress or in line (%s: %s)", runs, were, w.Code, w.Policy)
+	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, w.Policy)
 	}
 	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, w.Policy)

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -194,13 +195,10 @@ func (in runStep) cancel(s runState) []runState {
 }
 
 // atGate tells whether a run was skipped at the gate of its job. Other skipped runs are records of missed fires.
-func atGate(reason string) bool { return reason == overlapped || reason == full }
+func atGate(reason string) bool { return slices.Contains(gateReasons, reason) }
 
-// The reasons of those: others were in progress, or as many waited as may.
-const (
-	overlapped = "other runs of the job were in progress"
-	full       = "as many runs of the job waited as may wait"
-)
+// gateReasons are those of runs that were one too many at their job's gate.
+var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place"}
 
 // retry opens what has ended.
 func (in runStep) retry(s runState) []runState {

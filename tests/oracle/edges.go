@@ -143,7 +143,7 @@ var edges = map[[2]run.State]edge{
 	{run.Waiting, run.Cancelled}:   {claims | ends, over},
 	{run.Waiting, run.Scheduled}:   {generation | epoch | wait, all(onDemand, unstarted, rises)},
 	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
-	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(onlyMissed, skipsWaiting)},
+	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(missedOrReplaced, skipsWaiting)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
 	{run.Queued, run.Skipped}:      {claims | ends | stretch | why, skipsWaiting},
 	// What was dropped ahead of an edit, by a clock that was ahead, is the edit's.
@@ -263,9 +263,9 @@ func missed(b, _ *run.Run) string {
 	return unless(b.Missed(), "a newer generation takes back what was dropped as missed, and nothing else")
 }
 
-// onlyMissed: who waits is not skipped for overlap.
-func onlyMissed(_, a *run.Run) string {
-	return unless(a.Missed(), "who waits in line is not skipped at its gate")
+// missedOrReplaced: who waits is skipped at its gate for a later one alone.
+func missedOrReplaced(_, a *run.Run) string {
+	return unless(a.Missed() || a.Why.Policy == string(job.OverlapQueueLatest), "who waits in line is skipped at its gate by queue_latest alone")
 }
 
 // joins: a run waits in the line of its job's own gate, no earlier than it was due.

@@ -116,6 +116,7 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		j.violate("P12", "%s is the gate of no job", key)
 		return
 	}
+	j.oneWaits(js)
 	standing := map[*runState]bool{}
 	var lets []*runState
 	for i, e := range g.Entries {
@@ -210,8 +211,12 @@ func (j *Judge) letIn(rs *runState) {
 func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
+	if a.Why.Policy == string(job.OverlapQueueLatest) {
+		j.replacedInLine(at, rs, b)
+		return
+	}
 	code := run.WhyOverlap
-	if e != nil && e.Def.Overlap.Policy != job.OverlapSkip {
+	if e != nil && (e.Def.Overlap.Policy == job.OverlapQueue || e.Def.Overlap.Policy == job.OverlapAllow) {
 		code = run.WhyFull
 	}
 	if e == nil || e.Def.Overlap.Limit == 0 || a.Why.Code != code || a.Why.Gate != gate.Name(a.ID.Job) || a.Why.Policy != string(e.Def.Overlap.Policy) {
@@ -240,6 +245,64 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	}
 	if !together(others, from, ms(at)) {
 		j.violate("G4", "run %s of %s is skipped for %q, and they were not in progress at one time from %s to %s", a.ID, a.Tenant, a.Why.InTheWay, instant(from), instant(ms(at)))
+	}
+}
+
+// replacedInLine: who is skipped by queue_latest has given way to one that came later, by the order of the line, and that waited at some time between (G4).
+func (j *Judge) replacedInLine(at time.Time, rs *runState, b *run.Run) {
+	a := &rs.run
+	var other *runState
+	if len(a.Why.InTheWay) == 1 {
+		other = j.named(a.Tenant, a.Why.InTheWay[0])
+	}
+	says := func(rs *runState) bool { return j.policy(rs) == job.OverlapQueueLatest }
+	switch {
+	case a.Why.Code != run.WhyOverlap || a.Why.Gate != gate.Name(a.ID.Job):
+		j.violate("G4", "run %s of %s is skipped for %s by queue_latest at %q", a.ID, a.Tenant, a.Why.Code, a.Why.Gate)
+	case other == nil || other.job != rs.job || other == rs:
+		j.violate("G4", "run %s of %s is skipped by queue_latest for %q, want one other run of its job", a.ID, a.Tenant, a.Why.InTheWay)
+	case !says(rs) && !says(other):
+		j.violate("G4", "run %s of %s is skipped by queue_latest for %s, and the job of neither says so", a.ID, a.Tenant, other.id())
+	case rs.byHand:
+		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
+	case j.place(other, &other.run).Compare(j.place(rs, b)) < 0:
+		j.violate("G4", "run %s of %s is skipped for run %s, which is earlier", a.ID, a.Tenant, other.id())
+	case !together([]*runState{other}, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
+		j.violate("G4", "run %s of %s is skipped for run %s, which did not wait then", a.ID, a.Tenant, other.id())
+	}
+}
+
+// policy is what the job of a run says of overlap, "" for nothing.
+func (j *Judge) policy(rs *runState) job.OverlapPolicy {
+	if e := rs.job.byGeneration[rs.run.Generation]; e != nil {
+		return e.Def.Overlap.Policy
+	}
+	return ""
+}
+
+// place is where a run stands in line, or would, where it stands as b.
+func (j *Judge) place(rs *runState, b *run.Run) gate.Place {
+	switch {
+	case b.Waits():
+		return gate.PlaceOf(*b)
+	case b.Attempt > 0: // when it is tried again is no place in line
+		return gate.Place{Rank: max(b.ID.Nominal, b.Created, b.Wait.Rank), Run: b.ID}
+	}
+	return gate.Place{Rank: max(rs.due(b), b.Created, b.Wait.Rank), Run: b.ID}
+}
+
+// oneWaits: under queue_latest one run waits at most, of those that may be skipped (G4).
+func (j *Judge) oneWaits(js *jobState) {
+	var first *runState
+	for _, rs := range js.runs {
+		if !rs.run.Waits() || rs.run.Spared() || rs.run.IgnorePause || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
+			continue
+		}
+		if first != nil {
+			j.violate("G4", "runs %s and %s of %s both wait, and their job has the latest wait alone", first.id(), rs.id(), js.tenant)
+			return
+		}
+		first = rs
 	}
 }
 

@@ -230,6 +230,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(whole, ofRequestsThatCall)
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
+	spoil(replacing(t), ofLatest)
 	spoil(branching(t), ofFlows)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)

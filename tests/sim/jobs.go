@@ -45,6 +45,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 			most := pick(r, []int{0, 1, 4, 20})
 			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapQueue, job.OverlapAllow}), &most
 		}
+		if chance(r, j.OneWaits) {
+			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapQueueOne, job.OverlapQueueLatest, job.OverlapQueueLatest}), nil
+		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
 	def.Timeout = w.timeout(r)

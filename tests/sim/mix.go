@@ -72,7 +72,8 @@ type JobRates struct {
 
 	Bounds, Jitter, PausedAtBirth, Labels, AtMostOnce, Windows, LongRetries, ShortLived, Overlap float64
 
-	Queued float64 // of those with Overlap, whose runs wait their turn
+	Queued   float64 // of those with Overlap, whose runs wait their turn
+	OneWaits float64 // of those with Overlap, of whose runs one waits at most: the first, or the latest
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
@@ -105,6 +106,7 @@ func Draw(seed uint64) Mix {
 	m.drawIgnored(rand.New(rand.NewPCG(seed, 0x69676e6f616d62)))     // "igno", and three letters as well
 	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
 	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
+	m.drawOneWaits(rand.New(rand.NewPCG(seed, 0x6c61746572656b)))    // "later", and two letters by which the first dozen worlds have none
 	return m
 }
 
@@ -257,6 +259,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 	if chance(r, 0.35) {
 		m.Jobs.Overlap = pick(r, []float64{0.2, 0.5, 0.9})
 		m.Jobs.Queued = pick(r, []float64{0, 0.3, 0.7, 1})
+	}
+}
+
+// drawOneWaits draws of how many of these one run waits at most, from a stream of its own too.
+func (m *Mix) drawOneWaits(r *rand.Rand) {
+	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
+		m.Jobs.OneWaits = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 

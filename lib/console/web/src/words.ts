@@ -53,6 +53,7 @@ export function because(run: Run): string {
   if (error) return error
   const way = run.why?.in_the_way
   if (!way?.length) return run.reason ?? ''
+  if (run.why?.policy === 'queue_latest') return `${way[0] ?? ''} took its place (${run.why.code}: ${run.why.policy})`
   const who = way.length === 1 ? (way[0] ?? '') + ' was' : `${way.length > 3 ? 'at least ' : ''}${way.length} runs were` // it names only so many
   return `${who} in progress (${run.why?.code}: ${run.why?.policy})`
 }
@@ -77,8 +78,8 @@ export function overlaps(job: Job): string {
   const limit = (typeof given === 'string' ? undefined : given?.limit) ?? 1
   const bounded = typeof given === 'object' && given.limit !== undefined
   if (policy === 'allow' && !bounded) return 'allowed'
-  if (policy !== 'skip' && policy !== 'queue' && policy !== 'allow') return policy
-  const does = policy === 'skip' ? 'skipped' : 'waits'
+  const does = { allow: 'waits', queue: 'waits', skip: 'skipped', queue_one: 'one waits', queue_latest: 'the latest waits' }[policy]
+  if (!does) return policy
   return limit === 1 ? `${does} while a run is in progress` : `${does} while ${limit.toLocaleString('en')} runs are in progress`
 }
 

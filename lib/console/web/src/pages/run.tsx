@@ -237,8 +237,16 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
 function Overlapped({ ids, policy }: { ids: string[]; policy: string }) {
   return (
     <>
-      It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress{policy !== 'skip' && ' or in line, which was full'} (overlap: {policy}):
-      <ul class="in-the-way" aria-label="In progress when it was due">
+      {policy === 'queue_latest' ? (
+        'It was skipped, since this later run of its job took its place'
+      ) : (
+        <>
+          It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress
+          {policy === 'queue_one' ? ' or in line' : policy !== 'skip' && ' or in line, which was full'}
+        </>
+      )}{' '}
+      (overlap: {policy}):
+      <ul class="in-the-way" aria-label={policy === 'queue_latest' ? 'Took its place' : 'In progress when it was due'}>
         {ids.map((id) => (
           <li key={id}>
             <RunLink id={id} />

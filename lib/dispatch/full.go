@@ -1,0 +1,232 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// turnAway sees to runs that found no room beside runs that are known to hold their places, or beside such that wait: each joins the line, or is
+// skipped where its policy says so. It gives those that are to be decided over anew, and whether others have changed the gate.
+func (d *Dispatcher) turnAway(round *gate.Round, full []*wanting) (again []*wanting, met bool, err error) {
+	var join, skip, replace []*wanting
+	for _, w := range full {
+		switch {
+		case w.replaces():
+			replace = append(replace, w)
+		case w.mayJoin(round.Waiting() + len(join)):
+			join = append(join, w)
+		default:
+			skip = append(skip, w)
+		}
+	}
+	switch {
+	case len(join) > 0:
+		again, met = d.join(round, join)
+		return slices.Concat(again, skip, replace), met, nil // who is in their way waits by then
+	case len(replace) > 0:
+		again, met, err = d.latest(round, replace)
+		return append(again, skip...), met, err
+	case len(skip) > 0 && round.Waiting() > 0:
+		return d.behind(skip, round.Waiting())
+	}
+	d.skip(round, skip, nil)
+	return nil, false, nil
+}
+
+// mayJoin tells whether the run may wait in a line of that many. Nobody skips a run that was opened by hand.
+func (w *wanting) mayJoin(waiting int) bool {
+	most, bounded := w.def.Overlap.Waiting()
+	return w.run.Spared() || !bounded || waiting < most
+}
+
+// rank is where the run stands in line: by when it was due, made or opened again, whichever is last.
+func (w *wanting) rank() int64 { return max(w.due, w.run.Created, w.run.Wait.Rank) }
+
+// behind sees to runs that their policies skip since others wait. That these do is read from the line, and not from its count: so a place that is of nobody skips nobody, up to a
+// line that is too long to be looked through.
+func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met bool, err error) {
+	of := skip[0].run
+	step, places, standing, _, err := d.whoWaits(of, waiting, run.MaxInTheWay)
+	if err != nil {
+		return skip, false, err
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	if err := step.leave(ctx); err != nil {
+		return skip, false, err
+	}
+	round := step.round
+	var ahead []run.ID
+	for i, p := range places {
+		if p.Named(standing[i]) {
+			ahead = append(ahead, p.Run)
+		}
+	}
+	var sure []*wanting
+	for _, w := range skip {
+		if len(ahead) == 0 || w.mayJoin(round.Waiting()) || slices.Contains(ahead, w.run.ID) {
+			again = append(again, w)
+		} else {
+			sure = append(sure, w)
+		}
+	}
+	d.skip(round, sure, ahead)
+	return again, len(again) > 0, nil
+}
+
+// whoWaits reads the gate of a run's job and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
+// then. more says that the line goes on.
+func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
+	if err := d.callIn(&calling{tenant: of.Tenant, job: of.ID.Job, look: true}, waiting <= lineLook); err != nil {
+		return nil, nil, nil, false, err
+	}
+	round, err := d.readGate(of)
+	if err != nil {
+		return nil, nil, nil, false, err
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	var items []store.Item
+	for line := round.Gate().Line(limit); len(items) < limit; { // a page may be short
+		page, err := d.Store.Query(ctx, line)
+		if err != nil {
+			return nil, nil, nil, false, fmt.Errorf("read the line of %s: %w", of.ID.Job, err)
+		}
+		items = append(items, page.Items...)
+		if line.Cursor = page.Cursor; line.Cursor == "" {
+			break
+		}
+		line.Limit, more = limit-len(items), len(items) >= limit
+	}
+	step = &letting{Dispatcher: d, calling: &calling{tenant: of.Tenant, job: of.ID.Job, look: true}, round: round}
+	places, standing, err = step.places(ctx, items)
+	return step, places, standing, more, err
+}
+
+// join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait, or goes to the front of a line that a pause holds, looks at those that hold
+// places once more: one may have ended since they were read, and have found nobody to let in.
+func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, met bool) {
+	now, err := d.Clock()
+	if err != nil {
+		for _, w := range all {
+			w.came(0, err)
+		}
+		return nil, false
+	}
+	some := all[:min(len(all), joinBatch)]
+	joining := make([]run.Run, len(some))
+	past := false
+	for i, w := range some {
+		rank := w.rank()
+		if w.past { // whoever ended since may have found none but held runs in line
+			rank, past = gate.Forward(rank), true
+		}
+		joining[i] = w.run.Join(gate.Name(w.run.ID.Job), rank, now)
+	}
+	stand, err := d.stand(some, joining)
+	if err != nil {
+		for _, w := range all {
+			w.came(0, err)
+		}
+		return nil, false
+	}
+	look := past || round.Waiting() == len(stand)
+	for _, r := range joining {
+		round.Join(r, stand[r.ID])
+	}
+	ops, err := round.Puts(d.Now(), d.NewID)
+	if err == nil {
+		// Durable with this write: that they wait, and where. A crash here leaves them to whoever makes room, or to their checks.
+		err = d.writeGate(round, ops...)
+	}
+	if look && (err == nil || passing(err)) {
+		if err := d.callIn(&calling{tenant: some[0].run.Tenant, job: some[0].run.ID.Job, look: true}, false); err != nil {
+			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
+		}
+	}
+	switch conflict := store.AsConflict(err); {
+	case err == nil:
+		d.gauge(round.Gate(), some[0].def.Labels)
+		for _, w := range some {
+			w.came(Joined, nil)
+		}
+		return all[len(some):], false
+	case conflict != nil && conflict.Op > 0:
+		at := (conflict.Op - 1) / 2 // a run and its place are two ops
+		some[at].came(Overtaken, nil)
+		return slices.Concat(all[:at], all[at+1:]), true
+	case conflict != nil, passing(err):
+		return all, true
+	}
+	for _, w := range all {
+		w.came(0, err)
+	}
+	return nil, false
+}
+
+// stand gives those of joining runs whose places stand in the line already: what takes the claim of a run that waits away leaves its place, and it comes
+// back by the same rank. The gate was read before, and each write of a place is one of the gate. No other run costs a read.
+func (d *Dispatcher) stand(before []*wanting, joining []run.Run) (map[run.ID]bool, error) {
+	var keys []store.Key
+	var of []run.ID
+	for i, r := range joining {
+		if rank := before[i].run.Wait.Rank; rank != 0 && rank == r.Wait.Rank {
+			keys, of = append(keys, gate.PlaceOf(r).Key(r.Tenant)), append(of, r.ID)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := d.brief()
+	defer cancel()
+	items, err := d.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("read places in line: %w", err)
+	}
+	stand := map[run.ID]bool{}
+	for i, item := range items {
+		if item.Exists() {
+			stand[of[i]] = true
+		}
+	}
+	return stand, nil
+}
+
+// skip skips runs that found no room.
+func (d *Dispatcher) skip(round *gate.Round, full []*wanting, ahead []run.ID) {
+	now, unfit := d.Clock()
+	var puts []*Put
+	var skipped []*wanting
+	for _, w := range full {
+		if unfit != nil {
+			w.came(0, unfit)
+			continue
+		}
+		put, err := d.Prepare(context.Background(), w.run.Overlapping(round.Why(w.def.Overlap.Policy, ahead), now, w.def.Kept()), w.def.On, now)
+		if err != nil {
+			w.came(0, err)
+			continue
+		}
+		puts, skipped = append(puts, put), append(skipped, w)
+	}
+	// Durable with this write: each end whose op is done, with the reason. A crash here leaves runs that are due, as they were.
+	d.TryEach(context.Background(), puts)
+	for i, w := range skipped {
+		switch put := puts[i]; {
+		case put.Won():
+			d.Metrics.GateSkipped.Inc(d.countedAs(w))
+			w.came(Skipped, nil)
+		case store.AsConflict(put.err) != nil:
+			w.came(Overtaken, nil)
+		case put.err == nil:
+			w.came(0, store.ErrThrottled) // nothing was tried
+		default:
+			w.came(0, put.err)
+		}
+	}
+}
