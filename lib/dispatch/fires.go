@@ -412,9 +412,9 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 			f.from, f.known = next, 0
 			return true
 		}
-		// A run stands at the head: the tick that claimed it, at Created, found it in time, and may have been stopped among its
-		// claims. They lie below the horizon that it published; beyond that we decide.
-		f.known = max(f.from, horizonAt(standing.Created+MaxSkew.Milliseconds()))
+		// A run stands at the head: whoever claimed it, at Created, found it in time, and may have been stopped among its claims. They lie below the horizon that
+		// a tick may have published at that time. An edit publishes none: it claims up to one that stood before, and a gap may begin there. Beyond that we decide.
+		f.known = max(f.from, b.reached(f.from, horizonAt(standing.Created+MaxSkew.Milliseconds())))
 		return true
 	}
 	for _, nominal := range fires {
