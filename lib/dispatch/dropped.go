@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -120,16 +119,14 @@ func (d *Dispatcher) nearestOf(ctx context.Context, tenant, name string, generat
 	return run.Run{}, false, nil
 }
 
-// covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. The timer of
-// such a plan was put by another plan, which gave way to the decision, and lies among the fires that it drops. They are in time again only
-// after a clock that was ahead has been set back, so that only then anything is read; and of fires that are owed where the ticks were away since it
-// was decided that they run, since a pass that died then may have left the decision to one for which they were too old.
+// covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. A timer in time lies among the fires
+// that another one's decision drops only after a clock that was ahead has been set back, so that only then anything is read. One of owed fires may at any time: a
+// pass that died has left their first ones to two timers, of which one came to decide when they were too old. A run that stands is left to run.
 func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) error {
 	stale := d.Stale(b.Horizon, b.Now)
 	var doubtful []*firing
 	for _, f := range planned {
-		owed := f.Timer.Owed != 0 && f.Timer.Wake < b.Now-job.Grace.Milliseconds()
-		if f.plan.Skip == nil && (stale || owed) { // one with a decision looks for itself
+		if f.plan.Skip == nil && (stale || f.Timer.Owed != 0) { // one with a decision looks for itself
 			doubtful = append(doubtful, f)
 		}
 	}
@@ -142,9 +139,13 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 		group.Go(func() error {
 			first := f.blank(f.plan.Fires[0])
 			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
-			if found && dropped(before, f.Edition.Generation) && before.Through >= first.ID.Nominal {
+			if err != nil || !found || !dropped(before, f.Edition.Generation) || before.Through < first.ID.Nominal {
+				return err
+			}
+			f.decided = before
+			standing, err := d.ReadRuns(ctx, []run.Run{first})
+			if err == nil && !claimed(standing[0], f.Edition.Generation) {
 				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
-				f.decided = before
 			}
 			return err
 		})
@@ -152,9 +153,14 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	return group.Wait()
 }
 
-// heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
-// late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
-// then a horizon stands that no clock of now can have published.
+// claimed tells whether what stands at a fire is a run that a generation has claimed, whatever has become of it.
+func claimed(r run.Run, generation int64) bool {
+	return r.Version != 0 && r.State != run.Fenced && !r.Missed() && r.ClaimedFor() == generation
+}
+
+// heed leaves out of a round's claims, and of what is owed behind them, what a decision among them has dropped. That one was made by way of another timer, where we
+// claim late what a stopped tick may have claimed, or what is owed; or by a clock that was ahead and has been set back, so that what was missed is in time again: then
+// a horizon stands that no clock of now can have published.
 func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 	var claims []*wish
 	decided := f.decided
@@ -176,7 +182,7 @@ func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 			}
 		}
 	}
-	f.rest = claims
+	f.rest, f.owed = claims, behind(f.owed, f.Edition.Schedule, decided.Through)
 	if f.from <= decided.Through { // what is still open is to be adopted
 		next, err := nextAfter(f.Edition.Schedule, decided.Through)
 		if err != nil {

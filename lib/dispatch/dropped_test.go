@@ -140,3 +140,88 @@ func TestP2_Fault17_no_fire_beyond_a_gap_is_taken_for_claimed_in_time(t *testing
 		})
 	}
 }
+
+// What a timer owes was decided to run, and a decision by way of another timer has dropped some of it since, when it was too old. That holds, wherever it lies among
+// what is owed, and however soon the timer is read. A run that was claimed before it runs: where its place has lapsed, it is given another one.
+func TestP2_P11_Fault17_what_another_timer_has_dropped_is_not_owed(t *testing.T) {
+	const every, first, last = 10_000, 10, 50 // fires that are owed
+	for name, c := range map[string]struct {
+		from, through int64 // fires that are dropped
+		stands        int64 // a fire that was claimed
+		room          int64 // places
+		claimed       int   // from the first one on that is not dropped
+		left          int64 // the fire from which on the rest is owed, 0 for none
+	}{
+		"none of it":                       {51, 60, 0, 100, 41, 0},
+		"its first fires":                  {5, 30, 0, 100, 20, 0},
+		"all of it":                        {5, 50, 0, 100, 0, 0},
+		"more than all of it":              {5, 60, 0, 100, 0, 0},
+		"fires in the middle":              {20, 30, 0, 100, 30, 0},
+		"its last fires":                   {40, 60, 0, 100, 30, 0},
+		"one beyond those that have room":  {30, 30, 0, 3, 3, 13},
+		"those from among them on":         {11, 30, 0, 3, 1, 31},
+		"those from among them on, to end": {11, 50, 0, 3, 1, 0},
+		"its first fires but one":          {5, 30, 10, 100, 20, 0},
+		"its first fires but two":          {5, 30, 10, 2, 0, 31},
+	} {
+		for when, ago := range map[string]int64{"in time": 0, "late": 10_000} {
+			t.Run(name+", read "+when, func(t *testing.T) {
+				calls := 0
+				endless := errors.New("so many calls are a loop")
+				l := newLeased(t, func(context.Context, faulty.Call) faulty.Fault {
+					if calls++; calls > 1000 {
+						return faulty.Fault{Refuse: endless}
+					}
+					return faulty.Fault{}
+				})
+				begin := l.now.UnixMilli()
+				now := begin + 70*every
+				fire := func(n int64) run.Run { return run.Run{ID: run.FireID("report", begin+n*every), Tenant: "default"} }
+				decision, claimed := fire(c.from), fire(c.stands)
+				decision.State, decision.Generation, decision.Trigger, decision.Created, decision.Priority = run.Skipped, 1, run.BySchedule, now-2000, queue.Normal
+				decision.Through, decision.Upto, decision.Count = begin+c.through*every, now, int(c.through-c.from+1)
+				l.stands(t, decision)
+				if c.stands != 0 {
+					claimed.State, claimed.Generation, claimed.Trigger, claimed.Created, claimed.Priority = run.Queued, 1, run.BySchedule, now-9000, queue.Normal
+					claimed.NextAt, claimed.Reason = now-8000, run.CaughtUp
+					l.stands(t, claimed)
+				}
+				own := now + c.room*1000
+				l.LookAhead = time.Duration(c.room) * time.Second
+				b := dispatch.Bounds{Now: now, Horizon: own, Reach: own, Resume: own + 2000, Next: own + 1, Back: now - 1000,
+					Pace: l.NewPace(0, own, func() int64 { return now }, nil, func(context.Context) error { return nil })}
+				owes := timer.Timer{Tenant: "default", Job: "report", Generation: 1}.Owing(begin+first*every, begin+last*every, now-ago)
+				tally, err := l.Fires(t.Context(), 1, b, []dispatch.FireTimer{{Timer: owes, Edition: fires(t, every*time.Millisecond, job.CatchUpAll), Until: dispatch.Forever}})
+				if err != nil {
+					t.Fatalf("after %d calls: %v", calls, err)
+				}
+				if tally.Claimed != c.claimed {
+					t.Errorf("%d runs were claimed, want %d", tally.Claimed, c.claimed)
+				}
+				for n := int64(first); n <= last; n++ {
+					standing, err := l.ReadRuns(t.Context(), []run.Run{fire(n)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					switch r := standing[0]; {
+					case n == c.stands:
+						if r.NextAt < now {
+							t.Errorf("fire %d has a place %d ms ago, want another one", n, now-r.NextAt)
+						}
+					case c.from <= n && n <= c.through && r.State == run.Queued:
+						t.Errorf("fire %d was claimed, and those from %d up to %d were dropped", n, c.from, c.through)
+					}
+				}
+				for _, left := range []int64{11, 13, 31} {
+					armed, err := l.Store.Get(t.Context(), owes.Owing(begin+left*every, begin+last*every, b.Next).Key())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if armed[0].Exists() != (left == c.left) {
+						t.Errorf("a timer owes the fires from %d on: %v, want those from %d", left, armed[0].Exists(), c.left)
+					}
+				}
+			})
+		}
+	}
+}

@@ -119,7 +119,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		}
 		var rest []*wish
 		for _, f := range planned {
-			others := f.known > 0 || d.Stale(b.Horizon, b.Now)
+			others := f.known > 0 || f.Timer.Owed != 0 || d.Stale(b.Horizon, b.Now)
 			again := f.adopt(b, epoch, d.HorizonAt)
 			if others {
 				if err := d.heed(ctx, f); err != nil {
