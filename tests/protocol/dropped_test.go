@@ -124,7 +124,15 @@ func TestP2_Fault17_what_was_claimed_is_not_dropped(t *testing.T) {
 // edit would have claimed some more, but nobody did: that was missed.
 func TestP2_Fault10_Fault17_what_no_tick_had_reached_is_missed_behind_an_edit(t *testing.T) {
 	for _, mode := range []job.CatchUpMode{job.CatchUpNone, job.CatchUpOne, job.CatchUpAll} {
-		for name, dies := range map[string]bool{"the edit is answered": false, "the edit dies among its claims": true} {
+		for name, c := range map[string]struct {
+			dies   bool // the edit
+			passes int  // that die behind the outage, as soon as they have published a horizon
+		}{
+			"the edit is answered":             {false, 0},
+			"the edit dies among its claims":   {true, 0},
+			"a pass dies behind the outage":    {false, 1},
+			"passes die, and so does the edit": {true, 2},
+		} {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
 				w := newWorld(t, byMinute())
 				w.must(w.host("ticks").tick())
@@ -132,7 +140,7 @@ func TestP2_Fault10_Fault17_what_no_tick_had_reached_is_missed_behind_an_edit(t 
 				delete(w.hosts, "ticks") // and with it how far it has come, since it had nothing to write
 				w.elapsed += 50 * time.Second
 				def := catchUp(mode, definition(every(7*time.Second), 1))
-				if h := w.restart("edits"); dies {
+				if h := w.restart("edits"); c.dies {
 					writes := 0
 					h.before = func(op operation) faulty.Fault {
 						if op.writes() && strings.Contains(op.text, "run#") {
@@ -152,6 +160,10 @@ func TestP2_Fault10_Fault17_what_no_tick_had_reached_is_missed_behind_an_edit(t 
 				}
 				edited := w.now()
 				w.elapsed += 8 * time.Minute
+				for range c.passes {
+					w.published("dies")
+					w.elapsed += 10 * time.Minute
+				}
 				back := w.now()
 				w.tickThrough()
 				w.work()
