@@ -62,7 +62,10 @@ func (d *Dispatcher) countOnce(ctx context.Context, planned []*firing) {
 
 func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 	partition := f.blank(s.From).ID.Key(f.Timer.Tenant).Partition
-	before, found, err := d.nearest(ctx, f, store.Range{Partition: partition, To: run.SortFrom(s.From), Backward: true})
+	before, found, err := f.decided, true, error(nil)
+	if before.Through < s.From { // else a run may stand in between
+		before, found, err = d.nearest(ctx, f, store.Range{Partition: partition, To: run.SortFrom(s.From), Backward: true})
+	}
 	switch {
 	case err != nil:
 		return err
@@ -136,21 +139,30 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for _, f := range doubtful {
-		group.Go(func() error {
-			first := f.blank(f.plan.Fires[0])
-			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
-			if err != nil || !found || !dropped(before, f.Edition.Generation) || before.Through < first.ID.Nominal {
-				return err
-			}
-			f.decided = before
-			standing, err := d.ReadRuns(ctx, []run.Run{first})
-			if err == nil && !claimed(standing[0], f.Edition.Generation) {
-				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
-			}
-			return err
-		})
+		group.Go(func() error { return d.cover(ctx, f) })
 	}
 	return group.Wait()
+}
+
+func (d *Dispatcher) cover(ctx context.Context, f *firing) error {
+	first := f.blank(f.plan.Fires[0])
+	if f.decided.Through < first.ID.Nominal {
+		before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
+		if err != nil || !found || !dropped(before, f.Edition.Generation) || before.Through < first.ID.Nominal {
+			return err
+		}
+		f.decided = before
+	}
+	standing, err := d.ReadRuns(ctx, []run.Run{first})
+	switch {
+	case err != nil:
+	case claimed(standing[0], f.Edition.Generation): // and those behind it are looked at in another round
+		f.plan.Fires, f.plan.Owed, f.plan.Beside = f.plan.Fires[:1], nil, false
+		f.plan.Rest, err = nextAfter(f.Edition.Schedule, first.ID.Nominal)
+	default:
+		f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
+	}
+	return err
 }
 
 // claimed tells whether what stands at a fire is a run that a generation has claimed, whatever has become of it.
@@ -163,7 +175,10 @@ func claimed(r run.Run, generation int64) bool {
 // a horizon stands that no clock of now can have published.
 func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 	var claims []*wish
-	decided := f.decided
+	var decided run.Run
+	if f.plan.Skip != nil { // else all but the first fire is for another round
+		decided = f.decided
+	}
 	for some := range slices.Chunk(f.rest, store.MaxKeys) {
 		runs := make([]run.Run, len(some))
 		for i, w := range some {

@@ -55,7 +55,7 @@ type firing struct {
 	head        *wish
 	rest        []*wish
 	owed        *timer.Timer // to be armed now that the head stands
-	decided     run.Run      // a decision that its first fire lies within: the next round begins after it, whatever stands at that fire
+	decided     run.Run      // a decision that its first fire lies within
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
