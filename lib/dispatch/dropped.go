@@ -129,7 +129,7 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	stale := d.Stale(b.Horizon, b.Now)
 	var doubtful []*firing
 	for _, f := range planned {
-		if f.plan.Skip == nil && (stale || f.Timer.Owed != 0) { // one with a decision looks for itself
+		if f.plan.Skip == nil && (stale || f.Timer.Owed != 0 && !f.stands) { // one with a decision looks for itself
 			doubtful = append(doubtful, f)
 		}
 	}

@@ -145,14 +145,16 @@ func TestP2_Fault17_no_fire_beyond_a_gap_is_taken_for_claimed_in_time(t *testing
 // What a timer owes was decided to run, and a decision by way of another timer has dropped some of it since, when it was too old. That holds, wherever it lies among
 // what is owed, and however soon the timer is read. A run that was claimed before it runs: where its place has lapsed, it is given another one.
 func TestP2_P11_Fault17_what_another_timer_has_dropped_is_not_owed(t *testing.T) {
-	const every, first, last = 10_000, 10, 50 // fires that are owed
+	const every, first, most = 10_000, 10, 50 // fires that are owed
 	for name, c := range map[string]struct {
 		from, through int64 // fires that are dropped
 		stands        int64 // a fire that was claimed
-		room          int64 // places
+		room          int64 // places; -1 where a single fire is owed
 		claimed       int   // from the first one on that is not dropped
 		left          int64 // the fire from which on the rest is owed, 0 for none
 	}{
+		"a single fire":                    {5, 30, 0, -1, 0, 0},
+		"a single fire that was claimed":   {5, 30, 10, -1, 0, 0},
 		"none of it":                       {51, 60, 0, 100, 41, 0},
 		"its first fires":                  {5, 30, 0, 100, 20, 0},
 		"all of it":                        {5, 50, 0, 100, 0, 0},
@@ -187,8 +189,12 @@ func TestP2_P11_Fault17_what_another_timer_has_dropped_is_not_owed(t *testing.T)
 					claimed.NextAt, claimed.Reason = now-8000, run.CaughtUp
 					l.stands(t, claimed)
 				}
-				own := now + c.room*1000
-				l.LookAhead = time.Duration(c.room) * time.Second
+				last, room := int64(most), c.room
+				if room < 0 {
+					last, room = first, 100
+				}
+				own := now + room*1000
+				l.LookAhead = time.Duration(room) * time.Second
 				b := dispatch.Bounds{Now: now, Horizon: own, Reach: own, Resume: own + 2000, Next: own + 1, Back: now - 1000,
 					Pace: l.NewPace(0, own, func() int64 { return now }, nil, func(context.Context) error { return nil })}
 				owes := timer.Timer{Tenant: "default", Job: "report", Generation: 1}.Owing(begin+first*every, begin+last*every, now-ago)

@@ -56,6 +56,7 @@ type firing struct {
 	rest        []*wish
 	owed        *timer.Timer // to be armed now that the head stands
 	decided     run.Run      // a decision that its first fire lies within
+	stands      bool         // it owes a single fire, at which a run stands that was claimed
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
