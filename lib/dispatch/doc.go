@@ -34,9 +34,9 @@
 // older than that, and the job's policy decides (plan.go). The decision is a skipped run at the first missed fire, put where a claim
 // could go: one decision gets there, and all others adopt it. Fires up to the horizon of the tick that decided, or up to the next
 // gap, are then claimed however late, since that tick may have claimed some of them. A run at the head means that a tick was here in
-// time, and may have stopped among its claims; these end a look-ahead and MaxSkew after that run was made. Beyond, it is decided
-// anew. Where two timers stand for the same fires, the decision of the one ends where the other's begins, or counts nothing where it
-// begins within that (dropped.go).
+// time, and may have stopped among its claims; these end a look-ahead and MaxSkew after that run was made, or at a gap before that. Beyond, it is
+// decided anew. Where two timers stand for the same fires, the decision of the one ends where the other's begins, or counts nothing where it
+// begins within that, and neither claims what the other has dropped (dropped.go).
 //
 // What makes up for one has a place in time (pace.go). Where that lapsed while nobody was there, the run does not start: whoever has its message
 // asks for another place (lapsed.go).

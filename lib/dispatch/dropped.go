@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
@@ -63,7 +62,10 @@ func (d *Dispatcher) countOnce(ctx context.Context, planned []*firing) {
 
 func (d *Dispatcher) fit(ctx context.Context, f *firing, s *stretch) error {
 	partition := f.blank(s.From).ID.Key(f.Timer.Tenant).Partition
-	before, found, err := d.nearest(ctx, f, store.Range{Partition: partition, To: run.SortFrom(s.From), Backward: true})
+	before, found, err := f.decided, true, error(nil)
+	if before.Through < s.From { // else a run may stand in between
+		before, found, err = d.nearest(ctx, f, store.Range{Partition: partition, To: run.SortFrom(s.From), Backward: true})
+	}
 	switch {
 	case err != nil:
 		return err
@@ -120,16 +122,14 @@ func (d *Dispatcher) nearestOf(ctx context.Context, tenant, name string, generat
 	return run.Run{}, false, nil
 }
 
-// covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. The timer of
-// such a plan was put by another plan, which gave way to the decision, and lies among the fires that it drops. They are in time again only
-// after a clock that was ahead has been set back, so that only then anything is read; and of fires that are owed where the ticks were away since it
-// was decided that they run, since a pass that died then may have left the decision to one for which they were too old.
+// covered finds plans whose first fire a decision over fires before it has dropped, and makes them decisions that count nothing. A timer in time lies among the fires
+// that another one's decision drops only after a clock that was ahead has been set back, so that only then anything is read. One of owed fires may at any time: a
+// pass that died has left their first ones to two timers, of which one came to decide when they were too old. A run that stands is left to run.
 func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) error {
 	stale := d.Stale(b.Horizon, b.Now)
 	var doubtful []*firing
 	for _, f := range planned {
-		owed := f.Timer.Owed != 0 && f.Timer.Wake < b.Now-job.Grace.Milliseconds()
-		if f.plan.Skip == nil && (stale || owed) { // one with a decision looks for itself
+		if f.plan.Skip == nil && (stale || f.Timer.Owed != 0 && !f.stands) { // one with a decision looks for itself
 			doubtful = append(doubtful, f)
 		}
 	}
@@ -139,25 +139,46 @@ func (d *Dispatcher) covered(ctx context.Context, b Bounds, planned []*firing) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for _, f := range doubtful {
-		group.Go(func() error {
-			first := f.blank(f.plan.Fires[0])
-			before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
-			if found && dropped(before, f.Edition.Generation) && before.Through >= first.ID.Nominal {
-				f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
-				f.decided = before
-			}
-			return err
-		})
+		group.Go(func() error { return d.cover(ctx, f) })
 	}
 	return group.Wait()
 }
 
-// heed leaves out of a round's claims what a decision among them has dropped. That one was made by way of another timer, where we claim
-// late what a stopped tick may have claimed; or by a clock that was ahead and has been set back, so that what was missed is in time again:
-// then a horizon stands that no clock of now can have published.
+func (d *Dispatcher) cover(ctx context.Context, f *firing) error {
+	first := f.blank(f.plan.Fires[0])
+	if f.decided.Through < first.ID.Nominal {
+		before, found, err := d.nearest(ctx, f, store.Range{Partition: first.ID.Key(f.Timer.Tenant).Partition, To: run.SortFrom(first.ID.Nominal), Backward: true})
+		if err != nil || !found || !dropped(before, f.Edition.Generation) || before.Through < first.ID.Nominal {
+			return err
+		}
+		f.decided = before
+	}
+	standing, err := d.ReadRuns(ctx, []run.Run{first})
+	switch {
+	case err != nil:
+	case claimed(standing[0], f.Edition.Generation): // and those behind it are looked at in another round
+		f.plan.Fires, f.plan.Owed, f.plan.Beside = f.plan.Fires[:1], nil, false
+		f.plan.Rest, err = nextAfter(f.Edition.Schedule, first.ID.Nominal)
+	default:
+		f.plan.Skip, f.plan.Fires = &stretch{From: first.ID.Nominal}, nil // countOnce fits it to what stands
+	}
+	return err
+}
+
+// claimed tells whether what stands at a fire is a run that a generation has claimed, whatever has become of it.
+func claimed(r run.Run, generation int64) bool {
+	return r.Version != 0 && r.State != run.Fenced && !r.Missed() && r.ClaimedFor() == generation
+}
+
+// heed leaves out of a round's claims, and of what is owed behind them, what a decision among them has dropped. That one was made by way of another timer, where we
+// claim late what a stopped tick may have claimed, or what is owed; or by a clock that was ahead and has been set back, so that what was missed is in time again: then
+// a horizon stands that no clock of now can have published.
 func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 	var claims []*wish
-	decided := f.decided
+	var decided run.Run
+	if f.plan.Skip != nil { // else all but the first fire is for another round
+		decided = f.decided
+	}
 	for some := range slices.Chunk(f.rest, store.MaxKeys) {
 		runs := make([]run.Run, len(some))
 		for i, w := range some {
@@ -176,7 +197,7 @@ func (d *Dispatcher) heed(ctx context.Context, f *firing) error {
 			}
 		}
 	}
-	f.rest = claims
+	f.rest, f.owed = claims, behind(f.owed, f.Edition.Schedule, decided.Through)
 	if f.from <= decided.Through { // what is still open is to be adopted
 		next, err := nextAfter(f.Edition.Schedule, decided.Through)
 		if err != nil {

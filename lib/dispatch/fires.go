@@ -55,7 +55,8 @@ type firing struct {
 	head        *wish
 	rest        []*wish
 	owed        *timer.Timer // to be armed now that the head stands
-	decided     run.Run      // a decision that its first fire lies within: the next round begins after it, whatever stands at that fire
+	decided     run.Run      // a decision that its first fire lies within
+	stands      bool         // it owes a single fire, at which a run stands that was claimed
 }
 
 // Fires claims and sends what fire timers ask for up to a published horizon. The order is the protocol's: To, successor,
@@ -119,7 +120,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 		}
 		var rest []*wish
 		for _, f := range planned {
-			others := f.known > 0 || d.Stale(b.Horizon, b.Now)
+			others := f.known > 0 || f.Timer.Owed != 0 || d.Stale(b.Horizon, b.Now)
 			again := f.adopt(b, epoch, d.HorizonAt)
 			if others {
 				if err := d.heed(ctx, f); err != nil {
@@ -412,9 +413,9 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 			f.from, f.known = next, 0
 			return true
 		}
-		// A run stands at the head: the tick that claimed it, at Created, found it in time, and may have been stopped among its
-		// claims. They lie below the horizon that it published; beyond that we decide.
-		f.known = max(f.from, horizonAt(standing.Created+MaxSkew.Milliseconds()))
+		// A run stands at the head: whoever claimed it, at Created, found it in time, and may have been stopped among its claims. They lie below the horizon that
+		// a tick may have published at that time. An edit publishes none: it claims up to one that stood before, and a gap may begin there. Beyond that we decide.
+		f.known = max(f.from, b.reached(f.from, horizonAt(standing.Created+MaxSkew.Milliseconds())))
 		return true
 	}
 	for _, nominal := range fires {

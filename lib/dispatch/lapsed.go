@@ -13,11 +13,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
-// Gaps gives a shard's gaps at now, Unix ms: with the time since which no pass was in time, and without what is so old that all of it is late.
+// maxOld is how many gaps are kept that say nothing any more but up to where somebody may have claimed in time.
+const maxOld = 64
+
+// Gaps gives a shard's gaps at now, Unix ms: with the time since which no pass was in time, and without what is so old that all of it is late, and
+// lies behind the watermark. A pass is still to come upon timers before other old ones, which tell it up to where horizons had reached: see Bounds.reached.
 func (d *Dispatcher) Gaps(s timer.Shard, now int64) []timer.Gap {
 	var gaps []timer.Gap
 	for _, g := range s.Gaps {
-		if g.Before > now-job.NewestWithin.Milliseconds() {
+		if !old(g, now) || s.Watermark < g.After && len(gaps) < maxOld {
 			gaps = append(gaps, g)
 		}
 	}
@@ -36,6 +40,9 @@ func (d *Dispatcher) Gaps(s timer.Shard, now int64) []timer.Gap {
 	}
 	return gaps
 }
+
+// old tells of a gap whether all that fires in it is late at now by its age alone.
+func old(g timer.Gap, now int64) bool { return g.Before <= now-job.NewestWithin.Milliseconds() }
 
 // Overdue tells whether the last pass over a shard is longer ago than passes are apart that come every so often: processes may have been away.
 func (d *Dispatcher) Overdue(s timer.Shard, now int64, every time.Duration) bool {
@@ -58,7 +65,9 @@ func (d *Dispatcher) Back(s timer.Shard, now int64) int64 {
 	}
 	came(s.Settled - d.Lease.Milliseconds())
 	for _, g := range d.Gaps(s, now) {
-		came(g.Before + job.Grace.Milliseconds())
+		if !old(g, now) {
+			came(g.Before + job.Grace.Milliseconds())
+		}
 	}
 	return back
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -42,6 +43,43 @@ func TestP11_Fault09_when_passes_came_back(t *testing.T) {
 	} {
 		if got := lapsing(t, c.lookAhead).Back(c.shard, now); got != c.want {
 			t.Errorf("%s: back %d ms from now, want %d", name, got-now, c.want-now)
+		}
+	}
+}
+
+// A gap is kept while some of what fires in it may not be late by age alone, and longer where the watermark is still to come to it: a bounded number of them, the first.
+// Of when passes came back an old one tells nothing.
+func TestP2_Fault17_which_gaps_are_kept(t *testing.T) {
+	const now, minute = int64(1_767_571_200_000), int64(60_000)
+	gap := func(after, before int64) timer.Gap {
+		return timer.Gap{After: now - after*minute, Before: now - before*minute}
+	}
+	many := make([]timer.Gap, 2*maxOld)
+	for i := range many {
+		many[i] = gap(1000-int64(i), 999-int64(i))
+	}
+	for name, c := range map[string]struct {
+		watermark int64 // minutes ago
+		gaps      []timer.Gap
+		want      []timer.Gap
+		back      int64
+	}{
+		"none":                            {1, nil, nil, 0},
+		"a young one":                     {1, []timer.Gap{gap(20, 4)}, []timer.Gap{gap(20, 4)}, now - 4*minute + 3000},
+		"an old one behind the watermark": {1, []timer.Gap{gap(20, 5)}, nil, 0},
+		"one that begins at it":           {20, []timer.Gap{gap(20, 5)}, nil, 0},
+		"an old one ahead of it":          {21, []timer.Gap{gap(20, 5)}, []timer.Gap{gap(20, 5)}, 0},
+		"one of each":                     {21, []timer.Gap{gap(30, 25), gap(20, 15), gap(9, 3)}, []timer.Gap{gap(20, 15), gap(9, 3)}, now - 3*minute + 3000},
+		"many old ones":                   {2000, many, many[:maxOld], 0},
+		"many old ones, and a young one":  {2000, append(many, gap(9, 3)), append(many[:maxOld:maxOld], gap(9, 3)), now - 3*minute + 3000},
+	} {
+		s := timer.Shard{Passed: now - 1000, Horizon: now + 1000, Watermark: now - c.watermark*minute, Gaps: c.gaps}
+		d := lapsing(t, 2*time.Second)
+		if got := d.Gaps(s, now); !slices.Equal(got, c.want) {
+			t.Errorf("%s: kept are %v, want %v", name, got, c.want)
+		}
+		if got := d.Back(s, now); got != c.back {
+			t.Errorf("%s: back at %d, want %d", name, got, c.back)
 		}
 	}
 }

@@ -54,6 +54,7 @@ func (d *Dispatcher) passOver(ctx context.Context, b Bounds, open []*firing) (le
 			for i, f := range some {
 				mine := standing[:len(fires[i])]
 				standing = standing[len(mine):]
+				f.stands = f.Timer.Nominal == f.Timer.Owed && len(mine) == 1 && claimed(mine[0], f.Edition.Generation)
 				n := slices.IndexFunc(mine, func(r run.Run) bool { return !begun(r, f.Edition.Generation) })
 				if n == 0 || len(mine) == 0 {
 					continue

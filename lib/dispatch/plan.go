@@ -102,6 +102,17 @@ func (b Bounds) lateUntil(fire int64) int64 {
 	return fire - 1
 }
 
+// reached is up to where fires from one on can have been claimed in time by somebody whose horizon is no further than that: where a gap begins behind the first of
+// them, no horizon reached into it in time.
+func (b Bounds) reached(from, horizon int64) int64 {
+	for _, g := range b.Gaps {
+		if from <= g.After {
+			horizon = min(horizon, g.After)
+		}
+	}
+	return horizon
+}
+
 // planFires decides what a timer asks for, from one of its fires on. until ends the generation: a past one's last instant,
 // or never for the current one. Fires up to known are claimed however late: another tick may have claimed some of them in
 // time. A second round, with its own decision, begins at Rest where it is not never.

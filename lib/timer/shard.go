@@ -48,7 +48,7 @@ type Shard struct {
 	Doubt int64 `cbor:"11,keyasint,omitempty"`
 
 	// Gaps are the times that no horizon had reached until they were over: what fires in one was found late, by whoever published that
-	// horizon. All other fires up to Horizon were found in time. A gap is kept while it tells anything, which is for minutes.
+	// horizon. All other fires up to Horizon were found in time. A gap is kept while it tells anything, which is for minutes, or until the watermark has come to it.
 	Gaps []Gap `cbor:"12,keyasint,omitempty"`
 
 	// Paced are the places in time that missed fires were given beyond Horizon: by phase, the last one. See dispatch.Pace.

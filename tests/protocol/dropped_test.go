@@ -1,13 +1,17 @@
 package protocol_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
 )
 
@@ -114,6 +118,137 @@ func TestP2_Fault17_what_was_claimed_is_not_dropped(t *testing.T) {
 		t.Errorf("%s is %s, made at %s, want what a tick had claimed to have run", late.ID, late.State, clock(late.Created))
 	}
 	w.wants(w.check(w.now()))
+}
+
+// A job is put between two ticks, and then there is none for minutes. What the edit claimed ahead, up to the horizon of the first tick, runs. A tick at the time of the
+// edit would have claimed some more, but nobody did: that was missed.
+func TestP2_Fault10_Fault17_what_no_tick_had_reached_is_missed_behind_an_edit(t *testing.T) {
+	for _, mode := range []job.CatchUpMode{job.CatchUpNone, job.CatchUpOne, job.CatchUpAll} {
+		for name, c := range map[string]struct {
+			dies   bool // the edit
+			passes int  // that die behind the outage, as soon as they have published a horizon
+		}{
+			"the edit is answered":             {false, 0},
+			"the edit dies among its claims":   {true, 0},
+			"a pass dies behind the outage":    {false, 1},
+			"passes die, and so does the edit": {true, 2},
+		} {
+			t.Run(string(mode)+", "+name, func(t *testing.T) {
+				w := newWorld(t, byMinute())
+				w.must(w.host("ticks").tick())
+				reached := w.host("ticks").dispatch.HorizonAt(w.now())
+				delete(w.hosts, "ticks") // and with it how far it has come, since it had nothing to write
+				w.elapsed += 50 * time.Second
+				def := catchUp(mode, definition(every(7*time.Second), 1))
+				if h := w.restart("edits"); c.dies {
+					writes := 0
+					h.before = func(op operation) faulty.Fault {
+						if op.writes() && strings.Contains(op.text, "run#") {
+							writes++
+						}
+						if writes > 1 {
+							return faulty.Fault{Refuse: errCrashed}
+						}
+						return faulty.Fault{}
+					}
+					if err := h.put(tenant, "often", def); err == nil {
+						t.Fatal("the edit went on over its crash")
+					}
+					delete(w.hosts, "edits")
+				} else {
+					w.must(h.put(tenant, "often", def))
+				}
+				edited := w.now()
+				w.elapsed += 8 * time.Minute
+				for range c.passes {
+					w.published("dies")
+					w.elapsed += 10 * time.Minute
+				}
+				back := w.now()
+				w.tickThrough()
+				w.work()
+				w.advance(6*time.Minute, 10*time.Second, "ticks")
+				fates := map[int64]run.Run{}
+				for _, r := range w.runs() {
+					fates[r.ID.Nominal] = r
+				}
+				dropped, missed := 0, 0
+				for fire := (edited/7000 + 1) * 7000; fire <= back-7000; fire += 7000 {
+					r := fates[fire]
+					if r.State == run.Skipped {
+						dropped += r.Count
+					}
+					ran, late := r.State == run.Succeeded, fire > reached
+					if late {
+						missed++
+					}
+					if want := !late || mode == job.CatchUpAll; ran != want {
+						t.Errorf("the fire at %s ran: %v, want %v, with a horizon at %s", clock(fire), ran, want, clock(reached))
+					}
+				}
+				if mode == job.CatchUpAll {
+					missed = 0
+				}
+				if dropped != missed {
+					t.Errorf("%d fires are recorded as dropped, want %d", dropped, missed)
+				}
+				w.wants(w.check(w.now() - 10_000))
+			})
+		}
+	}
+}
+
+// A pass leaves to a timer what is owed, and dies before it has claimed all of the rest. Seconds later the next pass decides over that, of which some is too old now for
+// the window, and reads the timer: what is dropped does not run.
+func TestP2_Fault11_Fault17_what_is_dropped_between_two_passes_is_not_owed(t *testing.T) {
+	const window = 6 * time.Minute
+	for seconds := range 12 {
+		t.Run(fmt.Sprint(seconds, " seconds later"), func(t *testing.T) {
+			w := newWorld(t)
+			def := catchUp(job.CatchUpAll, definition(until(40*time.Second, every(time.Second)), 1))
+			def.CatchUp.Window = schedule.Duration(window)
+			w.must(w.host("api").put(tenant, "often", def))
+			w.must(w.host("ticks").tick())
+			w.elapsed += window + 2500*time.Millisecond
+			h, armed := w.restart("dies"), false
+			h.before = func(op operation) faulty.Fault {
+				if armed {
+					return faulty.Fault{Refuse: errCrashed}
+				}
+				for _, put := range op.call.Ops {
+					if put.Kind == store.Put && strings.HasPrefix(put.Key.Partition, "due#") {
+						one, err := timer.FromItem(store.Item{Key: put.Key, Value: put.Value, Version: 1})
+						armed = armed || err == nil && one.Owed != 0
+					}
+				}
+				return faulty.Fault{}
+			}
+			if err := h.tick(); err == nil || !armed {
+				t.Fatalf("the pass left something owed: %v, and gave %v", armed, err)
+			}
+			delete(w.hosts, "dies")
+			w.elapsed += time.Duration(seconds)*time.Second + 500*time.Millisecond
+			w.advance(5*time.Minute, time.Second, "ticks") // a check comes upon what the pass had claimed
+			fates := map[int64]bool{}                      // whether it ran, of those that have one
+			for _, r := range w.runs() {
+				if r.State == run.Succeeded {
+					fates[r.ID.Nominal] = true
+				}
+			}
+			for _, r := range w.runs() {
+				for fire := r.ID.Nominal; r.State == run.Skipped && fire <= r.Through; fire += 1000 {
+					if fates[fire] {
+						t.Errorf("the fire at %s ran, and was dropped: %s", clock(fire), r.Reason)
+					}
+					fates[fire] = false
+				}
+			}
+			if len(fates) < 39 {
+				t.Errorf("%d of 39 fires ran or were dropped", len(fates))
+			}
+			w.wants(w.check(w.now()))
+		})
+	}
 }
 
 // What stands among missed fires cannot be read for one job: the others are decided all the same, and that one a little later.
