@@ -2,102 +2,34 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/wire"
 	"github.com/belfry-scheduler/belfry/tests/graphs"
 	"github.com/belfry-scheduler/belfry/tests/load"
 	"github.com/belfry-scheduler/belfry/tests/points"
 	"github.com/belfry-scheduler/belfry/tests/process"
 )
 
-// running is runs of graphs that clients ask for, one behind the end of the other.
-type running struct {
-	server *client.Client
-	graphs []graphs.Graph
-	mu     sync.Mutex
-	ids    map[string]graphs.Graph // of the runs that were answered
-	wrong  []string
-}
-
-// put stores the job of each graph.
-func (r *running) put(t *testing.T, url string) {
-	t.Helper()
-	for _, g := range r.graphs {
-		if _, err := r.server.PutJob(t.Context(), g.Name, wire.Job{Definition: g.Definition(url)}, client.Condition{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// ask asks for run after run until asking ends, and waits for the end of each, unless ctx ends.
-func (r *running) ask(ctx, asking context.Context, asker int) {
-	for n := 0; asking.Err() == nil; n++ {
-		g := r.graphs[(7*asker+n)%len(r.graphs)]
-		one, err := answered(ctx, func() (wire.Run, error) {
-			return r.server.Trigger(ctx, g.Name, wire.Trigger{}, fmt.Sprint("asker-", asker, "-", n))
-		})
-		if err == nil {
-			r.mu.Lock()
-			r.ids[one.ID] = g
-			r.mu.Unlock()
-			err = process.Until(ctx, func() (bool, error) {
-				now, err := r.server.Run(ctx, one.ID)
-				return err == nil && !now.EndedAt.IsZero(), err
-			})
-		}
-		if err != nil {
-			r.mu.Lock()
-			r.wrong = append(r.wrong, fmt.Sprintf("run %d of %s (%s): %v", n, g.Name, one.ID, err))
-			r.mu.Unlock()
-			return
-		}
-	}
-}
-
-// calm runs each graph once, on a server that is left alone, and gives how they came out.
+// calm gives how graphs come out on a server that is left alone.
 func calm(t *testing.T, all []graphs.Graph, log *os.File) map[string]graphs.Outcome {
 	t.Helper()
-	target := graphs.NewTarget(t, all)
 	s := serve(t, t.TempDir(), log, "--log-level", "warn")
 	server, err := clientOf(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{server: server, graphs: all}
-	r.put(t, target.URL)
-	outcomes := map[string]graphs.Outcome{}
-	for _, g := range all {
-		one, err := server.Trigger(t.Context(), g.Name, wire.Trigger{}, g.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended(t, server, one.ID)
-		o, err := graphs.Look(t.Context(), server, one.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if wrong := append(g.Judge(o), target.Early(one.ID, o)...); len(wrong) > 0 || len(o.Lost) > 0 {
-			t.Fatalf("%s on a server that is left alone: %q, lost %q", g.Name, wrong, o.Lost)
-		}
-		outcomes[g.Name] = o
-	}
-	if wrong := target.Wrong(); len(wrong) > 0 {
-		t.Fatalf("on a server that is left alone: %q", wrong)
-	}
-	s.Stop(t)
-	return outcomes
+	r := &graphs.Runs{Server: server, Graphs: all, Target: graphs.NewTarget(t, all)}
+	r.Put(t)
+	defer s.Stop(t)
+	return r.Calm(t)
 }
 
 // Scenario 34: the real binary is killed with kill -9 while it runs graphs of every shape, at random moments and before and after each write of a
@@ -128,7 +60,7 @@ func TestW1_W2_W3_W4_W13_Fault41_Fault11_Scenario34_killed_while_graphs_run(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{server: server, graphs: drawn, ids: map[string]graphs.Graph{}}
+	r := &graphs.Runs{Server: server, Graphs: drawn, Target: target}
 	asking, stop := context.WithCancel(ctx)
 	var busy sync.WaitGroup
 	t.Cleanup(busy.Wait)
@@ -154,9 +86,9 @@ func TestW1_W2_W3_W4_W13_Fault41_Fault11_Scenario34_killed_while_graphs_run(t *t
 			t.Fatal(err)
 		}
 		if n == 0 {
-			r.put(t, target.URL)
+			r.Put(t)
 			for asker := range 8 {
-				busy.Go(func() { r.ask(ctx, asking, asker) })
+				busy.Go(func() { r.Ask(ctx, asking, asker) })
 			}
 		}
 		var lives <-chan time.Time
@@ -195,16 +127,13 @@ func TestW1_W2_W3_W4_W13_Fault41_Fault11_Scenario34_killed_while_graphs_run(t *t
 	doors.Up(last.HostPort())
 	stop()
 	busy.Wait()
-	for _, what := range r.wrong {
-		t.Error(what)
-	}
 	calls := target.Calls()
 	doors.Down()
 	last.Stop(t)
 	doors.Up(serve(t, data, log, "--log-level", "warn").HostPort()) // which looks at all that it finds once more
-	lost, states := judgeGraphs(t, r, target, expected)
-	if again := target.Calls(); again != calls {
-		t.Errorf("%d steps were called when all runs had ended", again-calls)
+	came := r.Judge(t, expected)
+	if came.Calls != calls {
+		t.Errorf("%d steps were called when all runs had ended", came.Calls-calls)
 	}
 	if !testing.Short() {
 		for _, point := range all {
@@ -213,33 +142,9 @@ func TestW1_W2_W3_W4_W13_Fault41_Fault11_Scenario34_killed_while_graphs_run(t *t
 			}
 		}
 	}
-	if len(r.ids) < kills || lost > len(r.ids)/2 || inside < kills/4 {
-		t.Errorf("too little happened: %d runs, of which %d lost a step; steps were called at %d of %d kills", len(r.ids), lost, inside, kills)
+	if came.Runs < kills || came.Lost > came.Runs/2 || inside < kills/4 {
+		t.Errorf("too little happened, and steps were called at %d of %d kills: %s", inside, kills, came)
 	}
-	t.Logf("%d kills in %s, at %d points, and steps were called at %d of them; at rest and judged %s later: %d runs of %d graphs, %v, %d calls; %d runs lost a step", kills, took.Round(time.Second),
-		len(hits), inside, (time.Since(began) - took).Round(time.Second), len(r.ids), len(drawn), states, calls, lost)
-}
-
-// judgeGraphs holds what the runs came to against what is expected. It gives how many runs lost a step, and the runs by their states.
-func judgeGraphs(t *testing.T, r *running, target *graphs.Target, expected map[string]graphs.Outcome) (lost int, states map[string]int) {
-	t.Helper()
-	states = map[string]int{}
-	for id, g := range r.ids {
-		o, err := graphs.Look(t.Context(), r.server, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		state, _, _ := strings.Cut(o.End, " ")
-		states[state]++
-		if len(o.Lost) > 0 {
-			lost++
-		}
-		for _, wrong := range slices.Concat(g.Same(o, expected[g.Name]), target.Early(id, o)) {
-			t.Errorf("%s: %s", id, wrong)
-		}
-	}
-	for _, wrong := range target.Wrong() {
-		t.Error(wrong)
-	}
-	return lost, states
+	t.Logf("%d kills in %s, at %d points, and steps were called at %d of them; at rest and judged %s later: %s", kills, took.Round(time.Second),
+		len(hits), inside, (time.Since(began) - took).Round(time.Second), came)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow/reference"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -18,6 +19,7 @@ type Outcome struct {
 	Steps map[string]End // by path
 	Lost  []string       // paths of steps that ended otherwise than they do where nobody dies: a worker died in their only attempt, or in each of too many
 	Wrong []string       // what may not be, whatever has died
+	Shown []string       // run and steps as they were read, for people
 }
 
 // End is how a step came out.
@@ -34,6 +36,7 @@ func Look(ctx context.Context, server *client.Client, id string) (Outcome, error
 		o.Wrong = append(o.Wrong, fmt.Sprintf("W3: %s is %s", id, r.State))
 	}
 	o.End = strings.TrimSpace(r.State + " " + r.Reason)
+	o.Shown = append(o.Shown, fmt.Sprintf("%s: %s, opened %s, ended %s, generation %d", r.ID, o.End, r.StartedAt, r.EndedAt, r.Generation))
 	for s, err := range server.Steps(ctx, id, client.StepFilter{}) {
 		if err != nil {
 			return o, err
@@ -48,6 +51,7 @@ func Look(ctx context.Context, server *client.Client, id string) (Outcome, error
 			o.Lost = append(o.Lost, s.Path)
 		}
 		o.Wrong = append(o.Wrong, inOrder(r, s)...)
+		o.Shown = append(o.Shown, fmt.Sprintf("%s: %s %s, released %s, began %s, ended %s: %+v", s.Path, s.State, s.Reason, s.ReleasedAt, s.StartedAt, s.EndedAt, s.Attempts))
 	}
 	return o, nil
 }
@@ -64,7 +68,7 @@ func inOrder(r wire.Run, s wire.Step) (wrong []string) {
 	switch {
 	case !slices.Contains([]string{"succeeded", "failed", "dead", "unknown", "skipped", "upstream_failed"}, s.State):
 		wrong = append(wrong, fmt.Sprintf("W4: %s has ended, and its step %s is %s", r.ID, s.Path, s.State))
-	case s.StartedAt.After(r.EndedAt), s.EndedAt.After(r.EndedAt), s.StartedAt.After(s.EndedAt) && s.Attempt > 0:
+	case s.EndedAt.After(r.EndedAt), s.StartedAt.After(s.EndedAt.Add(dispatch.MaxSkew)): // the one by its step, the other perhaps by two clocks
 		wrong = append(wrong, fmt.Sprintf("W4: step %s of %s began at %s and ended at %s, and the run ended at %s", s.Path, r.ID, s.StartedAt, s.EndedAt, r.EndedAt))
 	case s.State == "succeeded" && s.Attempt > 0 && !succeeded:
 		wrong = append(wrong, fmt.Sprintf("W1: step %s of %s succeeded by none of its attempts", s.Path, r.ID))
