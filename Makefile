@@ -53,7 +53,7 @@ test: ## what a change must pass: linters, pages, Go tests, race detector, emula
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
 	@export BELFRY_SEED=$${BELFRY_SEED:-$$(date +%s)}; echo "BELFRY_SEED=$$BELFRY_SEED make test-deep"; \
 	MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "deep-go" \
-		"test-api test-clients test-fuzz test-release deep-race | test-aws test-template deep-emulators | deep-console"
+		"test-api test-clients test-fuzz test-release deep-race | deep-aws test-template deep-emulators | deep-console"
 
 # -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
 SHORT := -short
@@ -90,14 +90,16 @@ test-model: ## the model of the protocol, by spin
 	then set -x; $(GO) test -short -timeout 30m $(MODELFLAGS) ./tests/model; \
 	else .ci/absent "spin (make test-model)"; fi
 
-.PHONY: deep-go deep-race deep-emulators deep-console test-deep
+.PHONY: deep-go deep-race deep-emulators deep-aws deep-console test-deep
 deep-go: SHORT :=
 deep-race: RACED := ./lib/...
 deep-emulators: DEEP := 1
+deep-aws: export DEEP := 1
 deep-emulators: EMULATED += tests/cost lib/blob/gs lib/blob/azure lib/target/awstarget lib/lambda/work tests/processes tests/adapters tests/engines
 deep-go: test-go
 deep-race: test-race
 deep-emulators: test-emulators
+deep-aws: test-aws
 deep-console: export DEEP := 1
 deep-console: test-console
 

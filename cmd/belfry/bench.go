@@ -41,7 +41,7 @@ func (c *cli) bench() *cobra.Command {
 		Long: `Measure how fast Belfry is on this machine and its disk, in this process, with a scheduler of its own: no server is called, and
 none should be running here meanwhile. Every change that is acknowledged is synced, as always. docs/bench.md says what the figures mean.`,
 	}
-	cmd.AddCommand(c.benchBurnDown(), c.benchInsert(), c.benchLateness(), c.benchScale(), c.benchSoak())
+	cmd.AddCommand(c.benchBurnDown(), c.benchInsert(), c.benchLateness(), c.benchScale(), c.benchSoak(), c.benchWorkflow())
 	return cmd
 }
 

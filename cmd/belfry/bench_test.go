@@ -76,6 +76,19 @@ func TestASoakTellsItsTrendsInWords(t *testing.T) {
 	}
 }
 
+func TestBenchShowsWhatWorkflowsTake(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	got := belfry(t, "", "bench", "workflow", "--for", "20ms", "--callers", "2")
+	if got.code != 0 {
+		t.Fatal(got.errors)
+	}
+	for _, text := range []string{"KIND", "a run of no workflow", "a chain of 10 steps", "100 steps at once and a join", "291 to 300", "every acknowledged change: "} {
+		if !strings.Contains(got.out, text) {
+			t.Errorf("%q is missing in\n%s", text, got.out)
+		}
+	}
+}
+
 func TestBenchRefusesAFolderOfSomebodys(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "mine"), nil, 0o600); err != nil {
@@ -100,6 +113,7 @@ func TestBenchNamesTheFlagThatIsWrong(t *testing.T) {
 		"scale --workers 10001":      `--workers: got "10001", want 1 to 10000`,
 		"scale --ticks 0":            `--ticks: got "0", want 1 or more`,
 		"soak --retention 1h":        `--retention: got "1h0m0s", want 24h to 43800h`,
+		"workflow --callers 1":       `--callers: got "1", want 2 to 1000`,
 		"soak --for 10s --every 11s": `--every: got "11s", want 1s to a third of --for`,
 	} {
 		if got := belfry(t, "", append([]string{"bench"}, strings.Fields(line)...)...); got.code != exitUsage || !strings.Contains(got.errors, want) {

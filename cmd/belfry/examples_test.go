@@ -203,7 +203,8 @@ var (
 var (
 	benchName  = regexp.MustCompile(`^belfry bench (\S+)`)
 	smallBench = map[string]string{"burn-down": " --runs 200", "insert": " --for 50ms --batch 20", "lateness": " --rate 0 --ahead 0s --burst 50",
-		"scale": " --schedules 200 --due 20 --ticks 5 --edits 5 --in-flight 50", "soak": " --for 3s --every 1s --rate 20 --retention 24h"}
+		"scale": " --schedules 200 --due 20 --ticks 5 --edits 5 --in-flight 50", "soak": " --for 3s --every 1s --rate 20 --retention 24h",
+		"workflow": " --for 20ms --callers 2"}
 )
 
 // run runs one example in a folder of its own.

@@ -25,6 +25,8 @@ func (c Calls) Since(before Calls) Calls {
 type counted struct {
 	store.Engine
 	reads, items, writes, ops, bytes atomic.Int64
+
+	durable func(store.Op) // told of each op that is done; nil: nobody. Set before anything works
 }
 
 func (c *counted) calls() Calls {
@@ -62,12 +64,26 @@ func (c *counted) read(items []store.Item) {
 
 func (c *counted) Write(ctx context.Context, ops ...store.Op) ([]uint64, error) {
 	c.wrote(ops)
-	return c.Engine.Write(ctx, ops...)
+	versions, err := c.Engine.Write(ctx, ops...)
+	if err == nil && c.durable != nil {
+		for i := range ops {
+			c.durable(ops[i])
+		}
+	}
+	return versions, err
 }
 
 func (c *counted) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
 	c.wrote(ops)
-	return c.Engine.WriteEach(ctx, ops...)
+	verdicts, err := c.Engine.WriteEach(ctx, ops...)
+	if c.durable != nil {
+		for i := range verdicts {
+			if verdicts[i].Err == nil {
+				c.durable(ops[i])
+			}
+		}
+	}
+	return verdicts, err
 }
 
 func (c *counted) wrote(ops []store.Op) {

@@ -255,19 +255,31 @@ func (f *following) send(ctx context.Context, steps []run.Run) error {
 // stop ends what has not started of a run that was cancelled, asks what runs to stop, and ends the run when nothing is left open. What another puts
 // meanwhile reads at its start that the run is cancelled, since that was written before.
 func (f *following) stop(ctx context.Context, steps []run.Run) error {
-	open, err := f.stopSteps(ctx, steps)
-	if err != nil || open {
+	steps, err := f.stopSteps(ctx, steps)
+	if err != nil || slices.ContainsFunc(steps, func(s run.Run) bool { return !s.State.Ended() }) {
 		return err
 	}
-	return f.write(ctx, f.head.Close(run.Cancelled, f.now, f.head.Reason, Limits(f.def)))
+	return f.write(ctx, f.head.Close(run.Cancelled, f.behind(steps), f.head.Reason, Limits(f.def)))
 }
 
-// stopSteps tells whether any step is open still.
-func (f *following) stopSteps(ctx context.Context, steps []run.Run) (bool, error) {
+// behind is when a run ends whose steps have ended, Unix ms: not before any of them, though these may have been written by a clock that is ahead, or since
+// the time was read.
+func (f *following) behind(steps []run.Run) int64 {
+	now := f.now
+	for _, s := range steps {
+		now = max(now, s.Ended)
+	}
+	return now
+}
+
+// stopSteps gives the steps as they stand then.
+func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, error) {
 	kept := f.workflow.Kept(f.def.Kept())
+	var stand []run.Run
 	var wishes []*wish
 	for _, s := range steps {
 		if s.State.Ended() {
+			stand = append(stand, s)
 			continue
 		}
 		wishes = append(wishes, &wish{run: s, decide: func(s run.Run) (run.Run, run.ClaimVerdict) {
@@ -278,9 +290,12 @@ func (f *following) stopSteps(ctx context.Context, steps []run.Run) (bool, error
 		}})
 	}
 	if err := f.granted(ctx, wishes); err != nil {
-		return true, err
+		return nil, err
 	}
-	return slices.ContainsFunc(wishes, func(w *wish) bool { return !w.run.State.Ended() }), nil
+	for _, w := range wishes {
+		stand = append(stand, w.run)
+	}
+	return stand, nil
 }
 
 // end ends the run, all of whose steps have ended or never run.
@@ -289,7 +304,7 @@ func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Ru
 	if plan.End == flow.Failed {
 		state, reason = run.Failed, f.why(plan, steps)
 	}
-	return f.write(ctx, f.head.Close(state, f.now, reason, Limits(f.def)))
+	return f.write(ctx, f.head.Close(state, f.behind(steps), reason, Limits(f.def)))
 }
 
 // why says which step a run has failed of, and its error.

@@ -211,3 +211,25 @@ func TestW3_WhatFailsForManyIsToldToEach(t *testing.T) {
 		f.are("z", "")
 	})
 }
+
+// A run does not end before its last step, which a host may have ended whose clock is ahead.
+func TestARunEndsNoEarlierThanItsSteps(t *testing.T) {
+	for name, stop := range map[string]bool{"by itself": false, "cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newForked(t, `"a": {"handler": {"name": "h"}}`)
+			s := f.ended("a")
+			s.Ended += 700
+			s = f.write(s)
+			if stop {
+				next, _ := f.head.AskCancel(f.now.UnixMilli(), "no longer needed", 24*time.Hour)
+				f.head = f.write(next)
+			}
+			if err := f.Left(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if head := f.stands(f.head); !head.State.Ended() || head.Ended != s.Ended {
+				t.Errorf("the run is %s at %d, want it ended at %d, when its step ended", head.State, head.Ended, s.Ended)
+			}
+		})
+	}
+}

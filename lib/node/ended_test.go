@@ -226,3 +226,39 @@ func TestEveryEndOfAStepIsCountedOnce(t *testing.T) {
 		l.stop()
 	})
 }
+
+// A watched job whose target is a workflow succeeds with its run: steps that succeeded in a run that did not are no success of the job.
+func TestAWatchedWorkflowSucceedsWithItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := metrics.New()
+		f := func(_ context.Context, _ *life, call target.Call) (target.Result, error) {
+			if strings.HasPrefix(call.Run, "half~") && strings.HasSuffix(call.Run, "/b") {
+				return target.Result{}, target.Permanent(errors.New("no"))
+			}
+			return target.Result{}, nil
+		}
+		l := begin(t, "first", memory.New(memory.Config{}), memblob.OpenBucket(nil), f, func(c *node.Config) { c.Metrics = counts })
+		for _, name := range []string{"whole", "half"} {
+			l.put(name, 0, func(d *job.Definition) {
+				d.Labels = map[string]string{job.AlertLabel: job.AlertSuccess}
+				d.Target = target.Spec{Workflow: []byte(`{"steps": {"a": {"handler": {"name": "f"}}, "b": {"needs": ["a"], "handler": {"name": "f"}}}}`)}
+			})
+			if _, _, err := l.Control.Trigger(t.Context(), "default", name, control.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		last := map[string]float64{}
+		counts.Each(time.Now(), func(f metrics.Family, samples []metrics.Sample) {
+			if f.Name == "belfry_job_last_success_timestamp_seconds" {
+				for _, s := range samples {
+					last[s.Values[0]] = s.Value
+				}
+			}
+		})
+		if half, known := last["half"]; !known || half != 0 || last["whole"] == 0 {
+			t.Errorf("the last successes are %v, want none of half and one of whole", last)
+		}
+		l.stop()
+	})
+}

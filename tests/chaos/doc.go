@@ -2,6 +2,6 @@
 // work, stopped past its leases, put behind a bad network, asked to stop, given a full or unwritable disk, a port or folder that
 // is taken. What its clients and targets saw is then held against what Belfry promises. docs/chaos.md tells more.
 //
-// `make test` kills it some 25 times, `make test-deep` some 120 times, at every named point once; `make chaos` 1,000 times (BELFRY_KILLS).
+// `make test` kills it some 30 times, `make test-deep` some 220 times, at every named point once; `make chaos` 1,000 times (BELFRY_KILLS).
 // BELFRY_SEED repeats a run's choices; the moments are the machine's.
 package chaos

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -161,7 +160,7 @@ type asker struct {
 // ask asks until asking ends, and goes on with what it has begun until ctx does.
 func (a *asker) ask(ctx, asking context.Context, name string) {
 	for n := 0; a.until(asking, func() bool { return a.waiting(name) < waitInLine }) == nil; n++ {
-		r, err := answered(ctx, func() (wire.Run, error) { return a.server.Trigger(ctx, name, wire.Trigger{}, fmt.Sprint(name, n)) })
+		r, err := process.Answered(ctx, func() (wire.Run, error) { return a.server.Trigger(ctx, name, wire.Trigger{}, fmt.Sprint(name, n)) })
 		if err != nil {
 			a.change(func() { a.wrong = append(a.wrong, fmt.Sprintf("request %d for %s: %v", n, name, err)) })
 			return
@@ -172,23 +171,8 @@ func (a *asker) ask(ctx, asking context.Context, name string) {
 			continue
 		}
 		a.cancel[r.ID] = true // it waits, most likely
-		if _, err := answered(ctx, func() (wire.Run, error) { return a.server.Cancel(ctx, r.ID, "not needed") }); err == nil {
+		if _, err := process.Answered(ctx, func() (wire.Run, error) { return a.server.Cancel(ctx, r.ID, "not needed") }); err == nil {
 			a.change(func() { a.begun[name][r.ID] = true })
-		}
-	}
-}
-
-// answered repeats a call until a server answers it.
-func answered(ctx context.Context, call func() (wire.Run, error)) (wire.Run, error) {
-	for {
-		r, err := call()
-		var refused *client.Error
-		if err == nil || errors.As(err, &refused) && refused.Status < http.StatusInternalServerError || ctx.Err() != nil {
-			return r, err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond): // a server that is gone tells nobody when the next is there
-		case <-ctx.Done():
 		}
 	}
 }

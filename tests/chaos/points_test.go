@@ -32,7 +32,8 @@ func (l *lapse) environment() []string {
 // further, while clients go on as in the test of random kills. Every point must have been hit, of a seventh of them under -short.
 func TestP1_P2_P3_P4_P5_P6_P7_P8_P9_P10_Fault11_Fault32_Fault36_killed_at_points(t *testing.T) {
 	t.Parallel()
-	all := slices.DeleteFunc(points.All(), func(p string) bool { return slices.Contains(points.Gates(), p) }) // line_test.go has these
+	others := append(points.Gates(), points.Flows()...) // line_test.go and graph_test.go have these
+	all := slices.DeleteFunc(points.All(), func(p string) bool { return slices.Contains(others, p) })
 	seed := seedOf(t)
 	if testing.Short() {
 		all = seventh(all, seed)

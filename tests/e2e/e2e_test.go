@@ -40,6 +40,7 @@ func use(f fixture) func(*testing.T) {
 			"P8_an_edit_holds":                                           editHolds,
 			"P8_a_pause_holds":                                           pauseHolds,
 			"P9_one_key_one_run":                                         oneKeyOneRun,
+			"W1_W3_Fault40_many_steps_end_at_once":                       fanOut,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

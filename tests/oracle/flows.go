@@ -255,6 +255,11 @@ func (j *Judge) opened(at time.Time, rs *runState, b *run.Run) {
 // then.
 func (j *Judge) closes(rs *runState, b *run.Run) {
 	a, f := &rs.run, rs.flow
+	for _, s := range f.steps {
+		if s.run.Ended > a.Ended && (!b.Cancel || s.past[0].since < f.cancelled) { // else put by somebody who did not know
+			j.violate("W4", "run %s of %s ended at %s, it says, and its step %s at %s", a.ID, a.Tenant, instant(a.Ended), s.run.ID.Step, instant(s.run.Ended))
+		}
+	}
 	if b.Cancel {
 		want := run.Cancelled
 		if b.Overdue {

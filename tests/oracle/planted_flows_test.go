@@ -229,6 +229,11 @@ var ofFlows = map[string]row{
 		row.Cancel = true
 		p.insert(i+1, p.item(row))
 	}, "P2: run flow~.*/first of default is to be cancelled, and nobody asked for it"},
+	"a run that ended before its step": {func(p *plot) {
+		i, head := p.head(first, "flow", run.Failed)
+		head.Ended -= 60_000
+		p.rewrite(i, head)
+	}, "W4: run flow~.* of default ended at .*, it says, and its step .* at "},
 	"a dead letter of a step": {func(p *plot) {
 		i, row := p.step(first, "flow", "bad", run.Dead)
 		op, err := row.DeadLetterOp(1)

@@ -41,6 +41,11 @@ const (
 	Enter        = "enter"         // the gate of a job alone: runs take places, or have left
 	Join         = "join"          // runs wait in line: gate, runs and places in line
 	LetIn        = "let-in"        // the next in line: gate and runs, and their places in line go
+	Open         = "open"          // the run of a workflow is under way
+	Release      = "release"       // steps of it that are to run
+	StepStart    = "step-start"    // worker 1, of a step
+	StepFinish   = "step-finish"   // the end of a step
+	Close        = "close"         // the end of a workflow's run
 )
 
 // namer tells what a write is.
@@ -78,6 +83,8 @@ func (n *namer) of(op store.Op, beside []store.Op) []string {
 		return gateOf(beside)
 	case "run":
 		return runOf(op, beside)
+	case "step":
+		return stepOf(op)
 	}
 	return nil
 }
@@ -156,6 +163,8 @@ func runOf(op store.Op, beside []store.Op) []string {
 			return []string{Cancel}
 		case read+1 == r.Fence:
 			return []string{Start}
+		case r.Heads():
+			return []string{Open}
 		}
 		return nil // a lease is made longer
 	case run.Retrying:
@@ -165,8 +174,29 @@ func runOf(op store.Op, beside []store.Op) []string {
 		return []string{Retry}
 	case run.Cancelled:
 		return []string{Cancel}
+	case run.Succeeded, run.Failed:
+		if r.Attempt == 0 {
+			return []string{Close}
+		}
 	}
 	return []string{Finish}
+}
+
+func stepOf(op store.Op) []string {
+	var r run.Run
+	if record.Decode(op.Value, &r) != nil {
+		return nil
+	}
+	read, versioned := op.If.Wants()
+	switch {
+	case !versioned:
+		return []string{Release}
+	case r.State == run.Running && read+1 == r.Fence:
+		return []string{StepStart}
+	case r.State.Ended():
+		return []string{StepFinish}
+	}
+	return nil
 }
 
 // shard tells what moves in the progress of the ticks.

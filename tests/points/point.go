@@ -42,7 +42,7 @@ func All() []string {
 	for _, each := range []string{Claim, Check, Fence, Index} {
 		all = append(all, amid+"-commit:"+each)
 	}
-	all = append(all, Gates()...)
+	all = append(append(all, Gates()...), Flows()...)
 	return append(all, before+"-send", amid+"-send", after+"-send", before+"-ack", after+"-ack", before+"-hide", after+"-hide", after+"-receive")
 }
 
@@ -53,6 +53,15 @@ func Gates() []string {
 		all = append(all, before+"-commit:"+commit, after+"-commit:"+commit)
 	}
 	return all
+}
+
+// Flows gives those points that only runs of workflows come to.
+func Flows() []string {
+	var all []string
+	for _, commit := range []string{Open, Release, StepStart, StepFinish, Close} {
+		all = append(all, before+"-commit:"+commit, after+"-commit:"+commit)
+	}
+	return append(all, amid+"-commit:"+Release)
 }
 
 // killer dies at the first of its points that the process comes to.

@@ -60,7 +60,7 @@ func TestWhatACommitIs(t *testing.T) {
 		{"request-claim", []store.Op{item(run.Run{ID: asked, Tenant: "t", Version: 1, State: run.Queued, Trigger: run.ByRequest})}},
 		{"unbind", []store.Op{item(run.Run{ID: asked, Tenant: "t", Version: 2, State: run.Scheduled, Trigger: run.ByRequest})}},
 		{"start", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 1, State: run.Running, Attempt: 1, Fence: 2})}},
-		{"", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Running, Attempt: 1, Fence: 2})}},
+		{"", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Running, Attempt: 1, Fence: 2, Lease: 90_000})}},
 		{"finish", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Succeeded, Attempt: 1, Fence: 2})}},
 		{"retry", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Retrying, Attempt: 1})}},
 		{"long-retry", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Retrying, Attempt: 1}), due(timer.NewCheck("t", fire, 60_000))}},
@@ -73,6 +73,12 @@ func TestWhatACommitIs(t *testing.T) {
 		{"join", []store.Op{bound, item(waits), {Kind: store.Put, Key: gate.PlaceOf(waits).Key("t")}}},
 		{"let-in", []store.Op{bound, item(run.Run{ID: fire, Tenant: "t", Version: 3, State: run.Queued}), {Kind: store.Delete, Key: gate.PlaceOf(waits).Key("t")}}},
 		{"let-in", []store.Op{bound, item(run.Run{ID: fire, Tenant: "t", Version: 3, State: run.Cancelled}), {Kind: store.Delete, Key: gate.PlaceOf(waits).Key("t")}}},
+		{"open", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 2, State: run.Running, Started: 60_000})}},
+		{"close", []store.Op{item(run.Run{ID: fire, Tenant: "t", Version: 3, State: run.Failed, Started: 60_000})}},
+		{"release", []store.Op{item(run.Run{ID: fire.At("a/b"), Tenant: "t", State: run.Queued})}},
+		{"step-start", []store.Op{item(run.Run{ID: fire.At("a/b"), Tenant: "t", Version: 1, State: run.Running, Attempt: 1, Fence: 2})}},
+		{"", []store.Op{item(run.Run{ID: fire.At("a/b"), Tenant: "t", Version: 2, State: run.Running, Attempt: 1, Fence: 2})}},
+		{"step-finish", []store.Op{item(run.Run{ID: fire.At("a/b"), Tenant: "t", Version: 2, State: run.Dead, Attempt: 1, Fence: 2})}},
 	} {
 		var got []string
 		for _, op := range row.ops {

@@ -197,6 +197,21 @@ func Client(address, token string, transport http.RoundTripper) (*client.Client,
 	})
 }
 
+// Answered repeats a call until a server answers it, also by a refusal. Errors are those of the last try.
+func Answered[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	for {
+		answer, err := call()
+		var refused *client.Error
+		if err == nil || errors.As(err, &refused) && refused.Status < http.StatusInternalServerError || ctx.Err() != nil {
+			return answer, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond): // a server that is gone tells nobody when the next is there
+		case <-ctx.Done():
+		}
+	}
+}
+
 // Eventually asks until the answer is yes, and fails the test after Patience.
 func Eventually(t testing.TB, what string, yes func() (bool, error)) {
 	t.Helper()

@@ -220,6 +220,8 @@ func (f *flowWorld) wrong() []string {
 			wrong = append(wrong, fmt.Sprintf("W1, W2: step %s was released: %t, want %t", path, released, want.Ran[path]))
 		case released && row.State != end:
 			wrong = append(wrong, fmt.Sprintf("W2: step %s is %s, want %s", path, row.State, end))
+		case row.Ended > head.Ended:
+			wrong = append(wrong, fmt.Sprintf("W4: the run ended %d ms before its step %s", row.Ended-head.Ended, path))
 		}
 	}
 	seen := map[call]bool{}
