@@ -121,7 +121,7 @@ func TestG1_G3_PastALineThatAPauseHolds(t *testing.T) {
 	if !round.Forwarded() || !places[0].Forwarded() || held.Forwarded() || places[0].Compare(held) >= 0 || places[1].Compare(places[0]) >= 0 {
 		t.Errorf("they stand at %+v, and one that is held at %+v", places, held)
 	}
-	for _, ms := range []int64{1 << 40, 1<<52 - 1} { // of 2004, and of a year to which nothing is put off
+	for _, ms := range []int64{1 << 39, 946_684_800_000, 1<<51 - 1} { // of 1987; of 2000, with which simulations may begin; and of a year to which nothing is put off
 		if first := (gate.Place{Rank: gate.Forward(ms)}); !first.Forwarded() || (gate.Place{Rank: ms}).Forwarded() {
 			t.Errorf("rank %d is put forward to %d", ms, first.Rank)
 		}

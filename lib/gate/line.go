@@ -26,8 +26,8 @@ func (p Place) Named(by run.Run) bool {
 	return by.Version != 0 && by.Waits() && by.Wait.Gate == Name(p.Run.Job) && PlaceOf(by) == p
 }
 
-// forward is above all ranks of those that stand at the front of a line, and below all that are times: Unix ms of 2004.
-const forward = 1 << 40
+// forward is above all ranks of those that stand at the front of a line, and below all that are times: Unix ms of 1987.
+const forward = 1 << 39
 
 // Forward is the rank of a run that ignores the pause of its job: before all that the pause holds. Runs of one rank stand by their nominal times.
 func Forward(rank int64) int64 { return rank >> 12 }

@@ -52,6 +52,7 @@ type peerRow struct {
 		UUID      string
 		RestartOf int `json:"restart_of"`
 	}
+	temporalRow
 
 	Expect struct {
 		Create   *int
@@ -64,15 +65,17 @@ type peerRow struct {
 		Fired    json.RawMessage // instants, or a number
 		Skipped  *int
 		Started  *int
-		FiredN   *int   `json:"fired_counter"`
-		SkippedN *int   `json:"skipped_counter"`
-		Nominal  string `json:"nominal_text"`
-		Buffered bool
+		FiredN   *int            `json:"fired_counter"`
+		SkippedN *int            `json:"skipped_counter"`
+		Nominal  string          `json:"nominal_text"`
+		Buffered json.RawMessage // a number, or whether
 		Result   json.RawMessage // for each that is submitted, or an error
 		After    []maestroInstance
-		MayStart *int `json:"may_start_count"`
+		MayStart *int  `json:"may_start_count"`
+		Starting []int `json:"may_start"` // where MayStart does not say how many
 		Valid    bool
 		Parallel int `json:"concurrency"`
+		temporalExpect
 	}
 }
 
@@ -148,7 +151,8 @@ func agrees(t *testing.T, rows []peerRow, not map[string]string, otherwise map[s
 // document is a scenario as it is built for a row.
 type document map[string]any
 
-func played(t *testing.T, d document) (simulate.Report, error) {
+// plays plays a scenario, whatever it refuses; an error says what is wrong with it.
+func plays(t *testing.T, d document) (simulate.Report, error) {
 	t.Helper()
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -162,10 +166,20 @@ func played(t *testing.T, d document) (simulate.Report, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Refused) > 0 || report.Stopped != nil {
-		t.Fatalf("%s\ngives %+v, %+v", text, report.Refused, report.Stopped)
+	if report.Stopped != nil {
+		t.Fatalf("%s\nis stopped by %+v", text, report.Stopped)
 	}
 	return report, nil
+}
+
+// played plays a scenario of which nothing is refused.
+func played(t *testing.T, d document) (simulate.Report, error) {
+	t.Helper()
+	report, err := plays(t, d)
+	if len(report.Refused) > 0 {
+		t.Fatalf("%v\ngives %+v", d, report.Refused)
+	}
+	return report, err
 }
 
 var anyHandler = map[string]any{"handler": map[string]any{"name": "x"}}
