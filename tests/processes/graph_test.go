@@ -26,7 +26,7 @@ import (
 // write of a workflow, while the other goes on. Every run, and every step of it, comes out as it did while nobody died.
 func TestW1_W2_W3_W4_W13_Fault40_Fault41_Fault11_TwoServersRunGraphs(t *testing.T) {
 	t.Parallel()
-	kills, seed := max(24, int(process.Number(t, "BELFRY_KILLS", 0))/20), process.Seed(t)
+	kills, seed := max(60, int(process.Number(t, "BELFRY_KILLS", 0))/20), process.Seed(t)
 	t.Logf("BELFRY_SEED=%d", seed)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*30*time.Second+20*time.Minute)
 	defer cancel()
@@ -140,7 +140,7 @@ func TestW1_W2_W3_W4_W13_Fault40_Fault41_Fault11_TwoServersRunGraphs(t *testing.
 	stop()
 	busy.Wait()
 	came := r.Judge(t, expected)
-	if came.Runs < kills || came.Lost > came.Runs/2 {
+	if came.Runs < kills/3 || came.Lost > came.Runs/2 {
 		t.Errorf("too little happened: %s", came)
 	}
 	t.Logf("%d kills in %s, at rest and judged %s later: %s", kills, took.Round(time.Second), (time.Since(began) - took).Round(time.Second), came)
