@@ -45,6 +45,30 @@ func TestCallbacksInFiles(t *testing.T) {
 	}
 }
 
+// The operator names a job for all that name none, in the configuration too.
+func TestCallbacksOfAllJobs(t *testing.T) {
+	t.Setenv("BELFRY_ON_RECOVERED", "default=tell,acme=other")
+	here := to(t, dev(t, "--data", t.TempDir(), "--allow-exec", "--on-failed", "tell"))
+	exec := func(name, command string) string {
+		return fmt.Sprintf("name: %s\ntarget: {exec: {argv: [/bin/sh, -c, %q]}}\nretry: {max_attempts: 1}\n", name, command)
+	}
+	here(0, exec("a", "exit 1")+"---\n"+exec("tell", "cat"), "job", "apply", "-f", "-")
+	tells := func(event string) {
+		t.Helper()
+		here(0, "", "job", "trigger", "a")
+		eventually(t, "it is told that a run has "+event, func() (bool, string) {
+			got := here(0, "", "run", "list", "--job", "tell", "--state", "succeeded", "-o", "json").out
+			return strings.Contains(got, `"event": "`+event+`"`) || strings.Contains(got, `"event":"`+event+`"`), got
+		})
+	}
+	tells("failed")
+	here(0, exec("a", "exit 0"), "job", "apply", "-f", "-")
+	tells("recovered")
+	if got := here(0, "", "job", "get", "a").out; strings.Contains(got, "calls") {
+		t.Errorf("the job is shown with what it does not say:\n%s", got)
+	}
+}
+
 // A request names whom its run calls, by flags and in a file of requests.
 func TestCallbacksOfRequests(t *testing.T) {
 	here := to(t, dev(t, "--data", t.TempDir()))

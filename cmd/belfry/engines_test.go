@@ -36,6 +36,13 @@ func TestWrongEnginesAreRefused(t *testing.T) {
 		"worker " + engines:                                                      "want --queue NAME",
 		"worker --queue gpu --label a=b " + engines:                              "--label is for workers that a server lists",
 		"worker --queue gpu --lease 20s":                                         "want --store with them",
+		"serve --data x --on-failed a,acme=b,acme=c":                             `got "acme=c", want each tenant once: acme=b stands before it`,
+		"serve --data x --on-failed a --on-failed b":                             `"--on-failed" flag: got "b", want one job for all tenants: a stands before it; TENANT=JOB is for one of them`,
+		"tick --on-missed ACME=ops " + engines:                                   `"--on-missed" flag: got "ACME=ops", want JOB or TENANT=JOB`,
+		"dev --on-recovered =ops":                                                `"--on-recovered" flag: got "=ops", want JOB or TENANT=JOB`,
+		"dev --on-failed acme=":                                                  `got "acme=", want JOB or TENANT=JOB`,
+		"dev --on-failed acme=a=b":                                               `got "acme=a=b", want JOB or TENANT=JOB`,
+		"worker --queue gpu --on-failed ops":                                     "are the server's, unless the worker needs none: want --store with them",
 		"tick":                                                                   "a server on a data folder ticks by itself",
 		"tick --store dynamo://belfry --queue-url sqs://b --blob s3://blob":      "want dynamodb://TABLE",
 		"tick --store dynamodb://belfry --queue-url gpu --blob s3://blob":        "want sqs://PREFIX",
@@ -62,12 +69,12 @@ func TestWrongEnginesAreRefused(t *testing.T) {
 // TestVariablesThatFunctionsHaveToo: one environment serves processes and functions.
 func TestVariablesThatFunctionsHaveToo(t *testing.T) {
 	for name, value := range map[string]string{"BELFRY_STORE": "dynamodb://belfry-table", "BELFRY_QUEUE": "sqs://belfry", "BELFRY_BLOB": "s3://belfry-blobs",
-		"BELFRY_QUEUES": "default=14m,gpu=6h,mail", "BELFRY_LOOK_AHEAD": "90s", "BELFRY_SHARDS": "32", "BELFRY_CATCH_UP_RATE": "7"} {
+		"BELFRY_QUEUES": "default=14m,gpu=6h,mail", "BELFRY_LOOK_AHEAD": "90s", "BELFRY_SHARDS": "32", "BELFRY_CATCH_UP_RATE": "7", "BELFRY_ON_FAILED": "tell-ops,acme=ops"} {
 		t.Setenv(name, value)
 	}
 	for _, role := range []string{"serve", "tick", "worker"} {
 		got := belfry(t, "", "config", "show", role)
-		for _, want := range []string{"dynamodb://belfry-table", "sqs://belfry", "s3://belfry-blobs", "default=14m,gpu=6h,mail", "environment BELFRY_QUEUES"} {
+		for _, want := range []string{"dynamodb://belfry-table", "sqs://belfry", "s3://belfry-blobs", "default=14m,gpu=6h,mail", "environment BELFRY_QUEUES", "tell-ops,acme=ops", "environment BELFRY_ON_FAILED"} {
 			if got.code != 0 || !strings.Contains(got.out, want) {
 				t.Errorf("%s has no %s: %s%s", role, want, got.out, got.errors)
 			}

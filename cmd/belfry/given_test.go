@@ -148,6 +148,9 @@ func TestEveryListOfFlagsIsTakenRepeatedAndWithCommas(t *testing.T) {
 				"label":         {"team=billing", "env=prod"},
 				"allow-address": {"100.64.0.0/10", "192.0.2.1"},
 				"aws-target":    {"arn:aws:lambda:*:123456789012:function:a", "arn:aws:lambda:*:123456789012:function:b"},
+				"on-failed":     {"tell-ops", "acme=ops"},
+				"on-missed":     {"tell-ops", "acme=ops"},
+				"on-recovered":  {"tell-ops", "acme=ops"},
 			}[strings.Replace(f.Name, "deny", "allow", 1)]
 			if entries == nil {
 				entries = []string{"a", "b"}
@@ -177,7 +180,7 @@ func TestEveryListOfFlagsIsTakenRepeatedAndWithCommas(t *testing.T) {
 			}
 		})
 	})
-	for _, want := range []string{"label", "state", "scope", "queue", "remote-queue", "host", "work", "allow-address", "aws-target"} {
+	for _, want := range []string{"label", "state", "scope", "queue", "remote-queue", "host", "work", "allow-address", "aws-target", "on-failed", "on-missed", "on-recovered"} {
 		if !lists[want] {
 			t.Errorf("--%s was not tried", want)
 		}

@@ -91,7 +91,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 	if p.node, err = wire(node.Config{
 		Targets: p.targets, Metrics: registry, Log: log,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
-		Lease: s.lease, CatchUpRate: s.catchUpRate, Concurrency: s.concurrency, Grace: graceOf(s.grace), Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets, Tracer: tracer,
+		Lease: s.lease, CatchUpRate: s.catchUpRate, Callbacks: s.callbacks.read(), Concurrency: s.concurrency, Grace: graceOf(s.grace), Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets, Tracer: tracer,
 	}); err != nil {
 		return nil, err
 	}

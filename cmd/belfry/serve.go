@@ -48,6 +48,7 @@ type settings struct {
 	concurrency int
 	lease       time.Duration
 	catchUpRate int
+	callbacks   callbackFlags
 	grace       time.Duration
 	log         logFlags
 	trace       traceFlags
@@ -66,6 +67,7 @@ func (s *settings) flags(cmd *cobra.Command) {
 	s.pools.flags(cmd)
 	leaseFlag(cmd, &s.lease)
 	catchUpFlag(cmd, &s.catchUpRate)
+	s.callbacks.flags(cmd)
 	f.DurationVar(&s.grace, "grace", 20*time.Second, "how long running attempts may go on when the server is stopped: a `DURATION`")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)

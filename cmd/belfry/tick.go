@@ -15,15 +15,16 @@ import (
 
 // tickSettings are what tick is told.
 type tickSettings struct {
-	engines engineFlags
-	ticks   tickFlags
-	queues  []string
-	lease   time.Duration
-	rate    int // of catch-up
-	once    bool
-	log     logFlags
-	trace   traceFlags
-	scrape  scrapeFlags
+	engines   engineFlags
+	ticks     tickFlags
+	queues    []string
+	lease     time.Duration
+	rate      int // of catch-up
+	callbacks callbackFlags
+	once      bool
+	log       logFlags
+	trace     traceFlags
+	scrape    scrapeFlags
 }
 
 func (c *cli) tick() *cobra.Command {
@@ -57,6 +58,7 @@ That one must come again well within --look-ahead.`,
 	s.ticks.flags(cmd)
 	leaseFlag(cmd, &s.lease)
 	catchUpFlag(cmd, &s.rate)
+	s.callbacks.flags(cmd)
 	f.BoolVar(&s.once, "once", false, "tick once and end, instead of every --tick-every")
 	s.log.flags(cmd)
 	s.trace.flags(cmd)
@@ -85,7 +87,7 @@ func (c *cli) tickWith(ctx context.Context, s tickSettings) (err error) {
 		every = max(every, s.ticks.lookAhead-time.Second)
 	}
 	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(""),
-		Lease: s.lease, CatchUpRate: s.rate, LookAhead: s.ticks.lookAhead, Every: every, Shards: s.ticks.shards, Tracer: o.tracer})
+		Lease: s.lease, CatchUpRate: s.rate, Callbacks: s.callbacks.read(), LookAhead: s.ticks.lookAhead, Every: every, Shards: s.ticks.shards, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}

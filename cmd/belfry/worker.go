@@ -30,6 +30,7 @@ type workerSettings struct {
 	secrets     secretFlags
 	engines     engineFlags
 	lease       time.Duration // with engines; else the server has it
+	callbacks   callbackFlags // the same
 	concurrency int
 	grace       time.Duration
 	log         logFlags
@@ -70,6 +71,7 @@ and functions share, under AWS's own settings (AWS_REGION, AWS_PROFILE, a role),
 	called(f, "queue", "BELFRY_QUEUES")
 	s.engines.flags(cmd)
 	leaseFlag(cmd, &s.lease)
+	s.callbacks.flags(cmd)
 	f.StringVar(&s.name, "name", "", "beginning of the worker's `NAME` in listings; this host's by default")
 	f.StringToStringVar(&s.labels, "label", nil, "`NAME=VALUE`, for people who list workers; more than once or with commas for several")
 	f.BoolVar(&s.allowExec, "allow-exec", false, "let jobs start processes on this host, as this user")
@@ -98,6 +100,8 @@ func (s *workerSettings) check() error {
 		return misused("--label is for workers that a server lists: want it without --store")
 	case !s.engines.shared() && (s.secrets.keyFile != "" || s.lease != usualLease):
 		return misused("--secrets-key-file and --lease are the server's, unless the worker needs none: want --store with them")
+	case !s.engines.shared() && s.callbacks.named():
+		return misused("--on-failed, --on-missed and --on-recovered are the server's, unless the worker needs none: want --store with them")
 	case !s.engines.shared() && s.scrape.listen != "":
 		return misused("--metrics-listen is for workers with --store: the server counts what the others do")
 	case len(s.labels) > 16:

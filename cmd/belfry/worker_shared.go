@@ -45,7 +45,7 @@ func (c *cli) workOn(ctx context.Context, s workerSettings) (err error) {
 	}
 	defer targets.Close()
 	n, err := o.data.Node(ctx, node.Config{Targets: targets, Elapsed: func() time.Duration { return time.Since(began) }, Name: workerName(s.name),
-		Lease: s.lease, Concurrency: s.concurrency, Grace: graceOf(s.grace), Serves: s.queues, NoTicks: true, MaxReceives: receives, Secrets: secrets, Tracer: o.tracer})
+		Lease: s.lease, Callbacks: s.callbacks.read(), Concurrency: s.concurrency, Grace: graceOf(s.grace), Serves: s.queues, NoTicks: true, MaxReceives: receives, Secrets: secrets, Tracer: o.tracer})
 	if err != nil {
 		return err
 	}

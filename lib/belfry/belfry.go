@@ -94,6 +94,9 @@ func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
 	if cfg.concurrency < 1 || cfg.concurrency > 10_000 {
 		return nil, refused(invalid.Field("concurrency", fmt.Sprint(cfg.concurrency), "1 to 10000"))
 	}
+	if err := cfg.checkCallbacks(); err != nil {
+		return nil, refused(err)
+	}
 	if cfg.log == nil {
 		return nil, refused(invalid.Missing("logger", "a logger, or no such option"))
 	}
@@ -124,6 +127,10 @@ func Open(ctx context.Context, at string, opts ...Option) (*Belfry, error) {
 	}
 	if e.local() {
 		cfg.queue = job.DefaultQueue // there is no other in this process
+	} else {
+		for _, f := range cfg.named() {
+			cfg.log.Warn("a remote Belfry goes by its own setting, and not by this option: see belfry serve --on-failed", "option", f.option, "job", f.callee[""])
+		}
 	}
 	return over(e, handlers, clock, cfg), nil
 }

@@ -106,6 +106,122 @@ func TestARunFromEnqueueToItsEnd(t *testing.T) {
 	})
 }
 
+// One job is told of all others that name none themselves, and not of its own runs.
+func TestC1_AJobIsToldOfAnyOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "memory:", OnAnyFailed("ops"), OnAnyRecovered("ops"))
+		var mu sync.Mutex
+		var heard []string
+		tells := func(name string) {
+			Handle(b, name, func(_ context.Context, job *Job[Told]) error {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = append(heard, name+" of "+string(job.Payload.Event)+" of "+job.Payload.Run.Job)
+				return Permanent(errors.New("nobody is there"))
+			})
+		}
+		tells("ops")
+		tells("mine")
+		for _, name := range []string{"note", "sum"} {
+			Handle(b, name, func(_ context.Context, job *Job[bool]) error {
+				if !job.Payload {
+					return Permanent(errors.New("no such account"))
+				}
+				return nil
+			})
+		}
+		start(t, b)
+		ends := func(name string, good bool, options ...EnqueueOption) {
+			t.Helper()
+			enqueue(t, b, name, good, options...)
+			time.Sleep(time.Second)
+		}
+		ends("note", false)
+		ends("sum", true)
+		ends("note", true)
+		ends("sum", false, OnFailed("mine"))
+		ends("sum", true)
+		enqueue(t, b, "ops", Told{})
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []string{"ops of failed of note", "ops of recovered of note", "mine of failed of sum", "ops of recovered of sum", "ops of  of "}
+		if !slices.Equal(heard, want) {
+			t.Errorf("told were %q, want %q", heard, want)
+		}
+	})
+}
+
+// Nobody has stored the job that is called. What was to call it ends, and the log says it once an hour.
+func TestC1_AJobForAllThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := new(spoken)
+		b := open(t, "memory:", OnAnyFailed("ops"), Logger(slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		Handle(b, "note", func(context.Context, *Job[bool]) error { return Permanent(errors.New("no such account")) })
+		start(t, b)
+		fails := func(n int) {
+			t.Helper()
+			for range n {
+				enqueue(t, b, "note", true)
+				time.Sleep(time.Minute)
+			}
+		}
+		warned := func() int { return strings.Count(said.String(), "a job that is called does not exist") }
+		fails(50)
+		if n := warned(); n != 1 {
+			t.Errorf("the first hour warns %d times:\n%s", n, said)
+		}
+		fails(100)
+		if n := warned(); n != 3 || !strings.Contains(said.String(), "tenant=default job=ops event=failed of=note~") {
+			t.Errorf("two hours and a half warn %d times:\n%s", n, said)
+		}
+		ended := map[State]int{}
+		for r, err := range b.Runs(t.Context(), "ops") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended[r.State]++
+		}
+		if ended[Cancelled] != 150 || len(ended) != 1 {
+			t.Errorf("what was to tell of 150 failures: %v", ended)
+		}
+	})
+}
+
+// spoken is what a log has said.
+type spoken struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *spoken) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *spoken) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func TestAJobForAllIsNamedRightly(t *testing.T) {
+	for option, named := range map[string]Option{"OnAnyFailed": OnAnyFailed("acme=ops"), "OnAnyMissed": OnAnyMissed(""), "OnAnyRecovered": OnAnyRecovered("tell ops")} {
+		if _, err := Open(t.Context(), "memory:", named); !HasCode(err, CodeInvalid) || !strings.Contains(err.Error(), option) {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+	said := new(spoken)
+	b, err := Open(t.Context(), "http://127.0.0.1:1", OnAnyMissed("ops"), Logger(slog.New(slog.NewTextHandler(said, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Stop(t.Context()); err != nil || strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "option=OnAnyMissed job=ops") {
+		t.Errorf("%v, and it says %s", err, said.String())
+	}
+}
+
 // Whoever enqueues a run says which job is told of its end. That one's handler gets what happened as its payload.
 func TestC1_AnEnqueuedRunTellsOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func openEmbedded(ctx context.Context, folder string, handlers *target.Registry,
 	}
 	e := &embedded{data: data, logger: cfg.log, rush: make(chan struct{})}
 	e.node, err = data.Node(ctx, node.Config{
-		Targets: targets, Now: clock, Elapsed: stopwatch(), NewID: newID, Log: cfg.log, Concurrency: cfg.concurrency, Hurry: e.rush,
+		Targets: targets, Now: clock, Elapsed: stopwatch(), NewID: newID, Log: cfg.log, Concurrency: cfg.concurrency, Hurry: e.rush, Callbacks: cfg.callbacks,
 		Grace: job.MaxTimeout, // Stop's context is the bound
 	})
 	if err != nil {

@@ -2,12 +2,15 @@ package belfry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -24,6 +27,7 @@ type config struct {
 	log         *slog.Logger
 	token       string
 	queue       string
+	callbacks   dispatch.DefaultCallbacks
 }
 
 // Concurrency is how many handlers run at once in this process. Default 50: most of them wait for others.
@@ -41,6 +45,48 @@ func Token(token string) Option { return Option{func(c *config) { c.token = toke
 // Default "default". A scheduler in this process has no use for it, nor for a [Token]: a program may give them always, and choose by
 // its address.
 func RemoteQueue(name string) Option { return Option{func(c *config) { c.queue = name }} }
+
+// OnAnyFailed is the job that is called when a run of any job is given up that names none for that itself, by its own `on` or by [OnFailed]. Its run gets
+// what happened as its payload: a [Told]. It need not be stored yet; while there is no such job, nobody is told. Runs of the job itself call nothing.
+//
+// It is a setting of the scheduler in this process. A remote Belfry goes by its own, which `belfry serve --on-failed` names: there Open warns that this is not
+// in force.
+func OnAnyFailed(job string) Option {
+	return Option{func(c *config) { c.callbacks.Failed = dispatch.DefaultCallee{"": job} }}
+}
+
+// OnAnyMissed is OnAnyFailed for fires that were missed, and dropped as the job says by [CatchUpNone] and the like: once for a whole stretch of them.
+func OnAnyMissed(job string) Option {
+	return Option{func(c *config) { c.callbacks.Missed = dispatch.DefaultCallee{"": job} }}
+}
+
+// OnAnyRecovered is OnAnyFailed for a run that has succeeded while the one that had ended before it was given up. Every run that succeeds reads two records for
+// it.
+func OnAnyRecovered(job string) Option {
+	return Option{func(c *config) { c.callbacks.Recovered = dispatch.DefaultCallee{"": job} }}
+}
+
+// forAll is an option that names a job for all jobs.
+type forAll struct {
+	option string
+	callee dispatch.DefaultCallee
+}
+
+// named are those that the options name.
+func (c *config) named() []forAll {
+	all := []forAll{{"OnAnyFailed", c.callbacks.Failed}, {"OnAnyMissed", c.callbacks.Missed}, {"OnAnyRecovered", c.callbacks.Recovered}}
+	return slices.DeleteFunc(all, func(f forAll) bool { return f.callee == nil })
+}
+
+func (c *config) checkCallbacks() error {
+	var wrong []error
+	for _, f := range c.named() {
+		if name := f.callee[""]; job.ValidName(name) != nil {
+			wrong = append(wrong, invalid.Field(f.option, name, "the name of a job: 1 to 128 letters, digits, dots, underscores or hyphens, beginning with a letter or digit"))
+		}
+	}
+	return errors.Join(wrong...)
+}
 
 // JobOption changes how [Handle] has a job run.
 type JobOption struct{ apply func(*job.Definition) }

@@ -14,6 +14,9 @@ import (
 // Deleted is the reason of a run that was cancelled since its job was deleted.
 const Deleted = "the job was deleted"
 
+// NoJob is the reason of a callback that was cancelled since there never was the job that the operator names.
+const NoJob = "there is no such job"
+
 // Promptness is how long after it was due a run may start without a look at its job. A delete itself ends every run that was due since Recent.
 // What was due before reads its job when its start is durable, and so does each attempt that is not its run's first; it calls nothing where the
 // job was deleted. So an ordinary run reads nothing for it, and a delete searches for nothing.

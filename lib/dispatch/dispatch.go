@@ -52,6 +52,9 @@ type Config struct {
 
 	// Lease is how long a worker holds a run without renewing; all hosts have the same. Default 30s.
 	Lease time.Duration
+
+	// Callbacks are those of jobs that name none themselves; all hosts have the same. Default: none.
+	Callbacks DefaultCallbacks
 }
 
 // Dispatcher turns timers and requests into claimed and sent runs. It holds no state but caches; any number of processes may
@@ -61,6 +64,7 @@ type Dispatcher struct {
 	steady   steadiness
 	entering entering
 	ends     ends
+	absent   absences
 
 	fullMu    sync.Mutex
 	fullUntil map[string]time.Time // by queue

@@ -335,7 +335,7 @@ func (d *Dispatcher) claimHeads(ctx context.Context, epoch uint64, b Bounds, pla
 			}
 			stretch := run.Stretch{Generation: f.Edition.Generation, Through: s.Through, Upto: s.Upto, Count: s.Count, Reason: s.Reason}
 			retention := f.Edition.Def.Retention.Std()
-			f.head = &wish{run: f.blank(s.From), on: f.Edition.Def.On, callAt: b.Resume, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
+			f.head = &wish{run: f.blank(s.From), on: d.Callbacks.Over(f.blank(s.From), f.Edition.Def.On), callAt: b.Resume, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 				return r.Skip(stretch, b.Now, retention)
 			}}
 		} else {

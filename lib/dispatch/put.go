@@ -27,15 +27,15 @@ type Put struct {
 	err   error     // of the try that was made, done or not
 }
 
-// Prepare makes a put of a run as decided at now (Unix ms). Its definition names the callbacks on, and its own request may name others. What lists a run that
-// is to wait for long is written first.
+// Prepare makes a put of a run as decided at now (Unix ms). Its definition names the callbacks on, its own request may name others, and Config.Callbacks are
+// for the rest. What lists a run that is to wait for long is written first.
 func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, now int64) (*Put, error) {
 	id := d.NewID()
 	op, err := r.Item(id)
 	if err != nil {
 		return nil, err
 	}
-	p := &Put{run: r, on: r.Callees.Over(on), now: now, ops: []store.Op{op}}
+	p := &Put{run: r, on: d.Callbacks.Over(r, on), now: now, ops: []store.Op{op}}
 	if lists(r) {
 		letter, err := r.DeadLetterOp(id)
 		if err != nil {
@@ -61,8 +61,8 @@ func (d *Dispatcher) Prepare(ctx context.Context, r run.Run, on job.Callbacks, n
 }
 
 // Alone tells whether the put of a run as decided at now is of the run and nothing else.
-func Alone(r run.Run, on job.Callbacks, now int64) bool {
-	return !lists(r) && !WaitsInStore(r, now) && !r.CallsBack(on)
+func (d *Dispatcher) Alone(r run.Run, on job.Callbacks, now int64) bool {
+	return !lists(r) && !WaitsInStore(r, now) && !r.CallsBack(d.Callbacks.Over(r, on))
 }
 
 // lists tells whether the run is to stand among the dead letters. Of a workflow its run does, and no step.

@@ -65,6 +65,10 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 		believed := *read
 		believed.Version = max(1, read.Version)
 		gone := DeletedFor(*j, believed)
+		if gone && !read.Callback.IsZero() && d.absent.news(tenant, read.ID.Job, d.Now()) {
+			d.Log.WarnContext(ctx, "a job that is called does not exist: its callbacks end as cancelled until there is one; this is said once an hour",
+				"tenant", tenant, "job", read.ID.Job, "event", read.Callback.Event, "of", read.Callback.Run)
+		}
 		switch {
 		case j.Broken != nil:
 			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
@@ -95,7 +99,11 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			case !DeletedFor(*j, r):
 				return r.Claim(*c)
 			case r.State == run.Scheduled, r.State == run.Queued:
-				next, _ := r.AskCancel(b.Now, Deleted, job.DefaultRetention)
+				why := Deleted
+				if j.Generation == 0 {
+					why = NoJob
+				}
+				next, _ := r.AskCancel(b.Now, why, job.DefaultRetention)
 				return next, run.Claimed
 			}
 			return r, run.Taken

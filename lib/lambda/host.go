@@ -73,7 +73,7 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 	if h.Tracer, err = h.tracer(ctx, h); err != nil {
 		return nil, fmt.Errorf("BELFRY_TRACE %s: %w", h.Trace, err)
 	}
-	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, CatchUpRate: h.CatchUpRate, Tracer: h.Tracer,
+	h.Node, err = h.Data.Node(ctx, node.Config{Targets: nothing, Elapsed: h.Elapsed, Shards: h.Shards, LookAhead: h.LookAhead, CatchUpRate: h.CatchUpRate, Callbacks: h.Callbacks, Tracer: h.Tracer,
 		NoTicks: true, Can: h.Can})
 	return h, err
 }

@@ -30,6 +30,8 @@ type Settings struct {
 	TickQueue   string        // URL of the queue by which a tick asks for helpers; "" for none
 	MaxReceives int           // after how many receives the queues give a message to the dead-letter queue; 0: never
 
+	Callbacks dispatch.DefaultCallbacks // of jobs that name none themselves
+
 	Tenant string // whose the callers are that bring none of their own, and the stack as a whole
 	Auth   Auth
 	Keys   string // of secrets, as lib/secret reads them; "" for none
@@ -71,6 +73,7 @@ func Read(getenv func(string) string) (Settings, error) {
 		CatchUpRate: e.number("BELFRY_CATCH_UP_RATE", dispatch.MaxCatchUpRate),
 		TickQueue:   getenv("BELFRY_TICK_QUEUE"),
 		MaxReceives: e.number("BELFRY_MAX_RECEIVES", 1000),
+		Callbacks:   dispatch.DefaultCallbacks{Failed: e.callee("BELFRY_ON_FAILED"), Missed: e.callee("BELFRY_ON_MISSED"), Recovered: e.callee("BELFRY_ON_RECOVERED")},
 		Tenant:      getenv("BELFRY_TENANT"),
 		Keys:        getenv("BELFRY_SECRETS_KEY"),
 		Stack:       getenv("BELFRY_STACK"),
@@ -143,6 +146,14 @@ func (e *environment) number(name string, most int) int {
 		e.refuse(invalid.Field(name, text, fmt.Sprintf("a number from 1 to %d", most)))
 	}
 	return n
+}
+
+func (e *environment) callee(name string) dispatch.DefaultCallee {
+	callee, err := dispatch.ParseDefaultCallee(e.getenv(name))
+	if err != nil {
+		e.refuse(invalid.Under(name, err))
+	}
+	return callee
 }
 
 func (e *environment) duration(name string) time.Duration {

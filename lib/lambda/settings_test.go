@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/lambda"
 )
 
@@ -31,9 +32,11 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	}
 	s, err = lambda.Read(with(map[string]string{"BELFRY_QUEUES": "default=14m,gpu=6h", "BELFRY_SHARDS": "16", "BELFRY_LOOK_AHEAD": "150s", "BELFRY_MAX_RECEIVES": "10", "BELFRY_CATCH_UP_RATE": "250",
 		"BELFRY_AUTH": "jwt", "BELFRY_JWT_ISSUER": "https://issuer.example/pool", "BELFRY_JWT_AUDIENCE": "belfry", "BELFRY_JWT_TENANT_CLAIM": "org",
-		"BELFRY_TENANT": "acme", "BELFRY_LOG_LEVEL": "debug", "BELFRY_TRACE": "xray", "BELFRY_TRACE_RATIO": "1", "BELFRY_STACK": "prod"}))
+		"BELFRY_TENANT": "acme", "BELFRY_LOG_LEVEL": "debug", "BELFRY_TRACE": "xray", "BELFRY_TRACE_RATIO": "1", "BELFRY_STACK": "prod",
+		"BELFRY_ON_FAILED": "tell-ops, acme=ops", "BELFRY_ON_RECOVERED": "acme=ops"}))
 	if err != nil || len(s.Pools) != 2 || s.Shards != 16 || s.LookAhead != 150*time.Second || s.MaxReceives != 10 || s.CatchUpRate != 250 || s.Tenant != "acme" || s.TraceRatio != 1 ||
-		s.Auth != (lambda.Auth{Kind: "jwt", Issuer: "https://issuer.example/pool", Audience: "belfry", TenantClaim: "org"}) {
+		s.Auth != (lambda.Auth{Kind: "jwt", Issuer: "https://issuer.example/pool", Audience: "belfry", TenantClaim: "org"}) ||
+		!reflect.DeepEqual(s.Callbacks, dispatch.DefaultCallbacks{Failed: dispatch.DefaultCallee{"": "tell-ops", "acme": "ops"}, Missed: dispatch.DefaultCallee{}, Recovered: dispatch.DefaultCallee{"acme": "ops"}}) {
 		t.Errorf("all: %+v, %v", s, err)
 	}
 }
@@ -42,7 +45,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 func TestTheEnvironmentIsCheckedAtOnce(t *testing.T) {
 	wrong := map[string]string{"BELFRY_STORE": "", "BELFRY_SHARDS": "many", "BELFRY_LOOK_AHEAD": "150", "BELFRY_MAX_RECEIVES": "0", "BELFRY_CATCH_UP_RATE": "1001", "BELFRY_AUTH": "none",
 		"BELFRY_TENANT": "a b", "BELFRY_LOG_LEVEL": "loud", "BELFRY_QUEUES": "gpu=soon", "BELFRY_TRACE": "jaeger", "BELFRY_TRACE_RATIO": "5%",
-		"BELFRY_TARGET_ARNS": "everything"}
+		"BELFRY_TARGET_ARNS": "everything", "BELFRY_ON_FAILED": "tell ops", "BELFRY_ON_MISSED": "Acme=ops", "BELFRY_ON_RECOVERED": "a,b"}
 	_, err := lambda.Read(with(wrong))
 	if err == nil {
 		t.Fatal("it was accepted")

@@ -108,7 +108,7 @@ func (d *Desk) writeGroup(group []*ending) {
 		now := e.held.now()
 		r := e.change(standing, now)
 		on := e.held.edition.Def.On
-		if !dispatch.Alone(r, on, now) {
+		if !d.Dispatch.Alone(r, on, now) {
 			continue
 		}
 		if put, err := d.Dispatch.Prepare(e.ctx, r, on, now); err == nil {

@@ -53,6 +53,8 @@ type Config struct {
 	Concurrency int           // attempts at once, per queue. Default 50
 	Grace       time.Duration // for attempts when the node is stopped. Default 20s
 
+	Callbacks dispatch.DefaultCallbacks // of jobs that name none themselves, the same in all processes. Default: none
+
 	// Hurry, when it is closed, ends the grace: its owner has no more time. Default: never.
 	Hurry <-chan struct{}
 
@@ -133,7 +135,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease, CatchUpRate: cfg.CatchUpRate,
-		Metrics: cfg.Metrics, Tracer: cfg.Tracer,
+		Metrics: cfg.Metrics, Tracer: cfg.Tracer, Callbacks: cfg.Callbacks,
 	}); err != nil {
 		return nil, err
 	}

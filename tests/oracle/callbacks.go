@@ -17,7 +17,7 @@ import (
 
 // What is promised of callbacks:
 //
-//	C1  each end that a definition, or the run's own request, names a callback for has its request in the same write, and its run in the end; and so has each record of missed fires
+//	C1  each end that a definition, the run's own request or the operator names a callback for has its request in the same write, and its run in the end; and so has each record of missed fires
 //	C2  each run that tells of an end tells of one that was, once, to the job that they name; and what it is told is what was
 //
 // A callback has no callbacks, which is part of both.
@@ -53,36 +53,48 @@ func (j *Judge) calls(rs *runState, e *edition) {
 		return
 	}
 	j.turned(rs.job)
-	rs.job.turns.ends(rs, e, j.event)
-	var event string
-	var to *job.Callback
+	rs.job.turns.ends(rs, j.callee(a, "", e.Def.On.Recovered, j.cfg.Callbacks.Recovered), j.event)
+	var event, to string
 	switch a.State {
 	case run.Succeeded:
-		event, to = "succeeded", e.Def.On.Succeeded
-		if own := a.Callees.Succeeded; own != "" {
-			to = &job.Callback{Job: own}
-		}
+		event, to = "succeeded", j.callee(a, a.Callees.Succeeded, e.Def.On.Succeeded, nil)
 	case run.Failed, run.Dead, run.Unknown:
-		event, to = "failed", e.Def.On.Failed
-		if own := a.Callees.Failed; own != "" {
-			to = &job.Callback{Job: own}
-		}
+		event, to = "failed", j.callee(a, a.Callees.Failed, e.Def.On.Failed, j.cfg.Callbacks.Failed)
 	case run.Skipped:
 		if a.Count > 0 {
-			event, to = "missed", e.Def.On.Missed
+			event, to = "missed", j.callee(a, "", e.Def.On.Missed, j.cfg.Callbacks.Missed)
 		}
 	}
-	if to == nil {
+	if to == "" {
 		return
 	}
-	c := &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended}
+	c := &call{of: rs, event: event, job: to, state: a.State, ended: a.Ended}
 	if event == "missed" {
 		c.fires = &missedFires{a.Count, time.UnixMilli(a.ID.Nominal), time.UnixMilli(a.Through)}
 	}
 	j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = c
 }
 
-// turns is how a job goes down and recovers, by the runs of it whose definitions call somebody when it recovers.
+// callee is whom an event of a run calls, "" for nobody: whom its request names, else its definition, else the operator, whose word is not for the job that
+// it names.
+func (j *Judge) callee(r *run.Run, request string, own *job.Callback, all map[string]string) string {
+	switch {
+	case request != "":
+		return request
+	case own != nil:
+		return own.Job
+	}
+	to, named := all[r.Tenant]
+	if !named {
+		to = all[""]
+	}
+	if to == r.ID.Job {
+		return ""
+	}
+	return to
+}
+
+// turns is how a job goes down and recovers, by the runs of it that call somebody when it recovers.
 type turns struct {
 	down  *down // nil: it is well
 	last  *runState
@@ -97,12 +109,13 @@ type down struct {
 	since      int
 }
 
-// ends notes an end at an event, and whether the record of its job has to follow. A success must have seen a record that stood when it began.
-func (t *turns) ends(rs *runState, e *edition, event int) {
-	if e.Def.On.Recovered == nil || rs.run.State == run.Cancelled || rs.run.State == run.Skipped {
+// ends notes an end at an event, who is called when its job recovers, and whether the record of that has to follow. A success must have seen a record that
+// stood when it began.
+func (t *turns) ends(rs *runState, to string, event int) {
+	if to == "" || rs.run.State == run.Cancelled || rs.run.State == run.Skipped {
 		return
 	}
-	t.last, t.state, t.to = rs, rs.run.State, e.Def.On.Recovered.Job
+	t.last, t.state, t.to = rs, rs.run.State, to
 	began := 0
 	for _, s := range rs.past {
 		if s.state == run.Running {

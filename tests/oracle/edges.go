@@ -347,8 +347,11 @@ func asksToStop(b, a *run.Run) string {
 // deletedJob is the reason of what a delete has cancelled.
 const deletedJob = "the job was deleted"
 
+// noJob is the reason of a callback whose job is not there: the operator names it, so nobody has seen to that.
+const noJob = "there is no such job"
+
 func wasCancelled(b, a *run.Run) string {
-	return unless(b.Cancel || a.Reason == deletedJob, "nobody asked to cancel it")
+	return unless(b.Cancel || a.Reason == deletedJob || a.Reason == noJob && !a.Callback.IsZero(), "nobody asked to cancel it")
 }
 
 // closed: the attempt ended in one of these ways, and was counted so.

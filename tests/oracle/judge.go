@@ -25,6 +25,9 @@ type Config struct {
 	// CatchUpRate is how many missed fires may start in a second; default: dispatch.DefaultCatchUpRate.
 	CatchUpRate int
 
+	// Callbacks are those of jobs that name none themselves; default: none.
+	Callbacks dispatch.DefaultCallbacks
+
 	// Most is how many violations are kept; default 20. Where one promise is broken, others follow.
 	Most int
 }

@@ -1,9 +1,11 @@
 package oracle_test
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -13,13 +15,20 @@ import (
 
 // telling is a life of a job whose ends another one is told of: first it fails, then it succeeds.
 func telling(t testing.TB) life {
+	two := &job.Callback{Job: "two"}
+	return failing(t, job.Callbacks{Succeeded: two, Failed: two, Recovered: two}, dispatch.DefaultCallbacks{})
+}
+
+// failing is the life of a job that calls whom it says, and else whom the operator names.
+func failing(t testing.TB, on job.Callbacks, all dispatch.DefaultCallbacks) life {
 	r := newRig(t)
+	r.dispatch.Callbacks = all
 	const beat = 2 * time.Second
 	r.elapsed = time.Second
 	r.put(tenant, "two", works(1, nil))
 	def := works(1, every(2*beat))
 	def.Retry.MaxAttempts = 1
-	def.On = job.Callbacks{Succeeded: &job.Callback{Job: "two"}, Failed: &job.Callback{Job: "two"}, Recovered: &job.Callback{Job: "two"}}
+	def.On = on
 	r.fails["one"] = true
 	r.put(tenant, "one", def)
 	r.live(5*beat, beat)
@@ -48,6 +57,39 @@ func TestNothingIsFoundWhereRunsTellOfOthers(t *testing.T) {
 	}
 	if told["failed"] < 2 || told["succeeded"] < 2 || told["recovered"] != 1 {
 		t.Errorf("%v runs told of ends", told)
+	}
+}
+
+// The judge has the operator's word from its Config, and nothing of it is in the store.
+func TestTheOperatorsWordIsJudged(t *testing.T) {
+	named := func(name string) dispatch.DefaultCallbacks {
+		all := dispatch.DefaultCallee{"": name}
+		return dispatch.DefaultCallbacks{Failed: all, Missed: all, Recovered: all}
+	}
+	two := job.Callbacks{Failed: &job.Callback{Job: "two"}, Recovered: &job.Callback{Job: "two"}}
+	failed := func(name string) dispatch.DefaultCallbacks {
+		return dispatch.DefaultCallbacks{Failed: named(name).Failed}
+	}
+	for what, c := range map[string]struct {
+		on         job.Callbacks
+		were, says dispatch.DefaultCallbacks
+		want       string // a regular expression; "": nothing is found
+	}{
+		"it was followed":              {were: named("two"), says: named("two")},
+		"of a tenant":                  {were: dispatch.DefaultCallbacks{Failed: dispatch.DefaultCallee{"": "nobody", tenant: "two"}}, says: dispatch.DefaultCallbacks{Failed: dispatch.DefaultCallee{tenant: "two"}}},
+		"the job has the word":         {on: two, were: named("nobody"), says: named("nobody")},
+		"nobody is there":              {were: named("nobody"), says: named("nobody")},
+		"it is of the job itself":      {says: named("one")},
+		"it is of another tenant":      {says: dispatch.DefaultCallbacks{Failed: dispatch.DefaultCallee{"other": "two"}}},
+		"nobody followed it":           {says: failed("two"), want: "C1: run one~.* ended as dead at .*, and no callback of two was asked for with that"},
+		"nobody said it":               {were: failed("two"), want: `C2: a callback of two is asked for on "failed" of run one~`},
+		"another one was called":       {were: failed("two"), says: failed("nobody"), want: `C2: a callback of two is asked for on "failed" of run one~`},
+		"nobody noted that it is down": {were: failed("two"), says: named("two"), want: "C1: run one~.* ended as dead, and its job calls somebody when it recovers"},
+	} {
+		found := failing(t, c.on, c.were).judged(oracle.Config{Callbacks: c.says})
+		if (len(found) > 0) != (c.want != "") || c.want != "" && !regexp.MustCompile("^"+c.want).MatchString(found[0]) {
+			t.Errorf("%s: found %q, want %q", what, found, c.want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
@@ -16,6 +17,7 @@ type scenario struct {
 	name      string
 	lookAhead time.Duration
 	rate      int // of catch-up; 0: the default
+	callbacks dispatch.DefaultCallbacks
 	prepare   func(w *world)
 	act       func(h *host) error
 	then      func(h *host) error // what another host does while the first is stopped; nil: a tick
@@ -220,7 +222,7 @@ func (s scenario) everyOperation(t *testing.T) {
 
 // broken plays the scenario with its k-th operation broken, and tells whether there was one, and whether it wrote.
 func (s scenario) broken(t *testing.T, how string, k int) (met, writes bool) {
-	options := []option{}
+	options := []option{callsForAll(s.callbacks)}
 	if s.lookAhead != 0 {
 		options = append(options, lookAhead(s.lookAhead))
 	}

@@ -26,11 +26,15 @@ func missing(spec *schedule.Spec, mode job.CatchUpMode, window time.Duration) jo
 }
 
 // misses puts the jobs, and has nobody there for nine minutes.
-func misses(mode job.CatchUpMode, window time.Duration) func(w *world) {
+func misses(mode job.CatchUpMode, window time.Duration, change ...func(*job.Definition)) func(w *world) {
 	return func(w *world) {
 		api := w.host("api")
+		def := missing(until(13*time.Minute, every(time.Minute)), mode, window)
+		for _, c := range change {
+			c(&def)
+		}
 		w.must(api.put(tenant, "tell", definition(nil, 1)))
-		w.must(api.put(tenant, "a", missing(until(13*time.Minute, every(time.Minute)), mode, window)))
+		w.must(api.put(tenant, "a", def))
 		w.advance(90*time.Second, 10*time.Second, "before")
 		w.elapsed += 9 * time.Minute
 	}

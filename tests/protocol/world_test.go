@@ -41,6 +41,7 @@ type world struct {
 	lookAhead time.Duration
 	lease     time.Duration // of a shard; courtesy, so nearly none unless a test is about it
 	rate      int           // of catch-up; 0: the default
+	callbacks dispatch.DefaultCallbacks
 	shards    int
 	compile   func(schedule.Spec) (job.Fires, error)
 
@@ -84,6 +85,9 @@ func lookAhead(d time.Duration) option { return func(w *world) { w.lookAhead = d
 // catchUpRate is how many missed fires may start in a second.
 func catchUpRate(n int) option { return func(w *world) { w.rate = n } }
 
+// callsForAll are the callbacks of jobs that name none themselves.
+func callsForAll(c dispatch.DefaultCallbacks) option { return func(w *world) { w.callbacks = c } }
+
 // shards cuts the store into so many.
 func shards(n int) option { return func(w *world) { w.shards = n } }
 
@@ -97,7 +101,7 @@ func newWorld(t testing.TB, options ...option) *world {
 		o(w)
 	}
 	w.judge = oracle.New(oracle.Config{Compile: func(spec schedule.Spec) (job.Fires, error) { return w.compile(spec) }, Clocks: w.apart,
-		CatchUpRate: w.rate})
+		CatchUpRate: w.rate, Callbacks: w.callbacks})
 	w.store = oracle.Watch(w.kept, func(before, after store.Item) {
 		w.told(func(j *oracle.Judge) { j.Stored(w.clock(), before, after) })
 	})
@@ -228,7 +232,7 @@ func (w *world) host(name string) *host {
 	h.dispatch, err = dispatch.New(dispatch.Config{
 		Store: h.store, Book: job.NewBook(h.store, w.compile), Queues: queues, Layout: w.layout, Now: now,
 		Elapsed: func() time.Duration { return w.elapsed }, NewID: w.newID, LookAhead: w.lookAhead,
-		CatchUpRate: w.rate,
+		CatchUpRate: w.rate, Callbacks: w.callbacks,
 	})
 	w.must(err)
 	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease})

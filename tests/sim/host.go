@@ -132,7 +132,7 @@ func (h *host) assemble() error {
 	}
 	cfg := node.Config{
 		Store: shelf{h}, Queues: h.queues, Blobs: h.blobs, Targets: targets, Metrics: metrics.New(),
-		Now: h.clock.now, Elapsed: h.clock.elapsed, NewID: h.newID, Name: h.id, Hurry: h.hurry,
+		Now: h.clock.now, Elapsed: h.clock.elapsed, NewID: h.newID, Name: h.id, Hurry: h.hurry, Callbacks: h.Mix.Defaults,
 	}
 	h.Mix.Shape.configure(h.role, h.Mix.Pools, &cfg)
 	if h.node, err = node.New(h.ctx, cfg); err != nil {

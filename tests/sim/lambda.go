@@ -42,6 +42,7 @@ func (h *host) calledTick(ctx context.Context) error {
 	cfg := node.Config{
 		Store: shelf{h}, Queues: h.queues, Blobs: h.blobs, Targets: nothing, Metrics: metrics.New(),
 		Now: h.clock.now, Elapsed: h.clock.elapsed, NewID: h.newID, Name: h.id + " function", Shared: true, Shards: h.Mix.Shape.Shards, NoTicks: true,
+		Callbacks: h.Mix.Defaults,
 	}
 	n, err := node.New(ctx, cfg)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
@@ -107,6 +108,7 @@ func (m *Mix) switches() []toggle {
 	} {
 		all = append(all, toggle{one.name, *one.mean != 0, func() { *one.mean = 0 }})
 	}
-	return append(all, toggle{"outages", len(m.Outages) > 0, func() { m.Outages = nil }},
+	return append(all, toggle{"defaults", m.callsForAll(), func() { m.Defaults = dispatch.DefaultCallbacks{} }},
+		toggle{"outages", len(m.Outages) > 0, func() { m.Outages = nil }},
 		toggle{"parts", !m.Shape.Whole, func() { m.Shape.Whole = true }})
 }

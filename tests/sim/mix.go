@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
@@ -33,6 +34,8 @@ type Mix struct {
 	Clients []Role   // one each
 	Jobs    JobRates
 	Work    WorkRates
+
+	Defaults dispatch.DefaultCallbacks // of jobs that name none themselves
 }
 
 // Outage is a time in which nothing is claimed, since something is away or wrong everywhere: what was due in it was missed.
@@ -107,6 +110,7 @@ func Draw(seed uint64) Mix {
 	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
 	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
 	m.drawOneWaits(rand.New(rand.NewPCG(seed, 0x6c61746572656b)))    // "later", and two letters by which the first dozen worlds have none
+	m.drawDefaults(rand.New(rand.NewPCG(seed, 0x65766572796f66)))    // "every", and two letters again
 	return m
 }
 
@@ -302,6 +306,34 @@ func (m *Mix) drawRequested(r *rand.Rand) {
 	}
 }
 
+// drawDefaults draws whom the jobs call that name nobody themselves, from a stream of its own too. Some of those are not there.
+func (m *Mix) drawDefaults(r *rand.Rand) {
+	if !chance(r, 0.3) {
+		return
+	}
+	draw := func() dispatch.DefaultCallee {
+		all := dispatch.DefaultCallee{}
+		if chance(r, 0.7) {
+			all[""] = nameOf(r.IntN(m.Names))
+		}
+		for _, tenant := range m.Tenants {
+			if chance(r, 0.3) {
+				all[tenant] = nameOf(r.IntN(2 * m.Names))
+			}
+		}
+		return all
+	}
+	m.Defaults = dispatch.DefaultCallbacks{Failed: draw(), Missed: draw()}
+	if chance(r, 0.5) {
+		m.Defaults.Recovered = draw()
+	}
+}
+
+// callsForAll tells whether jobs that name nobody call somebody.
+func (m *Mix) callsForAll() bool {
+	return len(m.Defaults.Failed)+len(m.Defaults.Missed)+len(m.Defaults.Recovered) > 0
+}
+
 // rate draws a duration between least and most, each order of magnitude as likely as another; 0 where it is off.
 func rate(r *rand.Rand, on float64, least, most time.Duration) time.Duration {
 	if !chance(r, on) {
@@ -324,6 +356,9 @@ func (m Mix) String() string {
 	fmt.Fprintf(&b, "zones    %s\n", strings.Join(m.Zones, " "))
 	fmt.Fprintf(&b, "jobs     up to %d a tenant, in queues %s: %s\n", m.Names, strings.Join(m.Pools, " "), settings(m.Jobs))
 	fmt.Fprintf(&b, "work     %s\n", settings(m.Work))
+	if m.callsForAll() {
+		fmt.Fprintf(&b, "defaults of callbacks: %v\n", m.Defaults)
+	}
 	for _, c := range m.Clients {
 		fmt.Fprintf(&b, "client   of %s, every %s, persists %.2g, begins %t:", c.Tenant, c.Think, c.Persist, c.Begins)
 		for op, weight := range c.Weights {

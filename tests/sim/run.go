@@ -135,7 +135,7 @@ func newWorld(t *testing.T, cfg Config) *World {
 			clocks = oracle.AnyClock
 		}
 	}
-	w.Judge = oracle.New(oracle.Config{Clocks: clocks})
+	w.Judge = oracle.New(oracle.Config{Clocks: clocks, Callbacks: w.Mix.Defaults})
 	w.lines = w.newLines()
 	for n, role := range w.Mix.Shape.roles(w.Rand("machines")) {
 		m := &machine{World: w, name: fmt.Sprintf("host %d", n), role: role}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/lambda"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -18,6 +19,7 @@ func TestFunctionsTakeWhatParametersAllow(t *testing.T) {
 	stack := named(t, "template.yaml")
 	arns := func(text string) error { _, err := target.ParseARNPatterns(text); return err }
 	pool := func(text string) error { _, err := cloud.ParsePools("default=14m," + text); return err }
+	callee := func(text string) error { _, err := dispatch.ParseDefaultCallee(text); return err }
 	issuer := func(text string) error {
 		given := map[string]string{"BELFRY_STORE": "dynamodb://t", "BELFRY_QUEUE": "sqs://q", "BELFRY_BLOB": "s3://b", "BELFRY_AUTH": "jwt",
 			"BELFRY_JWT_AUDIENCE": "belfry", "BELFRY_JWT_ISSUER": text}
@@ -38,6 +40,7 @@ func TestFunctionsTakeWhatParametersAllow(t *testing.T) {
 			[]string{"work", "arn:aws:sqs", "arn:aws:s3:::bucket", work + ",", work + ", " + work, work + ",other", "arn:aws:sqs:*:*:{tenant}"}},
 		{"RoleArns", arns, []string{"", "arn:aws:iam::123456789012:role/reports", "arn:aws:iam::123456789012:role/a,arn:aws:iam::123456789012:role/team/*"},
 			[]string{"reports", "arn:aws:iam::123456789012:user/a", work, "arn:aws:iam::123456789012:role/a,"}},
+		{"OnFailed", callee, []string{"", "tell-ops", "acme=ops", "acme-1.eu=Ops.1"}, []string{"acme=", "=ops", "Acme=ops", "tell ops", "ops,", "a,b", "-ops", "a=b=c", "acme:ops"}},
 		{"JwtIssuer", issuer, []string{"https://issuer.example", "https://issuer.example/pool"},
 			[]string{"http://issuer.example", "https://", "https:///pool", "https://issuer.example?a=b", "https://issuer.example#a"}},
 	} {
@@ -51,6 +54,11 @@ func TestFunctionsTakeWhatParametersAllow(t *testing.T) {
 			if pattern.MatchString(text) {
 				t.Errorf("%s=%q is let through, of which the functions say: %v", c.parameter, text, c.takes(text))
 			}
+		}
+	}
+	for _, other := range []string{"OnMissed", "OnRecovered"} {
+		if stack.Parameters[other].AllowedPattern != stack.Parameters["OnFailed"].AllowedPattern {
+			t.Errorf("%s allows something else than OnFailed", other)
 		}
 	}
 	for _, other := range []string{"Pool2", "Pool3", "Pool4"} {
