@@ -69,6 +69,7 @@ func Calling(succeeded, failed string) *RunCallbacks {
 type CallbackOf struct {
 	Event string `json:"event" enum:"succeeded,failed,recovered,missed" doc:"what has happened, as the job's field on names it"`
 	Run   string `json:"run" doc:"ID of the run that has ended; of missed: of the skipped run that stands for all of the fires"`
+	Count int    `json:"count,omitempty" doc:"of a callback with a window: how many ends, or stretches of missed fires, it tells of, of which this is the first"`
 }
 
 // Waiting is a reason why a run does not go on.
