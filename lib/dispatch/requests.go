@@ -63,7 +63,9 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			claims[j] = c
 		}
 		believed := *read
-		believed.Version = max(1, read.Version)
+		if read.Callback.IsZero() { // of a callback nothing but its timer was put: what stands there by now is another tick's
+			believed.Version = max(1, read.Version)
+		}
 		gone := DeletedFor(*j, believed)
 		switch {
 		case j.Broken != nil:

@@ -76,6 +76,7 @@ type JobRates struct {
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
+	Within    float64 // of callbacks that may have a window, which have one
 
 	Requested float64 // of requests, which name whom to call themselves
 
@@ -105,6 +106,7 @@ func Draw(seed uint64) Mix {
 	m.drawIgnored(rand.New(rand.NewPCG(seed, 0x69676e6f616d62)))     // "igno", and three letters as well
 	m.drawMissed(rand.New(rand.NewPCG(seed, 0x6d6973736564636d)))    // "missed", and two letters by which they have none either
 	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
+	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
 	return m
 }
 
@@ -283,6 +285,13 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
 	if len(m.Outages) == 0 && chance(r, 0.8) {
 		m.Outages = []Outage{m.drawOutage(r)}
+	}
+}
+
+// drawWithin draws how many callbacks tell of all within a window, from a stream of its own too.
+func (m *Mix) drawWithin(r *rand.Rand) {
+	if chance(r, 0.5) {
+		m.Jobs.Within = pick(r, []float64{0.3, 0.7, 1})
 	}
 }
 
