@@ -108,7 +108,13 @@ func calledBy(r wire.Run) string {
 	if r.On == nil {
 		return ""
 	}
-	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: r.On.Succeeded, Failed: r.On.Failed}}})
+	called := func(c *wire.Callee) *job.Callback {
+		if c == nil {
+			return nil
+		}
+		return &job.Callback{Job: c.Job}
+	}
+	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: called(r.On.Succeeded), Failed: called(r.On.Failed)}}})
 }
 
 // toldOf says what a run tells of, "" for nothing.

@@ -15,7 +15,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -176,34 +175,13 @@ func calleesOf(on *wire.RunCallbacks) (c run.Callees) {
 }
 
 func (a *api) triggerValues(in input[wire.Trigger]) error {
-	return a.checkTrigger(in.body)
-}
-
-func (a *api) checkTrigger(t wire.Trigger) error {
-	return errors.Join(windowless(t.On), a.Control.CheckRequest(request(t, "")))
-}
-
-// windowless refuses a window of whom a request calls: the job may have one.
-func windowless(on *wire.RunCallbacks) error {
-	if on == nil {
-		return nil
-	}
-	var wrong []error
-	for _, named := range []struct {
-		event job.Event
-		to    *job.Callback
-	}{{job.OnSucceeded, on.Succeeded}, {job.OnFailed, on.Failed}} {
-		if named.to != nil && named.to.Window != 0 {
-			wrong = append(wrong, invalid.Field("on."+string(named.event)+".window", named.to.Window.String(), "none: a request's own callback tells of its run alone; a job may have a window"))
-		}
-	}
-	return errors.Join(wrong...)
+	return a.Control.CheckRequest(request(in.body, ""))
 }
 
 func (a *api) triggersValues(in input[wire.RunBatch]) error {
 	var wrong []error
 	for i, entry := range in.body.Runs {
-		if err := a.checkTrigger(entry.Trigger); err != nil {
+		if err := a.Control.CheckRequest(request(entry.Trigger, "")); err != nil {
 			wrong = append(wrong, invalid.Under(fmt.Sprintf("runs[%d]", i), err))
 		}
 		if len(wrong) > invalid.Most {

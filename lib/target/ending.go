@@ -91,6 +91,8 @@ func (e Ending) titleOfSeveral() string {
 		return fmt.Sprintf("%s %s %d times", e.Run.Job, e.Event, e.Count)
 	case all && e.Event == missedEvent:
 		return fmt.Sprintf("%d jobs missed fires", len(e.Jobs))
+	case e.Event == missedEvent && len(e.Jobs) == 0:
+		return fmt.Sprintf("fires were missed %d times", e.Count)
 	case e.Event == missedEvent:
 		return fmt.Sprintf("more than %d jobs missed fires", len(e.Jobs))
 	}

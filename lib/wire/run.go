@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -46,18 +45,23 @@ type Run struct {
 
 // RunCallbacks names what is called when a run has ended whose own request says so. It goes before what the job says of the same event.
 type RunCallbacks struct {
-	Succeeded *job.Callback `json:"succeeded,omitempty" doc:"when the run has succeeded"`
-	Failed    *job.Callback `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+	Succeeded *Callee `json:"succeeded,omitempty" doc:"when the run has succeeded"`
+	Failed    *Callee `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+}
+
+// Callee is what a request's own callback calls: a job of the same tenant. It tells of that run alone.
+type Callee struct {
+	Job string `json:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"tell-ops" doc:"the job that runs then, with what happened as its payload; it must exist"`
 }
 
 // Calling names jobs, "" for none of an event; nil for none at all.
 func Calling(succeeded, failed string) *RunCallbacks {
 	var on RunCallbacks
 	if succeeded != "" {
-		on.Succeeded = &job.Callback{Job: succeeded}
+		on.Succeeded = &Callee{Job: succeeded}
 	}
 	if failed != "" {
-		on.Failed = &job.Callback{Job: failed}
+		on.Failed = &Callee{Job: failed}
 	}
 	if on == (RunCallbacks{}) {
 		return nil

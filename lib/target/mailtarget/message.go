@@ -148,7 +148,7 @@ func (s *Sender) tellAll(e target.Ending) string {
 	case "failed":
 		fmt.Fprintf(&out, "%d runs were given up %s.\n\n", e.Count, within)
 	case "missed":
-		fmt.Fprintf(&out, "Fires were missed, and the catch-up policies of their jobs do not run them. That was found %s, in %d stretches.\n\n", within, e.Count)
+		fmt.Fprintf(&out, "Fires were missed that the catch-up policies of their jobs do not run. This was found %s.\n\n", within)
 	default:
 		fmt.Fprintf(&out, "%s %s.\n\n", e.Title(), within)
 	}
