@@ -87,7 +87,7 @@ func byWindow(timers []timer.Timer) (alone []timer.Timer, groups [][]timer.Timer
 	for _, group := range groups {
 		slices.SortFunc(group, func(a, b timer.Timer) int {
 			return cmp.Or(cmp.Compare(b.Create.Callback.Count, a.Create.Callback.Count), cmp.Compare(a.Create.Created, b.Create.Created),
-				strings.Compare(a.Run.String(), b.Run.String()), cmp.Compare(a.Wake, b.Wake))
+				strings.Compare(a.Create.Callback.Run, b.Create.Callback.Run), cmp.Compare(a.Wake, b.Wake))
 		})
 	}
 	return alone, groups

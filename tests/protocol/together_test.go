@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -209,5 +211,71 @@ func TestC1_Fault01_Fault17_AWindowOutlivesALongOutage(t *testing.T) {
 	w.wants(w.settle())
 	if all := w.toldTogether(); len(all) != 1 || all[0].Count != 5 {
 		t.Errorf("told %+v", all)
+	}
+}
+
+// ending asks for a run that is to be given up, and has a worker write its end at one instant (since base) that it decided on at another.
+func (w *world) ending(decided, written time.Duration) {
+	w.Helper()
+	w.elapsed = decided
+	w.must(w.host("api").trigger(tenant, "a", 0))
+	w.elapsed += 10 * time.Millisecond
+	h, slept := w.host("slow"), false
+	h.before = func(op operation) faulty.Fault {
+		if op.writes() && writesRun("a#")(op) && strings.Contains(op.text, "due#") && !slept {
+			slept = true
+			for w.elapsed < written {
+				w.elapsed = min(w.elapsed+time.Second, written)
+				w.must(w.host("ticks").tick())
+			}
+		}
+		return faulty.Fault{}
+	}
+	w.must(h.worker.Pass(h.life, 0))
+	h.before = nil
+	if !slept {
+		w.Fatal("the end was not written")
+	}
+}
+
+// What ends in a window's last moment is told of with the others, and its timer lies where no tick has been, however far these look ahead.
+func TestC1_WhatEndsInAWindowsLastMomentIsToldWithIt(t *testing.T) {
+	for _, ahead := range []time.Duration{2 * time.Second, 150 * time.Second} {
+		w := newWorld(t, lookAhead(ahead))
+		fail(1, "a")(w)
+		w.work()
+		w.must(w.host("ticks").tick())
+		w.ending(59*time.Second+900*time.Millisecond, 61*time.Second)
+		w.advance(40*time.Second, time.Second, "ticks")
+		if all := w.toldTogether(); len(all) != 1 || all[0].Count != 3 {
+			t.Errorf("with a look-ahead of %s, told %+v", ahead, all)
+		}
+		w.wants(w.settle())
+	}
+}
+
+// Ends whose writes come when the ticks are past their window are told of when a sweep comes by, or where none may come any more, a moment later.
+func TestC1_C2_Fault12_WhatIsWrittenBehindItsWindowIsToldAllTheSame(t *testing.T) {
+	for name, c := range map[string]struct {
+		written, told time.Duration
+	}{
+		"a sweep comes by": {75 * time.Second, 3 * time.Minute},
+		"none may":         {99 * time.Second, 12 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			fail(1, "a")(w)
+			w.work()
+			w.ending(58*time.Second, c.written)
+			w.work()
+			if all := w.toldTogether(); len(all) != 1 || all[0].Count != 2 {
+				t.Errorf("told %+v before", all)
+			}
+			w.advance(c.told, time.Second, "ticks")
+			if all := w.toldTogether(); len(all) != 2 || all[0].Count+all[1].Count != 3 {
+				t.Errorf("told %+v", all)
+			}
+			w.wants(w.settle())
+		})
 	}
 }
