@@ -57,7 +57,7 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	for _, called := range []*job.Callback{def.On.Failed, def.On.Missed} {
 		if called != nil && chance(r, j.Within) {
-			called.Window = schedule.Duration(pick(r, windows[m.Pace]))
+			called.Job, called.Window = nameOf(0), m.Jobs.Window // the same, so that some are told of together
 		}
 	}
 	if chance(r, j.Workflows) {
@@ -97,7 +97,7 @@ func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
 }
 
 // windows are those of callbacks, by the pace of a world.
-var windows = [...][]time.Duration{{time.Minute, time.Minute, 2 * time.Minute}, {time.Minute, 5 * time.Minute, 10 * time.Minute}, {10 * time.Minute, time.Hour, 6 * time.Hour}}
+var windows = [...][]time.Duration{{time.Minute, 2 * time.Minute}, {time.Minute, 5 * time.Minute, 20 * time.Minute}, {10 * time.Minute, time.Hour, 6 * time.Hour}}
 
 // teams are the values of the one label that jobs bear.
 var teams = []string{"red", "green", "blue"}

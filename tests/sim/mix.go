@@ -77,6 +77,7 @@ type JobRates struct {
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
 	Within    float64 // of callbacks that may have a window, which have one
+	Window    schedule.Duration
 
 	Requested float64 // of requests, which name whom to call themselves
 
@@ -292,6 +293,10 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 func (m *Mix) drawWithin(r *rand.Rand) {
 	if chance(r, 0.5) {
 		m.Jobs.Within = pick(r, []float64{0.3, 0.7, 1})
+		m.Jobs.Window = schedule.Duration(pick(r, windows[m.Pace]))
+		if m.Jobs.Callbacks == 0 && chance(r, 0.5) {
+			m.Jobs.Callbacks = pick(r, []float64{0.4, 0.8})
+		}
 	}
 }
 
