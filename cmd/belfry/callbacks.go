@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -72,7 +73,9 @@ func calling(on job.Callbacks, rename func(name string) string) job.Callbacks {
 			return nil
 		}
 		if name := rename(c.Job); name != "" {
-			return &job.Callback{Job: name}
+			called := *c
+			called.Job = name
+			return &called
 		}
 		return nil
 	}
@@ -92,6 +95,9 @@ func callsOf(j wire.Job) (text string) {
 				text += ", "
 			}
 			text += called.Job + " when " + happened[e]
+			if called.Window != 0 {
+				text += " (together with others of " + called.Window.String() + ")"
+			}
 		}
 	}
 	return text
@@ -102,7 +108,13 @@ func calledBy(r wire.Run) string {
 	if r.On == nil {
 		return ""
 	}
-	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: r.On.Succeeded, Failed: r.On.Failed}}})
+	called := func(c *wire.Callee) *job.Callback {
+		if c == nil {
+			return nil
+		}
+		return &job.Callback{Job: c.Job}
+	}
+	return callsOf(wire.Job{Definition: job.Definition{On: job.Callbacks{Succeeded: called(r.On.Succeeded), Failed: called(r.On.Failed)}}})
 }
 
 // toldOf says what a run tells of, "" for nothing.
@@ -110,8 +122,12 @@ func toldOf(r wire.Run) string {
 	if r.Callback == nil {
 		return ""
 	}
+	told := r.Callback.Run + " has " + r.Callback.Event
 	if r.Callback.Event == string(job.OnMissed) {
-		return "missed fires, from " + r.Callback.Run + " on"
+		told = "missed fires, from " + r.Callback.Run + " on"
 	}
-	return r.Callback.Run + " has " + r.Callback.Event
+	if others := r.Callback.Count - 1; others > 0 {
+		told += fmt.Sprintf(", and %d more", others)
+	}
+	return told
 }

@@ -9,13 +9,13 @@ import (
 // What a file says of callbacks is shown in words, goes out and comes in again, whichever order the jobs stand in; a dry run knows of what the same files put.
 func TestCallbacksInFiles(t *testing.T) {
 	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
-	files := demand("a", "on: {failed: {job: tell}, succeeded: {job: b}, missed: {job: tell}}") + "---\n" + demand("b", "on: {failed: {job: tell}}") + "---\n" + demand("tell")
+	files := demand("a", "on: {failed: {job: tell}, succeeded: {job: b}, missed: {job: tell, window: 10m}}") + "---\n" + demand("b", "on: {failed: {job: tell}}") + "---\n" + demand("tell")
 	for _, args := range [][]string{{"--dry-run"}, nil} {
 		if got := here(0, files, append([]string{"job", "apply", "-f", "-"}, args...)...).out; !strings.Contains(got, "created") {
 			t.Errorf("%q gives\n%s", args, got)
 		}
 	}
-	for name, want := range map[string]string{"a": "b when a run has succeeded, tell when a run has failed, tell when fires were missed\n", "b": "tell when a run has failed\n", "tell": ""} {
+	for name, want := range map[string]string{"a": "b when a run has succeeded, tell when a run has failed, tell when fires were missed (together with others of 10m)\n", "b": "tell when a run has failed\n", "tell": ""} {
 		got := here(0, "", "job", "get", name).out
 		_, says, found := strings.Cut(got, "\ncalls ")
 		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {

@@ -29,12 +29,17 @@ func TestWrongCallbacksAreRefusedAndNamed(t *testing.T) {
 		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
 		{`{"fail": {"job": "tell"}}`, "malformed", "on.fail", "want failed, missed, recovered or succeeded"},
 		{`{"missed": "tell"}`, "malformed", "on.missed", "object"},
-		{`{"missed": {"job": "tell", "window": "1h"}}`, "malformed", "on.missed.window", "not available yet"},
+		{`{"missed": {"job": "tell", "window": "long"}}`, "malformed", "on.missed.window", "duration"},
+		{`{"missed": {"job": "tell", "window": "59s"}}`, "invalid", "on.missed.window", "whole minutes, from 1m to 24h"},
+		{`{"missed": {"job": "tell", "window": "90s"}}`, "invalid", "on.missed.window", "whole minutes, from 1m to 24h"},
+		{`{"failed": {"job": "tell", "window": "24h1m"}}`, "invalid", "on.failed.window", "whole minutes, from 1m to 24h"},
+		{`{"failed": {"job": "tell", "window": "-5m"}}`, "malformed", "on.failed.window", "a duration"},
+		{`{"succeeded": {"job": "tell", "window": "1h"}}`, "invalid", "on.succeeded.window", "failed and missed may have a window"},
+		{`{"recovered": {"job": "tell", "window": "1h"}}`, "invalid", "on.recovered.window", "failed and missed may have a window"},
 		{`{"missed": {"job": "tel"}}`, "invalid", "on.missed.job", "a job that exists"},
 		{`{"missed": {"job": "a"}}`, "invalid", "on.missed.job", "another job"},
 		{`{"failed": {"http": {"url": "https://example.org"}}}`, "malformed", "on.failed.http", "name a job that has such a target"},
 		{`{"failed": {"email": {"to": ["ops@example.org"]}}}`, "malformed", "on.failed.email", "name a job that has such a target"},
-		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
 		{`{"failed": {"job": "tel"}}`, "invalid", "on.failed.job", "a job that exists"},
 		{`{"failed": {"job": "tell"}, "succeeded": {"job": "tells"}}`, "invalid", "on.succeeded.job", "a job that exists"},
 		{`{"failed": {"job": "a"}}`, "invalid", "on.failed.job", "another job"},
@@ -63,7 +68,8 @@ func TestWrongCallbacksOfARequestAreRefusedAndNamed(t *testing.T) {
 		{`{"failed": {"job": "no name"}}`, "malformed", "on.failed.job", ""},
 		{`{"recovered": {"job": "tell"}}`, "malformed", "on.recovered", "want failed or succeeded"},
 		{`{"missed": {"job": "tell"}}`, "malformed", "on.missed", "want failed or succeeded"},
-		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "not available yet"},
+		{`{"failed": {"job": "tell", "window": "1h"}}`, "malformed", "on.failed.window", "that of a job may have a window"},
+		{`{"succeeded": {"job": "tell", "window": "1m"}}`, "malformed", "on.succeeded.window", "that of a job may have a window"},
 		{`{"failed": {"job": "tel"}}`, "invalid", "on.failed.job", "a job that exists"},
 		{`{"failed": {"job": "tell"}, "succeeded": {"job": "gone"}}`, "invalid", "on.succeeded.job", "a job that exists"},
 		{`{"succeeded": {"job": "a"}}`, "invalid", "on.succeeded.job", "another job"},
@@ -199,6 +205,7 @@ func TestCallbacksArePatched(t *testing.T) {
 		{`{"on": {"succeeded": {"job": "other"}}}`, "other", "tell"},
 		{`{"on": {"failed": null}}`, "other", ""},
 		{`{"on": {"failed": {"job": "tell"}, "succeeded": null}}`, "", "tell"},
+		{`{"on": {"failed": {"window": "10m"}}}`, "", "tell"},
 	} {
 		got := into[wire.Job](s.send("PATCH", "/v1/jobs/a", c.patch).is(200)).On
 		for e, want := range map[job.Event]string{job.OnSucceeded: c.succeeded, job.OnFailed: c.failed, job.OnRecovered: ""} {
@@ -207,11 +214,19 @@ func TestCallbacksArePatched(t *testing.T) {
 			}
 		}
 	}
+	got := s.send("GET", "/v1/jobs/a", "").is(200)
+	if called := into[wire.Job](got).On.Failed; called.Window.Std() != 10*time.Minute || !strings.Contains(string(got.body), `"window":"10m"`) {
+		t.Errorf("with a window it is shown as %s", got.body)
+	}
+	got = s.send("PATCH", "/v1/jobs/a", `{"on": {"failed": {"window": null}}}`).is(200)
+	if called := into[wire.Job](got).On.Failed; called.Window != 0 || called.Job != "tell" || strings.Contains(string(got.body), `{"job":"tell","window"`) {
+		t.Errorf("without one it is shown as %s", got.body)
+	}
 	// It may be patched although nobody is there any more.
 	s.send("DELETE", "/v1/jobs/tell", "").is(204)
 	s.send("PATCH", "/v1/jobs/a", `{"timeout": "1m"}`).is(200)
 	s.send("PATCH", "/v1/jobs/a", `{"on": {"succeeded": {"job": "tell"}}}`).refused(422, "invalid")
-	got := s.send("PATCH", "/v1/jobs/a", `{"on": null}`).is(200)
+	got = s.send("PATCH", "/v1/jobs/a", `{"on": null}`).is(200)
 	if on := into[wire.Job](got).On; !on.IsZero() {
 		t.Errorf("without callbacks it is shown as %s", got.body)
 	}
@@ -362,6 +377,49 @@ func TestC2_EachEndIsToldOf(t *testing.T) {
 		synctest.Wait()
 		if got := into[wire.Run](s.send("GET", "/v1/runs/"+all[0].ID, "").is(200)); got.State != "succeeded" || got.Attempt != 2 || got.Callback == nil {
 			t.Errorf("retried: %+v", got)
+		}
+	})
+}
+
+// What failed within a window is told of once, with where each of it is found.
+func TestC1_C2_SeveralRunsAreToldOfTogether(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/tell", calling("echo", `{}`)).is(201)
+		for _, name := range []string{"bad", "worse"} {
+			s.send("PUT", "/v1/jobs/"+name, calling("fail", `{"failed": {"job": "tell", "window": "10m"}}`)).is(201)
+		}
+		time.Sleep(time.Until(time.Now().Truncate(10 * time.Minute).Add(10*time.Minute + time.Second)))
+		from := time.Now().Truncate(10 * time.Minute)
+		var ids []string
+		for _, name := range []string{"bad", "worse", "bad"} {
+			ids = append(ids, into[wire.Run](s.send("POST", "/v1/jobs/"+name+"/runs", `{"payload": {"n": 1}}`).is(202)).ID)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(9 * time.Minute)
+		if all := runsOf(s, "tell"); len(all) != 0 {
+			t.Fatalf("before the window is over it is told %+v", all)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		all := runsOf(s, "tell")
+		if len(all) != 1 {
+			t.Fatalf("%d runs tell of it, want one", len(all))
+		}
+		r := into[wire.Run](s.send("GET", "/v1/runs/"+all[0].ID, "").is(200))
+		if r.State != "succeeded" || r.Callback == nil || *r.Callback != (wire.CallbackOf{Event: "failed", Run: ids[0], Count: 3}) || !r.NominalTime.Equal(from.Add(10*time.Minute)) {
+			t.Errorf("told by %+v", r)
+		}
+		var told run.Told
+		if err := json.Unmarshal(r.Result, &told); err != nil { // it echoes what it was given
+			t.Fatal(err)
+		}
+		if told.Count != 3 || told.Jobs["bad"] != 2 || told.Jobs["worse"] != 1 || len(told.Runs) != 3 || told.Run.ID != ids[0] || !told.Window.From.Equal(from) || !told.Window.Until.Equal(from.Add(10*time.Minute)) {
+			t.Fatalf("it is told %s", r.Result)
+		}
+		for i, id := range ids {
+			if of := told.Runs[i]; of.ID != id || of.Error != "handler: no such account" || of.State != "failed" {
+				t.Errorf("it is told %+v of run %s", of, id)
+			}
 		}
 	})
 }

@@ -65,7 +65,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
 	if !r.Callback.IsZero() {
-		shown.Trigger, shown.Callback = run.ByCallback, &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run}
+		shown.Trigger, shown.Callback = run.ByCallback, &wire.CallbackOf{Event: r.Callback.Event, Run: r.Callback.Run, Count: r.Callback.Count}
 	}
 	shown.On = wire.Calling(r.Callees.Succeeded, r.Callees.Failed)
 	if !r.Why.IsZero() {

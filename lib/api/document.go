@@ -55,6 +55,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
 	reflect.TypeFor[job.Callback]():    "Callback",
+	reflect.TypeFor[wire.Callee]():     "Callee",
 	reflect.TypeFor[job.Callbacks]():   "Callbacks",
 	reflect.TypeFor[queue.Priority]():  "Priority",
 	reflect.TypeFor[flow.Played]():     "PlayedWorkflow",

@@ -85,6 +85,7 @@ func TestPutTakesWhatGetGives(t *testing.T) {
 		`{"target": {"handler": {"name": "echo"}}, "schedule": {"every": "1h", "phase": "1m", "end": "2100-01-01T00:00:00Z"}, "overlap": "skip"}`,
 		`{"target": {"handler": {"name": "echo"}}, "schedule": {"at": "SOON"}}`, // and over by the time of the second PUT
 		`{"target": {"handler": {"name": "echo"}}, "guarantee": "at_most_once", "overlap": {"policy": "allow", "limit": 5}}`,
+		`{"target": {"handler": {"name": "echo"}}, "on": {"failed": {"job": "tell", "window": "1h"}, "missed": {"job": "tell", "window": "90m"}}}`,
 	}}
 	running(t, func(t *testing.T, s *server) {
 		for path, operations := range documentOf(s).Paths {
@@ -96,6 +97,7 @@ func TestPutTakesWhatGetGives(t *testing.T) {
 			if bodies[path] == nil {
 				t.Errorf("%s has GET and PUT, and no body here to try them with", path)
 			}
+			s.send("PUT", "/v1/jobs/tell", echo)
 			for _, body := range bodies[path] {
 				at := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "there")
 				s.send("PUT", at, strings.Replace(body, "SOON", time.Now().Add(time.Minute).UTC().Format(time.RFC3339), 1)).is(201)

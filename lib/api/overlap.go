@@ -36,6 +36,9 @@ func (l later) says(name string) string {
 	if slices.Contains(calledKinds, name) {
 		return "not taken here; name a job that has such a target, as in {job: tell-ops}"
 	}
+	if name == "window" {
+		return "not taken here: a request's callback tells of its run alone; that of a job may have a window"
+	}
 	return "not available yet; leave it out"
 }
 
@@ -64,7 +67,8 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Schedule"]:                     {"exclude", "only"},
 		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
-		schemas["Callback"]:                     append([]string{"window"}, calledKinds...),
+		schemas["Callback"]:                     calledKinds,
+		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),
 		schemas["Trigger"]:                      {"overlap"},
 		schemas["JobTrigger"]:                   {"overlap"},
 	}

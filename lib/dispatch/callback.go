@@ -36,6 +36,17 @@ func (p *Put) calling(ctx context.Context, d *Dispatcher, attempt uint64) error 
 		if called == nil {
 			continue
 		}
+		if called.Window != 0 {
+			waiting := timer.NewWaiting(p.run.CallWithin(e, *called), called.Window.Std(), called.Until(p.run.Ended)+d.settles())
+			op, err := waiting.Put(attempt)
+			if err != nil {
+				return err
+			}
+			op.If = store.Any // it is of this very end
+			p.waiting = append(p.waiting, waits{waiting, len(p.ops)})
+			p.ops = append(p.ops, op)
+			continue
+		}
 		call := p.run.Call(e, called.Job)
 		op, err := callOp(call, attempt)
 		if err != nil {
@@ -84,8 +95,12 @@ func callOp(call run.Run, attempt uint64) (store.Op, error) {
 // time: it would have come upon the timer of the fires, which wakes before, and have written their record.
 
 // missedOp puts the timer of a callback that tells of missed fires, of which a run is the record.
-func missedOp(missed run.Run, on job.Callbacks, wake int64, attempt uint64) (store.Op, error) {
-	op, err := timer.NewRequest(missed.Call(job.OnMissed, on.Missed.Job), wake, false).Put(attempt)
+func (d *Dispatcher) missedOp(missed run.Run, to job.Callback, wake int64, attempt uint64) (store.Op, error) {
+	request := timer.NewRequest(missed.Call(job.OnMissed, to.Job), wake, false)
+	if to.Window != 0 {
+		request = timer.NewWaiting(missed.CallWithin(job.OnMissed, to), to.Window.Std(), max(wake, to.Until(missed.Ended)+d.settles()))
+	}
+	op, err := request.Put(attempt)
 	op.If = store.Any // it is of this very record
 	return op, err
 }

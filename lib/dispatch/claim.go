@@ -100,7 +100,7 @@ func (d *Dispatcher) grantOnce(ctx context.Context, wishes []*wish) error {
 			}
 			w.run = next
 			if next.CallsMissed(w.on) {
-				request, err := missedOp(next, w.on, w.callAt, op.Attempt)
+				request, err := d.missedOp(next, *w.on.Missed, w.callAt, op.Attempt)
 				if err != nil {
 					return err
 				}

@@ -87,15 +87,12 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	}
 	// Durable with this write: that the latest waits, and where, and the ends of those that waited before it. A crash here leaves it to whoever makes room, or to its check.
 	err = d.writeGate(round, append(ops, step.ops...)...)
-	switch conflict := store.AsConflict(err); {
-	case err == nil:
-	case conflict != nil && conflict.Op == 1 && !more:
+	if conflict := store.AsConflict(err); conflict != nil && conflict.Op == 1 && !more {
 		newest.came(Overtaken, nil)
 		return earlier, true, nil
-	case conflict != nil, passing(err):
-		return all, true, nil
-	default:
-		return all, false, err
+	}
+	if met, err := metOthers(err); met || err != nil {
+		return all, met, err
 	}
 	for _, r := range replaced {
 		d.CountEnd(r)
@@ -108,6 +105,14 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	newest.came(Joined, nil)
 	d.skip(round, earlier, []run.ID{newest.run.ID})
 	return nil, false, nil
+}
+
+// metOthers tells whether a write of a gate has met others, or may have been done: what it was decided over is to be read again. Another error stays one.
+func metOthers(err error) (bool, error) {
+	if store.AsConflict(err) != nil || passing(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 func (w *wanting) place() gate.Place { return gate.Place{Rank: w.rank(), Run: w.run.ID} }

@@ -17,14 +17,15 @@ import (
 // Put is a run as decided, on its way to the store under the version that it was decided over, together with what must stand beside
 // it: the listing of a dead letter, the timer of a retry that is further away than a queue can hold a message, and those of callbacks.
 type Put struct {
-	run   run.Run
-	ops   []store.Op
-	on    job.Callbacks
-	now   int64     // Unix ms: as of when it was decided
-	calls []run.Run // callbacks whose timers are among ops
-	turn  int       // which of ops says that the job has recovered, 0 for none
-	done  bool      // it is known what became of it
-	err   error     // of the try that was made, done or not
+	run     run.Run
+	ops     []store.Op
+	on      job.Callbacks
+	now     int64     // Unix ms: as of when it was decided
+	calls   []run.Run // callbacks whose timers are among ops, and which are sent behind these
+	waiting []waits   // callbacks whose timers are among ops, and which wait for others
+	turn    int       // which of ops says that the job has recovered, 0 for none
+	done    bool      // it is known what became of it
+	err     error     // of the try that was made, done or not
 }
 
 // Prepare makes a put of a run as decided at now (Unix ms). Its definition names the callbacks on, its own request may name others, and Config.Callbacks are
@@ -116,6 +117,7 @@ func (d *Dispatcher) Do(ctx context.Context, p *Put) (run.Run, error) {
 			d.CountEnd(p.run)
 			// Durable now: the end, and the timers of its callbacks. A crash here leaves these to the first sweep.
 			d.callBack(ctx, p.calls)
+			d.putOff(ctx, p.waiting, versions)
 		}
 		if conflict := store.AsConflict(p.err); conflict != nil && p.turn > 0 && conflict.Op == p.turn {
 			// Another run has ended meanwhile, and had the job recover, or be down again. What stands in the way is no run: nobody else is to see it.

@@ -63,7 +63,9 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			claims[j] = c
 		}
 		believed := *read
-		believed.Version = max(1, read.Version)
+		if read.Callback.IsZero() { // of a callback nothing but its timer was put: what stands there by now is another tick's
+			believed.Version = max(1, read.Version)
+		}
 		gone := DeletedFor(*j, believed)
 		if gone && !read.Callback.IsZero() && d.absent.news(tenant, read.ID.Job, d.Now()) {
 			d.Log.WarnContext(ctx, "a job that is called does not exist: its callbacks end as cancelled until there is one; this is said once an hour",

@@ -2,8 +2,10 @@ package job
 
 import (
 	"errors"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // Event is what happens to a job that another one may be told of.
@@ -28,6 +30,20 @@ type Callbacks struct {
 // Callback is what is called: a job of the same tenant, of which a run is asked for. The run's payload tells what happened.
 type Callback struct {
 	Job string `json:"job" cbor:"1,keyasint" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"tell-ops" doc:"the job that runs then, with what happened as its payload; it must exist"`
+
+	Window schedule.Duration `json:"window,omitempty" cbor:"8,keyasint,omitempty" example:"10m" doc:"of failed and missed: one call for all that tell the same job of the same event within this time, which is due when it is over; whole minutes, from 1m to 24h. None: a call for each"`
+}
+
+// A window is so long, in whole minutes.
+const (
+	MinWindow = time.Minute
+	MaxWindow = 24 * time.Hour
+)
+
+// Until is when the window is over that an instant lies in, both Unix ms. Windows follow each other without a gap, and 1970 begins with one.
+func (c Callback) Until(at int64) int64 {
+	length := c.Window.Std().Milliseconds()
+	return (at/length + 1) * length
 }
 
 // IsZero tells whether nothing is called.
@@ -55,8 +71,20 @@ func Events() []Event { return []Event{OnSucceeded, OnFailed, OnRecovered, OnMis
 func (c Callbacks) validate() error {
 	var wrong []error
 	for _, e := range Events() {
-		if called := c.Of(e); called != nil && !named(called.Job) {
+		called := c.Of(e)
+		if called == nil {
+			continue
+		}
+		if !named(called.Job) {
 			wrong = append(wrong, invalid.Field("on."+string(e)+".job", called.Job, "the name of a job"))
+		}
+		field, window := "on."+string(e)+".window", called.Window
+		switch {
+		case window == 0:
+		case e != OnFailed && e != OnMissed:
+			wrong = append(wrong, invalid.Field(field, window.String(), "none: each is told by itself; failed and missed may have a window"))
+		case window.Std() < MinWindow, window.Std() > MaxWindow, window.Std()%time.Minute != 0:
+			wrong = append(wrong, invalid.Field(field, window.String(), "whole minutes, from 1m to 24h"))
 		}
 	}
 	return errors.Join(wrong...)

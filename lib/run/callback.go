@@ -14,6 +14,7 @@ import (
 type Callback struct {
 	Event string `cbor:"1,keyasint,omitempty"` // a job.Event
 	Run   string `cbor:"2,keyasint,omitempty"` // ID of the run that has ended, or of the record of the fires
+	Count int    `cbor:"3,keyasint,omitempty"` // of one that tells of all within a window: how many ends or records; Run is the first
 }
 
 // Callees names the jobs that a run's own request wants to be called when it ends, "" for what its job says.
@@ -79,32 +80,48 @@ func (r Run) CallsMissed(on job.Callbacks) bool { return on.Missed != nil && r.M
 
 // Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID
 // is made of that end, and of nothing else.
-func (r Run) Call(e job.Event, name string) Run {
+func (r Run) Call(e job.Event, name string) Run { return r.callAt(e, name, r.Ended) }
+
+// CallWithin is Call where others within a window are told of together with it: due when the window is over.
+func (r Run) CallWithin(e job.Event, to job.Callback) Run {
+	return r.callAt(e, to.Job, to.Until(r.Ended))
+}
+
+func (r Run) callAt(e job.Event, name string, due int64) Run {
 	end := r.ID.String() + "#" + string(e) + "#" + strconv.FormatInt(r.Ended, 10)
-	return Run{ID: RequestID(name, r.Ended, job.Hash(r.Tenant, end)), Tenant: r.Tenant, State: Scheduled, Trigger: ByRequest, Created: r.Ended, Trace: r.Trace,
+	return Run{ID: RequestID(name, due, job.Hash(r.Tenant, end)), Tenant: r.Tenant, State: Scheduled, Trigger: ByRequest, Created: r.Ended, Trace: r.Trace,
 		Payload: Ref{Inline: r.told(e)}, Callback: Callback{Event: string(e), Run: r.ID.String()}}
 }
 
 // Told is what a callback is given as its payload, as JSON. The fields of its run are those that the API shows of it.
 type Told struct {
-	Event job.Event `json:"event"`
-	Run   struct {
-		ID            string          `json:"id"`
-		Job           string          `json:"job"`
-		Generation    int64           `json:"generation"`
-		State         string          `json:"state"`
-		NominalTime   time.Time       `json:"nominal_time"`
-		StartedAt     time.Time       `json:"started_at,omitzero"`
-		EndedAt       time.Time       `json:"ended_at"`
-		Attempt       int             `json:"attempt"`
-		Reason        string          `json:"reason,omitempty"`
-		Error         string          `json:"error,omitempty"` // of the newest attempt
-		Result        json.RawMessage `json:"result,omitempty"`
-		ResultType    string          `json:"result_type,omitempty"`
-		ResultCut     bool            `json:"result_cut,omitempty"`
-		ResultLeftOut bool            `json:"result_left_out,omitempty"` // it is larger than MaxTold
-	} `json:"run"`
+	Event  job.Event    `json:"event"`
+	Run    ToldRun      `json:"run"`              // of a window: the first
 	Missed *MissedFires `json:"missed,omitempty"` // of OnMissed, whose run is their record
+
+	// Of a callback with a window, which tells of all that came in it.
+	Window *ToldWindow    `json:"window,omitempty"`
+	Count  int            `json:"count,omitempty"` // of ends, or of records of missed fires
+	Jobs   map[string]int `json:"jobs,omitempty"`  // how many of them each job has, for MaxTogether jobs at most
+	Runs   []ToldOf       `json:"runs,omitempty"`  // MaxTogether of them at most, the first ones
+}
+
+// ToldRun is what is told of a run.
+type ToldRun struct {
+	ID            string          `json:"id"`
+	Job           string          `json:"job"`
+	Generation    int64           `json:"generation"`
+	State         string          `json:"state"`
+	NominalTime   time.Time       `json:"nominal_time"`
+	StartedAt     time.Time       `json:"started_at,omitzero"`
+	EndedAt       time.Time       `json:"ended_at"`
+	Attempt       int             `json:"attempt"`
+	Reason        string          `json:"reason,omitempty"`
+	Error         string          `json:"error,omitempty"` // of the newest attempt
+	Result        json.RawMessage `json:"result,omitempty"`
+	ResultType    string          `json:"result_type,omitempty"`
+	ResultCut     bool            `json:"result_cut,omitempty"`
+	ResultLeftOut bool            `json:"result_left_out,omitempty"` // it is larger than MaxTold
 }
 
 // MissedFires is a stretch of fires that the catch-up policy dropped.
@@ -136,6 +153,10 @@ func (r Run) told(e job.Event) []byte {
 		t.Run.Result, t.Run.ResultType = ShownResult(r.Result.Inline, r.Result.Type, r.Result.Cut)
 		t.Run.ResultCut = r.Result.Cut
 	}
+	return t.text()
+}
+
+func (t Told) text() []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

@@ -132,6 +132,7 @@ func (c *Callback) writeFields(to *record.Writer, number uint8) {
 	outer := to.Open(number)
 	to.Text(1, c.Event)
 	to.Text(2, c.Run)
+	to.Int(3, int64(c.Count))
 	to.Close(outer)
 }
 
@@ -317,6 +318,8 @@ func (c *Callback) readFields(s *record.Scanner) {
 			c.Event = string(s.Text())
 		case 2:
 			c.Run = string(s.Text())
+		case 3:
+			c.Count = int(s.Int())
 		default:
 			s.Fail()
 		}

@@ -38,8 +38,12 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 		}
 		seen, open = append(seen, stand...), append(open, unended...)
 	}
+	timers, err := p.Dispatch.Together(ctx, pg.requests)
+	if err != nil {
+		return repairs, nil, err
+	}
 	var requests []run.Run
-	for _, t := range pg.requests {
+	for _, t := range timers {
 		if t.Create != nil {
 			requests = append(requests, *t.Create)
 		}

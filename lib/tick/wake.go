@@ -87,6 +87,10 @@ func (p *pass) inForce(ctx context.Context, t timer.Timer, j job.Job) (dispatch.
 // requests claims on-demand runs whose time has come. Those that whoever asked for them sends itself are left to the sweeps.
 func (p *pass) requests(ctx context.Context, timers []timer.Timer) (dispatch.Tally, error) {
 	var tally dispatch.Tally
+	timers, err := p.Dispatch.Together(ctx, timers)
+	if err != nil {
+		return tally, err
+	}
 	for tenant, mine := range byTenant(timers) {
 		var runs []run.Run
 		for _, t := range mine {

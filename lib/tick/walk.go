@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -82,6 +83,9 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", r.Partition, err)
 		}
+		if err := p.together(ctx, r, &items); err != nil {
+			return err
+		}
 		pg, err := p.sort(items.Items)
 		if err != nil {
 			return err
@@ -113,6 +117,23 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 			}
 		}
 		r.Cursor = items.Cursor
+	}
+	return nil
+}
+
+// together reads on while the page ends among callbacks that are to be told of together.
+func (p *pass) together(ctx context.Context, r store.Range, page *store.Page) error {
+	for page.Cursor != "" && len(page.Items) > 0 && len(page.Items) < dispatch.MaxTogether {
+		if last, err := timer.FromItem(page.Items[len(page.Items)-1]); err != nil || !last.Waits() {
+			return nil
+		}
+		r.Cursor = page.Cursor
+		more, err := p.store.Query(ctx, r)
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", r.Partition, err)
+		}
+		p.used.Add(1)
+		page.Items, page.Cursor = append(page.Items, more.Items...), more.Cursor
 	}
 	return nil
 }

@@ -55,6 +55,10 @@ type body struct {
 	Direct bool     `cbor:"4,keyasint,omitempty"` // of a Request or Batch: whoever armed it sends the runs itself; of a Fire: whoever armed it claims its fires itself; only the sweeps look
 	Batch  []member `cbor:"5,keyasint,omitempty"` // of a Batch
 	Owed   int64    `cbor:"6,keyasint,omitempty"` // of a Fire, Unix ms: it stands for missed fires up to this one alone, which all are to run; 0: for whatever comes
+
+	// Of a Request that is a callback with a window, which ends at Nominal.
+	Window int64 `cbor:"10,keyasint,omitempty"` // ms
+	Joined bool  `cbor:"11,keyasint,omitempty"` // it stands for all of its window that were found, and is as any other from here on
 }
 
 // member is a run of a batch.
@@ -92,6 +96,8 @@ func (b *body) writeFields(w *record.Writer) {
 		}
 	}
 	w.Int(6, b.Owed)
+	w.Int(10, b.Window)
+	w.Bool(11, b.Joined)
 }
 
 func (m *member) writeFields(w *record.Writer) {
@@ -136,6 +142,10 @@ func (b *body) readFields(s *record.Scanner) {
 			}
 		case 6:
 			b.Owed = s.Int()
+		case 10:
+			b.Window = s.Int()
+		case 11:
+			b.Joined = s.Bool()
 		default:
 			s.Fail()
 		}
@@ -170,6 +180,16 @@ func (t Timer) Owing(nominal, owed, wake int64) Timer {
 func NewRequest(r run.Run, wake int64, direct bool) Timer {
 	return Timer{Wake: wake, Kind: Request, Tenant: r.Tenant, Run: r.ID, Nominal: r.ID.Nominal, body: body{Create: &r, Direct: direct}}
 }
+
+// NewWaiting is the timer of a callback with a window, which waits for others: all that lie in one window lie together in one bucket.
+func NewWaiting(r run.Run, window time.Duration, wake int64) Timer {
+	t := NewRequest(r, wake, false)
+	t.Window = window.Milliseconds()
+	return t
+}
+
+// Waits tells whether it is a callback that no other has joined for good yet. Nothing is done by it before that.
+func (t *Timer) Waits() bool { return t.Window != 0 && !t.Joined && t.Create != nil }
 
 // NewBatch is the timer of runs on demand of one tenant that wake together; mark is drawn at random. Two batches may share runs, so it
 // does not go by them: whoever finds a batch standing where another was to be has armed nothing.
@@ -208,10 +228,13 @@ func (t Timer) Put(attempt uint64) (store.Op, error) {
 }
 
 // Bucket is which of the buckets the timer lies in: by its job, or by its run or mark for the others, so that a busy job's runs
-// spread.
+// spread. Callbacks with a window are to be found together: they lie by the job that is called.
 func (t Timer) Bucket() int {
 	if t.Kind == Fire {
 		return BucketOf(t.Tenant, t.Job)
+	}
+	if t.Window != 0 {
+		return BucketOf(t.Tenant, t.Run.Job)
 	}
 	if t.Kind == Batch {
 		return int(t.Mark % Buckets)

@@ -46,18 +46,23 @@ type Run struct {
 
 // RunCallbacks names what is called when a run has ended whose own request says so. It goes before what the job says of the same event.
 type RunCallbacks struct {
-	Succeeded *job.Callback `json:"succeeded,omitempty" doc:"when the run has succeeded"`
-	Failed    *job.Callback `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+	Succeeded *Callee `json:"succeeded,omitempty" doc:"when the run has succeeded"`
+	Failed    *Callee `json:"failed,omitempty" doc:"when the run is given up: its state is failed, dead or unknown"`
+}
+
+// Callee is what a request's own callback calls: a job of the same tenant. It tells of that run alone.
+type Callee struct {
+	Job string `json:"job" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" example:"tell-ops" doc:"the job that runs then, with what happened as its payload; it must exist"`
 }
 
 // Calling names jobs, "" for none of an event; nil for none at all.
 func Calling(succeeded, failed string) *RunCallbacks {
 	var on RunCallbacks
 	if succeeded != "" {
-		on.Succeeded = &job.Callback{Job: succeeded}
+		on.Succeeded = &Callee{Job: succeeded}
 	}
 	if failed != "" {
-		on.Failed = &job.Callback{Job: failed}
+		on.Failed = &Callee{Job: failed}
 	}
 	if on == (RunCallbacks{}) {
 		return nil
@@ -69,6 +74,7 @@ func Calling(succeeded, failed string) *RunCallbacks {
 type CallbackOf struct {
 	Event string `json:"event" enum:"succeeded,failed,recovered,missed" doc:"what has happened, as the job's field on names it"`
 	Run   string `json:"run" doc:"ID of the run that has ended; of missed: of the skipped run that stands for all of the fires"`
+	Count int    `json:"count,omitempty" doc:"of a callback with a window: how many ends, or stretches of missed fires, it tells of, of which this is the first"`
 }
 
 // Waiting is a reason why a run does not go on.

@@ -319,7 +319,8 @@ func (a asked) asking(jobName, key string, t wire.Trigger, status int, code, id 
 		if t.Delay != nil {
 			delay = *t.Delay
 		}
-		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s\n%v", jobName, at, delay, t.Payload, t.IgnorePause)), at: a.at,
+		calls, _ := json.Marshal(t.On) // names alone
+		step := keyStep{body: short(fmt.Appendf(nil, "%s\n%d\n%d\n%s\n%v\n%s", jobName, at, delay, t.Payload, t.IgnorePause, calls)), at: a.at,
 			open: outcome == unsettled, reused: code == "idempotency_key_reused"}
 		step.run = id
 		parts = append(parts, part{on: thing{aKey, a.tenant, key}, what: step, open: step.open})

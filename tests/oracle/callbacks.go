@@ -32,6 +32,9 @@ type call struct {
 	fires *missedFires // of a record of missed ones
 	armed bool
 	run   *runState // that tells of it
+
+	due      int64 // when it is called at the earliest, as its run says
+	windowed       // with others of its window
 }
 
 // missedFires are those that a record says were missed.
@@ -53,8 +56,13 @@ func (j *Judge) calls(rs *runState, e *edition) {
 		return
 	}
 	j.turned(rs.job)
-	rs.job.turns.ends(rs, j.callee(a, "", e.Def.On.Recovered, j.cfg.Callbacks.Recovered), j.event)
-	var event, to string
+	recovered := ""
+	if to := j.callee(a, "", e.Def.On.Recovered, j.cfg.Callbacks.Recovered); to != nil {
+		recovered = to.Job
+	}
+	rs.job.turns.ends(rs, recovered, j.event)
+	var event string
+	var to *job.Callback
 	switch a.State {
 	case run.Succeeded:
 		event, to = "succeeded", j.callee(a, a.Callees.Succeeded, e.Def.On.Succeeded, nil)
@@ -65,33 +73,36 @@ func (j *Judge) calls(rs *runState, e *edition) {
 			event, to = "missed", j.callee(a, "", e.Def.On.Missed, j.cfg.Callbacks.Missed)
 		}
 	}
-	if to == "" {
+	if to == nil {
 		return
 	}
-	c := &call{of: rs, event: event, job: to, state: a.State, ended: a.Ended}
+	c := &call{of: rs, event: event, job: to.Job, state: a.State, ended: a.Ended, due: a.Ended}
+	if w := to.Window.Std().Milliseconds(); w != 0 {
+		c.due, c.windowed = a.Ended-a.Ended%w+w, windowed{window: w, count: 1, timers: map[store.Key]bool{}}
+	}
 	if event == "missed" {
 		c.fires = &missedFires{a.Count, time.UnixMilli(a.ID.Nominal), time.UnixMilli(a.Through)}
 	}
 	j.called[endOf(a.Tenant, event, rs.id(), a.Ended)] = c
 }
 
-// callee is whom an event of a run calls, "" for nobody: whom its request names, else its definition, else the operator, whose word is not for the job that
+// callee is whom an event of a run calls, nil for nobody: whom its request names, else its definition, else the operator, whose word is not for the job that
 // it names.
-func (j *Judge) callee(r *run.Run, request string, own *job.Callback, all map[string]string) string {
+func (j *Judge) callee(r *run.Run, request string, own *job.Callback, all map[string]string) *job.Callback {
 	switch {
 	case request != "":
-		return request
+		return &job.Callback{Job: request}
 	case own != nil:
-		return own.Job
+		return own
 	}
 	to, named := all[r.Tenant]
 	if !named {
 		to = all[""]
 	}
-	if to == r.ID.Job {
-		return ""
+	if to == "" || to == r.ID.Job {
+		return nil
 	}
-	return to
+	return &job.Callback{Job: to}
 }
 
 // turns is how a job goes down and recovers, by the runs of it that call somebody when it recovers.
@@ -155,7 +166,7 @@ func (j *Judge) storedDown(key store.Key, rest string, before, after store.Item)
 	}
 	if t.down.generation >= js.job.Born {
 		a := &t.last.run
-		j.called[endOf(tenant, "recovered", t.last.id(), a.Ended)] = &call{of: t.last, event: "recovered", job: t.to, state: a.State, ended: a.Ended}
+		j.called[endOf(tenant, "recovered", t.last.id(), a.Ended)] = &call{of: t.last, event: "recovered", job: t.to, state: a.State, ended: a.Ended, due: a.Ended}
 	}
 	t.down, t.owes = nil, 0
 }
@@ -163,32 +174,47 @@ func (j *Judge) storedDown(key store.Key, rest string, before, after store.Item)
 // calling tells whether an end calls that run: who is called may never have been made, where that part of a batch has failed.
 func (j *Judge) calling(tenant string, id run.ID) bool {
 	for _, c := range j.called {
-		if c.of.job.tenant == tenant && c.job == id.Job && c.ended == id.Nominal {
+		if c.of.job.tenant == tenant && c.job == id.Job && c.due == id.Nominal {
 			return true
 		}
 	}
 	return false
 }
 
-// armedCall is told of each timer that holds a callback.
+// calledBy is the call that the run of a callback is of; nil for none.
+func (j *Judge) calledBy(r *run.Run) *call {
+	c := j.called[endOf(r.Tenant, r.Callback.Event, r.Callback.Run, r.Created)]
+	if c == nil || c.job != r.ID.Job || c.due != r.ID.Nominal {
+		return nil
+	}
+	return c
+}
+
+// armedCall is told of each timer that holds a callback, when it comes to stand.
 func (j *Judge) armedCall(t *timer.Timer) {
 	if t.Create == nil || t.Create.Callback == (run.Callback{}) {
 		return
 	}
-	c := j.called[endOf(t.Tenant, t.Create.Callback.Event, t.Create.Callback.Run, t.Nominal)]
-	if c == nil || c.job != t.Run.Job {
+	c := j.calledBy(t.Create)
+	if c == nil || c.window != t.Window {
 		j.violate("C2", "a callback of %s is asked for on %q of run %s of %s, and no such end calls it", t.Run.Job, t.Create.Callback.Event, t.Create.Callback.Run, t.Tenant)
 		return
 	}
 	c.armed = true
+	if c.window != 0 {
+		c.timers[t.Key()] = true
+		if t.Joined || t.Create.Callback.Count != 0 {
+			j.violate("C2", "the callback of %s of run %s of %s stands from the first for %d", c.job, c.of.id(), t.Tenant, t.Create.Callback.Count)
+		}
+	}
 }
 
 // told is told of each run on demand that is made.
 func (j *Judge) told(rs *runState) {
 	a := &rs.run
-	c := j.called[endOf(a.Tenant, a.Callback.Event, a.Callback.Run, a.ID.Nominal)]
+	c := j.calledBy(a)
 	switch {
-	case c == nil || c.job != a.ID.Job:
+	case c == nil:
 		j.violate("C2", "run %s of %s tells of %q of run %s, and no such end calls it", a.ID, a.Tenant, a.Callback.Event, a.Callback.Run)
 		return
 	case c.run != nil && c.run != rs:
@@ -208,6 +234,7 @@ func (j *Judge) told(rs *runState) {
 	if t, f := told.Missed, c.fires; (t == nil) != (f == nil) || t != nil && (t.Count != f.Count || !t.First.Equal(f.First) || !t.Last.Equal(f.Last)) {
 		j.violate("C2", "run %s of %s is told %.200q of the fires that %s says were missed", a.ID, a.Tenant, a.Payload.Inline, c.of.id())
 	}
+	j.toldTogether(c, a)
 }
 
 // uncalled: what has ended has its request, and what has ended up to then was told.
@@ -218,11 +245,12 @@ func (j *Judge) uncalled(upTo int64) {
 	for _, js := range j.ordered() {
 		j.turned(js)
 	}
+	j.tookAll()
 	for _, c := range all {
 		switch {
 		case !c.armed:
 			j.violate("C1", "run %s of %s ended as %s at %s, and no callback of %s was asked for with that", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
-		case c.run == nil && c.ended <= upTo:
+		case c.toldBy().run == nil && c.due <= upTo:
 			j.violate("C1", "run %s of %s ended as %s at %s, and %s was not called", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
 		}
 	}

@@ -55,6 +55,7 @@ type Judge struct {
 	asks   int
 	keyed  map[name]*told // by tenant and idempotency key
 	called map[name]*call // by tenant and end
+	taking taking         // of the last callback that came to stand for others
 
 	redrives map[string][]*asking // by tenant: those of all that a filter chooses
 	discards map[string][]*asking // by tenant

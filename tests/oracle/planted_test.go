@@ -234,6 +234,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(branching(t), ofFlows)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)
+	spoil(together(t), ofTogether)
 	for _, found := range matched(t) {
 		for _, v := range found {
 			said[v] = true

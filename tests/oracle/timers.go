@@ -40,6 +40,7 @@ type armed struct {
 	shard    int
 	overrun  bool // when it was armed, a horizon beyond it stood already: ticks under way may have passed its place
 	belated  bool // it was armed long after its wake, by a write that came late: later sweeps come upon it
+	gone     bool // another one stands for it since
 	position int  // in pending; -1: it is not there
 }
 
@@ -114,6 +115,7 @@ func (j *Judge) storedTimer(at time.Time, before, after store.Item) {
 			}
 			a.Timer = t
 		default:
+			j.joined(&t, a.Joined)
 			a.Timer, a.Create = t, nil
 		}
 	}
@@ -172,7 +174,9 @@ func (j *Judge) goneTimer(at time.Time, before store.Item) {
 		return
 	}
 	s := j.shard(stands.armed[0].shard)
-	if s.stood && stands.armed[0].Wake >= s.shard.Oldest() {
+	if j.taken(before) {
+		stands.armed[0].gone = true
+	} else if s.stood && stands.armed[0].Wake >= s.shard.Oldest() {
 		j.violate("P4", "timer %s is gone, and the sweeps have come to %s", before.Key, instant(s.shard.Oldest()))
 	}
 	for _, a := range stands.armed {
@@ -287,6 +291,9 @@ func (e *edition) owes(fire, watermark int64) bool {
 }
 
 func (j *Judge) passed(s *shardState, a *armed) {
+	if a.gone {
+		return
+	}
 	if a.Kind != timer.Fire {
 		rs := j.runs[a.Run.Key(a.Tenant)]
 		switch {
@@ -338,6 +345,9 @@ func (j *Judge) sweep(s *shardState, from int64) {
 }
 
 func (j *Judge) swept(s *shardState, a *armed) {
+	if a.gone {
+		return
+	}
 	if a.Kind != timer.Fire {
 		rs := j.runs[a.Run.Key(a.Tenant)].awake()
 		switch {

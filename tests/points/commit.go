@@ -119,6 +119,8 @@ func dueOf(op store.Op, beside []store.Op) []string {
 		return nil // what it belongs to has the name
 	case kind == timer.Check:
 		return []string{Check}
+	case kind == timer.Request && (versioned || op.Kind == store.Delete):
+		return nil // callbacks that are told of together
 	case kind == timer.Request, kind == timer.Batch:
 		return []string{Trigger}
 	case versioned:

@@ -48,10 +48,10 @@ func (u *user) drawOrder(op operation) order {
 		o.On = &wire.RunCallbacks{}
 		for o.On.Succeeded == nil && o.On.Failed == nil {
 			if chance(u.Rand, 0.6) {
-				o.On.Succeeded = u.Mix.drawCallee(u.Rand)
+				o.On.Succeeded = &wire.Callee{Job: u.Mix.drawCallee(u.Rand).Job}
 			}
 			if chance(u.Rand, 0.6) {
-				o.On.Failed = u.Mix.drawCallee(u.Rand)
+				o.On.Failed = &wire.Callee{Job: u.Mix.drawCallee(u.Rand).Job}
 			}
 		}
 	}

@@ -58,6 +58,11 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	if chance(r, j.Missed) {
 		def.On.Missed = m.drawCallee(r)
 	}
+	for _, called := range []*job.Callback{def.On.Failed, def.On.Missed} {
+		if called != nil && chance(r, j.Within) {
+			called.Job, called.Window = nameOf(0), m.Jobs.Window // the same, so that some are told of together
+		}
+	}
 	if chance(r, j.Workflows) {
 		return m.branches(r, def)
 	}
@@ -93,6 +98,9 @@ func (m *Mix) drawCalled(r *rand.Rand) (on job.Callbacks) {
 	}
 	return on
 }
+
+// windows are those of callbacks, by the pace of a world.
+var windows = [...][]time.Duration{{time.Minute, 2 * time.Minute}, {time.Minute, 5 * time.Minute, 20 * time.Minute}, {10 * time.Minute, time.Hour, 6 * time.Hour}}
 
 // teams are the values of the one label that jobs bear.
 var teams = []string{"red", "green", "blue"}

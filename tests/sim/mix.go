@@ -80,6 +80,8 @@ type JobRates struct {
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
+	Within    float64 // of callbacks that may have a window, which have one
+	Window    schedule.Duration
 
 	Requested float64 // of requests, which name whom to call themselves
 
@@ -111,6 +113,7 @@ func Draw(seed uint64) Mix {
 	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
 	m.drawOneWaits(rand.New(rand.NewPCG(seed, 0x6c61746572656b)))    // "later", and two letters by which the first dozen worlds have none
 	m.drawDefaults(rand.New(rand.NewPCG(seed, 0x65766572796f66)))    // "every", and two letters again
+	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
 	return m
 }
 
@@ -296,6 +299,17 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
 	if len(m.Outages) == 0 && chance(r, 0.8) {
 		m.Outages = []Outage{m.drawOutage(r)}
+	}
+}
+
+// drawWithin draws how many callbacks tell of all within a window, from a stream of its own too.
+func (m *Mix) drawWithin(r *rand.Rand) {
+	if chance(r, 0.5) {
+		m.Jobs.Within = pick(r, []float64{0.3, 0.7, 1})
+		m.Jobs.Window = schedule.Duration(pick(r, windows[m.Pace]))
+		if m.Jobs.Callbacks == 0 && chance(r, 0.5) {
+			m.Jobs.Callbacks = pick(r, []float64{0.4, 0.8})
+		}
 	}
 }
 

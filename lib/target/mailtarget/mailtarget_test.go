@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/tests/mailserver"
 )
@@ -173,6 +174,74 @@ Reason    missed: none is caught up with
 https://belfry.example.org/console/runs/` + record.ID.String() + `
 `
 	if subject != "report missed 6 fires" || body != want {
+		t.Errorf("%s\n\n%s", subject, body)
+	}
+}
+
+// A callback with a window is one mail for people.
+func TestAMailOfSeveral(t *testing.T) {
+	s := (&mailserver.Server{}).Start(t)
+	targets := set(t, s, "", "")
+	window := job.Callback{Job: "tell-ops", Window: schedule.Duration(10 * time.Minute)}
+	var failed, missed []run.Run
+	for i := range 23 {
+		name := "report"
+		if i == 1 {
+			name = "import"
+		}
+		r := run.Run{ID: run.FireID(name, due.Add(time.Duration(i)*time.Second).UnixMilli()), State: run.Dead, Reason: "attempts spent", Attempt: 2, Ended: due.Add(time.Duration(60+i) * time.Second).UnixMilli(),
+			Attempts: []run.Attempt{{Number: 2, Error: "http: status 503\nand more"}}}
+		failed = append(failed, r.CallWithin(job.OnFailed, window))
+		r = run.Run{ID: run.FireID(fmt.Sprintf("job-%02d", i), due.UnixMilli()), State: run.Skipped, Reason: "missed: none is caught up with", Ended: due.Add(time.Minute).UnixMilli(),
+			Through: due.Add(30 * time.Second).UnixMilli(), Count: i + 1}
+		missed = append(missed, r.CallWithin(job.OnMissed, window))
+	}
+	ids := strings.NewReplacer("REPORT", run.FireID("report", due.UnixMilli()).String(), "IMPORT", run.FireID("import", due.Add(time.Second).UnixMilli()).String(),
+		"JOB", run.FireID("job-01", due.UnixMilli()).String())
+	mail := func(calls []run.Run) (subject, body string) {
+		t.Helper()
+		called := run.Together(calls, 10*time.Minute)
+		if _, err := send(t, targets, ops, target.Call{Tenant: "default", Run: called.ID.String(), Job: "tell-ops", Attempt: 1, Fence: 1, Nominal: called.ID.Time(), Payload: called.Payload.Inline}); err != nil {
+			t.Fatal(err)
+		}
+		_, subject, body = read(t, <-s.Mails)
+		return subject, body
+	}
+	subject, body := mail(failed)
+	want := `23 runs were given up from 2026-11-18 03:00:00 UTC to 2026-11-18 03:10:00 UTC.
+
+    22  report
+     1  import
+
+REPORT
+  dead at 2026-11-18 03:01:00 UTC, after 2 attempts
+  attempts spent
+  http: status 503
+  and more
+  https://belfry.example.org/console/runs/REPORT
+
+IMPORT
+  dead at 2026-11-18 03:01:01 UTC, after 2 attempts
+`
+	if subject != "23 runs failed" || !strings.HasPrefix(body, ids.Replace(want)) || !strings.HasSuffix(body, "\n\nand 3 more.\n") || strings.Count(body, "attempts spent") != run.MaxTogether {
+		t.Errorf("%s\n\n%s", subject, body)
+	}
+	subject, body = mail(missed)
+	want = `Fires were missed that the catch-up policies of their jobs do not run. This was found from 2026-11-18 03:00:00 UTC to 2026-11-18 03:10:00 UTC.
+
+     1  job-00
+`
+	named := `
+JOB
+  2 fires, due from 2026-11-18 03:00:00 UTC to 2026-11-18 03:00:30 UTC
+  missed: none is caught up with
+  https://belfry.example.org/console/runs/JOB
+`
+	if subject != "more than 20 jobs missed fires" || !strings.HasPrefix(body, ids.Replace(want)) || !strings.Contains(body, ids.Replace(named)) || !strings.Contains(body, "     3  of other jobs\n") || !strings.HasSuffix(body, "\n\nand 3 more.\n") {
+		t.Errorf("%s\n\n%s", subject, body)
+	}
+	// One alone is told as without a window.
+	if subject, body = mail(failed[:1]); subject != "report failed" || !strings.HasPrefix(body, ids.Replace("A run of the job report was given up.\n\nRun       REPORT\n")) {
 		t.Errorf("%s\n\n%s", subject, body)
 	}
 }

@@ -2,13 +2,16 @@ package mailtarget
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"mime/quotedprintable"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +32,9 @@ func (s *Sender) compose(to target.Email, call target.Call) message {
 	subject, body := "Run of "+call.Job, plainText(call.Payload)
 	if e, ok := call.Ending(); ok {
 		subject, body = e.Title(), s.tell(e)
+		if e.Count > 1 {
+			body = s.tellAll(e)
+		}
 	}
 	if to.Subject != "" {
 		subject = to.Subject
@@ -130,6 +136,55 @@ func (s *Sender) tell(e target.Ending) string {
 	}
 	if s.console != "" {
 		out.WriteString("\n" + s.console + "/runs/" + url.PathEscape(r.ID) + "\n")
+	}
+	return out.String()
+}
+
+// tellAll is a callback's payload for people, where it tells of several.
+func (s *Sender) tellAll(e target.Ending) string {
+	var out strings.Builder
+	within := fmt.Sprintf("from %s to %s", instant(e.Window.From), instant(e.Window.Until))
+	switch e.Event {
+	case "failed":
+		fmt.Fprintf(&out, "%d runs were given up %s.\n\n", e.Count, within)
+	case "missed":
+		fmt.Fprintf(&out, "Fires were missed that the catch-up policies of their jobs do not run. This was found %s.\n\n", within)
+	default:
+		fmt.Fprintf(&out, "%s %s.\n\n", e.Title(), within)
+	}
+	left := e.Count
+	for _, name := range slices.SortedFunc(maps.Keys(e.Jobs), func(a, b string) int { return cmp.Or(cmp.Compare(e.Jobs[b], e.Jobs[a]), cmp.Compare(a, b)) }) {
+		fmt.Fprintf(&out, "%6d  %s\n", e.Jobs[name], name)
+		left -= e.Jobs[name]
+	}
+	if left > 0 {
+		fmt.Fprintf(&out, "%6d  of other jobs\n", left)
+	}
+	line := func(text ...string) {
+		text = slices.DeleteFunc(text, func(t string) bool { return t == "" })
+		if len(text) > 0 {
+			out.WriteString("  " + strings.ReplaceAll(strings.TrimSpace(strings.Join(text, ", ")), "\n", "\n  ") + "\n")
+		}
+	}
+	for _, r := range e.Runs {
+		fmt.Fprintf(&out, "\n%s\n", r.ID)
+		if m := r.Missed; m != nil {
+			line(m.Fires(), "due from "+instant(m.First)+" to "+instant(m.Last))
+		} else {
+			attempts := ""
+			if r.Attempt > 1 {
+				attempts = fmt.Sprintf("after %d attempts", r.Attempt)
+			}
+			line(r.State+" at "+instant(r.EndedAt), attempts)
+		}
+		line(r.Reason)
+		line(r.Error)
+		if s.console != "" {
+			line(s.console + "/runs/" + url.PathEscape(r.ID))
+		}
+	}
+	if more := e.Count - len(e.Runs); more > 0 {
+		fmt.Fprintf(&out, "\nand %d more.\n", more)
 	}
 	return out.String()
 }
