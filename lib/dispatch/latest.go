@@ -9,10 +9,8 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// replaces tells whether the run waits in the place of those that waited before it. Whoever was opened by hand, or stands at the front of a line that a pause holds, skips nobody.
-func (w *wanting) replaces() bool {
-	return w.def.Overlap.Policy == job.OverlapQueueLatest && !w.run.Spared() && !w.past
-}
+// replaces tells whether the run waits in the place of those that waited before it. Whoever stands at the front of a line that a pause holds skips nobody.
+func (w *wanting) replaces() bool { return w.def.Overlap.Policy == job.OverlapQueueLatest && !w.past }
 
 // latest has the latest of runs that found no room wait, in place of those that waited before it: these are skipped by the write by which it joins. Who is earlier than one that waits is skipped,
 // so it does not matter in which order messages come.
@@ -23,8 +21,7 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	if round.Waiting() == 0 {
 		again, met = d.join(round, all[len(all)-1:])
 		if len(again) == 0 && newest.entrance == Joined {
-			d.skip(round, earlier, []run.ID{newest.run.ID})
-			return nil, false, nil
+			return d.giveWay(round, earlier, newest.run.ID), false, nil
 		}
 		return append(again, earlier...), met, nil
 	}
@@ -38,16 +35,21 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 	var replaced []run.Run
 	stands := false // its own place, which a claim that was taken away has left
 	for i, p := range places {
-		switch by := standing[i]; {
+		by := standing[i]
+		later := p.Named(by) && !by.Spared() && !p.Forwarded() && p.Compare(comes) > 0
+		if later && newest.run.Spared() { // which joins before it. The line is in order: so are all behind it
+			more = false
+			break
+		}
+		switch {
 		case p.Run == newest.run.ID && p.Named(by):
 			newest.came(Overtaken, nil)
 			return earlier, true, nil
 		case p == comes:
 			stands = true
 		case p.Named(by) && (by.Spared() || p.Forwarded()):
-		case p.Named(by) && p.Compare(comes) > 0: // the line is in order: so are all behind it
-			d.skip(round, all, []run.ID{p.Run})
-			return nil, false, nil
+		case later:
+			return d.giveWay(round, all, p.Run), false, nil
 		case 5+len(step.ops)+2*len(replaced) > store.MaxOps: // with the gate, the run that joins and its place, and what this one would take
 			more = true
 		case p.Named(by):
@@ -103,8 +105,21 @@ func (d *Dispatcher) latest(round *gate.Round, all []*wanting) (again []*wanting
 		return all, true, nil
 	}
 	newest.came(Joined, nil)
-	d.skip(round, earlier, []run.ID{newest.run.ID})
-	return nil, false, nil
+	return d.giveWay(round, earlier, newest.run.ID), false, nil
+}
+
+// giveWay skips runs for a later one that waits, and gives those that nobody skips.
+func (d *Dispatcher) giveWay(round *gate.Round, earlier []*wanting, to run.ID) (spared []*wanting) {
+	var skip []*wanting
+	for _, w := range earlier {
+		if w.run.Spared() {
+			spared = append(spared, w)
+		} else {
+			skip = append(skip, w)
+		}
+	}
+	d.skip(round, skip, []run.ID{to})
+	return spared
 }
 
 // metOthers tells whether a write of a gate has met others, or may have been done: what it was decided over is to be read again. Another error stays one.

@@ -127,7 +127,7 @@ func TestG1_G4_QueueLatestOfManyAtOnce(t *testing.T) {
 	g.sound(runs)
 }
 
-// Whoever was opened by hand is skipped by nobody, and skips nobody.
+// Whoever was opened by hand comes by the time of that: it takes the place of who waited before, and is skipped by nobody.
 func TestG4_QueueLatestSparesWhatWasOpenedByHand(t *testing.T) {
 	g := newGated(t)
 	def := policy(job.OverlapQueueLatest, 1)
@@ -136,7 +136,7 @@ func TestG4_QueueLatestSparesWhatWasOpenedByHand(t *testing.T) {
 	g.enters(def, runs[0], runs[1])
 	by := g.write(g.write(succeeded(runs[2])).Reopen(1, 0, "retried on request").Reopened(g.now.UnixMilli()))
 	same(t, "opened by hand", g.enters(def, by), []dispatch.Entrance{dispatch.Joined})
-	same(t, "wait", g.waits(runs), []int{1, 2})
+	same(t, "wait", g.waits(runs), []int{2})
 	same(t, "those behind it", g.enters(def, runs[3], runs[4]), []dispatch.Entrance{dispatch.Joined, dispatch.Joined})
 	same(t, "wait", g.waits(runs), []int{2, 4})
 	g.sound(runs)

@@ -235,7 +235,6 @@ func TestMaestroRunStrategies(t *testing.T) {
 	otherwise := map[string]string{
 		"submit-15": "[-1], [1 goes on 2 goes on 3 stopped]",
 		"submit-24": "[1 1], [1 goes on 2 goes on]",
-		"submit-27": "[1], [1 goes on 2 goes on]",
 		"parse-6":   "refused",
 		"parse-12":  "refused",
 		"parse-17":  "2 at once",
