@@ -109,6 +109,6 @@ var ofCallbacks = map[string]row{
 		i := p.put(first, "down")
 		p.insert(i+1, event{key: p.life[i].key, gone: true})
 	}, "C2: down#.* is gone, and no run of job one has just succeeded"},
-	"tells of several": {tells(func(r *run.Run) { r.Callback.Count = 2 }), "C2: run two~.* tells of 0, and who calls it names no window"},
+	"tells of several":           {tells(func(r *run.Run) { r.Callback.Count = 2 }), "C2: run two~.* tells of 0, and who calls it names no window"},
 	"tells of another end later": {spoilt("two", run.Running, func(r *run.Run) { r.Callback.Event = "succeeded" }), "P6: run two~.* it must not change the end that it tells of"},
 }
