@@ -51,11 +51,10 @@ func (d *Dispatcher) wakeLater(ctx context.Context, late timer.Timer, version ui
 	if err != nil {
 		return err
 	}
-	_, err = d.Write(ctx, put, store.Op{Kind: store.Delete, Key: late.Key(), If: store.Version(version), Attempt: id})
-	if store.AsConflict(err) != nil {
-		return nil // it is told of by now
+	if _, err = d.Write(ctx, put, store.Op{Kind: store.Delete, Key: late.Key(), If: store.Version(version), Attempt: id}); store.AsConflict(err) == nil {
+		return err
 	}
-	return err
+	return nil // it is told of by now
 }
 
 // window is what callbacks have in common that are told of together.

@@ -124,7 +124,8 @@ func (p *pass) bucket(ctx context.Context, w *walk, i int) error {
 // together reads on while the page ends among callbacks that are to be told of together.
 func (p *pass) together(ctx context.Context, r store.Range, page *store.Page) error {
 	for page.Cursor != "" && len(page.Items) > 0 && len(page.Items) < dispatch.MaxTogether {
-		if last, err := timer.FromItem(page.Items[len(page.Items)-1]); err != nil || !last.Waits() {
+		// One that cannot be read waits for nobody, and is told of when the page is taken apart.
+		if last, _ := timer.FromItem(page.Items[len(page.Items)-1]); !last.Waits() {
 			return nil
 		}
 		r.Cursor = page.Cursor
