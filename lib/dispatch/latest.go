@@ -124,10 +124,11 @@ func (d *Dispatcher) giveWay(round *gate.Round, earlier []*wanting, to run.ID) (
 
 // metOthers tells whether a write of a gate has met others, or may have been done: what it was decided over is to be read again. Another error stays one.
 func metOthers(err error) (bool, error) {
-	if store.AsConflict(err) != nil || passing(err) {
-		return true, nil
+	met := store.AsConflict(err) != nil || passing(err)
+	if met {
+		err = nil
 	}
-	return false, err
+	return met, err
 }
 
 func (w *wanting) place() gate.Place { return gate.Place{Rank: w.rank(), Run: w.run.ID} }
