@@ -135,9 +135,18 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	}
 	for _, name := range []string{"belfry", "belfry-job-apply", "belfry-config-show"} {
 		text := readText(t, filepath.Join(dir, name+".1"))
-		if !strings.Contains(text, ".TH \""+strings.ToUpper(name)+"\" \"1\"") || !strings.Contains(text, "EXAMPLE") {
+		if !strings.HasPrefix(text, `.TH "`+strings.ReplaceAll(strings.ToUpper(name), "-", `\-`)+`" "1"`) || !strings.Contains(text, ".SH EXAMPLES") || !strings.Contains(text, ".SH SEE ALSO") {
 			t.Errorf("%s.1:\n%s", name, text)
 		}
+	}
+	apply := readText(t, filepath.Join(dir, "belfry-job-apply.1"))
+	for _, want := range []string{"belfry\\-job\\-apply \\- ", ".TP\n\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fI", "\\fBbelfry\\-job\\fR(1)", "\n.PP\n", ".SH GLOBAL OPTIONS"} {
+		if !strings.Contains(apply, want) {
+			t.Errorf("the page of job apply lacks %q:\n%s", want, apply)
+		}
+	}
+	if got := roff(".dot\n'quote \\ a-b"); got != "\\&.dot\n\\&'quote \\e a\\-b" {
+		t.Errorf("%q", got)
 	}
 	if got := belfry(t, "", "man"); got.code != exitUsage {
 		t.Errorf("without a folder: %d %s", got.code, got.errors)
