@@ -37,7 +37,7 @@ func (p *Put) calling(ctx context.Context, d *Dispatcher, attempt uint64) error 
 			continue
 		}
 		if called.Window != 0 {
-			waiting := timer.NewWaiting(p.run.CallWithin(e, *called), called.Window.Std(), called.Until(p.run.Ended)+d.settles())
+			waiting := d.toWait(p.run, e, *called, 0)
 			op, err := waiting.Put(attempt)
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func callOp(call run.Run, attempt uint64) (store.Op, error) {
 func (d *Dispatcher) missedOp(missed run.Run, to job.Callback, wake int64, attempt uint64) (store.Op, error) {
 	request := timer.NewRequest(missed.Call(job.OnMissed, to.Job), wake, false)
 	if to.Window != 0 {
-		request = timer.NewWaiting(missed.CallWithin(job.OnMissed, to), to.Window.Std(), max(wake, to.Until(missed.Ended)+d.settles()))
+		request = d.toWait(missed, job.OnMissed, to, wake)
 	}
 	op, err := request.Put(attempt)
 	op.If = store.Any // it is of this very record

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
@@ -20,6 +21,14 @@ import (
 // settles is how long after its window a callback's timer wakes, in ms: so long that no pass has read its place when it is written, though the end was in the
 // window's last moment, and that it lies beyond what a pass leaves to a later one.
 func (d *Dispatcher) settles() int64 { return (d.Ahead() + 2*MaxSkew + ResumeAfter).Milliseconds() }
+
+// toWait is the timer of a callback with a window, which wakes at least at an instant (Unix ms). Its run is due when the pass that its timer wakes in has come by,
+// where passes are not late themselves.
+func (d *Dispatcher) toWait(ended run.Run, e job.Event, to job.Callback, wake int64) timer.Timer {
+	wakes := to.Until(ended.Ended) + d.settles()
+	due := wakes - d.LookAhead.Milliseconds()/2
+	return timer.NewWaiting(ended.CallAt(e, to.Job, due), to.Window.Std(), max(wake, wakes))
+}
 
 // waits is the timer of a callback that waits for others, as it is put, and which op puts it.
 type waits struct {
@@ -60,7 +69,7 @@ func (d *Dispatcher) wakeLater(ctx context.Context, late timer.Timer, version ui
 // window is what callbacks have in common that are told of together.
 type window struct {
 	tenant, job, event string
-	until, length      int64
+	due, length        int64
 }
 
 // MaxTogether is about how many callbacks are told of together at the most.

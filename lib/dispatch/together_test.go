@@ -17,7 +17,7 @@ import (
 func waitsFor(tenant, callee string, e job.Event, window time.Duration, of string, ended int64) timer.Timer {
 	r := run.Run{ID: run.FireID(of, ended), Tenant: tenant, State: run.Dead, Ended: ended}
 	to := job.Callback{Job: callee, Window: schedule.Duration(window)}
-	return timer.NewWaiting(r.CallWithin(e, to), window, to.Until(ended)+8000)
+	return timer.NewWaiting(r.CallAt(e, callee, to.Until(ended)+7000), window, to.Until(ended)+8000)
 }
 
 func TestC2_WhoIsToldOfTogether(t *testing.T) {

@@ -80,14 +80,10 @@ func (r Run) CallsMissed(on job.Callbacks) bool { return on.Missed != nil && r.M
 
 // Call gives the run on demand of the named job that tells of this one's end, as it is to be put: due at the end. It is the same whoever asks for it: its ID
 // is made of that end, and of nothing else.
-func (r Run) Call(e job.Event, name string) Run { return r.callAt(e, name, r.Ended) }
+func (r Run) Call(e job.Event, name string) Run { return r.CallAt(e, name, r.Ended) }
 
-// CallWithin is Call where others within a window are told of together with it: due when the window is over.
-func (r Run) CallWithin(e job.Event, to job.Callback) Run {
-	return r.callAt(e, to.Job, to.Until(r.Ended))
-}
-
-func (r Run) callAt(e job.Event, name string, due int64) Run {
+// CallAt is Call, due at another time (Unix ms): of a callback with a window, when that is over.
+func (r Run) CallAt(e job.Event, name string, due int64) Run {
 	end := r.ID.String() + "#" + string(e) + "#" + strconv.FormatInt(r.Ended, 10)
 	return Run{ID: RequestID(name, due, job.Hash(r.Tenant, end)), Tenant: r.Tenant, State: Scheduled, Trigger: ByRequest, Created: r.Ended, Trace: r.Trace,
 		Payload: Ref{Inline: r.told(e)}, Callback: Callback{Event: string(e), Run: r.ID.String()}}

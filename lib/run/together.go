@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
 // ToldWindow is the time within which all of one event are told of together.
@@ -27,11 +30,10 @@ const (
 	maxErrorTogether = 200
 )
 
-// Together has a callback tell of all that calls tell of, which is to be the window of its length that ends when they are due. Each of them may tell of several
-// already. It is the first of calls, as they are to be told, and stays in all else what it is.
+// Together has a callback tell of all that calls tell of, whose ends are to lie in one window of that length. Each of them may tell of several already. It is the first of calls, as they are to be told, and stays in all else what it is.
 func Together(calls []Run, window time.Duration) Run {
 	first := calls[0]
-	until := first.ID.Time()
+	until := time.UnixMilli(job.Callback{Window: schedule.Duration(window)}.Until(first.Created)).UTC()
 	var all Told
 	for i := range calls {
 		var one Told
@@ -76,8 +78,8 @@ func (t *Told) join(other Told) {
 	t.Runs = append(t.Runs, other.Runs[:min(len(other.Runs), MaxTogether-len(t.Runs))]...)
 }
 
-func (t *Told) name(job string, n int) {
-	if _, named := t.Jobs[job]; named || len(t.Jobs) < MaxTogether {
-		t.Jobs[job] += n
+func (t *Told) name(of string, n int) {
+	if _, named := t.Jobs[of]; named || len(t.Jobs) < MaxTogether {
+		t.Jobs[of] += n
 	}
 }

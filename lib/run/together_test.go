@@ -23,7 +23,7 @@ func ended(jobs ...string) (calls []run.Run) {
 		at := int64(1_800_000_000_000 + 1000*i)
 		r := run.Run{ID: run.FireID(name, at), Tenant: "acme", State: run.Dead, Generation: 7, Ended: at + 500, Attempt: 1, Reason: "attempts spent",
 			Attempts: []run.Attempt{{Number: 1, Error: strings.Repeat("é", 150)}}, Result: run.Ref{Inline: []byte("1")}}
-		calls = append(calls, r.CallWithin(job.OnFailed, within))
+		calls = append(calls, r.CallAt(job.OnFailed, "tell", within.Until(r.Ended)+7000))
 	}
 	return calls
 }
@@ -36,9 +36,9 @@ func toldOf(t *testing.T, r run.Run) (told run.Told) {
 	return told
 }
 
-// A callback with a window is due when that is over: 08:00:00.5 lies in the one from 08:00 to 08:10.
+// 08:00:00.5 lies in the window from 08:00 to 08:10.
 func TestC2_ACallbackWithAWindowIsDueWhenItIsOver(t *testing.T) {
-	due := time.Date(2027, 1, 15, 8, 10, 0, 0, time.UTC)
+	due := time.Date(2027, 1, 15, 8, 10, 7, 0, time.UTC)
 	one := ended("report")[0]
 	if !one.ID.Time().Equal(due) || one.Created != 1_800_000_000_500 || one.Callback.Count != 0 {
 		t.Errorf("called as %+v", one)
@@ -116,7 +116,7 @@ func TestC2_MissedFiresAreToldTogether(t *testing.T) {
 	var calls []run.Run
 	for _, name := range []string{"a", "b"} {
 		record, _ := run.Run{ID: run.FireID(name, 1_800_000_000_000), Tenant: "acme"}.Skip(run.Stretch{Generation: 7, Through: 1_800_000_300_000, Count: 6, Reason: "missed"}, 1_800_000_350_000, time.Hour)
-		calls = append(calls, record.CallWithin(job.OnMissed, within))
+		calls = append(calls, record.CallAt(job.OnMissed, "tell", within.Until(record.Ended)+7000))
 	}
 	told := toldOf(t, run.Together(calls, within.Window.Std()))
 	if told.Count != 2 || told.Missed == nil || told.Missed.Count != 6 || told.Runs[1].Job != "b" || told.Runs[1].Missed == nil || told.Runs[1].Missed.Count != 6 {
@@ -131,7 +131,7 @@ func TestTheLongestCallbackOfAWindowIsKept(t *testing.T) {
 		name := fmt.Sprintf("%0128d", i)
 		r := run.Run{ID: run.RequestID(name, 1_800_000_000_000, 1), Tenant: strings.Repeat("t", 128), State: run.Dead, Ended: 1_800_000_000_500, Reason: strings.Repeat("\x01", 120),
 			Attempts: []run.Attempt{{Number: 1, Error: strings.Repeat("\x01", 240)}}, Result: run.Ref{Inline: []byte(strings.Repeat("\x01", run.MaxTold))}}
-		calls = append(calls, r.CallWithin(job.OnFailed, job.Callback{Job: strings.Repeat("j", 128), Window: within.Window}))
+		calls = append(calls, r.CallAt(job.OnFailed, strings.Repeat("j", 128), within.Until(r.Ended)))
 	}
 	called := run.Together(calls, within.Window.Std())
 	op, err := called.Item(1)

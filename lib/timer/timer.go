@@ -56,7 +56,7 @@ type body struct {
 	Batch  []member `cbor:"5,keyasint,omitempty"` // of a Batch
 	Owed   int64    `cbor:"6,keyasint,omitempty"` // of a Fire, Unix ms: it stands for missed fires up to this one alone, which all are to run; 0: for whatever comes
 
-	// Of a Request that is a callback with a window, which ends at Nominal.
+	// Of a Request that is a callback with a window. All of one window have the same Nominal.
 	Window int64 `cbor:"10,keyasint,omitempty"` // ms
 	Joined bool  `cbor:"11,keyasint,omitempty"` // it stands for all of its window that were found, and is as any other from here on
 }

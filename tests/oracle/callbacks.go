@@ -174,7 +174,7 @@ func (j *Judge) storedDown(key store.Key, rest string, before, after store.Item)
 // calling tells whether an end calls that run: who is called may never have been made, where that part of a batch has failed.
 func (j *Judge) calling(tenant string, id run.ID) bool {
 	for _, c := range j.called {
-		if c.of.job.tenant == tenant && c.job == id.Job && c.due == id.Nominal {
+		if c.of.job.tenant == tenant && c.job == id.Job && c.dueAt(id.Nominal) {
 			return true
 		}
 	}
@@ -184,10 +184,15 @@ func (j *Judge) calling(tenant string, id run.ID) bool {
 // calledBy is the call that the run of a callback is of; nil for none.
 func (j *Judge) calledBy(r *run.Run) *call {
 	c := j.called[endOf(r.Tenant, r.Callback.Event, r.Callback.Run, r.Created)]
-	if c == nil || c.job != r.ID.Job || c.due != r.ID.Nominal {
+	if c == nil || c.job != r.ID.Job || !c.dueAt(r.ID.Nominal) {
 		return nil
 	}
 	return c
+}
+
+// dueAt tells whether the call may be due at an instant: at once, or a little later than the end of its window.
+func (c *call) dueAt(nominal int64) bool {
+	return c.due == nominal || c.window != 0 && c.due < nominal && nominal < c.due+5*time.Minute.Milliseconds()
 }
 
 // armedCall is told of each timer that holds a callback, when it comes to stand.

@@ -246,7 +246,7 @@ func TestC1_WhatEndsInAWindowsLastMomentIsToldWithIt(t *testing.T) {
 		w.work()
 		w.must(w.host("ticks").tick())
 		w.ending(59*time.Second+900*time.Millisecond, 61*time.Second)
-		w.advance(40*time.Second, time.Second, "ticks")
+		w.advance(10*time.Second+ahead, time.Second, "ticks")
 		if all := w.toldTogether(); len(all) != 1 || all[0].Count != 3 {
 			t.Errorf("with a look-ahead of %s, told %+v", ahead, all)
 		}

@@ -191,10 +191,10 @@ func TestAMailOfSeveral(t *testing.T) {
 		}
 		r := run.Run{ID: run.FireID(name, due.Add(time.Duration(i)*time.Second).UnixMilli()), State: run.Dead, Reason: "attempts spent", Attempt: 2, Ended: due.Add(time.Duration(60+i) * time.Second).UnixMilli(),
 			Attempts: []run.Attempt{{Number: 2, Error: "http: status 503\nand more"}}}
-		failed = append(failed, r.CallWithin(job.OnFailed, window))
+		failed = append(failed, r.CallAt(job.OnFailed, "tell-ops", window.Until(r.Ended)))
 		r = run.Run{ID: run.FireID(fmt.Sprintf("job-%02d", i), due.UnixMilli()), State: run.Skipped, Reason: "missed: none is caught up with", Ended: due.Add(time.Minute).UnixMilli(),
 			Through: due.Add(30 * time.Second).UnixMilli(), Count: i + 1}
-		missed = append(missed, r.CallWithin(job.OnMissed, window))
+		missed = append(missed, r.CallAt(job.OnMissed, "tell-ops", window.Until(r.Ended)))
 	}
 	ids := strings.NewReplacer("REPORT", run.FireID("report", due.UnixMilli()).String(), "IMPORT", run.FireID("import", due.Add(time.Second).UnixMilli()).String(),
 		"JOB", run.FireID("job-01", due.UnixMilli()).String())

@@ -27,7 +27,7 @@ export interface Run {
   worker?: string
   reason?: string
   skipped?: { count: number; through: string }
-  callback?: { event: string; run: string } // of a run that tells of another one's end, or of missed fires: of which
+  callback?: { event: string; run: string; count?: number } // of a run that tells of another one's end, or of missed fires: of which
   why?: { code: string; policy: string; in_the_way: string[] } // of a run that was skipped at a gate
   result_type?: string
   result_cut?: boolean

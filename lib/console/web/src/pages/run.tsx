@@ -68,10 +68,12 @@ export function Run({ id }: { id: string }) {
             run.callback.event === 'missed' ? (
               <>
                 missed fires, which stand in <RunLink id={run.callback.run} />
+                {more(run.callback.count)}
               </>
             ) : (
               <>
                 <RunLink id={run.callback.run} />, which has {run.callback.event}
+                {more(run.callback.count)}
               </>
             )
           ) : run.trigger === 'schedule' ? (
@@ -156,6 +158,11 @@ function Why({ run, waiting, where, tries }: { run: Data; waiting: Wait[] | unde
       )}
     </>
   )
+}
+
+/** more says how many others a callback with a window tells of, beside the first. */
+function more(count = 1) {
+  return count > 1 && `, and ${count - 1} more`
 }
 
 function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
