@@ -265,6 +265,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reop
 			generation = max(generation, r.Generation)
 		}
 		next := r.Reopen(generation, 0, how.reason)
+		next = next.Lasting(now, j.Def.Lasts())
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}

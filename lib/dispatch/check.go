@@ -54,7 +54,11 @@ func Wakeup(r run.Run, reach int64) timer.Timer {
 	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
 		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
 	}
-	return timer.NextCheck(r.Tenant, r.ID, reach)
+	next := timer.NextCheck(r.Tenant, r.ID, reach)
+	if r.State == run.Queued && r.StartBy != 0 && r.StartBy < next.Wake {
+		return timer.NewCheck(r.Tenant, r.ID, max(reach, r.StartBy)+1)
+	}
+	return next
 }
 
 // Check looks after runs that have not ended: the next check first, then what is needed. What has ended is dropped. runs need
@@ -117,6 +121,14 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	var requests, waiting, gone []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
+		if r.Expired(now) {
+			switch _, err := d.Expire(ctx, r); {
+			case store.AsConflict(err) != nil: // another has started or ended it
+			case err != nil:
+				return repairs, err
+			}
+			continue
+		}
 		if r.Waits() { // no message helps it before it is let in
 			waiting = append(waiting, r)
 			continue

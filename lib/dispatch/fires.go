@@ -356,7 +356,7 @@ func (f *firing) blank(nominal int64) run.Run {
 func (f *firing) claim(nominal int64, epoch uint64, b Bounds) *wish {
 	// The run's trace begins here. What stands already has its own.
 	span := f.tracer.Apart(trace.Producer, "claim")
-	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now,
+	c := run.Claim{Generation: f.Edition.Generation, Trigger: run.BySchedule, Epoch: epoch, Now: b.Now, Lasts: f.Edition.Def.Lasts(),
 		Run: run.Run{Priority: f.Edition.Def.Priority, Trace: span.Context()}}
 	if c.NotBefore = f.plan.Places[nominal]; c.NotBefore != 0 {
 		c.Reason = run.CaughtUp

@@ -164,6 +164,12 @@ func (l *letting) line(ctx context.Context) error {
 				l.strike(p)
 				continue
 			}
+		case p.Named(by) && by.Expired(l.now):
+			if len(l.ended) < lineBatch {
+				l.ended = append(l.ended, by.Expire(l.now, l.job.Def.Kept()))
+				l.strike(p)
+				continue
+			}
 		case !p.Named(by):
 			l.strike(p)
 			continue

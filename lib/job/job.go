@@ -64,7 +64,11 @@ type Definition struct {
 	Labels      map[string]string `json:"labels,omitempty" cbor:"12,keyasint,omitempty" doc:"for finding jobs"`
 	Paused      bool              `json:"paused,omitempty" cbor:"13,keyasint,omitempty" doc:"a paused job makes no runs; fires of that time are not made up"`
 	Overlap     Overlap           `json:"overlap,omitzero" cbor:"14,keyasint,omitzero" doc:"what becomes of a run that is due while earlier runs of the job are in progress"`
-	On          Callbacks         `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended, or when fires were missed"`
+
+	// ExpiresAfter is how long after its time a run may start; 0 for however late.
+	ExpiresAfter schedule.Duration `json:"expires_after,omitempty" cbor:"16,keyasint,omitempty" example:"10m" doc:"a run that has not started so long after its time is skipped; without it, it starts however late that is"`
+
+	On Callbacks `json:"on,omitzero" cbor:"15,keyasint,omitzero" doc:"which job is called when a run has ended, or when fires were missed"`
 }
 
 // The defaults of a definition.
@@ -96,6 +100,9 @@ func (d Definition) WithDefaults() Definition {
 	d.Overlap = d.Overlap.withDefaults()
 	return d
 }
+
+// Lasts is how long after its time a run may start, in ms; 0 for however late.
+func (d Definition) Lasts() int64 { return d.ExpiresAfter.Std().Milliseconds() }
 
 // withAttempts fills in what a job says of the attempts of a run. A workflow has none: its steps have.
 func (d Definition) withAttempts() Definition {

@@ -24,6 +24,7 @@ const (
 	MaxRetryWait   = 7 * 24 * time.Hour
 	MaxRetrying    = 365 * 24 * time.Hour // all waits together: a replaced definition is kept for longer
 	MinRetention   = 24 * time.Hour       // twice as long as a message may live
+	MinExpiry      = time.Second
 	MaxRetention   = 5 * 365 * 24 * time.Hour
 )
 
@@ -95,6 +96,9 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	check(d.CatchUp.Mode == CatchUpOne || d.CatchUp.Mode == CatchUpAll || d.CatchUp.Mode == CatchUpNone,
 		"catch_up.mode", d.CatchUp.Mode, "one, all or none")
 	between("catch_up.window", d.CatchUp.Window, NewestWithin, MaxRetention)
+	if d.ExpiresAfter != 0 {
+		between("expires_after", d.ExpiresAfter, MinExpiry, MaxRetention)
+	}
 	between("retention", d.Retention, MinRetention, MaxRetention)
 
 	if err := d.Overlap.validate(); err != nil {

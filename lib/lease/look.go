@@ -122,6 +122,15 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		next, v := d.takeOver(ctx, r, edition, now)
 		return nil, next, v
 	}
+	if r.Expired(now) {
+		switch _, err := d.Dispatch.Expire(ctx, r); {
+		case store.AsConflict(err) != nil:
+			return nil, nil, handBack // it stands otherwise than its message says: whoever gets that next reads the run
+		case err != nil:
+			return nil, nil, d.unwell(ctx, r, "skip a run that is too late", err)
+		}
+		return nil, nil, drop
+	}
 	o := &Offer{desk: d, delivery: m, run: r, name: r.ID.String(), edition: edition}
 	if wait := o.wait(now); wait > patience || wait > 0 && (o.suspect() || d.Dispatch.Still) { // a suspect's turn is not for waiting
 		return nil, nil, verdict{again: wait}

@@ -18,6 +18,7 @@ type Claim struct {
 	Now        int64
 	Run        Run    // what a run on demand was created with; zero for a fire
 	NotBefore  int64  // of a missed fire: its place
+	Lasts      int64  // how long after its time it may start, ms; 0: however late
 	Reason     string // of a missed fire
 }
 
@@ -60,8 +61,31 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
+	if !r.Spared() { // whoever was opened again has its time from then on
+		next.StartBy = startBy(r.ID.Nominal, c.Lasts)
+	}
 	next.Wait, next.Placed = next.Wait.ranked(), false
 	return next, Claimed
+}
+
+// startBy is until when a run may start whose time is at, Unix ms; 0 where it may however late.
+func startBy(at, lasts int64) int64 {
+	if lasts == 0 {
+		return 0
+	}
+	return at + lasts
+}
+
+// Expired tells whether the run has not started, and may not any more.
+func (r Run) Expired(now int64) bool {
+	return r.State == Queued && r.StartBy != 0 && now > r.StartBy
+}
+
+// Expire ends a run that has Expired.
+func (r Run) Expire(now int64, retention time.Duration) Run {
+	reason := "it had not started by " + time.UnixMilli(r.StartBy).UTC().Format(time.RFC3339)
+	r.Why = Why{Code: WhyExpired}
+	return r.end(Skipped, now, reason, Limits{Retention: retention})
 }
 
 // Lapsed tells of a run that makes up for a missed fire whether its place, Unix ms, is over and it has not started. One that has joined a line since its
@@ -127,7 +151,7 @@ type Limits struct {
 // Start begins an attempt under a lease: Version+1 is the fence, as the put will give it. The run must be Queued or
 // Retrying; the caller has waited for its time.
 func (r Run) Start(worker string, now int64, lease time.Duration) Run {
-	r.State, r.Worker, r.Started, r.NextAt = Running, worker, now, 0
+	r.State, r.Worker, r.Started, r.NextAt, r.StartBy = Running, worker, now, 0, 0
 	r.Wait = Wait{}
 	r.Lease = now + lease.Milliseconds()
 	r.Attempt++
@@ -260,6 +284,12 @@ func (r Run) Cancelled(now int64, log string, l Limits) Run {
 	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
 }
 
+// Lasting gives a run that was just opened again, at now, so long to start, in ms, from then on or from its own time; 0: however long.
+func (r Run) Lasting(now, lasts int64) Run {
+	r.StartBy = startBy(max(now, r.ID.Nominal), lasts)
+	return r
+}
+
 // Reopen queues an ended run again, on request: a new attempt budget, under the job's newest generation.
 func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	if r.Fired == 0 && r.Trigger == BySchedule && r.Generation != generation {
@@ -373,7 +403,7 @@ func (r Run) Withdraw(c Claim, reason string, retention time.Duration) (Run, Cla
 
 func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
-	r.Worker, r.Lease, r.NextAt, r.Wait = "", 0, 0, Wait{}
+	r.Worker, r.Lease, r.NextAt, r.StartBy, r.Wait = "", 0, 0, 0, Wait{}
 	// The timer of a run that was cancelled ahead of its time is still to come, and would make it anew of nothing.
 	r.Expires = max(now, r.ID.Nominal) + l.Retention.Milliseconds()
 	return r

@@ -86,6 +86,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 	}
 	w.Bool(40, r.IgnorePause)
 	w.Int(44, r.Lag)
+	w.Int(48, r.StartBy)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -236,6 +237,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.IgnorePause = s.Bool()
 		case 44:
 			r.Lag = s.Int()
+		case 48:
+			r.StartBy = s.Int()
 		default:
 			s.Fail()
 		}

@@ -145,6 +145,9 @@ type Run struct {
 
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
+	// StartBy is until when the run may start, Unix ms: once that is over it is skipped. 0 where it may however late, and once it has started.
+	StartBy int64 `cbor:"48,keyasint,omitempty"`
+
 	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
@@ -198,7 +201,7 @@ type Ref struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap or WhyFull
+	Code     string   `cbor:"1,keyasint,omitempty"` // WhyOverlap, WhyFull or WhyExpired, beside which stands nothing
 	Gate     string   `cbor:"2,keyasint,omitempty"` // its name: job:NAME for a job's own
 	Policy   string   `cbor:"3,keyasint,omitempty"` // by which it was skipped, as the job says it, such as skip
 	InTheWay []string `cbor:"4,keyasint,omitempty"` // IDs of the runs that were in progress, those that entered first, and that waited; under queue_latest the later one that waits in its place; at most MaxInTheWay
@@ -273,9 +276,10 @@ func (r Run) Changed(due, now int64) int64 {
 // CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.
 const CaughtUp = "catch-up of a missed fire"
 
-// The codes of a run that was one too many at its job's own gate.
+// The codes of a run that was skipped since it was one too many at its job's own gate, or too late.
 const (
 	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
+	WhyExpired = "expired" // it had not started within the time that its job gives it
 	WhyFull    = "full"    // as many wait as the policy allows
 )
 

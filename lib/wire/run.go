@@ -114,7 +114,7 @@ type Discarded struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows"`
+	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; expired: it had not started within expires_after, and the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
 	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
@@ -135,6 +135,8 @@ func (w *Why) String() string {
 		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
 	}
 	switch {
+	case w.Code == "expired":
+		return "it had not started in time (expires_after)"
 	case w.Policy == string(job.OverlapQueueLatest):
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, w.Policy)
 	case w.Policy == string(job.OverlapQueueOne):

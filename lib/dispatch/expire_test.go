@@ -1,0 +1,99 @@
+package dispatch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// lasting puts a run of a fire, n seconds on, that may start up to so long after it.
+func (g *gated) lasting(n int, d time.Duration) run.Run {
+	return g.put(n, func(r run.Run) run.Run { r.StartBy = r.ID.Nominal + d.Milliseconds(); return r })
+}
+
+// Whoever waits in line and is too late when there is room is skipped, and the next one is let in.
+func TestG2_G4_WhoIsTooLateIsNotLetIn(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := []run.Run{g.put(0, nil), g.lasting(1, time.Minute), g.lasting(2, time.Hour), g.put(3, nil)}
+	g.enters(def, runs...)
+	g.sent()
+	g.pass(5*time.Minute, 5*time.Minute)
+	g.ends(runs[0])
+	same(t, "wait", g.waits(runs), []int{3})
+	late := g.stands(runs[1])
+	if late.State != run.Skipped || late.Why.Code != run.WhyExpired || late.Missed() {
+		t.Errorf("who is too late is %s, for %+v", late.State, late.Why)
+	}
+	if next := g.stands(runs[2]); next.State != run.Queued || next.Waits() {
+		t.Errorf("the next one is %+v", next)
+	}
+	g.sound(runs)
+}
+
+// A check ends a run that is too late, wherever it waits, and comes when that is so.
+func TestG4_ACheckEndsWhoIsTooLate(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := []run.Run{g.put(0, nil), g.lasting(1, 40*time.Minute), g.lasting(2, 40*time.Minute), g.put(3, nil)}
+	g.enters(def, runs[0], runs[1], runs[3])
+	check := func() {
+		t.Helper()
+		now := g.now.UnixMilli()
+		if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, runs, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	same(t, "wait", g.waits(runs), []int{1, 3})
+	at := runs[1].StartBy + 1
+	if armed := timer.NewCheck("default", runs[1].ID, at); dispatch.Wakeup(runs[1], at-1000).Key() != armed.Key() {
+		t.Errorf("its check comes at %d", dispatch.Wakeup(runs[1], at-1000).Wake-at)
+	}
+	if far := dispatch.Wakeup(runs[1], g.now.UnixMilli()); far.Wake >= at {
+		t.Errorf("no check comes before it is too late")
+	}
+	g.pass(41*time.Minute, 41*time.Minute)
+	check()
+	same(t, "wait", g.waits(runs), []int{3})
+	for _, i := range []int{1, 2} {
+		if r := g.stands(runs[i]); r.State != run.Skipped || r.Why.Code != run.WhyExpired {
+			t.Errorf("%d is %s, for %+v", i, r.State, r.Why)
+		}
+	}
+	g.sound(runs)
+	g.sent()
+	g.ends(runs[0])
+	same(t, "wait", g.waits(runs), []int(nil))
+	if n := len(g.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+// Whoever was let in and is too late gives its place up.
+func TestG2_WhoWasLetInAndIsTooLateMakesRoom(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := []run.Run{g.lasting(0, time.Minute), g.put(1, nil)}
+	g.enters(def, runs...)
+	g.sent()
+	g.pass(5*time.Minute, 5*time.Minute)
+	if _, err := g.Expire(t.Context(), g.stands(runs[0])); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "wait", g.waits(runs), []int(nil))
+	if n := len(g.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+	g.sound(runs)
+	if _, err := g.Expire(t.Context(), runs[0]); store.AsConflict(err) == nil {
+		t.Errorf("a second end: %v", err)
+	}
+}
