@@ -73,7 +73,7 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["JobTrigger"]:                   {"overlap"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
-		l[schemas[name]] = []string{"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"}
+		l[schemas[name]] = []string{"gates", "deadline", "unique", "order_by", "pause_after", "max_runs"}
 		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
 	}
 	l.scenariosToCome(schemas)

@@ -125,7 +125,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body, field string }{
 		{"PUT", "/v1/jobs/x", `"gates": ["stripe"]`, "gates"},
-		{"PUT", "/v1/jobs/x", `"expires_after": "1h"`, "expires_after"},
 		{"PUT", "/v1/jobs/x", `"deadline": "1h"`, "deadline"},
 		{"PUT", "/v1/jobs/x", `"unique": {"for": "24h"}`, "unique"},
 		{"PUT", "/v1/jobs/x", `"order_by": ".payload.id"`, "order_by"},

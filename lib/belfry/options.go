@@ -142,6 +142,12 @@ func QueueLatestOverlap(n int) JobOption {
 	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest, Limit: n} }}
 }
 
+// ExpiresAfter skips a run that has not started so long after its time, 1 s to 5 years: its Why has the code "expired". A run that was opened again by hand has its time
+// from then on, and one that has had an attempt never expires. Default: a run starts however late that is.
+func ExpiresAfter(d time.Duration) JobOption {
+	return JobOption{func(def *job.Definition) { def.ExpiresAfter = schedule.Duration(d) }}
+}
+
 // HighPriority has a job's runs go before others that wait.
 func HighPriority() JobOption {
 	return JobOption{func(def *job.Definition) { def.Priority = queue.High }}

@@ -269,7 +269,7 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.ScenarioOutcome](): wire.ScenarioFieldsToCome["ScenarioOutcome"],
 	reflect.TypeFor[wire.ScenarioTrigger](): wire.ScenarioFieldsToCome["ScenarioTrigger"],
 	reflect.TypeFor[wire.ScenarioLine]():    wire.ScenarioFieldsToCome["ScenarioLine"],
-	reflect.TypeFor[wire.Job]():             {"gates", "expires_after", "deadline", "unique", "order_by", "pause_after", "max_runs"},
+	reflect.TypeFor[wire.Job]():             {"gates", "deadline", "unique", "order_by", "pause_after", "max_runs"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
 	reflect.TypeFor[target.Spec]():          {"workflow", "callback"},
 }
