@@ -223,9 +223,6 @@ func (c *cronJob) convert(version string, meta *takeover.Object) error {
 	case "", "Allow":
 	case "Forbid":
 		c.def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest} // it starts the newest of those that were due meanwhile
-		if _, bounded := c.spec.Whole("startingDeadlineSeconds"); bounded {
-			c.say("concurrencyPolicy Forbid with startingDeadlineSeconds: the newest of the runs that are due while one is in progress starts when that one has ended, however late that is")
-		}
 	case "Replace":
 		c.say("concurrencyPolicy Replace is not available yet: a run may start while the one before it goes on")
 	default:
@@ -256,12 +253,10 @@ func (c *cronJob) catchUp() {
 		return
 	}
 	deadline := durationOf(seconds)
+	c.def.ExpiresAfter = schedule.Duration(max(job.MinExpiry, min(deadline, job.MaxRetention)))
 	switch {
 	case deadline <= job.NewestWithin:
 		c.def.CatchUp.Mode = job.CatchUpNone
-		if deadline < job.NewestWithin {
-			c.say("startingDeadlineSeconds %d: missed fires are skipped, but the newest still runs when it is found up to %s late", seconds, schedule.Duration(job.NewestWithin))
-		}
 	default:
 		c.def.CatchUp.Window = schedule.Duration(min(deadline, job.MaxRetention))
 	}

@@ -74,6 +74,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 		}
 		fmt.Fprintf(&b, "  timeout %s, attempts %d, catch-up %s %s, retention %s, paused %v\n",
 			d.Timeout, d.Retry.MaxAttempts, d.CatchUp.Mode, d.CatchUp.Window, d.Retention, d.Paused)
+		if d.ExpiresAfter != 0 {
+			fmt.Fprintf(&b, "  expires after %s\n", d.ExpiresAfter)
+		}
 		if !d.Overlap.IsZero() {
 			fmt.Fprintf(&b, "  overlap %s %d\n", d.Overlap.Policy, d.Overlap.Limit)
 		}
