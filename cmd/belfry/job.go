@@ -139,6 +139,14 @@ func overlapOf(j wire.Job) string {
 	return "a run waits " + while + failing
 }
 
+// expiryOf says in a few words when a run is too late to start, "" where it never is.
+func expiryOf(j wire.Job) string {
+	if j.ExpiresAfter == 0 {
+		return ""
+	}
+	return "a run that has not started " + j.ExpiresAfter.String() + " after its time is skipped"
+}
+
 func (c *cli) showJob(s client.Stored) error {
 	return show(c, s.Job, func(j wire.Job) [][2]string {
 		st := j.Status
@@ -163,7 +171,7 @@ func (c *cli) showJob(s client.Stored) error {
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
 			{"timeout", j.Timeout.String()}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
-			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
+			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"expires", expiryOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
 }
