@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -195,7 +196,12 @@ func (in runStep) cancel(s runState) []runState {
 }
 
 // atGate tells whether a run was skipped at the gate of its job. Other skipped runs are records of missed fires.
-func atGate(reason string) bool { return slices.Contains(gateReasons, reason) }
+func atGate(reason string) bool {
+	return slices.Contains(gateReasons, reason) || tooLate(reason)
+}
+
+// tooLate tells whether a run was skipped since it had not started in time: also one that had attempts before it was opened again.
+func tooLate(reason string) bool { return strings.HasPrefix(reason, "it had not started by ") }
 
 // gateReasons are those of runs that were one too many at their job's gate.
 var gateReasons = []string{"other runs of the job were in progress", "as many runs of the job waited as may wait", "another run of the job waited already", "a later run of the job waits in its place"}
@@ -254,7 +260,7 @@ func (s runState) reaches(to runState) bool {
 		case "scheduled":
 			return s.attempt == 0 || s.reopened // its claim was taken away, or it was given another place in time
 		case "skipped": // by its job's gate; or a fire, for the decision of a newer generation
-			return s.attempt == 0
+			return s.attempt == 0 || tooLate(to.reason)
 		}
 		return false
 	case "retrying":

@@ -44,10 +44,11 @@ const (
 	callback
 	ignorePause
 	callees
+	startBy
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -95,6 +96,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.Callback != a.Callback, callback)
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
 	add(b.Callees != a.Callees, callees)
+	add(b.StartBy != a.StartBy, startBy)
 	return f
 }
 
@@ -112,11 +114,11 @@ type edge struct {
 const nothing run.State = 0
 
 const (
-	claims = generation | epoch | priority | wait | placed
-	ends   = ended | worker | lease | nextAt | expires | wait
+	claims = generation | epoch | priority | wait | placed | startBy
+	ends   = ended | worker | lease | nextAt | expires | wait | startBy
 	closes = ends | logKey
-	starts = worker | started | nextAt | lease | attempt | fence | wait | placed
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | discarded
+	starts = worker | started | nextAt | lease | attempt | fence | wait | placed | startBy
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | discarded | startBy
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -244,9 +246,9 @@ func skipsWaiting(b, a *run.Run) string {
 		return all(skips, unstarted, rises)(b, a)
 	}
 	return all(over, func(b, a *run.Run) string {
-		return unless(b.Attempt == 0 && (b.Opening == 0 || b.Reason == run.CaughtUp), "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
+		return unless(a.Why.Code == run.WhyExpired || b.Attempt == 0 && (b.Opening == 0 || b.Reason == run.CaughtUp), "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
 	}, func(b, a *run.Run) string {
-		return unless(differ(b, a)&(claims|stretch)&^(wait|placed) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+		return unless(differ(b, a)&(claims|stretch)&^(wait|placed|startBy) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
 	})(b, a)
 }
 
@@ -265,7 +267,7 @@ func missed(b, _ *run.Run) string {
 
 // missedOrReplaced: who waits is skipped at its gate for a later one alone.
 func missedOrReplaced(_, a *run.Run) string {
-	return unless(a.Missed() || a.Why.Policy == string(job.OverlapQueueLatest), "who waits in line is skipped at its gate by queue_latest alone")
+	return unless(a.Missed() || a.Why.Code == run.WhyExpired || a.Why.Policy == string(job.OverlapQueueLatest), "who waits in line is skipped at its gate by queue_latest alone")
 }
 
 // joins: a run waits in the line of its job's own gate, no earlier than it was due.

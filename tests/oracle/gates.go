@@ -72,10 +72,10 @@ func (j *Judge) placeStands(rs *runState) bool {
 
 // inOrder: whoever is let in comes before all that go on waiting, and nobody enters past them (G3). lets are those that a write of the gate has let in; it is told of before the
 // runs and the places that it writes.
-func (j *Judge) inOrder(js *jobState, lets []*runState) {
+func (j *Judge) inOrder(at time.Time, js *jobState, lets []*runState) {
 	var first *runState // of those that go on waiting
 	for _, rs := range js.runs {
-		if !rs.run.Waits() || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) {
+		if !rs.run.Waits() || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(rs.run).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -142,7 +142,7 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 			rs.leaves(ms(at))
 		}
 	}
-	j.inOrder(js, lets)
+	j.inOrder(at, js, lets)
 	held, looked := js.newest(), js.gateWritten
 	js.gateWritten = j.event
 	// Those that one write lets in come one after the other, and an edit between their claims may have given them different limits.
@@ -211,7 +211,11 @@ func (j *Judge) letIn(rs *runState) {
 func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 	a := &rs.run
 	e := rs.job.byGeneration[a.Generation]
-	if a.Why.Policy == string(job.OverlapQueueLatest) {
+	switch {
+	case a.Why.Code == run.WhyExpired:
+		j.expired(at, rs, b)
+		return
+	case a.Why.Policy == string(job.OverlapQueueLatest):
 		j.replacedInLine(at, rs, b)
 		return
 	}
@@ -269,6 +273,16 @@ func (j *Judge) replacedInLine(at time.Time, rs *runState, b *run.Run) {
 		j.violate("G4", "run %s of %s is skipped for run %s, which is earlier", a.ID, a.Tenant, other.id())
 	case !together([]*runState{other}, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
 		j.violate("G4", "run %s of %s is skipped for run %s, which did not wait then", a.ID, a.Tenant, other.id())
+	}
+}
+
+// expired: who is skipped since it is too late was to start by a time that is over (G4).
+func (j *Judge) expired(at time.Time, rs *runState, b *run.Run) {
+	switch a := &rs.run; {
+	case b.StartBy == 0:
+		j.violate("G4", "run %s of %s is skipped as too late, and has no time to start by", a.ID, a.Tenant)
+	case ms(at)+j.cfg.Clocks.Milliseconds() <= b.StartBy:
+		j.violate("G4", "run %s of %s is skipped as too late at %s, and was to start by %s", a.ID, a.Tenant, instant(ms(at)), instant(b.StartBy))
 	}
 }
 

@@ -231,6 +231,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
 	spoil(replacing(t), ofLatest)
+	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)
 	spoil(telling(t), ofCallbacks)
 	spoil(away(t), ofMissed)

@@ -50,6 +50,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
+	if chance(r, j.Expiring) {
+		def.ExpiresAfter = schedule.Duration(rate(r, 1, 2*time.Second, 4*m.Pace.unit()).Truncate(time.Second))
+	}
 	def.Timeout = w.timeout(r)
 	def.Payload = w.payload(pick(r, []int{0, 0, 100, 500, 4000}))
 	if chance(r, j.Callbacks) {

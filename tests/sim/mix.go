@@ -80,6 +80,7 @@ type JobRates struct {
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
+	Expiring  float64 // whose runs are skipped when they are too late
 	Within    float64 // of callbacks that may have a window, which have one
 	Window    schedule.Duration
 
@@ -113,6 +114,7 @@ func Draw(seed uint64) Mix {
 	m.drawRequested(rand.New(rand.NewPCG(seed, 0x61736b65646a61)))   // "asked", and two letters more
 	m.drawOneWaits(rand.New(rand.NewPCG(seed, 0x6c61746572656b)))    // "later", and two letters by which the first dozen worlds have none
 	m.drawDefaults(rand.New(rand.NewPCG(seed, 0x65766572796f66)))    // "every", and two letters again
+	m.drawExpiring(rand.New(rand.NewPCG(seed, 0x7374616c65647a)))    // "stale", and two letters
 	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
 	return m
 }
@@ -299,6 +301,13 @@ func (m *Mix) drawMissed(r *rand.Rand) {
 	m.Jobs.Missed = pick(r, []float64{0.2, 0.5, 0.9})
 	if len(m.Outages) == 0 && chance(r, 0.8) {
 		m.Outages = []Outage{m.drawOutage(r)}
+	}
+}
+
+// drawExpiring draws how many jobs give their runs a time to start, from a stream of its own too.
+func (m *Mix) drawExpiring(r *rand.Rand) {
+	if chance(r, 0.3) {
+		m.Jobs.Expiring = pick(r, []float64{0.2, 0.5, 0.9})
 	}
 }
 
