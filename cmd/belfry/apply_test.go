@@ -78,6 +78,7 @@ func TestApplyOfFolders(t *testing.T) {
 }
 
 func TestADryRunShowsWhatWouldChange(t *testing.T) {
+	t.Parallel()
 	call := to(t, dev(t, "--data", t.TempDir()))
 	call(0, demand("stays")+"---\n"+demand("changes", "schedule: {cron: '0 9 * * *'}", "labels: {team: billing}"), "job", "apply", "-f", "-")
 	files := demand("stays") + "---\n" + demand("changes", "schedule: {cron: '30 9 * * *'}", "labels: {team: billing}") + "---\n" + demand("comes", "paused: true")

@@ -60,6 +60,7 @@ func sink(t *testing.T) (*calls, string) {
 // TestARestoredBackupFiresNothingOfThePast backs up a server that is busy, goes on with it, kills it, and restores the backup
 // elsewhere, all with processes of their own.
 func TestARestoredBackupFiresNothingOfThePast(t *testing.T) {
+	t.Parallel()
 	seen, url := sink(t)
 	dir := t.TempDir()
 	file, copied := filepath.Join(dir, "belfry.backup"), filepath.Join(dir, "copy")

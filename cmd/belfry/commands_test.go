@@ -335,6 +335,7 @@ func TestStoreOfAStoppedServerCanBeRead(t *testing.T) {
 
 // The line that dev prints must work as it is printed.
 func TestTheFirstJobThatIsSuggested(t *testing.T) {
+	t.Parallel()
 	for _, allow := range []bool{true, false} {
 		address := dev(t, "--data", t.TempDir(), "--allow-exec="+map[bool]string{true: "true", false: "false"}[allow])
 		call := to(t, address)

@@ -32,6 +32,7 @@ var needs = map[string]string{
 // TestCommandsOfPages runs each block of commands of each page, line by line, as the examples of the help are run: a block in a
 // folder of its own, beside a server of the page's.
 func TestCommandsOfPages(t *testing.T) {
+	t.Parallel()
 	installed, ran := install(t), 0
 	for name, page := range pages(t) {
 		blocks, err := md.Commands(page)
@@ -76,6 +77,7 @@ func TestCommandsOfPages(t *testing.T) {
 // and alone on its line for any lines. A page is one folder, from its beginning to its end, and one server: that which the page
 // starts, or one that is there. What only looks is asked again until it shows what the page says, as a reader would.
 func TestSessionsOfPages(t *testing.T) {
+	t.Parallel()
 	ran := 0
 	for name, page := range pages(t) {
 		examples := md.Sessions(page)

@@ -26,6 +26,7 @@ import (
 // against a server that has the job it names. Only what cannot be the same on two machines is exchanged: the IDs of runs and
 // tokens, the address to listen on, and the root of absolute paths.
 func TestEveryExampleOfTheHelpRuns(t *testing.T) {
+	t.Parallel()
 	ran := 0
 	installed := install(t)
 	var visit func(cmd *cobra.Command)

@@ -21,6 +21,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 // A variable of a shell that is not set leaves a flag without a value. No command takes that for a flag that was left out.
 func TestNoFlagTakesAnEmptyTextForNone(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	walk(wholeTree(), func(cmd *cobra.Command) {
 		var names []string

@@ -217,6 +217,7 @@ func TestP6_ATicketIsNotMadeUp(t *testing.T) {
 // Jobs as large as they may be, most of whose bytes take six in an answer: no page of them is larger than one may be, and every command
 // that reads them has all of them.
 func TestP11_ManyLargeJobsBreakNoList(t *testing.T) {
+	t.Parallel()
 	cmd, address, _ := startProcess(t, "--data", t.TempDir(), "--allow-exec")
 	call := to(t, address)
 	const jobs, maxArgs, maxPage, maxItem = 60, 64<<10 - 8, 8_000_000, 500_000

@@ -101,6 +101,7 @@ func TestWatchedJobsTellWhenTheyLastSucceeded(t *testing.T) {
 
 // What is ready is due and not begun: not what is sent ahead, not what a worker has, and not what is between two attempts.
 func TestAQueueCountsWhatReallyWaits(t *testing.T) {
+	t.Parallel()
 	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec", "--concurrency", "1"))
 	call(0, `{"target": {"exec": {"argv": ["false"]}}, "retry": {"initial": "10m", "max": "10m"}}`, "job", "apply", "later", "-f", "-")
 	call(0, `{"target": {"exec": {"argv": ["sleep", "600"]}}}`, "job", "apply", "slow", "-f", "-")

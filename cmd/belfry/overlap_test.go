@@ -77,6 +77,7 @@ func TestARunThatWasSkippedSaysWhatWasInItsWay(t *testing.T) {
 
 // A job fires each second and takes longer, in a process of its own: what is skipped says so in a list, alone, to who waits for it and in metrics.
 func TestRunsThatOverlapAreSkipped(t *testing.T) {
+	t.Parallel()
 	_, address, _ := startProcess(t, "--data", t.TempDir(), "--allow-exec")
 	call := to(t, address)
 	call(0, `{"name": "report", "schedule": {"every": "1s"}, "target": {"exec": {"argv": ["sleep", "5"]}}, "overlap": "skip", "labels": {"belfry.metrics": "gate"}}`, "job", "apply", "-f", "-")

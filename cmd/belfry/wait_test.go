@@ -13,6 +13,7 @@ import (
 )
 
 func TestTriggerWaitsAndEndsWithTheOutcome(t *testing.T) {
+	t.Parallel()
 	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
 	gate := filepath.Join(t.TempDir(), "gate")
 	script := func(name, text string) {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestRunsAreWatched(t *testing.T) {
+	t.Parallel()
 	address := dev(t, "--data", t.TempDir(), "--allow-exec")
 	call := to(t, address)
 	call(0, `{"target": {"exec": {"argv": ["true"]}}}`, "job", "apply", "a", "-f", "-")
