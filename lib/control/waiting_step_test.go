@@ -148,6 +148,32 @@ func TestWhyAStepDoesNotGoOn(t *testing.T) {
 	})
 }
 
+// Of a run that has not begun nothing stands otherwise: neither a scope, nor a step that calls nothing. Where it never begins, none of them has run.
+func TestTheStepsOfARunThatHasNotBegun(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		g.put("default", "etl", func(def *job.Definition) {
+			def.Target = target.Spec{Workflow: []byte(`{"steps": {"a": {"handler": {"name": "f"}}, "p": {"pass": {}}, "f": {"fail": {"code": "no", "message": "no"}}, "s": {"steps": {"x": {"handler": {"name": "f"}}}}}}`)}
+		})
+		r := g.trigger("default", "etl", control.Request{Delay: new(24 * time.Hour)})
+		for _, want := range []flow.State{flow.Pending, flow.Cancelled} {
+			graph, err := g.Graph(t.Context(), "default", r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range graph.Steps {
+				if step.State != want {
+					t.Errorf("of a run that is %s, step %s is %s, want %s", graph.Run.State, step.Node.Path, step.State, want)
+				}
+			}
+			if want == flow.Pending {
+				if _, err := g.Cancel(t.Context(), "default", r.ID, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 // The steps of a run that has not begun tell what that waits for.
 func TestWhyAStepOfARunToComeDoesNotGoOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
