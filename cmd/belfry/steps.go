@@ -115,9 +115,10 @@ func stepNote(s wire.Step) string {
 func (c *cli) runStep() *cobra.Command {
 	return &cobra.Command{
 		Use:   "step RUN PATH",
-		Short: "Show one step of a workflow's run, with its attempts and its result",
-		Long: `Show one step of a workflow's run, by its path: its name, behind those of the scopes around it and slashes. "belfry run logs RUN --step
-PATH" prints what it wrote.`,
+		Short: "Show one step of a workflow's run, with its attempts and its result, or why it does not go on",
+		Long: `Show one step of a workflow's run, by its path: its name, behind those of the scopes around it and slashes. Of one that has not ended
+it says why it does not go on: which steps it waits for, or what else, until when at least, and who or what can end that. "belfry run logs RUN
+--step PATH" prints what it wrote.`,
 		Example: `  belfry run step etl~0mi4lf3k0 extract
   belfry run step etl~0mi4lf3k0 parts/index -o json`,
 		Args: cobra.ExactArgs(2),
@@ -130,6 +131,9 @@ PATH" prints what it wrote.`,
 				rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"target", s.Target},
 					{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
 					{"next attempt", c.moment(s.NextAttemptAt)}, {"worker", s.Worker}}
+				for _, w := range s.Waiting {
+					rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
+				}
 				for _, a := range s.Attempts {
 					rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 				}

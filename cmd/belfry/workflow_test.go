@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +293,55 @@ func TestFollowingAStep(t *testing.T) {
 	belfry(t, "", "run", "wait", id, "--address", address)
 	if got := belfry(t, "", "run", "logs", id, "--step", "second", "--attempt", "1", "--address", address); got.out != "one\ntwo\n" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A step that has not ended tells on a running server why: which steps it waits for, its back-off, its attempt, or what its run waits for.
+func TestRunStepSaysWhyAStepDoesNotGoOn(t *testing.T) {
+	dir := t.TempDir()
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec"))
+	file := written(t, "job.yaml", fmt.Sprintf(`{name: etl, target: {workflow: {steps: {
+  first: {exec: {argv: [sh, -c, 'until test -e %s/go; do sleep 0.05; done']}},
+  flaky: {retry: {max_attempts: 3, initial: 1h, max: 1h}, exec: {argv: ["false"]}},
+  parts: {needs: [first], steps: {index: {exec: {argv: ["true"]}}}},
+  load: {needs: [first, flaky, parts], rule: all_done, exec: {argv: ["true"]}}}}}}`, dir))
+	call(0, "", "job", "apply", "-f", file)
+	id := decode[wire.Run](t, call(0, "", "job", "trigger", "etl", "-o", "json").out).ID
+	t.Cleanup(func() { // else the attempt outlives the server
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	step := func(id, path string) wire.Step {
+		return decode[wire.Step](t, call(0, "", "run", "step", id, path, "-o", "json").out)
+	}
+	for step(id, "first").State != "running" || step(id, "flaky").State != "retrying" { // bounded by the test's own time-out
+		time.Sleep(20 * time.Millisecond)
+	}
+	for path, want := range map[string]string{
+		"first":       "Attempt 1 is under way. Its worker renews the lease as long as it works. Until: ",
+		"flaky":       "Attempt 1 failed. Try 2 of 3 begins when its back-off is over. Until: ",
+		"parts":       "It waits for the step first to end, by its rule all_success. Up to: belfry run steps " + id + " shows them.",
+		"parts/index": "The scope parts around it waits for the step first to end, by its rule all_success.",
+		"load":        "It waits for the steps first, flaky and parts to end, by its rule all_done.",
+	} {
+		if got := call(0, "", "run", "step", id, path).out; !strings.Contains(got, "waits") || !strings.Contains(got, want) {
+			t.Errorf("shown as\n%s\nwant it to say %q", got, want)
+		}
+	}
+	if w := step(id, "load").Waiting; len(w) != 1 || w[0].Code != "steps" || !slices.Equal(w[0].Steps, []string{"first", "flaky", "parts"}) {
+		t.Errorf("load waits for %+v", w)
+	}
+	later := decode[wire.Run](t, call(0, "", "job", "trigger", "etl", "--delay", "24h", "-o", "json").out).ID
+	if w := step(later, "load").Waiting; len(w) != 2 || w[0].Code != "not_due" || w[0].Text != "Its run has not begun. Its time has not come." || w[0].Until.IsZero() || w[1].Code != "steps" {
+		t.Errorf("load of a run to come waits for %+v", w)
+	}
+	call(0, "", "run", "cancel", id)
+	call(6, "", "run", "wait", id)
+	for _, path := range []string{"first", "flaky", "parts", "parts/index", "load"} {
+		if w := step(id, path).Waiting; w != nil {
+			t.Errorf("%s of a run that has ended waits for %+v", path, w)
+		}
 	}
 }
 

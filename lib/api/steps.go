@@ -44,7 +44,7 @@ func (p *stepList) among(g control.Graph) ([]control.Step, error) {
 
 func (a *api) steps() {
 	register(a, operation{id: "list-run-steps", method: http.MethodGet, path: "/v1/runs/{run}/steps", tag: "runs", tagged: true, scope: access.Read,
-		summary: "List the steps of a workflow's run, by state and scope, or show one with its result",
+		summary: "List the steps of a workflow's run, by state and scope, or show one with its result, or why it does not go on",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound}}, a.listRunSteps)
 	register(a, operation{id: "get-run-graph", method: http.MethodGet, path: "/v1/runs/{run}/graph", tag: "runs", tagged: true, scope: access.Read,
 		summary: "Show the workflow of a run as the run has kept it, and where each step of it stands",
@@ -79,6 +79,7 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		if err := a.stepResult(ctx, one.Run, &shown); err != nil {
 			return nil, err
 		}
+		shown.Waiting = a.stepWaiting(ctx, g, one)
 		return &answer[wire.StepPage]{wire.StepPage{Items: []wire.Step{shown}}}, nil
 	}
 	steps, err := p.among(g)

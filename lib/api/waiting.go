@@ -15,19 +15,30 @@ func (a *api) waiting(ctx context.Context, r run.Run) []wire.Waiting {
 		return nil
 	}
 	standing, err := a.Control.Standing(ctx, r)
+	return a.reasons(ctx, r.ID, r.Tenant, standing, err)
+}
+
+// stepWaiting tells that of a step.
+func (a *api) stepWaiting(ctx context.Context, g control.Graph, one control.Step) []wire.Waiting {
+	standing, err := a.Control.StepStanding(ctx, g, one)
+	return a.reasons(ctx, g.Run.ID.At(one.Node.Path), g.Run.Tenant, standing, err)
+}
+
+// reasons are why a run or a step does not go on, by what was looked up, or what that failed of.
+func (a *api) reasons(ctx context.Context, id run.ID, tenant string, standing control.Standing, err error) []wire.Waiting {
 	if err != nil {
-		a.Log.WarnContext(ctx, "a run is shown without the reasons for its wait", "run", r.ID.String(), "error", err)
+		a.Log.WarnContext(ctx, "a run is shown without the reasons for its wait", "run", id.String(), "error", err)
 		return nil
 	}
 	if standing.Queued() {
-		if standing.Pool, err = a.pool(ctx, r.Tenant, standing.Def.Queue); err != nil {
-			a.Log.WarnContext(ctx, "a run is shown without what waits in its queue", "run", r.ID.String(), "error", err)
+		if standing.Pool, err = a.pool(ctx, tenant, standing.Def.Queue); err != nil {
+			a.Log.WarnContext(ctx, "a run is shown without what waits in its queue", "run", id.String(), "error", err)
 		}
 	}
 	why := standing.Why()
 	shown := make([]wire.Waiting, len(why))
 	for i, w := range why {
-		shown[i] = wire.Waiting{Code: string(w.Code), Text: w.Text, Until: w.Until, Who: w.Who}
+		shown[i] = wire.Waiting{Code: string(w.Code), Text: w.Text, Until: w.Until, Who: w.Who, Steps: w.Steps}
 		if l := w.Line; l != nil {
 			shown[i].Gate, shown[i].Since, shown[i].Behind, shown[i].InTheWay = l.Gate, instant(l.Since), &l.Behind, l.InTheWay
 		}

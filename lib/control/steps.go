@@ -77,6 +77,10 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 	for i := range g.Steps {
 		step := &g.Steps[i]
 		switch step.State = states[i]; {
+		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither
+			step.State = flow.Pending
+		case r.Started == 0:
+			step.State = flow.Cancelled
 		case step.State.Ended():
 		case r.State.Ended(): // it was never released, or by somebody who did not know of the end, and died: it never starts
 			step.State = flow.Cancelled

@@ -13,13 +13,14 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
-// Waiting is a reason why a run that has not ended does not go on.
+// Waiting is a reason why a run, or a step of one, that has not ended does not go on.
 type Waiting struct {
 	Code  WaitCode
 	Text  string    // a sentence for people
 	Until time.Time // when it ends by itself at the earliest, or is looked at again; zero where nobody can tell
 	Who   string    // who or what can end it, for people; "" for time alone
 	Line  *Line     // of WaitGate: how it stands in line
+	Steps []string  // of WaitSteps of a step: the paths of those that have to end, in the order of the workflow
 }
 
 // WaitCode names a reason; stable, documented, and the same in the HTTP API.
@@ -41,6 +42,7 @@ const (
 	WaitGate         WaitCode = "gate"          // it waits in line until others have ended
 	WaitRunning      WaitCode = "running"       // an attempt is under way
 	WaitSteps        WaitCode = "steps"         // steps of the workflow have not ended
+	WaitNotReleased  WaitCode = "not_released"  // of a step: its rule lets it run, and whoever saw to that is to put it in its queue
 	WaitLeaseOver    WaitCode = "lease_over"    // the lease of its attempt is over
 )
 
@@ -54,7 +56,7 @@ type Pool struct {
 	Lacking []string // what runs wait for that no worker offers, as target.Spec.Need names it
 }
 
-// Standing is what the reasons for a run's wait are derived from.
+// Standing is what the reasons for the wait of a run, or of a step, are derived from.
 type Standing struct {
 	Run     run.Run
 	Now     time.Time // by the store's clock
@@ -67,6 +69,7 @@ type Standing struct {
 	Expired bool   // the lease of the attempt under way
 	Pool    *Pool  // nil where the server sees nothing of it
 	Line    *Line  // of a run that waits in line
+	Step    *StepStanding
 }
 
 // Standing looks up why a run waits. What the server sees of the run's queue is for the caller to add, where Queued tells that it matters.
@@ -90,7 +93,7 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused && !r.IgnorePause, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
 		return st, nil
 	}
-	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
+	edition, err := s.Dispatch.EditionOf(ctx, r)
 	switch {
 	case errors.Is(err, job.ErrNotFound):
 		return st, nil
@@ -101,11 +104,14 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 	if r.State == run.Running {
 		return st, nil
 	}
-	if !r.ID.OnDemand() {
+	if !r.ID.OnDemand() && !r.ID.IsStep() {
 		st.Due = time.UnixMilli(edition.Due(r.Tenant, r.ID.Job, r.ID.Nominal)).UTC()
 	}
 	if at := time.UnixMilli(r.NextAt).UTC(); at.After(st.Due) {
 		st.Due = at
+	}
+	if r.ID.IsStep() { // no pause and no delete of the job holds it
+		return st, nil
 	}
 	j, err := s.Dispatch.Book.Known(ctx, r.Tenant, r.ID.Job, s.Now())
 	if err != nil {
@@ -133,6 +139,16 @@ func (s Standing) Why() []Waiting {
 	if s.Run.State.Ended() {
 		return nil
 	}
+	if s.Step != nil && s.Run.State != run.Running && s.Step.Of.Run.Cancel {
+		text := "Its run is being cancelled: the step starts no more."
+		if s.Step.Of.Run.Overdue {
+			text = "The time of its run is over: the step starts no more."
+		}
+		return []Waiting{{Code: WaitCancelling, Text: text}}
+	}
+	if s.Step != nil && s.Run.State == 0 {
+		return s.whyUnreleased()
+	}
 	if s.Run.Heads() {
 		return s.whyHeading()
 	}
@@ -148,7 +164,7 @@ func (s Standing) Why() []Waiting {
 		return why
 	}
 	if s.Skewed != nil {
-		add(WaitClockOff, time.Time{}, "whoever sets the clock of the server", "The server starts nothing: %s.", s.Skewed)
+		why = append(why, s.whyClockOff())
 	}
 	if s.Paused {
 		reason := ""
@@ -175,6 +191,10 @@ func (s Standing) Why() []Waiting {
 		why = append(why, s.whyQueued())
 	}
 	return why
+}
+
+func (s Standing) whyClockOff() Waiting {
+	return Waiting{Code: WaitClockOff, Who: "whoever sets the clock of the server", Text: fmt.Sprintf("The server starts nothing: %s.", s.Skewed)}
 }
 
 // spread tells of a jitter that starts the run later than it was asked for.
@@ -224,9 +244,13 @@ func (s Standing) whyRunning() []Waiting {
 	lease := Waiting{Code: WaitRunning, Until: time.UnixMilli(r.Lease).UTC(), Who: "worker " + worker,
 		Text: fmt.Sprintf("Attempt %d is under way. Its worker renews the lease as long as it works.", r.Attempt)}
 	if s.Expired {
-		lease = Waiting{Code: WaitLeaseOver, Text: fmt.Sprintf("The worker of attempt %d has let its lease run out: the run is tried again soon.", r.Attempt)}
+		what := "run"
+		if s.Step != nil {
+			what = "step"
+		}
+		lease = Waiting{Code: WaitLeaseOver, Text: fmt.Sprintf("The worker of attempt %d has let its lease run out: the %s is tried again soon.", r.Attempt, what)}
 		if s.Def.Guarantee == job.AtMostOnce {
-			lease.Text = fmt.Sprintf("The worker of attempt %d has let its lease run out: the run ends soon as unknown, since it may start at most once.", r.Attempt)
+			lease.Text = fmt.Sprintf("The worker of attempt %d has let its lease run out: the %s ends soon as unknown, since it may start at most once.", r.Attempt, what)
 		}
 	}
 	return append(why, lease)

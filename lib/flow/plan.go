@@ -108,6 +108,38 @@ func (p *planner) verdict(n *Node) Verdict {
 	}
 }
 
+// Awaits lists what a node that has not ended waits for, by index, ascending: the parents without an end of holder, which is the node itself or else the
+// scope around it that is the first to wait; or of a scope that has begun, what is directly in it and has no end. holder is None where nothing is waited
+// for. states are those of a Plan, or what has become of these since.
+func (w *Workflow) Awaits(index int, states []State) (holder int, open []int) {
+	without := func(all []int) []int {
+		var open []int
+		for _, i := range all {
+			if !states[i].Ended() {
+				open = append(open, i)
+			}
+		}
+		return open
+	}
+	for n := index; n != None; n = w.Nodes[n].Scope {
+		parents := make([]State, len(w.Nodes[n].Needs))
+		for i, needed := range w.Nodes[n].Needs {
+			parents[i] = w.Nodes[needed].counts(states[needed])
+		}
+		led := w.Nodes[n].Switch
+		switch v := w.Nodes[n].Rule.Decide(parents...); {
+		case v == Wait:
+			return n, without(w.Nodes[n].Needs)
+		case v == Run && led != None && !states[led].Ended():
+			return n, []int{led}
+		}
+	}
+	if w.Nodes[index].Kind == KindScope {
+		return index, without(w.Nodes[index].Body.Steps)
+	}
+	return None, nil
+}
+
 // counts is what a state of the node counts as, for rules and for the whole.
 func (n *Node) counts(s State) State {
 	if n.AllowFailure && s.Failure() {

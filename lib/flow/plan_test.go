@@ -154,6 +154,26 @@ func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
 	}
 }
 
+// awaited holds that a node which was not released names what it waits for, and that nobody else does.
+func (g *graph) awaited(t *testing.T, d flow.Decisions) {
+	t.Helper()
+	for i, s := range d.States {
+		n := &g.flow.Nodes[i]
+		if s.Ended() || s == flow.Queued && !slices.Contains(d.Release, i) && !slices.Contains(d.Choose, i) {
+			continue // what was released waits for nothing here
+		}
+		holder, open := g.flow.Awaits(i, d.States)
+		if waits := s == flow.Pending || s == flow.Running; waits != (holder != flow.None) || waits != (len(open) > 0) {
+			t.Errorf("%s is %s, and waits for %v of %d", n.Path, s, open, holder)
+		}
+		for _, o := range open {
+			if d.States[o].Ended() {
+				t.Errorf("%s is %s, and waits for %s, which has ended", n.Path, s, g.flow.Nodes[o].Path)
+			}
+		}
+	}
+}
+
 // history lets the tasks of a graph end in random order, seen late or only in part, and holds that each step is released once if the evaluator
 // says that it runs, else never, and that all ends are the evaluator's.
 func (g *graph) history(t *testing.T, chance *rand.Rand) {
@@ -167,6 +187,7 @@ func (g *graph) history(t *testing.T, chance *rand.Rand) {
 			t.Fatalf("planned twice, got %v and %v", d, again)
 		}
 		g.agree(t, d, want)
+		g.awaited(t, d)
 
 		// Whoever knows less decides less, and nothing else.
 		part := slices.Clone(facts)
@@ -457,6 +478,46 @@ func TestCauseIsTheFirstStepThatFailedByItself(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%v: got %q, want %q", facts, got, want)
+		}
+	}
+}
+
+// A step waits for its parents, or for those of the scope around it; a scope that has begun for what is in it.
+func TestAwaits(t *testing.T) {
+	w, err := flow.Read([]byte(`{"steps": {"a": {"handler": {"name": "f"}}, "b": {"handler": {"name": "f"}}, "early": {"needs": ["a", "b"], "rule": "one_success", "pass": {}},
+		"always": {"needs": ["a"], "rule": "always", "pass": {}}, "both": {"needs": ["a", "b"], "pass": {}},
+		"s": {"needs": ["a"], "steps": {"x": {"handler": {"name": "f"}}, "y": {"needs": ["x"], "handler": {"name": "f"}}, "in": {"needs": ["x"], "rule": "always", "steps": {"z": {"pass": {}}}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ended map[string]flow.State
+		want  map[string]string // by path: of whom, and for what
+	}{
+		{nil, map[string]string{"a": "", "always": "", "early": "early: a b", "both": "both: a b", "s": "s: a", "s/x": "s: a", "s/y": "s/y: s/x", "s/in": "s: a", "s/in/z": "s: a"}},
+		{map[string]flow.State{"a": flow.Succeeded}, map[string]string{"b": "", "early": "", "both": "both: b", "s": "s: s/x s/in s/y", "s/x": "", "s/y": "s/y: s/x", "s/in/z": ""}},
+		{map[string]flow.State{"a": flow.Failed}, map[string]string{"early": "early: b"}},
+		{map[string]flow.State{"a": flow.Succeeded, "s/in": flow.Succeeded, "s/x": flow.Succeeded}, map[string]string{"s": "s: s/y", "s/y": ""}},
+	} {
+		states := make([]flow.State, len(w.Nodes))
+		for i := range states {
+			if states[i] = flow.Pending; c.ended[w.Nodes[i].Path] != "" {
+				states[i] = c.ended[w.Nodes[i].Path]
+			}
+		}
+		for path, want := range c.want {
+			n, _ := w.Node(path)
+			holder, open := w.Awaits(n.Index, states)
+			got := ""
+			if holder != flow.None {
+				got = w.Nodes[holder].Path + ":"
+				for _, i := range open {
+					got += " " + w.Nodes[i].Path
+				}
+			}
+			if got != want {
+				t.Errorf("with %v, %s waits for %q, want %q", c.ended, path, got, want)
+			}
 		}
 	}
 }

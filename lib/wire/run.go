@@ -77,9 +77,9 @@ type CallbackOf struct {
 	Count int    `json:"count,omitempty" doc:"of a callback with a window: how many ends, or stretches of missed fires, it tells of, of which this is the first"`
 }
 
-// Waiting is a reason why a run does not go on.
+// Waiting is a reason why a run, or a step of one, does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,lease_over" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
@@ -88,6 +88,8 @@ type Waiting struct {
 	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits"`
 	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many"`
 	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
+
+	Steps []string `json:"steps,omitempty" maxItems:"300" example:"[\"extract\", \"parts/index\"]" doc:"of code steps, of a step alone: the paths of the steps that it waits for, in the order of the workflow"`
 }
 
 // Attempt is one try of a run.

@@ -36,6 +36,8 @@ type scenario struct {
 	key     bool          // they bring an Idempotency-Key
 	payload int           // bytes of theirs beyond some forty
 
+	workflow string // the steps of the job's, as JSON; "" for a job that calls the handler
+
 	writes, reads, sqs float64 // a run, at the most
 }
 
@@ -145,6 +147,9 @@ func (s *scenario) window() int {
 func (s *scenario) load(t *testing.T, r *rig, runs int, calls *float64) func(int) error {
 	def := job.Definition{Target: target.Spec{Handler: &target.Handler{Name: "h"}}, Retry: s.retry,
 		Retention: schedule.Duration(s.kept)}
+	if s.workflow != "" {
+		def.Target = target.Spec{Workflow: []byte(`{"steps": {` + s.workflow + `}}`)}
+	}
 	put := func(name string) {
 		if _, _, err := r.Control.Put(r.ctx, "default", name, def, control.Match{}); err != nil {
 			t.Fatal(err)

@@ -105,11 +105,12 @@ func tables(a *cost.Tariff, got *cost.Units) map[string]string {
 	return map[string]string{"runs": runs.String(), "dollars": dollars.String(), "idle": idle.String(), "examples": examples.String(), "prices": prices.String(), "assumed": assumed.String()}
 }
 
-var blocks = []string{"runs", "dollars", "idle", "examples", "prices", "assumed"}
+var blocks = []string{"runs", "dollars", "workflows", "idle", "examples", "prices", "assumed"}
 
 // TestTheCostPageIsWhatIsCounted holds the tables of docs/cost.md to what is counted now.
 func TestTheCostPageIsWhatIsCounted(t *testing.T) {
 	made := tables(cost.Listed(), counted(t))
+	made["workflows"] = workflowTable(t, cost.Listed(), counted(t))
 	if *show {
 		for _, name := range blocks {
 			fmt.Println(made[name])

@@ -191,6 +191,7 @@ func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *test
 					}
 					f.elapsed += 35 * time.Second
 					f.calm()
+					f.advance(time.Hour, time.Minute, "calm")
 					before := f.head()
 					thaw()
 					f.calm()

@@ -116,13 +116,18 @@ func stepsJSON(steps []reference.Step) string {
 // crashing has a new worker host take what it can until its n-th operation, and then it is gone, with all that it holds. It tells whether it came so
 // far, and the operation.
 func (f *flowWorld) crashing(n int) (met bool, last string) {
+	return f.crashingAfter(n, func(operation) faulty.Fault { return faulty.Fault{} })
+}
+
+// crashingAfter is crashing, with faults in the operations before.
+func (f *flowWorld) crashingAfter(n int, before func(operation) faulty.Fault) (met bool, last string) {
 	h := f.restart("worker")
 	gone, over := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var at string
 	h.before = func(op operation) faulty.Fault {
 		if op.n < n {
-			return faulty.Fault{}
+			return before(op)
 		}
 		once.Do(func() { at = op.text; close(gone) })
 		<-over

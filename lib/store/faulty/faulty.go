@@ -268,6 +268,9 @@ func (s *Store) later(
 	})
 }
 
+// Landed waits until each write that is late has been done. All of their channels must be closed, or it waits for that.
+func (s *Store) Landed() { s.late.Wait() }
+
 // Close drops what is still late, and closes the store.
 func (s *Store) Close() error {
 	s.once.Do(func() { close(s.closing) })

@@ -91,3 +91,22 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Who closes the channel of late writes can wait until these have been done.
+func TestLateWritesAreAwaited(t *testing.T) {
+	ctx, late := t.Context(), make(chan struct{})
+	inner := memory.New(memory.Config{})
+	s := faulty.New(inner, func(context.Context, faulty.Call) faulty.Fault { return faulty.Fault{Late: late} })
+	_, one := s.Write(ctx, put("a"))
+	_, each := s.WriteEach(ctx, put("b"), put("c"))
+	if !errors.Is(one, store.ErrUnknown) || each != nil || stands(t, inner, "a") || stands(t, inner, "b") {
+		t.Fatalf("the writes gave %v and %v, want them not done yet", one, each)
+	}
+	close(late)
+	s.Landed()
+	for _, sort := range []string{"a", "b", "c"} {
+		if !stands(t, inner, sort) {
+			t.Errorf("%s has not landed", sort)
+		}
+	}
+}
