@@ -351,7 +351,7 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	reason, kept := "the run has ended", flow.KeptBeyond
+	reason, kept := "the run has ended", job.KeptBeyond
 	if f != nil {
 		if !f.head.Cancel && f.now < over(f.head, f.workflow) {
 			return f.head, true, nil
