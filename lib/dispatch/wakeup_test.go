@@ -56,7 +56,7 @@ func TestACheckForTheEndOfAWorkflowsTime(t *testing.T) {
 func TestAWorkflowsRunIsFoundOverdue(t *testing.T) {
 	for _, ticks := range []struct{ lookAhead, every, bound time.Duration }{
 		{2 * time.Second, time.Second, 65 * time.Second},
-		{150 * time.Second, time.Minute, 4 * time.Minute},
+		{150 * time.Second, time.Minute, 2 * time.Minute},
 	} {
 		for _, opened := range []time.Duration{0, time.Second, 90 * time.Second, 5 * time.Minute, time.Hour, 67 * time.Minute} {
 			for _, timeout := range []time.Duration{time.Second, 30 * time.Second, 90 * time.Second, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute,
