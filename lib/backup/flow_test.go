@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/backup"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // A workflow's run that was under way when a backup was taken ends as unknown in a copy of the past, with its steps, and nothing of it starts. Where
@@ -45,7 +46,11 @@ func TestAWorkflowInACopy(t *testing.T) {
 				}
 				l.stop()
 				time.Sleep(row.later)
+				soon := timer.NewCheck("default", id, time.Now().Add(time.Minute).UnixMilli())
 				copied, _ := past{text: out.Bytes()}.restore(t, backup.Options{Resume: row.resume})
+				if checks, err := copied.on.Store.Get(t.Context(), soon.Key()); err != nil || checks[0].Exists() != row.resume {
+					t.Errorf("a check within a minute stands: %t, want %t: the run's time may be over (%v)", checks[0].Exists(), row.resume, err)
+				}
 				time.Sleep(40 * time.Minute)
 				if r, step := copied.get(id), copied.get(id.At("a")); r.State != row.whole || step.State != row.step || !strings.Contains(r.Reason, row.reason) {
 					t.Errorf("the run is %s (%s), its first step %s; want %s and %s", r.State, r.Reason, step.State, row.whole, row.step)

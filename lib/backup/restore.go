@@ -34,6 +34,9 @@ type Options struct {
 // its backup, and still a number that JSON holds exactly after thousands of restores.
 const Step = 1 << 32
 
+// soon is how long after a restore the run of a workflow is looked at, in ms: ticks begin at now, so it is ahead of these.
+const soon = int64(time.Minute / time.Millisecond)
+
 // listed is how many runs and faults a report names.
 const listed = 20
 
@@ -236,8 +239,11 @@ func (c *copier) watched(item store.Item, r run.Run) ([]store.Item, error) {
 		return []store.Item{item}, nil
 	}
 	wake := timer.NextCheck(r.Tenant, r.ID, c.now)
-	if r.State == run.Retrying && r.NextAt > c.now {
+	switch {
+	case r.State == run.Retrying && r.NextAt > c.now:
 		wake = timer.NewCheck(r.Tenant, r.ID, r.NextAt)
+	case r.Heads(): // its time may be over before the regular check
+		wake = timer.NewCheck(r.Tenant, r.ID, c.now+soon)
 	}
 	op, err := wake.Put(c.NewID())
 	return []store.Item{item, itemOf(1, op)}, err

@@ -441,7 +441,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 				j.Past[i].Until, j.Past[i].Cut = now, max(p.Cut, p.Until)
 			}
 		}
-		past, err := old.PutPast(time.UnixMilli(now), id)
+		past, err := old.PutPast(time.UnixMilli(now), flow.Longest(old.Def), id)
 		if err != nil {
 			return job.Job{}, nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -155,7 +154,7 @@ func (s *Service) join(ctx context.Context, tenant string, o *order) error {
 	if o.Run.State.Ended() {
 		return nil
 	}
-	return s.Dispatch.Arm(ctx, dispatch.Wakeup(o.Run, o.now+s.Dispatch.Directly().Milliseconds()))
+	return s.Dispatch.Arm(ctx, s.Dispatch.Wakeup(ctx, o.Run, o.now+s.Dispatch.Directly().Milliseconds()))
 }
 
 // over tells whether a promised run has ended and been cleaned up: it was due longer ago than the shortest retention, and is not

@@ -358,7 +358,7 @@ func (s *Service) renewPayload(ctx context.Context, j job.Job, r run.Run, now in
 	if err != nil {
 		return run.Ref{}, fmt.Errorf("read the payload: %w", err)
 	}
-	expires := time.UnixMilli(now).Add(j.Def.Retention.Std() + keepPayload)
+	expires := time.UnixMilli(now).Add(payloadKept(j.Def))
 	key, err := s.Blobs.Put(ctx, blob.Ref{Tenant: r.Tenant, Kind: blob.Payload, ID: r.ID.String(), Expires: expires}, data)
 	if err != nil {
 		return run.Ref{}, fmt.Errorf("keep the payload: %w", err)

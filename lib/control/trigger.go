@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -418,9 +419,14 @@ func (s *Service) putNew(ctx context.Context, orders []*order) {
 	}
 }
 
+// payloadKept is for how long a payload is kept from when its run is due.
+func payloadKept(def job.Definition) time.Duration {
+	return def.Kept() + max(keepPayload, flow.Longest(def))
+}
+
 // keepPayload puts the payload where the run finds it: in the run while it is small, else in a blob that lasts as long.
 func (s *Service) keepPayload(ctx context.Context, j *job.Job, r run.Run, payload []byte) (run.Ref, error) {
-	expires := r.ID.Time().Add(j.Def.Retention.Std() + keepPayload)
+	expires := r.ID.Time().Add(payloadKept(j.Def))
 	key, err := s.Blobs.Put(ctx, blob.Ref{Tenant: r.Tenant, Kind: blob.Payload, ID: r.ID.String(), Expires: expires}, payload)
 	if err != nil {
 		return run.Ref{}, fmt.Errorf("keep the payload: %w", err)

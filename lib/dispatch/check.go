@@ -49,18 +49,6 @@ const (
 	patience = int64(60 * 60_000)
 )
 
-// Wakeup is the next timer of a run that has not ended: the regular check, or the end of a wait that lies further ahead.
-func Wakeup(r run.Run, reach int64) timer.Timer {
-	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
-		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
-	}
-	next := timer.NextCheck(r.Tenant, r.ID, reach)
-	if r.State == run.Queued && r.StartBy != 0 && r.StartBy < next.Wake {
-		return timer.NewCheck(r.Tenant, r.ID, max(reach, r.StartBy)+1)
-	}
-	return next
-}
-
 // Check looks after runs that have not ended: the next check first, then what is needed. What has ended is dropped. runs need
 // hold only ID and tenant; dead tells that a worker's leases are void although they have not run out, nil for none.
 func (d *Dispatcher) Check(ctx context.Context, epoch uint64, b Bounds, runs []run.Run, dead func(worker string) bool) (Repairs, error) {
@@ -96,7 +84,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 		if r.ID.IsStep() && r.NextAt <= b.Reach {
 			continue // the checks of its run look after it
 		}
-		check := d.wakeup(ctx, r, b.Reach)
+		check := d.Wakeup(ctx, r, b.Reach)
 		check.Attempt = b.Mark
 		next = append(next, check)
 	}

@@ -154,7 +154,7 @@ func (d *Dispatcher) Fires(ctx context.Context, epoch uint64, b Bounds, timers [
 	}
 	if b.Watch {
 		for _, o := range send {
-			late = append(late, Wakeup(o.Run, b.Reach))
+			late = append(late, d.Wakeup(ctx, o.Run, b.Reach))
 		}
 	}
 	// Durable now: every claim. A crash here leaves them unsent; the next pass over the same timers sends them.

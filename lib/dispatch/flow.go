@@ -11,7 +11,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
-	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // EditionOf gives what attempts of a run go by: the definition of its generation, or of a step its task in that. Errors are those of
@@ -27,12 +26,21 @@ func (d *Dispatcher) EditionOf(ctx context.Context, r run.Run) (*job.Edition, er
 // Open begins the run of a workflow, which is queued, due and past the gate of its job, as a run that nobody holds: no attempt is made of it. It
 // gives the run as opened, or a *store.Conflict.
 //
-// Durable afterwards: that it is under way. Its first steps are released by Follow; a crash in between leaves that to the run's message, which
-// comes again, or to its check.
-func (d *Dispatcher) Open(ctx context.Context, r run.Run, def job.Definition, now int64) (run.Run, error) {
+// Durable afterwards: that it is under way, and before that a check for when its time is over, where the run's other checks would come too late for that. Its
+// first steps are released by Follow; a crash in between leaves that to the run's message, which comes again, or to its check.
+func (d *Dispatcher) Open(ctx context.Context, r run.Run, e *job.Edition, now int64) (run.Run, error) {
+	w, err := flow.Of(e)
+	if err != nil {
+		return run.Run{}, err
+	}
 	next := r.Open(now)
-	next.Placed = !def.Overlap.IsZero()
-	return d.PutRun(ctx, next, def.On, now)
+	next.Placed = !e.Def.Overlap.IsZero()
+	if check, early := d.overdueBefore(next, w, now+d.Directly().Milliseconds()); early {
+		if err := d.Arm(ctx, check); err != nil {
+			return run.Run{}, err
+		}
+	}
+	return d.PutRun(ctx, next, e.Def.On, now)
 }
 
 // Follow brings a workflow's run on from where it stands: it releases the steps whose rules let them run, ends those of a run that was cancelled or
@@ -103,9 +111,6 @@ func (d *Dispatcher) following(ctx context.Context, tenant string, id run.ID) (*
 	f.now, err = d.Clock()
 	return f, err
 }
-
-// over is when the time of a workflow's run is over, Unix ms.
-func over(head run.Run, w *flow.Workflow) int64 { return head.Started + w.Timeout.Std().Milliseconds() }
 
 // step does what the run asks for. A *store.Conflict says that it stands otherwise by now.
 func (f *following) step(ctx context.Context, again bool) error {
@@ -351,7 +356,7 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	reason, kept := "the run has ended", flow.KeptBeyond
+	reason, kept := "the run has ended", job.KeptBeyond
 	if f != nil {
 		if !f.head.Cancel && f.now < over(f.head, f.workflow) {
 			return f.head, true, nil
@@ -373,26 +378,6 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 		}
 		return s.AskCancel(now, reason, kept)
 	})
-}
-
-// wakeup is Wakeup for any run: that of a workflow is looked at when its time is over.
-func (d *Dispatcher) wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
-	next := Wakeup(r, reach)
-	if !r.Heads() || r.Cancel {
-		return next
-	}
-	edition, err := d.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
-	if err != nil {
-		return next
-	}
-	w, err := flow.Of(edition)
-	if err != nil {
-		return next
-	}
-	if at := over(r, w); at > reach && at < next.Wake {
-		return timer.NewCheck(r.Tenant, r.ID, at)
-	}
-	return next
 }
 
 // branch is what the check of a workflow's run looks at: its steps that have not ended.

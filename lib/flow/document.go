@@ -17,7 +17,7 @@ const (
 	MaxDepth = 10 // of scopes in scopes: a step outside of every scope has depth 1
 
 	DefaultTimeout = 7 * 24 * time.Hour // of a workflow's run
-	MaxTimeout     = 5 * 365 * 24 * time.Hour
+	MaxTimeout     = job.MaxUnderWay
 
 	DefaultCode = "failed" // of a fail node
 )

@@ -103,12 +103,21 @@ func compilationOf(e *job.Edition) (*compilation, error) {
 	return made.(*compilation), nil
 }
 
-// KeptBeyond is for how long a step is kept after the last instant at which its run may end, and the run's own retention.
-const KeptBeyond = 60 * 24 * time.Hour
-
 // Kept is for how long what belongs to a step is kept, from when it begins or ends: longer than the run of a job with this retention.
 func (w *Workflow) Kept(retention time.Duration) time.Duration {
-	return retention + w.Timeout.Std() + KeptBeyond
+	return retention + w.Timeout.Std() + job.KeptBeyond
+}
+
+// Longest is for how long a run of a job may be under way at the most. One whose workflow cannot be used here may have the longest timeout.
+func Longest(def job.Definition) time.Duration {
+	if def.Target.Workflow == nil {
+		return def.Retry.Longest(def.Timeout.Std())
+	}
+	w, err := Read(def.Target.Workflow)
+	if err != nil {
+		return MaxTimeout
+	}
+	return w.Timeout.Std()
 }
 
 // Within reports whether a node is in a scope, directly or in scopes in it; both by index.

@@ -59,9 +59,9 @@ func FromItem(tenant, job string, item store.Item) (Gate, error) {
 	return g, nil
 }
 
-// Keep is how long a gate is kept that nobody enters any more: longer than a run may still be tried again whose entry it holds. Who waits longer than
+// Keep is how long a gate is kept that nobody enters any more: longer than a run may be under way whose entry it holds. Who waits longer than
 // that finds its line gone at a check, and enters anew.
-const Keep = job.KeepPast
+const Keep = job.MaxUnderWay + job.KeptBeyond
 
 // Put gives the write of the gate at now, under the condition that what was read (g.Version) still stands.
 func (g Gate) Put(now time.Time, attempt uint64) (store.Op, error) {

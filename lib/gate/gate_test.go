@@ -359,7 +359,7 @@ func TestTheRecord(t *testing.T) {
 			if len(op.Value) > row.most {
 				t.Errorf("%d bytes, want at most %d", len(op.Value), row.most)
 			}
-			if op.If != store.At(store.Item{Version: 3}) || op.Attempt != 5 || op.Expires != now.Add(400*24*time.Hour) {
+			if op.If != store.At(store.Item{Version: 3}) || op.Attempt != 5 || op.Expires != now.Add((5*365+60)*24*time.Hour) {
 				t.Errorf("written as %+v", op)
 			}
 			back, err := gate.FromItem("acme", "report", store.Item{Key: op.Key, Version: 3, Value: op.Value})

@@ -334,18 +334,25 @@ func (j Job) Put(attempt uint64) (store.Op, error) {
 	return op, nil
 }
 
-// KeepPast is how long a replaced definition and the tombstone of a deleted job are kept: longer than any run of theirs may
-// still be tried again.
+// KeepPast is how long the tombstone of a deleted job is kept, and a replaced definition at least.
 const KeepPast = 400 * 24 * time.Hour
 
-// PutPast gives the write that keeps the job's present definition for runs of its generation after an edit at now.
-func (j Job) PutPast(now time.Time, attempt uint64) (store.Op, error) {
+// MaxUnderWay is for how long a run may be under way at the most: that of a workflow whose timeout is the longest.
+const MaxUnderWay = 5 * 365 * 24 * time.Hour
+
+// KeptBeyond is for how long what a run goes by is kept after the last instant at which the run may end, and its retention: it may have waited before
+// its start.
+const KeptBeyond = 60 * 24 * time.Hour
+
+// PutPast gives the write that keeps the job's present definition for runs of its generation after an edit at now: until those that were under way
+// have ended, and are kept no longer. longest is for how long a run may be under way.
+func (j Job) PutPast(now time.Time, longest time.Duration, attempt uint64) (store.Op, error) {
 	value, err := record.Encode(past{Def: j.Def, Until: now.UnixMilli()})
 	if err != nil {
 		return store.Op{}, err
 	}
 	return store.Op{Kind: store.Put, Key: PastKey(j.Tenant, j.Name, j.Generation), Value: value,
-		Expires: now.Add(KeepPast), Attempt: attempt}, nil
+		Expires: now.Add(max(KeepPast, longest+j.Def.Kept()+KeptBeyond)), Attempt: attempt}, nil
 }
 
 // Due is when the run of a fire may start, in Unix ms: its nominal time and its share of the jitter, which is the same

@@ -25,7 +25,7 @@ func save(t *testing.T, s store.Store, j, old job.Job) job.Job {
 	}
 	ops := []store.Op{put}
 	if old.Generation != 0 {
-		past, err := old.PutPast(now, uint64(j.Generation))
+		past, err := old.PutPast(now, time.Hour, uint64(j.Generation))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,5 +221,23 @@ func TestManyDefinitionsAreForeseenInOneRead(t *testing.T) {
 	}
 	if _, err := b.Edition(ctx, "acme", "nobody", 5); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("a job that is not there: %v", err)
+	}
+}
+
+// A replaced definition is kept for as long as a run that was under way may be, and its retention, and no shorter than KeepPast.
+func TestAReplacedDefinitionIsKeptForItsRuns(t *testing.T) {
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	for _, c := range []struct{ longest, retention, want time.Duration }{
+		{3 * time.Hour, 0, job.KeepPast},
+		{7 * day, 30 * day, job.KeepPast},
+		{3 * time.Hour, 5 * year, 5*year + 3*time.Hour + job.KeptBeyond},
+		{5 * year, 0, 5*year + job.DefaultRetention + job.KeptBeyond},
+		{5 * year, 5 * year, 10*year + job.KeptBeyond},
+	} {
+		j := job.Job{Tenant: "acme", Name: "a", Generation: 5, Def: job.Definition{Retention: schedule.Duration(c.retention)}}
+		op, err := j.PutPast(now, c.longest, 1)
+		if kept := op.Expires.Sub(now); err != nil || kept != c.want {
+			t.Errorf("under way for %s, retention %s: kept for %s, want %s (%v)", c.longest, c.retention, kept, c.want, err)
+		}
 	}
 }

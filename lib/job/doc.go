@@ -27,5 +27,6 @@
 // # What it does not do
 //
 // It neither decides what fires (package schedule) nor what an edit means for what was claimed ahead (package control). A
-// past definition is gone after KeepPast; a run that should still want it then cannot be run.
+// past definition is gone when the longest run of its generation has ended, and is kept no longer: PutPast says when. A run that waited for
+// its start until then cannot be run.
 package job

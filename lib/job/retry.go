@@ -54,6 +54,12 @@ func (r Retry) Waits() (least, most time.Duration) {
 	return least, most
 }
 
+// Longest is for how long a run may be under way whose attempts take so long each.
+func (r Retry) Longest(attempt time.Duration) time.Duration {
+	_, waits := r.Waits()
+	return waits + time.Duration(r.MaxAttempts)*attempt
+}
+
 // Tries says in a few words how often and for how long a run is tried that goes on failing: "tries once", "tries 15 times over about 3 h". It is
 // empty where nothing is said of it: in a workflow's job, whose steps have their own.
 func (r Retry) Tries() string {

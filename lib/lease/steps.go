@@ -31,7 +31,7 @@ func (o *Offer) branch(ctx context.Context) (*run.Run, verdict) {
 			return nil, shortly
 		}
 	}
-	opened, err := d.Dispatch.Open(ctx, o.run, o.edition.Def, now)
+	opened, err := d.Dispatch.Open(ctx, o.run, o.edition, now)
 	if conflict := store.AsConflict(err); conflict != nil {
 		standing, _, err := run.FromItem(o.run.Tenant, o.run.ID, conflict.Standing)
 		if err != nil {

@@ -142,7 +142,7 @@ func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []r
 func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
 	checks := make([]timer.Timer, len(runs))
 	for i, r := range runs {
-		checks[i] = dispatch.Wakeup(r, p.bounds.Reach)
+		checks[i] = p.Dispatch.Wakeup(ctx, r, p.bounds.Reach)
 	}
 	repairs.Watched += len(checks)
 	return p.Dispatch.Arm(ctx, checks...)
