@@ -284,7 +284,8 @@ func (r Run) Cancelled(now int64, log string, l Limits) Run {
 	return r.Logged(log).closeAttempt(now, OutcomeCancelled, "").end(Cancelled, now, r.Reason, l)
 }
 
-// Lasting gives a run that was just opened again, at now, so long to start, in ms, from then on or from its own time; 0: however long.
+// Lasting gives a run that is queued without a claim, or was just opened again, at now, so long to start, in ms, from then on or from its own time;
+// 0: however long.
 func (r Run) Lasting(now, lasts int64) Run {
 	r.StartBy = startBy(max(now, r.ID.Nominal), lasts)
 	return r
