@@ -38,7 +38,11 @@ func (a *api) reasons(ctx context.Context, id run.ID, tenant string, standing co
 	why := standing.Why()
 	shown := make([]wire.Waiting, len(why))
 	for i, w := range why {
-		shown[i] = wire.Waiting{Code: string(w.Code), Text: w.Text, Until: w.Until, Who: w.Who, Steps: w.Steps}
+		shown[i] = wire.Waiting{Code: string(w.Code), Text: w.Text, Until: w.Until, Who: w.Who, Since: w.Since, Queue: w.Queue, Need: w.Need, Ticks: w.Ticks, Steps: w.Steps}
+		if w.Ahead > 0 {
+			ahead := int(w.Ahead)
+			shown[i].Behind = &ahead
+		}
 		if l := w.Line; l != nil {
 			shown[i].Gate, shown[i].Since, shown[i].Behind, shown[i].InTheWay = l.Gate, instant(l.Since), &l.Behind, l.InTheWay
 		}

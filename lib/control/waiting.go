@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -21,6 +22,12 @@ type Waiting struct {
 	Who   string    // who or what can end it, for people; "" for time alone
 	Line  *Line     // of WaitGate: how it stands in line
 	Steps []string  // of WaitSteps of a step: the paths of those that have to end, in the order of the workflow
+
+	Queue string    // of WaitClaimedAhead, WaitQueued and WaitNoWorker: where it waits
+	Need  string    // of WaitNoWorker: what no worker offers, as target.Spec.Need names it; "" where none serves the queue
+	Ahead int64     // of WaitQueued: about how many others are ready in its priority or a higher one, as far as the server sees
+	Since time.Time // of WaitLeaseOver: since when the lease is over
+	Ticks time.Time // of WaitTickBehind: up to where the ticks have come
 }
 
 // WaitCode names a reason; stable, documented, and the same in the HTTP API.
@@ -33,6 +40,8 @@ const (
 	WaitPaused       WaitCode = "paused"        // its job is
 	WaitNotDue       WaitCode = "not_due"       // its time has not come
 	WaitNotClaimed   WaitCode = "not_claimed"   // its time has come, and a tick is to claim it
+	WaitTickBehind   WaitCode = "tick_behind"   // its time has come, and the ticks have not come to that time
+	WaitExpired      WaitCode = "expired"       // it may not start any more, and is skipped when somebody comes to it
 	WaitClaimedAhead WaitCode = "claimed_ahead" // it was claimed and sent, and its time has not come
 	WaitPaced        WaitCode = "paced"         // it makes up for a missed fire, and its place has not come
 	WaitBackingOff   WaitCode = "backing_off"   // between two attempts
@@ -64,11 +73,12 @@ type Standing struct {
 	Due     time.Time // when it may start; for a retrying run when its next attempt may
 	Def     job.Definition
 	Paused  bool
-	Reason  string // of the pause
-	Deleted bool   // the job
-	Expired bool   // the lease of the attempt under way
-	Pool    *Pool  // nil where the server sees nothing of it
-	Line    *Line  // of a run that waits in line
+	Reason  string    // of the pause
+	Deleted bool      // the job
+	Expired bool      // the lease of the attempt under way
+	Pool    *Pool     // nil where the server sees nothing of it
+	Line    *Line     // of a run that waits in line
+	Ticks   time.Time // of a due run that a tick starts: up to where every tick has come; zero: not looked at
 	Step    *StepStanding
 }
 
@@ -91,7 +101,7 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 			return Standing{}, err
 		}
 		st.Def, st.Paused, st.Reason, st.Deleted = j.Def, j.Def.Paused && !r.IgnorePause, j.Reason, j.Generation == 0 || j.Gone(r.Generation)
-		return st, nil
+		return s.withTicks(ctx, st)
 	}
 	edition, err := s.Dispatch.EditionOf(ctx, r)
 	switch {
@@ -126,7 +136,38 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 		}
 		st.Line = &line
 	}
+	return s.withTicks(ctx, st)
+}
+
+// withTicks adds how far the ticks have come, where the run is due and one of them is to start it. Requests of a batch have a timer in common, of
+// which their runs do not tell: so it is the shard that is furthest behind. A clock that is off tells nothing of ticks.
+func (s *Service) withTicks(ctx context.Context, st Standing) (Standing, error) {
+	if st.Skewed != nil || st.Due.After(st.Now) || !st.ticked() {
+		return st, nil
+	}
+	shards, err := s.shards(ctx)
+	if err != nil {
+		return Standing{}, err
+	}
+	reached := shards[0].Watermark
+	for _, shard := range shards[1:] {
+		reached = min(reached, shard.Watermark)
+	}
+	st.Ticks = time.UnixMilli(reached).UTC()
 	return st, nil
+}
+
+// ticked tells whether a tick starts the run when its time has come: no message of it waits in a queue.
+func (s Standing) ticked() bool {
+	if r := s.Run; r.State == run.Retrying && len(r.Attempts) > 0 {
+		return dispatch.WaitsInStore(r, r.Attempts[len(r.Attempts)-1].Ended)
+	}
+	return s.Run.State == run.Scheduled
+}
+
+// tickBehind tells whether the run is due, and the ticks have not come to its time.
+func (s Standing) tickBehind() bool {
+	return !s.Ticks.IsZero() && s.Ticks.Before(s.Due) && !s.Due.After(s.Now)
 }
 
 // Queued tells whether the run waits for a worker, and nothing else.
@@ -163,6 +204,10 @@ func (s Standing) Why() []Waiting {
 		add(WaitJobDeleted, time.Time{}, "", "Its job was deleted: it starts no more, and is cancelled when its turn comes.")
 		return why
 	}
+	if s.Run.Expired(s.Now.UnixMilli()) {
+		add(WaitExpired, time.Time{}, "", "It had not started by %s, and may not start any more: it is skipped at its next check.", time.UnixMilli(s.Run.StartBy).UTC().Format(time.RFC3339))
+		return why
+	}
 	if s.Skewed != nil {
 		why = append(why, s.whyClockOff())
 	}
@@ -179,12 +224,16 @@ func (s Standing) Why() []Waiting {
 		why = append(why, s.whyInLine())
 	case s.Run.State == run.Scheduled && early:
 		add(WaitNotDue, s.Due, "", "Its time has not come.")
+	case s.tickBehind() && !(s.Paused && s.Run.State == run.Scheduled):
+		why = append(why, Waiting{Code: WaitTickBehind, Ticks: s.Ticks, Who: "whoever runs the server; belfry doctor says whether it ticks",
+			Text: fmt.Sprintf("Its time has come. The ticks start it, and have only come to %s, which is %s ago.", s.Ticks.Format(time.RFC3339), s.Now.Sub(s.Ticks).Round(time.Second))})
 	case s.Run.State == run.Scheduled && !s.Paused:
 		add(WaitNotClaimed, time.Time{}, "the next tick", "Its time has come, and the next tick claims it.")
 	case s.Run.State == run.Queued && early && s.Run.Reason == run.CaughtUp:
 		add(WaitPaced, s.Due, "", "It makes up for a missed fire. What is made up for is paced, and it starts at its place.")
 	case s.Run.State == run.Queued && early:
-		add(WaitClaimedAhead, s.Due, "", "It was claimed ahead and waits in the queue %s for its time%s.", s.Def.Queue, s.spread())
+		why = append(why, Waiting{Code: WaitClaimedAhead, Until: s.Due, Queue: s.Def.Queue,
+			Text: fmt.Sprintf("It was claimed ahead and waits in the queue %s for its time%s.", s.Def.Queue, s.spread())})
 	case s.Run.State == run.Retrying && early:
 		add(WaitBackingOff, s.Due, "", "Attempt %d failed. Try %d of %d begins when its back-off is over.", s.Run.Attempt, s.Run.Failures+1, s.Def.Retry.MaxAttempts)
 	case s.Queued():
@@ -248,7 +297,7 @@ func (s Standing) whyRunning() []Waiting {
 		if s.Step != nil {
 			what = "step"
 		}
-		lease = Waiting{Code: WaitLeaseOver, Text: fmt.Sprintf("The worker of attempt %d has let its lease run out: the %s is tried again soon.", r.Attempt, what)}
+		lease = Waiting{Code: WaitLeaseOver, Since: time.UnixMilli(r.Lease).UTC(), Text: fmt.Sprintf("The worker of attempt %d has let its lease run out: the %s is tried again soon.", r.Attempt, what)}
 		if s.Def.Guarantee == job.AtMostOnce {
 			lease.Text = fmt.Sprintf("The worker of attempt %d has let its lease run out: the %s ends soon as unknown, since it may start at most once.", r.Attempt, what)
 		}
@@ -263,20 +312,21 @@ func (s Standing) whyQueued() Waiting {
 	starter := "whoever starts workers of the queue " + name
 	switch p := s.Pool; {
 	case p == nil:
-		return Waiting{Code: WaitQueued, Who: workers, Text: fmt.Sprintf("It waits in the queue %s for a worker.", name)}
+		return Waiting{Code: WaitQueued, Queue: name, Who: workers, Text: fmt.Sprintf("It waits in the queue %s for a worker.", name)}
 	case slices.Contains(p.Lacking, need):
-		return Waiting{Code: WaitNoWorker, Who: starter, Text: fmt.Sprintf("No worker of the queue %s offers what it needs: %s.", name, need)}
+		return Waiting{Code: WaitNoWorker, Queue: name, Need: need, Who: starter, Text: fmt.Sprintf("No worker of the queue %s offers what it needs: %s.", name, need)}
 	case p.Alone && p.Workers == 0:
-		return Waiting{Code: WaitNoWorker, Who: starter, Text: fmt.Sprintf("No worker serves the queue %s.", name)}
+		return Waiting{Code: WaitNoWorker, Queue: name, Who: starter, Text: fmt.Sprintf("No worker serves the queue %s.", name)}
 	default:
 		text := fmt.Sprintf("It waits in the queue %s for a worker.", name)
-		if n := p.before(s.Run.Priority); n > 1 {
+		n := p.before(s.Run.Priority)
+		if n > 1 {
 			text = fmt.Sprintf("It waits in the queue %s for a worker. About %d are ready there in its priority, %s, or a higher one.", name, n, s.Run.Priority)
 		}
 		if p.Alone && p.Places > 0 && p.Taken >= p.Places {
 			text += fmt.Sprintf(" All %d places of its workers are taken.", p.Places)
 		}
-		return Waiting{Code: WaitQueued, Who: workers, Text: text}
+		return Waiting{Code: WaitQueued, Queue: name, Who: workers, Text: text, Ahead: max(0, n-1)} // its own message is among them
 	}
 }
 

@@ -26,6 +26,10 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 	cancelling := running
 	cancelling.Cancel = true
 	retrying := run.Run{ID: id(past), State: run.Retrying, Attempt: 3, Failures: 2, NextAt: later.UnixMilli()}
+	inStore := retrying
+	inStore.NextAt, inStore.Attempts = past.UnixMilli(), []run.Attempt{{Number: 3, Ended: past.Add(-16 * time.Minute).UnixMilli()}}
+	tooLate := queued
+	tooLate.StartBy = past.UnixMilli()
 	depth := map[queue.Priority]int64{queue.High: 2, queue.Normal: 10, queue.Low: 100}
 
 	for name, c := range map[string]struct {
@@ -38,6 +42,13 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"NotDue":             {control.Standing{Run: scheduled(later), Due: later}, "not_due", "time has not come", later},
 		"Due":                {control.Standing{Run: scheduled(past), Due: past}, "not_claimed", "next tick", time.Time{}},
 		"DueNow":             {control.Standing{Run: scheduled(now), Due: now}, "not_claimed", "", time.Time{}},
+		"TickBehind":         {control.Standing{Run: scheduled(past), Due: past, Ticks: past.Add(-4 * time.Minute)}, "tick_behind", "come to 2026-11-25T08:55:00Z, which is 5m0s ago. whoever runs the server", time.Time{}},
+		"TickJustBehind":     {control.Standing{Run: scheduled(past), Due: past, Ticks: past.Add(-time.Millisecond)}, "tick_behind", "", time.Time{}},
+		"TickHasCome":        {control.Standing{Run: scheduled(past), Due: past, Ticks: past}, "not_claimed", "", time.Time{}},
+		"TickBehindPaused":   {control.Standing{Run: scheduled(past), Due: past, Ticks: past.Add(-time.Hour), Paused: true}, "paused", "", time.Time{}},
+		"TickBehindARetry":   {control.Standing{Run: inStore, Due: past, Ticks: past.Add(-time.Hour)}, "tick_behind", "", time.Time{}},
+		"Expired":            {control.Standing{Run: tooLate, Due: past, Paused: true, Pool: &control.Pool{Alone: true}}, "expired", "by 2026-11-25T08:59:00Z", time.Time{}},
+		"NotYetExpired":      {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, StartBy: now.UnixMilli()}, Due: past}, "queued", "", time.Time{}},
 		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},
 		"PausedAndNotDue":    {control.Standing{Run: scheduled(later), Due: later, Paused: true}, "paused not_due", "belfry job resume a", time.Time{}},
 		"Deleted":            {control.Standing{Run: scheduled(later), Due: later, Deleted: true, Paused: true}, "job_deleted", "cancelled", time.Time{}},

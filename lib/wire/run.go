@@ -79,17 +79,20 @@ type CallbackOf struct {
 
 // Waiting is a reason why a run, or a step of one, does not go on.
 type Waiting struct {
-	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over" doc:"stable; docs/run.md says what each means"`
+	Code  string    `json:"code" enum:"clock_off,job_deleted,paused,not_due,not_claimed,tick_behind,expired,claimed_ahead,paced,backing_off,no_worker,queued,gate,cancelling,running,steps,not_released,lease_over" doc:"stable; docs/run.md says what each means"`
 	Text  string    `json:"text" doc:"a sentence for people"`
 	Until time.Time `json:"until,omitzero" doc:"until when at least; of a running attempt, when its lease is over unless it is renewed"`
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 
 	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of code gate: in whose line it waits; job:NAME is the job's own limit"`
-	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits"`
-	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many"`
+	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits; of code lease_over: since when the lease is over"`
+	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
 	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
 
-	Steps []string `json:"steps,omitempty" maxItems:"300" example:"[\"extract\", \"parts/index\"]" doc:"of code steps, of a step alone: the paths of the steps that it waits for, in the order of the workflow"`
+	Steps []string  `json:"steps,omitempty" maxItems:"300" example:"[\"extract\", \"parts/index\"]" doc:"of code steps, of a step alone: the paths of the steps that it waits for, in the order of the workflow"`
+	Queue string    `json:"queue,omitempty" example:"default" doc:"of codes claimed_ahead, queued and no_worker: where it waits"`
+	Need  string    `json:"need,omitempty" example:"handler resize" doc:"of code no_worker: what no worker of the queue offers; none where no worker serves it"`
+	Ticks time.Time `json:"ticks,omitzero" doc:"of code tick_behind: up to where the ticks have come"`
 }
 
 // Attempt is one try of a run.
