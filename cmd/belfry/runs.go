@@ -179,7 +179,7 @@ func why(r wire.Run) string {
 // reasonOf is why a run is in its state, where that is known: of one that was skipped at a gate, what was in its way.
 func reasonOf(r wire.Run) string {
 	if r.Why != nil {
-		return r.Why.String()
+		return r.Why.Text
 	}
 	return r.Reason
 }

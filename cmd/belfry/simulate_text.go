@@ -134,15 +134,14 @@ func runNames(r simulate.Report) map[string]string {
 // whyOf says what is to be known of a run: what was in its way, why it ended as it did, or the last error.
 func whyOf(r simulate.Run, names map[string]string) string {
 	if r.Why != nil {
-		why := *r.Why
-		why.InTheWay = nil
+		var inTheWay []string
 		for _, id := range r.Why.InTheWay {
 			if name := names[id]; name != "" {
 				id = name
 			}
-			why.InTheWay = append(why.InTheWay, id)
+			inTheWay = append(inTheWay, id)
 		}
-		return (&wire.Why{Code: why.Code, Gate: why.Gate, Policy: why.Policy, InTheWay: why.InTheWay}).String()
+		return wire.NewWhy(r.Why.Code, r.Why.Gate, r.Why.Policy, inTheWay).Text
 	}
 	failure := ""
 	if n := len(r.Attempts); n > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 // tenant owns the jobs of programs that embed Belfry: they are alone on their store.
@@ -240,7 +241,7 @@ func (d desk) shown(ctx context.Context, r run.Run) Run {
 	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(d.control.Shown(ctx, r).String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
-		s.Why = &Why{Code: y.Code, Gate: y.Gate, Policy: y.Policy, InTheWay: y.InTheWay}
+		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, y.Policy, y.InTheWay))
 	}
 	for _, a := range r.Attempts {
 		if a.Error != "" {

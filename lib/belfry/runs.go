@@ -48,7 +48,7 @@ type Run struct {
 	Ended   time.Time `json:"ended_at,omitzero"`
 	Error   string    `json:"error,omitempty"` // of the newest attempt that failed
 
-	Why *Why `json:"why,omitempty"` // of one that SkipOverlap or QueueOverlap has skipped: what was in its way
+	Why *Why `json:"why,omitempty"` // of one that SkipOverlap, QueueOverlap or ExpiresAfter has skipped: what for
 
 	// Result is what the handler left in Job.Result. [Belfry.Runs] leaves it out.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -56,10 +56,11 @@ type Run struct {
 
 // Why says what a run was skipped for.
 type Why struct {
-	Code     string   `json:"code"`       // "overlap", or "full" where as many waited as may
+	Code     string   `json:"code"`       // "overlap", or "full" where as many waited as may, or "expired", of which Gate and Policy are empty
 	Gate     string   `json:"gate"`       // where it was skipped: "job:NAME" is the job's own limit
 	Policy   string   `json:"policy"`     // "skip", "queue", "queue_one", "queue_latest" or "allow"
 	InTheWay []string `json:"in_the_way"` // IDs of the runs that were in progress, and of those that waited, at most 10; under "queue_latest" of the later one
+	Text     string   `json:"text"`       // for people: a clause, as after "it was skipped, since"
 }
 
 // Enqueue asks for a run of a job: now, or as [At] and [Delay] say. When it returns nil, the run is durable, and will be run

@@ -302,7 +302,7 @@ func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 		r.Result = json.RawMessage(text)
 	}
 	if !a.why.IsZero() {
-		r.Why = &wire.Why{Code: a.why.Code, Gate: a.why.Gate, Policy: a.why.Policy, InTheWay: append([]string{}, a.why.InTheWay...)}
+		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.why.Policy, a.why.InTheWay)
 	}
 	return r, nil
 }

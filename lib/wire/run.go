@@ -123,10 +123,18 @@ type Why struct {
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
 	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
+	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
-// String says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
-func (w *Why) String() string {
+// NewWhy gives what a run was skipped for, with its text.
+func NewWhy(code, gate, policy string, inTheWay []string) *Why {
+	w := &Why{Code: code, Gate: gate, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
+	w.Text = w.clause()
+	return w
+}
+
+// clause says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
+func (w *Why) clause() string {
 	var runs string
 	were := "were"
 	switch n := len(w.InTheWay); n {

@@ -14,7 +14,7 @@ func TestWhyInWords(t *testing.T) {
 		"a~1, a~2 and a~3 were in progress (overlap: skip)":             {"a~1", "a~2", "a~3"},
 		"a~1, a~2 and at least 2 more were in progress (overlap: skip)": {"a~1", "a~2", "a~3", "a~4"},
 	} {
-		if got := (&wire.Why{Code: "overlap", Gate: "job:a", Policy: "skip", InTheWay: runs}).String(); got != want {
+		if got := wire.NewWhy("overlap", "job:a", "skip", runs).Text; got != want {
 			t.Errorf("of %q it says %q, want %q", runs, got, want)
 		}
 	}

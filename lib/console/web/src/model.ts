@@ -28,7 +28,7 @@ export interface Run {
   reason?: string
   skipped?: { count: number; through: string }
   callback?: { event: string; run: string; count?: number } // of a run that tells of another one's end, or of missed fires: of which
-  why?: { code: string; policy: string; in_the_way: string[] } // of a run that was skipped at a gate
+  why?: { code: string; policy: string; in_the_way: string[]; text: string } // of a run that was skipped at a gate, or as too late
   result_type?: string
   result_cut?: boolean
   labels?: Record<string, string>

@@ -51,11 +51,7 @@ export function calls(job: Job): { kind: string; what: string } {
 export function because(run: Run): string {
   const error = lastError(run)
   if (error) return error
-  const way = run.why?.in_the_way
-  if (!way?.length) return run.reason ?? ''
-  if (run.why?.policy === 'queue_latest') return `${way[0] ?? ''} took its place (${run.why.code}: ${run.why.policy})`
-  const who = way.length === 1 ? (way[0] ?? '') + ' was' : `${way.length > 3 ? 'at least ' : ''}${way.length} runs were` // it names only so many
-  return `${who} in progress (${run.why?.code}: ${run.why?.policy})`
+  return run.why?.text ?? run.reason ?? ''
 }
 
 /** nextFire is when a job fires next, in ms; NaN where nothing more is known. What the server told last may be some seconds old, in

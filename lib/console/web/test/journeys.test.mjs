@@ -235,7 +235,7 @@ test('a run that is skipped for overlap leads to those in its way, and one that 
   try {
     await page.getByText(first + ' was in progress (overlap: skip)').waitFor()
     await page.getByRole('link', { name: second, exact: true }).click()
-    await page.getByText('this run of its job was in progress (overlap: skip)').waitFor()
+    await page.getByText('It was skipped: ' + first + ' was in progress (overlap: skip).').waitFor()
     await page.getByText('It never started, so it has no log.').waitFor()
     assert.equal(await page.getByText('Started late by').count(), 0, 'it never started')
     await page.getByRole('list', { name: 'In progress when it was due' }).getByRole('link', { name: first, exact: true }).click()
@@ -250,18 +250,28 @@ test('a run that is skipped for overlap leads to those in its way, and one that 
       assert.equal(await page.locator('dt', { hasText: 'Overlap' }).locator('+ dd').innerText(), says)
     }
 
-    // What is made up for waits for its place after an outage alone; the answer to it is put in here.
+    // What is made up for waits for its place after an outage alone, and an expired run has waited for minutes; the answers are put in here.
     const until = new Date(Date.now() + 3_600_000).toISOString()
+    let other = { state: 'queued', reason: 'catch-up of a missed fire', waiting: [{ code: 'paced', text: 'It makes up for a missed fire.', until }] }
     await page.route('**/v1/runs/' + first, async (route) => {
       const answer = await route.fetch()
       const run = await answer.json()
-      await route.fulfill({ json: { ...run, state: 'queued', attempt: 0, attempts: [], reason: 'catch-up of a missed fire', waiting: [{ code: 'paced', text: 'It makes up for a missed fire.', until }] } })
+      await route.fulfill({ json: { ...run, attempt: 0, attempts: [], waiting: undefined, ...other } })
     })
     await page.goto(server.console + '/runs/' + first)
     const waits = page.getByRole('list', { name: 'Why it has not ended' })
     await waits.getByText('It makes up for a missed fire.').waitFor()
     assert.equal(await waits.locator('time').getAttribute('datetime'), until)
     assert.match(await waits.locator('.ago').innerText(), /^in (59 m|1 h)$/)
+
+    other = { state: 'scheduled', waiting: [{ code: 'tick_behind', text: 'Its time has come. The ticks are behind.', who: 'whoever runs the server' }] }
+    await page.reload()
+    await waits.getByText('Its time has come. The ticks are behind.').waitFor()
+    await waits.getByText('whoever runs the server').waitFor()
+    other = { state: 'skipped', ended_at: until, why: { code: 'expired', gate: '', policy: '', in_the_way: [], text: 'it had not started in time (expires_after)' } }
+    await page.reload()
+    await page.getByText('It was skipped: it had not started in time (expires_after).').waitFor()
+    assert.equal(await page.locator('.in-the-way').count(), 0, 'nothing was in its way')
     assert.deepEqual(v.errors, [])
     assert.deepEqual(await v.violations(), [])
   } finally {

@@ -230,7 +230,7 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
     case 'cancelled':
       return <>It was cancelled{run.reason && <>: <b class="said">{run.reason}</b></>}.</>
     case 'skipped':
-      if (run.why?.in_the_way.length) return <Overlapped ids={run.why.in_the_way} policy={run.why.policy} />
+      if (run.why) return <Skipped since={run.why} />
       return (
         <>
           It did not run: <b class="said">{run.reason || 'it was missed'}</b>
@@ -240,26 +240,20 @@ function Verdict({ run, where, tries }: { run: Data; where: string | undefined; 
   }
 }
 
-// The record names the first few of the runs that were in progress, and there may have been more.
-function Overlapped({ ids, policy }: { ids: string[]; policy: string }) {
+/** Skipped says in the server's words what a run was skipped for, and leads to the runs in its way. */
+function Skipped({ since }: { since: NonNullable<Data['why']> }) {
   return (
     <>
-      {policy === 'queue_latest' ? (
-        'It was skipped, since this later run of its job took its place'
-      ) : (
-        <>
-          It was skipped, since {ids.length === 1 ? 'this run of its job was' : 'these runs of its job were'} in progress
-          {policy === 'queue_one' ? ' or in line' : policy !== 'skip' && ' or in line, which was full'}
-        </>
-      )}{' '}
-      (overlap: {policy}):
-      <ul class="in-the-way" aria-label={policy === 'queue_latest' ? 'Took its place' : 'In progress when it was due'}>
-        {ids.map((id) => (
-          <li key={id}>
-            <RunLink id={id} />
-          </li>
-        ))}
-      </ul>
+      It was skipped: {since.text}.
+      {since.in_the_way.length > 0 && (
+        <ul class="in-the-way" aria-label={since.policy === 'queue_latest' ? 'Took its place' : 'In progress when it was due'}>
+          {since.in_the_way.map((id) => (
+            <li key={id}>
+              <RunLink id={id} />
+            </li>
+          ))}
+        </ul>
+      )}
     </>
   )
 }
