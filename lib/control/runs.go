@@ -265,7 +265,11 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reop
 			generation = max(generation, r.Generation)
 		}
 		next := r.Reopen(generation, 0, how.reason)
-		next = next.Lasting(now, j.Def.Lasts())
+		from := now
+		if spec := j.Def.Schedule; spec != nil && !id.OnDemand() {
+			from = max(now, id.Nominal+spec.Jitter.Std().Milliseconds()) // it may still be in its jitter
+		}
+		next = next.Lasting(from, j.Def.Lasts())
 		if next.Payload, err = s.renewPayload(ctx, j, r, now); err != nil {
 			return r, nil, err
 		}
