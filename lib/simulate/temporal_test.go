@@ -19,6 +19,10 @@ type temporalRow struct {
 	Given   struct {
 		Overlap, Action string
 		Due             int
+		Waiting         []struct {
+			Age int `json:"age_s"`
+		}
+		Window int `json:"catchup_window_s"`
 	}
 	Spec          temporalSpec
 	MaxBuffer     *int       `json:"max_buffer"`
@@ -36,6 +40,7 @@ type temporalExpect struct {
 	NewBuffer   []int `json:"new_buffer"`
 	Starts      int
 	Runs        int
+	TooOld      *int `json:"missed_catchup_window"`
 }
 
 type temporalSpec struct {
@@ -249,6 +254,33 @@ func due(t *testing.T, overlap map[string]any, running bool, fires ...int) (star
 	return starts, waits, skipped
 }
 
+// tooOld plays a fire that waits for somebody in progress until it is older than the window is long.
+func (row peerRow) tooOld(t *testing.T) (got, want string) {
+	t.Helper()
+	age := time.Duration(row.Given.Waiting[0].Age) * time.Second
+	definition := temporalJob(temporalOverlap(row.Given.Overlap))
+	definition["expires_after"] = seconds(row.Given.Window)
+	r, err := played(t, document{"start": "2026-01-05T00:00:00Z", "until": (age + time.Minute).String(), "jobs": map[string]any{"job": definition},
+		"outcomes": map[string]any{"job": []any{map[string]any{"takes": (age + 10*time.Second).String()}}}, "script": []any{asks(time.Second, "before"), asks(10*time.Second, "waits")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts, waits, expired := 0, 0, 0
+	for _, one := range r.Runs {
+		switch {
+		case *one.As == "before":
+		case one.StartedAt != nil:
+			starts++
+		case one.State == "waiting":
+			waits++
+		case one.State == "skipped" && one.Why.Code == "expired":
+			expired++
+		}
+	}
+	return fmt.Sprintf("%d start, %d wait, %d too old", starts, waits, expired),
+		fmt.Sprintf("%d start, %d wait, %d too old", row.Expect.Starts, readAs[int](t, row.Expect.Buffered), *row.Expect.TooOld)
+}
+
 func TestTemporalSchedules(t *testing.T) {
 	rows := peerRows(t, "temporal-buffer.json")
 	const jitter = "a jitter of an hour, where 10 minutes is the most"
@@ -296,6 +328,9 @@ func TestTemporalSchedules(t *testing.T) {
 			var fires []int
 			for i := range row.Given.Due {
 				fires = append(fires, i+1)
+			}
+			if row.Expect.TooOld != nil {
+				return row.tooOld(t)
 			}
 			waiting := 0
 			if row.Expect.Buffered != nil {
