@@ -83,7 +83,11 @@ func TestWhyAStepDoesNotGoOn(t *testing.T) {
 		expect(before, "a", "queued", "Its run has not begun. It waits in the queue default for a worker.")
 		expect(before, "any", "queued steps", "Its run has not begun.", "a", "m00")
 
-		if _, err := g.Dispatch.Open(t.Context(), r, job.Definition{}, g.Now().UnixMilli()); err != nil {
+		edition, err := g.Dispatch.EditionOf(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Dispatch.Open(t.Context(), r, edition, g.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 		// Whoever opened it has died.

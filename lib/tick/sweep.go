@@ -140,6 +140,16 @@ func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []r
 }
 
 func (p *pass) watch(ctx context.Context, runs []run.Run, repairs *dispatch.Repairs) error {
+	heads := slices.DeleteFunc(slices.Clone(runs), func(r run.Run) bool { return !r.Heads() })
+	for tenant, mine := range dispatch.ByTenant(heads, func(r run.Run) string { return r.Tenant }) {
+		refs := make([]job.Ref, len(mine))
+		for i, r := range mine {
+			refs[i] = job.Ref{Name: r.ID.Job, Generation: r.Generation}
+		}
+		if err := p.Dispatch.Book.Foresee(ctx, tenant, refs...); err != nil { // when their time is over stands there
+			return err
+		}
+	}
 	checks := make([]timer.Timer, len(runs))
 	for i, r := range runs {
 		checks[i] = p.Dispatch.Wakeup(ctx, r, p.bounds.Reach)
