@@ -11,7 +11,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
-	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/worker"
@@ -33,6 +32,8 @@ type Held struct {
 	delivery *delivery // nil where it is settled, or was lost with an earlier start of this process
 
 	next verdict // of the message, when the run is queued again: at once, unless the call could not begin
+
+	showing showing
 
 	keeping turn
 	kept    kept
@@ -134,14 +135,11 @@ func (h *Held) Renew(ctx context.Context) (worker.Renewed, error) {
 			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.name, "error", errors.Join(append(errs, err)...))
 		}
 	}
-	return worker.Renewed{Cancel: h.standing().Cancel}, err
+	return worker.Renewed{Cancel: h.standing().Cancel, Read: h.showing.wanted(h.desk.Dispatch.Elapsed())}, err
 }
 
-// Show has nobody to show it to: who is in the worker's process reads it there.
-func (h *Held) Show(context.Context, runlog.Log) (read bool, err error) { return false, nil }
-
-// write changes the run as long as this attempt holds it: over a cancel's word, or an earlier renewal whose answer was lost, it
-// decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
+// write changes the run as long as this attempt holds it: over a cancel's word, a reader's touch, or an earlier renewal whose answer was lost,
+// it decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
 // anything else it is fenced. tried is a put of the change that was tried already, nil for none. wrote is false where there was
 // nothing to write any more.
 func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (wrote bool, err error) {
@@ -176,6 +174,9 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 		}
 		if !found {
 			return false, worker.ErrFenced // cleaned up long ago
+		}
+		if standing.Touched(h.standing()) {
+			h.showing.want(h.desk.Dispatch.Elapsed() + readFor + h.desk.Dispatch.Lease/3)
 		}
 		h.learn(standing)
 	}

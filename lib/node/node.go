@@ -187,19 +187,28 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 				w.Cancelled(tenant, id)
 			}
 		},
-		LiveLog: func(tenant string, id run.ID) (runlog.Log, bool) {
-			for _, w := range n.workers {
-				if so, ok := w.LiveLog(tenant, id); ok {
-					return so, true
-				}
-			}
-			if n.Remote != nil {
-				return n.Remote.LiveLog(tenant, id)
-			}
-			return runlog.Log{}, false
-		},
+		LiveLog: n.liveLog(),
 	})
 	return n, err
+}
+
+// liveLog gives what finds the log of an attempt under way: in this process, from a worker that calls it, or by the store that both are on.
+func (n *Node) liveLog() func(context.Context, run.Run) (runlog.Log, bool) {
+	shared := lease.NewLogReader(n.Dispatch, n.Blobs, n.Log)
+	return func(ctx context.Context, r run.Run) (runlog.Log, bool) {
+		for _, w := range n.workers {
+			if so, ok := w.LiveLog(r.Tenant, r.ID); ok {
+				return so, true
+			}
+		}
+		switch {
+		case n.Remote != nil && (!n.Shared || lease.IsRemote(r.Worker)):
+			return n.Remote.LiveLog(r.Tenant, r.ID)
+		case n.Shared:
+			return shared.LiveLog(ctx, r)
+		}
+		return runlog.Log{}, false
+	}
 }
 
 // settle gives what was left out its default, and refuses what cannot work.

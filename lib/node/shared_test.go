@@ -137,6 +137,74 @@ func TestP5_AStartVoidsNobodysLease(t *testing.T) {
 	})
 }
 
+// A log that a worker of another process writes is followed from any server on the store, as is that of a workflow's step.
+func TestALogIsFollowedFromAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing()
+		gate := make(chan struct{})
+		f := func(_ context.Context, l *life, call target.Call) (target.Result, error) {
+			_, _ = call.Log.Write([]byte("on " + l.Name + "\n"))
+			<-gate
+			_, _ = call.Log.Write([]byte("opened\n"))
+			return target.Result{}, nil
+		}
+		server := begin(t, "server", s, bucket, f, share)
+		begin(t, "worker", s, bucket, f, share, func(c *node.Config) { c.Serves, c.NoTicks = []string{"default"}, true })
+		server.put("long", 0)
+		server.put("graph", 0, func(d *job.Definition) {
+			d.Target = target.Spec{Workflow: []byte(`{"steps": {"only": {"handler": {"name": "f"}}}}`)}
+		})
+		log := func(l *life, r run.Run, step string) string {
+			t.Helper()
+			id := r.ID
+			if step != "" {
+				id = id.At(step)
+			}
+			r, err := l.Control.Run(t.Context(), "default", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			so, err := l.Control.LogOf(t.Context(), r, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(so.Text())
+		}
+		runs := map[string]run.Run{}
+		for name, step := range map[string]string{"long": "", "graph": "only"} {
+			r, _, err := server.Control.Trigger(t.Context(), "default", name, control.Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[step] = r
+		}
+		time.Sleep(10 * time.Second)
+		other := begin(t, "other", s, bucket, f, share, func(c *node.Config) { c.NoTicks = true })
+		for step, r := range runs {
+			for _, l := range []*life{server, other} {
+				if text := log(l, r, step); text != "" {
+					t.Errorf("nobody has asked, and %s reads %q of %s", l.Name, text, r.ID)
+				}
+			}
+		}
+		time.Sleep(server.Dispatch.Lease/3 + time.Second)
+		for step, r := range runs {
+			for _, l := range []*life{server, other} {
+				if text := log(l, r, step); text != "on worker\n" {
+					t.Errorf("a renewal later %s reads %q of %s", l.Name, text, r.ID)
+				}
+			}
+		}
+		close(gate)
+		time.Sleep(10 * time.Second)
+		for step, r := range runs {
+			if text := log(other, r, step); text != "on worker\nopened\n" {
+				t.Errorf("in the end %s has written %q", r.ID, text)
+			}
+		}
+	})
+}
+
 // TestP4_LeasesAreJudgedHoweverFarApartTicksAre has a run whose worker died and whose message is lost: nothing but a check ends its lease.
 // Ticks that are always further apart than half the look-ahead must not look like ones that were away each time.
 func TestP4_LeasesAreJudgedHoweverFarApartTicksAre(t *testing.T) {
