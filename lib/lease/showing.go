@@ -56,14 +56,17 @@ func (h *Held) Show(ctx context.Context, so runlog.Log) (read bool, err error) {
 	return true, err
 }
 
-// conceal empties what was shown: from now on the log is where the run's record says. Should that fail, its day of expiry takes it.
-func (h *Held) conceal(ctx context.Context) {
+// conceal ends what is shown, and empties it where the log was kept: it will be where the run's record says. Should that fail, its day of expiry
+// takes it: the end waits no longer for it.
+func (h *Held) conceal(ctx context.Context, kept bool) {
 	s := &h.showing
 	s.turn.take()
 	defer s.turn.give()
-	if s.ended = true; s.size == 0 {
+	if s.ended = true; s.size == 0 || !kept {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, concealFor)
+	defer cancel()
 	if err := h.putLive(ctx, nil); err != nil {
 		h.desk.Log.DebugContext(ctx, "what was shown of a log stays for now", "run", h.name, "error", err)
 	}
@@ -79,6 +82,8 @@ func (h *Held) putLive(ctx context.Context, data []byte) error {
 func liveRef(r run.Run) blob.Ref {
 	return blob.Ref{Tenant: r.Tenant, Kind: blob.Log, ID: blobID(r), Expires: time.UnixMilli(r.Started).Add(liveFor)}
 }
+
+const concealFor = 2 * time.Second
 
 // liveFor is for how long the place of a live log is kept, which is longer than an attempt may last, and no longer than logs are at the least.
 const liveFor = 48 * time.Hour
