@@ -11,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/worker"
@@ -33,7 +34,7 @@ type Held struct {
 
 	next verdict // of the message, when the run is queued again: at once, unless the call could not begin
 
-	showing showing
+	showing *showing
 
 	keeping turn
 	kept    kept
@@ -135,7 +136,13 @@ func (h *Held) Renew(ctx context.Context) (worker.Renewed, error) {
 			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.name, "error", errors.Join(append(errs, err)...))
 		}
 	}
-	return worker.Renewed{Cancel: h.standing().Cancel, Read: h.showing.wanted(h.desk.Dispatch.Elapsed())}, err
+	return worker.Renewed{Cancel: h.standing().Cancel, Read: h.showing.wanted()}, err
+}
+
+// Show shows what the target has written so far to other processes on the store, if any of them has asked for it lately. Who is in the worker's own
+// process reads it there.
+func (h *Held) Show(ctx context.Context, so runlog.Log) (read bool, err error) {
+	return h.showing.show(ctx, so)
 }
 
 // write changes the run as long as this attempt holds it: over a cancel's word, a reader's touch, or an earlier renewal whose answer was lost,
@@ -176,7 +183,7 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 			return false, worker.ErrFenced // cleaned up long ago
 		}
 		if standing.Touched(h.standing()) {
-			h.showing.want(h.desk.Dispatch.Elapsed() + readFor + h.desk.Dispatch.Lease/3)
+			h.showing.touched()
 		}
 		h.learn(standing)
 	}

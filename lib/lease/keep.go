@@ -29,7 +29,7 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 		if e.Outcome == run.OutcomeSucceeded {
 			h.kept.result, h.kept.note = h.keepResult(ctx, e.Result)
 		}
-		h.conceal(ctx, h.kept.log != "")
+		h.showing.conceal(ctx, h.kept.log != "")
 	}
 	return h.kept
 }

@@ -50,7 +50,7 @@ const (
 // LiveLog is what the newest attempt of a run has written so far, as of some seconds ago; false where it is not known. It has its worker asked for it,
 // so that it is known to those who ask again.
 func (l *LogReader) LiveLog(ctx context.Context, r run.Run) (runlog.Log, bool) {
-	if r.State != run.Running || r.Heads() || IsRemote(r.Worker) {
+	if r.State != run.Running || r.Heads() {
 		return runlog.Log{}, false
 	}
 	which := reading{r.Tenant, r.ID.String()}

@@ -153,7 +153,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 			return nil, err
 		}
 		if n.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: n.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
-			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: key, Epoch: cfg.NewID(), Log: cfg.Log, MaxReceives: cfg.MaxReceives}); err != nil {
+			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: key, Epoch: cfg.NewID(), Log: cfg.Log, MaxReceives: cfg.MaxReceives, Shared: cfg.Shared}); err != nil {
 			return nil, err
 		}
 	} else if len(cfg.Elsewhere) > 0 {
@@ -201,13 +201,16 @@ func (n *Node) liveLog() func(context.Context, run.Run) (runlog.Log, bool) {
 				return so, true
 			}
 		}
-		switch {
-		case n.Remote != nil && (!n.Shared || lease.IsRemote(r.Worker)):
-			return n.Remote.LiveLog(r.Tenant, r.ID)
-		case n.Shared:
-			return shared.LiveLog(ctx, r)
+		if n.Remote != nil && (!n.Shared || lease.IsRemote(r.Worker)) {
+			so, ok := n.Remote.LiveLog(r.Tenant, r.ID)
+			if !n.Shared || n.Remote.Hears(r) {
+				return so, ok
+			}
 		}
-		return runlog.Log{}, false
+		if !n.Shared {
+			return runlog.Log{}, false
+		}
+		return shared.LiveLog(ctx, r)
 	}
 }
 

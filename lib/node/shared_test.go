@@ -13,14 +13,17 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
 // sharing gives nodes the same queues, and leaves to each what it serves.
@@ -201,6 +204,92 @@ func TestALogIsFollowedFromAnotherProcess(t *testing.T) {
 			if text := log(other, r, step); text != "on worker\nopened\n" {
 				t.Errorf("in the end %s has written %q", r.ID, text)
 			}
+		}
+	})
+}
+
+// A worker elsewhere calls one of two servers on a store, and its log is followed at either. Where it calls the server that is asked, the log goes
+// through memory.
+func TestALogOfAWorkerElsewhereIsFollowedAtAnyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing()
+		server := func(name string) *life {
+			return begin(t, name, s, bucket, nil, share, func(c *node.Config) {
+				c.NoTicks, c.RemoteKey, c.Elsewhere = true, make([]byte, 32), map[string]string{"gpu": "default"}
+			})
+		}
+		called, other := server("called"), server("other")
+		called.put("far", 0, func(d *job.Definition) { d.Queue = "gpu" })
+		r, _, err := called.Control.Trigger(t.Context(), "default", "far", control.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offers, err := called.Remote.Take(t.Context(), "default", lease.Announced{Queue: "gpu", Worker: "w", Handlers: []string{"f"}}, 1, 10*time.Second)
+		if err != nil || len(offers) != 1 {
+			t.Fatalf("%d offers, %v", len(offers), err)
+		}
+		holder := lease.Holder{Worker: "w", Start: "1"}
+		task, ticket, err := called.Remote.Start(t.Context(), "default", r.ID, offers[0].Ticket, holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim := lease.Claim{Run: r.ID, Fence: task.Fence, Holder: holder, Ticket: ticket}
+		log := runlog.NewKeeper(time.Now, runlog.MaxBytes)
+		_, _ = log.Write([]byte("begun\n"))
+		renew := func() (read bool) {
+			t.Helper()
+			time.Sleep(called.Dispatch.Lease / 3)
+			renewed, err := called.Remote.Renew(t.Context(), "default", claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if renewed.Read {
+				so := log.Log(false)
+				so.Attempt = task.Attempt
+				if read, err := called.Remote.Show(t.Context(), "default", claim, so); !read || err != nil {
+					t.Errorf("it is to show its log, and nobody reads it: %v", err)
+				}
+			}
+			return renewed.Read
+		}
+		reads := func(l *life) string {
+			t.Helper()
+			time.Sleep(3 * time.Second)
+			r, err := l.Control.Run(t.Context(), "default", r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			so, err := l.Control.LogOf(t.Context(), r, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(so.Text())
+		}
+		if renew() {
+			t.Error("nobody has asked for its log, and it is to show it")
+		}
+		version := called.runs("far")[0].Version
+		if text := reads(called); text != "" || called.runs("far")[0].Version != version {
+			t.Errorf("the server that it calls reads %q, and has written the run", text)
+		}
+		if !renew() || reads(called) != "begun\n" {
+			t.Error("the server that it calls reads nothing")
+		}
+		for renew() { // until nobody counts as reading
+		}
+		reads(other)
+		if !renew() || reads(other) != "begun\n" {
+			t.Error("the other server reads nothing")
+		}
+		_, _ = log.Write([]byte("goes on\n"))
+		if !renew() || reads(other) != "begun\ngoes on\n" {
+			t.Error("the other server reads no more")
+		}
+		if _, err := called.Remote.Finish(t.Context(), "default", claim, worker.End{Outcome: run.OutcomeSucceeded, Log: log.Log(true)}); err != nil {
+			t.Fatal(err)
+		}
+		if text := reads(other); text != "begun\ngoes on\n" {
+			t.Errorf("in the end it reads %q", text)
 		}
 	})
 }
