@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -212,5 +215,28 @@ func TestP4_AReaderKeepsNoDeadWorkersLease(t *testing.T) {
 		time.Sleep(time.Second)
 		g.want(r, run.Succeeded, 2)
 		next.stop()
+	})
+}
+
+// TestP5_ABucketThatIsAwayCostsNoLease: what cannot be shown is not, and the attempt goes on to its end.
+func TestP5_ABucketThatIsAwayCostsNoLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		away := blob.New(memblob.OpenBucket(nil))
+		if err := away.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w := writer{make(chan string), make(chan struct{})}
+		handlers, calls := handler(t, w.call)
+		p := g.process("w", options{handlers: handlers, blobs: away})
+		r := g.start(atMostOnce, anHour)
+		if text := g.follow(g.reader(nil), r, 3*time.Minute); text != "" {
+			t.Errorf("it reads %q", text)
+		}
+		close(w.end)
+		time.Sleep(time.Minute)
+		if done := g.want(r, run.Succeeded, 1); done.Log != "" || calls.Load() != 1 {
+			t.Errorf("its log is %q, after %d calls", done.Log, calls.Load())
+		}
+		p.stop()
 	})
 }
