@@ -79,9 +79,9 @@ run has ended, over all further attempts, or with --attempt until that one has e
 Of a workflow's run --step names the step whose log it is. With --follow that may be one that is still to begin; it goes on until the step has ended.
 All other flags are as for a run.
 
-The log of an attempt under way is looked at twice a second if it runs in the server's own process. A worker that calls this server sends it
-while somebody reads it: within ten seconds after the first look, then every two. From a worker on a shared store, another server there, or a
-function on AWS it comes when the attempt has ended: --follow goes on, and prints it then.
+The log of an attempt under way is looked at twice a second if it runs in the server's own process. From elsewhere it comes while somebody
+reads it: within a third of a lease after the first look, ten seconds by default, then every two to four. Elsewhere is a worker that calls a
+server, another process on a shared store, or a function on AWS.
 
 Of a long log the beginning and the end are kept, and a line says how much is between. With --tail and --since less is printed, of
 what is written already. With --timestamps each line has the time at which it came, in UTC.

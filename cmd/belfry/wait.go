@@ -167,6 +167,9 @@ func (w *waiter) printLog(ctx context.Context, r wire.Run) error {
 		if err := w.write(part.Text); err != nil {
 			return err
 		}
+		if part.Attempt == w.attempt {
+			part.Next = max(part.Next, w.offset) // who answers now may know less of it than who did before
+		}
 		w.attempt, w.offset = part.Attempt, part.Next
 		switch {
 		case part.Next < part.Size:

@@ -194,7 +194,7 @@ func (a *api) renewWork(ctx context.Context, _ *struct{}, in input[wire.WorkClai
 	return &answer[wire.WorkLease]{wire.WorkLease(renewed)}, nil
 }
 
-func (a *api) showWork(_ context.Context, _ *struct{}, in input[wire.WorkLog]) (*answer[wire.WorkShown], error) {
+func (a *api) showWork(ctx context.Context, _ *struct{}, in input[wire.WorkLog]) (*answer[wire.WorkShown], error) {
 	claim, err := claimOf(in.body.WorkClaim)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (a *api) showWork(_ context.Context, _ *struct{}, in input[wire.WorkLog]) (
 	if err != nil {
 		return nil, err
 	}
-	read, err := a.Remote.Show(in.tenant, claim, so)
+	read, err := a.Remote.Show(ctx, in.tenant, claim, so)
 	if err != nil {
 		return nil, ofWork(err)
 	}

@@ -16,6 +16,9 @@
 //   - Get gives exactly what was put under that key, or an error: never a torn, flipped or exchanged blob (fault 49);
 //   - a tenant reads and deletes by its own keys alone; the key of another is as good as none (P12).
 //
+// Beside them lies what is not ended yet, to be read meanwhile: PutLive writes it over and over, at a place that its Ref tells, and GetLive
+// reads what was written last. No record names it, and nothing depends on it.
+//
 // What does not: a delete may be undone by a power cut, a Put that gave an error may have happened, and a blob is gone
 // from the day after its expiry on, whoever still names it. Callers choose an expiry later than the record's.
 package blob

@@ -39,6 +39,8 @@ const (
 	dayForm  = "2006-01-02"
 	sumBytes = 16 // of the SHA-256, enough to tell a torn, flipped or exchanged blob
 	sumChars = 22 // sumBytes in base64 without padding
+
+	live = "~live" // ends the names of what PutLive writes, and no other's
 )
 
 var (
@@ -59,8 +61,8 @@ func (r Ref) name() (string, error) {
 		return "", invalid.Field("tenant", r.Tenant, "1 to 128 letters, digits and \"._-\", the first a letter or digit")
 	case r.Kind != Payload && r.Kind != Result && r.Kind != Log && r.Kind != Message:
 		return "", invalid.Field("kind", string(r.Kind), `"payload", "result", "log" or "message"`)
-	case !ids.MatchString(r.ID):
-		return "", invalid.Field("id", r.ID, "1 to 192 letters, digits and \"._~-\", the first none of \".\"")
+	case !ids.MatchString(r.ID), strings.HasSuffix(r.ID, live):
+		return "", invalid.Field("id", r.ID, "1 to 192 letters, digits and \"._~-\", the first none of \".\", without \""+live+"\" at the end")
 	}
 	day := never
 	if !r.Expires.IsZero() {

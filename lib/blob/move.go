@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"gocloud.dev/blob"
@@ -13,7 +14,7 @@ import (
 )
 
 // Each gives every blob of every tenant that has not expired at now, one at a time, with the name that it lies under: what a
-// backup copies. Blobs that are put or deleted meanwhile may be among them or not. An error of each ends it.
+// backup copies. Blobs that are put or deleted meanwhile may be among them or not; what is live is not. An error of each ends it.
 func (b *Bucket) Each(ctx context.Context, now time.Time, each func(name string, data []byte) error) error {
 	list := b.bucket.List(&blob.ListOptions{Prefix: root})
 	for {
@@ -24,7 +25,7 @@ func (b *Bucket) Each(ctx context.Context, now time.Time, each func(name string,
 		if err != nil {
 			return fmt.Errorf("list blobs: %w", err)
 		}
-		if !names.MatchString(object.Key) || expired(object.Key, now) {
+		if !names.MatchString(object.Key) || strings.HasSuffix(object.Key, live) || expired(object.Key, now) {
 			continue
 		}
 		data, err := b.read(ctx, object.Key)

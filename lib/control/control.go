@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,8 +33,8 @@ type Config struct {
 	// for its next heartbeat. A hint: it may be lost.
 	Cancelled func(tenant string, id run.ID)
 
-	// LiveLog, where given, is what the attempt of a run under way in this process has written so far.
-	LiveLog func(tenant string, id run.ID) (runlog.Log, bool)
+	// LiveLog, where given, is what the attempt of a run under way has written so far, false where that is not known here.
+	LiveLog func(ctx context.Context, r run.Run) (runlog.Log, bool)
 }
 
 // Service is the control plane: what users and operators ask for, over one store. Its methods may be called concurrently,

@@ -25,7 +25,7 @@ func (s *Service) LogOf(ctx context.Context, r run.Run, attempt int) (runlog.Log
 	}
 	if r.State == run.Running && (attempt == 0 || attempt == r.Attempt) {
 		if s.LiveLog != nil {
-			if live, ok := s.LiveLog(r.Tenant, r.ID); ok && live.Attempt == r.Attempt {
+			if live, ok := s.LiveLog(ctx, r); ok && live.Attempt == r.Attempt {
 				return live, nil
 			}
 		}

@@ -19,7 +19,8 @@
 //   - ENTER is for runs whose job bounds how many are in progress (enter.go): the run takes a place at its gate, or is skipped, or comes again. Who
 //     has had an attempt in this opening holds a place, and does not ask. A gated run is started by itself, not with others of its Take.
 //   - START is durable before anybody hears of it: number, lease, fence. What dies from here on is known to have begun.
-//   - A renewal extends the lease and the message's invisibility. It hears of a cancel, and of having been fenced off.
+//   - A renewal extends the lease and the message's invisibility. It hears of a cancel, and of having been fenced off. Where it comes upon a
+//     write that has changed nothing, somebody reads the attempt's log in another process (reader.go), and it is shown for a while (showing.go).
 //   - END is a write under the version that this attempt holds. A cancel's mark in between is taken along; anything else
 //     means fenced: nothing is written, and the result is dropped (P6).
 //

@@ -34,6 +34,8 @@ type Held struct {
 
 	next verdict // of the message, when the run is queued again: at once, unless the call could not begin
 
+	showing *showing
+
 	keeping turn
 	kept    kept
 	isKept  bool
@@ -134,14 +136,17 @@ func (h *Held) Renew(ctx context.Context) (worker.Renewed, error) {
 			h.desk.Log.DebugContext(ctx, "a message was not kept back", "run", h.name, "error", errors.Join(append(errs, err)...))
 		}
 	}
-	return worker.Renewed{Cancel: h.standing().Cancel}, err
+	return worker.Renewed{Cancel: h.standing().Cancel, Read: h.showing.wanted()}, err
 }
 
-// Show has nobody to show it to: who is in the worker's process reads it there.
-func (h *Held) Show(context.Context, runlog.Log) (read bool, err error) { return false, nil }
+// Show shows what the target has written so far to other processes on the store, if any of them has asked for it lately. Who is in the worker's own
+// process reads it there.
+func (h *Held) Show(ctx context.Context, so runlog.Log) (read bool, err error) {
+	return h.showing.show(ctx, so)
+}
 
-// write changes the run as long as this attempt holds it: over a cancel's word, or an earlier renewal whose answer was lost, it
-// decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
+// write changes the run as long as this attempt holds it: over a cancel's word, a reader's touch, or an earlier renewal whose answer was lost,
+// it decides again. Where the attempt has ended with the outcome that is to be written, an earlier try of it has succeeded. Over
 // anything else it is fenced. tried is a put of the change that was tried already, nil for none. wrote is false where there was
 // nothing to write any more.
 func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.Run, int64) run.Run, tried *dispatch.Put) (wrote bool, err error) {
@@ -176,6 +181,9 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 		}
 		if !found {
 			return false, worker.ErrFenced // cleaned up long ago
+		}
+		if standing.Touched(h.standing()) {
+			h.showing.touched()
 		}
 		h.learn(standing)
 	}

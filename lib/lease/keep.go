@@ -29,6 +29,7 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 		if e.Outcome == run.OutcomeSucceeded {
 			h.kept.result, h.kept.note = h.keepResult(ctx, e.Result)
 		}
+		h.showing.conceal(ctx, h.kept.log != "")
 	}
 	return h.kept
 }
@@ -86,18 +87,19 @@ func (h *Held) keepLog(ctx context.Context, e worker.End) string {
 // keepTries is how often a result or log is offered before it is given up: the run's end must not wait for it long.
 const keepTries = 3
 
-// blobs is what the names of the run's blobs begin with: its ID, or of a step the ID of its run and a hash of its path, which may be long.
-func (h *Held) blobs() string {
-	if !h.started.ID.IsStep() {
-		return h.name
+// blobID names the blobs of a run's newest attempt: by its ID, or of a step by the ID of its run and a hash of its path, which may be long, and by
+// its fence: a stale attempt's never stands in the way of a newer one's.
+func blobID(r run.Run) string {
+	if !r.ID.IsStep() {
+		return fmt.Sprintf("%s~%d", r.ID, r.Fence)
 	}
-	return fmt.Sprintf("%s~~%016x", h.started.ID.Whole(), xxhash.Sum64String(h.started.ID.Step))
+	return fmt.Sprintf("%s~~%016x~%d", r.ID.Whole(), xxhash.Sum64String(r.ID.Step), r.Fence)
 }
 
-// put puts a blob of this attempt, named by its fence: a stale attempt's never stands in the way of a newer one's.
+// put puts a blob of this attempt.
 func (h *Held) put(ctx context.Context, kind blob.Kind, data []byte) (key string, err error) {
 	d := h.desk.Dispatch
-	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: fmt.Sprintf("%s~%d", h.blobs(), h.started.Fence),
+	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: blobID(*h.started),
 		Expires: d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)}
 	for try := range keepTries {
 		if try > 0 {

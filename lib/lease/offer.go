@@ -311,7 +311,7 @@ func (d *Desk) do(ctx context.Context, b *beginning) (run.Run, error) {
 // back; its target is called in neither case.
 func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, lost *target.Failure) (*Held, error) {
 	o.run = started
-	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost}
+	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost, showing: o.desk.showing(started)}
 	if !o.gone && o.blind == nil {
 		return h, nil
 	}

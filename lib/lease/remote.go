@@ -31,10 +31,12 @@ type RemoteConfig struct {
 
 	MaxReceives int // as Config's
 
+	Shared bool // other servers are on the store, which may be asked for a log of a worker that calls this one
+
 	Log *slog.Logger // default: discards
 }
 
-// Remote serves workers in other processes. It keeps nothing of their attempts: a reservation or an attempt is named by its run,
+// Remote serves workers in other processes. It keeps nothing of their attempts but who reads their logs: a reservation or an attempt is named by its run,
 // its holder and a ticket, which is sealed and travels with the worker. Any process on the store can tell whether a ticket is right. A restart
 // voids reservations, and no attempt.
 type Remote struct {
@@ -43,6 +45,7 @@ type Remote struct {
 	base    *Desk            // of no pool, for attempts whose pool is gone
 	roster  roster
 	readers readers
+	afar    afar
 
 	closing sync.Once
 	closed  chan struct{}
@@ -205,6 +208,9 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 		return worker.Task{}, "", err
 	}
 	r.heard(held, h, 1)
+	if r.Shared {
+		r.afar.holds(reading{tenant, held.name}, held)
+	}
 	if held.delivery != nil { // it was reserved for a moment
 		errs, err := held.desk.From.Extend(ctx, held.desk.Dispatch.Lease, held.delivery.message)
 		if err = errors.Join(append(errs, err)...); err != nil {
@@ -339,21 +345,36 @@ func (r *Remote) Renew(ctx context.Context, tenant string, c Claim) (worker.Rene
 		return worker.Renewed{}, err
 	}
 	r.heard(held, c.Holder, 0)
+	which := reading{tenant, held.name}
 	renewed, err := held.Renew(ctx)
-	renewed.Read = r.readers.reads(reading{tenant, held.name}, r.Dispatch.Elapsed())
+	if r.Shared && err == nil {
+		r.afar.holds(which, held)
+	}
+	renewed.Read = renewed.Read || r.readers.reads(which, r.Dispatch.Elapsed())
 	return renewed, err
 }
 
-// Show takes what an attempt has written so far, for those who read it here, and tells whether anybody does. It asks no store: the ticket says
-// whose log it is.
-func (r *Remote) Show(tenant string, c Claim, so runlog.Log) (read bool, err error) {
+// Show takes what an attempt has written so far, for those who read it here or at another server on the store, and tells whether anybody does. It asks
+// no store: the ticket says whose log it is.
+func (r *Remote) Show(ctx context.Context, tenant string, c Claim, so runlog.Log) (read bool, err error) {
 	if c.Fence == 0 {
 		return false, ErrTicket // that of an offer
 	}
 	if _, _, err := r.open(c.Ticket, tenant, c.Run, c.Fence); err != nil {
 		return false, err
 	}
-	return r.readers.show(reading{tenant, c.Run.String()}, r.Dispatch.Elapsed(), c.Fence, so), nil
+	which := reading{tenant, c.Run.String()}
+	read = r.readers.show(which, r.Dispatch.Elapsed(), c.Fence, so)
+	if far := r.afar.of(which, c.Fence); far != nil {
+		elsewhere, err := far.show(ctx, so)
+		return read || elsewhere, err
+	}
+	return read, nil
+}
+
+// Hears tells whether the attempt that holds a run renews its lease here, so that LiveLog hears of it.
+func (r *Remote) Hears(of run.Run) bool {
+	return r.afar.of(reading{of.Tenant, of.ID.String()}, of.Fence) != nil
 }
 
 // LiveLog is what the attempt of a run under way elsewhere has written so far; false where it is not known. It has the attempt's worker asked for it
@@ -374,6 +395,7 @@ func (r *Remote) Finish(ctx context.Context, tenant string, c Claim, e worker.En
 	}
 	state, err := held.finish(ctx, e)
 	if err == nil {
+		r.afar.ended(reading{tenant, held.name})
 		r.heard(held, c.Holder, -1)
 	}
 	return state, err
@@ -395,7 +417,11 @@ func (r *Remote) claimed(ctx context.Context, tenant string, c Claim) (*Held, er
 	if standing.Version == 0 || standing.Fence != c.Fence || standing.Holds(c.Fence) && standing.Worker != c.Holder.String() {
 		return nil, worker.ErrFenced
 	}
-	return r.resume(ctx, standing, c.Fence, t, known)
+	held, err := r.resume(ctx, standing, c.Fence, t, known)
+	if err == nil {
+		r.afar.join(reading{tenant, held.name}, held)
+	}
+	return held, err
 }
 
 // resume makes an attempt of a run as it stands, with the message that it was started by, where that is still known.
@@ -406,7 +432,7 @@ func (r *Remote) resume(ctx context.Context, standing run.Run, fence uint64, t t
 	}
 	started := standing
 	started.Fence = fence
-	h := &Held{desk: r.base, name: standing.ID.String(), started: &started, held: standing, edition: edition, resumed: true}
+	h := &Held{desk: r.base, name: standing.ID.String(), started: &started, held: standing, edition: edition, resumed: true, showing: r.base.showing(started)}
 	if known {
 		h.desk = r.desks[t.Queue]
 		m := h.desk.delivery(t.message())

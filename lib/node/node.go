@@ -153,7 +153,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 			return nil, err
 		}
 		if n.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: n.Dispatch, Blobs: cfg.Blobs, Metrics: cfg.Metrics,
-			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: key, Epoch: cfg.NewID(), Log: cfg.Log, MaxReceives: cfg.MaxReceives}); err != nil {
+			Pools: cfg.Elsewhere, Secrets: cfg.Secrets, Key: key, Epoch: cfg.NewID(), Log: cfg.Log, MaxReceives: cfg.MaxReceives, Shared: cfg.Shared}); err != nil {
 			return nil, err
 		}
 	} else if len(cfg.Elsewhere) > 0 {
@@ -187,19 +187,31 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 				w.Cancelled(tenant, id)
 			}
 		},
-		LiveLog: func(tenant string, id run.ID) (runlog.Log, bool) {
-			for _, w := range n.workers {
-				if so, ok := w.LiveLog(tenant, id); ok {
-					return so, true
-				}
-			}
-			if n.Remote != nil {
-				return n.Remote.LiveLog(tenant, id)
-			}
-			return runlog.Log{}, false
-		},
+		LiveLog: n.liveLog(),
 	})
 	return n, err
+}
+
+// liveLog gives what finds the log of an attempt under way: in this process, from a worker that calls it, or by the store that both are on.
+func (n *Node) liveLog() func(context.Context, run.Run) (runlog.Log, bool) {
+	shared := lease.NewLogReader(n.Dispatch, n.Blobs, n.Log)
+	return func(ctx context.Context, r run.Run) (runlog.Log, bool) {
+		for _, w := range n.workers {
+			if so, ok := w.LiveLog(r.Tenant, r.ID); ok {
+				return so, true
+			}
+		}
+		if n.Remote != nil && (!n.Shared || lease.IsRemote(r.Worker)) {
+			so, ok := n.Remote.LiveLog(r.Tenant, r.ID)
+			if !n.Shared || n.Remote.Hears(r) {
+				return so, ok
+			}
+		}
+		if !n.Shared {
+			return runlog.Log{}, false
+		}
+		return shared.LiveLog(ctx, r)
+	}
 }
 
 // settle gives what was left out its default, and refuses what cannot work.

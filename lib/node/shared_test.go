@@ -13,14 +13,17 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/runlog"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/worker"
 )
 
 // sharing gives nodes the same queues, and leaves to each what it serves.
@@ -133,6 +136,160 @@ func TestP5_AStartVoidsNobodysLease(t *testing.T) {
 			if r.ID.Time().Before(time.Now()) && (r.State != run.Succeeded || r.Attempt != 1 || r.Crashes != 0) {
 				t.Errorf("%s is %s after %d attempts and %d crashes", r.ID, r.State, r.Attempt, r.Crashes)
 			}
+		}
+	})
+}
+
+// A log that a worker of another process writes is followed from any server on the store, as is that of a workflow's step.
+func TestALogIsFollowedFromAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing()
+		gate := make(chan struct{})
+		f := func(_ context.Context, l *life, call target.Call) (target.Result, error) {
+			_, _ = call.Log.Write([]byte("on " + l.Name + "\n"))
+			<-gate
+			_, _ = call.Log.Write([]byte("opened\n"))
+			return target.Result{}, nil
+		}
+		server := begin(t, "server", s, bucket, f, share)
+		begin(t, "worker", s, bucket, f, share, func(c *node.Config) { c.Serves, c.NoTicks = []string{"default"}, true })
+		server.put("long", 0)
+		server.put("graph", 0, func(d *job.Definition) {
+			d.Target = target.Spec{Workflow: []byte(`{"steps": {"only": {"handler": {"name": "f"}}}}`)}
+		})
+		log := func(l *life, r run.Run, step string) string {
+			t.Helper()
+			id := r.ID
+			if step != "" {
+				id = id.At(step)
+			}
+			r, err := l.Control.Run(t.Context(), "default", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			so, err := l.Control.LogOf(t.Context(), r, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(so.Text())
+		}
+		runs := map[string]run.Run{}
+		for name, step := range map[string]string{"long": "", "graph": "only"} {
+			r, _, err := server.Control.Trigger(t.Context(), "default", name, control.Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs[step] = r
+		}
+		time.Sleep(10 * time.Second)
+		other := begin(t, "other", s, bucket, f, share, func(c *node.Config) { c.NoTicks = true })
+		for step, r := range runs {
+			for _, l := range []*life{server, other} {
+				if text := log(l, r, step); text != "" {
+					t.Errorf("nobody has asked, and %s reads %q of %s", l.Name, text, r.ID)
+				}
+			}
+		}
+		time.Sleep(server.Dispatch.Lease/3 + time.Second)
+		for step, r := range runs {
+			for _, l := range []*life{server, other} {
+				if text := log(l, r, step); text != "on worker\n" {
+					t.Errorf("a renewal later %s reads %q of %s", l.Name, text, r.ID)
+				}
+			}
+		}
+		close(gate)
+		time.Sleep(10 * time.Second)
+		for step, r := range runs {
+			if text := log(other, r, step); text != "on worker\nopened\n" {
+				t.Errorf("in the end %s has written %q", r.ID, text)
+			}
+		}
+	})
+}
+
+// A worker elsewhere calls one of two servers on a store, and its log is followed at either. Where it calls the server that is asked, the log goes
+// through memory.
+func TestALogOfAWorkerElsewhereIsFollowedAtAnyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, bucket, share := memory.New(memory.Config{}), memblob.OpenBucket(nil), sharing()
+		server := func(name string) *life {
+			return begin(t, name, s, bucket, nil, share, func(c *node.Config) {
+				c.NoTicks, c.RemoteKey, c.Elsewhere = true, make([]byte, 32), map[string]string{"gpu": "default"}
+			})
+		}
+		called, other := server("called"), server("other")
+		called.put("far", 0, func(d *job.Definition) { d.Queue = "gpu" })
+		r, _, err := called.Control.Trigger(t.Context(), "default", "far", control.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offers, err := called.Remote.Take(t.Context(), "default", lease.Announced{Queue: "gpu", Worker: "w", Handlers: []string{"f"}}, 1, 10*time.Second)
+		if err != nil || len(offers) != 1 {
+			t.Fatalf("%d offers, %v", len(offers), err)
+		}
+		holder := lease.Holder{Worker: "w", Start: "1"}
+		task, ticket, err := called.Remote.Start(t.Context(), "default", r.ID, offers[0].Ticket, holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim := lease.Claim{Run: r.ID, Fence: task.Fence, Holder: holder, Ticket: ticket}
+		log := runlog.NewKeeper(time.Now, runlog.MaxBytes)
+		_, _ = log.Write([]byte("begun\n"))
+		renew := func() (read bool) {
+			t.Helper()
+			time.Sleep(called.Dispatch.Lease / 3)
+			renewed, err := called.Remote.Renew(t.Context(), "default", claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if renewed.Read {
+				so := log.Log(false)
+				so.Attempt = task.Attempt
+				if read, err := called.Remote.Show(t.Context(), "default", claim, so); !read || err != nil {
+					t.Errorf("it is to show its log, and nobody reads it: %v", err)
+				}
+			}
+			return renewed.Read
+		}
+		reads := func(l *life) string {
+			t.Helper()
+			time.Sleep(3 * time.Second)
+			r, err := l.Control.Run(t.Context(), "default", r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			so, err := l.Control.LogOf(t.Context(), r, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(so.Text())
+		}
+		if renew() {
+			t.Error("nobody has asked for its log, and it is to show it")
+		}
+		version := called.runs("far")[0].Version
+		if text := reads(called); text != "" || called.runs("far")[0].Version != version {
+			t.Errorf("the server that it calls reads %q, and has written the run", text)
+		}
+		if !renew() || reads(called) != "begun\n" {
+			t.Error("the server that it calls reads nothing")
+		}
+		for renew() { // until nobody counts as reading
+		}
+		reads(other)
+		if !renew() || reads(other) != "begun\n" {
+			t.Error("the other server reads nothing")
+		}
+		_, _ = log.Write([]byte("goes on\n"))
+		if !renew() || reads(other) != "begun\ngoes on\n" {
+			t.Error("the other server reads no more")
+		}
+		if _, err := called.Remote.Finish(t.Context(), "default", claim, worker.End{Outcome: run.OutcomeSucceeded, Log: log.Log(true)}); err != nil {
+			t.Fatal(err)
+		}
+		if text := reads(other); text != "begun\ngoes on\n" {
+			t.Errorf("in the end it reads %q", text)
 		}
 	})
 }

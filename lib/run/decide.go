@@ -171,6 +171,13 @@ func (r Run) Extend(now int64, lease time.Duration) Run {
 	return r
 }
 
+// Touched tells that somebody else has written the running attempt's record since before, and has left it as it was: its log is read elsewhere. A
+// touch is a write like any other, under the version that was read; whoever holds the lease finds it in the way of its next write, and decides
+// again. No version before knows a touch, and each withstands one.
+func (r Run) Touched(before Run) bool {
+	return r.Version > before.Version && r.Holds(before.Fence) && r.Lease == before.Lease && r.Cancel == before.Cancel
+}
+
 // Holds tells whether the attempt that started under fence still holds the run: the question of every late worker.
 func (r Run) Holds(fence uint64) bool { return r.State == Running && r.Fence == fence }
 

@@ -28,7 +28,7 @@ func (g *rig) server(c lease.Config) http.Handler {
 		}
 	}
 	far, err := lease.NewRemote(lease.RemoteConfig{Dispatch: c.Dispatch, Blobs: c.Blobs, Metrics: c.Metrics,
-		Pools: map[string]string{c.Queue: tenant}, Key: make([]byte, 32), MaxReceives: c.MaxReceives})
+		Pools: map[string]string{c.Queue: tenant}, Key: make([]byte, 32), MaxReceives: c.MaxReceives, Shared: true})
 	must(err)
 	g.far = far
 	service, err := control.New(control.Config{Store: g.store, Blobs: c.Blobs, Dispatch: c.Dispatch, Now: time.Now, NewID: rand.Uint64,

@@ -63,8 +63,8 @@ type Attempt interface {
 	// one is accepted any more.
 	Renew(ctx context.Context) (Renewed, error)
 
-	// Show gives what the target has written so far to those who read it at the source, and tells whether anybody does. Nothing of it is
-	// stored.
+	// Show gives what the target has written so far to those who read it at the source, and tells whether anybody does. Nothing
+	// depends on it.
 	Show(ctx context.Context, so runlog.Log) (read bool, err error)
 
 	// Finish has the end written, and tells of the state that it led to, or of the error, from whatever goroutine; it may do so before it

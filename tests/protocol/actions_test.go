@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -98,6 +100,15 @@ func (h *host) cancel(tenant string, id run.ID) error {
 		a.Run = ofRun(r)
 		return err
 	})
+}
+
+// readLog reads the log of a run that is under way in another process, as far as it has come. How the run stands is left as it is.
+func (h *host) readLog(tenant string, id run.ID) error {
+	r, err := h.control.Run(context.Background(), tenant, id)
+	if err == nil {
+		lease.NewLogReader(h.dispatch, h.blobs, slog.New(slog.DiscardHandler)).LiveLog(context.Background(), r)
+	}
+	return err
 }
 
 // ofRun is an answer that shows a run.

@@ -122,6 +122,8 @@ func (p *player) command(command, name string) bool {
 		p.act("api", func(h *host) error { return p.answered(h.retry(tenant, p.named(name))) })
 	case "cancel": // RUN, as it is shown
 		p.act("api", func(h *host) error { return p.answered(h.cancel(tenant, p.named(name))) })
+	case "read": // RUN, as it is shown: somebody reads the log of its attempt at a process that is not the worker's
+		p.act("api", func(h *host) error { return h.readLog(tenant, p.named(name)) })
 	case "tick":
 		p.act("ticks", (*host).tick)
 	case "thaw": // NAME of a host [crash-at=N]: it wakes and goes on

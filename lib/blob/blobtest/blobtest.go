@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) *blob.Bucket) {
 		{"expired_blobs_go_and_no_others", expiry},
 		{"expired_blobs_go_in_portions", portions},
 		{"what_each_gives_can_be_restored", moving},
+		{"what_is_live_is_written_over", livePut},
 		{"an_ended_context_is_obeyed", ended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,6 +124,55 @@ func refused(t *testing.T, b *blob.Bucket) {
 		}
 	}
 	holds(t, b, "acme", key, "content")
+}
+
+// livePut writes over what is live. It is apart from the blob and from other tenants', is in no backup, and goes with its day.
+func livePut(t *testing.T, b *blob.Bucket) {
+	r := ref("x")
+	other := r
+	other.Tenant = "other"
+	reads := func(want string) {
+		t.Helper()
+		if got, err := b.GetLive(t.Context(), r); err != nil || string(got) != want {
+			t.Errorf("it reads %q, %v, want %q", got, err, want)
+		}
+		if got, err := b.GetLive(t.Context(), other); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("another tenant reads %q, %v", got, err)
+		}
+	}
+	if got, err := b.GetLive(t.Context(), r); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("nothing was put, and it reads %q, %v", got, err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := b.PutLive(t.Context(), r, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("some")
+	reads("some")
+	key := put(t, b, r, "all of it")
+	for _, text := range []string{"some more", "less", ""} {
+		write(text)
+		reads(text)
+	}
+	holds(t, b, "acme", key, "all of it")
+	each := 0
+	if err := b.Each(t.Context(), today, func(string, []byte) error { each++; return nil }); err != nil || each != 1 {
+		t.Errorf("a backup has %d blobs, %v, want the one that was put", each, err)
+	}
+	if err := b.PutLive(t.Context(), r, make([]byte, blob.MaxBytes+1)); len(invalid.All(err)) != 1 {
+		t.Errorf("one over the limit gave %v, want an invalid field", err)
+	}
+	if _, err := b.GetLive(t.Context(), blob.Ref{Tenant: "acme", Kind: blob.Log, ID: "a/b"}); len(invalid.All(err)) != 1 {
+		t.Errorf("a bad name gave %v", err)
+	}
+	if n, err := b.DeleteExpired(t.Context(), today.AddDate(0, 0, 31), 10); n != 2 || err != nil {
+		t.Errorf("%d went with their day, %v, want both", n, err)
+	}
+	if _, err := b.GetLive(t.Context(), r); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("what has expired is read: %v", err)
+	}
 }
 
 func race(t *testing.T, b *blob.Bucket) {
@@ -213,6 +263,7 @@ func badRefs(t *testing.T, b *blob.Bucket) {
 			func(r *blob.Ref) { r.ID = "a#b" },
 			func(r *blob.Ref) { r.ID = "a\x00" },
 			func(r *blob.Ref) { r.ID = strings.Repeat("a", 193) },
+			func(r *blob.Ref) { r.ID = "x~live" },
 		},
 		"expires": {
 			func(r *blob.Ref) { r.Expires = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },

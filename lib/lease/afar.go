@@ -1,0 +1,71 @@
+package lease
+
+import (
+	"sync"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// afar are the attempts of workers elsewhere that hold their leases by this server, where others are on its store: what their last renewal wrote, by
+// which a touch is seen in the next. All of it is memory, and what is lost with it is a touch or two. An attempt that has not renewed for two
+// leases is forgotten.
+type afar struct {
+	mu          sync.Mutex
+	now, before map[reading]*far
+	turned      time.Duration
+}
+
+// far is one of them.
+type far struct {
+	*showing
+	last run.Run // no more of it than Touched asks for
+}
+
+// of gives an attempt that holds a run; nil where it has done nothing here lately.
+func (a *afar) of(which reading, fence uint64) *far {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, known := range []map[reading]*far{a.now, a.before} {
+		if one := known[which]; one != nil && one.last.Fence == fence {
+			return one
+		}
+	}
+	return nil
+}
+
+// join has a held attempt show its log as it did at its last renewal, and tells it of a touch since.
+func (a *afar) join(which reading, h *Held) {
+	standing := h.standing()
+	one := a.of(which, standing.Fence)
+	if one == nil {
+		return
+	}
+	h.showing = one.showing
+	a.mu.Lock()
+	touched := standing.Touched(one.last)
+	a.mu.Unlock()
+	if touched {
+		h.showing.touched()
+	}
+}
+
+// holds keeps what a start or a renewal has written.
+func (a *afar) holds(which reading, h *Held) {
+	now, lease := h.desk.Dispatch.Elapsed(), h.desk.Dispatch.Lease
+	standing := h.standing()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.now == nil || now-a.turned > lease {
+		a.now, a.before, a.turned = map[reading]*far{}, a.now, now
+	}
+	a.now[which] = &far{h.showing, run.Run{Version: standing.Version, Fence: standing.Fence, Lease: standing.Lease, Cancel: standing.Cancel}}
+}
+
+// ended forgets an attempt.
+func (a *afar) ended(which reading) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.now, which)
+	delete(a.before, which)
+}
