@@ -137,7 +137,8 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 		return Result{}, f
 	}
 
-	over := s.lives(cmd.Process, mark)
+	f := newFamily(cmd.Process, mark)
+	over := s.lives(f)
 	outputs.copy()
 	exited := make(chan struct{}) // closed when err holds how
 	go func() {
@@ -156,8 +157,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	case <-exited:
 		over() // its number may be another's from now on
 	case <-ctx.Done():
-		s.stop(ctx, newFamily(cmd.Process, mark), exited)
-		over()
+		s.stop(ctx, f, exited, over)
 		finish(s.cfg.Grace/2, nil)
 		return Result{}, endedSaying(ctx, oneLine(stderr.String(), maxMessage/2))
 	}
@@ -200,21 +200,20 @@ func neverBegan(ctx context.Context) error {
 
 // stop ends the family of a process, and returns when all of it is gone, at the latest one and a half times the grace later. The others
 // may outlive the leader by the rest of the grace, because they got the same SIGTERM and may have something to put in order.
-func (s *Set) stop(ctx context.Context, f *family, exited <-chan struct{}) {
-	if bounded(ctx, s.cfg.Grace+s.cfg.Grace/2, func() { s.askAndKill(f, exited) }) {
-		return
-	}
-	select { // what it waits for is a disk that does not answer
-	case <-exited:
-	default:
-		killGroup(f.leader)
-	}
+//
+// What is not done by then goes on in the background, and over is called when it is done. It waits for its turn on a busy host, or for a
+// killed process whose disk does not answer. The leader is not killed while a look goes on: a look tells its descendants by it.
+func (s *Set) stop(ctx context.Context, f *family, exited <-chan struct{}, over func()) {
+	bounded(ctx, s.cfg.Grace+s.cfg.Grace/2, func() {
+		defer over()
+		s.askAndKill(f, exited)
+	})
 }
 
 func (s *Set) askAndKill(f *family, exited <-chan struct{}) {
+	f.terminate()
 	grace := time.NewTimer(s.cfg.Grace)
 	defer grace.Stop()
-	f.terminate()
 	select {
 	case <-exited:
 	case <-grace.C:

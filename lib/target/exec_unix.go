@@ -20,7 +20,10 @@ func killGroup(leader *os.Process) {
 	_ = leader.Kill()
 }
 
-func groupLives(leader *os.Process) bool { return syscall.Kill(-leader.Pid, 0) == nil }
+// groupLives also tells of a group that has become another user's.
+func groupLives(leader *os.Process) bool {
+	return !errors.Is(syscall.Kill(-leader.Pid, 0), syscall.ESRCH)
+}
 
 // killedBy names the signal that ended the process, "" when it exited.
 func killedBy(state *os.ProcessState) string {

@@ -1,10 +1,11 @@
 package target
 
 import (
-	"bytes"
+	"cmp"
+	"errors"
 	"os"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -13,92 +14,192 @@ import (
 // shows it, and those that descend from any of these. Children inherit the mark, whatever session they make for themselves and
 // whoever becomes their parent. Missed is who has got rid of its environment and of all its ancestors too.
 //
+// Who was found once belongs to it until its own end is read, whatever a later look through all processes finds: when its parent has ended,
+// nothing else may tell any more where it comes from.
+//
 // A cgroup would miss none, but few workers may make one: those in containers, and started by hand, may not.
 type family struct {
 	leader *os.Process
 	mark   string // "NAME=value"
-	gone   bool   // the process group, whose number may be another's now
 
-	known map[int]uint64 // those that were found, by number; with it their start tells them from a later process
+	mu     sync.Mutex // one asks or kills at a time: who asks continues what another has stopped to kill it
+	system *system
+	since  uint64          // when the leader started: who started earlier does not come of it
+	gone   bool            // the process group, whose number may be another's now
+	known  map[int]*member // those that were found, by number; nil before the first look
+}
+
+// member is a process of a family.
+type member struct {
+	start  uint64 // tells it from a later process of its number
+	parent int
+	beyond bool // another user's: no signal reaches it
+	killed bool
 }
 
 func newFamily(leader *os.Process, mark string) *family {
-	return &family{leader: leader, mark: mark, known: map[int]uint64{}}
+	return &family{leader: leader, mark: mark}
 }
 
-// terminate asks all to end.
+// begin makes ready for looks. Until then a family costs nothing: most attempts end by themselves.
+func (f *family) begin() {
+	if f.known != nil {
+		return
+	}
+	f.known = map[int]*member{}
+	if f.system == nil {
+		f.system = newSystem()
+	}
+	if p, err := f.system.read(f.leader.Pid); err == nil {
+		f.since = p.start
+	}
+}
+
+// terminate asks all to end. It stops all first. Otherwise one could start another between a look and the signals, and end by its signal:
+// the new one might have neither the mark nor a living ancestor, and would never be found. SIGCONT follows SIGTERM, so that all can end in
+// order. It also continues those that somebody else had stopped, as systemd does: they could not end in order otherwise.
+//
+// The order of the signals hides the stop from the family. A shell with job control waits for its children to stop: it is stopped before
+// them and continued after them, and sees nothing. When a parent ends, the system sends SIGHUP to a group of its children if one of
+// them is stopped: children are continued before their parents, and the leader last. The leader's own parent, the worker, waits for
+// its end only. A process that ignores SIGTERM goes on as before; a few of its system calls may return EINTR, as after any stop.
 func (f *family) terminate() {
-	find([]*family{f}) // while those live from whom they descend
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begin()
+	freeze([]*family{f})
 	terminateGroup(f.leader)
 	f.signal(syscall.SIGTERM)
+	f.signal(syscall.SIGCONT)
 }
 
 // lives tells whether any of them lives.
 func (f *family) lives() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !f.gone && groupLives(f.leader) {
 		return true // looking often keeps the group's number ours
 	}
 	f.gone = true
-	for pid, start := range f.known {
-		if p, ok := readProcess(pid); ok && p.start == start {
+	for pid, m := range f.known {
+		if _, err := f.system.is(pid, m.start); !errors.Is(err, errDead) {
 			return true
 		}
 	}
 	return findTwice([]*family{f})
 }
 
-// How often the processes are looked at while they are killed, and how long after each other.
+// killLooks bounds the looks of one freeze and the rounds of one kill, and killLook is the pause between them. For stillLooks of them those
+// are waited for that do not stop, because they wait for a disk.
 const (
-	killLooks = 100
-	killLook  = 10 * time.Millisecond
+	killLooks  = 100
+	killLook   = 10 * time.Millisecond
+	stillLooks = 10
 )
 
 // kill kills families, and what they start meanwhile.
 func kill(families ...*family) {
-	freeze(families)
 	for _, f := range families {
-		if !f.gone {
-			killGroup(f.leader)
-		}
-		f.gone = true
-		f.signal(syscall.SIGKILL)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.begin()
 	}
-	for tries := killLooks; tries > 0 && findTwice(families); tries-- {
+	for tries := killLooks; tries > 0 && len(families) > 0; tries-- {
 		freeze(families)
 		for _, f := range families {
 			f.signal(syscall.SIGKILL)
+			if !f.gone {
+				killGroup(f.leader)
+			}
+			f.gone = true
 		}
-	}
-}
-
-// freeze stops all, so that nobody starts another who is not found while its parent is killed.
-func freeze(families []*family) {
-	for tries := killLooks; tries > 0; tries-- {
-		_, more := find(families)
-		if !more {
+		if !findTwice(families) {
 			return
 		}
+		<-time.After(killLook)
+	}
+}
+
+// freeze stops all, so that nobody starts another who is not found. It is done when a look that began after all were still finds nobody
+// new: one that has got the signal, but still runs, may be about to start another.
+func freeze(families []*family) {
+	for looks, waits := killLooks, stillLooks; looks > 0 && waits > 0; looks-- {
+		still := true
 		for _, f := range families {
-			f.signal(syscall.SIGSTOP)
+			still = f.stop() && still
+		}
+		_, more := find(families)
+		switch {
+		case more:
+		case still:
+			return
+		default:
+			waits--
+			<-time.After(killLook)
 		}
 	}
 }
 
-// signal sends a signal to those that were found, SIGTERM only to those beyond the group, which has got it.
+// stop sends SIGSTOP to those that run, and tells whether there were none.
+func (f *family) stop() (still bool) {
+	still = true
+	for _, pid := range f.elders() {
+		if m := f.known[pid]; !m.killed && !f.system.still(pid) {
+			f.send(pid, syscall.SIGSTOP)
+			still = still && (m.beyond || f.known[pid] == nil)
+		}
+	}
+	return still
+}
+
+// signal sends a signal to those that were found, children before their parents, and SIGTERM only to those beyond the group, which has got it.
 func (f *family) signal(signal syscall.Signal) {
-	for pid, start := range f.known {
-		process, err := os.FindProcess(pid) // from here on it is this process, though its number may be another's soon
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok && p.start == start && (signal != syscall.SIGTERM || p.group != f.leader.Pid) {
-			_ = process.Signal(signal) // it may have ended, or have become another user's
-		}
-		_ = process.Release()
+	for _, pid := range slices.Backward(f.elders()) {
+		f.send(pid, signal)
 	}
 }
 
-// findTwice tells whether any lives, by two looks: one that is becoming another program has no environment for a moment, and is not seen then.
+func (f *family) send(pid int, signal syscall.Signal) {
+	m := f.known[pid]
+	process, err := os.FindProcess(pid) // from here on it is this process, though its number may be another's soon
+	if err != nil {
+		return
+	}
+	defer func() { _ = process.Release() }()
+	p, err := f.system.is(pid, m.start)
+	if errors.Is(err, errDead) {
+		delete(f.known, pid)
+	}
+	if err != nil || signal == syscall.SIGTERM && p.group == f.leader.Pid {
+		return
+	}
+	err = process.Signal(signal) // it may have ended, or have become another user's
+	m.beyond = isDenied(err)
+	m.killed = m.killed || signal == syscall.SIGKILL && err == nil
+}
+
+// elders are the numbers of those that were found, parents before their children, and the leader first.
+func (f *family) elders() []int {
+	depth := make(map[int]int, len(f.known))
+	pids := make([]int, 0, len(f.known))
+	for pid, m := range f.known {
+		pids = append(pids, pid)
+		if pid != f.leader.Pid {
+			depth[pid] = 1
+		}
+		for range len(f.known) { // parents form no ring, but they were not all read at one moment
+			if m = f.known[m.parent]; m == nil {
+				break
+			}
+			depth[pid]++
+		}
+	}
+	slices.SortFunc(pids, func(a, b int) int { return cmp.Or(depth[a]-depth[b], a-b) })
+	return pids
+}
+
+// findTwice tells whether any lives that can be killed, by two looks: one that is becoming another program has no environment for a
+// moment, and is not seen then.
 func findTwice(families []*family) bool {
 	if living, _ := find(families); living {
 		return true
@@ -108,79 +209,55 @@ func findTwice(families []*family) bool {
 	return living
 }
 
-// find looks through all processes, and tells whether any of the families' lives, and whether there are more than were known.
+// find looks through all processes, and tells whether any of the families' lives that can be killed, and whether there are more than were
+// known.
 func find(families []*family) (living, more bool) {
-	entries, _ := os.ReadDir("/proc") // not to be had: none is found
-	all := make(map[int]process, len(entries))
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if p, ok := readProcess(pid); ok {
-				environment, _ := os.ReadFile("/proc/" + entry.Name() + "/environ") // another user's: empty
-				p.mark = markIn(environment)
-				all[pid] = p
-			}
-		}
-	}
+	since := families[0].since
 	for _, f := range families {
-		found := map[int]uint64{}
+		since = min(since, f.since)
+	}
+	all := families[0].system.look(since)
+	for _, f := range families {
+		found := map[int]*member{}
 		for pid, p := range all {
-			if f.has(all, pid) {
-				found[pid] = p.start
-				more = more || f.known[pid] != p.start
+			if !f.has(all, pid) {
+				continue
+			}
+			m := f.known[pid]
+			if m == nil || m.start != p.start {
+				m, more = &member{start: p.start}, true
+			}
+			m.parent = p.parent
+			found[pid] = m
+		}
+		for pid, m := range f.known {
+			if _, seen := all[pid]; seen {
+				continue // and it is found, or is another now
+			}
+			if _, err := f.system.is(pid, m.start); !errors.Is(err, errDead) {
+				found[pid] = m
 			}
 		}
 		f.known = found
-		living = living || len(found) > 0
+		for _, m := range found {
+			living = living || !m.beyond
+		}
 	}
 	return living, more
 }
 
 // has tells whether a process belongs to the family, by itself or by an ancestor.
 func (f *family) has(all map[int]process, pid int) bool {
-	for range len(all) { // parents form no ring, but they were not all read at one moment
+	for range len(all) + 1 { // parents form no ring, but they were not all read at one moment
 		p, ok := all[pid]
-		start, known := f.known[pid]
+		m := f.known[pid]
 		switch {
 		case !ok:
-			return false
-		case known && start == p.start, p.mark == f.mark, p.group == f.leader.Pid && !f.gone:
+			return m != nil // it has ended just now, or was not seen
+		case m != nil && m.start == p.start, p.mark == f.mark, p.group == f.leader.Pid && !f.gone:
 			return true
 		}
 		pid = p.parent
 	}
 	return false
-}
-
-// process is what the system tells of one that lives.
-type process struct {
-	parent, group int
-	start         uint64 // in ticks since the system's
-	mark          string
-}
-
-// readProcess reads what the system tells of a process, false where there is none or it is dead.
-func readProcess(pid int) (p process, lives bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return p, false
-	}
-	// "PID (NAME) STATE PARENT GROUP ...", where the name may hold anything; the start is the 22nd field.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return p, false
-	}
-	p.parent, _ = strconv.Atoi(fields[1])
-	p.group, _ = strconv.Atoi(fields[2])
-	p.start, err = strconv.ParseUint(fields[19], 10, 64)
-	return p, err == nil
-}
-
-// markIn finds the mark in an environment, "" where there is none.
-func markIn(environment []byte) string {
-	for pair := range bytes.SplitSeq(environment, []byte{0}) {
-		if bytes.HasPrefix(pair, []byte(markName+"=")) {
-			return string(pair)
-		}
-	}
-	return ""
 }

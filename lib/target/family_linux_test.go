@@ -67,8 +67,8 @@ func TestExecTimeoutKillsNobodyElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, lives := readProcess(pid); !lives {
-			t.Errorf("process %d did not live on: %+v", pid, p)
+		if p, err := newSystem().read(pid); err != nil {
+			t.Errorf("process %d did not live on: %+v, %v", pid, p, err)
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -105,7 +105,7 @@ func TestAProcessIsReadWhateverItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Wait() })
-	if p, lives := readProcess(cmd.Process.Pid); !lives || p.parent != os.Getpid() || p.start == 0 {
-		t.Errorf("got %+v, lives %t", p, lives)
+	if p, err := newSystem().read(cmd.Process.Pid); err != nil || p.parent != os.Getpid() || p.start == 0 {
+		t.Errorf("got %+v, %v", p, err)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,9 +74,9 @@ type Set struct {
 	abandoned atomic.Int64
 	starting  chan struct{} // one slot: who starts a process
 
-	mu        sync.Mutex
-	processes map[*os.Process]string // those of attempts that have not ended, and their marks
-	killed    bool                   // what starts now is killed, too
+	mu       sync.Mutex
+	families map[*family]struct{} // those of attempts that have not ended
+	killed   bool                 // what starts now is killed, too
 }
 
 // New checks the configuration; it opens nothing.
@@ -107,7 +108,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), processes: map[*os.Process]string{}}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), families: map[*family]struct{}{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
@@ -209,40 +210,27 @@ func bounded(ctx context.Context, grace time.Duration, f func()) bool {
 }
 
 // Kill ends at once what exec targets have started and what has not ended, with its family: for a process that is about to end itself
-// without the grace, beside whose next start none of it is to go on.
+// without the grace, beside whose next start none of it is to go on. It waits for their ends for a hundred looks at the most: one that waits for
+// a disk does not end before the disk answers.
 func (s *Set) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
-	families := make([]*family, 0, len(s.processes))
-	for process, mark := range s.processes {
-		families = append(families, newFamily(process, mark))
-	}
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	if bounded(over, 2*killFor, func() { kill(families...) }) {
-		return
-	}
-	for process := range s.processes { // what it waits for is a disk that does not answer
-		killGroup(process)
-	}
+	kill(slices.Collect(maps.Keys(s.families))...)
 }
 
-// killFor is how long killing goes on at the most, while those that are killed start others.
-const killFor = time.Second
-
-// lives notes a process that Kill is to end, until the function that it gives is called.
-func (s *Set) lives(process *os.Process, mark string) (ended func()) {
+// lives notes a family that Kill is to end, until the function that it gives is called.
+func (s *Set) lives(f *family) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.processes[process] = mark
+	s.families[f] = struct{}{}
 	if s.killed {
-		kill(newFamily(process, mark))
+		kill(f)
 	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.processes, process)
+		delete(s.families, f)
 	}
 }
 
