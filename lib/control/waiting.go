@@ -140,9 +140,9 @@ func (s *Service) Standing(ctx context.Context, r run.Run) (Standing, error) {
 }
 
 // withTicks adds how far the ticks have come, where the run is due and one of them is to start it. Requests of a batch have a timer in common, of
-// which their runs do not tell: so it is the shard that is furthest behind. A clock that is off tells nothing of ticks.
+// which their runs do not tell: so it is the shard that is furthest behind.
 func (s *Service) withTicks(ctx context.Context, st Standing) (Standing, error) {
-	if st.Skewed != nil || st.Due.After(st.Now) || !st.ticked() {
+	if !st.ticked() {
 		return st, nil
 	}
 	shards, err := s.shards(ctx)
@@ -157,8 +157,11 @@ func (s *Service) withTicks(ctx context.Context, st Standing) (Standing, error) 
 	return st, nil
 }
 
-// ticked tells whether a tick starts the run when its time has come: no message of it waits in a queue.
+// ticked tells whether the run is due, and a tick starts it: no message of it waits in a queue. A clock that is off tells nothing of that.
 func (s Standing) ticked() bool {
+	if s.Skewed != nil || s.Due.After(s.Now) {
+		return false
+	}
 	if r := s.Run; r.State == run.Retrying && len(r.Attempts) > 0 {
 		return dispatch.WaitsInStore(r, r.Attempts[len(r.Attempts)-1].Ended)
 	}
