@@ -286,6 +286,25 @@ func (j *Judge) expired(at time.Time, rs *runState, b *run.Run) {
 	}
 }
 
+// bounded: whoever is queued for the first time has as long to start as its definition gives it, from when it is due (G4).
+func (j *Judge) bounded(rs *runState) {
+	a := &rs.run
+	e := rs.job.byGeneration[a.Generation]
+	if e == nil || a.State != run.Queued || a.Spared() {
+		return
+	}
+	by := int64(0)
+	if lasts := e.Def.Lasts(); lasts != 0 {
+		by = a.ID.Nominal + lasts
+		if !a.ID.OnDemand() {
+			by = e.Due(a.Tenant, a.ID.Job, a.ID.Nominal) + lasts
+		}
+	}
+	if a.StartBy != by {
+		j.violate("G4", "run %s of %s is to start by %s, and its job says %s", a.ID, a.Tenant, instant(a.StartBy), instant(by))
+	}
+}
+
 // policy is what the job of a run says of overlap, "" for nothing.
 func (j *Judge) policy(rs *runState) job.OverlapPolicy {
 	if e := rs.job.byGeneration[rs.run.Generation]; e != nil {

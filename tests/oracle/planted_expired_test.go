@@ -62,6 +62,7 @@ func toStart(change func(by int64) int64) func(p *plot) {
 }
 
 var ofExpired = map[string]row{
-	"too late without a time":  {toStart(func(int64) int64 { return 0 }), "G4: run .* is skipped as too late, and has no time to start by"},
-	"too late before its time": {toStart(func(by int64) int64 { return by + time.Hour.Milliseconds() }), "G4: run .* is skipped as too late at .*, and was to start by"},
+	"too late without a time":                    {toStart(func(int64) int64 { return 0 }), "G4: run .* is skipped as too late, and has no time to start by"},
+	"with less time to start than its job gives": {toStart(func(by int64) int64 { return by - 1 }), "G4: run .* is to start by .*, and its job says"},
+	"too late before its time":                   {toStart(func(by int64) int64 { return by + time.Hour.Milliseconds() }), "G4: run .* is skipped as too late at .*, and was to start by"},
 }

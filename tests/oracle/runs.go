@@ -135,6 +135,7 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	case a.State == run.Queued && b.State == run.Running, a.State == run.Retrying:
 		j.again(rs, &b)
 	case a.State == run.Queued, a.State == run.Scheduled, a.State == run.Skipped:
+		j.bounded(rs)
 		rs.written = ms(at)
 		j.claimed(rs, &b)
 	case a.Discarded != b.Discarded:
