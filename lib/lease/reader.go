@@ -41,6 +41,8 @@ type readLog struct {
 	log   runlog.Log    // of attempt 0 where it has not come yet
 }
 
+func (l *readLog) lately() time.Duration { return l.asked }
+
 const (
 	lookEvery  = 2 * time.Second
 	touchEvery = readFor / 2 // so that one that is lost ends nothing
@@ -92,7 +94,7 @@ func (l *LogReader) ask(which reading, fence uint64, mayTouch bool) (touch, look
 	}
 	read := l.of[which]
 	switch {
-	case read == nil && len(l.of) >= mostReads, read != nil && read.fence > fence:
+	case read != nil && read.fence > fence, read == nil && !room(l.of, which.tenant):
 		return false, false
 	case read == nil || read.fence < fence:
 		read = &readLog{fence: fence}
