@@ -32,7 +32,7 @@ func (slow) ErrorCode(error) gcerrors.ErrorCode { return gcerrors.Unknown }
 func (slow) Close() error                       { return nil }
 
 type slowWriter struct {
-	ctx    context.Context //nolint:containedctx // of the upload
+	ctx    context.Context // of the upload
 	bucket slow
 	size   int
 }
