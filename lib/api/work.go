@@ -55,7 +55,7 @@ func (a *api) work() {
 		summary: "Keep the lease of an attempt, and hear of a cancel",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.renewWork)
 	accept(a, operation{id: "show-work", method: http.MethodPost, path: "/v1/work/show", tag: "work", scope: access.Work,
-		summary: "Show what an attempt has written so far to those who read it; nothing of it is stored",
+		summary: "Show what an attempt has written so far to those who read it; what is kept is the log that its end gives",
 		codes:   []control.Code{control.CodeRunNotFound, codeTicket}}, func(in input[wire.WorkLog]) error { _, err := logOf(in.body); return err }, a.showWork)
 	accept(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",

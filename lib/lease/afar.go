@@ -8,7 +8,7 @@ import (
 )
 
 // afar are the attempts of workers elsewhere that hold their leases by this server, where others are on its store: what their last renewal wrote, by
-// which a touch is seen in the next. All of it is memory, and what is lost with it is a touch or two. An attempt that has not renewed for two
+// which a touch is seen in the next. All of it is memory, and what is lost with it is a touch or two. An attempt that has not renewed here for two
 // leases is forgotten.
 type afar struct {
 	mu          sync.Mutex
@@ -19,15 +19,19 @@ type afar struct {
 // far is one of them.
 type far struct {
 	*showing
-	last run.Run // no more of it than Touched asks for
+	last run.Run       // no more of it than Touched asks for
+	at   time.Duration // of that renewal, by the process's own clock
 }
 
-// of gives an attempt that holds a run; nil where it has done nothing here lately.
-func (a *afar) of(which reading, fence uint64) *far {
+// of gives an attempt that holds a run; nil where it has not renewed here for so long.
+func (a *afar) of(which reading, fence uint64, now, within time.Duration) *far {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, known := range []map[reading]*far{a.now, a.before} {
 		if one := known[which]; one != nil && one.last.Fence == fence {
+			if now-one.at > within {
+				return nil
+			}
 			return one
 		}
 	}
@@ -37,7 +41,7 @@ func (a *afar) of(which reading, fence uint64) *far {
 // join has a held attempt show its log as it did at its last renewal, and tells it of a touch since.
 func (a *afar) join(which reading, h *Held) {
 	standing := h.standing()
-	one := a.of(which, standing.Fence)
+	one := a.of(which, standing.Fence, h.desk.Dispatch.Elapsed(), 2*h.desk.Dispatch.Lease)
 	if one == nil {
 		return
 	}
@@ -59,7 +63,7 @@ func (a *afar) holds(which reading, h *Held) {
 	if a.now == nil || now-a.turned > lease {
 		a.now, a.before, a.turned = map[reading]*far{}, a.now, now
 	}
-	a.now[which] = &far{h.showing, run.Run{Version: standing.Version, Fence: standing.Fence, Lease: standing.Lease, Cancel: standing.Cancel}}
+	a.now[which] = &far{h.showing, run.Run{Version: standing.Version, Fence: standing.Fence, Lease: standing.Lease, Cancel: standing.Cancel}, now}
 }
 
 // ended forgets an attempt.

@@ -41,6 +41,8 @@ type readLog struct {
 	log   runlog.Log    // of attempt 0 where it has not come yet
 }
 
+func (l *readLog) lately() time.Duration { return l.asked }
+
 const (
 	lookEvery  = 2 * time.Second
 	touchEvery = readFor / 2 // so that one that is lost ends nothing
@@ -54,7 +56,7 @@ func (l *LogReader) LiveLog(ctx context.Context, r run.Run) (runlog.Log, bool) {
 		return runlog.Log{}, false
 	}
 	which := reading{r.Tenant, r.ID.String()}
-	touch, look := l.ask(which, r.Fence)
+	touch, look := l.ask(which, r.Fence, r.MayTouch(r.Fence))
 	if touch {
 		if err := l.touch(ctx, r); err != nil {
 			l.log.DebugContext(ctx, "a worker was not asked for its log", "run", which.run, "error", err)
@@ -79,8 +81,9 @@ func (l *LogReader) LiveLog(ctx context.Context, r run.Run) (runlog.Log, bool) {
 	return log, log.Attempt != 0
 }
 
-// ask notes that somebody reads a log, and tells what is to be done for it now: of many who read one at once, one does it.
-func (l *LogReader) ask(which reading, fence uint64) (touch, look bool) {
+// ask notes that somebody reads a log, and tells what is to be done for it now: of many who read one at once, one does it. A touch that may not be
+// made yet stays due.
+func (l *LogReader) ask(which reading, fence uint64, mayTouch bool) (touch, look bool) {
 	now := l.dispatch.Elapsed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +94,7 @@ func (l *LogReader) ask(which reading, fence uint64) (touch, look bool) {
 	}
 	read := l.of[which]
 	switch {
-	case read == nil && len(l.of) >= mostReads, read != nil && read.fence > fence:
+	case read != nil && read.fence > fence, read == nil && !room(l.of, which.tenant):
 		return false, false
 	case read == nil || read.fence < fence:
 		read = &readLog{fence: fence}
@@ -100,7 +103,7 @@ func (l *LogReader) ask(which reading, fence uint64) (touch, look bool) {
 	read.asked = now
 	if look = now >= read.look; look {
 		read.look = now + lookEvery
-		if touch = now >= read.touch; touch {
+		if touch = mayTouch && now >= read.touch; touch {
 			read.touch = now + touchEvery
 		}
 	}
@@ -116,7 +119,7 @@ func (l *LogReader) change(which reading, fence uint64, do func(*readLog)) {
 	}
 }
 
-// touch writes the run as it stands, while an attempt holds it.
+// touch writes the run as it stands, while an attempt holds it that has written it since its start.
 func (l *LogReader) touch(ctx context.Context, r run.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, touchFor)
 	defer cancel()
@@ -126,7 +129,7 @@ func (l *LogReader) touch(ctx context.Context, r run.Run) error {
 		if err != nil {
 			return err
 		}
-		if !r.Holds(fence) || l.dispatch.LeaseOver(r.Lease, now) {
+		if !r.MayTouch(fence) || l.dispatch.LeaseOver(r.Lease, now) {
 			return nil
 		}
 		_, err = l.dispatch.PutRun(ctx, r, job.Callbacks{}, now)

@@ -18,7 +18,7 @@ func TestHowOftenALogElsewhereIsAskedFor(t *testing.T) {
 	var looks, touches int
 	for ; now < time.Minute; now += 100 * time.Millisecond {
 		for range 3 {
-			touch, look := l.ask(one, 5)
+			touch, look := l.ask(one, 5, true)
 			if touch && !look {
 				t.Fatal("it is touched, and nobody looks")
 			}
@@ -29,11 +29,19 @@ func TestHowOftenALogElsewhereIsAskedFor(t *testing.T) {
 		t.Errorf("in a minute it was looked for %d times, and touched %d times", looks, touches)
 	}
 	l.change(one, 5, func(read *readLog) { read.touch = 0 }) // one that failed
-	if touch, look := l.ask(one, 5); !touch || !look {
+	if touch, look := l.ask(one, 5, true); !touch || !look {
 		t.Errorf("a touch that failed is made again: %t", touch)
 	}
+	now += touchEvery
+	if touch, look := l.ask(one, 5, false); touch || !look {
+		t.Error("it is touched, and may not be yet")
+	}
+	now += lookEvery
+	if touch, look := l.ask(one, 5, true); !touch || !look {
+		t.Error("once it may be, it is not touched with the next look")
+	}
 	l.change(one, 5, func(read *readLog) { read.log = runlog.Plain([]byte("of the first attempt")) })
-	if touch, look := l.ask(one, 6); !touch || !look {
+	if touch, look := l.ask(one, 6, true); !touch || !look {
 		t.Error("the next attempt is not asked for its log")
 	}
 	l.change(one, 6, func(read *readLog) {
@@ -41,17 +49,17 @@ func TestHowOftenALogElsewhereIsAskedFor(t *testing.T) {
 			t.Errorf("it is shown %q", read.log.Text())
 		}
 	})
-	if touch, look := l.ask(one, 5); touch || look {
+	if touch, look := l.ask(one, 5, true); touch || look {
 		t.Error("a late look at the attempt before asks it again")
 	}
 	for i := range 2 * mostReads {
-		l.ask(reading{"acme", fmt.Sprint(i)}, 1)
+		l.ask(reading{"acme", fmt.Sprint(i)}, 1, true)
 	}
 	if len(l.of) != mostReads {
 		t.Errorf("%d logs are read", len(l.of))
 	}
 	now += readFor + 1
-	l.ask(one, 6)
+	l.ask(one, 6, true)
 	if len(l.of) != 1 {
 		t.Errorf("%d logs are held that nobody reads", len(l.of))
 	}

@@ -17,6 +17,36 @@ type readers struct {
 // reading names a run whose log is read.
 type reading struct{ tenant, run string }
 
+// asking is what is known of a log that is read.
+type asking interface{ lately() time.Duration }
+
+// room tells whether a tenant may read one more log. Where all places are taken, one that has two more than it gives it that which was asked for
+// longest ago.
+func room[L asking](of map[reading]L, tenant string) bool {
+	if len(of) < mostReads {
+		return true
+	}
+	has := map[string]int{}
+	for which := range of {
+		has[which.tenant]++
+	}
+	var least *reading
+	for which, log := range of {
+		if has[which.tenant] < has[tenant]+2 {
+			continue
+		}
+		if least == nil || has[which.tenant] > has[least.tenant] || has[which.tenant] == has[least.tenant] && log.lately() < of[*least].lately() {
+			least = &which
+		}
+	}
+	if least != nil {
+		delete(of, *least)
+	}
+	return least != nil
+}
+
+func (s *shownLog) lately() time.Duration { return s.asked }
+
 type shownLog struct {
 	asked time.Duration // when somebody last did
 	fence uint64        // of the attempt that wrote it, 0 where it has not come yet
@@ -25,7 +55,7 @@ type shownLog struct {
 
 const (
 	readFor   = 30 * time.Second // after somebody has asked, it counts as being read
-	mostReads = 64               // logs at once; of more nothing is shown before their attempts end
+	mostReads = 64               // logs at once, of all tenants alike; of more nothing is shown before their attempts end
 )
 
 // ask gives the log of a run as far as it has come, and says that it is read.
@@ -39,7 +69,7 @@ func (r *readers) ask(which reading, now time.Duration) (runlog.Log, bool) {
 	}
 	shown := r.of[which]
 	if shown == nil {
-		if len(r.of) >= mostReads {
+		if !room(r.of, which.tenant) {
 			return runlog.Log{}, false
 		}
 		if r.of == nil {

@@ -38,3 +38,32 @@ func TestLogsAreShownWhileTheyAreRead(t *testing.T) {
 		t.Errorf("%d logs are held that nobody reads", len(r.of))
 	}
 }
+
+// One tenant that reads more logs than there is room for takes none from others: they come to as many as it has.
+func TestNoTenantTakesTheRoomOfOthers(t *testing.T) {
+	var r readers
+	count := func() map[string]int {
+		has := map[string]int{}
+		for which := range r.of {
+			has[which.tenant]++
+		}
+		return has
+	}
+	for i := range 2 * mostReads {
+		r.ask(reading{"acme", fmt.Sprint(i)}, time.Duration(i))
+	}
+	now := time.Second
+	r.ask(reading{"rival", "a~1"}, now)
+	if !r.reads(reading{"rival", "a~1"}, now) || r.reads(reading{"acme", "0"}, now) || !r.reads(reading{"acme", "1"}, now) {
+		t.Errorf("they read %v: what was asked for longest ago has not made room", count())
+	}
+	for round := range 3 {
+		for i := range 2 * mostReads {
+			r.ask(reading{"acme", fmt.Sprint(i)}, now)
+			r.ask(reading{"rival", fmt.Sprint(i)}, now)
+		}
+		if has := count(); has["acme"] != mostReads/2 || has["rival"] != mostReads/2 {
+			t.Errorf("in round %d they read %v, want half each", round, has)
+		}
+	}
+}

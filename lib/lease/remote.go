@@ -365,16 +365,17 @@ func (r *Remote) Show(ctx context.Context, tenant string, c Claim, so runlog.Log
 	}
 	which := reading{tenant, c.Run.String()}
 	read = r.readers.show(which, r.Dispatch.Elapsed(), c.Fence, so)
-	if far := r.afar.of(which, c.Fence); far != nil {
+	if far := r.afar.of(which, c.Fence, r.Dispatch.Elapsed(), 2*r.Dispatch.Lease); far != nil {
 		elsewhere, err := far.show(ctx, so)
 		return read || elsewhere, err
 	}
 	return read, nil
 }
 
-// Hears tells whether the attempt that holds a run renews its lease here, so that LiveLog hears of it.
+// Hears tells whether the attempt that holds a run renews its lease here, so that LiveLog hears of it. A worker that has gone over to another server is
+// known by the renewal that did not come: it leaves out one at the most.
 func (r *Remote) Hears(of run.Run) bool {
-	return r.afar.of(reading{of.Tenant, of.ID.String()}, of.Fence) != nil
+	return r.afar.of(reading{of.Tenant, of.ID.String()}, of.Fence, r.Dispatch.Elapsed(), r.Dispatch.Lease*2/3) != nil
 }
 
 // LiveLog is what the attempt of a run under way elsewhere has written so far; false where it is not known. It has the attempt's worker asked for it

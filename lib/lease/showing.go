@@ -19,13 +19,14 @@ type showing struct {
 	log      *slog.Logger
 	ref      blob.Ref
 
-	mu    sync.Mutex
-	until time.Duration // by the process's own clock: whose log nobody has asked for lately is not shown
+	mu     sync.Mutex
+	until  time.Duration      // by the process's own clock: whose log nobody has asked for lately is not shown
+	ended  bool               // nothing more is shown
+	giveUp context.CancelFunc // of what was shown last; nil for nothing
 
-	turn  turn
-	size  int64         // of what was shown last, in bytes as they were written; 0: nothing was
-	next  time.Duration // not before
-	ended bool
+	turn turn
+	size int64         // of what was shown last, in bytes as they were written; 0: nothing was
+	next time.Duration // not before
 }
 
 // showing makes that of an attempt that holds a run.
@@ -64,9 +65,11 @@ func (s *showing) show(ctx context.Context, so runlog.Log) (read bool, err error
 	}
 	s.turn.take()
 	defer s.turn.give()
+	ctx, done := s.begin(ctx)
+	defer done()
 	now := s.dispatch.Elapsed()
-	if s.ended || so.Written() == s.size || now < s.next {
-		return !s.ended, nil
+	if ctx.Err() != nil || so.Written() == s.size || now < s.next {
+		return ctx.Err() == nil, nil
 	}
 	data, err := so.Encode()
 	if err == nil {
@@ -75,17 +78,43 @@ func (s *showing) show(ctx context.Context, so runlog.Log) (read bool, err error
 	}
 	if err != nil {
 		s.size = -1
+		if ctx.Err() != nil {
+			return false, nil // given up, as it has ended
+		}
 		s.log.WarnContext(ctx, "a log is not shown to who reads it elsewhere", "blob", s.ref.ID, "error", err)
 	}
 	return true, err
 }
 
-// conceal ends what is shown, and empties it where the log was kept: it will be where the run's record says. Should that fail, its day of expiry
-// takes it: the end waits no longer for it.
+// begin gives a show a context that ends with what is shown.
+func (s *showing) begin(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		cancel()
+	}
+	s.giveUp = cancel
+	return ctx, cancel
+}
+
+// end gives up what is being shown, and has nothing more shown.
+func (s *showing) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.giveUp != nil {
+		s.giveUp()
+	}
+}
+
+// conceal ends what is shown, and empties it where the log was kept: it will be where the run's record says. It waits for no show under way, which it
+// gives up. Should the emptying fail, or what was given up come after it, its day of expiry takes it: the end waits no longer for it.
 func (s *showing) conceal(ctx context.Context, kept bool) {
+	s.end()
 	s.turn.take()
 	defer s.turn.give()
-	if s.ended = true; s.size == 0 || !kept {
+	if s.size == 0 || !kept {
 		return
 	}
 	if err := s.put(ctx, nil, concealFor); err != nil {

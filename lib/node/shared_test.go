@@ -181,7 +181,7 @@ func TestALogIsFollowedFromAnotherProcess(t *testing.T) {
 			}
 			runs[step] = r
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(server.Dispatch.Lease / 2) // it has renewed
 		other := begin(t, "other", s, bucket, f, share, func(c *node.Config) { c.NoTicks = true })
 		for step, r := range runs {
 			for _, l := range []*life{server, other} {
@@ -236,17 +236,18 @@ func TestALogOfAWorkerElsewhereIsFollowedAtAnyServer(t *testing.T) {
 		claim := lease.Claim{Run: r.ID, Fence: task.Fence, Holder: holder, Ticket: ticket}
 		log := runlog.NewKeeper(time.Now, runlog.MaxBytes)
 		_, _ = log.Write([]byte("begun\n"))
+		by := called
 		renew := func() (read bool) {
 			t.Helper()
-			time.Sleep(called.Dispatch.Lease / 3)
-			renewed, err := called.Remote.Renew(t.Context(), "default", claim)
+			time.Sleep(by.Dispatch.Lease / 3)
+			renewed, err := by.Remote.Renew(t.Context(), "default", claim)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if renewed.Read {
 				so := log.Log(false)
 				so.Attempt = task.Attempt
-				if read, err := called.Remote.Show(t.Context(), "default", claim, so); !read || err != nil {
+				if read, err := by.Remote.Show(t.Context(), "default", claim, so); !read || err != nil {
 					t.Errorf("it is to show its log, and nobody reads it: %v", err)
 				}
 			}
@@ -285,10 +286,33 @@ func TestALogOfAWorkerElsewhereIsFollowedAtAnyServer(t *testing.T) {
 		if !renew() || reads(other) != "begun\ngoes on\n" {
 			t.Error("the other server reads no more")
 		}
+		for renew() {
+		}
+
+		// Its connection moves: the server that it called takes it, two renewals later, for one of another, and others find it at the new one.
+		by = other
+		_, _ = log.Write([]byte("moved\n"))
+		var text string
+		for renewals := 0; text != "begun\ngoes on\nmoved\n"; renewals++ {
+			if renewals == 5 {
+				t.Fatalf("five renewals after the worker has left it, the server that it called reads %q", text)
+			}
+			renew()
+			text = reads(called)
+		}
+		for renew() {
+		}
+		_, _ = log.Write([]byte("and back\n"))
+		by = called
+		renew()
+		reads(called)
+		if !renew() || reads(called) != "begun\ngoes on\nmoved\nand back\n" {
+			t.Error("the server that it calls again reads nothing")
+		}
 		if _, err := called.Remote.Finish(t.Context(), "default", claim, worker.End{Outcome: run.OutcomeSucceeded, Log: log.Log(true)}); err != nil {
 			t.Fatal(err)
 		}
-		if text := reads(other); text != "begun\ngoes on\n" {
+		if text := reads(other); text != "begun\ngoes on\nmoved\nand back\n" {
 			t.Errorf("in the end it reads %q", text)
 		}
 	})

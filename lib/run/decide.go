@@ -178,6 +178,10 @@ func (r Run) Touched(before Run) bool {
 	return r.Version > before.Version && r.Holds(before.Fence) && r.Lease == before.Lease && r.Cancel == before.Cancel
 }
 
+// MayTouch tells whether the record of the attempt that started under fence may be touched: not while it stands as the attempt's start wrote it. Until a
+// later write shows that the start is known to have been done, its writer may make it again, and is to find it standing.
+func (r Run) MayTouch(fence uint64) bool { return r.Holds(fence) && r.Version > fence }
+
 // Holds tells whether the attempt that started under fence still holds the run: the question of every late worker.
 func (r Run) Holds(fence uint64) bool { return r.State == Running && r.Fence == fence }
 

@@ -3,9 +3,10 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,52 +136,101 @@ func TestALogOfAnotherProcessIsReadWhileItIsWritten(t *testing.T) {
 	})
 }
 
-// TestP5_AReaderNeverCostsALease has touches lost, done unknown to who made them, and in the way of every write of the attempt.
+// TestP5_AReaderNeverCostsALease has touches lost, done unknown to who made them, and in the way of every write of the attempt, from its start on:
+// before the write, and between one whose answer was lost and its repetition.
 func TestP5_AReaderNeverCostsALease(t *testing.T) {
-	for name, fault := range map[string]faulty.Fault{
+	touches := map[string]faulty.Fault{
 		"Done": {}, "AnswerLost": {Lose: store.ErrUnknown}, "Refused": {Refuse: store.ErrThrottled}, "Unknown": {Refuse: store.ErrUnknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, g *rig) {
-				w := writer{make(chan string), make(chan struct{})}
-				handlers, calls := handler(t, w.call)
-				var r run.Run
-				var began, overtaken atomic.Bool
-				p := g.process("w", options{handlers: handlers, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
-					if began.Load() && (ofRun(c, r, run.Running) || ofRun(c, r, run.Succeeded)) && !overtaken.Swap(true) {
-						g.reader(nil).LiveLog(ctx, g.read(r)) // just before it
-						return faulty.Fault{}
-					}
-					overtaken.Store(false)
-					return faulty.Fault{}
-				}})
-				r = g.start(atMostOnce, anHour)
-				time.Sleep(time.Second)
-				fence := g.read(r).Fence
-				began.Store(true)
-				l := g.reader(func(_ context.Context, c faulty.Call) faulty.Fault {
-					if ofRun(c, r, run.Running) {
-						return fault
-					}
-					return faulty.Fault{}
-				})
-				if text := g.follow(l, r, 5*time.Minute); text != "begun\n" {
-					t.Errorf("it reads %q", text)
-				}
-				if read := g.read(r); read.Fence != fence || read.State != run.Running {
-					t.Errorf("it is %s under fence %d, was started under %d", read.State, read.Fence, fence)
-				}
-				close(w.end)
-				time.Sleep(time.Minute)
-				g.want(r, run.Succeeded, 1)
-				if calls.Load() != 1 {
-					t.Errorf("%d calls", calls.Load())
-				}
-				g.empty()
-				p.stop()
-			})
-		})
 	}
+	starts := map[string]func(*job.Definition){
+		"Together": anHour,
+		"ByItself": func(d *job.Definition) { d.Overlap = job.Overlap{Policy: job.OverlapQueue, Limit: 1} },
+		"AStep":    oneStep,
+	}
+	for name, fault := range touches {
+		for start, how := range starts {
+			for guarantee, promise := range map[string]func(*job.Definition){"AtMostOnce": atMostOnce, "AtLeastOnce": atLeastOnce} {
+				for writes, lost := range map[string]bool{"Answered": false, "AnswersLost": true} {
+					t.Run(strings.Join([]string{name, start, guarantee, writes}, "/"), func(t *testing.T) {
+						inBubble(t, func(t *testing.T, g *rig) { neverCostsALease(t, g, fault, lost, promise, how) })
+					})
+				}
+			}
+		}
+	}
+}
+
+// oneStep makes a job one of a workflow whose step does what it did.
+func oneStep(d *job.Definition) {
+	guarantee := d.Guarantee
+	if guarantee == "" {
+		guarantee = job.AtLeastOnce
+	}
+	*d = job.Definition{Target: target.Spec{Workflow: fmt.Appendf(nil, `{"steps": {"a": {"handler": {"name": "f"}, "timeout": "1h", "guarantee": %q}}}`, guarantee)}}.WithDefaults()
+}
+
+func neverCostsALease(t *testing.T, g *rig, fault faulty.Fault, lost bool, changes ...func(*job.Definition)) {
+	touching := func(_ context.Context, c faulty.Call) faulty.Fault {
+		if len(c.Ops) > 0 {
+			return fault
+		}
+		return faulty.Fault{}
+	}
+	w := writer{make(chan string), make(chan struct{})}
+	handlers, calls := handler(t, w.call)
+	j := g.job(func(d *job.Definition) {
+		for _, change := range changes {
+			change(d)
+		}
+	})
+	whole := g.queued(j, time.Now())
+	r := whole
+	if j.Def.Target.Workflow != nil {
+		r.ID = r.ID.At("a")
+	}
+	var mu sync.Mutex
+	tries := map[run.State]int{}
+	p := g.process("w", options{handlers: handlers, hook: func(ctx context.Context, c faulty.Call) faulty.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, state := range []run.State{run.Running, run.Succeeded} {
+			if !ofRun(c, r, state) {
+				continue
+			}
+			n := tries[state]
+			tries[state]++
+			switch {
+			case lost && n%4 == 0:
+				return faulty.Fault{Lose: store.ErrUnknown}
+			case lost && n%2 == 1, !lost && n%2 == 0:
+				g.reader(nil).LiveLog(ctx, g.read(r)) // just before it
+			}
+		}
+		return faulty.Fault{}
+	}})
+	g.send(whole)
+	time.Sleep(time.Second)
+	started := g.want(r, run.Running, 1)
+	if calls.Load() != 1 {
+		t.Fatalf("a second after its start it was called %d times", calls.Load())
+	}
+	if text := g.follow(g.reader(touching), r, 5*time.Minute); text != "begun\n" {
+		t.Errorf("it reads %q", text)
+	}
+	if read := g.read(r); read.Fence != started.Fence || read.State != run.Running {
+		t.Errorf("it is %s under fence %d, was started under %d", read.State, read.Fence, started.Fence)
+	}
+	close(w.end)
+	time.Sleep(time.Minute)
+	g.want(r, run.Succeeded, 1)
+	if read := g.read(whole); read.State != run.Succeeded {
+		t.Errorf("the run is %s", read.State)
+	}
+	if calls.Load() != 1 {
+		t.Errorf("%d calls", calls.Load())
+	}
+	g.empty()
+	p.stop()
 }
 
 // TestP4_AReaderKeepsNoDeadWorkersLease: a run that is read is taken from a worker that has died as soon as any other, and the log of the next attempt is
@@ -199,7 +249,7 @@ func TestP4_AReaderKeepsNoDeadWorkersLease(t *testing.T) {
 		p := g.process("doomed", options{handlers: handlers})
 		r := g.start(atLeastOnce, anHour)
 		l := g.reader(nil)
-		if text := g.follow(l, r, 20*time.Second); text != "the first of all\n" {
+		if text := g.follow(l, r, leaseFor-time.Second); text != "the first of all\n" {
 			t.Errorf("it reads %q", text)
 		}
 		p.dead.Store(true)

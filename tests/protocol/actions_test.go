@@ -102,6 +102,20 @@ func (h *host) cancel(tenant string, id run.ID) error {
 	})
 }
 
+// renew writes the run as its attempt's heartbeat does.
+func (h *host) renew(tenant string, id run.ID) error {
+	r, err := h.control.Run(context.Background(), tenant, id)
+	if err != nil {
+		return err
+	}
+	now, err := h.dispatch.Clock()
+	if err != nil {
+		return err
+	}
+	_, err = h.dispatch.PutRun(context.Background(), r.Extend(now, h.dispatch.Lease), job.Callbacks{}, now)
+	return err
+}
+
 // readLog reads the log of a run that is under way in another process, as far as it has come. How the run stands is left as it is.
 func (h *host) readLog(tenant string, id run.ID) error {
 	r, err := h.control.Run(context.Background(), tenant, id)

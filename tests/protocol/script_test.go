@@ -122,6 +122,8 @@ func (p *player) command(command, name string) bool {
 		p.act("api", func(h *host) error { return p.answered(h.retry(tenant, p.named(name))) })
 	case "cancel": // RUN, as it is shown
 		p.act("api", func(h *host) error { return p.answered(h.cancel(tenant, p.named(name))) })
+	case "renew": // RUN, as it is shown: the heartbeat of its attempt
+		p.act("worker", func(h *host) error { return h.renew(tenant, p.named(name)) })
 	case "read": // RUN, as it is shown: somebody reads the log of its attempt at a process that is not the worker's
 		p.act("api", func(h *host) error { return h.readLog(tenant, p.named(name)) })
 	case "tick":
@@ -226,9 +228,9 @@ func (p *player) definition() job.Definition {
 	return def
 }
 
-// act lets a host do something and shows its operations: writes and sends, with reads all. It takes host=NAME and one of
-// crash-at=N (the N-th operation and all after it fail), answer-lost=N (it happens and the host is not told) and hold-at=N (the
-// host is stopped before it, until thaw; N is the first of its batch). quiet shows nothing.
+// act lets a host do something and shows its operations: writes and sends, with reads all. It takes host=NAME and
+// crash-at=N (the N-th operation and all after it fail), answer-lost=N (it happens and the host is not told) or hold-at=N (the
+// host is stopped before it, until thaw; N is the first of its batch), of which the last two go together. quiet shows nothing.
 func (p *player) act(otherwise string, act func(*host) error) {
 	name := p.args["host"]
 	if name == "" {
@@ -240,8 +242,14 @@ func (p *player) act(otherwise string, act func(*host) error) {
 	if holdAt < 1<<30 {
 		held := begin(h, name, func(h *host) { p.verdict(act(h)) })
 		for held.next.n < holdAt && !held.ended {
-			p.trace(held.next)
-			held.step(faulty.Fault{})
+			fault := faulty.Fault{}
+			if held.next.n == lostAt {
+				p.say("%d %s; the answer is lost", lostAt, p.describe(held.next))
+				fault.Lose = store.ErrUnknown
+			} else {
+				p.trace(held.next)
+			}
+			held.step(fault)
 		}
 		p.say("stopped before %d", holdAt)
 		p.held[name] = held
