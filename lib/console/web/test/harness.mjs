@@ -1,6 +1,8 @@
 // What all journeys share: a real `belfry dev` in a folder of its own, and Debian's Chromium.
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -106,6 +108,14 @@ export class Server {
 export const exec = (...argv) => ({ exec: { argv } })
 export const shell = (script) => exec('sh', '-c', script)
 export const once = { retry: { max_attempts: 1 } }
+
+const auditor = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** axe gives what is not accessible on a page as it stands. */
+export async function axe(page) {
+  await page.evaluate(auditor)
+  return page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
+}
 
 const started = new Set()
 let browser

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { belfry, close, Server, Visit } from './harness.mjs'
+import { axe, belfry, close, Server, Visit } from './harness.mjs'
 import { broken, busy } from './seed.mjs'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const shots = process.env.SCREENS ?? path.resolve(import.meta.dirname, '../../../../bin/console')
 
 const servers = {}
@@ -80,11 +77,10 @@ async function look(name, width, schemes) {
     await page.goto(server.console + at)
     await settled(page, name)
     if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
-    await page.evaluate(axe)
     for (const scheme of schemes) {
       const tell = (text) => wrong.push(`${name} ${what}, ${width} wide, ${scheme}: ${text}`)
       await page.emulateMedia({ colorScheme: scheme })
-      const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
+      const found = await axe(page)
       found.forEach(tell)
       await page.screenshot({ path: path.join(shots, `${name}-${what}-${width}-${scheme}.png`) })
       if (await sideways(page)) tell('scrolls sideways')
