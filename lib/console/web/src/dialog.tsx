@@ -106,7 +106,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
             {busy ? 'Asking …' : button}
           </button>
           <button type="button" class="no" onClick={() => dialog.current?.close()}>
-            {busy ? 'Close' : 'Do nothing'}
+            {busy || error !== undefined ? 'Close' : 'Do nothing'}
           </button>
         </p>
         <details class="cli">

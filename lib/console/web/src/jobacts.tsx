@@ -158,8 +158,8 @@ function Delete({ job }: { job: Job }) {
       title={`Delete ${name}`}
       says={
         <>
-          The job is deleted and makes no more runs. <Counted of={counted} one="run of it has not ended" many="runs of it have not ended" />: an attempt under way goes on to its end and is not tried again, and all
-          others are cancelled.
+          The job is deleted and makes no more runs. <Counted of={counted} one="run of it has not ended" many="runs of it have not ended" />
+          {counted.found?.count === 0 ? '.' : ': an attempt under way goes on to its end and is not tried again, and all others are cancelled.'}
         </>
       }
       wont="Runs that have ended stay until they expire. A deletion cannot be undone: to have the job back, make it anew."
@@ -202,7 +202,7 @@ export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean 
       title={resumes ? 'Resume selected jobs' : 'Pause selected jobs'}
       says={
         <>
-          <b>{some(left, 'job', 'jobs')}</b> {left === 1 ? 'is' : 'are'} {word}, by one request each, until one is refused. {resumes ? 'They make runs again from now on, and runs on demand that were held start.' : 'They make no runs until they are resumed.'}
+          <b>{some(left, 'job', 'jobs')}</b> {left === 1 ? 'is' : 'are'} {word}, by one request each, until one is refused. {resumes ? 'They make runs again from now on, and runs on demand that were held start.' : 'They make no runs until they are resumed. Those that are paused already get this reason.'}
         </>
       }
       wont={resumes ? 'Fires of the pause are not made up.' : 'What has started goes on, with its retries. Fires of the pause are not made up.'}

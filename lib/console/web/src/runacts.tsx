@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { cancel, carry, retry } from './acts'
 import { Bulk, Discard, Field, Pace } from './bulk'
 import { Ask, Button, open } from './dialog'
+import { labelsOf } from './labels'
 import type { Many } from './many'
 import { isOpen, type Run, type State } from './model'
 import { to } from './router'
@@ -118,17 +119,6 @@ export interface Chosen {
   label?: string
   from?: string
   to?: string
-}
-
-/** labelsOf reads the text of a filter as the API does: a comma stands between labels where NAME= follows it, unless it is written \, */
-export function labelsOf(text: string): Record<string, string> {
-  const labels: Record<string, string> = {}
-  for (const one of text.split(/(?<!\\),(?=[^,=]+=)/)) {
-    const at = one.indexOf('=')
-    const name = at < 0 ? one : one.slice(0, at)
-    if (name) Object.defineProperty(labels, name, { value: at < 0 ? '' : one.slice(at + 1).replaceAll('\\,', ','), enumerable: true })
-  }
-  return labels
 }
 
 function asked(of: Chosen): Many['body'] {

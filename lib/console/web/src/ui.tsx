@@ -6,7 +6,7 @@ import { now } from './clock'
 import { lost } from './live'
 import type { State as Of } from './model'
 import { to } from './router'
-import { quoted } from './terminal'
+import { quoted } from './quoted'
 import { ago, inFull, instant, parse, short, span, zoneFor } from './time'
 
 /** State tells one by shape, word and colour. */
@@ -77,7 +77,7 @@ export function Command({ text: line }: { text: string }) {
           ? text
           : text.split(/(?<= )/).map((word) => (
               // A flag is not cut behind its hyphens.
-              <span class={word.startsWith('--') && word.length < 32 ? 'whole' : undefined}>{word}</span>
+              <span class={word.startsWith('--') && word.length < 24 ? 'whole' : undefined}>{word}</span>
             ))}
       </code>
       <Copy text={text} />

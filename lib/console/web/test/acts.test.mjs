@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { axe, belfry, close, exec, once, Server, shell, Visit } from './harness.mjs'
+import { act, belfry, clean, close, done, exec, once, Server, Visit } from './harness.mjs'
 
 let server, guarded
 const tokens = {}
@@ -28,33 +28,6 @@ after(async () => {
   await close()
 })
 
-/** shown opens a page, and tells which changes it asked for: no dry runs, and no questions. */
-async function shown(at, options = {}) {
-  const v = await Visit.to(undefined, options)
-  v.sent = []
-  v.page.on('request', (r) => {
-    if (r.method() === 'GET' || r.url().endsWith('/v1/runs/last') || r.url().endsWith('/v1/session')) return
-    if (!r.postDataJSON()?.dry_run) v.sent.push(r)
-  })
-  await v.page.goto(at)
-  v.dialog = v.page.getByRole('dialog')
-  v.press = (name, exact = false) => v.page.getByRole('button', { name, exact }).click()
-  v.told = (text) => v.page.locator('.notice', { hasText: text }).waitFor()
-  v.said = (text) => v.dialog.locator('.refused', { hasText: text }).waitFor()
-  return v
-}
-
-async function clean(v) {
-  assert.deepEqual(await axe(v.page), [])
-  assert.deepEqual(await v.violations(), [])
-}
-
-async function done(v) {
-  assert.deepEqual(v.errors, [])
-  assert.deepEqual(await v.violations(), [])
-  await v.end()
-}
-
 const job = (name) => server.call('GET', '/v1/jobs/' + name)
 const run = (id) => server.call('GET', '/v1/runs/' + id)
 const runsOf = async (name) => (await server.call('GET', `/v1/jobs/${name}/runs`)).items
@@ -69,7 +42,7 @@ async function until(what) {
 
 test('a job is triggered, with a payload whose numbers keep their digits, now and at a time', async () => {
   await server.put('paid', { target: exec('true'), ...once })
-  const v = await shown(server.console + '/jobs/paid')
+  const v = await act(server.console + '/jobs/paid')
   await v.page.getByRole('button', { name: 'Trigger…' }).waitFor()
   await v.page.keyboard.press('t')
   const text = v.dialog.getByLabel('Payload')
@@ -101,7 +74,7 @@ test('a job is triggered, with a payload whose numbers keep their digits, now an
 
 test('a job is paused at once, and that is undone; a reason is added; resuming is undone with the reason', async () => {
   await server.put('brief', { target: exec('true'), schedule: { cron: '0 0 1 1 *' } })
-  const v = await shown(server.console + '/jobs/brief')
+  const v = await act(server.console + '/jobs/brief')
   await v.page.getByRole('button', { name: 'Pause' }).waitFor()
   await v.page.keyboard.press('p')
   await v.told('is paused')
@@ -128,7 +101,7 @@ test('a job is paused at once, and that is undone; a reason is added; resuming i
 
 test('an undo takes back nothing that somebody has changed since, and says so', async () => {
   await server.put('shared', { target: exec('true') })
-  const v = await shown(server.console + '/jobs/shared')
+  const v = await act(server.console + '/jobs/shared')
   await v.press('Pause', true)
   await v.told('is paused')
   await server.call('POST', '/v1/jobs/shared/pause', { reason: 'the database moves' })
@@ -142,7 +115,7 @@ test('an undo takes back nothing that somebody has changed since, and says so', 
 test('a job is deleted by its name, as it was seen', async () => {
   await server.put('gone', { target: exec('true') })
   await server.trigger('gone', { delay: '1h' })
-  const v = await shown(server.console + '/jobs/gone')
+  const v = await act(server.console + '/jobs/gone')
   await v.press('Delete…')
   await v.dialog.getByText('1 run of it has not ended').waitFor()
   const button = v.dialog.getByRole('button', { name: 'Delete' })
@@ -168,7 +141,7 @@ test('a job is deleted by its name, as it was seen', async () => {
 
 test('a dialog takes the focus, gives it back, and goes with Esc, with the page, and with the way back', async () => {
   await server.put('focus', { target: exec('true') })
-  const v = await shown(server.console + '/jobs')
+  const v = await act(server.console + '/jobs')
   await v.page.getByRole('link', { name: 'focus' }).click()
   await v.press('Delete…')
   await v.dialog.waitFor()
@@ -189,7 +162,7 @@ test('a run that is running is cancelled, with a reason', async () => {
   await server.put('long', { target: exec('sleep', '600'), timeout: '1h' })
   const { id } = await server.trigger('long')
   await server.until(id, 'running')
-  const v = await shown(server.console + '/runs/' + id)
+  const v = await act(server.console + '/runs/' + id)
   await v.press('Cancel…')
   await v.dialog.getByText('told to stop its target').waitFor()
   await v.dialog.getByLabel('Reason').fill('wrong month')
@@ -206,7 +179,7 @@ test('a dead run is retried; one that succeeded only by force, after a word', as
   const { id } = await server.trigger('dies')
   await server.until(id, 'dead')
   await server.put('dies', { target: exec('true'), ...once })
-  const v = await shown(server.console + '/runs/' + id)
+  const v = await act(server.console + '/runs/' + id)
   await v.page.getByRole('button', { name: 'Retry…' }).waitFor()
   await v.page.keyboard.press('r')
   await v.dialog.getByText('queued again under its own name').waitFor()
@@ -234,7 +207,7 @@ test('an unknown run is retried by force alone, and the dialog says that its eff
   await server.put('once', { target: { http: { url: `http://127.0.0.1:${target.address().port}/` } }, guarantee: 'at_most_once', ...once })
   const { id } = await server.trigger('once')
   await server.until(id, 'unknown')
-  const v = await shown(server.console + '/runs/' + id)
+  const v = await act(server.console + '/runs/' + id)
   try {
     await v.press('Retry…')
     await v.dialog.getByText('Nobody knows whether this run had its effect: it may have happened').waitFor()
@@ -256,7 +229,7 @@ const problem = (status, code, headers = {}) => (route) =>
 
 test('each refusal has its own words, nothing is asked for twice, and the key stays while nobody knows', async () => {
   await server.put('words', { target: exec('true') })
-  const v = await shown(server.console + '/jobs/words')
+  const v = await act(server.console + '/jobs/words')
   const answers = [
     [problem(409, 'idempotency_key_reused'), /Not done: not possible as things are.*idempotency_key_reused · request r-409/, false],
     [problem(412, 'precondition_failed'), /Not done: it was changed meanwhile/, false],
@@ -286,7 +259,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
   // A press of the user's after an outcome that nobody knows asks under the same key; after a clear one, under another.
   assert.equal(new Set(keys.slice(0, 7)).size, 7)
   assert.equal(new Set(keys.slice(6)).size, 1)
-  await v.dialog.getByRole('button', { name: 'Do nothing' }).click()
+  await v.dialog.getByRole('button', { name: 'Close' }).click()
   assert.equal((await runsOf('words')).length, 0)
   await v.press('Trigger…')
   await v.dialog.getByRole('button', { name: 'Trigger' }).click()
@@ -297,7 +270,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
 
 test('a run that was made although its answer was lost is not made a second time', async () => {
   await server.put('lost', { target: exec('true') })
-  const v = await shown(server.console + '/jobs/lost')
+  const v = await act(server.console + '/jobs/lost')
   await v.page.route(/jobs\/lost\/runs$/, async (route) => {
     if (route.request().method() !== 'POST') return route.fallback()
     await route.fetch()
@@ -314,7 +287,7 @@ test('a run that was made although its answer was lost is not made a second time
 
 test('a button is disabled while its request runs, and a dialog that was closed meanwhile tells the outcome', async () => {
   await server.put('slow', { target: exec('true') })
-  const v = await shown(server.console + '/jobs/slow')
+  const v = await act(server.console + '/jobs/slow')
   let answer
   await v.page.route(/jobs\/slow\/(runs|pause)$/, (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(503, 'outcome_unknown')(route)))) : route.fallback()))
   await v.press('Trigger…')
@@ -341,7 +314,7 @@ test('a button is disabled while its request runs, and a dialog that was closed 
 })
 
 async function signedIn(at, token, readOnly = false) {
-  const v = await shown(guarded.console + at)
+  const v = await act(guarded.console + at)
   if (readOnly) await v.page.getByLabel('only look').check()
   await v.page.getByLabel('Token').fill(token)
   await v.press('Sign in')

@@ -1,4 +1,5 @@
 // What all journeys share: a real `belfry dev` in a folder of its own, and Debian's Chromium.
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -187,4 +188,31 @@ export class Visit {
   async end() {
     await this.context.close()
   }
+}
+
+/** act opens a page to do something on it, and keeps which changes it asked for: no dry runs, and no questions. */
+export async function act(at) {
+  const v = await Visit.to(undefined)
+  v.sent = []
+  v.page.on('request', (r) => {
+    if (r.method() === 'GET' || r.url().endsWith('/v1/runs/last') || r.url().endsWith('/v1/session')) return
+    if (!r.postDataJSON()?.dry_run) v.sent.push(r)
+  })
+  if (at) await v.page.goto(at)
+  v.dialog = v.page.getByRole('dialog')
+  v.press = (name, exact = false) => v.page.getByRole('button', { name, exact }).click()
+  v.told = (text) => v.page.locator('.notice', { hasText: text }).waitFor()
+  v.said = (text) => v.dialog.locator('.refused', { hasText: text }).waitFor()
+  return v
+}
+
+/** clean says that the page as it stands is accessible, and kept its policy. */
+export async function clean(v) {
+  assert.deepEqual([...(await axe(v.page)), ...(await v.violations())], [])
+}
+
+export async function done(v) {
+  assert.deepEqual(v.errors, [])
+  assert.deepEqual(await v.violations(), [])
+  await v.end()
 }

@@ -104,7 +104,7 @@ function Opened({ of }: { of: Group }) {
   const picked = [...picking.ids].filter((id) => byRun.has(id))
   const count = picking.on ? picked.length : of.count
   // A count of the newest 5,000 may be of more: the dialog counts all.
-  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, name: of.pattern || 'those without an error' }
+  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, name: `“${of.pattern}”` }
   // Without a pattern, all would match.
   const why = picking.on ? (picked.length ? undefined : 'Select runs first.') : of.pattern ? undefined : 'These have no error to choose them by. Select them instead.'
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />

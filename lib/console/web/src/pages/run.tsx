@@ -14,7 +14,7 @@ import { Timeline } from '../timeline'
 import { Ago, Command, Instant, Labels, pending, Refused, RunLink, State, took, Waiting } from '../ui'
 import { Raw } from '../raw'
 import { RunActs } from '../runacts'
-import { quoted } from '../terminal'
+import { quoted } from '../quoted'
 import { late } from '../words'
 
 const ordinary = ['log', 'result', 'payload', 'record'] as const
