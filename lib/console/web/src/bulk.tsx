@@ -145,7 +145,7 @@ export function Redrive({ of }: { of: Letters }) {
       wont="Dead letters with other errors stay, and so do those that come from now on. Attempts, logs and errors of before stay. A target is not asked whether an earlier attempt had its effect."
       command={belfry(['dead-letter', 'redrive', ...runs], { ...flags, 'per-second': perSecond === 10 ? undefined : perSecond })}
       look={letters}
-      stamp={ended}
+      stamp={ended + (tried ? 1 : 0)}
     >
       <Pace value={perSecond} set={setPerSecond} />
       {of.newest && <TryOne run={of.newest} tried={tried === of.newest} did={() => setTried(of.newest ?? '')} ended={() => setEnded((n) => n + 1)} />}
@@ -157,6 +157,8 @@ export function Redrive({ of }: { of: Letters }) {
 function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: () => void; ended: () => void }) {
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
+  const [refused, setRefused] = useState<Refusals>(new Map())
+  const asking = useRef(false)
   const over = useRef(false)
   const live = useLive(
     tried ? 'try ' + run : '',
@@ -171,15 +173,18 @@ function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: 
     1000,
   )
   const go = async () => {
-    if (busy) return
+    if (asking.current) return
+    asking.current = true
     setBusy(true)
     setError(undefined)
     try {
-      await carryAll({ path: '/dead-letters/redrive', body: { runs: [run], per_second: 10 } }, 1, () => {}, () => true)
-      did()
+      const one = await carryAll({ path: '/dead-letters/redrive', body: { runs: [run], per_second: 10 } }, 1, () => {}, () => true)
+      setRefused(one.refusals)
+      if (one.done) did()
     } catch (failed) {
       setError(failed)
     }
+    asking.current = false
     setBusy(false)
   }
   return (
@@ -193,6 +198,7 @@ function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: 
           Try one first
         </button>
       )}
+      <Refused of={refused} />
       {error !== undefined && <Failed error={error} look={{ href: to('runs', run), text: 'run ' + run }} />}
     </div>
   )

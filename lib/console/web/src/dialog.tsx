@@ -1,20 +1,22 @@
 // Dialogs that ask before something is changed, notices of what was done, and the buttons that lead to both.
-import { signal } from '@preact/signals'
-import type { ComponentChildren, VNode } from 'preact'
+import { effect, signal } from '@preact/signals'
+import { Fragment, type ComponentChildren, type VNode } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { lacks, outcome, type Scope } from './acts'
-import type { Change } from './api'
+import { session, type Change } from './api'
 import { bind } from './keys'
 import { askAgain } from './live'
 import { path } from './router'
 import { curl } from './terminal'
 import { Command, sentence } from './ui'
 
-const shown = signal<{ node: VNode; from: string } | undefined>(undefined)
+const shown = signal<{ node: VNode; from: string; key: number } | undefined>(undefined)
+
+let count = 0
 
 /** open shows a dialog over the page, in place of the one before. It goes with the page. */
 export function open(node: VNode): void {
-  shown.value = { node, from: path.peek() }
+  shown.value = { node, from: path.peek(), key: ++count }
 }
 
 export function close(): void {
@@ -28,7 +30,8 @@ export function Dialogs() {
   useEffect(() => {
     if (now && !there) close()
   }, [there, now])
-  return there ? now.node : null
+  useEffect(() => close, []) // a session that has ended takes it along
+  return there ? <Fragment key={now.key}>{now.node}</Fragment> : null
 }
 
 /** Look is where to see whether something was done. */
@@ -56,6 +59,12 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const there = useRef(true)
+  const own = useRef(shown.peek())
+  // A browser tells that a dialog was closed when the next one may be open.
+  const end = () => {
+    if (shown.peek() === own.current) close()
+  }
+  const asking = useRef(false) // set at once, as what is drawn is not
   const id = useId()
   useEffect(() => {
     const before = document.activeElement
@@ -69,23 +78,26 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
     }
   }, [])
   const submit = async () => {
-    if (busy || !ready) return
+    if (asking.current || !ready) return
+    asking.current = true
     setBusy(true)
     setError(undefined)
+    const tell = teller()
     try {
       const done = await act()
       if (done !== undefined) {
         tell(done)
-        if (there.current) close()
+        end()
       }
     } catch (failed) {
       if (there.current) setError(failed)
       else tell(<Failed error={failed} look={look} />, { bad: true })
     }
+    asking.current = false
     if (there.current) setBusy(false)
   }
   return (
-    <dialog ref={dialog} class="act" aria-labelledby={id + 'title'} aria-describedby={id + 'says'} onClose={close}>
+    <dialog ref={dialog} class="act" aria-labelledby={id + 'title'} aria-describedby={id + 'says'} onClose={end}>
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -159,13 +171,25 @@ interface Notice {
 }
 
 const notices = signal<Notice[]>([])
-let count = 0
 const most = 3
 
 /** tell shows a notice for some seconds, or until it is closed where it is bad. It has a button that takes back what was done, if that can be. */
 export function tell(text: ComponentChildren, { bad = false, undo }: { bad?: boolean; undo?: () => void } = {}): void {
   notices.value = [...notices.peek().filter((n) => n.text !== text), { id: ++count, text, bad, undo }].slice(-most)
 }
+
+/** teller tells of what is under way, unless another session has come to be that of the tab: its owner may be of another tenant. */
+export function teller(): typeof tell {
+  const held = session.peek()
+  return (...what) => {
+    if (session.peek() === held) tell(...what)
+  }
+}
+
+effect(() => {
+  void session.value
+  notices.value = []
+})
 
 const drop = (id: number) => {
   notices.value = notices.peek().filter((n) => n.id !== id)
@@ -200,8 +224,8 @@ function One({ of: { id, text, bad, undo } }: { of: Notice }) {
           type="button"
           class="plain"
           onClick={() => {
+            if (notices.peek().some((n) => n.id === id)) undo()
             drop(id)
-            undo()
           }}
         >
           Undo
@@ -219,11 +243,14 @@ export function Button({ scope, why, act, letter, children }: { scope: Scope; wh
   const [busy, setBusy] = useState(false)
   const id = useId()
   const against = lacks(scope) ?? why
+  const asking = useRef(false)
   const press = async () => {
     if (against) return tell(against)
-    if (busy) return
+    if (asking.current) return
+    asking.current = true
     setBusy(true)
     await act()
+    asking.current = false
     setBusy(false)
   }
   const latest = useRef(press)
@@ -245,6 +272,7 @@ export function Button({ scope, why, act, letter, children }: { scope: Scope; wh
 
 /** atOnce makes a change that can be taken back, without asking first; undo makes the change that takes it back. */
 export async function atOnce<T>(make: () => Promise<T>, done: ComponentChildren, look: Look, undo?: { make: (made: T) => Promise<unknown>; done: ComponentChildren }): Promise<void> {
+  const tell = teller()
   const refused = (what: string) => (error: unknown) => tell(<Failed error={error} what={what} look={look} />, { bad: true })
   try {
     const made = await make()

@@ -71,11 +71,13 @@ export interface Counting {
 
 /** useCount counts what a request would do. It asks anew where the request is another one, or stamp. */
 export function useCount(many: Many, stamp = 0): Counting {
-  const key = JSON.stringify([many, stamp])
+  // Neither pace nor words change the number.
+  const asked: Many = { path: many.path, body: { ...many.body, per_second: undefined, reason: undefined, note: undefined } }
+  const key = JSON.stringify([asked, stamp])
   const [state, setState] = useState<{ key: string; found?: Count; error?: unknown }>({ key })
   useEffect(() => {
     const stop = new AbortController()
-    count(many, stop.signal).then(
+    count(asked, stop.signal).then(
       (found) => !stop.signal.aborted && setState({ key, found }),
       (error: unknown) => !stop.signal.aborted && setState({ key, error }),
     )

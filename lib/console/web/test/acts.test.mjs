@@ -292,7 +292,7 @@ test('a button is disabled while its request runs, and a dialog that was closed 
   await v.page.route(/jobs\/slow\/(runs|pause)$/, (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(503, 'outcome_unknown')(route)))) : route.fallback()))
   await v.press('Trigger…')
   const button = v.dialog.locator('button[type=submit]')
-  await button.click()
+  await button.evaluate((e) => (e.click(), e.click()))
   await v.dialog.getByRole('button', { name: 'Asking …' }).waitFor()
   await button.click({ force: true })
   await v.page.keyboard.press('Enter')
@@ -303,7 +303,7 @@ test('a button is disabled while its request runs, and a dialog that was closed 
   assert.equal(v.sent.length, 1)
 
   const pause = v.page.getByRole('button', { name: 'Pause', exact: true })
-  await pause.click()
+  await pause.evaluate((e) => (e.click(), e.click())) // before anything is drawn
   await v.page.locator('button[aria-disabled=true]', { hasText: 'Pause' }).waitFor()
   await pause.click({ force: true })
   await v.page.keyboard.press('p')
@@ -380,6 +380,55 @@ test('a session of another tenant cannot act on what it cannot see', async () =>
   assert.ok(!['cancelled'].includes((await guarded.call('GET', '/v1/runs/' + id, undefined, tokens.admin)).state))
   await guarded.call('POST', `/v1/runs/${id}/cancel`, {}, tokens.admin)
   await v.end()
+})
+
+test('a session that ends takes its dialog and its notices along, and what comes in later is not told to the next', async () => {
+  await guarded.call('PUT', '/v1/jobs/hush', { target: exec('true') }, tokens.admin)
+  const v = await signedIn('/jobs/hush', tokens.admin)
+  await v.press('Pause', true)
+  await v.told('is paused')
+  let answer
+  await v.page.route('**/v1/jobs/hush/runs', (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(500, 'internal')(route)))) : route.fallback()))
+  await v.press('Trigger…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.dialog.getByRole('button', { name: 'Asking …' }).waitFor()
+  const { id } = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
+  await guarded.call('DELETE', '/v1/tokens/' + id, undefined, tokens.admin)
+  await v.ask()
+  await v.page.getByRole('heading', { name: 'asks for a token' }).waitFor()
+  assert.equal((await v.dialog.count()) + (await v.page.locator('.notice').count()), 0)
+  await v.page.getByLabel('Token').fill(tokens.acme)
+  await v.press('Sign in')
+  await v.page.getByText('There is no job hush', { exact: false }).first().waitFor()
+  const answered = v.page.waitForResponse((r) => r.status() === 500)
+  answer()
+  await answered
+  await v.ask()
+  await v.landed()
+  assert.equal((await v.dialog.count()) + (await v.page.locator('.notice').count()), 0)
+  await v.end()
+})
+
+test('a server that starts again under a dialog is not asked a second time', async () => {
+  const own = await Server.start()
+  await own.put('kept', { target: exec('true') })
+  const v = await act(own.console + '/jobs/kept')
+  try {
+    await v.press('Trigger…')
+    await own.kill()
+    await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+    await v.said('No answer came')
+    await own.again()
+    await v.page.locator('.lost').waitFor({ state: 'detached' })
+    assert.equal(v.sent.length, 1)
+    assert.deepEqual((await own.call('GET', '/v1/jobs/kept/runs')).items, [])
+    await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+    await v.told('Accepted')
+    assert.equal((await own.call('GET', '/v1/jobs/kept/runs')).items.length, 1)
+  } finally {
+    await v.end()
+    await own.stop()
+  }
 })
 
 test('no page of another site can act, by a form or by a request', async () => {
