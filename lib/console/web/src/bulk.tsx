@@ -52,6 +52,7 @@ export function Bulk({ title, many, verb, done, says, wont, command, look, child
   const [progress, setProgress] = useState<Progress>()
   const stop = useRef(false)
   const total = counted.found?.count ?? 0
+  const pace = many.body.per_second ?? Infinity
   return (
     <Ask
       title={title}
@@ -81,6 +82,7 @@ export function Bulk({ title, many, verb, done, says, wont, command, look, child
       terminal={{ command, change: { method: 'POST', path: many.path, body: JSON.stringify(many.body) } }}
     >
       {children}
+      {total > pace && <p class="fine">At this pace that takes {span((total / pace) * 1000)}.</p>}
       {counted.error !== undefined && <Failed error={counted.error} />}
       {counted.found && <Refused of={counted.found.refusals} />}
       {progress && (
@@ -106,12 +108,10 @@ export function Field({ name, value, set, most }: { name: string; value: string;
 }
 
 /** Pace is how many runs start in a second. */
-export function Pace({ value, set, count }: { value: number; set: (n: number) => void; count?: number }) {
+export function Pace({ value, set }: { value: number; set: (n: number) => void }) {
   return (
     <label class="field">
-      <span>
-        Runs that start in a second{count && count > 1 ? `: all take ${span((count / value) * 1000)}` : ''}
-      </span>
+      <span>Runs that start in a second</span>
       <input type="number" min="0.1" max="10000" step="any" value={value} onInput={(event) => event.currentTarget.valueAsNumber >= 0.1 && set(Math.min(10_000, event.currentTarget.valueAsNumber))} />
     </label>
   )
