@@ -1,6 +1,6 @@
 // Dialogs about many runs at once: they count first, go on by parts, and say what was done and what was not.
 import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { get } from './api'
 import { Ask, Failed, type Look } from './dialog'
 import { useLive } from './live'
@@ -10,6 +10,18 @@ import { to } from './router'
 import { belfry } from './terminal'
 import { span } from './time'
 import { RunLink, State } from './ui'
+
+/** useStop is set when somebody asks to stop, and when the dialog is closed: nobody could stop it any more. */
+export function useStop(): { current: boolean } {
+  const stop = useRef(false)
+  useEffect(
+    () => () => {
+      stop.current = true
+    },
+    [],
+  )
+  return stop
+}
 
 export const some = (n: number, one: string, many: string): string => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
 
@@ -50,7 +62,7 @@ interface Asked {
 export function Bulk({ title, many, verb, done, says, wont, command, look, children, grave, stamp = 0 }: Asked) {
   const counted = useCount(many, stamp)
   const [progress, setProgress] = useState<Progress>()
-  const stop = useRef(false)
+  const stop = useStop()
   const total = counted.found?.count ?? 0
   const pace = many.body.per_second ?? Infinity
   return (
@@ -67,9 +79,10 @@ export function Bulk({ title, many, verb, done, says, wont, command, look, child
       ready={total > 0}
       act={async () => {
         stop.current = false
+        setProgress({ done: 0, refusals: new Map() })
         const end = await carryAll(many, total, setProgress, () => stop.current)
         const refused = [...end.refusals].reduce((n, [, r]) => n + r.count, 0)
-        const text = `${some(end.done, 'run was', 'runs were')} ${done}${stop.current ? ', then it was stopped' : ''}.`
+        const text = `${some(end.done, 'run was', 'runs were')} ${done}${stop.current && end.done < total ? ', then it was stopped' : ''}.`
         return refused ? (
           <>
             {text} <Refused of={end.refusals} />

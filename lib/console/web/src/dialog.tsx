@@ -45,7 +45,7 @@ interface Asked {
   says: ComponentChildren // what will happen
   wont: ComponentChildren // what will not
   button: string
-  act: () => Promise<ComponentChildren | undefined> // what to tell of it when it was done; undefined keeps the dialog open
+  act: () => Promise<ComponentChildren> // what to tell of it when it was done
   terminal: { command: string; change: Change | string } // what is sent, or how curl sends it
   look: Look
   children?: ComponentChildren
@@ -84,11 +84,8 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
     setError(undefined)
     const tell = teller()
     try {
-      const done = await act()
-      if (done !== undefined) {
-        tell(done)
-        end()
-      }
+      tell(await act())
+      end()
     } catch (failed) {
       if (there.current) setError(failed)
       else tell(<Failed error={failed} look={look} />, { bad: true })
@@ -195,7 +192,7 @@ const drop = (id: number) => {
   notices.value = notices.peek().filter((n) => n.id !== id)
 }
 
-const lasting = 10_000
+const lasting = 12_000
 
 /** Notices are read out when they come. */
 export function Notices() {
@@ -215,9 +212,14 @@ function One({ of: { id, text, bad, undo } }: { of: Notice }) {
     const timer = setTimeout(() => drop(id), lasting)
     return () => clearTimeout(timer)
   }, [bad, held])
-  const hold = { onPointerEnter: () => setHeld(true), onPointerLeave: () => setHeld(false), onFocusIn: () => setHeld(true), onFocusOut: () => setHeld(false) }
+  const over = useRef(new Set<string>())
+  const hold = (what: string, is: boolean) => () => {
+    if (is) over.current.add(what)
+    else over.current.delete(what)
+    setHeld(over.current.size > 0)
+  }
   return (
-    <div class={bad ? 'notice bad' : 'notice'} {...hold}>
+    <div class={bad ? 'notice bad' : 'notice'} onPointerEnter={hold('pointer', true)} onPointerLeave={hold('pointer', false)} onFocusIn={hold('focus', true)} onFocusOut={hold('focus', false)}>
       <div>{text}</div>
       {undo && (
         <button

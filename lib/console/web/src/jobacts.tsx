@@ -1,8 +1,8 @@
 // What can be done with a job: trigger, pause, resume, delete.
-import { useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { carry, carryOnce, pause, remove, resume, trigger, unpause } from './acts'
 import { send } from './api'
-import { Counted, Field, some } from './bulk'
+import { Counted, Field, some, useStop } from './bulk'
 import { Ask, atOnce, Button, open } from './dialog'
 import { askAgain } from './live'
 import type { Job, Run } from './model'
@@ -192,7 +192,7 @@ export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean 
   const [text, setText] = useState('')
   const [done, setDone] = useState(0)
   const [at, setAt] = useState('')
-  const stop = useRef(false)
+  const stop = useStop()
   const reason = text.trim()
   const change = (job: string) => (resumes ? resume(job) : pause(job, reason))
   const word = resumes ? 'resumed' : 'paused'
@@ -210,17 +210,17 @@ export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean 
       ready={left > 0}
       act={async () => {
         stop.current = false
+        let so = done
         try {
-          for (let i = done; i < jobs.length && !stop.current; i++) {
-            setAt(jobs[i] ?? '')
-            await send(change(jobs[i] ?? ''))
-            setDone(i + 1)
+          for (; so < jobs.length && !stop.current; setDone(++so)) {
+            setAt(jobs[so] ?? '')
+            await send(change(jobs[so] ?? ''))
             setAt('')
           }
         } finally {
           askAgain()
         }
-        return stop.current ? undefined : `${some(jobs.length, 'job is', 'jobs are')} ${word}.`
+        return `${some(so, 'job is', 'jobs are')} ${word}${so < jobs.length ? ', then it was stopped' : ''}.`
       }}
       look={{ href: to('jobs'), text: 'jobs' }}
       terminal={{

@@ -169,11 +169,23 @@ test('many go by parts: one that is refused ends it, and it is said what was don
   await v.dialog.getByText('1,000 of 3,000 cancelled').waitFor()
   assert.equal(v.sent.length, 2)
   await v.dialog.getByRole('button', { name: 'Close' }).click()
-  await v.press('Cancel matching…')
-  await v.dialog.getByText('2,000 runs').waitFor()
-  await v.press('Cancel 2,000')
-  await v.told('2,000 runs were cancelled')
+  // Who stops it, or closes the dialog, has the part that is under way.
+  const held = []
+  await v.page.unroute('**/v1/runs/cancel')
+  await v.page.route('**/v1/runs/cancel', (route) => (route.request().postDataJSON().dry_run ? route.continue() : held.push(route)))
+  for (const stop of [() => v.dialog.getByRole('button', { name: 'Stop' }).click(), () => v.page.keyboard.press('Escape')]) {
+    await v.press('Cancel matching…')
+    await v.dialog.getByText('2,000 runs').waitFor()
+    await v.press('Cancel 2,000')
+    await v.dialog.getByText('0 of 2,000').waitFor()
+    await stop()
+    await held.pop().continue()
+    await v.told('1,000 runs were cancelled, or told to stop, then it was stopped')
+    await v.press('Close this notice')
+    await server.call('POST', '/v1/runs/batch', { runs: Array.from({ length: 1000 }, () => ({ job: 'parts', delay: '1h' })) })
+  }
   assert.equal(v.sent.length, 4)
+  assert.deepEqual(held, [])
   await v.end()
 })
 
