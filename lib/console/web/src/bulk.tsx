@@ -30,13 +30,13 @@ export function Counted({ of: { found, error }, one, many }: { of: Counting; one
   return <b aria-live="polite">{found ? (found.least ? 'at least ' : '') + some(found.count, one, many) : error ? `An unknown number of ${many}` : 'Counting …'}</b>
 }
 
-function Refused({ of }: { of: Refusals }) {
+function Refused({ of, among = '' }: { of: Refusals; among?: string }) {
   if (!of.size) return null
   return (
     <ul class="refusals">
       {[...of].map(([code, { count, detail }]) => (
         <li key={code}>
-          {some(count, 'is', 'are')} refused, <code>{code}</code>
+          {among + some(count, 'is', 'are')} refused, <code>{code}</code>
           {detail && ': ' + detail}
         </li>
       ))}
@@ -97,7 +97,8 @@ export function Bulk({ title, many, verb, done, says, wont, command, look, child
       {children}
       {total > pace && <p class="fine">At this pace that takes {span((total / pace) * 1000)}.</p>}
       {counted.error !== undefined && <Failed error={counted.error} />}
-      {counted.found && <Refused of={counted.found.refusals} />}
+      {/* A dry run over a filter shows the first 20. */}
+      {counted.found && <Refused of={counted.found.refusals} among={many.body.matching && 'Of the first 20 '} />}
       {progress && (
         <p class="progress">
           <progress max={total} value={progress.done} aria-label="Done so far" /> {progress.done.toLocaleString('en')} of {total.toLocaleString('en')} {done}.{' '}
