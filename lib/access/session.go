@@ -59,6 +59,12 @@ func (g *Gate) Open(ctx context.Context, c Caller, r Request) (text string, sess
 	if err := r.CheckSession(now); err != nil {
 		return "", Token{}, err
 	}
+	// What is refused writes nothing, so it does not count: a page asks for all that a session may have, and then for less.
+	for _, scope := range r.Scopes {
+		if !Grants(c.Scopes, scope) {
+			return "", Token{}, &Exceeds{Scope: scope}
+		}
+	}
 	if wait := g.sessions.take(c.Token, now); wait > 0 {
 		return "", Token{}, &Limited{RetryAfter: wait, Message: "The token " + c.Token + " opens too many sessions. Nothing was done."}
 	}

@@ -96,6 +96,21 @@ func TestWhatASessionCannotBe(t *testing.T) {
 	}
 }
 
+// A page asks for all that a session may have, and then for less, until its token has it. That is not to use up its sessions.
+func TestASessionThatIsRefusedCountsForNothing(t *testing.T) {
+	r := newRig(t)
+	g := r.gate(t, access.GateConfig{Required: true})
+	text, _ := r.create(t, "default", access.Read)
+	caller := enter(t, g, text)
+	for range 100 {
+		var exceeds *access.Exceeds
+		if _, _, err := g.Open(t.Context(), caller, access.Request{Scopes: []access.Scope{access.Read, access.Write}, Expires: r.clock.Now().Add(time.Hour)}); !errors.As(err, &exceeds) {
+			t.Fatalf("%v, want the scope write refused", err)
+		}
+	}
+	r.session(t, g, text)
+}
+
 // By one session after the other a right that was lent for a day would last for ever.
 func TestASessionOpensNoOther(t *testing.T) {
 	r := newRig(t)

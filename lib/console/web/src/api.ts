@@ -42,11 +42,12 @@ export const serverNow = (): number => Date.now() + skew.value
 /** locked is why the server wants a token, where there is more to say than that it does; undefined where it wants none. */
 export const locked = signal<string>()
 
-/** Session is what the server gave for a token: one that may only read, and ends soon. */
+/** Session is what the server gave for a token: it allows no more than that, and ends soon. */
 export interface Session {
   token: string
   id: string
   parent: string
+  scopes: string[]
   expires_at: string
 }
 
@@ -58,7 +59,7 @@ export const session = signal(read())
 function read(): Session | undefined {
   try {
     const found = JSON.parse(sessionStorage.getItem(sessionKey) ?? 'null') as Session | null
-    return typeof found?.token === 'string' ? found : undefined
+    return typeof found?.token === 'string' ? { ...found, scopes: found.scopes ?? ['read'] } : undefined
   } catch {
     return undefined // storage is switched off: the session lasts until the page is left
   }
@@ -76,11 +77,21 @@ function hold(next: Session | undefined, why: string | undefined): void {
   }
 }
 
-/** signIn opens a session of a token. */
-export async function signIn(token: string): Promise<void> {
-  const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify({ name: 'console' }) })
-  const { token: secret, id, parent, expires_at } = (await answer.json()) as Session
-  hold({ token: secret, id, parent, expires_at }, undefined)
+// What a session may have, the most first. Each is asked for until the server grants one: it alone knows what the token has.
+const levels = [['read', 'run', 'write'], ['read', 'run'], ['read']]
+
+/** signIn opens a session of a token, with all that the token allows, or with the scope read alone. */
+export async function signIn(token: string, readOnly: boolean): Promise<void> {
+  for (const scopes of readOnly ? [['read']] : levels) {
+    try {
+      const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify({ name: 'console', scopes }) })
+      const made = (await answer.json()) as Session
+      hold({ token: made.token, id: made.id, parent: made.parent, scopes: made.scopes, expires_at: made.expires_at }, undefined)
+      return
+    } catch (error) {
+      if (scopes.length === 1 || !(error instanceof Refusal && error.problem.status === 403)) throw error
+    }
+  }
 }
 
 /** signOut ends the session, and forgets it even where the server does not answer. */
@@ -179,11 +190,37 @@ export async function post<T>(path: string, body: unknown, stop?: AbortSignal): 
   return (await answer.json()) as T
 }
 
+// The server ends each request after 50 seconds.
+const longest = 75_000
+
+/** send asks for a change, once, and answers with what came: undefined for an answer without a body. Without a whole answer it is
+ * Unreachable, and the change may have been made. */
+export async function send<T>({ method, path, body, headers }: Change): Promise<T> {
+  try {
+    const answer = await ask(base + path, { ...(body === undefined ? {} : json), ...headers }, AbortSignal.timeout(longest), { method, body })
+    const text = await answer.text()
+    return (text ? JSON.parse(text) : undefined) as T
+  } catch (error) {
+    throw error instanceof Refusal ? error : new Unreachable('No answer from the server.')
+  }
+}
+
+/** Change is a request that changes something; path is below /v1, and body is JSON. */
+export interface Change {
+  method: 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  body?: string
+  headers?: Record<string, string>
+}
+
 /** bytes asks for what is no JSON. */
 export async function bytes(path: string, query: Query, stop?: AbortSignal): Promise<{ data: Uint8Array; headers: Headers }> {
   const answer = await ask(base + pathOf(path, query), {}, stop)
   return { data: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers }
 }
+
+/** urlOf is the whole URL of a path below /v1. */
+export const urlOf = (path: string): string => location.origin + base + path
 
 /** outside is a path beside /v1, such as /readyz. */
 export const outside = (path: string): string => (root.api ?? '') + path

@@ -9,6 +9,31 @@ export interface Column {
   head: string
 }
 
+/** Picking is which rows are selected, while rows are selected. */
+export interface Picking {
+  on: boolean
+  ids: ReadonlySet<string>
+  toggle: (id: string) => void
+  set: (on: boolean, ids?: string[]) => void
+}
+
+/** usePicking has no row selected to begin with, and when identity has changed. */
+export function usePicking(identity: string): Picking {
+  const none = { identity, on: false, ids: new Set<string>() }
+  const [state, setState] = useState(none)
+  const now = state.identity === identity ? state : none
+  return {
+    on: now.on,
+    ids: now.ids,
+    toggle: (id) => {
+      const ids = new Set(now.ids)
+      if (!ids.delete(id)) ids.add(id)
+      setState({ identity, on: true, ids })
+    },
+    set: (on, ids = []) => setState({ identity, on, ids: new Set(ids) }),
+  }
+}
+
 interface Props {
   label: string
   kind: string // class that lays out the columns
@@ -21,12 +46,13 @@ interface Props {
   sight?: (ids: string[]) => void // told which rows are elements
   scroll?: boolean // it has the rest of the window, and scrolls by itself
   busy?: { current: boolean } // told whether somebody is at it
+  picking?: Picking
 }
 
 const wide = matchMedia('(min-width: 720px)')
 const over = 1 // rows drawn beyond what is in sight
 
-export function Grid({ label, kind, columns, ids, total, cells, href, end, sight, scroll = false, busy }: Props) {
+export function Grid({ label, kind, columns, ids, total, cells, href, end, sight, scroll = false, busy, picking }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
   const [room, setRoom] = useState(600)
@@ -48,8 +74,8 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
     }
   }, [scroll])
 
-  const latest = useRef({ ids, at, tall })
-  latest.current = { ids, at, tall }
+  const latest = useRef({ ids, at, tall, picking })
+  latest.current = { ids, at, tall, picking }
   useEffect(
     () =>
       walk({
@@ -73,6 +99,10 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
           const { at, ids } = latest.current
           if (at && href && ids.includes(at)) go(href(at))
         },
+        pick: () => {
+          const { at, ids, picking } = latest.current
+          if (ids.includes(at)) picking?.toggle(at)
+        },
       }),
     [scroll, href],
   )
@@ -93,10 +123,11 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
   return (
     <div
       ref={box}
-      class={'grid ' + kind + (scroll ? ' scrolls' : '')}
+      class={'grid ' + kind + (scroll ? ' scrolls' : '') + (picking?.on ? ' picks' : '')}
       role="grid"
       aria-label={label}
       aria-rowcount={(total ?? ids.length) + 1}
+      aria-multiselectable={picking?.on}
       aria-activedescendant={picked >= first && picked < last ? kind + '-' + picked : undefined}
       tabIndex={0}
       onScroll={(event) => {
@@ -109,9 +140,11 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
       onBlur={() => over_(false)}
       onKeyDown={(event) => {
         const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-        if (!by || event.target !== event.currentTarget) return
+        const picks = event.key === ' ' && picking?.on && ids.includes(at)
+        if ((!by && !picks) || event.target !== event.currentTarget) return
         event.preventDefault()
-        step(by)
+        if (by) step(by)
+        else picking?.toggle(at)
       }}
     >
       <div role="row" class="head" aria-rowindex={1}>
@@ -132,12 +165,18 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
               key={id}
               id={kind + '-' + index}
               aria-rowindex={index + 2}
-              aria-selected={id === at}
+              aria-selected={picking?.on ? picking.ids.has(id) : id === at}
               class={id === at ? 'at' : undefined}
               style={scroll ? { top: index * tall + 'px' } : undefined}
               onClick={
                 href
                   ? (event) => {
+                      if (picking?.on && !event.ctrlKey && !event.metaKey) {
+                        event.preventDefault()
+                        setAt(id)
+                        picking.toggle(id)
+                        return
+                      }
                       if ((event.target as Element).closest('a, button') || getSelection()?.toString()) return
                       go(href(id))
                     }

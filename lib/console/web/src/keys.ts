@@ -6,6 +6,7 @@ import { singleKeys } from './settings'
 export interface Walked {
   move: (by: number) => void
   open: () => void
+  pick?: () => void
 }
 
 const walked: Walked[] = []
@@ -32,12 +33,22 @@ export const pages: { key: string; name: string; segments: string[] }[] = [
 /** step moves through the list that the page shows. */
 export const step = (by: number): void => walked[walked.length - 1]?.move(by)
 
+const bound = new Map<string, () => void>()
+
+/** bind has a key do what a button of the page does. */
+export function bind(key: string, act: () => void): () => void {
+  bound.set(key, act)
+  return () => {
+    if (bound.get(key) === act) bound.delete(key)
+  }
+}
+
 let leading = 0
 
 function pressed(event: KeyboardEvent): void {
   if (!singleKeys.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
   const at = event.target instanceof Element ? event.target : document.body
-  if (at.closest('input, textarea, select, dialog, [contenteditable]')) return
+  if (at.closest('input, textarea, select, dialog, [contenteditable]') || document.querySelector('dialog[open]')) return
   const list = walked[walked.length - 1]
   if (event.timeStamp - leading < 1500 && leading) {
     leading = 0
@@ -70,8 +81,14 @@ function pressed(event: KeyboardEvent): void {
     case '?':
       helpShown.value = true
       break
+    case 'x':
+      list?.pick?.()
+      break
     default:
-      return
+      // A key that is held down asks once.
+      if (event.repeat) return
+      if (!bound.has(event.key)) return
+      bound.get(event.key)?.()
   }
   event.preventDefault()
 }

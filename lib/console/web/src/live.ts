@@ -7,13 +7,19 @@ import { Refusal, Unreachable, session } from './api'
 /** lost is since when no answer came, in ms of the browser's clock; 0 while they come. */
 export const lost = signal(0)
 
+const kicks = new Set<() => void>()
+
+/** askAgain has the page ask anew for all that it shows: something was changed. */
+export function askAgain(): void {
+  for (const kick of kicks) kick()
+}
+
 const usual = 2000
 const longest = 30_000
 
 export interface Live<T> {
   data: T | undefined
   error: Error | undefined
-  again: () => void
 }
 
 /** useLive asks for something at once and then again and again, while key stays the same. A key of '' asks for nothing. */
@@ -21,7 +27,6 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
   const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key })
   const latest = useRef(load)
   latest.current = load
-  const kick = useRef(() => {})
   const held = session.value
   useEffect(() => {
     if (!key) return
@@ -37,6 +42,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
       const mine = stop
       try {
         const data = await latest.current(mine.signal)
+        mine.signal.throwIfAborted()
         failed = 0
         lost.value = 0
         if (!ended) setState((now) => (now.key === key && now.data === data && !now.error ? now : { key, data }))
@@ -68,18 +74,26 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
         clearTimeout(timer)
       } else void round()
     }
-    kick.current = () => void round()
+    // What is under way may have been answered before the change.
+    const kick = () => {
+      stop.abort()
+      stop = new AbortController()
+      clearTimeout(timer)
+      void round()
+    }
+    kicks.add(kick)
     document.addEventListener('visibilitychange', shown)
     void round()
     return () => {
       ended = true
+      kicks.delete(kick)
       stop.abort()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', shown)
     }
   }, [key, every, held])
   const own = state.key === key
-  return { data: own ? state.data : undefined, error: own ? state.error : undefined, again: () => kick.current() }
+  return { data: own ? state.data : undefined, error: own ? state.error : undefined }
 }
 
 /** useSettled keeps the order of a list while somebody is at it: what is new waits, and is told as a number. */

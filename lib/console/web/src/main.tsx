@@ -2,6 +2,7 @@
 import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { locked, signIn } from './api'
+import { Dialogs, Notices } from './dialog'
 import { helpShown, pages } from './keys'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
@@ -100,8 +101,10 @@ function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value === undefined ? <Shown /> : <Ask />}
+        {locked.value === undefined ? <Shown /> : <SignIn />}
       </main>
+      {locked.value === undefined && <Dialogs />}
+      <Notices />
       <Help />
     </div>
   )
@@ -120,9 +123,10 @@ function Live() {
   return locked.value === undefined ? <p class="link">live</p> : null
 }
 
-/** Ask is shown instead of a page while the server wants a token. */
-function Ask() {
+/** SignIn is shown instead of a page while the server wants a token. */
+function SignIn() {
   const [text, setText] = useState('')
+  const [readOnly, setReadOnly] = useState(false)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<Error>()
   const field = useRef<HTMLInputElement>(null)
@@ -139,7 +143,7 @@ function Ask() {
           if (!text.trim() || busy) return
           setBusy(true)
           setError(undefined)
-          void signIn(text.trim())
+          void signIn(text.trim(), readOnly)
             .catch(setError)
             .finally(() => setBusy(false))
         }}
@@ -151,12 +155,16 @@ function Ask() {
         <button type="submit" class="main">
           Sign in
         </button>
+        <label class="tick">
+          <input type="checkbox" name="read-only" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} /> only look
+        </label>
       </form>
       {error && <p class="refused" role="alert">{error.message}</p>}
       <p class="fine">
-        The token needs the scope read. It is not kept: this tab gets a session, which can only read and ends after 12 hours at most. An admin makes a token with:
+        The token needs the scope read to look, run to trigger, cancel and retry, and write to pause and delete. It is not kept: this tab gets a session, which has those of the three scopes that the
+        token has, and ends after 12 hours at most. With “only look” it can change nothing. An admin makes a token with:
       </p>
-      <Command text="belfry token create --scope read --name console" />
+      <Command text="belfry token create --scope read,run --name console" />
     </section>
   )
 }
@@ -164,6 +172,10 @@ function Ask() {
 const keys: [string, string][] = [
   ['j, k', 'next and previous row'],
   ['Enter', 'open the row'],
+  ['x', 'select the row'],
+  ['t', 'trigger the job'],
+  ['p', 'pause or resume the job'],
+  ['r', 'retry the run'],
   ['/', 'filter'],
   ...pages.map((p): [string, string] => ['g ' + p.key, p.name]),
   ['?', 'these keys'],

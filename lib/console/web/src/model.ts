@@ -29,6 +29,7 @@ export interface Run {
   skipped?: { count: number; through: string }
   callback?: { event: string; run: string; count?: number } // of a run that tells of another one's end, or of missed fires: of which
   why?: { code: string; policy: string; in_the_way: string[]; text: string } // of a run that was skipped at a gate, or as too late
+  discarded?: { at: string; by?: string; note?: string } // of a dead letter that was settled
   result_type?: string
   result_cut?: boolean
   labels?: Record<string, string>
@@ -92,6 +93,7 @@ export interface Job {
   paused?: boolean
   status: {
     generation: number
+    etag?: string
     next_runs?: string[]
     tries: string
     created_at?: string

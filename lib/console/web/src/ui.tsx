@@ -6,6 +6,7 @@ import { now } from './clock'
 import { lost } from './live'
 import type { State as Of } from './model'
 import { to } from './router'
+import { quoted } from './quoted'
 import { ago, inFull, instant, parse, short, span, zoneFor } from './time'
 
 /** State tells one by shape, word and colour. */
@@ -66,16 +67,18 @@ export function Empty({ children, command }: { children: ComponentChildren; comm
   )
 }
 
-/** Command is a line for a terminal. It names this server where that is not the one that belfry calls unasked. */
+/** Command is a line for a terminal. Where belfry is called it names this server where that is not the one that it calls unasked. */
 export function Command({ text: line }: { text: string }) {
-  const text = line + (location.origin === usual ? '' : ' --address ' + location.origin)
+  const text = line + (location.origin === usual || !/(^|\| )belfry /.test(line) ? '' : ' --address ' + quoted(location.origin))
   return (
     <div class="command">
       <code>
-        {text.split(/(?<= )/).map((word) => (
-          // A flag is not cut behind its hyphens.
-          <span class={word.startsWith('--') && word.length < 32 ? 'whole' : undefined}>{word}</span>
-        ))}
+        {text.length > 2000
+          ? text
+          : text.split(/(?<= )/).map((word) => (
+              // A flag is not cut behind its hyphens.
+              <span class={word.startsWith('--') && word.length < 24 ? 'whole' : undefined}>{word}</span>
+            ))}
       </code>
       <Copy text={text} />
     </div>
@@ -84,11 +87,6 @@ export function Command({ text: line }: { text: string }) {
 
 // What belfry calls unless it is told otherwise. It is compared with, never loaded from.
 const usual = 'http:' + '//127.0.0.1:7340'
-
-/** quoted is a word as a shell takes it, whatever is in it. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}
 
 export function Copy({ text, what = 'Copy' }: { text: string; what?: string }) {
   const [done, setDone] = useState('')
@@ -142,7 +140,7 @@ export function Refused({ error, small = false }: { error: Error | undefined; sm
 }
 
 /** sentence makes one of what the server says in half a one, as it does of what a command line shows behind a colon. */
-function sentence(text: string): string {
+export function sentence(text: string): string {
   return text.replace(/^[a-z]+(?= )/, (word) => word.charAt(0).toUpperCase() + word.slice(1)) + (/[.!?…]$/.test(text) ? '' : '.')
 }
 

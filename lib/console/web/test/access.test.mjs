@@ -51,31 +51,39 @@ test('who has no token is asked for one, and sees the page that was asked for', 
   await v.end()
 })
 
-test('the page keeps a session that may only read, never the token, and signing out ends it', async () => {
-  const v = await Visit.to(server.console + '/jobs')
-  const { page } = v
-  await give(page, tokens.admin.token)
-  await page.getByRole('link', { name: 'payroll' }).waitFor()
-  await page.goto(server.console + '/settings')
-  await page.getByRole('button', { name: 'Sign out' }).waitFor()
-  const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML)
-  assert.ok(!kept.includes(tokens.admin.token), 'the token is kept')
-  const { token: secret, id } = await page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
-  assert.equal(await page.evaluate(() => document.cookie + localStorage.getItem('belfry-session')), 'null', 'it is kept where other ports or later days see it')
-  await page.getByText(`session ${id} of the token ${tokens.admin.id}`).waitFor()
-  await server.call('GET', '/v1/jobs', undefined, secret)
-  for (const [method, at, body] of [['DELETE', '/v1/jobs/payroll'], ['POST', '/v1/jobs/payroll/runs', {}], ['POST', '/v1/tokens', { scopes: ['read'] }], ['POST', '/v1/session', {}]]) {
-    await assert.rejects(server.call(method, at, body, secret), /forbidden|no_session/)
+test('the page keeps a session, never the token: one that has what the token has but admin, or may only look; signing out ends it', async () => {
+  for (const [look, scopes] of [[false, ['read', 'run', 'write']], [true, ['read']]]) {
+    const v = await Visit.to(server.console + '/jobs')
+    const { page } = v
+    if (look) await page.getByLabel('only look').check()
+    await give(page, tokens.admin.token)
+    await page.getByRole('link', { name: 'payroll' }).waitFor()
+    await page.goto(server.console + '/settings')
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML)
+    assert.ok(!kept.includes(tokens.admin.token), 'the token is kept')
+    const { token: secret, id } = await page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
+    assert.equal(await page.evaluate(() => document.cookie + localStorage.getItem('belfry-session')), 'null', 'it is kept where other ports or later days see it')
+    await page.getByText(`session ${id} of the token ${tokens.admin.id}, with the ${look ? 'scope' : 'scopes'} ${scopes.join(', ')}, until`).waitFor()
+    await server.call('GET', '/v1/jobs', undefined, secret)
+    const changes = [['POST', '/v1/jobs/payroll/pause', {}], ['POST', '/v1/jobs/payroll/runs', {}]]
+    for (const [method, at, body] of changes) {
+      if (look) await assert.rejects(server.call(method, at, body, secret), /forbidden/)
+      else await server.call(method, at, body, secret)
+    }
+    for (const [method, at, body] of [['POST', '/v1/tokens', { scopes: ['read'] }], ['GET', '/v1/tokens'], ['POST', '/v1/session', {}]]) {
+      await assert.rejects(server.call(method, at, body, secret), /forbidden|no_session/)
+    }
+    const ended = page.waitForResponse((r) => r.request().method() === 'DELETE')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    assert.equal((await ended).status(), 204)
+    await page.getByText('You have signed out.').waitFor()
+    await assert.rejects(server.call('GET', '/v1/jobs', undefined, secret), /401/)
+    assert.ok((await sessionsOf(tokens.admin)).every((s) => s.revoked_at))
+    await page.goto(server.console + '/jobs')
+    await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
+    await v.end()
   }
-  const ended = page.waitForResponse((r) => r.request().method() === 'DELETE')
-  await page.getByRole('button', { name: 'Sign out' }).click()
-  assert.equal((await ended).status(), 204)
-  await page.getByText('You have signed out.').waitFor()
-  await assert.rejects(server.call('GET', '/v1/jobs', undefined, secret), /401/)
-  assert.ok((await sessionsOf(tokens.admin)).every((s) => s.revoked_at && s.scopes.join() === 'read'))
-  await page.goto(server.console + '/jobs')
-  await page.getByRole('heading', { name: 'asks for a token' }).waitFor()
-  await v.end()
 })
 
 test('no page shows what its token may not read', async () => {

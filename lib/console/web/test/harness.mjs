@@ -1,6 +1,9 @@
 // What all journeys share: a real `belfry dev` in a folder of its own, and Debian's Chromium.
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -107,6 +110,14 @@ export const exec = (...argv) => ({ exec: { argv } })
 export const shell = (script) => exec('sh', '-c', script)
 export const once = { retry: { max_attempts: 1 } }
 
+const auditor = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** axe gives what is not accessible on a page as it stands. */
+export async function axe(page) {
+  await page.evaluate(auditor)
+  return page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
+}
+
 const started = new Set()
 let browser
 /** open starts the browser, once for all journeys of a process. */
@@ -177,4 +188,36 @@ export class Visit {
   async end() {
     await this.context.close()
   }
+}
+
+/** act opens a page to do something on it, and keeps which changes it asked for: no dry runs, and no questions. */
+export async function act(at) {
+  const v = await Visit.to(undefined)
+  v.sent = []
+  // On a busy machine a notice may have gone before it is looked at: here it stays.
+  await v.context.addInitScript(() => {
+    const real = window.setTimeout
+    window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
+  })
+  v.page.on('request', (r) => {
+    if (r.method() === 'GET' || r.url().endsWith('/v1/runs/last') || r.url().endsWith('/v1/session')) return
+    if (!r.postDataJSON()?.dry_run) v.sent.push(r)
+  })
+  if (at) await v.page.goto(at)
+  v.dialog = v.page.getByRole('dialog')
+  v.press = (name, exact = false) => v.page.getByRole('button', { name, exact }).click()
+  v.told = (text) => v.page.locator('.notice', { hasText: text }).waitFor()
+  v.said = (text) => v.dialog.locator('.refused', { hasText: text }).waitFor()
+  return v
+}
+
+/** clean says that the page as it stands is accessible, and kept its policy. */
+export async function clean(v) {
+  assert.deepEqual([...(await axe(v.page)), ...(await v.violations())], [])
+}
+
+export async function done(v) {
+  assert.deepEqual(v.errors, [])
+  assert.deepEqual(await v.violations(), [])
+  await v.end()
 }

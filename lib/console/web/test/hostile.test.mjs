@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, test } from 'node:test'
 import { close, once, Server, shell, Visit } from './harness.mjs'
 
@@ -63,6 +64,37 @@ test('names, payloads, logs and errors of others are text, whatever they say', a
     await shown('/dead-letters', 'hostile')
     await shown('/runs', 'hostile')
     await shown('/', 'hostile')
+    // What is written by others stands in dialogs too, and in what is copied from them.
+    const { items: groups } = await server.call('GET', '/v1/dead-letters/groups')
+    const { pattern } = groups.find((g) => g.jobs.includes('hostile'))
+    for (const button of [/^Redrive/, /^Discard/]) {
+      await shown('/dead-letters?pattern=' + encodeURIComponent(pattern), 'hostile')
+      await page.getByRole('button', { name: button }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('1 run').waitFor()
+      assert.ok((await dialog.locator('h2').textContent()).includes(pattern))
+      const [command] = await dialog.locator('.command code').allTextContents()
+      assert.ok(!/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/.test(command), command)
+      const words = execFileSync('sh', ['-c', command.replace(/^belfry/, `printf '%s\\0'`)], { encoding: 'utf8' }).split('\0')
+      assert.deepEqual(words.slice(0, 3), ['dead-letter', button.source.slice(1).toLowerCase(), '--pattern=' + pattern])
+      if (button.source === '^Discard') {
+        await dialog.getByLabel('Note').fill(all.slice(0, 190))
+        await dialog.getByRole('button', { name: 'Discard 1' }).click()
+        await page.locator('.notice').waitFor()
+        await shown('/runs/' + dead, all.slice(0, 80))
+      }
+      assert.equal(await page.evaluate(() => window.hit), undefined)
+      assert.deepEqual(await tabs[0].violations(), [])
+    }
+    await shown('/jobs/answers', markup[0])
+    await page.getByRole('button', { name: 'Reason…' }).click()
+    assert.equal(await page.getByRole('dialog').getByLabel('Reason').inputValue(), all.slice(0))
+    await page.keyboard.press('p')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.locator('.notice').getByRole('button', { name: 'Undo' }).click()
+    await page.locator('.notice', { hasText: 'paused again' }).waitFor()
+    assert.equal((await server.call('GET', '/v1/jobs/answers')).status.paused_reason, all)
     await addresses
     const unexpected = tabs.flatMap((v) => v.errors).filter((e) => !/status of 4\d\d/.test(e))
     assert.deepEqual(unexpected, [])

@@ -1,25 +1,24 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { belfry, close, Server, Visit } from './harness.mjs'
+import { axe, belfry, close, Server, Visit } from './harness.mjs'
 import { broken, busy } from './seed.mjs'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const shots = process.env.SCREENS ?? path.resolve(import.meta.dirname, '../../../../bin/console')
 
 const servers = {}
 const pages = {}
+const seeded = {}
 before(async () => {
   await mkdir(shots, { recursive: true })
   await Promise.all(Object.entries({ empty: nothing, busy, broken, asking: nothing }).map(async ([name, seed]) => {
     const s = await Server.start(name === 'asking' ? { command: 'serve', arguments: ['--auth', 'required'], before: keyed } : {})
     servers[name] = s
     const ids = await seed(s)
+    seeded[name] = ids
     const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', settings: '/settings' }
     pages[name] = {
       empty: () => ({ ...always, 'jobs-none': '/jobs?q=x&paused=true', 'runs-none': '/runs?state=dead&job=x', 'job-none': '/jobs/x', 'run-none': '/runs/x~0mi4lf3k0', nowhere: '/nowhere' }),
@@ -52,6 +51,13 @@ async function keyed(server) {
   await promisify(execFile)(belfry, ['token', 'create', '--scope', 'admin', '--data', path.join(server.folder, 'data')])
 }
 
+// The dialogs of pages, by the button that opens each; their details are opened too.
+const dialogs = {
+  busy: (ids) => [['/jobs/report', 'Trigger…'], ['/jobs/move-db', 'Trigger…'], ['/jobs/move-db', 'Reason…'], ['/jobs/report', 'Delete…'], ['/runs/' + ids.going, 'Cancel…'], ['/runs/' + ids.done[0], 'Retry…'], ['/runs', 'Cancel matching…'], ['/jobs', 'Select', 'All', 'Pause'], ['/jobs', 'Select', 'All', 'Resume']],
+  broken: (ids) => [['/runs/' + ids.dead[0], 'Retry…'], ['/runs/' + ids.dead[0], 'Discard…'], ['/runs?state=failed,dead,unknown', 'Retry matching…'], [cause, 'Redrive'], [cause, 'Discard'], [cause, 'Select']],
+}
+const cause = '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused')
+
 /** amiss makes a server refuse all that a page asks of it, or not answer it. */
 async function amiss(name, page) {
   const problem = { title: 'Service Unavailable', status: 503, code: 'throttled', detail: 'The store is over its capacity. Nothing was changed.' }
@@ -80,11 +86,10 @@ async function look(name, width, schemes) {
     await page.goto(server.console + at)
     await settled(page, name)
     if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
-    await page.evaluate(axe)
     for (const scheme of schemes) {
       const tell = (text) => wrong.push(`${name} ${what}, ${width} wide, ${scheme}: ${text}`)
       await page.emulateMedia({ colorScheme: scheme })
-      const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
+      const found = await axe(page)
       found.forEach(tell)
       await page.screenshot({ path: path.join(shots, `${name}-${what}-${width}-${scheme}.png`) })
       if (await sideways(page)) tell('scrolls sideways')
@@ -111,6 +116,39 @@ for (const [width, schemes] of looks) {
     assert.deepEqual(wrong.flat(), [])
   })
 }
+
+test('every dialog: axe finds nothing, nothing scrolls sideways at 320, light and dark, and it fits', async () => {
+  const wrong = await Promise.all(Object.entries(dialogs).map(async ([name, of]) => {
+    const v = await Visit.to(undefined)
+    const { page } = v
+    const found = []
+    for (const [at, ...buttons] of of(seeded[name])) {
+      await page.setViewportSize({ width: 1280, height: 800 })
+      await page.goto(servers[name].console + at)
+      for (const button of buttons) await page.getByRole('button', { name: new RegExp('^' + button) }).click()
+      const what = name + at.split('?')[0].replaceAll(/[/~]/g, '-') + '-' + buttons.at(-1).replace(/\W/g, '')
+      const dialog = page.getByRole('dialog')
+      if (buttons.at(-1) !== 'Select') {
+        await dialog.locator('.says').waitFor()
+        await page.waitForFunction(() => !document.querySelector('dialog .says').textContent.includes('Counting'))
+        await dialog.locator('summary').click()
+      }
+      for (const [width, scheme] of [[1280, 'light'], [320, 'dark'], [320, 'light']]) {
+        await page.setViewportSize({ width, height: 800 })
+        await page.emulateMedia({ colorScheme: scheme })
+        found.push(...(await axe(page)).map((text) => `${what}, ${width} wide, ${scheme}: ${text}`))
+        if (await sideways(page)) found.push(`${what} scrolls sideways at ${width}`)
+        const inner = await page.evaluate(() => [...document.querySelectorAll('dialog[open], dialog[open] *')].filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible').map((e) => e.outerHTML.slice(0, 120)))
+        found.push(...inner.map((html) => `${what} scrolls sideways within, ${width} wide: ${html}`))
+        await page.screenshot({ path: path.join(shots, `dialog-${what}-${width}-${scheme}.png`) })
+      }
+    }
+    found.push(...v.errors)
+    await v.end()
+    return found
+  }))
+  assert.deepEqual(wrong.flat(), [])
+})
 
 test('a page asks at most three times when it is loaded, and nobody else than its server', async (t) => {
   const server = servers.busy

@@ -7,16 +7,21 @@ const server = await Server.start()
 const { going } = await busy(server)
 const { etl } = await broken(server)
 const folder = path.resolve(import.meta.dirname, '../../../../docs/screens')
-for (const [name, at, scheme, width, height] of [
+for (const [name, at, scheme, width, height, button] of [
   ['overview', '/', 'light', 1100, 560],
   ['job', '/jobs/night-shift', 'light', 1100, 440],
   ['runs', '/runs', 'dark', 1100, 560],
   ['run', '/runs/' + going, 'light', 1100, 640],
+  ['redrive', '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'), 'light', 1100, 640, 'Redrive'],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
   const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
   await v.page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
-  await v.page.waitForTimeout(3000) // so that there is something to see
+  if (button) {
+    await v.page.getByRole('button', { name: button }).click()
+    await v.page.locator('dialog summary').click()
+    await v.page.locator('dialog').getByLabel('Runs that').blur()
+  } else await v.page.waitForTimeout(3000) // so that there is something to see
   await v.page.screenshot({ path: path.join(folder, `console-${name}.png`) })
   await v.end()
 }

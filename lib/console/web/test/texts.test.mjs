@@ -1,5 +1,6 @@
 // What needs no page: texts of others, laid out.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -12,6 +13,8 @@ async function source(name) {
 }
 const { pretty, fieldText } = await source('json.ts')
 const { Screen } = await source('ansi.ts')
+const { quoted } = await source('quoted.ts')
+const { labelsOf } = await source('labels.ts')
 
 test('JSON is laid out without a change of its tokens', () => {
   for (const text of ['{"a":123456789012345678901234567890,"a":1.0,"b":[],"c":{},"d":[1,{"e":"x\\u0000,{}[]:\\"y"}]}', '[]', '"text"', '1e400', ' { "a" : [ 1 , 2 ] } ', '{"\\\\":"\\\\"}']) {
@@ -59,4 +62,24 @@ test('of a long log the newest lines are kept', () => {
   assert.equal(s.lines.length, 50)
   assert.equal(s.dropped, 150)
   assert.equal(lines(s).at(-1), 'line 199')
+})
+
+test('a word for a shell is that word, whatever is in it, and a terminal acts on nothing of it', () => {
+  const words = ["it's", '$HOME `id` $(id) !! \\ "x"', '', '-n', '--reason=x', '~root', 'a~b', 'a=~b', '*?[a]{b,c}', '#x', 'two\nlines\n', '\x1b[201~rm -rf /\r', '%d%s\t%%\x07\\', 'caf\u00e9 \u202egnp.exe', 'ends\x1b\n\n', '\ud83d\ude00\u2028', "'\x1b'"]
+  for (const shell of ['sh', 'bash']) {
+    for (const word of words) {
+      const line = quoted(word)
+      assert.ok(!/[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/.test(line), JSON.stringify(line))
+      const said = execFileSync(shell, ['-c', `printf '%s.' ${line}`], { encoding: 'utf8' })
+      assert.equal(said, word + '.', `${shell}: ${line}`)
+    }
+  }
+})
+
+test('the labels of a filter are read as the API reads them', () => {
+  for (const [list, want] of Object.entries({
+    'team=billing': { team: 'billing' }, 'team=billing,env=prod': { team: 'billing', env: 'prod' }, 'team=a,b': { team: 'a,b' }, 'team=,env=': { team: '', env: '' }, 'team=a,': { team: 'a,' },
+    'team=a\\,env=prod': { team: 'a,env=prod' }, 'dir=C:\\x': { dir: 'C:\\x' }, 'dir=C:\\\\,env=prod': { dir: 'C:\\', env: 'prod' }, 'team=a, env=prod': { team: 'a, env=prod' }, team: { team: '' },
+  })) assert.deepEqual(labelsOf(list), want, list)
+  assert.deepEqual(Object.entries(labelsOf('__proto__=x')), [['__proto__', 'x']])
 })

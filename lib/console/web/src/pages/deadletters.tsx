@@ -1,6 +1,8 @@
 // Runs that were given up, by what they said: the same error with other numbers in it is the same cause.
 import { get } from '../api'
-import { Grid, type Column } from '../grid'
+import { Discard, Redrive } from '../bulk'
+import { Button, open as ask } from '../dialog'
+import { Grid, usePicking, type Column } from '../grid'
 import { useHeld, useLive } from '../live'
 import { query, to, withQuery } from '../router'
 import { Ago, Command, Empty, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
@@ -98,9 +100,27 @@ const columns: Column[] = [
 function Opened({ of }: { of: Group }) {
   const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data.items, 10_000)
   const byRun = new Map((live.data ?? []).map((r) => [r.id, r]))
+  const picking = usePicking(of.pattern)
+  const picked = [...picking.ids].filter((id) => byRun.has(id))
+  const count = picking.on ? picked.length : of.count
+  // A count of the newest 5,000 may be of more: the dialog counts all.
+  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, name: `“${of.pattern}”` }
+  // Without a pattern, all would match.
+  const why = picking.on ? (picked.length ? undefined : 'Select runs first.') : of.pattern ? undefined : 'These have no error to choose them by. Select them instead.'
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
   return (
     <>
+      <div class="acts">
+        <Button scope="run" why={why} act={() => ask(<Redrive of={chosen} />)}>
+          Redrive {count.toLocaleString('en')}…
+        </Button>
+        <Button scope="run" why={why} act={() => ask(<Discard of={chosen} />)}>
+          Discard {count.toLocaleString('en')}…
+        </Button>
+        <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
+          Select
+        </button>
+      </div>
       <Grid
         label="Newest runs with this error"
         kind="g-dead"
@@ -111,6 +131,7 @@ function Opened({ of }: { of: Group }) {
           return r ? [<State of={r.state} />, <RunLink id={id} />, <Instant at={r.ended_at} />, r.error ?? ''] : [id]
         }}
         href={(id) => to('runs', id)}
+        picking={picking}
       />
       {of.count > byRun.size && <p class="fine">The newest {byRun.size} of {of.count.toLocaleString('en')}.</p>}
     </>

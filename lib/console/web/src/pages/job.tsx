@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks'
 import { get } from '../api'
 import { now } from '../clock'
 import { Grid } from '../grid'
+import { JobActs } from '../jobacts'
 import { useLive, useSettled } from '../live'
 import type { Job as Data, Page, Run } from '../model'
 import { Raw } from '../raw'
@@ -66,6 +67,7 @@ export function Job({ name }: { name: string }) {
         </h1>
         {job.paused && <State of="paused" />}
         {job.status.fault && <span class="state s-failing">parked</span>}
+        <JobActs job={job} />
       </header>
       <Refused error={live.error} />
       {job.description && <p class="lead">{job.description}</p>}

@@ -1,14 +1,17 @@
 // All jobs, by name: up to 2,000 of them at once, filtered by what the URL says.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, post } from '../api'
-import { Grid, type Column } from '../grid'
+import { Button, open } from '../dialog'
+import { Grid, usePicking, type Column } from '../grid'
+import { mostJobs, PauseMany } from '../jobacts'
 import { useLive, useSettled } from '../live'
 import type { Job, Page, State as Of } from '../model'
 import { now } from '../clock'
 import { Ticks } from '../ticks'
 import { ago, parse } from '../time'
 import { filter, query, to } from '../router'
-import { Empty, Fresh, Instant, pending, quoted, Refused, State, Waiting } from '../ui'
+import { quoted } from '../quoted'
+import { Empty, Fresh, Instant, pending, Refused, State, Waiting } from '../ui'
 import { calls, when } from '../words'
 import { Field } from './runs'
 
@@ -57,7 +60,10 @@ export function Jobs() {
     return new Map(items.map((i) => [i.job, i.runs]))
   }, 4000)
   const busy = useRef(false)
-  const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current)
+  const picking = usePicking(key)
+  const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current || picking.on)
+  const picked = [...picking.ids]
+  const why = picked.length === 0 ? 'Select jobs first.' : picked.length > mostJobs ? `Select at most ${mostJobs.toLocaleString('en')} jobs.` : undefined
   const filtered = Boolean(prefix || label || paused)
   const inTerminal = ['belfry job list', prefix && '--prefix=' + quoted(prefix), label && '--label=' + quoted(label), { true: '--paused', false: '--active' }[paused]].filter(Boolean).join(' ')
 
@@ -98,6 +104,24 @@ export function Jobs() {
         <h1>Jobs</h1>
         <span class="count">{live.data && (next ? `first ${jobs.length.toLocaleString('en')}` : jobs.length.toLocaleString('en'))}</span>
         <Fresh count={settled.fresh} apply={settled.apply} />
+        <div class="acts">
+          <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
+            Select
+          </button>
+          {picking.on && (
+            <>
+              <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
+                All {settled.ids.length.toLocaleString('en')}
+              </button>
+              <Button scope="write" why={why} act={() => open(<PauseMany jobs={picked} resumes={false} />)}>
+                Pause {picked.length.toLocaleString('en')}…
+              </Button>
+              <Button scope="write" why={why} act={() => open(<PauseMany jobs={picked} resumes />)}>
+                Resume {picked.length.toLocaleString('en')}…
+              </Button>
+            </>
+          )}
+        </div>
       </header>
       <div class="filters" role="search" aria-label="Filter jobs">
         <Field name="q" label="Name" value={prefix} placeholder="beginning of a name" find />
@@ -122,7 +146,7 @@ export function Jobs() {
         jobs.length === 0 &&
         (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>)}
       {jobs.length > 0 && (
-        <Grid label="Jobs" kind="g-jobs" columns={columns} ids={settled.ids} total={next ? -1 : jobs.length} cells={cells} href={(name) => to('jobs', name)} end={end} sight={setSight} busy={busy} scroll />
+        <Grid label="Jobs" kind="g-jobs" columns={columns} ids={settled.ids} total={next ? -1 : jobs.length} cells={cells} href={(name) => to('jobs', name)} end={end} sight={setSight} busy={busy} scroll picking={picking} />
       )}
     </section>
   )

@@ -11,8 +11,10 @@ import { Attempts, Steps } from '../steps'
 import { began, keep, runOf } from '../store'
 import { parse, span } from '../time'
 import { Timeline } from '../timeline'
-import { Ago, Command, Instant, Labels, pending, quoted, Refused, RunLink, State, took, Waiting } from '../ui'
+import { Ago, Command, Instant, Labels, pending, Refused, RunLink, State, took, Waiting } from '../ui'
 import { Raw } from '../raw'
+import { RunActs } from '../runacts'
+import { quoted } from '../quoted'
 import { late } from '../words'
 
 const ordinary = ['log', 'result', 'payload', 'record'] as const
@@ -54,8 +56,10 @@ export function Run({ id }: { id: string }) {
         </h1>
         <State of={run.state} />
         <code class="id">{run.id}</code>
+        <RunActs run={run} guarantee={job.data?.guarantee} />
       </header>
       <Refused error={live.error} />
+      {live.data.data.discarded && <Discarded of={live.data.data.discarded} where={where} />}
       <Why run={run} waiting={isOpen(run.state) ? live.data.data.waiting : undefined} where={where} tries={job.data?.retry?.max_attempts} />
       <Timeline run={run} where={where} />
       <dl class="facts">
@@ -118,6 +122,17 @@ export function Run({ id }: { id: string }) {
         {(!run.steps || step) && <Command text={`belfry run logs ${run.id}` + (run.steps && step ? ' --step ' + quoted(step) : '')} />}
       </details>
     </section>
+  )
+}
+
+/** Discarded tells who has settled a dead letter, and what they had to say. */
+function Discarded({ of, where }: { of: NonNullable<Data['discarded']>; where: string | undefined }) {
+  return (
+    <p class="note">
+      It was discarded <Ago at={of.at} />, at <Instant at={of.at} where={where} />
+      {of.by && <> by {of.by}</>}
+      {of.note && <>: <b class="said">{of.note}</b></>}.
+    </p>
   )
 }
 

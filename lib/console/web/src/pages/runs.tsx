@@ -2,13 +2,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Query } from '../api'
 import { now } from '../clock'
-import { Grid, type Column } from '../grid'
+import { Button, open } from '../dialog'
+import { Grid, usePicking, type Column } from '../grid'
 import { useLive, useSettled } from '../live'
 import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
+import { CancelMany, RetryMany, type Chosen } from '../runacts'
 import { began, keep, runOf } from '../store'
+import { quoted } from '../quoted'
 import { parse, span } from '../time'
-import { Empty, Fresh, Instant, pending, quoted, Refused, RunLink, State, Waiting } from '../ui'
+import { Empty, Fresh, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
 import { because, lasted, late } from '../words'
 
 export const columns: Column[] = [
@@ -130,7 +133,19 @@ export function Runs() {
   }, [searching, older, head, patient])
 
   const busy = useRef(false)
-  const settled = useSettled(ids, key, () => busy.current)
+  const picking = usePicking(key)
+  const settled = useSettled(ids, key, () => busy.current || picking.on)
+  const about = picking.on ? picking.ids.size.toLocaleString('en') : 'matching'
+  // What the buttons are about; undefined where there is nothing of it. What the list leaves out since it is not due they leave out, too.
+  const chosen = (fits: (state: Of) => boolean): Chosen | undefined => {
+    if (picking.on) return picking.ids.size ? { runs: [...picking.ids] } : undefined
+    const own = states.filter((s) => fits(s as Of)) as Of[]
+    if (states.length && !own.length) return undefined
+    const { due, from, to: end } = bounded()
+    const until = due && !(parse(end) < now.peek()) ? new Date(now.peek()).toISOString() : end
+    return { job, label, states: own, from, to: until }
+  }
+  const none = (what: string) => (picking.on ? 'Select runs first.' : `Runs of these states cannot be ${what}.`)
   const filtered = states.length > 0 || job || label || since || from || before
   return (
     <section class="page fills">
@@ -141,6 +156,17 @@ export function Runs() {
           {ids && ids.length >= most && ' – narrow the window to see others'}
         </span>
         <Fresh count={settled.fresh} apply={settled.apply} />
+        <div class="acts">
+          <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
+            Select
+          </button>
+          <Button scope="run" letter="r" why={chosen(retries) ? undefined : none('retried')} act={() => open(<RetryMany of={chosen(retries) ?? {}} forced={picking.on || states.includes('unknown') || states.includes('succeeded')} />)}>
+            Retry {about}…
+          </Button>
+          <Button scope="run" why={chosen(isOpen) ? undefined : none('cancelled')} act={() => open(<CancelMany of={chosen(isOpen) ?? {}} />)}>
+            Cancel {about}…
+          </Button>
+        </div>
       </header>
       <div class="filters" role="search" aria-label="Filter runs">
         <Field name="job" label="Job" value={job} placeholder="name of a job" find />
@@ -159,13 +185,13 @@ export function Runs() {
         <fieldset class="chips">
           <legend class="hidden">State</legend>
           {all.map((state) => (
-            <label key={state} class="chip">
+            <label key={state} class={'chip state s-' + state}>
               <input
                 type="checkbox"
                 checked={states.includes(state)}
                 onChange={(event) => filter({ state: (event.currentTarget.checked ? [...states, state] : states.filter((s) => s !== state)).join(',') })}
               />
-              <span class={'state s-' + state}>{state}</span>
+              {state}
             </label>
           ))}
         </fieldset>
@@ -195,11 +221,13 @@ export function Runs() {
           <Empty command="belfry job trigger NAME --wait">No job has run yet. A run is made when a schedule fires, or when you trigger a job:</Empty>
         ))}
       {ids && ids.length > 0 && (
-        <Grid label="Runs" kind="g-runs" columns={columns} ids={settled.ids} total={unfinished ? -1 : settled.ids.length} cells={(id) => runCells(id)} href={(id) => to('runs', id)} end={end} scroll busy={busy} />
+        <Grid label="Runs" kind="g-runs" columns={columns} ids={settled.ids} total={unfinished ? -1 : settled.ids.length} cells={(id) => runCells(id)} href={(id) => to('runs', id)} end={end} scroll busy={busy} picking={picking} />
       )}
     </section>
   )
 }
+
+const retries = (state: Of): boolean => !isOpen(state) && state !== 'skipped'
 
 function merge(newest: string[], rest: string[]): string[] {
   const known = new Set(newest)

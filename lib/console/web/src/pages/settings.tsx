@@ -44,7 +44,7 @@ export function Settings() {
         <fieldset>
           <legend>Session</legend>
           <p>
-            This tab has the session <code>{session.value.id}</code> of the token <code>{session.value.parent}</code>, which can only read, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
+            This tab has the session <code>{session.value.id}</code> of the token <code>{session.value.parent}</code>, with {session.value.scopes.length > 1 ? 'the scopes' : 'the scope'} {session.value.scopes.join(', ')}, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
             <button type="button" class="plain" onClick={() => void signOut()}>
               Sign out
             </button>

@@ -1,0 +1,181 @@
+// What can be done with a run: cancel, retry, discard. And with those that are chosen of a list.
+import { useState } from 'preact/hooks'
+import { cancel, carry, retry } from './acts'
+import { Bulk, Discard, Field, Pace } from './bulk'
+import { Ask, Button, open } from './dialog'
+import { labelsOf } from './labels'
+import type { Many } from './many'
+import { isOpen, type Run, type State } from './model'
+import { to } from './router'
+import { belfry } from './terminal'
+import { RunLink } from './ui'
+
+const seen = (run: string) => ({ href: to('runs', run), text: 'run ' + run })
+
+/** RunActs are the buttons of a run's page. */
+export function RunActs({ run, guarantee }: { run: Run; guarantee: string | undefined }) {
+  if (isOpen(run.state)) {
+    return (
+      <div class="acts">
+        <Button scope="run" act={() => open(<Cancel run={run} guarantee={guarantee} />)}>
+          Cancel…
+        </Button>
+      </div>
+    )
+  }
+  return (
+    <div class="acts">
+      <Button scope="run" letter="r" why={stands(run)} act={() => open(<Retry run={run} />)}>
+        Retry…
+      </Button>
+      {(run.state === 'dead' || run.state === 'failed') && !run.discarded && (
+        <Button scope="run" act={() => open(<Discard of={{ runs: [run.id], name: run.id }} />)}>
+          Discard…
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** stands is why a run cannot be retried whatever is asked for. */
+function stands(run: Run): string | undefined {
+  if (run.state === 'skipped' && run.skipped) return 'This run stands for missed fires and never ran. Trigger the job instead.'
+  if (run.steps && run.started_at) return 'The steps of this workflow have begun, so the run cannot be retried. Trigger the job instead.'
+  return undefined
+}
+
+function Cancel({ run, guarantee }: { run: Run; guarantee: string | undefined }) {
+  const [text, setText] = useState('')
+  const reason = text.trim()
+  const change = cancel(run.id, reason)
+  const running = run.state === 'running'
+  return (
+    <Ask
+      title="Cancel this run"
+      says={
+        running ? (
+          <>
+            The worker of {run.id} is told to stop its target. A run that succeeds before it stops is <i>succeeded</i>{guarantee === 'at_most_once' && <>, and one whose worker is lost is <i>unknown</i></>}.
+          </>
+        ) : (
+          <>{run.id} ends now, and its target is not called{run.attempt > 0 && ' again'}.</>
+        )
+      }
+      wont="What the target has done already is not taken back. Other runs of the job and its schedule stay as they are."
+      button="Cancel the run"
+      grave
+      act={async () => {
+        const now = await carry<Run>(change)
+        return isOpen(now.state) ? <>Told to stop: <RunLink id={run.id} /></> : <>The run <RunLink id={run.id} /> is {now.state}.</>
+      }}
+      look={seen(run.id)}
+      terminal={{ command: belfry(['run', 'cancel', run.id], { reason }), change }}
+    >
+      <Field name="Reason" value={text} set={setText} most={120} />
+    </Ask>
+  )
+}
+
+function Retry({ run }: { run: Run }) {
+  const [agreed, setAgreed] = useState(false)
+  const forced = run.state === 'unknown' || run.state === 'succeeded'
+  const change = retry(run.id, forced)
+  return (
+    <Ask
+      title={forced ? 'Retry by force' : 'Retry this run'}
+      says={<>{run.id} is queued again under its own name, with a new budget of attempts and the newest definition of its job.</>}
+      wont="Its earlier attempts, their logs and errors stay. No other run is made, and the schedule stays as it is."
+      button={forced ? 'Retry by force' : 'Retry'}
+      grave={forced}
+      ready={!forced || agreed}
+      act={async () => {
+        await carry(change)
+        return <>Queued again: <RunLink id={run.id} /></>
+      }}
+      look={seen(run.id)}
+      terminal={{ command: belfry(['run', 'retry', run.id], { force: forced }), change }}
+    >
+      {forced && (
+        <>
+          <p class="note bad">
+            {run.state === 'unknown'
+              ? 'Nobody knows whether this run had its effect: it may have happened. It was to start at most once, and a retry may make it happen a second time, such as a second payment.'
+              : 'This run succeeded: its effect has happened. A retry makes it happen a second time.'}
+          </p>
+          <label>
+            <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.currentTarget.checked)} /> I have looked, and a second effect is acceptable.
+          </label>
+        </>
+      )}
+    </Ask>
+  )
+}
+
+/** Chosen are the runs that a list's buttons are about: those that are selected, or those that match its filters. */
+export interface Chosen {
+  runs?: string[]
+  job?: string
+  states?: State[] // none: what the request takes unless it is told
+  label?: string
+  from?: string
+  to?: string
+}
+
+function asked(of: Chosen): Many['body'] {
+  if (of.runs) return { runs: of.runs }
+  return { matching: { job: of.job || undefined, states: of.states?.length ? of.states : undefined, labels: of.label ? labelsOf(of.label) : undefined, from: of.from || undefined, to: of.to || undefined } }
+}
+
+function command(verb: string, of: Chosen, flags: Parameters<typeof belfry>[1]): string {
+  const filters = { job: of.job, state: of.states?.join(','), label: of.label, from: of.from, to: of.to }
+  const all = !of.runs && !Object.values(filters).some(Boolean)
+  return belfry(['run', verb, ...(of.runs ?? [])], { ...(of.runs ? {} : filters), all, ...flags })
+}
+
+const list = { href: to('runs'), text: 'runs' }
+const which = (of: Chosen) => (of.runs ? 'selected runs' : 'runs that match')
+
+export function CancelMany({ of }: { of: Chosen }) {
+  const [text, setText] = useState('')
+  const reason = text.trim()
+  return (
+    <Bulk
+      title={`Cancel ${which(of)}`}
+      many={{ path: '/runs/cancel', body: { ...asked(of), reason: reason || undefined } }}
+      verb="Cancel"
+      done="cancelled, or told to stop"
+      says="will be cancelled. Those that are running are told to stop; all others end at once, and their targets are not called."
+      wont="What targets have done already is not taken back. Runs that have ended stay as they are, and schedules make new ones."
+      command={command('cancel', of, { reason })}
+      look={list}
+      grave
+    >
+      <Field name="Reason" value={text} set={setText} most={120} />
+    </Bulk>
+  )
+}
+
+export function RetryMany({ of, forced }: { of: Chosen; forced: boolean }) {
+  const [perSecond, setPerSecond] = useState(10)
+  const [force, setForce] = useState(false)
+  return (
+    <Bulk
+      title={`Retry ${which(of)}`}
+      many={{ path: '/runs/retry', body: { ...asked(of), force: force || undefined, per_second: perSecond } }}
+      verb="Retry"
+      done="queued again"
+      says="will be queued again, each with a new budget of attempts and the newest definition of its job."
+      wont={`${force ? '' : 'Runs that succeeded or are unknown stay as they are, since a retry may be a second effect. '}Runs that have not ended stay as they are${of.runs ? '' : ', and so do dead letters that were discarded'}.`}
+      command={command('retry', of, { force, 'per-second': perSecond === 10 ? undefined : perSecond })}
+      look={list}
+      grave={force}
+    >
+      <Pace value={perSecond} set={setPerSecond} />
+      {forced && (
+        <label>
+          <input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} /> Also those that succeeded or are unknown: their effect may happen a second time.
+        </label>
+      )}
+    </Bulk>
+  )
+}

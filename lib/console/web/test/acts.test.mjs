@@ -1,0 +1,502 @@
+// What an operator can do from the pages: each act once against the server, what answers say, and who may not.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { act, belfry, clean, close, done, exec, once, Server, Visit } from './harness.mjs'
+
+let server, guarded
+const tokens = {}
+before(async () => {
+  server = await Server.start()
+  guarded = await Server.start({
+    command: 'serve',
+    arguments: ['--auth', 'required'],
+    before: async (s) => {
+      for (const [name, scope, tenant] of [['admin', 'admin', 'default'], ['read', 'read', 'default'], ['run', 'read,run', 'default'], ['acme', 'write', 'acme']]) {
+        const made = await promisify(execFile)(belfry, ['token', 'create', '--scope', scope, '--tenant', tenant, '--name', name, '--data', path.join(s.folder, 'data'), '--output', 'json'])
+        tokens[name] = JSON.parse(made.stdout).token
+      }
+    },
+  })
+})
+after(async () => {
+  await server.stop()
+  await guarded.stop()
+  await close()
+})
+
+const job = (name) => server.call('GET', '/v1/jobs/' + name)
+const run = (id) => server.call('GET', '/v1/runs/' + id)
+const runsOf = async (name) => (await server.call('GET', `/v1/jobs/${name}/runs`)).items
+async function until(what) {
+  for (const end = Date.now() + 300_000; ; ) {
+    const got = await what()
+    if (got) return got
+    if (Date.now() > end) throw new Error('it does not come: ' + what)
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+}
+
+test('a job is triggered, with a payload whose numbers keep their digits, now and at a time', async () => {
+  await server.put('paid', { target: exec('true'), ...once })
+  const v = await act(server.console + '/jobs/paid')
+  await v.page.getByRole('button', { name: 'Trigger…' }).waitFor()
+  await v.page.keyboard.press('t')
+  const text = v.dialog.getByLabel('Payload')
+  assert.ok(await text.evaluate((e) => e === document.activeElement), 'the field has no focus')
+  await text.fill('{"order": 12345678901234567890,')
+  await v.dialog.getByText('This is not JSON').waitFor()
+  assert.equal(await v.dialog.getByRole('button', { name: 'Trigger' }).getAttribute('aria-disabled'), 'true')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click({ force: true })
+  assert.equal(v.sent.length, 0)
+  await text.fill('{"order": 12345678901234567890, "note": "it\'s $HOME"}')
+  await clean(v)
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.told('Accepted')
+  assert.equal(v.sent.length, 1)
+  const [first] = await runsOf('paid')
+  const payload = await (await fetch(`${server.address}/v1/runs/${first.id}/payload`)).text()
+  assert.equal(payload.replace(/\s/g, ''), '{"order":12345678901234567890,"note":"it\'s$HOME"}')
+  await v.page.locator('.notice').getByRole('link', { name: first.id }).waitFor()
+
+  await v.press('Trigger…')
+  await v.dialog.getByLabel('at a time').check()
+  assert.equal(await v.dialog.getByRole('button', { name: 'Trigger' }).getAttribute('aria-disabled'), 'true')
+  await v.dialog.getByLabel('Time, as clocks show it in Europe/Paris').fill('2031-07-01T09:30')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  const later = await until(async () => (await runsOf('paid')).find((r) => r.state === 'scheduled'))
+  assert.equal(later.nominal_time, '2031-07-01T07:30:00Z')
+  await done(v)
+})
+
+test('a job is paused at once, and that is undone; a reason is added; resuming is undone with the reason', async () => {
+  await server.put('brief', { target: exec('true'), schedule: { cron: '0 0 1 1 *' } })
+  const v = await act(server.console + '/jobs/brief')
+  await v.page.getByRole('button', { name: 'Pause' }).waitFor()
+  await v.page.keyboard.press('p')
+  await v.told('is paused')
+  assert.equal((await job('brief')).paused, true)
+  await clean(v)
+  await v.press('Undo')
+  await v.told('as it was before')
+  assert.ok(!(await job('brief')).paused)
+
+  await v.press('Pause', true)
+  await v.press('Reason…')
+  await v.dialog.getByLabel('Reason').fill('ask Ada <b>')
+  await clean(v)
+  await v.press('Keep the reason')
+  await v.page.locator('.note', { hasText: 'ask Ada <b>' }).waitFor()
+  await v.press('Resume')
+  await v.told('brief is resumed')
+  assert.ok(!(await job('brief')).paused)
+  await v.page.locator('.notice', { hasText: 'brief is resumed' }).getByRole('button', { name: 'Undo' }).click()
+  await v.told('paused again')
+  assert.equal((await job('brief')).status.paused_reason, 'ask Ada <b>')
+  await done(v)
+})
+
+test('a notice goes by itself, but not from under a pointer or the focus, nor one that says that something failed', async () => {
+  await server.put('brisk', { target: exec('true') })
+  const v = await Visit.to(undefined)
+  const { page } = v
+  await page.clock.install()
+  await page.goto(server.console + '/jobs/brisk')
+  const notices = page.locator('.notice')
+  const pause = page.getByRole('button', { name: /^(Pause|Resume)$/ })
+  await pause.click()
+  await notices.getByText('is paused').waitFor()
+  await page.clock.runFor(13_000)
+  await notices.waitFor({ state: 'detached' })
+  await pause.click()
+  await notices.getByText('is resumed').waitFor()
+  await notices.hover()
+  await page.clock.runFor(13_000)
+  assert.equal(await notices.count(), 1)
+  await notices.getByRole('button', { name: 'Undo' }).focus()
+  await page.mouse.move(0, 0)
+  await page.clock.runFor(13_000)
+  assert.equal(await notices.count(), 1)
+  await page.getByRole('heading', { level: 1 }).click()
+  await page.evaluate(() => document.activeElement.blur())
+  await page.clock.runFor(13_000)
+  await notices.waitFor({ state: 'detached' })
+  await page.route('**/pause', problem(503, 'throttled'))
+  await pause.click()
+  await notices.getByText('Not done').waitFor()
+  await page.clock.runFor(60_000)
+  assert.equal(await notices.count(), 1)
+  await v.end()
+})
+
+test('an undo takes back nothing that somebody has changed since, and says so', async () => {
+  await server.put('shared', { target: exec('true') })
+  const v = await act(server.console + '/jobs/shared')
+  await v.press('Pause', true)
+  await v.told('is paused')
+  await server.call('POST', '/v1/jobs/shared/pause', { reason: 'the database moves' })
+  await v.press('Undo')
+  await v.told('The undo failed')
+  await v.told('it was changed meanwhile')
+  assert.equal((await job('shared')).status.paused_reason, 'the database moves')
+  await v.end()
+})
+
+test('a job is deleted by its name, as it was seen', async () => {
+  await server.put('gone', { target: exec('true') })
+  await server.trigger('gone', { delay: '1h' })
+  const v = await act(server.console + '/jobs/gone')
+  await v.press('Delete…')
+  await v.dialog.getByText('1 run of it has not ended').waitFor()
+  const button = v.dialog.getByRole('button', { name: 'Delete' })
+  await v.dialog.getByLabel('Type gone').fill('gon')
+  await button.click({ force: true })
+  assert.equal(v.sent.length, 0)
+  await v.dialog.getByLabel('Type gone').fill('gone')
+  await clean(v)
+  await server.put('gone', { target: exec('false') })
+  await button.click()
+  await v.said('it was changed meanwhile')
+  assert.equal(v.sent.length, 1)
+  await v.dialog.getByRole('link', { name: 'Look again' }).click()
+  await v.page.getByText('exec false').waitFor()
+  await v.press('Delete…')
+  await v.dialog.getByLabel('Type gone').fill('gone')
+  await button.click()
+  await v.told('is deleted')
+  await v.page.waitForURL('**/jobs')
+  await assert.rejects(job('gone'), /404/)
+  await v.end()
+})
+
+test('a dialog takes the focus, gives it back, and goes with Esc, with the page, and with the way back', async () => {
+  await server.put('focus', { target: exec('true') })
+  const v = await act(server.console + '/jobs')
+  await v.page.getByRole('link', { name: 'focus' }).click()
+  await v.press('Delete…')
+  await v.dialog.waitFor()
+  await v.page.keyboard.press('p') // goes into the field
+  await v.page.keyboard.press('Escape')
+  await v.dialog.waitFor({ state: 'detached' })
+  assert.equal(await v.page.evaluate(() => document.activeElement.textContent), 'Delete…')
+  await v.page.keyboard.press('Enter')
+  await v.dialog.waitFor()
+  await v.page.goBack()
+  await v.dialog.waitFor({ state: 'detached' })
+  await v.page.getByRole('grid', { name: 'Jobs' }).waitFor()
+  assert.equal(v.sent.length, 0)
+  await done(v)
+})
+
+test('a run that is running is cancelled, with a reason', async () => {
+  await server.put('long', { target: exec('sleep', '600'), timeout: '1h' })
+  const { id } = await server.trigger('long')
+  await server.until(id, 'running')
+  const v = await act(server.console + '/runs/' + id)
+  await v.press('Cancel…')
+  await v.dialog.getByText('told to stop its target').waitFor()
+  await v.dialog.getByLabel('Reason').fill('wrong month')
+  await clean(v)
+  await v.press('Cancel the run')
+  await server.until(id, 'cancelled')
+  await v.page.getByText('It was cancelled: wrong month').waitFor()
+  assert.equal(v.sent.length, 1)
+  await done(v)
+})
+
+test('a dead run is retried; one that succeeded only by force, after a word', async () => {
+  await server.put('dies', { target: exec('false'), ...once })
+  const { id } = await server.trigger('dies')
+  await server.until(id, 'dead')
+  await server.put('dies', { target: exec('true'), ...once })
+  const v = await act(server.console + '/runs/' + id)
+  await v.page.getByRole('button', { name: 'Retry…' }).waitFor()
+  await v.page.keyboard.press('r')
+  await v.dialog.getByText('queued again under its own name').waitFor()
+  await clean(v)
+  await v.dialog.getByRole('button', { name: 'Retry' }).click()
+  await v.told('Queued again')
+  await server.until(id, 'succeeded')
+  assert.deepEqual(v.sent.map((r) => r.postData()), ['{}'])
+  await v.page.getByText('It succeeded with attempt 2').waitFor()
+  await v.press('Retry…')
+  await v.dialog.getByText('its effect has happened').waitFor()
+  await v.dialog.getByRole('button', { name: 'Retry by force' }).click({ force: true })
+  assert.equal(v.sent.length, 1)
+  await v.dialog.getByRole('checkbox').check()
+  await v.dialog.getByRole('button', { name: 'Retry by force' }).click()
+  await until(async () => (await run(id)).attempt === 3)
+  assert.deepEqual(v.sent.map((r) => r.postData()), ['{}', '{"force":true}'])
+  await done(v)
+})
+
+test('an unknown run is retried by force alone, and the dialog says that its effect may have happened', async () => {
+  // The target hangs up in the middle, so nobody knows.
+  const target = createServer((request) => request.socket.destroy()).listen(0, '127.0.0.1')
+  await new Promise((resolve) => target.once('listening', resolve))
+  await server.put('once', { target: { http: { url: `http://127.0.0.1:${target.address().port}/` } }, guarantee: 'at_most_once', ...once })
+  const { id } = await server.trigger('once')
+  await server.until(id, 'unknown')
+  const v = await act(server.console + '/runs/' + id)
+  try {
+    await v.press('Retry…')
+    await v.dialog.getByText('Nobody knows whether this run had its effect: it may have happened').waitFor()
+    assert.match(await v.dialog.locator('.command code').first().textContent(), /^belfry run retry once~[\w~]+ --force/)
+    await clean(v)
+    await v.dialog.getByRole('checkbox').check()
+    await v.dialog.getByRole('button', { name: 'Retry by force' }).click()
+    await until(async () => (await run(id)).attempt === 2)
+    assert.deepEqual(v.sent.map((r) => r.postData()), ['{"force":true}'])
+    await done(v)
+  } finally {
+    target.closeAllConnections()
+    target.close()
+  }
+})
+
+const problem = (status, code, headers = {}) => (route) =>
+  route.fulfill({ status, headers: { 'X-Request-Id': 'r-' + status, ...headers }, contentType: 'application/problem+json', body: JSON.stringify({ title: 'No', status, code, detail: 'in the words of the server' }) })
+
+test('each refusal has its own words, nothing is asked for twice, and the key stays while nobody knows', async () => {
+  await server.put('words', { target: exec('true') })
+  const v = await act(server.console + '/jobs/words')
+  const answers = [
+    [problem(409, 'idempotency_key_reused'), /Not done: not possible as things are.*idempotency_key_reused · request r-409/, false],
+    [problem(412, 'precondition_failed'), /Not done: it was changed meanwhile/, false],
+    [problem(429, 'rate_limited', { 'Retry-After': '7' }), /Not done: too many requests. Try again in 7 s.*request r-429/, false],
+    [problem(503, 'throttled', { 'Retry-After': '1' }), /Not done: the server cannot do it now. Try again in 1 s/, false],
+    [problem(403, 'forbidden'), /Not done: not allowed/, false],
+    [problem(422, 'invalid'), /Not done\..*In the words|Not done\..*in the words/, false],
+    [problem(503, 'outcome_unknown'), /It may have been done\..*Look again.*request r-503/, true],
+    [problem(500, 'internal'), /It may have been done: the server made an error/, true],
+    [(route) => route.fulfill({ status: 502, body: '<h1>Bad Gateway</h1>' }), /It may have been done/, true],
+    [(route) => route.fulfill({ status: 202, contentType: 'application/json', body: '{"id": "wor' }), /No answer came. It may have been done/, true],
+    [(route) => route.abort('connectionreset'), /No answer came. It may have been done/, true],
+  ]
+  const at = (url) => url.pathname === '/v1/jobs/words/runs'
+  const keys = []
+  await v.press('Trigger…')
+  for (const [answer, words, maybe] of answers) {
+    await v.page.route(at, (route) => (route.request().method() === 'POST' ? (keys.push(route.request().headers()['idempotency-key']), answer(route)) : route.fallback()))
+    const before = v.sent.length
+    await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+    await v.page.waitForFunction((n) => document.querySelector('dialog .refused')?.textContent.match(n), words.source)
+    assert.equal(v.sent.length, before + 1, String(words))
+    assert.equal(await v.dialog.getByRole('link', { name: /Look again/ }).count(), maybe || /changed/.test(words.source) ? 1 : 0, String(words))
+    await clean(v)
+    await v.page.unroute(at)
+  }
+  // A press of the user's after an outcome that nobody knows asks under the same key; after a clear one, under another.
+  assert.equal(new Set(keys.slice(0, 7)).size, 7)
+  assert.equal(new Set(keys.slice(6)).size, 1)
+  await v.dialog.getByRole('button', { name: 'Close' }).click()
+  assert.equal((await runsOf('words')).length, 0)
+  await v.press('Trigger…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.told('Accepted')
+  assert.equal(v.sent.at(-1).headers()['idempotency-key'], keys.at(-1))
+  await v.end()
+})
+
+test('a run that was made although its answer was lost is not made a second time', async () => {
+  await server.put('lost', { target: exec('true') })
+  const v = await act(server.console + '/jobs/lost')
+  await v.page.route(/jobs\/lost\/runs$/, async (route) => {
+    if (route.request().method() !== 'POST') return route.fallback()
+    await route.fetch()
+    await route.abort('connectionreset')
+  }, { times: 1 })
+  await v.press('Trigger…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.said('No answer came')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.told('Accepted')
+  assert.equal((await runsOf('lost')).length, 1)
+  await v.end()
+})
+
+test('a button is disabled while its request runs, and a dialog that was closed meanwhile tells the outcome', async () => {
+  await server.put('slow', { target: exec('true') })
+  const v = await act(server.console + '/jobs/slow')
+  let answer
+  await v.page.route(/jobs\/slow\/(runs|pause)$/, (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(503, 'outcome_unknown')(route)))) : route.fallback()))
+  await v.press('Trigger…')
+  const button = v.dialog.locator('button[type=submit]')
+  await button.evaluate((e) => (e.click(), e.click()))
+  await v.dialog.getByRole('button', { name: 'Asking …' }).waitFor()
+  await button.click({ force: true })
+  await v.page.keyboard.press('Enter')
+  await v.dialog.getByRole('button', { name: 'Close' }).click()
+  await v.dialog.waitFor({ state: 'detached' })
+  answer()
+  await v.told('It may have been done')
+  assert.equal(v.sent.length, 1)
+
+  const pause = v.page.getByRole('button', { name: 'Pause', exact: true })
+  await pause.evaluate((e) => (e.click(), e.click())) // before anything is drawn
+  await v.page.locator('button[aria-disabled=true]', { hasText: 'Pause' }).waitFor()
+  await pause.click({ force: true })
+  await v.page.keyboard.press('p')
+  answer()
+  await until(async () => (await v.page.locator('.notice.bad').count()) === 2)
+  assert.equal(v.sent.length, 2)
+  await v.end()
+})
+
+async function signedIn(at, token, readOnly = false) {
+  const v = await act(guarded.console + at)
+  if (readOnly) await v.page.getByLabel('only look').check()
+  await v.page.getByLabel('Token').fill(token)
+  await v.press('Sign in')
+  return v
+}
+
+test('who may only look, or only run, sees the other buttons disabled with the scope that they need, and the server holds to it', async () => {
+  await guarded.call('PUT', '/v1/jobs/payroll', { target: exec('false'), ...once }, tokens.admin)
+  const { id } = await guarded.call('POST', '/v1/jobs/payroll/runs', {}, tokens.admin)
+  await until(async () => (await guarded.call('GET', '/v1/runs/' + id, undefined, tokens.admin)).state === 'dead')
+  const pages = {
+    '/jobs/payroll': { 'Trigger…': 'run', Pause: 'write', 'Delete…': 'write' },
+    ['/runs/' + id]: { 'Retry…': 'run', 'Discard…': 'run' },
+    '/runs': { 'Retry matching…': 'run', 'Cancel matching…': 'run' },
+    '/dead-letters?pattern=exit%3A+exit+code+%23': { 'Redrive 1…': 'run', 'Discard 1…': 'run' },
+  }
+  for (const [token, look, may] of [[tokens.read, false, []], [tokens.admin, true, []], [tokens.run, false, ['run']], [tokens.admin, false, ['run', 'write']]]) {
+    const v = await signedIn('/', token, look)
+    await v.page.getByRole('heading', { name: 'Overview' }).waitFor()
+    for (const [at, buttons] of Object.entries(pages)) {
+      await v.page.goto(guarded.console + at)
+      for (const [name, scope] of Object.entries(buttons)) {
+        const button = v.page.getByRole('button', { name, exact: true })
+        await button.waitFor()
+        const able = may.includes(scope)
+        assert.equal(await button.getAttribute('aria-disabled'), able ? null : 'true', `${at} ${name}`)
+        if (able) continue
+        const told = await button.evaluate((e) => document.getElementById(e.getAttribute('aria-describedby')).textContent)
+        assert.match(told, new RegExp(`needs the scope ${scope}`), `${at} ${name}`)
+        await button.click({ force: true })
+        await v.told('needs the scope ' + scope)
+      }
+      await clean(v)
+    }
+    if (!may.length) for (const key of ['t', 'p', 'r']) await v.page.keyboard.press(key)
+    assert.equal(await v.dialog.count(), 0)
+    const secret = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')).token)
+    const changes = [['run', 'POST', '/v1/runs/cancel', { runs: [id] }], ['run', 'POST', '/v1/dead-letters/discard', { runs: [id], dry_run: true }], ['write', 'POST', '/v1/jobs/payroll/resume', {}]]
+    for (const [scope, ...change] of changes) {
+      if (may.includes(scope)) await guarded.call(...change, secret)
+      else await assert.rejects(guarded.call(...change, secret), /forbidden/)
+    }
+    assert.equal(v.sent.length, 0)
+    await v.end()
+  }
+})
+
+test('a session of another tenant cannot act on what it cannot see', async () => {
+  await guarded.call('PUT', '/v1/jobs/payroll', { target: exec('sleep', '600'), timeout: '1h' }, tokens.admin)
+  const { id } = await guarded.call('POST', '/v1/jobs/payroll/runs', {}, tokens.admin)
+  // The page as it is while the other tenant's session comes to be that of the tab.
+  const v = await signedIn('/runs/' + id, tokens.admin)
+  await v.press('Cancel…')
+  await v.dialog.waitFor()
+  const other = (await guarded.call('POST', '/v1/session', { scopes: ['read', 'run', 'write'] }, tokens.acme)).token
+  await v.page.route('**/cancel', (route) => route.continue({ headers: { ...route.request().headers(), authorization: 'Bearer ' + other } }))
+  await v.press('Cancel the run')
+  await v.said('Not done: it is not there')
+  for (const [method, at, body] of [['POST', '/v1/jobs/payroll/pause', {}], ['POST', '/v1/jobs/payroll/runs', {}], ['DELETE', '/v1/jobs/payroll'], ['POST', `/v1/runs/${id}/retry`, { force: true }]]) {
+    await assert.rejects(guarded.call(method, at, body, other), /404/)
+  }
+  assert.equal((await guarded.call('POST', '/v1/runs/cancel', { matching: {} }, other)).count, 0)
+  assert.ok(!['cancelled'].includes((await guarded.call('GET', '/v1/runs/' + id, undefined, tokens.admin)).state))
+  await guarded.call('POST', `/v1/runs/${id}/cancel`, {}, tokens.admin)
+  await v.end()
+})
+
+test('a session that ends takes its dialog and its notices along, and what comes in later is not told to the next', async () => {
+  await guarded.call('PUT', '/v1/jobs/hush', { target: exec('true') }, tokens.admin)
+  const v = await signedIn('/jobs/hush', tokens.admin)
+  await v.press('Pause', true)
+  await v.told('is paused')
+  let answer
+  await v.page.route('**/v1/jobs/hush/runs', (route) => (route.request().method() === 'POST' ? new Promise((resolve) => (answer = () => resolve(problem(500, 'internal')(route)))) : route.fallback()))
+  await v.press('Trigger…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.dialog.getByRole('button', { name: 'Asking …' }).waitFor()
+  const { id } = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')))
+  await guarded.call('DELETE', '/v1/tokens/' + id, undefined, tokens.admin)
+  await v.ask()
+  await v.page.getByRole('heading', { name: 'asks for a token' }).waitFor()
+  assert.equal((await v.dialog.count()) + (await v.page.locator('.notice').count()), 0)
+  await v.page.getByLabel('Token').fill(tokens.acme)
+  await v.press('Sign in')
+  await v.page.getByText('There is no job hush', { exact: false }).first().waitFor()
+  const answered = v.page.waitForResponse((r) => r.status() === 500)
+  answer()
+  await answered
+  await v.ask()
+  await v.landed()
+  assert.equal((await v.dialog.count()) + (await v.page.locator('.notice').count()), 0)
+  await v.end()
+})
+
+test('a server that starts again under a dialog is not asked a second time', async () => {
+  const own = await Server.start()
+  await own.put('kept', { target: exec('true') })
+  const v = await act(own.console + '/jobs/kept')
+  try {
+    await v.press('Trigger…')
+    await own.kill()
+    await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+    await v.said('No answer came')
+    await own.again()
+    await v.page.locator('.lost').waitFor({ state: 'detached' })
+    assert.equal(v.sent.length, 1)
+    assert.deepEqual((await own.call('GET', '/v1/jobs/kept/runs')).items, [])
+    await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+    await v.told('Accepted')
+    assert.equal((await own.call('GET', '/v1/jobs/kept/runs')).items.length, 1)
+  } finally {
+    await v.end()
+    await own.stop()
+  }
+})
+
+test('no page of another site can act, by a form or by a request', async () => {
+  await server.put('target', { target: exec('true') })
+  const site = createServer((_, answer) => answer.setHeader('Content-Type', 'text/html').end('<title>elsewhere</title>')).listen(0, '127.0.0.1')
+  await new Promise((resolve) => site.once('listening', resolve))
+  const v = await Visit.to(undefined)
+  const answers = []
+  v.page.on('response', (r) => r.request().method() !== 'GET' && answers.push(r.status()))
+  try {
+    for (const host of ['127.0.0.1', 'localhost']) {
+      for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
+        await v.page.goto(`http://${host}:${site.address().port}/`)
+        await Promise.all([
+          v.page.waitForResponse((r) => r.url().endsWith('/runs')),
+          v.page.evaluate(([action, type]) => {
+            const form = Object.assign(document.createElement('form'), { action, method: 'post', enctype: type, target: 'within' })
+            document.body.append(Object.assign(document.createElement('iframe'), { name: 'within' }))
+            form.append(Object.assign(document.createElement('input'), { name: '{"x":"', value: '"}' }))
+            document.body.append(form)
+            form.submit()
+          }, [server.address + '/v1/jobs/target/runs', type]),
+        ])
+      }
+      await v.page.goto(`http://${host}:${site.address().port}/`)
+      const got = await v.page.evaluate(
+        (at) => Promise.all([['no-cors', 'text/plain'], ['cors', 'application/json'], ['no-cors', 'application/json']].map(([mode, type]) => fetch(at, { method: 'POST', mode, credentials: 'include', headers: { 'Content-Type': type }, body: '{}' }).then((r) => r.status, () => 'none'))),
+        server.address + '/v1/jobs/target/runs',
+      )
+      assert.ok(got.every((status) => status === 0 || status === 'none'), String(got))
+    }
+    assert.ok(answers.length >= 8 && answers.every((status) => status === 403 || status === 204), String(answers))
+    assert.deepEqual(await runsOf('target'), [])
+  } finally {
+    await v.end()
+    site.close()
+  }
+})
