@@ -2,6 +2,7 @@
 import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { locked, signIn } from './api'
+import { arrive, AskKey, byKey } from './key'
 import { helpShown, pages } from './keys'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
@@ -100,7 +101,7 @@ function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value === undefined ? <Shown /> : <Ask />}
+        {locked.value === undefined ? <Shown /> : byKey ? <AskKey /> : <Ask />}
       </main>
       <Help />
     </div>
@@ -203,4 +204,4 @@ function Help() {
 }
 
 const root = document.getElementById('app')
-if (root) render(<App />, root)
+if (root) void arrive().finally(() => render(<App />, root))

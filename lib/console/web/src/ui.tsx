@@ -68,7 +68,8 @@ export function Empty({ children, command }: { children: ComponentChildren; comm
 
 /** Command is a line for a terminal. It names this server where that is not the one that belfry calls unasked. */
 export function Command({ text: line }: { text: string }) {
-  const text = line + (location.origin === usual ? '' : ' --address ' + location.origin)
+  const flags = document.documentElement.dataset.flags
+  const text = line + (flags ? ' ' + flags : location.origin === usual ? '' : ' --address ' + location.origin)
   return (
     <div class="command">
       <code>
