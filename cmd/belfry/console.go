@@ -226,7 +226,7 @@ func (c *cli) upstream() (*upstream, error) {
 		return nil, err
 	}
 	up := &upstream{whose: fmt.Sprintf("The server %s of profile %s", c.address, c.config.profile.text), explain: func(err error) string {
-		said := strings.ReplaceAll(strings.TrimPrefix(c.explain(err).Error(), c.address+": "), "\n", ". ")
+		said := strings.NewReplacer(".\n", ". ", "\n", ". ").Replace(strings.TrimPrefix(c.explain(err).Error(), c.address+": "))
 		if secret != "" {
 			said = strings.ReplaceAll(said, secret, "…") // some repeat what they were sent
 		}

@@ -143,8 +143,6 @@ var onlyLook = []string{"/v1/session", "/v1/runs/last", "/v1/simulate", "/v1/wor
 func scopeOf(method, path string) access.Scope {
 	parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
 	switch first := parts[0]; {
-	case !strings.HasPrefix(path, "/v1/"):
-		return access.Read
 	case slices.Contains([]string{"tokens", "secrets", "secret-keys", "backup"}, first):
 		return access.Admin
 	case first == "work":
