@@ -225,7 +225,7 @@ func (c *cli) upstream() (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	up := &upstream{whose: fmt.Sprintf("The server %s of profile %s", c.address, c.config.profile.text), explain: func(err error) string {
+	up := &upstream{profile: c.config.profile.text, whose: fmt.Sprintf("The server %s of profile %s", c.address, c.config.profile.text), explain: func(err error) string {
 		said := strings.NewReplacer(".\n", ". ", "\n", ". ").Replace(strings.TrimPrefix(c.explain(err).Error(), c.address+": "))
 		if secret != "" {
 			said = strings.ReplaceAll(said, secret, "…") // some repeat what they were sent

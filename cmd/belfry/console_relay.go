@@ -32,7 +32,8 @@ const (
 
 // upstream is the server that a console passes requests on to.
 type upstream struct {
-	whose   string // for people: which server, and of which profile
+	profile string
+	whose   string // for people: the server of the profile
 	client  atomic.Pointer[client.Client]
 	explain func(error) string // why a request was refused, and what to do
 
@@ -270,7 +271,7 @@ func (u *upstream) failed(r *http.Request, err error) wire.Problem {
 	if r.Method != http.MethodGet {
 		said += ". " + unknownOutcome
 	}
-	return u.problem("no_answer", said)
+	return wire.Problem{Status: http.StatusBadGateway, Code: "no_answer", Detail: "The profile " + u.profile + ": " + strings.TrimSuffix(said, ".") + "."}
 }
 
 func (u *upstream) foreign(said string) wire.Problem { return u.problem("not_belfry", said) }
