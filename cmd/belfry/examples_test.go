@@ -253,7 +253,7 @@ func (s *stage) do(line string) {
 	first := strings.Fields(strings.TrimPrefix(exchanged, "sudo -u belfry "))
 	how := endsItself
 	switch {
-	case len(first) > 1 && first[0] == "belfry" && slices.Contains(roles, first[1]):
+	case len(first) > 1 && first[0] == "belfry" && (slices.Contains(roles, first[1]) || first[1] == "console"):
 		how = service
 	case slices.Contains(first, "--watch"):
 		how = watched
@@ -420,6 +420,8 @@ var exampleScripts = map[string]string{
 	"man":       `test -s "$1"`,
 	"age":       `cat`,
 	"systemctl": `:`,
+	"xdg-open":  `test -s "$1"`,
+	"open":      `test -s "$1"`,
 	"vi":        `echo 'description: edited' >> "$1"`,
 	"kubectl": `case "$1 $2" in
 "get cronjobs") printf '%s\n' '` + exampleCronJob + `' ;;

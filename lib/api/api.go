@@ -138,40 +138,50 @@ func New(cfg Config) (http.Handler, error) {
 
 // serve is what every request passes.
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	a.guarded(w, r, func(w http.ResponseWriter, r *http.Request) {
+		defer a.caught(w, &r) // before guarded does, which does not know the caller
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		admitted, refused := a.admit(r.WithContext(ctx))
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		r, span := a.traced(admitted)
+		defer span.End()
+		if r.Method == http.MethodOptions {
+			a.options(w, r)
+			return
+		}
+		if nowhere := lost(a.mux, w, r); nowhere != nil {
+			nowhere.write(w)
+			return
+		}
+		a.mux.ServeHTTP(w, r)
+	})
+}
+
+// guarded passes on what is not for the console, and nothing that a web page of elsewhere has made a browser send.
+func (a *api) guarded(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	r = a.named(w, r)
-	defer func() {
-		if cause := recover(); cause != nil {
-			a.Log.ErrorContext(r.Context(), "request panicked", "method", r.Method, "path", r.URL.Path, "cause", cause, "stack", string(debug.Stack()))
-			newProblem(codeInternal, "Belfry made an error. Its log has the details.").write(w)
-		}
-	}()
+	defer a.caught(w, &r)
 	if refused := a.guard(r); refused != nil {
 		refused.write(w)
 		return
 	}
-	if a.shown(w, r) {
-		return
+	if !a.shown(w, r) {
+		next(w, r)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	defer cancel()
-	admitted, refused := a.admit(r.WithContext(ctx))
-	if refused != nil {
-		refused.write(w)
-		return
+}
+
+// caught answers a request whose handler panicked. It is to be deferred itself.
+func (a *api) caught(w http.ResponseWriter, r **http.Request) {
+	if cause := recover(); cause != nil {
+		a.Log.ErrorContext((*r).Context(), "request panicked", "method", (*r).Method, "path", (*r).URL.Path, "cause", cause, "stack", string(debug.Stack()))
+		newProblem(codeInternal, "Belfry made an error. Its log has the details.").write(w)
 	}
-	r, span := a.traced(admitted)
-	defer span.End()
-	if r.Method == http.MethodOptions {
-		a.options(w, r)
-		return
-	}
-	if nowhere := lost(a.mux, w, r); nowhere != nil {
-		nowhere.write(w)
-		return
-	}
-	a.mux.ServeHTTP(w, r)
 }
 
 // options tells which methods a path has. It grants pages of other sites nothing.

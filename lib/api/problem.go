@@ -108,6 +108,14 @@ func newProblem(code control.Code, detail string) *problem {
 	return &problem{Problem: wire.Problem{Title: http.StatusText(status), Status: status, Code: string(code), Detail: detail}}
 }
 
+// Refuse answers with a problem document, for handlers beside the API. A title that is left out is that of the status.
+func Refuse(w http.ResponseWriter, p wire.Problem) {
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	(&problem{Problem: p}).write(w)
+}
+
 // TooLarge answers that an answer is larger than what stands in front of the handler passes on, which is limit bytes.
 func TooLarge(w http.ResponseWriter, limit int64) {
 	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter.").write(w)

@@ -33,3 +33,10 @@ func Server(handler http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 	}
 }
+
+// Loopback shows the console, and passes all else on to next, as a server does that only this machine is to reach: what a web page of
+// elsewhere makes a browser send is refused.
+func Loopback(console, next http.Handler, log *slog.Logger) http.Handler {
+	a := &api{Config: Config{Console: console, Local: true, Log: log}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.guarded(w, r, next.ServeHTTP) })
+}

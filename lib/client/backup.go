@@ -29,8 +29,8 @@ func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
 	s.ctx, s.ReadCloser = ctx, answer.Body
 	if answer.StatusCode >= 300 {
 		defer s.Close()
-		text, _ := io.ReadAll(io.LimitReader(s, maxAnswer)) // where that is no problem document, refusalOf says so
-		return nil, refusalOf(answer, text)
+		text, _ := io.ReadAll(io.LimitReader(s, maxAnswer)) // where that is no problem document, Refused says so
+		return nil, Refused(answer, text)
 	}
 	return s, nil
 }

@@ -193,26 +193,16 @@ func (c *Client) again(r call, err error) (time.Duration, bool) {
 }
 
 func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.Header, int, error) {
-	at := *c.base
-	at.RawPath = at.EscapedPath() + r.path
-	at.Path, _ = url.PathUnescape(at.RawPath) // r.path was made by url.PathEscape
-	at.RawQuery = r.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, r.method, at.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s %s: %w", r.method, r.path, err)
-	}
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
+	given := r.header
 	if body != nil {
-		req.Header.Set("Content-Type", cmp.Or(r.media, "application/json"))
+		if given = given.Clone(); given == nil {
+			given = http.Header{}
+		}
+		given.Set("Content-Type", cmp.Or(r.media, "application/json"))
 	}
-	if err := c.authorize(req, body); err != nil {
-		return nil, 0, err
-	}
-	answer, err := c.cfg.HTTP.Do(req)
+	answer, err := c.Send(ctx, r.method, r.path, r.query.Encode(), given, body)
 	if err != nil {
-		return nil, 0, &Unreachable{Address: c.Address(), Err: reason(err)}
+		return nil, 0, err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
@@ -223,7 +213,7 @@ func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.
 		return nil, 0, fmt.Errorf("%s %s: the answer is larger than %d MB", r.method, r.path, maxAnswer>>20)
 	}
 	if answer.StatusCode >= 300 {
-		return answer.Header, answer.StatusCode, refusalOf(answer, text)
+		return answer.Header, answer.StatusCode, Refused(answer, text)
 	}
 	switch into := into.(type) {
 	case nil:
@@ -237,6 +227,39 @@ func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.
 	return answer.Header, answer.StatusCode, nil
 }
 
+// Send sends one request, once, and gives its answer whatever the status; the caller closes the body. It is for programs that pass
+// requests on. path is below the server's address and escaped, as url.URL.EscapedPath gives it; query is as it stands in a URL. The
+// errors are *Unreachable, and those of Config.Authorize.
+func (c *Client) Send(ctx context.Context, method, path, query string, header http.Header, body []byte) (*http.Response, error) {
+	at := *c.base
+	at.RawPath = at.EscapedPath() + path
+	whole, err := url.PathUnescape(at.RawPath)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	at.Path, at.RawQuery = whole, query
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	// What stands between changes this one, so that nobody is to sign it.
+	req.Header.Del("Accept-Encoding")
+	if err := c.authorize(req, body); err != nil {
+		return nil, err
+	}
+	if encodings := header["Accept-Encoding"]; encodings != nil {
+		req.Header["Accept-Encoding"] = encodings
+	}
+	answer, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		return nil, &Unreachable{Address: c.Address(), Err: reason(err)}
+	}
+	return answer, nil
+}
+
 // reason is an error of the HTTP client without the address and method that it repeats.
 func reason(err error) error {
 	var outer *url.Error
@@ -246,7 +269,8 @@ func reason(err error) error {
 	return err
 }
 
-func refusalOf(answer *http.Response, text []byte) *Error {
+// Refused reads an answer that is a refusal, or no answer of Belfry's, whose body is text.
+func Refused(answer *http.Response, text []byte) *Error {
 	e := &Error{}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
 		_ = json.Unmarshal(text, &e.Problem) // what it does not fill in is filled in below

@@ -386,6 +386,31 @@ func TestDocumentsAreSentAsTheyAre(t *testing.T) {
 	})
 }
 
+// Whoever passes requests on decides about them, and gets what came.
+func TestOneRequestIsPassedOnAsItIs(t *testing.T) {
+	with(t, steps{problem(503, "outcome_unknown", "X-Request-Id", "r"), broken}, func(ctx context.Context, c *client.Client, s *script) {
+		got, err := c.Send(ctx, "PUT", "/v1/jobs/a%2Fb%20c", "b=2&a=%2B", http.Header{"If-Match": {`"g"`}}, []byte(`{ "x": 1 }`))
+		if err != nil || got.StatusCode != 503 || got.Header.Get("X-Request-Id") != "r" {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		defer got.Body.Close()
+		text, err := io.ReadAll(got.Body)
+		if refused := client.Refused(got, text); err != nil || refused.Code != "outcome_unknown" || refused.Status != 503 {
+			t.Errorf("read as %+v, %v", refused, err)
+		}
+		if want := (asked{method: "PUT", path: "/base/v1/jobs/a%2Fb%20c", query: "b=2&a=%2B", match: `"g"`, body: `{ "x": 1 }`}); s.asked[0] != want {
+			t.Errorf("sent %+v, want %+v", s.asked[0], want)
+		}
+		var lost *client.Unreachable
+		if again, err := c.Send(ctx, "GET", "/v1/jobs", "", nil, nil); again != nil || !errors.As(err, &lost) || len(s.asked) != 2 { //nolint:bodyclose // there is none
+			t.Errorf("after a break: %v, %v, %d requests; want it sent once", again, err, len(s.asked))
+		}
+		if again, err := c.Send(ctx, "GET", "/v1/%zz", "", nil, nil); err == nil { //nolint:bodyclose // there is none
+			t.Errorf("a path that is none was sent: %v", again)
+		}
+	})
+}
+
 func TestAddressesThatAreNone(t *testing.T) {
 	for _, address := range []string{"localhost:7340", "ftp://x", "http://", "::"} {
 		if _, err := client.New(client.Config{Address: address, NewKey: func() string { return "" }}); err == nil {

@@ -32,6 +32,10 @@ type Config struct {
 	Prefix string
 	// API is the path before /v1 at which the same host has the API. Default: none
 	API string
+	// Key has the pages ask for a key in place of a token, and take the one that stands in their address, as in /console#key=KEY.
+	Key bool
+	// Flags are added to each command that the pages show, such as "--profile prod". Default: --address, with where the pages are
+	Flags string
 }
 
 type console struct {
@@ -91,7 +95,8 @@ func New(cfg Config) (http.Handler, error) {
 		c.named[entry.Name()] = newFile(media[path.Ext(entry.Name())], text)
 	}
 	c.assets = cfg.Prefix + "/a/" + hex.EncodeToString(hash.Sum(nil)[:6]) + "/"
-	page = strings.NewReplacer("{{assets}}", html.EscapeString(c.assets), "{{prefix}}", html.EscapeString(cfg.Prefix), "{{api}}", html.EscapeString(cfg.API)).Replace(page)
+	page = strings.NewReplacer("{{assets}}", html.EscapeString(c.assets), "{{prefix}}", html.EscapeString(cfg.Prefix), "{{api}}", html.EscapeString(cfg.API),
+		"{{key}}", map[bool]string{true: "yes"}[cfg.Key], "{{flags}}", html.EscapeString(cfg.Flags)).Replace(page)
 	c.page = newFile("text/html; charset=utf-8", []byte(page))
 	return c, nil
 }

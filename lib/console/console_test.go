@@ -165,6 +165,20 @@ func TestAPlaceThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
+func TestThePageIsToldHowItIsSignedInTo(t *testing.T) {
+	for _, c := range []struct {
+		cfg  console.Config
+		want string
+	}{
+		{console.Config{}, `data-key="" data-flags=""`},
+		{console.Config{Key: true, Flags: `--profile "a"`}, `data-key="yes" data-flags="--profile &#34;a&#34;"`},
+	} {
+		if page := ask(mounted(t, c.cfg), "GET", "/console", nil).text; !strings.Contains(page, c.want) {
+			t.Errorf("no %s in %s", c.want, page)
+		}
+	}
+}
+
 // The whole of the console is one script and one style sheet, which every page is made of.
 func TestTheShellIsSmall(t *testing.T) {
 	h := mounted(t, console.Config{})

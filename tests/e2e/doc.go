@@ -7,5 +7,6 @@
 //	BELFRY_SECOND_STACK, …          another stack in the same account, which nobody ticks but its own schedule
 //	BELFRY_DEPLOY                   a command that updates a stack: its name, and parameters as NAME=VALUE, are added to it
 //	BELFRY_TARGET                   HOST:PORT that the tests listen on and the functions reach
+//	BELFRY_BINARY                   the command belfry, whose console shows the stack
 //	AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
 package e2e

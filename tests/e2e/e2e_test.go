@@ -31,6 +31,7 @@ func use(f fixture) func(*testing.T) {
 		for name, test := range map[string]func(*testing.T, fixture){
 			"nobody gets in without a key": closed,
 			"jobs are kept":                jobsAreKept,
+			"the console shows the stack":  theConsoleShowsTheStack,
 			"P2_P3_Fault05_fires_come_at_their_second_however_many_tick": firesComeAtTheirSecond,
 			"a failed attempt comes again, later":                        retries,
 			"of a batch only what failed comes again":                    partialBatch,

@@ -7,6 +7,7 @@ import { session, type Change } from './api'
 import { bind } from './keys'
 import { askAgain } from './live'
 import { path } from './router'
+import { byKey } from './key'
 import { curl } from './terminal'
 import { Command, sentence } from './ui'
 
@@ -121,7 +122,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
         <details class="cli">
           <summary>The same in a terminal</summary>
           <Command text={terminal.command} />
-          <Command text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />
+          {!byKey && <Command text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
         </details>
       </form>
     </dialog>

@@ -56,8 +56,10 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
         wait = Math.min(longest, every * 2 ** Math.min(failed - 1, 5))
         if (error instanceof Refusal) {
           wait = Math.max(wait, error.retryAfter)
-          lost.value = 0
-        } else if (error instanceof Unreachable) {
+          if (error.problem.code !== 'no_answer') lost.value = 0
+        }
+        // Or belfry console has answered, because its server did not.
+        if (error instanceof Unreachable || (error instanceof Refusal && error.problem.code === 'no_answer')) {
           wait = Math.min(wait, 5000) // a server that starts again is there soon
           if (!lost.value) lost.value = Date.now()
         }

@@ -3,6 +3,7 @@ import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { locked, signIn } from './api'
 import { Dialogs, Notices } from './dialog'
+import { arrive, AskKey, byKey } from './key'
 import { helpShown, pages } from './keys'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
@@ -101,7 +102,7 @@ function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value === undefined ? <Shown /> : <SignIn />}
+        {locked.value === undefined ? <Shown /> : byKey ? <AskKey /> : <SignIn />}
       </main>
       {locked.value === undefined && <Dialogs />}
       <Notices />
@@ -215,4 +216,4 @@ function Help() {
 }
 
 const root = document.getElementById('app')
-if (root) render(<App />, root)
+if (root) void arrive().finally(() => render(<App />, root))

@@ -69,7 +69,9 @@ export function Empty({ children, command }: { children: ComponentChildren; comm
 
 /** Command is a line for a terminal. Where belfry is called it names this server where that is not the one that it calls unasked. */
 export function Command({ text: line }: { text: string }) {
-  const text = line + (location.origin === usual || !/(^|\| )belfry /.test(line) ? '' : ' --address ' + quoted(location.origin))
+  const flags = document.documentElement.dataset.flags // of belfry console: how the same server is called
+  const here = flags ? ' ' + flags : location.origin === usual ? '' : ' --address ' + quoted(location.origin)
+  const text = line + (/(^|\| )belfry /.test(line) ? here : '')
   return (
     <div class="command">
       <code>

@@ -1,0 +1,149 @@
+// The pages as belfry console shows them: of a server elsewhere, opened with the address that it prints.
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { belfry, close, exec, once, Server, Visit } from './harness.mjs'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Command is one belfry console. */
+class Command {
+  static async start(...args) {
+    const c = new Command()
+    commands.add(c)
+    c.process = spawn(belfry, ['console', '--output', 'json', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    c.said = ''
+    c.waiting = []
+    c.addresses = []
+    c.process.stderr.on('data', (text) => (c.said += text))
+    let text = ''
+    c.process.stdout.on('data', (more) => {
+      text += more
+      for (let found; (found = /"console": "([^"]+)"[^}]*\}/.exec(text)); text = text.slice(found.index + found[0].length)) {
+        const next = c.waiting.shift()
+        if (next) next(found[1])
+        else c.addresses.push(found[1])
+      }
+    })
+    c.exited = new Promise((resolve) => c.process.once('exit', resolve))
+    return c
+  }
+
+  /** next is the address that is printed next. */
+  async next() {
+    if (this.addresses.length) return this.addresses.shift()
+    return Promise.race([new Promise((resolve) => this.waiting.push(resolve)), this.exited.then(() => Promise.reject(new Error('belfry console has ended: ' + this.said)))])
+  }
+
+  async stop() {
+    commands.delete(this)
+    this.process.kill('SIGTERM')
+    return this.exited
+  }
+}
+
+const commands = new Set()
+let server, token
+before(async () => {
+  server = await Server.start({
+    command: 'serve',
+    arguments: ['--auth', 'required'],
+    before: async (s) => {
+      const made = await promisify(execFile)(belfry, ['token', 'create', '--scope', 'write', '--name', 'ops', '--data', path.join(s.folder, 'data'), '--output', 'json'])
+      token = JSON.parse(made.stdout).token
+      s.tokenFile = path.join(s.folder, 'token')
+      await writeFile(s.tokenFile, token, { mode: 0o600 })
+    },
+  })
+  await server.call('PUT', '/v1/jobs/payroll', { target: exec('true'), ...once }, token)
+})
+after(async () => {
+  for (const c of commands) await c.stop()
+  await server.stop()
+  await close()
+})
+
+const opened = (...args) => Command.start('--address', server.address, '--token-file', server.tokenFile, ...args)
+
+test('the printed address opens one tab, which stays signed in and shows neither key nor token', async () => {
+  const c = await opened()
+  const first = await c.next()
+  const v = await Visit.to(first)
+  const { page } = v
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.getByRole('link', { name: 'Jobs', exact: true }).first().click()
+  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  assert.equal(await page.evaluate(() => location.hash), '')
+  await page.reload()
+  await page.getByRole('link', { name: 'payroll' }).waitFor()
+  const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }) + JSON.stringify({ ...localStorage }) + document.cookie + document.documentElement.outerHTML + location.href + JSON.stringify(history.state))
+  const key = first.split('#key=')[1]
+  assert.ok(!kept.includes(key) && !kept.includes(token), 'a key or the token is kept')
+  assert.equal(await page.evaluate(() => document.cookie + localStorage.getItem('belfry-session')), 'null')
+  assert.ok(!v.requests.some((r) => r.includes(key) && !r.includes('#')), 'the key is in a request')
+  assert.deepEqual(await v.violations(), [])
+  assert.deepEqual(v.errors, [])
+
+  // The address was used. Opened again in its own tab it changes nothing; another tab is refused.
+  await page.goto(first)
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const other = await v.context.newPage()
+  await other.goto(first)
+  await other.getByText('This address was used').waitFor()
+  assert.equal(await other.evaluate(() => location.hash), '')
+
+  // The next address, in the tab that has asked for it.
+  const second = await c.next()
+  assert.notEqual(second, first)
+  await other.goto(second)
+  await other.getByRole('heading', { name: 'Overview' }).waitFor()
+  assert.equal(await other.evaluate(() => location.hash), '')
+  await v.end()
+  assert.equal(await c.stop(), 0)
+})
+
+test('a link in a new tab asks for an address, and stays where it is when it is given one', async () => {
+  const c = await opened('--read-only')
+  const first = await c.next()
+  const v = await Visit.to(first.replace('/console#', '/console/jobs/payroll#'))
+  const { page } = v
+  await page.getByRole('heading', { name: 'payroll' }).waitFor()
+  const other = await v.context.newPage()
+  await other.goto(first.split('#')[0] + '/jobs')
+  await other.getByRole('heading', { name: 'an address from the terminal' }).waitFor()
+  assert.ok(!(await other.content()).includes('payroll'))
+  await other.evaluate(axe)
+  assert.deepEqual(await other.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id))), [])
+  await other.setViewportSize({ width: 320, height: 800 })
+  assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it scrolls sideways')
+  await other.getByLabel('Address').fill('nonsense')
+  await other.getByRole('button', { name: 'Sign in' }).click()
+  await other.locator('.refused').getByText('terminal').waitFor()
+  await other.getByLabel('Address').fill(await c.next())
+  await other.getByRole('button', { name: 'Sign in' }).click()
+  await other.getByRole('link', { name: 'payroll' }).waitFor()
+  assert.ok(other.url().endsWith('/console/jobs'))
+  await v.end()
+})
+
+test('a server that is away and comes back costs no session, and the commands that are shown name it', async () => {
+  const c = await opened()
+  const v = await Visit.to((await c.next()).replace('/console#', '/console/runs#'))
+  const { page } = v
+  await page.getByText('--address ' + server.address).first().waitFor()
+  await server.kill()
+  await v.ask()
+  await page.getByText('no answer from Belfry').first().waitFor()
+  await page.getByText('what is shown may be old').waitFor()
+  await server.again()
+  await server.call('POST', '/v1/jobs/payroll/runs', {}, token)
+  await v.ask()
+  await page.locator('a[href*="/runs/payroll~"]').first().waitFor()
+  await page.getByText('what is shown may be old').waitFor({ state: 'detached' })
+  await v.end()
+})
