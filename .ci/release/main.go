@@ -160,7 +160,7 @@ func (r *release) extras(work, binary string) ([]file, error) {
 func (r *release) build(to, platform string) error {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + goos, "GOARCH=" + goarch}
-	_, err := output(r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/belfry")
+	_, err := output(r.root, env, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace,disable_grpc_modules", "-ldflags", "-s -w -X main.version="+r.version, "-o", to, "./cmd/belfry")
 	return err
 }
 

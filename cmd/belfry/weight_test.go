@@ -9,7 +9,7 @@ import (
 )
 
 // What make build, the releases and the image are built with.
-const buildTags = "grpcnotrace"
+const buildTags = "grpcnotrace,disable_grpc_modules"
 
 func TestEveryBuildIsTheOneThatIsWeighed(t *testing.T) {
 	for path, want := range map[string]string{

@@ -1,6 +1,7 @@
 // What a viewer chooses, kept in this browser.
 import { outside, getAt, session, signOut, skew } from '../api'
 import { now } from '../clock'
+import { byKey } from '../key'
 import { useLive } from '../live'
 import { scheme, singleKeys, zone, type Scheme, type Zone } from '../settings'
 import { instant, mine, span } from '../time'
@@ -44,7 +45,7 @@ export function Settings() {
         <fieldset>
           <legend>Session</legend>
           <p>
-            This tab has the session <code>{session.value.id}</code> of the token <code>{session.value.parent}</code>, with {session.value.scopes.length > 1 ? 'the scopes' : 'the scope'} {session.value.scopes.join(', ')}, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
+            This tab has the session <code>{session.value.id}</code> of {byKey ? '' : 'the token '}<code>{session.value.parent}</code>, with {session.value.scopes.length > 1 ? 'the scopes' : 'the scope'} {session.value.scopes.join(', ')}, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
             <button type="button" class="plain" onClick={() => void signOut()}>
               Sign out
             </button>
