@@ -21,7 +21,7 @@ func (c *cli) runSteps() *cobra.Command {
 		Short: "List the steps of a workflow's run",
 		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One
 whose rule can no longer be met is skipped, or upstream_failed where that is since another failed. A failed step ends as failed, or as dead where
-its attempts were spent. --state and --under list some of them.`,
+its attempts were spent. When the run was cancelled, or its time was over, what had not ended is cancelled. --state and --under list some of them.`,
 		Example: `  belfry run steps etl~0mi4lf3k0
   belfry run steps etl~0mi4lf3k0 --state failed,dead,unknown
   belfry run steps etl~0mi4lf3k0 --under parts --state running

@@ -39,14 +39,15 @@ func branching(t testing.TB) life {
 	r.elapsed = time.Second
 	r.put(tenant, "flow", workflow(graph))
 	r.put(tenant, "stopped", workflow(graph))
-	r.put(tenant, "slow", workflow(`{"timeout": "5m", "steps": {"bad": {"handler": {"name": "work"}}}}`))
+	r.put(tenant, "slow", workflow(`{"timeout": "5m", "steps": {"bad": {"handler": {"name": "work"}}, "next": {"needs": ["bad"], "handler": {"name": "work"}}}}`))
 	r.put(tenant, "asked", works(1, nil))
 	r.fails["bad"], r.after = true, 30*time.Second
 	r.trigger("asked", "", http.StatusAccepted, `{}`)
 	whole := r.trigger("flow", "", http.StatusAccepted, `{"day":1}`)
 	r.live(10*beat, beat)
-	r.ofRun(oracle.GetRun, whole, http.StatusOK, func() (run.Run, error) { return r.control.Run(ctx, tenant, whole) })
+	r.graph(whole)
 	r.live(30*beat, beat)
+	r.graph(whole)
 
 	between := r.trigger("stopped", "", http.StatusAccepted, `{}`)
 	r.live(5*beat, beat)
@@ -59,14 +60,32 @@ func branching(t testing.TB) life {
 	}
 	r.live(5*beat, beat)
 	r.during = nil
+	r.graph(between)
+	r.graph(within)
 
 	r.after = 20 * time.Minute
-	r.trigger("slow", "", http.StatusAccepted, `{}`)
+	late := r.trigger("slow", "", http.StatusAccepted, `{}`)
 	r.live(40*time.Minute, time.Minute)
 	upTo := r.now()
 	r.live(80*time.Minute, time.Minute)
+	r.graph(late)
 	r.tell(event{upTo: upTo})
 	return r.told
+}
+
+// graph reads a run with where its steps stand.
+func (r *rig) graph(id run.ID) {
+	r.ask(oracle.Request{Op: oracle.GetRun, Run: id.String()}, http.StatusOK, func(a *oracle.Answer) error {
+		g, err := r.control.Graph(r.Context(), tenant, id)
+		if err != nil {
+			return err
+		}
+		a.Run = shownRun(g.Run)
+		for _, one := range g.Steps {
+			a.Run.Steps = append(a.Run.Steps, wire.StepSummary{Path: one.Node.Path, State: string(one.State)})
+		}
+		return nil
+	})
 }
 
 func TestNothingIsFoundInWorkflows(t *testing.T) {
@@ -261,6 +280,21 @@ var ofFlows = map[string]row{
 			a.Run = &shown
 		})
 	}, "P1: GET run: step first of run flow~.* of default is shown as pending"},
+
+	"a step cancelled with its run, shown as behind a failure": {func(p *plot) {
+		p.tells(first, oracle.GetRun, func(a *oracle.Answer) {
+			shown := *a.Run
+			shown.Steps = []wire.StepSummary{{Path: "never", State: "upstream_failed"}}
+			a.Run = &shown
+		}, func(_ oracle.Request, a oracle.Answer) bool { return a.Run != nil && a.Run.State == "cancelled" })
+	}, "P1: GET run: step never of run stopped~.* of default is shown as upstream_failed"},
+	"a step behind a failure, shown as cancelled": {func(p *plot) {
+		p.tells(first, oracle.GetRun, func(a *oracle.Answer) {
+			shown := *a.Run
+			shown.Steps = []wire.StepSummary{{Path: "never", State: "cancelled"}}
+			a.Run = &shown
+		}, func(_ oracle.Request, a oracle.Answer) bool { return a.Run != nil && a.Run.State == "failed" })
+	}, "P1: GET run: step never of run flow~.* of default is shown as cancelled"},
 
 	"opened with a lease": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Queued)
