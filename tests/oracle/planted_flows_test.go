@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -127,6 +128,11 @@ func (p *plot) stepOf(e event) (run.Run, bool) {
 	return r, true
 }
 
+// kept is when a step of a run may be cleaned up, Unix ms.
+func kept(head run.Run) int64 {
+	return head.Started + (flow.DefaultTimeout + job.DefaultRetention + 24*time.Hour).Milliseconds()
+}
+
 // step is the index of the first event after another that puts a step of a job's run into a state, and the step.
 func (p *plot) step(after int, jobName, path string, state run.State) (int, run.Run) {
 	p.Helper()
@@ -172,7 +178,7 @@ func (p *plot) stopped() (told, ended int, r run.Run) {
 // starts puts a step that was never released, and starts it, behind an event.
 func (p *plot) starts(at int, of run.Run, path string) {
 	now := p.life[at].at.UnixMilli()
-	row := of.Release(path, now, now, time.Hour*24*90)
+	row := of.Release(path, now, now, now+(90*24*time.Hour).Milliseconds())
 	begun := row
 	begun.Version = 1
 	p.insert(at+1, p.item(row), p.item(begun.Start("worker", now, time.Minute)))
@@ -211,23 +217,23 @@ var ofFlows = map[string]row{
 	}, "W8: step flow~.*/first of default is of generation .*, and its run of"},
 	"a step that its workflow has not": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("other", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("other", head.Started, head.Started, kept(head))))
 	}, "W8: step flow~.*/other of default is no task"},
 	"a row of a scope": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("parts", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("parts", head.Started, head.Started, kept(head))))
 	}, "W8: step flow~.*/parts of default is no task"},
 	"released before its parent has ended": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("once", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("once", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/once of default was released, and its needs do not let it run: first -"},
 	"released in a scope that may not run": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("parts/load", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("parts/load", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/parts/load of default was released"},
 	"released though its parent failed": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Failed)
-		p.insert(i, p.item(head.Release("never", head.Started, head.Started, time.Hour)))
+		p.insert(i, p.item(head.Release("never", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/never of default was released, .*bad F.*never U"},
 	"started when its run had ended": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Failed)
