@@ -231,7 +231,7 @@ func (c *cli) jobTrigger() *cobra.Command {
 		Short: "Run a job now, at a time or after a delay, or many by a file",
 		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
-is broken off.
+is broken off. With --follow it prints the run's log, too: of a workflow that of each step, under a line with its path, as "belfry run logs" has it.
 
 A run of a paused job is held until the job is resumed; with --ignore-pause it starts all the same, and the job stays paused. A run that no worker
 can run waits for one. Standard error says so.
