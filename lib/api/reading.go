@@ -228,7 +228,10 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 	text := textOf(quoted)
 	length := utf8.RuneCountInString(text)
 	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
+	of, path, isStep := stepNamed(text)
 	switch {
+	case schema.Pattern == runIDPattern && isStep:
+		f.refuse(field, "got %s, want the run's ID alone, %s. %s", quoting(text), quoting(of), stepRequests(of, path))
 	case schema.MinLength != nil && length < *schema.MinLength && !named:
 		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
 	case schema.MaxLength != nil && length > *schema.MaxLength:
