@@ -105,18 +105,22 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 					return err
 				}
 			}
-			w.server = server
+			id, step, err := ofStep(args[0], w.view.Step)
+			if err != nil {
+				return err
+			}
+			w.server, w.view.Step = server, step
 			if follow {
 				if c.structured() {
 					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
 				}
-				r, err := w.wait(ctx, args[0])
+				r, err := w.wait(ctx, id)
 				if err == nil && r.Attempt < w.view.Attempt {
 					return fmt.Errorf("%s has ended after %d attempts: there is no attempt %d", w.what(r.ID), r.Attempt, w.view.Attempt)
 				}
 				return err
 			}
-			return w.printOnce(ctx, args[0])
+			return w.printOnce(ctx, id)
 		}),
 	}
 	w.flags(cmd)
