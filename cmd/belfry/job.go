@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -147,6 +148,18 @@ func expiryOf(j wire.Job) string {
 	return "a run that has not started " + j.ExpiresAfter.String() + " after its time is skipped"
 }
 
+// timeoutOf is how long an attempt may take, or the run of a workflow; "" where this version cannot read the workflow.
+func timeoutOf(j wire.Job) string {
+	if j.Target.Workflow == nil {
+		return j.Timeout.String()
+	}
+	w, err := flow.Read(j.Target.Workflow)
+	if err != nil {
+		return ""
+	}
+	return w.Timeout.String()
+}
+
 func (c *cli) showJob(s client.Stored) error {
 	return show(c, s.Job, func(j wire.Job) [][2]string {
 		st := j.Status
@@ -170,7 +183,7 @@ func (c *cli) showJob(s client.Stored) error {
 			missed = job.MissedRule
 		}
 		return append(rows, [][2]string{{"fault", st.Fault}, {"queue", j.Queue}, {"priority", string(j.Priority)}, {"guarantee", string(j.Guarantee)},
-			{"timeout", j.Timeout.String()}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
+			{"timeout", timeoutOf(j)}, {"on failure", j.Retry.Tries()}, {"retention", j.Retention.String()},
 			{"catch-up", string(j.CatchUp.Mode)}, {"missed", missed}, {"overlap", overlapOf(j)}, {"expires", expiryOf(j)}, {"calls", callsOf(j)}, {"labels", labelsOf(j.Labels)}, {"payload", short(string(j.Payload), 100)}, {"generation", fmt.Sprint(st.Generation)},
 			{"created", clock(st.CreatedAt)}, {"updated", clock(st.UpdatedAt)}}...)
 	})
@@ -231,7 +244,7 @@ func (c *cli) jobTrigger() *cobra.Command {
 		Short: "Run a job now, at a time or after a delay, or many by a file",
 		Long: `Run a job now, at a time or after a delay. With --wait it tells on standard error what becomes of the run, and ends when the run
 has: with code 0 if it succeeded, 6 if it ended otherwise, and 9 if --timeout was over before. The run goes on when the waiting
-is broken off.
+is broken off. With --follow it prints the run's log, too: of a workflow that of each step, under a line with its path, as "belfry run logs" has it.
 
 A run of a paused job is held until the job is resumed; with --ignore-pause it starts all the same, and the job stays paused. A run that no worker
 can run waits for one. Standard error says so.

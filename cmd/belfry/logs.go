@@ -76,8 +76,10 @@ func (c *cli) runLogs() *cobra.Command {
 		Long: `Print what the newest attempt wrote, or has written so far; with --attempt what another one wrote. With --follow it goes on until the
 run has ended, over all further attempts, or with --attempt until that one has ended.
 
-Of a workflow's run --step names the step whose log it is. With --follow that may be one that is still to begin; it goes on until the step has ended.
-All other flags are as for a run.
+Of a workflow's run it is what the newest attempt of each step wrote, one step after the other in the order of the workflow, each under a line
+"==> PATH <==". With --follow steps that run side by side take turns, and standard error tells when each starts and ends. Of more than 16 steps that run at once,
+the lines of the others come when they have ended. RUN/PATH, or --step PATH, is one step alone, whose --attempt may be chosen. With --follow that may be one that
+is still to begin; it goes on until the step has ended. All other flags are as for a run, for each step.
 
 The log of an attempt under way is looked at twice a second if it runs in the server's own process. From elsewhere it comes while somebody
 reads it: within a third of a lease after the first look, ten seconds by default, then every two to four. Elsewhere is a worker that calls a
@@ -92,7 +94,8 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
   belfry run logs report~0mi4lf3k0 --follow --timestamps
   belfry run logs report~0mi4lf3k0 --attempt 1 --tail 20
   belfry run logs report~0mi4lf3k0 --since 10m
-  belfry run logs etl~0mi4lf3k0 --step parts/index --follow`,
+  belfry run logs etl~0mi4lf3k0 --follow
+  belfry run logs etl~0mi4lf3k0/parts/index --follow`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			w.view.Lines, w.view.Bytes = tail.lines, tail.bytes
@@ -102,18 +105,22 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 					return err
 				}
 			}
-			w.server = server
+			id, step, err := ofStep(args[0], w.view.Step)
+			if err != nil {
+				return err
+			}
+			w.server, w.view.Step = server, step
 			if follow {
 				if c.structured() {
 					return misused("--follow prints a log as it is written: it has no form for --output %s", c.output)
 				}
-				r, err := w.wait(ctx, args[0])
+				r, err := w.wait(ctx, id)
 				if err == nil && r.Attempt < w.view.Attempt {
 					return fmt.Errorf("%s has ended after %d attempts: there is no attempt %d", w.what(r.ID), r.Attempt, w.view.Attempt)
 				}
 				return err
 			}
-			return w.printOnce(ctx, args[0])
+			return w.printOnce(ctx, id)
 		}),
 	}
 	w.flags(cmd)
@@ -127,26 +134,21 @@ over the screen or answer for you, are shown as U+FFFD. Into a file or a pipe th
 	return cmd
 }
 
-// printOnce prints what is written by now.
+// printOnce prints what is written by now: of the run of a workflow, by each of its steps.
 func (w *waiter) printOnce(ctx context.Context, id string) error {
-	part, err := w.server.LogPart(ctx, id, w.view)
-	if err != nil {
-		return err
-	}
-	var out io.Writer
 	var text strings.Builder
-	end := func() error { return nil }
-	if out = &text; !w.structured() {
+	out, end := io.Writer(&text), func() error { return nil }
+	if !w.structured() {
 		out, end = w.cli.log()
 	}
-	for err == nil {
-		if _, err = out.Write(part.Text); err != nil || part.Next >= part.Size {
-			break
+	attempt, err := w.printParts(ctx, id, func(part []byte) error { _, err := out.Write(part); return err })
+	if w.view.Step == "" && (err != nil || attempt == 0) {
+		if r, failed := w.server.Run(ctx, id); failed == nil && len(r.Steps) > 0 {
+			return newFlowLog(w).print(ctx, id)
 		}
-		part, err = w.server.LogPart(ctx, id, client.LogView{Step: w.view.Step, Attempt: part.Attempt, Offset: part.Next, Times: w.view.Times})
 	}
 	if err == nil && w.structured() {
-		shown := map[string]any{"id": id, "attempt": part.Attempt, "log": text.String()}
+		shown := map[string]any{"id": id, "attempt": attempt, "log": text.String()}
 		if w.view.Step != "" {
 			shown["step"] = w.view.Step
 		}

@@ -130,7 +130,7 @@ func (c *cli) listByChange(ctx context.Context, server *client.Client, filter cl
 var changeHeadings = []string{"RUN", "STATE", "CHANGED", "NOMINAL", "TOOK", "ATTEMPT", "WHY"}
 
 func changeRow(r wire.Run) []string {
-	return []string{r.ID, r.State, clock(r.ChangedAt), clock(r.NominalTime), took(r), fmt.Sprint(r.Attempt), why(r)}
+	return []string{r.ID, r.State, clock(r.ChangedAt), clock(r.NominalTime), took(r), fromOne(r.Attempt), why(r)}
 }
 
 // forList reads the flags for a listing.
@@ -145,7 +145,15 @@ func (f *runFilter) forList(c *cli) (client.RunFilter, error) {
 var runHeadings = []string{"RUN", "STATE", "NOMINAL", "STARTED", "TOOK", "ATTEMPT", "WHY"}
 
 func runRow(r wire.Run) []string {
-	return []string{r.ID, r.State, clock(r.NominalTime), clock(r.StartedAt), took(r), fmt.Sprint(r.Attempt), why(r)}
+	return []string{r.ID, r.State, clock(r.NominalTime), clock(r.StartedAt), took(r), fromOne(r.Attempt), why(r)}
+}
+
+// fromOne is a number that counts from 1, and nothing where there is none: of a workflow's run no attempt is made, so it has no fence either.
+func fromOne[T int | uint64](n T) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 func took(r wire.Run) string {
@@ -200,7 +208,7 @@ func (c *cli) showRun(r wire.Run) error {
 	return show(c, r, func(r wire.Run) [][2]string {
 		rows := [][2]string{{"run", r.ID}, {"job", r.Job}, {"state", r.State}, {"reason", reasonOf(r)}, {"trigger", triggerOf(r)}, {"callback", toldOf(r)}, {"calls", calledBy(r)},
 			{"nominal", clock(r.NominalTime)}, {"created", clock(r.CreatedAt)}, {"started", clock(r.StartedAt)}, {"ended", clock(r.EndedAt)},
-			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fmt.Sprint(r.Fence)}, {"trace", r.Trace}}
+			{"took", took(r)}, {"next attempt", clock(r.NextAttemptAt)}, {"worker", r.Worker}, {"fence", fromOne(r.Fence)}, {"trace", r.Trace}}
 		if d := r.Discarded; d != nil {
 			rows = append(rows, [2]string{"discarded", c.howDiscarded(*d)})
 		}
@@ -257,11 +265,18 @@ func (c *cli) runGet() *cobra.Command {
 		Use:   "get RUN",
 		Short: "Show a run with its attempts and its result, or why it does not go on",
 		Long: `Show a run with its attempts and its result. Of one that has not ended it says why it does not go on: what it waits for, until when
-at least, and who or what can end that.`,
+at least, and who or what can end that. RUN/PATH shows a step of a workflow's run, as "belfry run step" does.`,
 		Example: `  belfry run get report~0mi4lf3k0
   belfry run get report~0mi4lf3k0 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			id, step, err := ofStep(args[0], "")
+			if err != nil {
+				return err
+			}
+			if step != "" {
+				return c.showStep(ctx, server, id, step)
+			}
 			r, err := server.Run(ctx, args[0])
 			if err != nil {
 				return err
@@ -276,19 +291,23 @@ func (c *cli) runPayload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "payload RUN",
 		Short: "Print what a run hands to its target, as it was given",
-		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. With --step it is what a
+		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. With RUN/PATH, or --step, it is what a
 step of a workflow's run gets: its own input, or the payload of the run. Nothing is printed where there is none. Into a file or a pipe it goes as it was given, to the byte; on a terminal control characters are shown as U+FFFD.`,
 		Example: `  belfry run payload report~0mi4lf3k0
   belfry run payload report~0mi4lf3k0 > payload.json
   belfry run payload etl~0mi4lf3k0 --step parts/index`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			data, err := server.Payload(ctx, args[0], step)
+			id, step, err := ofStep(args[0], step)
+			if err != nil {
+				return err
+			}
+			data, err := server.Payload(ctx, id, step)
 			if err != nil {
 				return err
 			}
 			if c.structured() {
-				shown := map[string]any{"id": args[0]}
+				shown := map[string]any{"id": id}
 				if step != "" {
 					shown["step"] = step
 				}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (c *cli) runSteps() *cobra.Command {
 		Short: "List the steps of a workflow's run",
 		Long: `List the steps of a workflow's run, in the order of the workflow, with where each stands. A step that waits for others is pending. One
 whose rule can no longer be met is skipped, or upstream_failed where that is since another failed. A failed step ends as failed, or as dead where
-its attempts were spent. --state and --under list some of them.`,
+its attempts were spent. When the run was cancelled, or its time was over, what had not ended is cancelled. --state and --under list some of them.`,
 		Example: `  belfry run steps etl~0mi4lf3k0
   belfry run steps etl~0mi4lf3k0 --state failed,dead,unknown
   belfry run steps etl~0mi4lf3k0 --under parts --state running
@@ -29,11 +30,7 @@ its attempts were spent. --state and --under list some of them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			return list(c, server.Steps(ctx, args[0], filter), 0, []string{"STEP", "STATE", "ATTEMPTS", "STARTED", "TOOK", "NOTE"}, func(s wire.Step) []string {
-				attempts := ""
-				if s.Kind == "task" && s.Attempt > 0 {
-					attempts = fmt.Sprint(s.Attempt)
-				}
-				return []string{s.Path, s.State, attempts, c.moment(s.StartedAt), stepTook(s), short(stepNote(s), 80)}
+				return []string{s.Path, s.State, fromOne(s.Attempt), c.moment(s.StartedAt), stepTook(s), short(stepNote(s), 80)}
 			})
 		}),
 	}
@@ -112,37 +109,64 @@ func stepNote(s wire.Step) string {
 	return s.Reason
 }
 
+// ofStep takes RUN/PATH apart, as targets and logs name a step; path is "" of a whole run. flag is what --step says beside it.
+func ofStep(name, flag string) (id, path string, err error) {
+	id, path, found := strings.Cut(name, "/")
+	switch {
+	case found && path == "":
+		return "", "", misused("%s: want the path of a step behind the slash, or RUN alone", short(name, 200))
+	case found && flag != "":
+		return "", "", misused("--step %s: %s names a step already", flag, short(name, 200))
+	case flag != "":
+		path = flag
+	}
+	return id, path, nil
+}
+
 func (c *cli) runStep() *cobra.Command {
 	return &cobra.Command{
 		Use:   "step RUN PATH",
 		Short: "Show one step of a workflow's run, with its attempts and its result, or why it does not go on",
 		Long: `Show one step of a workflow's run, by its path: its name, behind those of the scopes around it and slashes. Of one that has not ended
-it says why it does not go on: which steps it waits for, or what else, until when at least, and who or what can end that. "belfry run logs RUN
---step PATH" prints what it wrote.`,
+it says why it does not go on: which steps it waits for, or what else, until when at least, and who or what can end that. RUN and PATH may be one
+word, RUN/PATH, as a target sees it. "belfry run logs RUN/PATH" prints what it wrote.`,
 		Example: `  belfry run step etl~0mi4lf3k0 extract
-  belfry run step etl~0mi4lf3k0 parts/index -o json`,
-		Args: cobra.ExactArgs(2),
+  belfry run step etl~0mi4lf3k0/parts/index -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 2 || len(args) == 1 && strings.Contains(args[0], "/") {
+				return nil
+			}
+			return errors.New("") // wanting says what is right
+		},
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			step, err := server.Step(ctx, args[0], args[1])
+			id, path, err := ofStep(args[0], strings.Join(args[1:], ""))
 			if err != nil {
 				return err
 			}
-			return show(c, step, func(s wire.Step) [][2]string {
-				rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"target", s.Target},
-					{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
-					{"next attempt", c.moment(s.NextAttemptAt)}, {"worker", s.Worker}}
-				for _, w := range s.Waiting {
-					rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
-				}
-				for _, a := range s.Attempts {
-					rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
-				}
-				rows = append(rows, [2]string{"result", short(string(s.Result), 200)})
-				if s.ResultCut {
-					rows = append(rows, [2]string{"", cutResult})
-				}
-				return rows
-			})
+			return c.showStep(ctx, server, id, path)
 		}),
 	}
+}
+
+func (c *cli) showStep(ctx context.Context, server *client.Client, id, path string) error {
+	step, err := server.Step(ctx, id, path)
+	if err != nil {
+		return err
+	}
+	return show(c, step, func(s wire.Step) [][2]string {
+		rows := [][2]string{{"step", s.Path}, {"kind", s.Kind}, {"state", s.State}, {"reason", s.Reason}, {"target", s.Target},
+			{"released", c.moment(s.ReleasedAt)}, {"started", c.moment(s.StartedAt)}, {"ended", c.moment(s.EndedAt)}, {"took", stepTook(s)},
+			{"next attempt", c.moment(s.NextAttemptAt)}, {"worker", s.Worker}}
+		for _, w := range s.Waiting {
+			rows = append(rows, [2]string{"waits", c.whyWaiting(w)})
+		}
+		for _, a := range s.Attempts {
+			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
+		}
+		rows = append(rows, [2]string{"result", short(string(s.Result), 200)})
+		if s.ResultCut {
+			rows = append(rows, [2]string{"", cutResult})
+		}
+		return rows
+	})
 }

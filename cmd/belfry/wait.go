@@ -40,6 +40,9 @@ type waiter struct {
 	midLine bool     // the log's last line has not ended
 	log     io.Writer
 	endLog  func() error
+
+	flow  *flowLog // of the run of a workflow that is followed
+	among *flowLog // of a step: with whose lines its own are printed
 }
 
 func (w *waiter) flags(cmd *cobra.Command) {
@@ -99,7 +102,16 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 	if err := w.tell(before); err != nil {
 		return r, err
 	}
-	if w.follow {
+	switch {
+	case !w.follow:
+	case w.view.Step == "" && len(r.Steps) > 0:
+		if w.flow == nil {
+			w.flow = newFlowLog(w)
+		}
+		if err := w.flow.follow(ctx, r); err != nil {
+			return r, err
+		}
+	default:
 		if err := w.printLog(ctx, r); err != nil {
 			return r, err
 		}
@@ -117,8 +129,12 @@ func (w *waiter) standing(ctx context.Context, id string) (wire.Run, error) {
 	if err == nil && s.Kind != "task" {
 		err = fmt.Errorf("step %s of %s is a %s, which has no log; ask for that of a task", s.Path, id, s.Kind)
 	}
-	return wire.Run{ID: id, State: s.State, Attempt: s.Attempt, Attempts: s.Attempts, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAttemptAt: s.NextAttemptAt,
-		Worker: s.Worker, Reason: s.Reason}, err
+	return stepAsRun(id, s), err
+}
+
+func stepAsRun(of string, s wire.Step) wire.Run {
+	return wire.Run{ID: of, State: s.State, Attempt: s.Attempt, Attempts: s.Attempts, StartedAt: s.StartedAt, EndedAt: s.EndedAt, NextAttemptAt: s.NextAttemptAt,
+		Worker: s.Worker, Reason: s.Reason}
 }
 
 // what is waited for.
@@ -193,6 +209,11 @@ func (w *waiter) write(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
+	if w.among != nil {
+		if err := w.among.turn(w); err != nil {
+			return err
+		}
+	}
 	w.midLine = text[len(text)-1] != '\n'
 	if w.log == nil {
 		w.log, w.endLog = w.cli.log()
@@ -203,6 +224,9 @@ func (w *waiter) write(text []byte) error {
 
 // endLine lets the next thing that is said begin a line of its own, on a terminal that shows both.
 func (w *waiter) endLine() error {
+	if w.flow != nil && w.flow.last != nil {
+		return w.flow.last.endLine()
+	}
 	if !w.midLine || !isTerminal(w.stdout) {
 		return nil
 	}

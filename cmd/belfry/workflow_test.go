@@ -201,24 +201,46 @@ func TestRunningAWorkflow(t *testing.T) {
 	id := decode[wire.Run](t, belfry(t, "", "job", "trigger", "etl", "-o", "json", "--address", address).out).ID
 	belfry(t, "", "run", "wait", id, "--address", address)
 	for want, args := range map[string][]string{
-		"step parts/index  failed":      {"run", "get", id},
-		"load         upstream_failed":  {"run", "steps", id},
-		"hello":                         {"run", "step", id, "extract"},
-		"no\n":                          {"run", "logs", id, "--step", "parts/index"},
-		"hello\n":                       {"run", "logs", id, "--step", "extract", "--follow", "--attempt", "1"},
-		"Z hello\n":                     {"run", "logs", id, "--step", "extract", "-t", "--tail", "1", "--since", "1h"},
-		`"step": "extract"`:             {"run", "logs", id, "--step", "extract", "-o", "json"},
-		"extract\nparts\nparts/index\n": {"run", "steps", id, "-o", "name"},
-		"1 extract  succeeded":          {"run", "graph", id},
-		"flowchart":                     {"run", "graph", id, "--format", "mermaid"},
-		`class="box task bad"`:          {"run", "graph", id, "--format", "svg"},
-		`"workflow": {`:                 {"run", "graph", id, "-o", "json"},
-		`{"input":true}`:                {"run", "payload", id, "--step", "load"},
-		`"step": "extract"` + "\n":      {"run", "payload", id, "--step", "extract", "-o", "json"},
+		"step parts/index  failed":              {"run", "get", id},
+		"load         upstream_failed":          {"run", "steps", id},
+		"hello":                                 {"run", "step", id, "extract"},
+		"no\n":                                  {"run", "logs", id, "--step", "parts/index"},
+		"exit: exit code 3":                     {"run", "step", id + "/parts/index"},
+		"kind       task":                       {"run", "get", id + "/parts/index"},
+		"It is failed: permanent failure: exit": {"run", "why", id + "/parts/index"},
+		`"step": "parts/index"`:                 {"run", "why", id + "/parts/index", "-o", "json"},
+		"hello\n":                               {"run", "logs", id, "--step", "extract", "--follow", "--attempt", "1"},
+		"Z hello\n":                             {"run", "logs", id, "--step", "extract", "-t", "--tail", "1", "--since", "1h"},
+		`"step": "extract"`:                     {"run", "logs", id, "--step", "extract", "-o", "json"},
+		"extract\nparts\nparts/index\n":         {"run", "steps", id, "-o", "name"},
+		"1 extract  succeeded":                  {"run", "graph", id},
+		"flowchart":                             {"run", "graph", id, "--format", "mermaid"},
+		`class="box task bad"`:                  {"run", "graph", id, "--format", "svg"},
+		`"workflow": {`:                         {"run", "graph", id, "-o", "json"},
+		`{"input":true}`:                        {"run", "payload", id, "--step", "load"},
+		`"step": "extract"` + "\n":              {"run", "payload", id, "--step", "extract", "-o", "json"},
 	} {
 		if got := belfry(t, "", append(args, "--address", address)...); got.code != 0 || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
+	}
+	for _, more := range [][]string{nil, {"--follow"}} {
+		if got := belfry(t, "", append([]string{"run", "logs", id + "/parts/index", "--address", address}, more...)...); got.code != 0 || got.out != "no\n" {
+			t.Errorf("the log of RUN/PATH, %v: %+v", more, got)
+		}
+	}
+	if got := belfry(t, "", "run", "payload", id+"/load", "--address", address); got.code != 0 || got.out != `{"input":true}` {
+		t.Errorf("the payload of RUN/PATH: %+v", got)
+	}
+	// Of what a run of a workflow has not, nothing is shown: neither an attempt nor a fence. Its timeout is the workflow's.
+	if got := belfry(t, "", "run", "get", id, "--address", address).out; strings.Contains(got, "fence") {
+		t.Errorf("the run is shown as\n%s", got)
+	}
+	if got := belfry(t, "", "run", "list", "--address", address).out; regexp.MustCompile(` 0 `).MatchString(got) {
+		t.Errorf("it is listed as\n%s", got)
+	}
+	if got := belfry(t, "", "job", "get", "etl", "--address", address).out; !regexp.MustCompile(`(?m)^timeout +7d$`).MatchString(got) {
+		t.Errorf("the job is shown as\n%s", got)
 	}
 	for want, args := range map[string][]string{
 		"parts\nparts/index\n": {"--state", "failed,dead"},
@@ -239,14 +261,22 @@ func TestRunningAWorkflow(t *testing.T) {
 		"want the path of a scope; that step is a t": {"run", "steps", id, "--under", "load"},
 		"want text, mermaid or svg":                  {"run", "graph", id, "--format", "png"},
 		"is a scope, which has no payload":           {"run", "payload", id, "--step", "parts"},
+		"names a step already":                       {"run", "logs", id + "/load", "--step", "extract"},
+		"want the path of a step behind the slash":   {"run", "get", id + "/"},
+		"want RUN and PATH":                          {"run", "step", id},
+		"want the run's ID alone, \"" + id + "\"":    {"run", "cancel", id + "/load"},
+		"has no step \"nothing\"":                    {"run", "why", id + "/nothing"},
 	} {
 		if got := belfry(t, "", append(args, "--address", address)...); got.code == 0 || !strings.Contains(got.errors, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
 	// A run keeps its workflow when the job has another.
-	other := written(t, "other.yaml", `{name: etl, target: {workflow: {steps: {quite_another: {pass: {}}}}}}`)
+	other := written(t, "other.yaml", `{name: etl, target: {workflow: {timeout: 1h, steps: {quite_another: {pass: {}}}}}}`)
 	belfry(t, "", "job", "apply", "-f", other, "--address", address)
+	if got := belfry(t, "", "job", "get", "etl", "--address", address).out; !regexp.MustCompile(`(?m)^timeout +1h$`).MatchString(got) {
+		t.Errorf("the job is shown as\n%s", got)
+	}
 	if got := belfry(t, "", "run", "graph", id, "--address", address); got.code != 0 || strings.Contains(got.out, "another") || !strings.Contains(got.out, "3 load") {
 		t.Errorf("%+v", got)
 	}
@@ -332,6 +362,18 @@ func TestRunStepSaysWhyAStepDoesNotGoOn(t *testing.T) {
 	if w := step(id, "load").Waiting; len(w) != 1 || w[0].Code != "steps" || !slices.Equal(w[0].Steps, []string{"first", "flaky", "parts"}) {
 		t.Errorf("load waits for %+v", w)
 	}
+	// Asked about the whole run, it says the same of each task that is open, those first that the others wait for.
+	lines := strings.Split(call(0, "", "run", "why", id).out, "\n")
+	for i, want := range []string{"Steps of its workflow have not ended.", "step first is running: Attempt 1 is under way.", "step flaky is retrying: Attempt 1 failed.",
+		"step parts/index is pending: The scope parts around it waits", "step load is pending: It waits for the steps first, flaky and parts to end", ""} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || (want == "") != (lines[i] == "") {
+			t.Errorf("line %d of why it does not go on is none that begins with %q:\n%s", i+1, want, strings.Join(lines, "\n"))
+			break
+		}
+	}
+	if data := decode[reasons](t, call(0, "", "run", "why", id, "-o", "json").out); len(data.Steps) != 4 || data.Steps[0].Path != "first" || data.Steps[0].Waiting[0].Code != "running" {
+		t.Errorf("why it does not go on, as data: %+v", data)
+	}
 	later := decode[wire.Run](t, call(0, "", "job", "trigger", "etl", "--delay", "24h", "-o", "json").out).ID
 	if w := step(later, "load").Waiting; len(w) != 2 || w[0].Code != "not_due" || w[0].Text != "Its run has not begun. Its time has not come." || w[0].Until.IsZero() || w[1].Code != "steps" {
 		t.Errorf("load of a run to come waits for %+v", w)
@@ -342,6 +384,25 @@ func TestRunStepSaysWhyAStepDoesNotGoOn(t *testing.T) {
 		if w := step(id, path).Waiting; w != nil {
 			t.Errorf("%s of a run that has ended waits for %+v", path, w)
 		}
+	}
+}
+
+// Of a run with many open steps it says why ten of them do not go on, and how many more there are.
+func TestRunWhyIsBounded(t *testing.T) {
+	call := to(t, dev(t, "--data", t.TempDir(), "--allow-exec", "--remote-queue", "far"))
+	steps := []string{`first: {queue: far, exec: {argv: ["true"]}}`}
+	for i := range 14 {
+		steps = append(steps, fmt.Sprintf(`s%02d: {needs: [first], exec: {argv: ["true"]}}`, i))
+	}
+	call(0, "{name: wide, target: {workflow: {steps: {"+strings.Join(steps, ", ")+"}}}}", "job", "apply", "-f", "-")
+	id := decode[wire.Run](t, call(0, "", "job", "trigger", "wide", "-o", "json").out).ID
+	eventually(t, "its first step waits for a worker", func() (bool, string) {
+		out := call(0, "", "run", "why", id).out
+		return strings.Contains(out, "\nstep first is queued: No worker serves the queue far.") && strings.Count(out, "\nstep ") == 10 && strings.HasSuffix(out, "\n5 more have not ended.\n"), out
+	})
+	call(0, "", "run", "cancel", id)
+	if got := call(0, "", "run", "why", id).out; strings.Contains(got, "step") {
+		t.Errorf("of a run that has ended it says\n%s", got)
 	}
 }
 

@@ -423,3 +423,28 @@ func TestC1_C2_SeveralRunsAreToldOfTogether(t *testing.T) {
 		}
 	})
 }
+
+// Whoever names the job itself, where an object names it, is told of that object. What is no name of a job is not put into one.
+func TestACallbackThatIsTheNameOfAJob(t *testing.T) {
+	s := start(t, 0, nil)
+	const form = "got string, want an object"
+	for given, want := range map[string]string{
+		`"tell"`:                             form + " such as {job: tell}",
+		`"tell me"`:                          form,
+		`""`:                                 form,
+		`"` + strings.Repeat("a", 129) + `"`: form,
+		`"a}, x: {job: b"`:                   form,
+		`["tell"]`:                           "got array, want an object",
+		`7`:                                  "got number, want an object",
+	} {
+		for _, event := range job.Events() {
+			if got := s.send("PUT", "/v1/jobs/a", `{"target": {"handler": {"name": "echo"}}, "on": {"`+string(event)+`": `+given+`}}`).refused(400, "malformed")["on."+string(event)]; got != want {
+				t.Errorf("a job, %s: %s: %q, want %q", event, given, got, want)
+			}
+		}
+		s.send("PUT", "/v1/jobs/b", echo)
+		if got := s.send("POST", "/v1/jobs/b/runs", `{"on": {"failed": `+given+`}}`).refused(400, "malformed")["on.failed"]; got != want {
+			t.Errorf("a request: %s: %q, want %q", given, got, want)
+		}
+	}
+}

@@ -63,7 +63,13 @@ func lost(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *problem {
 		w.Header().Set("Allow", allow+", OPTIONS")
 		return newProblem(codeMethodNotAllowed, r.Method+" is not possible here, only "+allow+".")
 	}
-	return newProblem(codeNoSuchPath, "There is nothing at "+shown(r.URL.Path)+"; /openapi.json lists the paths.")
+	hint := ""
+	if below, ok := strings.CutPrefix(clean, "/v1/runs/"); ok {
+		if of, path, ok := stepNamed(below); ok {
+			hint = " " + stepRequests(of, path)
+		}
+	}
+	return newProblem(codeNoSuchPath, "There is nothing at "+shown(r.URL.Path)+"; /openapi.json lists the paths."+hint)
 }
 
 // unread takes an answer of which only status and headers matter.

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -37,8 +38,7 @@ func (r *reading) check(schema *huma.Schema, field string) bool {
 		return true
 	}
 	if got != schema.Type && !(got == huma.TypeNumber && schema.Type == huma.TypeInteger) {
-		r.skip()
-		r.refuse(field, "got %s, want %s", got, want{schema})
+		r.refuse(field, "got %s, want %s", got, wantInstead{r, schema, r.skip()})
 		return false
 	}
 	switch schema.Type {
@@ -60,6 +60,29 @@ func (r *reading) check(schema *huma.Schema, field string) bool {
 	}
 	r.kept.Write(token)
 	return true
+}
+
+// wantInstead is what the schema takes in place of a value of another type: of a text where an object stands that needs one text and no more, this object.
+type wantInstead struct {
+	*reading
+	schema *huma.Schema
+	given  json.RawMessage
+}
+
+func (w wantInstead) String() string {
+	text := want{w.schema}.String()
+	if w.schema.Type != huma.TypeObject || w.schema.Title != "" || len(w.schema.Required) != 1 || kind(w.given) != huma.TypeString {
+		return text
+	}
+	name := w.schema.Required[0]
+	field, given := w.schema.Properties[name], textOf(w.given)
+	if field == nil {
+		return text
+	}
+	if field = w.resolved(field); field.Pattern == "" || !compiled(field.Pattern).MatchString(given) || field.MaxLength != nil && len(given) > *field.MaxLength {
+		return text
+	}
+	return fmt.Sprintf("%s such as {%s: %s}", text, name, given)
 }
 
 // resolved is the schema that a reference leads to.
@@ -228,7 +251,10 @@ func (f *form) text(schema *huma.Schema, quoted json.RawMessage, field string) {
 	text := textOf(quoted)
 	length := utf8.RuneCountInString(text)
 	named := meaning[schema.Pattern] != "" && length > 0 // and that says more than a length would
+	of, path, isStep := stepNamed(text)
 	switch {
+	case schema.Pattern == runIDPattern && isStep:
+		f.refuse(field, "got %s, want the run's ID alone, %s. %s", quoting(text), quoting(of), stepRequests(of, path))
 	case schema.MinLength != nil && length < *schema.MinLength && !named:
 		f.refuse(field, "got %d characters, want at least %d", length, *schema.MinLength)
 	case schema.MaxLength != nil && length > *schema.MaxLength:

@@ -342,7 +342,7 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 	}
 	log, err := a.Control.LogOf(ctx, r, p.Attempt)
 	if errors.Is(err, blob.ErrNotFound) {
-		return nil, newProblem(codeLogExpired, "This log was cleaned up: a log is kept for the retention of its job and a day, from the end of its attempt.")
+		return nil, newProblem(codeLogExpired, "This log was cleaned up: a log is kept for the retention of its job and a day, from the end of its attempt; that of a workflow's step for the timeout of the workflow, that retention and a day, from the start of the run.")
 	}
 	if err != nil {
 		return nil, err

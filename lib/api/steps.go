@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -97,6 +99,19 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		return nil, err
 	}
 	return &answer[wire.StepPage]{wire.StepPage{Items: items, Next: next}}, nil
+}
+
+// stepNamed takes RUN/PATH apart, as targets, logs and traces name a step.
+func stepNamed(text string) (of, path string, ok bool) {
+	of, path, ok = strings.Cut(text, "/")
+	return of, path, ok && compiled(runIDPattern).MatchString(of) && compiled(stepPathPattern).MatchString(path)
+}
+
+// stepRequests says how a step is asked for.
+func stepRequests(of, path string) string {
+	run := "GET /v1/runs/" + of
+	query := invalid.Cut(url.QueryEscape(path))
+	return "A step of it is asked for with " + run + "/steps?path=" + query + ", and its log with " + run + "/logs?step=" + query + "."
 }
 
 func noSuchStep(id run.ID, path string) error {

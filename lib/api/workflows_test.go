@@ -189,6 +189,24 @@ func TestTheStepsOfARun(t *testing.T) {
 		if r.State != "failed" || !strings.HasPrefix(r.Reason, "step s/y is failed: ") || !slices.Equal(states, want) {
 			t.Errorf("the run is %s (%s) with %q, want %q", r.State, r.Reason, states, want)
 		}
+		// RUN/PATH, as targets and logs name a step, is answered with what to ask for instead.
+		const right = "with GET /v1/runs/%s/steps?path=s%%2Fx, and its log with GET /v1/runs/%[1]s/logs?step=s%%2Fx."
+		for _, below := range []string{"", "/logs", "/steps", "/payload", "/graph"} {
+			if got := s.send("GET", "/v1/runs/"+id+"%2Fs%2Fx"+below, "").refused(400, "malformed")["run"]; !strings.Contains(got, "want the run's ID alone, \""+id+"\". ") || !strings.Contains(got, fmt.Sprintf(right, id)) {
+				t.Errorf("asked for the step in one name%s: %s", below, got)
+			}
+		}
+		if got := s.send("POST", "/v1/runs/"+id+"%2Fs%2Fx/cancel", "{}").refused(400, "malformed")["run"]; !strings.Contains(got, "want the run's ID alone") {
+			t.Errorf("told to cancel the step: %s", got)
+		}
+		if got := s.send("GET", "/v1/runs/"+id+"%2F"+strings.Repeat("long%2F", 20)+"end", "").refused(400, "malformed")["run"]; !strings.Contains(got, "want the run's ID alone") {
+			t.Errorf("asked for a step of a long path: %s", got)
+		}
+		missing := s.send("GET", "/v1/runs/"+id+"/s/x", "")
+		missing.refused(404, "no_such_path")
+		if !strings.Contains(string(missing.body), fmt.Sprintf(right, id)) {
+			t.Errorf("asked for the step by slashes: %s", missing.body)
+		}
 		page := into[wire.StepPage](s.send("GET", "/v1/runs/"+id+"/steps", "").is(200))
 		if len(page.Items) != 6 || page.Items[3].Attempt != 1 || page.Items[3].Attempts[0].Error == "" || page.Items[0].Result != nil || page.Items[4].Attempt != 0 {
 			t.Errorf("%+v", page.Items)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -64,22 +65,31 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 			released[row.ID.Step] = row
 		}
 	}
-	g := Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: make([]Step, len(w.Nodes))}
+	return Graph{Run: r, Workflow: w, Definition: edition.Def.Target.Workflow, Steps: standOf(r, w, released)}, true, nil
+}
+
+// standOf tells where the steps of a run stand, by those that were released, by path: by their rows, or as it follows from others. Nothing follows from a
+// cancel. A step is cancelled for its whole run alone, so what it leaves undecided is never released either, and is cancelled with it: no step before it failed.
+func standOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
+	steps := make([]Step, len(w.Nodes))
 	facts := make([]flow.Fact, len(w.Nodes))
 	for i := range w.Nodes {
 		row := released[w.Nodes[i].Path]
-		g.Steps[i] = Step{Node: &w.Nodes[i], Run: row}
-		if row.State != 0 {
-			facts[i] = flow.Fact{State: flow.State(row.State.String()), To: flow.None}
+		steps[i] = Step{Node: &w.Nodes[i], Run: row}
+		switch {
+		case row.State == run.Cancelled:
+			facts[i] = flow.Fact{State: flow.Running, To: flow.None}
+		case row.State != 0:
+			facts[i] = flow.Fact{State: dispatch.FlowState(row.State), To: flow.None}
 		}
 	}
 	states := w.Plan(facts).States
-	for i := range g.Steps {
-		step := &g.Steps[i]
+	for i := range steps {
+		step := &steps[i]
 		switch step.State = states[i]; {
 		case r.Started == 0 && !r.State.Ended(): // nothing has begun, and what needs no call neither
 			step.State = flow.Pending
-		case r.Started == 0:
+		case r.Started == 0, step.Run.State == run.Cancelled:
 			step.State = flow.Cancelled
 		case step.State.Ended():
 		case r.State.Ended(): // it was never released, or by somebody who did not know of the end, and died: it never starts
@@ -89,7 +99,7 @@ func (s *Service) GraphOf(ctx context.Context, r run.Run) (Graph, bool, error) {
 			step.State = flow.Pending
 		}
 	}
-	return g, true, nil
+	return steps
 }
 
 // editionOf is the definition that a run has, or is to have.

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,120 @@ func TestTheStepsOfARunThatHasNotBegun(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A step of a run that was cancelled, or whose time is over, is shown as cancelled where nothing but that has kept it from its end. What a failure or a skip had
+// decided before stays so, whatever came after.
+func TestTheStepsOfARunThatWasToStop(t *testing.T) {
+	const text = `{"timeout": "1h", "steps": {
+		"done": {"handler": {"name": "f"}},
+		"bad": {"handler": {"name": "f"}},
+		"open": {"handler": {"name": "f"}},
+		"behind": {"needs": ["open"], "handler": {"name": "f"}},
+		"whatever": {"needs": ["open"], "rule": "all_done", "handler": {"name": "f"}},
+		"mended": {"needs": ["open"], "rule": "one_failed", "handler": {"name": "f"}},
+		"far": {"needs": ["behind"], "pass": {}},
+		"blocked": {"needs": ["bad", "open"], "handler": {"name": "f"}},
+		"spared": {"needs": ["done"], "rule": "all_failed", "handler": {"name": "f"}},
+		"s": {"steps": {"x": {"handler": {"name": "f"}}, "y": {"needs": ["x"], "handler": {"name": "f"}}}},
+		"after": {"needs": ["s"], "handler": {"name": "f"}},
+		"n": {"needs": ["bad"], "steps": {"z": {"handler": {"name": "f"}}}}}}`
+	ended := map[string]flow.State{"done": "succeeded", "bad": "dead", "open": "cancelled", "behind": "cancelled", "whatever": "cancelled", "mended": "cancelled", "far": "cancelled",
+		"blocked": "upstream_failed", "spared": "skipped", "s": "cancelled", "s/x": "cancelled", "s/y": "cancelled", "after": "cancelled", "n": "upstream_failed", "n/z": "upstream_failed"}
+	for name, stop := range map[string]func(t *testing.T, g *rig, head run.Run){
+		"cancelled": func(t *testing.T, g *rig, head run.Run) {
+			if _, err := g.Cancel(t.Context(), "default", head.ID, ""); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"over its time": func(t *testing.T, g *rig, head run.Run) {
+			time.Sleep(time.Hour)
+			if err := g.Dispatch.Follow(t.Context(), "default", head.ID, false); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, g *rig) {
+				g.put("default", "etl", func(def *job.Definition) { def.Target = target.Spec{Workflow: []byte(text)} })
+				r := g.trigger("default", "etl", control.Request{})
+				edition, err := g.Dispatch.EditionOf(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				head, err := g.Dispatch.Open(t.Context(), r, edition, g.Now().UnixMilli())
+				if err != nil {
+					t.Fatal(err)
+				}
+				follow := func() {
+					t.Helper()
+					if err := g.Dispatch.Follow(t.Context(), "default", r.ID, false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				shown := func() map[string]flow.State {
+					t.Helper()
+					graph, err := g.Graph(t.Context(), "default", r.ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					states := map[string]flow.State{}
+					for _, step := range graph.Steps {
+						states[step.Node.Path] = step.State
+					}
+					return states
+				}
+				follow()
+				steps, err := g.Dispatch.Steps(t.Context(), head)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var held run.Run // by a worker that has still to hear that it is to stop
+				now := g.Now().UnixMilli()
+				for _, s := range steps {
+					next := s.Start("vm/1", now, time.Minute)
+					switch s.ID.Step {
+					case "done":
+						next = next.Succeed(now, run.Ref{}, "", run.Limits{})
+					case "bad":
+						next = next.Fail(now, run.Failure{Error: "no", Permanent: true}, run.Limits{})
+						next.State = run.Dead
+					case "open":
+					default:
+						continue
+					}
+					if next, err = g.Dispatch.PutRun(t.Context(), next, job.Callbacks{}, now); err != nil {
+						t.Fatal(err)
+					}
+					if s.ID.Step == "open" {
+						held = next
+					}
+				}
+				stop(t, g, head)
+				want := maps.Clone(ended)
+				for path, state := range want {
+					if state == flow.Cancelled && path != "s/x" { // which had not started
+						want[path] = flow.Pending
+					}
+				}
+				want["open"], want["s"] = flow.Running, flow.Running
+				if got := shown(); !maps.Equal(got, want) {
+					t.Errorf("while a step has still to stop, they are shown as %v, want %v", got, want)
+				}
+				standing, err := g.Dispatch.ReadRuns(t.Context(), []run.Run{held})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := g.Dispatch.PutRun(t.Context(), standing[0].Cancelled(g.Now().UnixMilli(), "", run.Limits{}), job.Callbacks{}, g.Now().UnixMilli()); err != nil {
+					t.Fatal(err)
+				}
+				follow()
+				if got := shown(); !maps.Equal(got, ended) {
+					t.Errorf("they are shown as %v, want %v", got, ended)
+				}
+			})
+		})
+	}
 }
 
 // The steps of a run that has not begun tell what that waits for.

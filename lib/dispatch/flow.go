@@ -215,7 +215,7 @@ func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) (
 		for _, before := range f.workflow.Before(index) {
 			since = max(since, ended[before])
 		}
-		puts[i] = f.head.Release(n.Path, since, f.now, f.workflow.Kept(f.def.Kept()))
+		puts[i] = f.head.Release(n.Path, since, f.now, f.expires())
 		puts[i].Priority = n.PriorityOf(f.head.Priority)
 		var err error
 		if ops[i], err = puts[i].Item(f.NewID()); err != nil {
@@ -239,6 +239,15 @@ func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) (
 		}
 	}
 	return released, err
+}
+
+// closing is how long after its time the run of a workflow has ended at the latest, unless nobody could see to it.
+const closing = 24 * time.Hour
+
+// expires is when what belongs to a step may be cleaned up, Unix ms: with the run, if that ends as late as it can. When it ends is not known yet, and no step
+// is written again for that.
+func (f *following) expires() int64 {
+	return over(f.head, f.workflow) + (closing + f.def.Kept()).Milliseconds()
 }
 
 // send sends steps to their queues. What is not sent waits for the check of the run.
@@ -279,7 +288,6 @@ func (f *following) behind(steps []run.Run) int64 {
 
 // stopSteps gives the steps as they stand then.
 func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, error) {
-	kept := f.workflow.Kept(f.def.Kept())
 	var stand []run.Run
 	var wishes []*wish
 	for _, s := range steps {
@@ -288,7 +296,7 @@ func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, 
 			continue
 		}
 		wishes = append(wishes, &wish{run: s, decide: func(s run.Run) (run.Run, run.ClaimVerdict) {
-			if next, changed := s.AskCancel(f.now, f.head.Reason, kept); changed && !(s.State == run.Running && s.Cancel) {
+			if next, changed := s.AskCancel(f.now, f.head.Reason, f.def.Kept()); changed && !(s.State == run.Running && s.Cancel) {
 				return next, run.Claimed
 			}
 			return s, run.Taken
@@ -356,7 +364,7 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 	if err != nil {
 		return run.Run{}, false, err
 	}
-	reason, kept := "the run has ended", job.KeptBeyond
+	reason, kept := "the run has ended", job.MinRetention
 	if f != nil {
 		if !f.head.Cancel && f.now < over(f.head, f.workflow) {
 			return f.head, true, nil
@@ -364,7 +372,7 @@ func (d *Dispatcher) MayStart(ctx context.Context, step run.Run) (whole run.Run,
 		if err := d.Follow(ctx, step.Tenant, step.ID, false); err != nil {
 			return run.Run{}, false, err
 		}
-		kept = f.workflow.Kept(f.def.Kept())
+		kept = f.def.Kept()
 		reason = f.head.Reason
 	}
 	now, err := d.Clock()

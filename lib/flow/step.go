@@ -103,11 +103,6 @@ func compilationOf(e *job.Edition) (*compilation, error) {
 	return made.(*compilation), nil
 }
 
-// Kept is for how long what belongs to a step is kept, from when it begins or ends: longer than the run of a job with this retention.
-func (w *Workflow) Kept(retention time.Duration) time.Duration {
-	return retention + w.Timeout.Std() + job.KeptBeyond
-}
-
 // Longest is for how long a run of a job may be under way at the most. One whose workflow cannot be used here may have the longest timeout.
 func Longest(def job.Definition) time.Duration {
 	if def.Target.Workflow == nil {
@@ -165,7 +160,7 @@ func (w *Workflow) Before(index int) []int {
 func (w *Workflow) edition(n *Node, of *job.Edition) *job.Edition {
 	t := n.Task
 	def := job.Definition{Target: literal(t.Target), Payload: of.Def.Payload, Queue: t.Queue, Priority: t.Priority, Timeout: t.Timeout, Guarantee: t.Guarantee,
-		Retry: t.Retry, Retention: schedule.Duration(w.Kept(of.Def.Kept())), Labels: of.Def.Labels}
+		Retry: t.Retry, Retention: schedule.Duration(of.Def.Kept()), Labels: of.Def.Labels}
 	fill(&def.Queue, of.Def.Queue)
 	if t.Input != nil {
 		def.Payload = unescaped(t.Input)

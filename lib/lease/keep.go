@@ -99,8 +99,11 @@ func blobID(r run.Run) string {
 // put puts a blob of this attempt.
 func (h *Held) put(ctx context.Context, kind blob.Kind, data []byte) (key string, err error) {
 	d := h.desk.Dispatch
-	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: blobID(*h.started),
-		Expires: d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)}
+	expires := d.Now().Add(h.edition.Def.Retention.Std() + 24*time.Hour)
+	if of := time.UnixMilli(h.started.Expires); h.started.ID.IsStep() && of.After(expires) { // its run may end later, and is kept from then on
+		expires = of
+	}
+	ref := blob.Ref{Tenant: h.started.Tenant, Kind: kind, ID: blobID(*h.started), Expires: expires}
 	for try := range keepTries {
 		if try > 0 {
 			pause(ctx, time.Second)

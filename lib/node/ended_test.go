@@ -3,6 +3,8 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,4 +263,59 @@ func TestAWatchedWorkflowSucceedsWithItsRun(t *testing.T) {
 		}
 		l.stop()
 	})
+}
+
+// TestTheStepsOfAWorkflowGoWithItsRun keeps what belongs to steps as long as their run, and not for longer than it could have lasted, and a day or two of cleaning.
+func TestTheStepsOfAWorkflowGoWithItsRun(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"soon over": 20 * time.Second, "that may last for days": 72 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memory.New(memory.Config{Now: time.Now})
+				bucket := memblob.OpenBucket(nil)
+				work := func(_ context.Context, _ *life, call target.Call) (target.Result, error) {
+					_, err := io.WriteString(call.Log, "a line\n")
+					return target.Result{Body: make([]byte, 2*run.MaxResult)}, err
+				}
+				l := begin(t, "life", s, bucket, work)
+				l.put("etl", 0, func(d *job.Definition) {
+					d.Retention = schedule.Duration(job.MinRetention)
+					d.Target = target.Spec{Workflow: fmt.Appendf(nil, `{"timeout": %q, "steps": {"a": {"handler": {"name": "f"}}, "b": {"needs": ["a"], "handler": {"name": "f"}}}}`, timeout)}
+				})
+				r, _, err := l.Control.Trigger(t.Context(), "default", "etl", control.Request{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				blobs := func() (n int) {
+					list := bucket.List(nil)
+					for _, err := list.Next(t.Context()); err == nil; _, err = list.Next(t.Context()) {
+						n++
+					}
+					return n
+				}
+				steps := func() int {
+					page, err := s.Query(t.Context(), store.Range{Partition: run.StepPartition("default", r.ID)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return len(page.Items)
+				}
+				time.Sleep(time.Minute)
+				l.stop() // two nodes that look after it are enough, one while all is kept and one behind that
+				time.Sleep(job.MinRetention - 5*time.Minute)
+				l = begin(t, "life", s, bucket, work)
+				time.Sleep(3 * time.Minute)
+				if head := l.runs("etl"); len(head) != 1 || head[0].State != run.Succeeded || steps() != 2 || blobs() != 4 {
+					t.Errorf("before the end of the retention the runs are %+v, with %d steps and %d logs and results, want 2 and 4", head, steps(), blobs())
+				}
+				l.stop()
+				time.Sleep(timeout + 72*time.Hour) // of which a day is for files, which go on a later one
+				l = begin(t, "life", s, bucket, work)
+				time.Sleep(3 * time.Minute)
+				if steps, blobs := steps(), blobs(); steps != 0 || blobs != 0 {
+					t.Errorf("%d steps and %d logs and results have outlived the run of a workflow with the timeout %s and the retention %s", steps, blobs, timeout, job.MinRetention)
+				}
+				l.stop()
+			})
+		})
+	}
 }

@@ -417,7 +417,11 @@ func (r Run) end(state State, now int64, reason string, l Limits) Run {
 	r.State, r.Ended, r.Reason = state, now, cut(reason, maxReasonSize)
 	r.Worker, r.Lease, r.NextAt, r.StartBy, r.Wait = "", 0, 0, 0, Wait{}
 	// The timer of a run that was cancelled ahead of its time is still to come, and would make it anew of nothing.
-	r.Expires = max(now, r.ID.Nominal) + l.Retention.Milliseconds()
+	expires := max(now, r.ID.Nominal) + l.Retention.Milliseconds()
+	if r.ID.IsStep() { // it is kept as long as its run, whose end may be far
+		expires = max(expires, r.Expires)
+	}
+	r.Expires = expires
 	return r
 }
 

@@ -17,11 +17,12 @@ func (r Run) Open(now int64) Run {
 }
 
 // Release is a step of the workflow's run, queued at now where nothing stands yet, since another ended at since (both Unix ms), or the run was opened.
-// Its definition is that of the run, so it has the run's generation. kept is for how long it is kept from now on: longer than the run itself.
-func (r Run) Release(path string, since, now int64, kept time.Duration) Run {
+// Its definition is that of the run, so it has the run's generation. expires (Unix ms) is when its run is kept no longer at the latest. Its end leaves that as it is, unless it
+// comes so late that less than the retention is left.
+func (r Run) Release(path string, since, now, expires int64) Run {
 	id := r.ID.At(path)
 	return Run{ID: id, Tenant: r.Tenant, State: Queued, Generation: r.Generation, Trigger: r.Trigger, Priority: r.Priority, Created: now,
-		Lag: max(0, now-since), Trace: r.spanOf(id), Expires: now + kept.Milliseconds()}
+		Lag: max(0, now-since), Trace: r.spanOf(id), Expires: expires}
 }
 
 // Late is how late a step is that starts at now (Unix ms): since the end that it follows from, or the opening of its run.

@@ -24,7 +24,7 @@ func TestIDsOfSteps(t *testing.T) {
 				t.Errorf("%s stands at %s", text, key)
 			}
 			head := Run{ID: whole, Tenant: "acme", State: Running, Generation: 5, Trigger: ByRequest, Version: 3}
-			step := head.Release(path, 900, 1000, time.Hour)
+			step := head.Release(path, 900, 1000, 3_601_000)
 			op, err := step.Item(1)
 			if err != nil || op.Key != key || !op.If.IsAbsent() {
 				t.Errorf("%+v, %v", op, err)

@@ -293,11 +293,14 @@ func (rs *runState) stops() {
 	}
 }
 
-// showsSteps: what is shown of a run's steps stood at some time since it was asked for. What never was released has a state that follows from others.
+// showsSteps: what is shown of a run's steps stood at some time since it was asked for. What never was released has a state that follows from others, and of
+// a run that is over the one that does.
 func (j *Judge) showsSteps(q *asking, rs *runState, shown []wire.StepSummary) {
 	if rs.flow == nil {
 		return
 	}
+	over := !slices.ContainsFunc(rs.seen(q.since, j.event), func(s sight) bool { return !s.state.Ended() })
+	l := rs.flow.lookShown()
 	for _, one := range shown {
 		n, ok := rs.flow.workflow.Node(one.Path)
 		if !ok || n.Kind != flow.KindTask {
@@ -308,6 +311,9 @@ func (j *Judge) showsSteps(q *asking, rs *runState, shown []wire.StepSummary) {
 			stood = s.seen(q.since, j.event)
 		}
 		if !slices.ContainsFunc(stood, func(s sight) bool {
+			if s.state == nothing && over {
+				return one.State == string(map[rune]flow.State{reference.Skip: flow.Skipped, reference.Upstream: flow.UpstreamFailed, reference.Open: flow.Cancelled}[l.ends[n.Index]])
+			}
 			if s.state == nothing {
 				return slices.Contains([]flow.State{flow.Pending, flow.Skipped, flow.UpstreamFailed, flow.Cancelled}, flow.State(one.State))
 			}

@@ -14,12 +14,19 @@ type looked struct {
 	ends  []rune // by node
 	may   []bool // which tasks are to run, or have
 	whole rune
+
+	cancelled rune // what the end of a step counts as that was cancelled
 }
 
-// look evaluates a workflow by the ends of its steps.
-func (f *flowState) look() looked {
+// look evaluates a workflow by the ends of its steps, for what is to run and how it ends.
+func (f *flowState) look() looked { return f.lookWith(reference.Failure) }
+
+// lookShown is the same for what is shown. A step is cancelled with its run, and by no failure, so that decides nothing of others.
+func (f *flowState) lookShown() looked { return f.lookWith(reference.Open) }
+
+func (f *flowState) lookWith(cancelled rune) looked {
 	nodes := f.workflow.Nodes
-	l := looked{ends: make([]rune, len(nodes)), may: make([]bool, len(nodes))}
+	l := looked{cancelled: cancelled, ends: make([]rune, len(nodes)), may: make([]bool, len(nodes))}
 	for i := range l.ends {
 		l.ends[i] = reference.Open
 	}
@@ -79,6 +86,8 @@ func (f *flowState) lookAt(n *flow.Node, l *looked) rune {
 	switch state := s.last().State; {
 	case state == run.Succeeded:
 		return reference.Success
+	case state == run.Cancelled:
+		return l.cancelled
 	case state.Ended():
 		return reference.Failure
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -39,14 +40,15 @@ func branching(t testing.TB) life {
 	r.elapsed = time.Second
 	r.put(tenant, "flow", workflow(graph))
 	r.put(tenant, "stopped", workflow(graph))
-	r.put(tenant, "slow", workflow(`{"timeout": "5m", "steps": {"bad": {"handler": {"name": "work"}}}}`))
+	r.put(tenant, "slow", workflow(`{"timeout": "5m", "steps": {"bad": {"handler": {"name": "work"}}, "next": {"needs": ["bad"], "handler": {"name": "work"}}}}`))
 	r.put(tenant, "asked", works(1, nil))
 	r.fails["bad"], r.after = true, 30*time.Second
 	r.trigger("asked", "", http.StatusAccepted, `{}`)
 	whole := r.trigger("flow", "", http.StatusAccepted, `{"day":1}`)
 	r.live(10*beat, beat)
-	r.ofRun(oracle.GetRun, whole, http.StatusOK, func() (run.Run, error) { return r.control.Run(ctx, tenant, whole) })
+	r.graph(whole)
 	r.live(30*beat, beat)
+	r.graph(whole)
 
 	between := r.trigger("stopped", "", http.StatusAccepted, `{}`)
 	r.live(5*beat, beat)
@@ -59,14 +61,32 @@ func branching(t testing.TB) life {
 	}
 	r.live(5*beat, beat)
 	r.during = nil
+	r.graph(between)
+	r.graph(within)
 
 	r.after = 20 * time.Minute
-	r.trigger("slow", "", http.StatusAccepted, `{}`)
+	late := r.trigger("slow", "", http.StatusAccepted, `{}`)
 	r.live(40*time.Minute, time.Minute)
 	upTo := r.now()
 	r.live(80*time.Minute, time.Minute)
+	r.graph(late)
 	r.tell(event{upTo: upTo})
 	return r.told
+}
+
+// graph reads a run with where its steps stand.
+func (r *rig) graph(id run.ID) {
+	r.ask(oracle.Request{Op: oracle.GetRun, Run: id.String()}, http.StatusOK, func(a *oracle.Answer) error {
+		g, err := r.control.Graph(r.Context(), tenant, id)
+		if err != nil {
+			return err
+		}
+		a.Run = shownRun(g.Run)
+		for _, one := range g.Steps {
+			a.Run.Steps = append(a.Run.Steps, wire.StepSummary{Path: one.Node.Path, State: string(one.State)})
+		}
+		return nil
+	})
 }
 
 func TestNothingIsFoundInWorkflows(t *testing.T) {
@@ -106,6 +126,11 @@ func (p *plot) stepOf(e event) (run.Run, bool) {
 		p.Fatal(err)
 	}
 	return r, true
+}
+
+// kept is when a step of a run may be cleaned up, Unix ms.
+func kept(head run.Run) int64 {
+	return head.Started + (flow.DefaultTimeout + job.DefaultRetention + 24*time.Hour).Milliseconds()
 }
 
 // step is the index of the first event after another that puts a step of a job's run into a state, and the step.
@@ -153,7 +178,7 @@ func (p *plot) stopped() (told, ended int, r run.Run) {
 // starts puts a step that was never released, and starts it, behind an event.
 func (p *plot) starts(at int, of run.Run, path string) {
 	now := p.life[at].at.UnixMilli()
-	row := of.Release(path, now, now, time.Hour*24*90)
+	row := of.Release(path, now, now, now+(90*24*time.Hour).Milliseconds())
 	begun := row
 	begun.Version = 1
 	p.insert(at+1, p.item(row), p.item(begun.Start("worker", now, time.Minute)))
@@ -192,23 +217,23 @@ var ofFlows = map[string]row{
 	}, "W8: step flow~.*/first of default is of generation .*, and its run of"},
 	"a step that its workflow has not": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("other", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("other", head.Started, head.Started, kept(head))))
 	}, "W8: step flow~.*/other of default is no task"},
 	"a row of a scope": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("parts", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("parts", head.Started, head.Started, kept(head))))
 	}, "W8: step flow~.*/parts of default is no task"},
 	"released before its parent has ended": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("once", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("once", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/once of default was released, and its needs do not let it run: first -"},
 	"released in a scope that may not run": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Running)
-		p.insert(i+1, p.item(head.Release("parts/load", head.Started, head.Started, time.Hour)))
+		p.insert(i+1, p.item(head.Release("parts/load", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/parts/load of default was released"},
 	"released though its parent failed": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Failed)
-		p.insert(i, p.item(head.Release("never", head.Started, head.Started, time.Hour)))
+		p.insert(i, p.item(head.Release("never", head.Started, head.Started, kept(head))))
 	}, "W2: step flow~.*/never of default was released, .*bad F.*never U"},
 	"started when its run had ended": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Failed)
@@ -261,6 +286,21 @@ var ofFlows = map[string]row{
 			a.Run = &shown
 		})
 	}, "P1: GET run: step first of run flow~.* of default is shown as pending"},
+
+	"a step cancelled with its run, shown as behind a failure": {func(p *plot) {
+		p.tells(first, oracle.GetRun, func(a *oracle.Answer) {
+			shown := *a.Run
+			shown.Steps = []wire.StepSummary{{Path: "never", State: "upstream_failed"}}
+			a.Run = &shown
+		}, func(_ oracle.Request, a oracle.Answer) bool { return a.Run != nil && a.Run.State == "cancelled" })
+	}, "P1: GET run: step never of run stopped~.* of default is shown as upstream_failed"},
+	"a step behind a failure, shown as cancelled": {func(p *plot) {
+		p.tells(first, oracle.GetRun, func(a *oracle.Answer) {
+			shown := *a.Run
+			shown.Steps = []wire.StepSummary{{Path: "never", State: "cancelled"}}
+			a.Run = &shown
+		}, func(_ oracle.Request, a oracle.Answer) bool { return a.Run != nil && a.Run.State == "failed" })
+	}, "P1: GET run: step never of run flow~.* of default is shown as cancelled"},
 
 	"opened with a lease": {func(p *plot) {
 		i, head := p.head(first, "flow", run.Queued)

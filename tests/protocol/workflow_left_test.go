@@ -3,7 +3,6 @@ package protocol_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -35,7 +34,7 @@ func TestW5_AStepThatWasPutBehindACancelAndLeft(t *testing.T) {
 	if !head.State.Ended() || left == "" {
 		t.Fatalf("the run is %s, and %d steps were released, want it cancelled and some not", head.State, len(rows))
 	}
-	op, err := head.Release(left, head.Ended, head.Ended, time.Hour).Item(7)
+	op, err := head.Release(left, head.Ended, head.Ended, head.Expires).Item(7)
 	f.must(err)
 	op.If = store.Absent
 	_, err = f.store.Write(context.Background(), op)
