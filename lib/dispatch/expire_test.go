@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,6 +34,59 @@ func TestG2_G4_WhoIsTooLateIsNotLetIn(t *testing.T) {
 	if next := g.stands(runs[2]); next.State != run.Queued || next.Waits() {
 		t.Errorf("the next one is %+v", next)
 	}
+	g.sound(runs)
+}
+
+// However many are too late, the first that is in time is let in as soon as there is room: nobody else would come to it.
+func TestG2_G4_WhoIsInTimeIsLetInBehindAnyNumberThatAreTooLate(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 99, 100, 101, 1300} {
+		for _, limit := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%d_of_%d", n, limit), func(t *testing.T) {
+				g := newGated(t)
+				def := queueing(limit)
+				def.Overlap.MaxWaiting = new(2000)
+				g.define(def)
+				runs := g.fires(limit)
+				for i := range n {
+					runs = append(runs, g.lasting(limit+i, time.Minute))
+				}
+				inTime := g.put(limit+n, nil)
+				runs = append(runs, inTime, g.put(limit+n+1, nil))
+				for _, r := range runs {
+					g.enters(def, r)
+				}
+				g.sent()
+				g.pass(time.Hour, time.Hour)
+				g.forget()
+				g.ends(runs[0])
+				writes := 0
+				for _, op := range g.forget() {
+					if op == "write gate" {
+						writes++
+					}
+				}
+				if most := 2 + n/30; writes > most {
+					t.Errorf("%d writes of the gate, want at most %d", writes, most)
+				}
+				if s := g.stands(inTime); s.State != run.Queued || s.Waits() {
+					t.Errorf("who is in time is %s, %+v", s.State, s.Wait)
+				}
+				same(t, "wait", g.waits(runs), []int{len(runs) - 1})
+				g.sound(runs)
+			})
+		}
+	}
+}
+
+// Whoever joins a line beside room has those let in that there is room for: who made the room may have died.
+func TestG2_WhoJoinsBesideRoomLetsIn(t *testing.T) {
+	g := newGated(t)
+	g.define(queueing(1))
+	runs := g.fires(3)
+	g.enters(queueing(1), runs[:2]...)
+	g.define(queueing(2)) // and whoever did dies
+	g.enters(queueing(2), runs[2])
+	same(t, "wait", g.waits(runs), []int{2})
 	g.sound(runs)
 }
 
