@@ -31,6 +31,9 @@ func TestG2_G4_WhoIsTooLateIsNotLetIn(t *testing.T) {
 	if late.State != run.Skipped || late.Why.Code != run.WhyExpired || late.Missed() {
 		t.Errorf("who is too late is %s, for %+v", late.State, late.Why)
 	}
+	if n, others := g.Metrics.Skipped.Value(run.WhyExpired), g.Metrics.Skipped.Value(run.WhyOverlap); n != 1 || others != 0 {
+		t.Errorf("%d are counted as too late, and %d for overlap", n, others)
+	}
 	if next := g.stands(runs[2]); next.State != run.Queued || next.Waits() {
 		t.Errorf("the next one is %+v", next)
 	}

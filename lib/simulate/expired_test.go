@@ -1,0 +1,42 @@
+package simulate_test
+
+import (
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/simulate"
+)
+
+// Nobody is there for hours: what is too late to start takes no place from what may start still, and is told of as missed.
+func TestG4_WhatIsTooLateAfterADowntimeIsMissed(t *testing.T) {
+	r := play(t, `
+jobs:
+  ticker:
+    schedule: {every: 10s}
+    target: {handler: {name: ticker}}
+    expires_after: 58s
+    catch_up: {mode: all}
+    on: {missed: {job: tell}}
+  tell:
+    target: {handler: {name: tell}}
+script:
+  - {at: 2h, do: down, for: 3h}
+until: 5h10m
+`, simulate.Options{})
+	if len(r.Skipped) != 1 || r.Skipped[0].Count < 1000 || r.Skipped[0].Reason != "missed: longer ago than expires_after" {
+		t.Fatalf("skipped %+v", r.Skipped)
+	}
+	told, made := 0, 0
+	for _, one := range r.Runs {
+		if one.State != "succeeded" {
+			t.Errorf("%s is %s, for %+v", one.ID, one.State, one.Why)
+		}
+		if one.Job == "tell" {
+			told++
+		} else if one.Attempts[0].StartedAt.After(one.NominalTime) {
+			made++
+		}
+	}
+	if told != 1 || made < 5 || made > 7 {
+		t.Errorf("%d were told, and %d made up for", told, made)
+	}
+}
