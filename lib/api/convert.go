@@ -61,6 +61,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.State == run.Retrying || r.State == run.Queued {
 		shown.NextAttemptAt = instant(r.NextAt)
 	}
+	if r.State == run.Queued {
+		shown.StartBy = instant(r.StartBy)
+	}
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}

@@ -26,6 +26,7 @@ type Run struct {
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
 	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
+	StartBy       time.Time         `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late, before it is queued, and once it has started"`
 	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
