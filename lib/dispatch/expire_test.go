@@ -133,6 +133,53 @@ func TestG4_ACheckEndsWhoIsTooLate(t *testing.T) {
 	}
 }
 
+// A check ends all that are too late together: one look at the line for all of a gate, and what cannot be ended holds nobody up.
+func TestG4_ACheckEndsManyThatAreTooLateTogether(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := []run.Run{g.put(0, nil)}
+	for n := range 80 {
+		runs = append(runs, g.lasting(1+n, time.Minute))
+	}
+	runs = append(runs, g.put(90, nil))
+	for _, r := range runs {
+		g.enters(def, r)
+	}
+	g.pass(time.Hour, time.Hour)
+	g.forget()
+	now := g.now.UnixMilli()
+	if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "wait", g.waits(runs), []int{81})
+	gates := 0
+	for _, op := range g.forget() {
+		if op == "write gate" {
+			gates++
+		}
+	}
+	if gates > 4 {
+		t.Errorf("%d writes of the gate for the ends of 80 runs", gates)
+	}
+	g.sound(runs)
+}
+
+// A run that waits for its place and is too late before that has its check at the time that it is to start by.
+func TestG4_ACheckComesBeforeAPlaceThatIsTooLate(t *testing.T) {
+	g := newGated(t)
+	r := g.lasting(0, time.Hour)
+	r.NextAt, r.Reason = r.StartBy+time.Hour.Milliseconds(), run.CaughtUp
+	at := r.StartBy + g.Ahead().Milliseconds() + 1
+	if check := g.Wakeup(t.Context(), r, at-1000); check.Wake != at {
+		t.Errorf("its check lies %d ms from there", check.Wake-at)
+	}
+	r.StartBy = r.NextAt + time.Hour.Milliseconds()
+	if check := g.Wakeup(t.Context(), r, at-1000); check.Wake != r.NextAt {
+		t.Errorf("its check lies %d ms from its place", check.Wake-r.NextAt)
+	}
+}
+
 // Whoever was let in and is too late gives its place up.
 func TestG2_WhoWasLetInAndIsTooLateMakesRoom(t *testing.T) {
 	g := newGated(t)

@@ -40,3 +40,26 @@ until: 5h10m
 		t.Errorf("%d were told, and %d made up for", told, made)
 	}
 }
+
+// Whoever takes a run from a queue that has a backlog finds it too late, before any check does.
+func TestG4_WhatIsTooLateAfterABacklogIsNotStarted(t *testing.T) {
+	r := play(t, `
+workers: 1
+jobs:
+  j: {target: {handler: {name: j}}, timeout: 1h, expires_after: 30s}
+outcomes:
+  j: [{takes: 40s}]
+script:
+  - {at: 0s, do: trigger, job: j, as: a}
+  - {at: 1s, do: trigger, job: j, as: b}
+  - {at: 20s, do: trigger, job: j, as: c}
+until: 2m
+`, simulate.Options{})
+	states := map[string]string{}
+	for _, one := range r.Runs {
+		states[*one.As] = one.State
+	}
+	if len(r.Runs) != 3 || states["a"] != "succeeded" || states["b"] != "skipped" || states["c"] != "succeeded" {
+		t.Errorf("they are %v", states)
+	}
+}
