@@ -127,15 +127,15 @@ type Why struct {
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
-// NewWhy gives what a run was skipped for, with its text.
-func NewWhy(code, gate, policy string, inTheWay []string) *Why {
+// NewWhy gives what a run was skipped for, with its text. reason is that of the run's record.
+func NewWhy(code, gate, policy string, inTheWay []string, reason string) *Why {
 	w := &Why{Code: code, Gate: gate, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
-	w.Text = w.clause()
+	w.Text = w.clause(reason)
 	return w
 }
 
 // clause says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
-func (w *Why) clause() string {
+func (w *Why) clause(reason string) string {
 	var runs string
 	were := "were"
 	switch n := len(w.InTheWay); n {
@@ -150,11 +150,11 @@ func (w *Why) clause() string {
 	}
 	switch {
 	case w.Code == "expired":
-		return "it had not started in time (expires_after)"
+		return reason + " (expires_after)"
 	case w.Policy == string(job.OverlapQueueLatest):
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, w.Policy)
 	case w.Policy == string(job.OverlapQueueOne):
-		return fmt.Sprintf("%s %s in progress or in line (%s: %s)", runs, were, w.Code, w.Policy)
+		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, w.Policy)
 	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, w.Policy)
 	}
