@@ -25,9 +25,6 @@ func TestStartBy(t *testing.T) {
 	if started := r.Start("w", due+1000, time.Minute); started.StartBy != 0 || started.HandBack(due+2000, "", "").Expired(due+lasts+1) {
 		t.Errorf("an attempt leaves its time, %+v", started)
 	}
-	if opened := r.Open(due + 1000); opened.StartBy != 0 {
-		t.Errorf("opened as a workflow to start by %d", opened.StartBy)
-	}
 	ended := r.Expire(due+lasts+1, time.Hour)
 	if ended.State != run.Skipped || ended.Missed() || ended.Why.Code != run.WhyExpired || ended.StartBy != 0 || ended.Reason != "it had not started by 2023-11-14T22:14:20Z" {
 		t.Errorf("ended as %+v", ended)

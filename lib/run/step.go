@@ -11,7 +11,7 @@ import (
 
 // Open begins the run of a workflow at now (Unix ms). That is no attempt, and nobody holds a lease of it. The run must be Queued and due.
 func (r Run) Open(now int64) Run {
-	r.State, r.Started, r.NextAt, r.StartBy = Running, now, 0, 0
+	r.State, r.Started, r.NextAt = Running, now, 0
 	r.Wait = Wait{}
 	return r
 }
