@@ -53,8 +53,8 @@ they were asked for. The job may be named as its gate is, job:NAME.`,
 			if !strings.HasPrefix(name, gate.Name("")) {
 				name = gate.Name(name)
 			}
-			return list(c, server.Line(ctx, name, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE"}, func(r wire.InLine) []string {
-				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since)}
+			return list(c, server.Line(ctx, name, most), most, []string{"RUN", "NOMINAL", "WAITS SINCE", "START BY"}, func(r wire.InLine) []string {
+				return []string{r.ID, c.moment(r.NominalTime), c.moment(r.Since), c.moment(r.StartBy)}
 			})
 		}),
 	}

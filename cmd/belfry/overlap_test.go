@@ -62,7 +62,7 @@ func TestOverlapInFiles(t *testing.T) {
 func TestARunThatWasSkippedSaysWhatWasInItsWay(t *testing.T) {
 	var out strings.Builder
 	c := &cli{stdout: &out, output: formTable}
-	r := wire.Run{ID: "report~0mi4lf3k1", Job: "report", State: "skipped", Reason: "overlap", Why: wire.NewWhy("overlap", "job:report", "skip", []string{"report~0mi4lf3k0"})}
+	r := wire.Run{ID: "report~0mi4lf3k1", Job: "report", State: "skipped", Reason: "overlap", Why: wire.NewWhy("overlap", "job:report", "skip", []string{"report~0mi4lf3k0"}, "")}
 	if err := c.showRun(r); err != nil {
 		t.Fatal(err)
 	}

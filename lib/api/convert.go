@@ -61,6 +61,9 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	if r.State == run.Retrying || r.State == run.Queued {
 		shown.NextAttemptAt = instant(r.NextAt)
 	}
+	if r.State == run.Queued {
+		shown.StartBy = instant(r.StartBy)
+	}
 	if r.Through != 0 && r.Count != 1 {
 		shown.Skipped = &wire.Skipped{Count: r.Count, Through: instant(r.Through)}
 	}
@@ -69,7 +72,7 @@ func (a *api) runForm(ctx context.Context, r run.Run) wire.Run {
 	}
 	shown.On = wire.Calling(r.Callees.Succeeded, r.Callees.Failed)
 	if !r.Why.IsZero() {
-		shown.Why = wire.NewWhy(r.Why.Code, r.Why.Gate, r.Why.Policy, r.Why.InTheWay)
+		shown.Why = wire.NewWhy(r.Why.Code, r.Why.Gate, r.Why.Policy, r.Why.InTheWay, r.Reason)
 	}
 	if d := r.Discarded; !d.IsZero() {
 		shown.Discarded = &wire.Discarded{At: instant(d.At), By: d.By, Note: d.Note}

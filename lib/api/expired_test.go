@@ -54,3 +54,54 @@ func TestG4_NobodyIsTooLateByTheJitterOfItsJob(t *testing.T) {
 		}
 	})
 }
+
+// Until when a run may start is shown for as long as it waits, and why it waits says it.
+func TestG4_UntilWhenARunMayStartIsShown(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", strings.Replace(endless, "{", `{"overlap": "queue", "expires_after": "1h", `, 1)).is(201)
+		begun := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202))
+		time.Sleep(time.Second)
+		waits := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202))
+		time.Sleep(time.Second)
+		show := func(id string) wire.Run { return into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)) }
+		if r := show(begun.ID); r.State != "running" || !r.StartBy.IsZero() {
+			t.Errorf("one that runs is %s, to start by %s", r.State, r.StartBy)
+		}
+		by := waits.NominalTime.Add(time.Hour)
+		if r := show(waits.ID); !r.StartBy.Equal(by) || len(r.Waiting) != 1 || !strings.Contains(r.Waiting[0].Text, "It is skipped where it has not started by "+by.Format(time.RFC3339)) {
+			t.Errorf("one that waits is to start by %s, want %s: %+v", r.StartBy, by, r.Waiting)
+		}
+		line := into[wire.LinePage](s.send("GET", "/v1/gates/job:a/line", "").is(200)).Items
+		if len(line) != 1 || !line[0].StartBy.Equal(by) {
+			t.Errorf("in line: %+v", line)
+		}
+	})
+}
+
+// What is too late in a pause says so, and not that somebody's resume lets it start.
+func TestG4_WhoIsTooLateInAPauseSaysSo(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "{", `{"paused": true, "expires_after": "5s", `, 1)).is(201)
+		id := into[wire.Run](s.send("POST", "/v1/jobs/a/runs", `{}`).is(202)).ID
+		why := func() wire.Waiting {
+			r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200))
+			if len(r.Waiting) == 0 {
+				t.Fatalf("%+v", r)
+			}
+			return r.Waiting[0]
+		}
+		time.Sleep(time.Second)
+		if w := why(); w.Code != "paused" || !strings.Contains(w.Text, "It is skipped where it has not started by") {
+			t.Errorf("in time: %+v", w)
+		}
+		time.Sleep(7 * time.Second)
+		if w := why(); w.Code != "expired" || w.Who != "" || !strings.Contains(w.Text, "it is skipped when its job is resumed") {
+			t.Errorf("too late: %+v", w)
+		}
+		s.send("POST", "/v1/jobs/a/resume", `{}`).is(200)
+		time.Sleep(time.Minute)
+		if r := into[wire.Run](s.send("GET", "/v1/runs/"+id, "").is(200)); r.State != "skipped" || r.Why == nil || r.Why.Code != "expired" {
+			t.Errorf("resumed: %+v", r)
+		}
+	})
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
-	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // Run reads a run.
@@ -279,7 +278,7 @@ func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reop
 			next.State = run.Scheduled
 		}
 		// A wake-up in the same write: a reopened run is never without one.
-		check, err := timer.NextCheck(tenant, id, now+s.Dispatch.Directly().Milliseconds()).Put(s.NewID())
+		check, err := s.Dispatch.Wakeup(ctx, next, now+s.Dispatch.Directly().Milliseconds()).Put(s.NewID())
 		if err != nil {
 			return r, nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
@@ -400,6 +401,26 @@ func TestResultsAndLogsAreRead(t *testing.T) {
 		}
 		if log, err := g.LogOf(ctx, run.Run{Tenant: "acme"}, 0); err != nil || !log.IsEmpty() {
 			t.Errorf("no log: %q, %v", log.Text(), err)
+		}
+	})
+}
+
+// A run that is opened again long after it was due has a check at the time that it is to start by, where nobody starts it.
+func TestG4_AReopenedRunIsLookedAtWhenItIsTooLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		g.put("acme", "a", func(d *job.Definition) { d.ExpiresAfter = schedule.Duration(3 * time.Minute) })
+		r := g.trigger("acme", "a", control.Request{})
+		g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
+		g.write(r, func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no"}, limits) })
+		time.Sleep(24*time.Hour + time.Minute) // the next regular check of it lies 14 minutes ahead
+		again, err := g.Retry(ctx, "acme", r.ID, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := again.StartBy + g.Dispatch.Ahead().Milliseconds() + 1
+		if items, err := g.Store.Get(ctx, timer.NewCheck("acme", again.ID, at).Key()); err != nil || !items[0].Exists() {
+			t.Errorf("no check at %d, %v", at, err)
 		}
 	})
 }

@@ -207,8 +207,17 @@ func (s Standing) Why() []Waiting {
 		add(WaitJobDeleted, time.Time{}, "", "Its job was deleted: it starts no more, and is cancelled when its turn comes.")
 		return why
 	}
-	if s.Run.Expired(s.Now.UnixMilli()) {
-		add(WaitExpired, time.Time{}, "", "It had not started by %s, and may not start any more: it is skipped at its next check.", time.UnixMilli(s.Run.StartBy).UTC().Format(time.RFC3339))
+	by := s.startBy()
+	if !by.IsZero() && s.Now.After(by) {
+		const late = "It had not started by %s, and may not start any more: it is skipped %s."
+		switch {
+		case s.Run.State == run.Queued:
+			add(WaitExpired, time.Time{}, "", late, by.Format(time.RFC3339), "at its next check")
+		case s.Paused:
+			add(WaitExpired, time.Time{}, "", late, by.Format(time.RFC3339), "when its job is resumed")
+		default:
+			add(WaitExpired, time.Time{}, "", late, by.Format(time.RFC3339), "when a tick comes to it")
+		}
 		return why
 	}
 	if s.Skewed != nil {
@@ -242,7 +251,25 @@ func (s Standing) Why() []Waiting {
 	case s.Queued():
 		why = append(why, s.whyQueued())
 	}
+	if last := len(why) - 1; last >= 0 && !by.IsZero() {
+		why[last].Text += fmt.Sprintf(" It is skipped where it has not started by %s.", by.Format(time.RFC3339))
+	}
 	return why
+}
+
+// startBy is until when a run may start that has not, zero where it may however late. One that no claim has bound yet has its time from the job as it stands.
+func (s Standing) startBy() time.Time {
+	by := int64(0)
+	switch s.Run.State {
+	case run.Queued:
+		by = s.Run.StartBy
+	case run.Scheduled:
+		by = s.Run.TimeToStart(s.Def.Lasts())
+	}
+	if by == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(by).UTC()
 }
 
 func (s Standing) whyClockOff() Waiting {
@@ -269,13 +296,18 @@ func (s Standing) whyInLine() Waiting {
 	case l.Behind > 1:
 		text = fmt.Sprintf("%d runs are before it in line at the gate %s", l.Behind, l.Gate)
 	}
+	who := "the runs in its way"
 	switch n := len(l.InTheWay); {
+	case n == 0:
+		if who = ""; !s.Paused {
+			text += ". Nobody is in progress there: the next check lets it in as far as there is room, or the next run that joins"
+		}
 	case n == 1:
 		text += ", and " + l.InTheWay[0] + " is in progress"
 	case n > 1:
 		text += fmt.Sprintf(", and %s and others are in progress", l.InTheWay[0])
 	}
-	return Waiting{Code: WaitGate, Text: text + ".", Who: "the runs in its way", Line: l}
+	return Waiting{Code: WaitGate, Text: text + ".", Who: who, Line: l}
 }
 
 // whyHeading tells what the run of a workflow waits for.

@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/queue"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
@@ -30,6 +31,11 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 	inStore.NextAt, inStore.Attempts = past.UnixMilli(), []run.Attempt{{Number: 3, Ended: past.Add(-16 * time.Minute).UnixMilli()}}
 	tooLate := queued
 	tooLate.StartBy = past.UnixMilli()
+	inTime, openedAgain, paced := queued, scheduled(past), run.Run{ID: run.FireID("a", past.UnixMilli()), State: run.Queued, Reason: run.CaughtUp}
+	inTime.StartBy, openedAgain.StartBy, paced.StartBy = later.UnixMilli(), later.UnixMilli(), later.UnixMilli()
+	openedAgain.Reason = "retried on request"
+	brief := def
+	brief.ExpiresAfter = schedule.Duration(30 * time.Second)
 	depth := map[queue.Priority]int64{queue.High: 2, queue.Normal: 10, queue.Low: 100}
 
 	for name, c := range map[string]struct {
@@ -48,6 +54,17 @@ func TestWhyARunDoesNotGoOn(t *testing.T) {
 		"TickBehindPaused":   {control.Standing{Run: scheduled(past), Due: past, Ticks: past.Add(-time.Hour), Paused: true}, "paused", "", time.Time{}},
 		"TickBehindARetry":   {control.Standing{Run: inStore, Due: past, Ticks: past.Add(-time.Hour)}, "tick_behind", "", time.Time{}},
 		"Expired":            {control.Standing{Run: tooLate, Due: past, Paused: true, Pool: &control.Pool{Alone: true}}, "expired", "by 2026-11-25T08:59:00Z", time.Time{}},
+		"ExpiredInAPause":    {control.Standing{Run: scheduled(past), Due: past, Paused: true, Def: brief}, "expired", "by 2026-11-25T08:59:30Z, and may not start any more: it is skipped when its job is resumed.", time.Time{}},
+		"ExpiredUnclaimed":   {control.Standing{Run: scheduled(past), Due: past, Def: brief}, "expired", "it is skipped when a tick comes to it.", time.Time{}},
+		"OpenedAgainInPause": {control.Standing{Run: openedAgain, Due: past, Paused: true, Def: brief}, "paused", "It is skipped where it has not started by 2026-11-25T10:00:00Z.", time.Time{}},
+		"PausedInTime":       {control.Standing{Run: scheduled(now), Due: now, Paused: true, Def: brief}, "paused", "It is skipped where it has not started by 2026-11-25T09:00:30Z.", time.Time{}},
+		"QueuedInTime":       {control.Standing{Run: inTime, Due: past}, "queued", "for a worker. It is skipped where it has not started by 2026-11-25T10:00:00Z.", time.Time{}},
+		"NoWorkerInTime":     {control.Standing{Run: inTime, Due: past, Pool: &control.Pool{Alone: true}}, "no_worker", "by 2026-11-25T10:00:00Z.", time.Time{}},
+		"PacedInTime":        {control.Standing{Run: paced, Due: later}, "paced", "by 2026-11-25T10:00:00Z.", later},
+		"InLineInTime": {control.Standing{Run: inTime, Due: past, Line: &control.Line{Gate: "job:a", Behind: 2, InTheWay: []string{"a~1"}}}, "gate",
+			"a~1 is in progress. It is skipped where it has not started by 2026-11-25T10:00:00Z. the runs in its way", time.Time{}},
+		"InLineBesideRoom":   {control.Standing{Run: queued, Due: past, Line: &control.Line{Gate: "job:a"}}, "gate", "Nobody is in progress there: the next check lets it in", time.Time{}},
+		"InLineInAPause":     {control.Standing{Run: queued, Due: past, Paused: true, Line: &control.Line{Gate: "job:a"}}, "paused gate", "belfry job resume a", time.Time{}},
 		"NotYetExpired":      {control.Standing{Run: run.Run{ID: id(past), State: run.Queued, StartBy: now.UnixMilli()}, Due: past}, "queued", "", time.Time{}},
 		"Paused":             {control.Standing{Run: scheduled(past), Due: past, Paused: true, Reason: "db move"}, "paused", "(db move)", time.Time{}},
 		"PausedAndNotDue":    {control.Standing{Run: scheduled(later), Due: later, Paused: true}, "paused not_due", "belfry job resume a", time.Time{}},

@@ -106,15 +106,11 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	}
 	var send []Outgoing
 	var soon []timer.Timer // looks again when leases are judged
-	var requests, waiting, gone []run.Run
+	var requests, waiting, gone, late []run.Run
 	crowds := map[lane]bool{}
 	for _, r := range open {
 		if r.Expired(now) {
-			switch _, err := d.Expire(ctx, r); {
-			case store.AsConflict(err) != nil: // another has started or ended it
-			case err != nil:
-				return repairs, err
-			}
+			late = append(late, r)
 			continue
 		}
 		if r.Waits() { // no message helps it before it is let in
@@ -194,6 +190,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err := d.Arm(ctx, soon...); err != nil {
 		return repairs, err
 	}
+	d.expireEach(ctx, late)
 	for _, r := range gone {
 		if err := d.Left(ctx, r); err != nil { // then the checks of those that wait do it
 			return repairs, err

@@ -132,7 +132,10 @@ func (e *entering) take(key store.Key) (calls []*calling, group []*wanting) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := e.at[key]
-	n := min(len(at.calling), lineBatch)
+	n := 0
+	for left := 0; n < len(at.calling) && left < lineBatch; n++ {
+		left += max(1, len(at.calling[n].gone))
+	}
 	calls, at.calling = slices.Clone(at.calling[:n]), slices.Delete(at.calling, 0, n)
 	var rest []*wanting
 	for _, w := range at.wanting {

@@ -3,36 +3,86 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
 // Expire ends a run whose time to start is over, and has its gate know. A *store.Conflict says that another has started it or ended it.
 //
 // Durable with the write: its end. A crash behind it leaves whoever waits for its place to the run's message, or to their checks.
 func (d *Dispatcher) Expire(ctx context.Context, r run.Run) (run.Run, error) {
-	now, err := d.Clock()
+	put, err := d.expiring(ctx, r)
 	if err != nil {
 		return run.Run{}, err
+	}
+	ended, err := d.Do(ctx, put)
+	if err != nil || !ended.Placed {
+		return ended, err
+	}
+	return ended, d.Left(ctx, leaves(r, ended))
+}
+
+// expireEach is Expire for the runs of a check: their ends in one call of the store, and each gate is told of all that leave it. What fails is left to the next check.
+func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
+	warn := func(r run.Run, err error) {
+		if err != nil && store.AsConflict(err) == nil { // else another has started or ended it
+			d.Log.WarnContext(ctx, "a run that is too late is left to its next check", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		}
+	}
+	var of []run.Run
+	var puts []*Put
+	for _, r := range late {
+		put, err := d.expiring(ctx, r)
+		if warn(r, err); err == nil {
+			of, puts = append(of, r), append(puts, put)
+		}
+	}
+	d.TryEach(ctx, puts)
+	var calls []*calling
+	for i, put := range puts {
+		ended, err := d.Do(ctx, put)
+		if warn(of[i], err); err != nil || !ended.Placed {
+			continue
+		}
+		at := slices.IndexFunc(calls, func(c *calling) bool {
+			return c.tenant == ended.Tenant && c.job == ended.ID.Job && len(c.gone) < lineBatch
+		})
+		if at < 0 {
+			at, calls = len(calls), append(calls, &calling{tenant: ended.Tenant, job: ended.ID.Job})
+		}
+		calls[at].gone = append(calls[at].gone, leaves(of[i], ended))
+	}
+	for _, c := range calls {
+		warn(c.gone[0], d.call(ctx, c))
+	}
+}
+
+// expiring prepares the end of a run whose time to start is over.
+func (d *Dispatcher) expiring(ctx context.Context, r run.Run) (*Put, error) {
+	now, err := d.Clock()
+	if err != nil {
+		return nil, err
 	}
 	edition, err := d.EditionOf(ctx, r)
 	def := job.Definition{}
 	switch {
 	case errors.Is(err, job.ErrNotFound): // of a job that was deleted: it ends as any
 	case err != nil:
-		return run.Run{}, err
+		return nil, err
 	default:
 		def = edition.Def
 	}
-	stood := r
 	r.Placed = r.Placed || !def.Overlap.IsZero() // it may have been let in, and never started
-	ended, err := d.PutRun(ctx, r.Expire(now, def.Kept()), def.On, now)
-	if err != nil || !ended.Placed {
-		return ended, err
-	}
+	return d.Prepare(ctx, r.Expire(now, def.Kept()), def.On, now)
+}
+
+// leaves is a run that has ended without a start as its gate hears of it: as it stood where it waited in line.
+func leaves(stood, ended run.Run) run.Run {
 	if stood.Waits() {
-		return ended, d.Left(ctx, stood)
+		return stood
 	}
-	return ended, d.Left(ctx, ended)
+	return ended
 }

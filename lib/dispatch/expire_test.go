@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,9 +31,65 @@ func TestG2_G4_WhoIsTooLateIsNotLetIn(t *testing.T) {
 	if late.State != run.Skipped || late.Why.Code != run.WhyExpired || late.Missed() {
 		t.Errorf("who is too late is %s, for %+v", late.State, late.Why)
 	}
+	if n, others := g.Metrics.Skipped.Value(run.WhyExpired), g.Metrics.Skipped.Value(run.WhyOverlap); n != 1 || others != 0 {
+		t.Errorf("%d are counted as too late, and %d for overlap", n, others)
+	}
 	if next := g.stands(runs[2]); next.State != run.Queued || next.Waits() {
 		t.Errorf("the next one is %+v", next)
 	}
+	g.sound(runs)
+}
+
+// However many are too late, the first that is in time is let in as soon as there is room: nobody else would come to it.
+func TestG2_G4_WhoIsInTimeIsLetInBehindAnyNumberThatAreTooLate(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 99, 100, 101, 1300} {
+		for _, limit := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%d_of_%d", n, limit), func(t *testing.T) {
+				g := newGated(t)
+				def := queueing(limit)
+				def.Overlap.MaxWaiting = new(2000)
+				g.define(def)
+				runs := g.fires(limit)
+				for i := range n {
+					runs = append(runs, g.lasting(limit+i, time.Minute))
+				}
+				inTime := g.put(limit+n, nil)
+				runs = append(runs, inTime, g.put(limit+n+1, nil))
+				for _, r := range runs {
+					g.enters(def, r)
+				}
+				g.sent()
+				g.pass(time.Hour, time.Hour)
+				g.forget()
+				g.ends(runs[0])
+				writes := 0
+				for _, op := range g.forget() {
+					if op == "write gate" {
+						writes++
+					}
+				}
+				if most := 2 + n/30; writes > most {
+					t.Errorf("%d writes of the gate, want at most %d", writes, most)
+				}
+				if s := g.stands(inTime); s.State != run.Queued || s.Waits() {
+					t.Errorf("who is in time is %s, %+v", s.State, s.Wait)
+				}
+				same(t, "wait", g.waits(runs), []int{len(runs) - 1})
+				g.sound(runs)
+			})
+		}
+	}
+}
+
+// Whoever joins a line beside room has those let in that there is room for: who made the room may have died.
+func TestG2_WhoJoinsBesideRoomLetsIn(t *testing.T) {
+	g := newGated(t)
+	g.define(queueing(1))
+	runs := g.fires(3)
+	g.enters(queueing(1), runs[:2]...)
+	g.define(queueing(2)) // and whoever did dies
+	g.enters(queueing(2), runs[2])
+	same(t, "wait", g.waits(runs), []int{2})
 	g.sound(runs)
 }
 
@@ -73,6 +130,53 @@ func TestG4_ACheckEndsWhoIsTooLate(t *testing.T) {
 	same(t, "wait", g.waits(runs), []int(nil))
 	if n := len(g.sent()); n != 1 {
 		t.Errorf("%d were sent", n)
+	}
+}
+
+// A check ends all that are too late together: one look at the line for all of a gate, and what cannot be ended holds nobody up.
+func TestG4_ACheckEndsManyThatAreTooLateTogether(t *testing.T) {
+	g := newGated(t)
+	def := queueing(1)
+	g.define(def)
+	runs := []run.Run{g.put(0, nil)}
+	for n := range 80 {
+		runs = append(runs, g.lasting(1+n, time.Minute))
+	}
+	runs = append(runs, g.put(90, nil))
+	for _, r := range runs {
+		g.enters(def, r)
+	}
+	g.pass(time.Hour, time.Hour)
+	g.forget()
+	now := g.now.UnixMilli()
+	if _, err := g.Check(t.Context(), 1, dispatch.Bounds{Now: now, Horizon: now, Reach: now + 60_000, Resume: now + 2000}, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "wait", g.waits(runs), []int{81})
+	gates := 0
+	for _, op := range g.forget() {
+		if op == "write gate" {
+			gates++
+		}
+	}
+	if gates > 4 {
+		t.Errorf("%d writes of the gate for the ends of 80 runs", gates)
+	}
+	g.sound(runs)
+}
+
+// A run that waits for its place and is too late before that has its check at the time that it is to start by.
+func TestG4_ACheckComesBeforeAPlaceThatIsTooLate(t *testing.T) {
+	g := newGated(t)
+	r := g.lasting(0, time.Hour)
+	r.NextAt, r.Reason = r.StartBy+time.Hour.Milliseconds(), run.CaughtUp
+	at := r.StartBy + g.Ahead().Milliseconds() + 1
+	if check := g.Wakeup(t.Context(), r, at-1000); check.Wake != at {
+		t.Errorf("its check lies %d ms from there", check.Wake-at)
+	}
+	r.StartBy = r.NextAt + time.Hour.Milliseconds()
+	if check := g.Wakeup(t.Context(), r, at-1000); check.Wake != r.NextAt {
+		t.Errorf("its check lies %d ms from its place", check.Wake-r.NextAt)
 	}
 }
 

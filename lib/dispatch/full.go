@@ -109,7 +109,7 @@ func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, pl
 }
 
 // join has runs wait in line: one write of the gate, the runs and their places. Whoever is the first to wait, or goes to the front of a line that a pause holds, looks at those that hold
-// places once more: one may have ended since they were read, and have found nobody to let in.
+// places once more: one may have ended since they were read, and have found nobody to let in. So does who joins a line beside room: whoever made it may have died before it let anybody in.
 func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, met bool) {
 	now, err := d.Clock()
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		}
 		return nil, false
 	}
-	look := past || round.Waiting() == len(stand)
+	look := past || round.Waiting() == len(stand) || round.Room(some[0].def.Overlap.Limit)
 	for _, r := range joining {
 		round.Join(r, stand[r.ID])
 	}

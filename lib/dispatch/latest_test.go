@@ -250,3 +250,51 @@ func TestG2_G4_Fault01_Fault02_QueueLatestOverBrokenOperations(t *testing.T) {
 		}
 	}
 }
+
+// Who is later goes by the order of the line: by when a run was due, made or opened again, whichever is last, then by its nominal time and its ID.
+func TestG4_WhoIsLaterUnderQueueLatest(t *testing.T) {
+	made := func(by int) func(*gated, run.Run) run.Run {
+		return func(g *gated, r run.Run) run.Run { r.Created = g.now.UnixMilli() + int64(by)*1000; return r }
+	}
+	asked := func(random uint64) func(*gated, run.Run) run.Run {
+		return func(_ *gated, r run.Run) run.Run { r.ID = run.RequestID("report", r.ID.Nominal, random); return r }
+	}
+	for name, c := range map[string]struct {
+		nominal [2]int // seconds on, of the one that is earlier and of the one that is later
+		change  [2]func(*gated, run.Run) run.Run
+	}{
+		"by their times":             {[2]int{1, 2}, [2]func(*gated, run.Run) run.Run{}},
+		"made later":                 {[2]int{2, 1}, [2]func(*gated, run.Run) run.Run{nil, made(5)}},
+		"both made at once":          {[2]int{1, 2}, [2]func(*gated, run.Run) run.Run{made(5), made(5)}},
+		"due when the other is made": {[2]int{1, 5}, [2]func(*gated, run.Run) run.Run{made(5), nil}},
+		"a fire and a request":       {[2]int{3, 3}, [2]func(*gated, run.Run) run.Run{nil, asked(3)}},
+		"two requests":               {[2]int{3, 3}, [2]func(*gated, run.Run) run.Run{asked(3), asked(9)}},
+	} {
+		for _, order := range [][2]int{{0, 1}, {1, 0}} {
+			t.Run(fmt.Sprint(name, order), func(t *testing.T) {
+				g := newGated(t)
+				def := policy(job.OverlapQueueLatest, 1)
+				g.define(def)
+				g.enters(def, g.put(0, nil))
+				var pair [2]run.Run
+				for i := range pair {
+					pair[i] = g.put(c.nominal[i], func(r run.Run) run.Run {
+						if c.change[i] != nil {
+							r = c.change[i](g, r)
+						}
+						return r
+					})
+				}
+				g.enters(def, pair[order[0]])
+				g.enters(def, pair[order[1]])
+				if s := g.stands(pair[0]); s.State != run.Skipped || len(s.Why.InTheWay) != 1 || s.Why.InTheWay[0] != pair[1].ID.String() {
+					t.Errorf("the earlier one is %s, for %+v", s.State, s.Why)
+				}
+				if s := g.stands(pair[1]); !s.Waits() {
+					t.Errorf("the later one is %s", s.State)
+				}
+				g.sound(pair[:])
+			})
+		}
+	}
+}

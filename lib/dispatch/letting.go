@@ -19,7 +19,8 @@ import (
 type letting struct {
 	*Dispatcher
 	calling *calling
-	whole   bool
+	whole   bool // the line is looked through, past who stays in it
+	far     bool // who may be let in is looked for further back: a step before this one let in nobody
 	round   *gate.Round
 	job     job.Job
 	now     int64
@@ -33,6 +34,9 @@ type letting struct {
 }
 
 func (l *letting) idle() bool { return !l.changed }
+
+// barren tells of a step that has only taken places out of the line: of runs that were too late, or had left it. Who is in time stands behind them.
+func (l *letting) barren() bool { return len(l.in) == 0 && len(l.ops) > 0 && !l.gone() }
 
 // read reads gate, job and line, and decides.
 func (l *letting) read() error {
@@ -137,7 +141,7 @@ func (l *letting) line(ctx context.Context) error {
 		most = min(lineBatch, max(1, l.limit()-l.round.Held()))
 	}
 	limit := most + 1
-	if l.whole {
+	if l.whole || l.far {
 		limit = lineLook
 	}
 	page, err := l.Store.Query(ctx, l.round.Gate().Line(limit))

@@ -26,6 +26,9 @@ const (
 
 	// lineSteps bounds the writes of one who lets in: what is left is for whoever ends next, and for checks.
 	lineSteps = 40
+
+	// lineBarren bounds those beside them that let in nobody: all of a line as long as a job may bound it are too late for them.
+	lineBarren = job.MaxMaxWaiting/lineBatch + 1
 )
 
 // calling is what was asked for at the line of a gate: to let in whoever can be.
@@ -92,9 +95,9 @@ func compareGone(a, b []run.Run) int {
 // callIn lets in until there is no room, or no line. Where whole is said, it looks through a short line for places that are of nobody.
 func (d *Dispatcher) callIn(c *calling, whole bool) error {
 	var unsure []run.Run // let in by a write of which nothing is known
-	tries := 0
-	for range lineSteps {
-		step := &letting{Dispatcher: d, calling: c, whole: whole}
+	tries, far := 0, false
+	for steps, barren := 0, 0; steps < lineSteps && barren < lineBarren; {
+		step := &letting{Dispatcher: d, calling: c, whole: whole, far: far}
 		err := step.read()
 		if err == nil && step.idle() {
 			return d.sendLetIn(unsure, true)
@@ -110,7 +113,11 @@ func (d *Dispatcher) callIn(c *calling, whole bool) error {
 			if !step.again {
 				return d.sendLetIn(unsure, true)
 			}
-			c.gone, whole = nil, false
+			if c.gone, whole, far = nil, false, step.barren(); far {
+				barren++
+			} else {
+				steps++
+			}
 		case (store.AsConflict(err) != nil || passing(err)) && tries < lineTries:
 			if errors.Is(err, store.ErrUnknown) {
 				unsure = append(unsure, step.in...)

@@ -264,13 +264,21 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 	window := b.Now - policy.Window.Std().Milliseconds()
 	skipTo := from // the first that is not skipped
 	reason := ""
+	inTime, err := firstInTime(t, e, max(from, window), last, b.Now)
+	if err != nil {
+		return 0, 0, 0, err
+	}
 	switch {
 	case newest < window:
 		skipTo, reason = last+1, "missed: older than the catch-up window"
 	case policy.Mode == job.CatchUpNone:
 		skipTo, reason = last+1, "missed: catch-up is none"
+	case policy.Mode == job.CatchUpOne && spared == never && tooLate(t, e, newest, b.Now):
+		skipTo, reason = last+1, tooLateToStart
 	case policy.Mode == job.CatchUpOne:
 		skipTo, reason = min(newest, last+1), "missed: only the newest fire runs"
+	case inTime > max(from, window):
+		skipTo, reason = min(inTime, last+1), tooLateToStart
 	case from < window:
 		skipTo, reason = min(window, last+1), "missed: older than the catch-up window"
 	}
@@ -286,6 +294,39 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 		}
 	}
 	return first, last, spared, nil
+}
+
+const tooLateToStart = "missed: longer ago than expires_after"
+
+// tooLate tells of a fire that is claimed now whether its run could not start any more.
+func tooLate(t timer.Timer, e *job.Edition, fire, now int64) bool {
+	lasts := e.Def.Lasts()
+	return lasts != 0 && now > e.Due(t.Tenant, t.Job, fire)+lasts
+}
+
+// firstInTime gives from when on fires are not too late: from itself, or else the first fire behind it that is in time, or what lies behind last. One behind another that is in time may be
+// too late by its share of the jitter.
+func firstInTime(t timer.Timer, e *job.Edition, from, last, now int64) (int64, error) {
+	lasts := e.Def.Lasts()
+	if lasts == 0 {
+		return from, nil
+	}
+	most := time.Duration(0)
+	if e.Def.Schedule != nil {
+		most = e.Def.Schedule.Jitter.Std()
+	}
+	surely := now - lasts - most.Milliseconds() // what is older has no time left, whatever its share
+	f, err := nextAfter(e.Schedule, max(from, surely)-1)
+	for err == nil && f <= last && tooLate(t, e, f, now) {
+		f, err = nextAfter(e.Schedule, f)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if first, err := nextAfter(e.Schedule, from-1); err != nil || first == f {
+		return from, err
+	}
+	return min(f, last+1), nil
 }
 
 // lastLate gives the last fire up to a limit such that all from one on are late, which is late itself.

@@ -151,8 +151,12 @@ func (d *Dispatcher) CountEnd(r run.Run) {
 		return // no list has steps: of a workflow its run is counted among runs and dead letters
 	case r.Missed():
 		d.Metrics.Runs.Add(r.Count, r.State.String())
+		d.Metrics.Skipped.Add(r.Count, "missed")
 	case r.State.Ended():
 		d.Metrics.Runs.Inc(r.State.String())
+		if r.State == run.Skipped {
+			d.Metrics.Skipped.Inc(r.Why.Code)
+		}
 	}
 	if r.State.DeadLetter() {
 		d.Metrics.DeadLetters.Inc(r.State.String())

@@ -11,10 +11,10 @@ import (
 // Wakeup is the next timer of a run that has not ended: the regular check, the end of a wait that lies further ahead, or where that comes before, a check
 // that finds the time to start, or of a workflow's run all its time, over. It lies beyond reach (Unix ms).
 func (d *Dispatcher) Wakeup(ctx context.Context, r run.Run, reach int64) timer.Timer {
-	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
-		return timer.NewCheck(r.Tenant, r.ID, r.NextAt)
-	}
 	regular := timer.NextCheck(r.Tenant, r.ID, reach)
+	if (r.State == run.Retrying || r.State == run.Queued) && r.NextAt > reach {
+		regular = timer.NewCheck(r.Tenant, r.ID, r.NextAt)
+	}
 	if r.State == run.Queued && r.StartBy != 0 {
 		if late := timer.NewCheck(r.Tenant, r.ID, max(d.pastEnd(r.StartBy), reach)+1); late.Wake < regular.Wake {
 			return late

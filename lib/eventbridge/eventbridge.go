@@ -351,6 +351,9 @@ func (s *scheduled) retries() {
 	wait := max(min((age/time.Duration(attempts)).Truncate(time.Second), longestWait), time.Second)
 	s.def.Retry = job.Retry{MaxAttempts: int(attempts), Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(wait)}
 	s.def.CatchUp = job.CatchUp{Mode: job.CatchUpOne, Window: schedule.Duration(max(age, job.NewestWithin))}
+	if age != defaultAge { // which is filled in, and says nothing of what their owner wants
+		s.def.ExpiresAfter = schedule.Duration(age)
+	}
 }
 
 // work gives what a run does.

@@ -86,6 +86,9 @@ func trace(t *testing.T, text string, cfg Config) string {
 		}
 		fmt.Fprintf(&b, "  jitter %s, timeout %s, attempts %d up to %s apart, catch-up %s %s, paused %v\n", s.Jitter, d.Timeout, d.Retry.MaxAttempts,
 			d.Retry.Max, d.CatchUp.Mode, d.CatchUp.Window, d.Paused)
+		if d.ExpiresAfter != 0 {
+			fmt.Fprintf(&b, "  expires after %s\n", d.ExpiresAfter)
+		}
 		for _, name := range slices.Sorted(maps.Keys(d.Labels)) {
 			fmt.Fprintf(&b, "  label %s=%s\n", name, d.Labels[name])
 		}

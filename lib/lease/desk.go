@@ -94,13 +94,14 @@ func (d *Desk) take(ctx context.Context, max int, wait, reserved time.Duration) 
 	}
 	looked := make([]*Offer, len(messages))
 	var looks sync.WaitGroup
+	now, _ := d.Dispatch.Clock() // without it nothing is started, which each look finds
 	beside := looks.Go
 	if len(messages) == 1 {
 		beside = func(f func()) { f() } // there is nobody who would wait for it
 	}
 	for i, m := range messages {
 		l := d.read(m)
-		if !d.plain(&l) {
+		if !d.plain(&l, now) {
 			beside(func() { d.ask(ctx, l, &looked[i]) })
 			continue
 		}

@@ -39,13 +39,13 @@ func (d *Desk) read(m queue.Message) letter {
 	return letter{delivery: d.delivery(m), run: message.Run, sent: message.Sent, err: err}
 }
 
-// plain tells that nobody needs to be asked about a message before its run is started: it is new, and the run's definition is known.
-func (d *Desk) plain(l *letter) bool {
+// plain tells that nobody needs to be asked about a message before its run is started at now (Unix ms): it is new, the run's definition is known, and the run is not too late.
+func (d *Desk) plain(l *letter, now int64) bool {
 	if l.err != nil || l.message.Receives > 1 || l.run.State != run.Queued && l.run.State != run.Retrying || l.run.ID.IsStep() {
 		return false
 	}
 	edition := d.Dispatch.Book.Remembered(l.run.Tenant, l.run.ID.Job, l.run.Generation)
-	return edition != nil && edition.Def.Target.Workflow == nil && !d.Dispatch.Tardy(l.run)
+	return edition != nil && edition.Def.Target.Workflow == nil && !d.Dispatch.Tardy(l.run) && !l.run.Expired(now)
 }
 
 // open tells whether a message's run may be started: its offer, or nil and what becomes of the message. A message is a hint; the run

@@ -61,11 +61,17 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 	if !r.ID.OnDemand() {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
-	if !r.Spared() { // whoever was opened again has its time from then on
-		next.StartBy = startBy(r.ID.Nominal, c.Lasts)
-	}
+	next.StartBy = r.TimeToStart(c.Lasts)
 	next.Wait, next.Placed = next.Wait.ranked(), false
 	return next, Claimed
+}
+
+// TimeToStart is until when the run may start once it is claimed for a job that gives it so long, in ms, from when it is due; 0 both for however long.
+func (r Run) TimeToStart(lasts int64) int64 {
+	if r.Spared() { // whoever was opened again has its time from then on
+		return r.StartBy
+	}
+	return startBy(r.ID.Nominal, lasts)
 }
 
 // startBy is until when a run may start whose time is at, Unix ms; 0 where it may however late.

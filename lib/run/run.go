@@ -145,7 +145,8 @@ type Run struct {
 
 	IgnorePause bool `cbor:"40,keyasint,omitempty"` // of a run on demand: no pause of its job holds it
 
-	// StartBy is until when the run may start, Unix ms: once that is over it is skipped. 0 where it may however late, and once it has started.
+	// StartBy is until when the run may start, Unix ms: once that is over it is skipped. 0 where it may however late, and once an attempt of it
+	// has started; the run of a workflow keeps it when it is opened.
 	StartBy int64 `cbor:"48,keyasint,omitempty"`
 
 	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release

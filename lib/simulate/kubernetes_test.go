@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/cronjob"
+	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 )
@@ -27,6 +29,28 @@ func (row peerRow) at(text string, from time.Time) (map[string]any, schedule.Spe
 	return at, spec
 }
 
+// imported is what belfry import makes of the row's policy and deadline.
+func (row peerRow) imported(t *testing.T) job.Definition {
+	t.Helper()
+	spec := map[string]any{"schedule": "0 0 * * *", "jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "c", "image": "busybox", "command": []string{"true"}}}}}}}}
+	if row.ConcurrencyPolicy != "" {
+		spec["concurrencyPolicy"] = row.ConcurrencyPolicy
+	}
+	if row.Deadline != nil && (row.ApplyDeadline == nil || *row.ApplyDeadline) {
+		spec["startingDeadlineSeconds"] = *row.Deadline
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": map[string]any{"name": "job"}, "spec": spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := cronjob.Read("job.json", text, cronjob.Config{Way: cronjob.Kubectl, Zone: "UTC"})
+	if err != nil || len(file.Jobs) != 1 {
+		t.Fatalf("the importer takes %d jobs of it: %v, %+v", len(file.Jobs), err, file.Notes)
+	}
+	return file.Jobs[0].Def
+}
+
 // cronJob is one reconcile pass as a scenario: the job has run as the row says, then Belfry is down until now.
 func (row peerRow) cronJob(t *testing.T) (simulate.Report, time.Time, error) {
 	t.Helper()
@@ -36,13 +60,17 @@ func (row peerRow) cronJob(t *testing.T) (simulate.Report, time.Time, error) {
 	}
 	at, spec := row.at(row.Schedule, row.Created)
 	definition := map[string]any{"schedule": at, "target": anyHandler, "timeout": "4h", "retry": map[string]any{"max_attempts": 1}, "paused": row.Suspend}
-	if row.ConcurrencyPolicy == "Forbid" {
-		definition["overlap"] = "queue_latest"
+	def := row.imported(t)
+	catchUp := map[string]any{"mode": def.CatchUp.Mode}
+	if def.CatchUp.Window != 0 {
+		catchUp["window"] = def.CatchUp.Window
 	}
-	if row.Deadline != nil && (row.ApplyDeadline == nil || *row.ApplyDeadline) {
-		window := max(time.Duration(*row.Deadline)*time.Second, 5*time.Minute) // the least that there is
-		definition["expires_after"] = schedule.Duration(max(time.Duration(*row.Deadline)*time.Second, time.Second)).String()
-		definition["catch_up"] = map[string]any{"mode": "one", "window": schedule.Duration(window).String()}
+	definition["catch_up"] = catchUp
+	if !def.Overlap.IsZero() {
+		definition["overlap"] = def.Overlap
+	}
+	if def.ExpiresAfter != 0 {
+		definition["expires_after"] = def.ExpiresAfter
 	}
 	last := start
 	outcomes := []any{}

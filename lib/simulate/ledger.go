@@ -302,7 +302,7 @@ func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 		r.Result = json.RawMessage(text)
 	}
 	if !a.why.IsZero() {
-		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.why.Policy, a.why.InTheWay)
+		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.why.Policy, a.why.InTheWay, a.reason)
 	}
 	return r, nil
 }

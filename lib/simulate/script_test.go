@@ -64,6 +64,13 @@ func TestWhatPeopleDo(t *testing.T) {
 		{"down: a fire a little late is made up for", every10("", "", "{at: 18m, do: down, for: 4m}"), strings.Replace(ran(10, 20, 30, 40, 50, 60), "20m0s..21m0s", "22m0s..23m0s", 1)},
 		{"down: a fire at its beginning is missed, one at its end is not", every10("catch_up: {mode: none}", "", "{at: 20m, do: down, for: 20m}"),
 			ran(10, 40, 50, 60) + "\nj: 2 skipped from 20m0s through 30m0s, missed: catch-up is none"},
+		{"down: what is too late to start is missed", every10("expires_after: 6m", "", "{at: 12m, do: down, for: 17m}"),
+			ran(10, 30, 40, 50, 60) + "\nj: 1 skipped from 20m0s through 20m0s, missed: longer ago than expires_after"},
+		{"down: only what may start still is made up for", every10("catch_up: {mode: all}, expires_after: 15m", "", "{at: 12m, do: down, for: 44m}"),
+			strings.Replace(ran(10, 50, 60), "50m0s..51m0s", "56m0.22s..57m0.22s", 1) + "\nj: 3 skipped from 20m0s through 40m0s, missed: longer ago than expires_after"},
+		{"down: what may start still, with its share of the jitter", strings.ReplaceAll(every10("catch_up: {mode: all}, expires_after: 5s", "", "{at: 12m, do: down, for: 44m}"), "schedule: {", "schedule: {jitter: 10m, "),
+			"j@10m0s: skipped, it had not started by 2026-01-05T00:20:05Z\nj@50m0s 1h0m2s..1h1m2s succeeded: succeeded\nj@1h0m0s 1h10m0s..1h11m0s succeeded: succeeded\n" +
+				"j: 3 skipped from 20m0s through 40m0s, missed: longer ago than expires_after"},
 		{"down within down", every10("catch_up: {mode: none}", "", "{at: 11m, do: down, for: 20m}", "{at: 21m, do: down, for: 20m}", "{at: 22m, do: down, for: 1m}"),
 			strings.Replace(ran(10, 40, 50, 60), "40m0s..41m0s", "41m0s..42m0s", 1) + "\nj: 2 skipped from 20m0s through 30m0s, missed: catch-up is none"},
 		{"a worker dies while Belfry is down", every10("", "[{takes: 5m, crashes: true}, {takes: 1m}]", "{at: 12m, do: down, for: 7m}", "{at: 30m, do: pause, job: j}"),

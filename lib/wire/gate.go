@@ -25,6 +25,7 @@ type InLine struct {
 	ID          string    `json:"id" doc:"names the run"`
 	NominalTime time.Time `json:"nominal_time" doc:"when it was asked for"`
 	Since       time.Time `json:"since" doc:"since when it waits"`
+	StartBy     time.Time `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late"`
 }
 
 // LinePage is a page of a line, from its front on.

@@ -26,6 +26,7 @@ type Run struct {
 	EndedAt       time.Time         `json:"ended_at,omitzero"`
 	ChangedAt     time.Time         `json:"changed_at,omitzero" doc:"when it came to where it stands: was made or due, came into a line or out of it, when an attempt began or ended, or it did"`
 	NextAttemptAt time.Time         `json:"next_attempt_at,omitzero" doc:"of a retrying run, or one that makes up for a missed fire: not before"`
+	StartBy       time.Time         `json:"start_by,omitzero" doc:"under expires_after of its job: until when it may start; later it is skipped. Left out where it may however late, before it is queued, and once it has started"`
 	IgnorePause   bool              `json:"ignore_pause,omitempty" doc:"it was asked for with ignore_pause: no pause of its job holds it"`
 	Worker        string            `json:"worker,omitempty" doc:"who runs it"`
 	Reason        string            `json:"reason,omitempty" doc:"why it was cancelled, skipped, reopened or given up, or has no result; and that it makes up for a missed fire"`
@@ -126,15 +127,15 @@ type Why struct {
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
-// NewWhy gives what a run was skipped for, with its text.
-func NewWhy(code, gate, policy string, inTheWay []string) *Why {
+// NewWhy gives what a run was skipped for, with its text. reason is that of the run's record.
+func NewWhy(code, gate, policy string, inTheWay []string, reason string) *Why {
 	w := &Why{Code: code, Gate: gate, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
-	w.Text = w.clause()
+	w.Text = w.clause(reason)
 	return w
 }
 
 // clause says it in words, such as "report~0mi4lf3k0 was in progress (overlap: skip)".
-func (w *Why) clause() string {
+func (w *Why) clause(reason string) string {
 	var runs string
 	were := "were"
 	switch n := len(w.InTheWay); n {
@@ -149,11 +150,11 @@ func (w *Why) clause() string {
 	}
 	switch {
 	case w.Code == "expired":
-		return "it had not started in time (expires_after)"
+		return reason + " (expires_after)"
 	case w.Policy == string(job.OverlapQueueLatest):
 		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, w.Policy)
 	case w.Policy == string(job.OverlapQueueOne):
-		return fmt.Sprintf("%s %s in progress or in line (%s: %s)", runs, were, w.Code, w.Policy)
+		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, w.Policy)
 	case w.Code == "full":
 		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, w.Policy)
 	}

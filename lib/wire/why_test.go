@@ -14,8 +14,22 @@ func TestWhyInWords(t *testing.T) {
 		"a~1, a~2 and a~3 were in progress (overlap: skip)":             {"a~1", "a~2", "a~3"},
 		"a~1, a~2 and at least 2 more were in progress (overlap: skip)": {"a~1", "a~2", "a~3", "a~4"},
 	} {
-		if got := wire.NewWhy("overlap", "job:a", "skip", runs).Text; got != want {
+		if got := wire.NewWhy("overlap", "job:a", "skip", runs, "other runs of the job were in progress").Text; got != want {
 			t.Errorf("of %q it says %q, want %q", runs, got, want)
+		}
+	}
+	for _, c := range []struct {
+		code, policy string
+		runs         []string
+		reason, want string
+	}{
+		{"overlap", "queue_one", []string{"a~1", "a~2"}, "another run of the job waited already", "another run of the job waited already, and in its way were a~1 and a~2 (overlap: queue_one)"},
+		{"overlap", "queue_one", []string{"a~1"}, "another run of the job waited already", "another run of the job waited already, and in its way was a~1 (overlap: queue_one)"},
+		{"overlap", "queue_latest", []string{"a~2"}, "a later run of the job waits in its place", "a~2 came later and took its place (overlap: queue_latest)"},
+		{"expired", "", nil, "it had not started by 2026-11-25T09:00:00Z", "it had not started by 2026-11-25T09:00:00Z (expires_after)"},
+	} {
+		if got := wire.NewWhy(c.code, "job:a", c.policy, c.runs, c.reason).Text; got != c.want {
+			t.Errorf("%s of %q: it says %q, want %q", c.code, c.policy, got, c.want)
 		}
 	}
 }

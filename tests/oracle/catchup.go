@@ -36,7 +36,10 @@ func (j *Judge) skipped(rs *runState, e *edition) {
 		return
 	}
 	window := decided - e.Def.CatchUp.Window.Std().Milliseconds()
-	spared := decided - newestWithin // a newest fire from then on is not missed
+	spared := decided - newestWithin        // a newest fire from then on is not missed
+	if lasts := e.Def.Lasts(); lasts != 0 { // what could not start any more is dropped, too
+		window = max(window, decided-lasts)
+	}
 	switch e.Def.CatchUp.Mode {
 	case job.CatchUpAll:
 		if a.Through >= window {
@@ -85,10 +88,19 @@ func (j *Judge) allows(js *jobState, e *edition, fire, found int64) bool {
 	switch {
 	case newest && fire >= found-newestWithin:
 		return true
-	case fire < found-policy.Window.Std().Milliseconds():
+	case fire < found-e.madeUpFor():
 		return false
 	}
 	return policy.Mode == job.CatchUpAll || policy.Mode == job.CatchUpOne && newest
+}
+
+// madeUpFor is how long ago a missed fire was at most that its job has made up for, ms: it lies in the window of catch-up, and may start still.
+func (e *edition) madeUpFor() int64 {
+	window := e.Def.CatchUp.Window.Std().Milliseconds()
+	if lasts := e.Def.Lasts(); lasts != 0 {
+		window = min(window, lasts+e.Def.Schedule.Jitter.Std().Milliseconds())
+	}
+	return window
 }
 
 // caughtUp: a fire that was found late runs only where the rule has it run, or had when it was found first: by whoever claimed or decided
@@ -101,7 +113,7 @@ func (j *Judge) caughtUp(rs *runState, e *edition) {
 	}
 	slack := (2*time.Minute + 2*j.cfg.Clocks).Milliseconds() // from the pass's look at its clock to the timer
 	for _, o := range e.owed {
-		if e.Def.CatchUp.Mode != job.CatchUpNone && o.from <= fire && fire <= o.upTo && fire >= o.by-slack-e.Def.CatchUp.Window.Std().Milliseconds() {
+		if e.Def.CatchUp.Mode != job.CatchUpNone && o.from <= fire && fire <= o.upTo && fire >= o.by-slack-e.madeUpFor() {
 			return // it was found in its window, and waited for its place
 		}
 	}

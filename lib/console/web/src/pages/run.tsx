@@ -118,6 +118,7 @@ export function Run({ id }: { id: string }) {
       <details class="cli">
         <summary>In a terminal</summary>
         <Command text={`belfry run get ${run.id}`} />
+        {isOpen(run.state) && <Command text={`belfry run why ${run.id}`} />}
         {run.steps && <Command text={`belfry run steps ${run.id}`} />}
         {(!run.steps || step) && <Command text={`belfry run logs ${run.id}` + (run.steps && step ? ' --step ' + quoted(step) : '')} />}
       </details>
@@ -261,7 +262,7 @@ function Skipped({ since }: { since: NonNullable<Data['why']> }) {
     <>
       It was skipped: {since.text}.
       {since.in_the_way.length > 0 && (
-        <ul class="in-the-way" aria-label={since.policy === 'queue_latest' ? 'Took its place' : 'In progress when it was due'}>
+        <ul class="in-the-way" aria-label={since.policy === 'queue_latest' ? 'Took its place' : since.policy === 'skip' ? 'In progress when it was due' : 'In its way'}>
           {since.in_the_way.map((id) => (
             <li key={id}>
               <RunLink id={id} />
