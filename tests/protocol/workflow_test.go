@@ -169,13 +169,14 @@ func TestW4_Scenario14_ARunIsOverItsTime(t *testing.T) {
 	}
 }
 
-// Scenarios 6, 8 and 9: whoever works stands still before each of its operations in turn, for an hour. Others go on, the run ends or is cancelled, and then
-// it wakes and goes on as if nothing had been.
-func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *testing.T) {
+// Scenarios 6 to 9: whoever works stands still before each of its operations in turn, for an hour. Others go on, the run ends, is cancelled, or somebody tries
+// to redrive it, which is refused; and then it wakes and goes on as if nothing had been.
+func TestW1_W4_W5_Scenario06_Scenario07_Scenario08_Scenario09_AWorkerThatStoodStill(t *testing.T) {
 	for _, name := range few() {
-		for _, cancelled := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s_cancelled_%t", name, cancelled), func(t *testing.T) {
+		for _, meanwhile := range []string{"nothing", "a cancel", "a redrive"} {
+			t.Run(fmt.Sprintf("%s_and_%s_meanwhile", name, meanwhile), func(t *testing.T) {
 				t.Parallel()
+				cancelled := meanwhile == "a cancel"
 				for k := 1; ; k++ {
 					f := newFlowWorld(newWorld(t), graphs[name])
 					thaw := f.freezing(k)
@@ -193,6 +194,9 @@ func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *test
 					f.calm()
 					f.advance(time.Hour, time.Minute, "calm")
 					before := f.head()
+					if meanwhile == "a redrive" {
+						f.isNotRedriven(t)
+					}
 					thaw()
 					f.calm()
 					after := f.head()
@@ -208,9 +212,29 @@ func TestW1_W4_W5_Scenario06_Scenario08_Scenario09_AWorkerThatStoodStill(t *test
 					if len(wrong) > 0 {
 						t.Fatalf("stood still before operation %d:\n%s", k, strings.Join(wrong, "\n"))
 					}
+					if meanwhile == "a redrive" {
+						f.isNotRedriven(t)
+					}
 				}
 			})
 		}
+	}
+}
+
+// isNotRedriven has the run redriven, which is refused, whether it has ended or not, and changes nothing.
+func (f *flowWorld) isNotRedriven(t *testing.T) {
+	t.Helper()
+	before := f.head()
+	want := control.CodeBegun
+	if !before.State.Ended() {
+		want = control.CodeRunNotEnded
+	}
+	var refused *control.Refusal
+	if _, err := f.host("api").control.Retry(context.Background(), tenant, f.id, true); !errors.As(err, &refused) || refused.Code != want {
+		t.Errorf("redriven when it was %s: %v, want %s", before.State, err, want)
+	}
+	if after := f.head(); after.Version != before.Version {
+		t.Errorf("a redrive that was refused has written the run: version %d, then %d", before.Version, after.Version)
 	}
 }
 
