@@ -101,10 +101,10 @@ func (a *api) jobs() {
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
 	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
-		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.pauseJob)
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.pauseJob)
 	accept(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
 		summary: "Resume a paused job",
-		codes:   []control.Code{control.CodeJobNotFound, control.CodeBusy}}, formAlone, a.resumeJob)
+		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.resumeJob)
 }
 
 func (a *api) jobValues(in input[wire.Job]) error {
@@ -273,16 +273,16 @@ func (a *api) previewOne(ctx context.Context, tenant string, entry wire.NamedJob
 	return wire.JobVerdict{Name: entry.Name, Status: putStatus(change), Change: change.String()}
 }
 
-func (a *api) pauseJob(ctx context.Context, p *jobPath, in input[wire.PauseRequest]) (*jobAnswer, error) {
-	j, err := a.Control.Pause(ctx, in.tenant, p.Job, in.body.Reason)
+func (a *api) pauseJob(ctx context.Context, p *jobEdit, in input[wire.PauseRequest]) (*jobAnswer, error) {
+	j, err := a.Control.Pause(ctx, in.tenant, p.Job, in.body.Reason, control.Match{ETag: p.IfMatch})
 	if err != nil {
 		return nil, err
 	}
 	return &jobAnswer{Status: http.StatusOK, ETag: j.ETag(), Body: a.jobForm(j)}, nil
 }
 
-func (a *api) resumeJob(ctx context.Context, p *jobPath, in input[wire.Nothing]) (*jobAnswer, error) {
-	j, err := a.Control.Resume(ctx, in.tenant, p.Job)
+func (a *api) resumeJob(ctx context.Context, p *jobEdit, in input[wire.Nothing]) (*jobAnswer, error) {
+	j, err := a.Control.Resume(ctx, in.tenant, p.Job, control.Match{ETag: p.IfMatch})
 	if err != nil {
 		return nil, err
 	}

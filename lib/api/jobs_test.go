@@ -78,6 +78,25 @@ func TestP9_repeating_a_put_whose_answer_was_lost_gives_200(t *testing.T) {
 	s.send("PUT", "/v1/jobs/a", changed, "If-Match", tag).is(200)
 }
 
+// Of two who saw the same job, one pauses it; the other is told so, even where the pause would change nothing, and takes nothing back.
+func TestPauseAndResumeAreGuardedByETag(t *testing.T) {
+	s := start(t, 0, nil)
+	seen := s.send("PUT", "/v1/jobs/a", echo).is(201).header.Get("ETag")
+	byAda := s.send("POST", "/v1/jobs/a/pause", `{"reason": "do not resume"}`, "If-Match", seen).is(200).header.Get("ETag")
+	for _, body := range []string{`{}`, `{"reason": "do not resume"}`, `{"reason": "mine"}`} {
+		s.send("POST", "/v1/jobs/a/pause", body, "If-Match", seen).refused(412, "precondition_failed")
+	}
+	s.send("POST", "/v1/jobs/a/resume", `{}`, "If-Match", seen).refused(412, "precondition_failed")
+	if j := into[wire.Job](s.send("GET", "/v1/jobs/a", "").is(200)); !j.Paused || j.Status.PausedReason != "do not resume" || j.Status.ETag != byAda {
+		t.Errorf("paused %v, reason %q, %s; want it as Ada left it", j.Paused, j.Status.PausedReason, j.Status.ETag)
+	}
+	resumed := s.send("POST", "/v1/jobs/a/resume", `{}`, "If-Match", byAda).is(200).header.Get("ETag")
+	s.send("POST", "/v1/jobs/a/resume", `{}`, "If-Match", byAda).refused(412, "precondition_failed")
+	s.send("POST", "/v1/jobs/a/pause", `{}`, "If-Match", resumed).is(200)
+	s.send("POST", "/v1/jobs/a/resume", `{}`, "If-Match", "*").is(200)
+	s.send("POST", "/v1/jobs/none/pause", `{}`, "If-Match", "*").refused(404, "job_not_found")
+}
+
 func TestPauseAndResume(t *testing.T) {
 	s := start(t, 0, nil)
 	s.send("PUT", "/v1/jobs/a", strings.Replace(echo, "{", `{"schedule": {"every": "1m"}, `, 1)).is(201)

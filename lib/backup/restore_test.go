@@ -153,7 +153,7 @@ func original(t *testing.T) past {
 		d.Retry = job.Retry{MaxAttempts: 9, Initial: schedule.Duration(20 * time.Minute), Max: schedule.Duration(time.Hour)}
 	})
 	time.Sleep(90500 * time.Millisecond)
-	if _, err := l.Control.Pause(t.Context(), "default", "paused", "test"); err != nil {
+	if _, err := l.Control.Pause(t.Context(), "default", "paused", "test", control.Match{}); err != nil {
 		t.Fatal(err)
 	}
 	p := past{original: l, ended: l.trigger("soon", 0)}
@@ -275,7 +275,7 @@ func TestNothingOfThePastRunsAgain(t *testing.T) {
 		if times, fence := l.called(p.slow); times != 1 || fence <= before+1<<20 {
 			t.Errorf("retried: called %d times, with fence %d where the original had %d", times, fence, before)
 		}
-		if _, err := l.Control.Resume(t.Context(), "default", "paused"); err != nil {
+		if _, err := l.Control.Resume(t.Context(), "default", "paused", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

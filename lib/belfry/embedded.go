@@ -124,12 +124,12 @@ func (d desk) remove(ctx context.Context, name string) error {
 }
 
 func (d desk) pause(ctx context.Context, name, reason string) error {
-	_, err := d.control.Pause(ctx, tenant, name, reason)
+	_, err := d.control.Pause(ctx, tenant, name, reason, control.Match{})
 	return err
 }
 
 func (d desk) resume(ctx context.Context, name string) error {
-	_, err := d.control.Resume(ctx, tenant, name)
+	_, err := d.control.Resume(ctx, tenant, name, control.Match{})
 	return err
 }
 

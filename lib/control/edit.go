@@ -269,8 +269,9 @@ func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) 
 	return err
 }
 
-// Pause stops a job from making runs; what has started goes on. Pausing a paused job changes only the reason.
-func (s *Service) Pause(ctx context.Context, tenant, name, reason string) (job.Job, error) {
+// Pause stops a job from making runs; what has started goes on. Pausing a paused job changes only the reason. A job that match does not
+// hold of is CodeStale, even where nothing would change: who is answered without an error knows that nobody else has paused it.
+func (s *Service) Pause(ctx context.Context, tenant, name, reason string, match Match) (job.Job, error) {
 	if len(reason) > job.MaxDescription {
 		return job.Job{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", job.MaxDescription))
 	}
@@ -279,6 +280,9 @@ func (s *Service) Pause(ctx context.Context, tenant, name, reason string) (job.J
 	}
 	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		if err := existing(j); err != nil {
+			return false, err
+		}
+		if err := match.check(*j, true); err != nil {
 			return false, err
 		}
 		if j.Def.Paused && j.Reason == reason {
@@ -290,10 +294,13 @@ func (s *Service) Pause(ctx context.Context, tenant, name, reason string) (job.J
 }
 
 // Resume lets a paused job make runs again, from now on: fires of the time in between are not made up. On-demand runs that
-// were held start.
-func (s *Service) Resume(ctx context.Context, tenant, name string) (job.Job, error) {
+// were held start. match is as of Pause.
+func (s *Service) Resume(ctx context.Context, tenant, name string, match Match) (job.Job, error) {
 	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		if err := existing(j); err != nil {
+			return false, err
+		}
+		if err := match.check(*j, true); err != nil {
 			return false, err
 		}
 		if !j.Def.Paused {

@@ -28,7 +28,10 @@ func TestP1_WhatIsThrottledWasNotDone(t *testing.T) {
 			_, _, err := g.Put(ctx, "acme", "j", definition(func(d *job.Definition) { d.Description = "new" }), control.Match{})
 			return err
 		},
-		"pause":  func(ctx context.Context, g *rig) error { _, err := g.Pause(ctx, "acme", "j", "x"); return err },
+		"pause": func(ctx context.Context, g *rig) error {
+			_, err := g.Pause(ctx, "acme", "j", "x", control.Match{})
+			return err
+		},
 		"delete": func(ctx context.Context, g *rig) error { return g.Delete(ctx, "acme", "j", control.Match{}) },
 		"trigger": func(ctx context.Context, g *rig) error {
 			_, _, err := g.Trigger(ctx, "acme", "j", control.Request{})
@@ -152,7 +155,7 @@ func TestP1_Fault01_AnEditIsDoneOnce(t *testing.T) {
 			return err
 		},
 		"pause": func(ctx context.Context, g *rig, _ job.Job) error {
-			_, err := g.Pause(ctx, "acme", "j", "x")
+			_, err := g.Pause(ctx, "acme", "j", "x", control.Match{})
 			return err
 		},
 		"delete": func(ctx context.Context, g *rig, _ job.Job) error { return g.Delete(ctx, "acme", "j", control.Match{}) },

@@ -78,7 +78,7 @@ func TestP4_AHorizonThatMovesDuringAnEdit(t *testing.T) {
 // left it, and not of a tombstone.
 func TestP8_AnEditThatADeleteOvertakes(t *testing.T) {
 	for name, edit := range map[string]func(g *rig) (job.Job, error){
-		"resume": func(g *rig) (job.Job, error) { return g.Resume(t.Context(), "acme", "report") },
+		"resume": func(g *rig) (job.Job, error) { return g.Resume(t.Context(), "acme", "report", control.Match{}) },
 		"put": func(g *rig) (job.Job, error) {
 			j, _, err := g.Put(t.Context(), "acme", "report", definition(func(d *job.Definition) { d.Description = "another" }), control.Match{})
 			return j, err

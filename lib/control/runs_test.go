@@ -314,8 +314,8 @@ func TestP12_NothingOfAnotherTenant(t *testing.T) {
 		for name, call := range map[string]func(name string, id run.ID) error{
 			"Job":     func(n string, _ run.ID) error { _, err := g.Job(ctx, "rival", n); return err },
 			"Delete":  func(n string, _ run.ID) error { return g.Delete(ctx, "rival", n, control.Match{}) },
-			"Pause":   func(n string, _ run.ID) error { _, err := g.Pause(ctx, "rival", n, ""); return err },
-			"Resume":  func(n string, _ run.ID) error { _, err := g.Resume(ctx, "rival", n); return err },
+			"Pause":   func(n string, _ run.ID) error { _, err := g.Pause(ctx, "rival", n, "", control.Match{}); return err },
+			"Resume":  func(n string, _ run.ID) error { _, err := g.Resume(ctx, "rival", n, control.Match{}); return err },
 			"Trigger": func(n string, _ run.ID) error { _, _, err := g.Trigger(ctx, "rival", n, control.Request{}); return err },
 			"Put": func(n string, _ run.ID) error {
 				_, _, err := g.Put(ctx, "rival", n, definition(), control.Match{ETag: before.ETag()})
@@ -369,7 +369,7 @@ func TestNextRuns(t *testing.T) {
 		if len(fires) != 3 || fires[0].Before(time.Now()) || fires[1].Sub(fires[0]) != time.Hour || fires[2].Sub(fires[1]) != time.Hour {
 			t.Errorf("got %v", fires)
 		}
-		if j, err := g.Pause(t.Context(), "acme", "a", "holidays"); err != nil || g.NextRuns(j, 3) != nil || j.Reason != "holidays" {
+		if j, err := g.Pause(t.Context(), "acme", "a", "holidays", control.Match{}); err != nil || g.NextRuns(j, 3) != nil || j.Reason != "holidays" {
 			t.Errorf("paused: %v, %+v, %v", g.NextRuns(j, 3), j, err)
 		}
 		if fires := g.NextRuns(g.put("acme", "b"), 3); fires != nil {

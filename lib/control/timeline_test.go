@@ -105,7 +105,7 @@ func TestWhatHasNotEndedIsListedHoweverOldItIs(t *testing.T) {
 		pass := g.ticking()
 		g.put("acme", "held")
 		g.put("acme", "slow")
-		if _, err := g.Pause(t.Context(), "acme", "held", ""); err != nil {
+		if _, err := g.Pause(t.Context(), "acme", "held", "", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		var want []string

@@ -140,7 +140,7 @@ func TestWhyAStepDoesNotGoOn(t *testing.T) {
 		expect(graph, "end", "cancelling", "The time of its run is over")
 
 		// A pause and a delete hold no step of a run that has begun.
-		if _, err := g.Pause(t.Context(), "default", "etl", "db move"); err != nil {
+		if _, err := g.Pause(t.Context(), "default", "etl", "db move", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		expect(read(), "a", "queued", "")
@@ -300,7 +300,7 @@ func TestWhyAStepOfARunToComeDoesNotGoOn(t *testing.T) {
 			def.Target = target.Spec{Workflow: []byte(`{"steps": {"a": {"handler": {"name": "f"}}}}`)}
 		})
 		r := g.trigger("default", "etl", control.Request{Delay: new(24 * time.Hour)})
-		if _, err := g.Pause(t.Context(), "default", "etl", "db move"); err != nil {
+		if _, err := g.Pause(t.Context(), "default", "etl", "db move", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		graph, err := g.Graph(t.Context(), "default", r.ID)

@@ -73,9 +73,9 @@ func (p *player) do(ctx context.Context, l Line) error {
 	case Delete:
 		err = p.control.Delete(ctx, tenant, l.Job, control.Match{})
 	case Pause:
-		_, err = p.control.Pause(ctx, tenant, l.Job, l.Reason)
+		_, err = p.control.Pause(ctx, tenant, l.Job, l.Reason, control.Match{})
 	case Resume:
-		_, err = p.control.Resume(ctx, tenant, l.Job)
+		_, err = p.control.Resume(ctx, tenant, l.Job, control.Match{})
 	case Trigger:
 		return p.trigger(ctx, l)
 	case Cancel:

@@ -132,9 +132,9 @@ func (s *server) line(l simulate.Line) {
 			s.names[one.As] = r.ID
 		}
 	case simulate.Pause:
-		_, err = s.Control.Pause(ctx, "default", l.Job, l.Reason)
+		_, err = s.Control.Pause(ctx, "default", l.Job, l.Reason, control.Match{})
 	case simulate.Resume:
-		_, err = s.Control.Resume(ctx, "default", l.Job)
+		_, err = s.Control.Resume(ctx, "default", l.Job, control.Match{})
 	case simulate.Put:
 		_, _, err = s.Control.Put(ctx, "default", l.Job, l.Definition, control.Match{})
 	case simulate.Delete:

@@ -127,7 +127,7 @@ func TestTheMeterCountsAsDynamoDB(t *testing.T) {
 	if letters, _, err := r.Control.DeadLetters(r.ctx, "default", control.DeadFilter{}, "", 50); err != nil || len(letters) != 10 {
 		t.Errorf("%d dead letters (%v), want 10", len(letters), err)
 	}
-	_, err := r.Control.Pause(r.ctx, "default", "working", "enough")
+	_, err := r.Control.Pause(r.ctx, "default", "working", "enough", control.Match{})
 	must(err)
 	check("looked at, paused")
 }

@@ -194,7 +194,7 @@ func TestFault14_ResumingMakesNoBurst(t *testing.T) {
 		a := h.open("a")
 		h.put(a, "j", every(time.Minute), func(d *job.Definition) { d.CatchUp.Mode = job.CatchUpAll })
 		time.Sleep(150 * time.Second)
-		if _, err := a.Control.Pause(t.Context(), tenant, "j", "test"); err != nil {
+		if _, err := a.Control.Pause(t.Context(), tenant, "j", "test", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		before := len(h.called("j"))
@@ -202,7 +202,7 @@ func TestFault14_ResumingMakesNoBurst(t *testing.T) {
 		if n := len(h.called("j")); n != before {
 			t.Errorf("%d runs while it was paused", n-before)
 		}
-		if _, err := a.Control.Resume(t.Context(), tenant, "j"); err != nil {
+		if _, err := a.Control.Resume(t.Context(), tenant, "j", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

@@ -321,13 +321,13 @@ func quiet(t testing.TB) life {
 	r.put(tenant, "plain", works(2, every(3*beat)))
 	r.live(5*beat, beat)
 	r.ask(oracle.Request{Op: oracle.PauseJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
-		j, err := r.control.Pause(ctx, tenant, "plain", "")
+		j, err := r.control.Pause(ctx, tenant, "plain", "", control.Match{})
 		a.Job = shownJob(j)
 		return err
 	})
 	r.live(5*beat, beat)
 	r.ask(oracle.Request{Op: oracle.ResumeJob, Job: "plain"}, http.StatusOK, func(a *oracle.Answer) error {
-		j, err := r.control.Resume(ctx, tenant, "plain")
+		j, err := r.control.Resume(ctx, tenant, "plain", control.Match{})
 		a.Job = shownJob(j)
 		return err
 	})

@@ -68,14 +68,14 @@ func (h *host) put(tenant, name string, def job.Definition) error {
 
 func (h *host) pause(tenant, name string) error {
 	return h.world.request(oracle.Request{Op: oracle.PauseJob, Tenant: tenant, Job: name}, func(a *oracle.Answer) error {
-		j, err := h.control.Pause(context.Background(), tenant, name, "")
+		j, err := h.control.Pause(context.Background(), tenant, name, "", control.Match{})
 		return ofJob(a, j, err)
 	})
 }
 
 func (h *host) resume(tenant, name string) error {
 	return h.world.request(oracle.Request{Op: oracle.ResumeJob, Tenant: tenant, Job: name}, func(a *oracle.Answer) error {
-		j, err := h.control.Resume(context.Background(), tenant, name)
+		j, err := h.control.Resume(context.Background(), tenant, name, control.Match{})
 		return ofJob(a, j, err)
 	})
 }

@@ -182,7 +182,7 @@ func TestP8_Fault09_what_an_edit_has_cut_stays_cut(t *testing.T) {
 	w.byAClockAhead(3*time.Hour, func(h *host) error { return h.pause(tenant, "a") })
 	w.must(w.host("api").pause(tenant, "a"))
 	w.advance(100*time.Minute, 20*time.Second, "ticks") // until the last sweep has passed the pause
-	_, err := w.host("api").control.Pause(t.Context(), tenant, "a", "for another reason")
+	_, err := w.host("api").control.Pause(t.Context(), tenant, "a", "for another reason", control.Match{})
 	w.must(err)
 	w.advance(25*time.Minute, 20*time.Second, "ticks")
 	if n := len(w.starts); n > 0 {

@@ -108,7 +108,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 	time.Sleep(5 * time.Second)
 	_, err := l.Control.Cancel(t.Context(), "default", cancelled, "not wanted")
 	must(t, err)
-	_, err = l.Control.Pause(t.Context(), "default", "paused", "for a while")
+	_, err = l.Control.Pause(t.Context(), "default", "paused", "for a while", control.Match{})
 	must(t, err)
 	must(t, l.Control.Delete(t.Context(), "default", "deleted", control.Match{}))
 	l.put("quick", 2*time.Second, func(d *job.Definition) { d.Retention = schedule.Duration(24 * time.Hour) }) // leaves fences and a past

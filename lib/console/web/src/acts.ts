@@ -1,6 +1,7 @@
 // Changes that are asked for: whether the session may, what is sent, and what an answer says of whether it was done. Nothing here asks a
 // second time by itself.
 import { send, session, Refusal, Unreachable, type Change } from './api'
+import { byKey } from './key'
 import { askAgain } from './live'
 
 export type Scope = 'run' | 'write'
@@ -9,7 +10,8 @@ export type Scope = 'run' | 'write'
 export function lacks(scope: Scope): string | undefined {
   const held = session.value?.scopes
   if (!held || held.includes(scope) || held.includes('write')) return undefined
-  return `This needs the scope ${scope}. The session of this tab has ${held.join(' and ')}.`
+  const then = byKey ? 'End the command belfry console and start it without --read-only.' : 'Sign in again without “only look”, or with another token.'
+  return `This needs the scope ${scope}. The session of this tab has ${held.join(' and ')}. ${then}`
 }
 
 /** carry sends a change once, and has the page look again whatever the answer is. */
@@ -23,19 +25,16 @@ export async function carry<T>(change: Change): Promise<T> {
 
 const at = (kind: 'jobs' | 'runs', name: string, then = '') => `/${kind}/${encodeURIComponent(name)}${then}`
 const posted = (path: string, body: object): Change => ({ method: 'POST', path, body: JSON.stringify(body) })
+const ifMatch = (etag: string | undefined) => (etag ? { headers: { 'If-Match': etag } } : {})
 
-export const pause = (job: string, reason = ''): Change => posted(at('jobs', job, '/pause'), reason ? { reason } : {})
-export const resume = (job: string): Change => posted(at('jobs', job, '/resume'), {})
+/** pause and resume are of a job as it was seen, where its etag is given: they take back nothing that somebody has changed since. */
+export const pause = (job: string, reason = '', etag?: string): Change => ({ ...posted(at('jobs', job, '/pause'), reason ? { reason } : {}), ...ifMatch(etag) })
+export const resume = (job: string, etag?: string): Change => ({ ...posted(at('jobs', job, '/resume'), {}), ...ifMatch(etag) })
 export const cancel = (run: string, reason: string): Change => posted(at('runs', run, '/cancel'), reason ? { reason } : {})
 export const retry = (run: string, force: boolean): Change => posted(at('runs', run, '/retry'), force ? { force } : {})
 
-/** unpause takes back a pause, and nothing that somebody has changed since: etag is what the pause was answered with. */
-export const unpause = (job: string, etag: string): Change => ({
-  method: 'PATCH', path: at('jobs', job), body: '{"paused":false}', headers: { 'Content-Type': 'application/merge-patch+json', 'If-Match': etag },
-})
-
 /** remove deletes a job as it was seen. */
-export const remove = (job: string, etag: string | undefined): Change => ({ method: 'DELETE', path: at('jobs', job), headers: etag ? { 'If-Match': etag } : {} })
+export const remove = (job: string, etag: string | undefined): Change => ({ method: 'DELETE', path: at('jobs', job), ...ifMatch(etag) })
 
 /** trigger asks for a run. payload is a text of JSON, which goes as it is: its numbers keep their digits. */
 export function trigger(job: string, given: { at?: string; payload?: string; ignorePause?: boolean }): Change {
@@ -48,16 +47,17 @@ const unsettled = new Map<string, { key: string; until: number }>()
 const remembered = 15 * 60_000
 
 /** carryOnce sends a request for a run under an idempotency key. Who asks for the same again while nobody knows what became of it asks under
- * the same key, and gets the run that there is. */
-export async function carryOnce<T>(change: Change): Promise<T> {
+ * the same key, and gets the run that there is: again says so. */
+export async function carryOnce<T>(change: Change): Promise<{ made: T; again: boolean }> {
   const what = [session.peek()?.id, change.path, change.body].join(' ')
   const before = unsettled.get(what)
-  const key = before && before.until > Date.now() ? before.key : unique()
+  const again = before !== undefined && before.until > Date.now()
+  const key = again ? before.key : unique()
   unsettled.set(what, { key, until: Date.now() + remembered })
   try {
     const made = await carry<T>({ ...change, headers: { 'Idempotency-Key': key } })
     unsettled.delete(what)
-    return made
+    return { made, again }
   } catch (error) {
     if (!outcome(error).maybe) unsettled.delete(what)
     throw error
@@ -96,7 +96,7 @@ export function outcome(error: unknown): Outcome {
     case 409:
       return { ...told, title: 'Not done: not possible as things are.' }
     case 412:
-      return { ...told, title: 'Not done: it was changed meanwhile.', detail: 'Look at it as it is now, and ask again if you still want to.' }
+      return { ...told, title: 'Not done: it was changed meanwhile.', detail: 'Somebody has changed it since this page read it. Look at it as it is now, and ask again if you still want to.' }
     case 429:
       return { ...told, title: 'Not done: too many requests.' + later }
     case 503:

@@ -207,7 +207,7 @@ export async function send<T>({ method, path, body, headers }: Change): Promise<
 
 /** Change is a request that changes something; path is below /v1, and body is JSON. */
 export interface Change {
-  method: 'POST' | 'PATCH' | 'DELETE'
+  method: 'POST' | 'DELETE'
   path: string
   body?: string
   headers?: Record<string, string>

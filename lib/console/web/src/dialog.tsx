@@ -1,7 +1,7 @@
 // Dialogs that ask before something is changed, notices of what was done, and the buttons that lead to both.
 import { effect, signal } from '@preact/signals'
 import { Fragment, type ComponentChildren, type VNode } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { lacks, outcome, type Scope } from './acts'
 import { session, type Change } from './api'
 import { bind } from './keys'
@@ -9,7 +9,7 @@ import { askAgain } from './live'
 import { path } from './router'
 import { byKey } from './key'
 import { curl } from './terminal'
-import { Command, sentence } from './ui'
+import { Command, Line, sentence } from './ui'
 
 const shown = signal<{ node: VNode; from: string; key: number } | undefined>(undefined)
 
@@ -51,11 +51,12 @@ interface Asked {
   look: Look
   children?: ComponentChildren
   ready?: boolean
+  missing?: string // what is to be given first: until then there is no request, and no command of it
   grave?: boolean
 }
 
 /** Ask is a dialog about one change. Its button is disabled while the request runs; where it is closed meanwhile, a notice tells the outcome. */
-export function Ask({ title, says, wont, button, act, terminal, look, children, ready = true, grave = false }: Asked) {
+export function Ask({ title, says, wont, button, act, terminal, look, children, missing, ready = true, grave = false }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
@@ -65,6 +66,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
   const end = () => {
     if (shown.peek() === own.current) close()
   }
+  const able = ready && !missing
   const asking = useRef(false) // set at once, as what is drawn is not
   const id = useId()
   useEffect(() => {
@@ -79,7 +81,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
     }
   }, [])
   const submit = async () => {
-    if (asking.current || !ready) return
+    if (asking.current || !able) return
     asking.current = true
     setBusy(true)
     setError(undefined)
@@ -112,17 +114,26 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
         </p>
         {error !== undefined && <Failed error={error} look={look} />}
         <p class="buttons">
-          <button type="submit" class={grave ? 'main grave' : 'main'} aria-disabled={busy || !ready ? 'true' : undefined}>
+          <button type="submit" class={grave ? 'main grave' : 'main'} aria-disabled={busy || !able ? 'true' : undefined} aria-describedby={missing ? id + 'missing' : undefined}>
             {busy ? 'Asking …' : button}
           </button>
           <button type="button" class="no" onClick={() => dialog.current?.close()}>
             {busy || error !== undefined ? 'Close' : 'Do nothing'}
           </button>
+          <span id={id + 'missing'} class="fine" aria-live="polite">
+            {missing}
+          </span>
         </p>
         <details class="cli">
           <summary>The same in a terminal</summary>
-          <Command text={terminal.command} />
-          {!byKey && <Command text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
+          {missing ? (
+            <p class="fine">{missing}</p>
+          ) : (
+            <>
+              <Command text={terminal.command} />
+              {!byKey && <Line text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
+            </>
+          )}
         </details>
       </form>
     </dialog>
@@ -193,10 +204,30 @@ const drop = (id: number) => {
   notices.value = notices.peek().filter((n) => n.id !== id)
 }
 
+// A button that has gone leaves the focus nowhere.
+const dropped = (id: number) => {
+  if (document.activeElement?.closest('.notice')) document.getElementById('main')?.focus({ preventScroll: true })
+  drop(id)
+}
+
+/** takeBack presses Undo of a notice, once. */
+const takeBack = ({ id, undo }: Notice) => {
+  if (notices.peek().some((n) => n.id === id)) undo?.()
+  dropped(id)
+}
+
 const lasting = 12_000
 
 /** Notices are read out when they come. */
 export function Notices() {
+  useEffect(
+    () =>
+      bind('u', () => {
+        const newest = notices.peek().findLast((n) => n.undo)
+        if (newest) takeBack(newest)
+      }),
+    [],
+  )
   return (
     <div class="notices" role="status">
       {notices.value.map((n) => (
@@ -206,7 +237,8 @@ export function Notices() {
   )
 }
 
-function One({ of: { id, text, bad, undo } }: { of: Notice }) {
+function One({ of }: { of: Notice }) {
+  const { id, text, bad, undo } = of
   const [held, setHeld] = useState(false)
   useEffect(() => {
     if (bad || held) return
@@ -223,36 +255,53 @@ function One({ of: { id, text, bad, undo } }: { of: Notice }) {
     <div class={bad ? 'notice bad' : 'notice'} onPointerEnter={hold('pointer', true)} onPointerLeave={hold('pointer', false)} onFocusIn={hold('focus', true)} onFocusOut={hold('focus', false)}>
       <div>{text}</div>
       {undo && (
-        <button
-          type="button"
-          class="plain"
-          onClick={() => {
-            if (notices.peek().some((n) => n.id === id)) undo()
-            drop(id)
-          }}
-        >
+        <button type="button" class="plain" aria-keyshortcuts="u" onClick={() => takeBack(of)}>
           Undo
         </button>
       )}
-      <button type="button" class="plain" aria-label="Close this notice" onClick={() => drop(id)}>
+      <button type="button" class="plain" aria-label="Close this notice" onClick={() => dropped(id)}>
         ✕
       </button>
     </div>
   )
 }
 
-/** Button asks for a change. Where the session may not, or why says what stands against it, it is there, disabled, and says so. */
-export function Button({ scope, why, act, letter, children }: { scope: Scope; why?: string; act: () => void | Promise<void>; letter?: string; children: ComponentChildren }) {
+// As long as a second press may have been meant for what stood there before.
+const settling = 1000
+
+/** useSettling is true for a moment after a button has become another one, and after settle: nobody has read it by then. */
+function useSettling(face: string | undefined): [boolean, () => void] {
+  const [from, setFrom] = useState(0)
+  const before = useRef(face)
+  const settle = () => setFrom((n) => n + 1)
+  useLayoutEffect(() => {
+    if (before.current !== face) settle()
+    before.current = face
+  }, [face])
+  const [until, setUntil] = useState(0)
+  useEffect(() => {
+    if (!from) return
+    const timer = setTimeout(() => setUntil(from), settling)
+    return () => clearTimeout(timer)
+  }, [from])
+  return [from !== until, settle]
+}
+
+/** Button asks for a change. Where the session may not, or why says what stands against it, it is there, disabled, and says so. face names what
+ * it does where that changes under the hand: for a moment after a change, and after a press, it takes no other. */
+export function Button({ scope, why, act, letter, face, children }: { scope: Scope; why?: string; act: () => void | Promise<void>; letter?: string; face?: string; children: ComponentChildren }) {
   const [busy, setBusy] = useState(false)
+  const [held, settle] = useSettling(face)
   const id = useId()
   const against = lacks(scope) ?? why
   const asking = useRef(false)
   const press = async () => {
     if (against) return tell(against)
-    if (asking.current) return
+    if (asking.current || held) return
     asking.current = true
     setBusy(true)
     await act()
+    if (face) settle()
     asking.current = false
     setBusy(false)
   }
@@ -261,7 +310,7 @@ export function Button({ scope, why, act, letter, children }: { scope: Scope; wh
   useEffect(() => (letter ? bind(letter, () => void latest.current()) : undefined), [letter])
   return (
     <>
-      <button type="button" class="act" aria-disabled={against || busy ? 'true' : undefined} aria-describedby={against ? id : undefined} aria-keyshortcuts={letter} title={against} onClick={() => void press()}>
+      <button type="button" class="act" aria-disabled={against || busy || held ? 'true' : undefined} aria-describedby={against ? id : undefined} aria-keyshortcuts={letter} title={against} onClick={(event) => event.detail < 2 && void press()}>
         {children}
       </button>
       {against && (
@@ -274,13 +323,13 @@ export function Button({ scope, why, act, letter, children }: { scope: Scope; wh
 }
 
 /** atOnce makes a change that can be taken back, without asking first; undo makes the change that takes it back. */
-export async function atOnce<T>(make: () => Promise<T>, done: ComponentChildren, look: Look, undo?: { make: (made: T) => Promise<unknown>; done: ComponentChildren }): Promise<void> {
+export async function atOnce<T>(make: () => Promise<T>, done: (made: T) => ComponentChildren, look: Look, undo?: { make: (made: T) => Promise<unknown>; done: ComponentChildren }): Promise<void> {
   const tell = teller()
   const refused = (what: string) => (error: unknown) => tell(<Failed error={error} what={what} look={look} />, { bad: true })
   try {
     const made = await make()
     const back = undo && (() => void undo.make(made).then(() => tell(undo.done), refused('The undo failed.')))
-    tell(done, { undo: back })
+    tell(done(made), { undo: back })
   } catch (error) {
     refused('')(error)
   }

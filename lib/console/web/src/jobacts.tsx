@@ -1,34 +1,50 @@
 // What can be done with a job: trigger, pause, resume, delete.
-import { useState } from 'preact/hooks'
-import { carry, carryOnce, pause, remove, resume, trigger, unpause } from './acts'
-import { send } from './api'
+import { signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { carry, carryOnce, pause, remove, resume, trigger } from './acts'
+import { Refusal, send, serverNow, session, type Change } from './api'
 import { Counted, Field, some, useStop } from './bulk'
 import { Ask, atOnce, Button, open } from './dialog'
 import { askAgain } from './live'
 import type { Job, Run } from './model'
-import { go, to, withQuery } from './router'
-import { belfry, curl } from './terminal'
-import { mine } from './time'
+import { go, path, to, withQuery } from './router'
+import { belfry, curlEach } from './terminal'
+import { civil, dayIn, known, mine } from './time'
 import { useCount } from './many'
 import { RunLink } from './ui'
+
+// The job of the page as it was read last: a dialog over it goes on with the page.
+const newest = signal<Job | undefined>(undefined)
+
+function useNewest(job: Job): Job {
+  return newest.value?.name === job.name ? newest.value : job
+}
 
 const seen = (job: string) => ({ href: to('jobs', job), text: 'job ' + job })
 
 /** JobActs are the buttons of a job's page. */
 export function JobActs({ job }: { job: Job }) {
+  useEffect(() => {
+    newest.value = job
+  }, [job])
+  useEffect(
+    () => () => {
+      newest.value = undefined
+    },
+    [],
+  )
   return (
     <div class="acts">
       <Button scope="run" letter="t" act={() => open(<Trigger job={job} />)}>
         Trigger…
       </Button>
-      <Button scope="write" letter="p" act={() => (job.paused ? resumeNow(job) : pauseNow(job))}>
+      <Button scope="write" letter="p" face={job.paused ? 'Resume' : 'Pause'} act={() => (job.paused ? resumeNow(job) : pauseNow(job))}>
         {job.paused ? 'Resume' : 'Pause'}
       </Button>
-      {job.paused && (
-        <Button scope="write" act={() => open(<Reason job={job} />)}>
-          Reason…
-        </Button>
-      )}
+      {/* It is always there: the buttons beside it stay where they are. */}
+      <Button scope="write" why={job.paused ? undefined : 'The job is not paused, so there is nothing to give a reason for.'} act={() => open(<Reason job={job} />)}>
+        Reason…
+      </Button>
       <Button scope="write" act={() => open(<Delete job={job} />)}>
         Delete…
       </Button>
@@ -36,16 +52,16 @@ export function JobActs({ job }: { job: Job }) {
   )
 }
 
-function pauseNow({ name }: Job) {
-  return atOnce(() => carry<Job>(pause(name)), <>The job {name} is paused. It makes no runs until it is resumed.</>, seen(name), {
-    make: (paused) => carry(unpause(name, paused.status.etag ?? '')),
+function pauseNow({ name, status }: Job) {
+  return atOnce(() => carry<Job>(pause(name, '', status.etag)), () => <>The job {name} is paused. It makes no runs until it is resumed.</>, seen(name), {
+    make: (paused) => carry(resume(name, paused.status.etag)),
     done: <>The job {name} is as it was before the pause.</>,
   })
 }
 
 function resumeNow({ name, status }: Job) {
-  return atOnce(() => carry<Job>(resume(name)), <>The job {name} is resumed.</>, seen(name), {
-    make: () => carry(pause(name, status.paused_reason)),
+  return atOnce(() => carry<Job>(resume(name, status.etag)), () => <>The job {name} is resumed.</>, seen(name), {
+    make: (resumed) => carry(pause(name, status.paused_reason, resumed.status.etag)),
     done: <>The job {name} is paused again.</>,
   })
 }
@@ -53,11 +69,11 @@ function resumeNow({ name, status }: Job) {
 /** Reason says why a job is paused. */
 function Reason({ job }: { job: Job }) {
   const [reason, setReason] = useState(job.status.paused_reason ?? '')
-  const change = pause(job.name, reason.trim())
+  const change = pause(job.name, reason.trim(), job.status.etag)
   return (
     <Ask
       title={`Why is ${job.name} paused?`}
-      says="The job stays paused. Everybody who looks at it sees the reason."
+      says="The job stays paused. Everybody who looks at it sees the reason. If somebody changes the job meanwhile, as by resuming it, this is refused."
       wont="No run starts or stops."
       button="Keep the reason"
       act={async () => {
@@ -81,7 +97,42 @@ function isJSON(text: string): boolean {
   }
 }
 
-function Trigger({ job }: { job: Job }) {
+/** Clocks is an instant as clocks show it here, and where the job has its zone. */
+function Clocks({ ms, where }: { ms: number; where: string | undefined }) {
+  const zones = [...new Set([mine, where && known(where) ? where : 'UTC'])]
+  return (
+    <>
+      {zones.map((zone, i) => (
+        <span key={zone}>
+          {i > 0 && ', which is '}
+          {dayIn(ms, zone)} {civil(ms, zone).clock.slice(0, 5)} {zone}
+        </span>
+      ))}
+    </>
+  )
+}
+
+/** Another asks for one more run than an earlier request has made. */
+function Another({ change, name }: { change: Change; name: string }) {
+  const [asked, setAsked] = useState(false)
+  const asking = useRef(false)
+  const ask = () => {
+    if (asking.current) return
+    asking.current = true
+    setAsked(true)
+    document.getElementById('main')?.focus({ preventScroll: true })
+    void atOnce(() => carryOnce<Run>(change), ({ made }) => <>Accepted: <RunLink id={made.id} /></>, { href: withQuery(to('runs'), { job: name }), text: 'runs of ' + name })
+  }
+  if (asked) return null
+  return (
+    <button type="button" class="plain" onClick={ask}>
+      Make another
+    </button>
+  )
+}
+
+function Trigger({ job: given }: { job: Job }) {
+  const job = useNewest(given)
   const { name } = job
   const [later, setLater] = useState(false)
   const [when, setWhen] = useState('')
@@ -91,30 +142,34 @@ function Trigger({ job }: { job: Job }) {
   const wrong = text !== '' && !isJSON(text)
   const ms = later ? new Date(when).getTime() : NaN
   const at = Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
-  const ready = !wrong && (!later || at !== undefined)
+  const past = ms < serverNow()
+  const held = job.paused && !ignorePause
   const change = trigger(name, { at, payload: wrong ? '' : text, ignorePause: job.paused && ignorePause })
   return (
     <Ask
       title={`Trigger ${name}`}
       says={
         <>
-          One run of {name} is made, {later ? 'which starts at the time below' : 'which starts now'}
-          {job.paused && !ignorePause && '. The job is paused, so the run is held until the job is resumed'}.
+          One run of {name} is made{' '}
+          {at === undefined ? (later ? 'for a time that you choose' : 'now') : <>for <Clocks ms={ms} where={job.schedule?.timezone} /></>}.{past && ' That time is past, so it is due at once.'}{' '}
+          {held ? 'The job is paused: the run is held, and starts when the job is resumed' : later && !past ? 'It starts at that time' : 'It starts now'}
+          {held && later && !past && ', not before its time'}.
         </>
       }
-      wont="The schedule stays as it is: its next fires come all the same."
+      wont={job.paused ? 'The job is not resumed: its schedule makes no runs.' : job.schedule ? 'The schedule stays as it is: its next fires come all the same.' : 'The definition of the job stays as it is.'}
       button="Trigger"
-      ready={ready}
+      missing={wrong ? 'The payload is not JSON.' : later && at === undefined ? 'Choose a time.' : undefined}
       act={async () => {
-        const run = await carryOnce<Run>(change)
+        const { made, again } = await carryOnce<Run>(change)
+        if (!again) return <>Accepted: <RunLink id={made.id} /></>
         return (
           <>
-            Accepted: <RunLink id={run.id} />
+            <RunLink id={made.id} /> is the run of your earlier request, of which nobody knew what had become. There is one run for both. <Another change={change} name={name} />
           </>
         )
       }}
       look={{ href: withQuery(to('runs'), { job: name }), text: 'runs of ' + name }}
-      terminal={{ command: belfry(['job', 'trigger', name], { at, payload: wrong ? '' : text, 'ignore-pause': job.paused && ignorePause }), change }}
+      terminal={{ command: belfry(['job', 'trigger', name], { at, payload: text, 'ignore-pause': job.paused && ignorePause }), change }}
     >
       <fieldset class="field row">
         <legend>When</legend>
@@ -153,6 +208,7 @@ function Delete({ job }: { job: Job }) {
   const [typed, setTyped] = useState('')
   const counted = useCount({ path: '/runs/cancel', body: { matching: { job: name } } })
   const change = remove(name, job.status.etag)
+  const here = useRef({ path: path.peek(), session: session.peek() })
   return (
     <Ask
       title={`Delete ${name}`}
@@ -168,7 +224,8 @@ function Delete({ job }: { job: Job }) {
       ready={typed === name}
       act={async () => {
         await carry(change)
-        go(to('jobs'))
+        // Who has gone elsewhere meanwhile stays there.
+        if (path.peek() === here.current.path && session.peek() === here.current.session) go(to('jobs'))
         return `The job ${name} is deleted.`
       }}
       look={seen(name)}
@@ -187,11 +244,15 @@ function Delete({ job }: { job: Job }) {
 /** mostJobs is how many jobs one dialog changes: each takes a request. */
 export const mostJobs = 1000
 
-/** PauseMany pauses or resumes jobs one after the other, until one is refused. */
+// Refusals that are of one job alone: the next one may be possible.
+const ofOne = new Set([404, 409, 412, 422])
+
+/** PauseMany pauses or resumes jobs one after the other. One that cannot be is noted; what would refuse every other one ends it. */
 export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean }) {
   const [text, setText] = useState('')
   const [done, setDone] = useState(0)
   const [at, setAt] = useState('')
+  const [refused, setRefused] = useState<{ job: string; error: Refusal }[]>([])
   const stop = useStop()
   const reason = text.trim()
   const change = (job: string) => (resumes ? resume(job) : pause(job, reason))
@@ -202,7 +263,8 @@ export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean 
       title={resumes ? 'Resume selected jobs' : 'Pause selected jobs'}
       says={
         <>
-          <b>{some(left, 'job', 'jobs')}</b> {left === 1 ? 'is' : 'are'} {word}, by one request each, until one is refused. {resumes ? 'They make runs again from now on, and runs on demand that were held start.' : 'They make no runs until they are resumed. Those that are paused already get this reason.'}
+          <b>{some(left, 'job', 'jobs')}</b> {left === 1 ? 'is' : 'are'} {word}, by one request each. {resumes ? 'They make runs again from now on, and runs on demand that were held start.' : 'They make no runs until they are resumed. '}
+          {!resumes && (reason ? 'Those that are paused already get this reason in place of theirs.' : <b>Those that are paused already lose the reason that they have, as none is given here.</b>)} There is no undo.
         </>
       }
       wont={resumes ? 'Fires of the pause are not made up.' : 'What has started goes on, with its retries. Fires of the pause are not made up.'}
@@ -211,33 +273,59 @@ export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean 
       act={async () => {
         stop.current = false
         let so = done
+        let not = refused
         try {
           for (; so < jobs.length && !stop.current; setDone(++so)) {
-            setAt(jobs[so] ?? '')
-            await send(change(jobs[so] ?? ''))
+            const job = jobs[so] ?? ''
+            setAt(job)
+            try {
+              await send(change(job))
+            } catch (error) {
+              if (!(error instanceof Refusal && ofOne.has(error.problem.status))) throw error
+              not = [...not, { job, error }]
+              setRefused(not)
+            }
             setAt('')
           }
         } finally {
           askAgain()
         }
-        return `${some(so, 'job is', 'jobs are')} ${word}${so < jobs.length ? ', then it was stopped' : ''}.`
+        const text = `${some(so - not.length, 'job is', 'jobs are')} ${word}${so < jobs.length ? ', then it was stopped' : ''}.`
+        return not.length ? <>{text} <NotPaused of={not} /></> : text
       }}
       look={{ href: to('jobs'), text: 'jobs' }}
       terminal={{
         command: belfry(['job', resumes ? 'resume' : 'pause', ...jobs], resumes ? {} : { reason }),
-        change: `for job in ${jobs.join(' ')}; do ${curl(change('$job')).replace('%24job', '$job')}; done`,
+        change: curlEach(jobs, change(''), resumes ? '/resume' : '/pause'),
       }}
     >
       {!resumes && <Field name="Reason" value={text} set={setText} most={500} />}
       {(done > 0 || at) && (
         <p class="progress">
-          <progress max={jobs.length} value={done} aria-label="Done so far" /> {done.toLocaleString('en')} of {some(jobs.length, 'job', 'jobs')} {word}
+          <progress max={jobs.length} value={done} aria-label="Done so far" /> {(done - refused.length).toLocaleString('en')} of {some(jobs.length, 'job', 'jobs')} {word}
           {at && <>, at {at}</>}.{' '}
           <button type="button" class="plain" onClick={() => (stop.current = true)}>
             Stop
           </button>
         </p>
       )}
+      <NotPaused of={refused} />
     </Ask>
+  )
+}
+
+const mostNamed = 20
+
+function NotPaused({ of }: { of: { job: string; error: Refusal }[] }) {
+  if (!of.length) return null
+  return (
+    <ul class="refusals">
+      {of.slice(0, mostNamed).map(({ job, error }) => (
+        <li key={job}>
+          {job} is refused, <code>{error.problem.code || error.problem.status}</code>: {error.problem.detail}
+        </li>
+      ))}
+      {of.length > mostNamed && <li>and {(of.length - mostNamed).toLocaleString('en')} more</li>}
+    </ul>
   )
 }

@@ -176,6 +176,7 @@ const keys: [string, string][] = [
   ['x', 'select the row'],
   ['t', 'trigger the job'],
   ['p', 'pause or resume the job'],
+  ['u', 'undo what a notice tells of'],
   ['r', 'retry the run'],
   ['/', 'filter'],
   ...pages.map((p): [string, string] => ['g ' + p.key, p.name]),

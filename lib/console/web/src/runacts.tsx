@@ -7,6 +7,7 @@ import { labelsOf } from './labels'
 import type { Many } from './many'
 import { isOpen, type Run, type State } from './model'
 import { to } from './router'
+import { runOf } from './store'
 import { belfry } from './terminal'
 import { RunLink } from './ui'
 
@@ -44,16 +45,20 @@ function stands(run: Run): string | undefined {
   return undefined
 }
 
-function Cancel({ run, guarantee }: { run: Run; guarantee: string | undefined }) {
+function Cancel({ run: given, guarantee }: { run: Run; guarantee: string | undefined }) {
+  const run = runOf(given.id)?.value ?? given // it goes on meanwhile
   const [text, setText] = useState('')
   const reason = text.trim()
   const change = cancel(run.id, reason)
   const running = run.state === 'running'
+  const ended = !isOpen(run.state)
   return (
     <Ask
       title="Cancel this run"
       says={
-        running ? (
+        ended ? (
+          <>{run.id} has ended meanwhile: it is <i>{run.state.replaceAll('_', ' ')}</i>.</>
+        ) : running ? (
           <>
             The worker of {run.id} is told to stop its target. A run that succeeds before it stops is <i>succeeded</i>{guarantee === 'at_most_once' && <>, and one whose worker is lost is <i>unknown</i></>}.
           </>
@@ -63,6 +68,7 @@ function Cancel({ run, guarantee }: { run: Run; guarantee: string | undefined })
       }
       wont="What the target has done already is not taken back. Other runs of the job and its schedule stay as they are."
       button="Cancel the run"
+      missing={ended ? 'The run has ended, so there is nothing to cancel.' : undefined}
       grave
       act={async () => {
         const now = await carry<Run>(change)

@@ -67,11 +67,14 @@ export function Empty({ children, command }: { children: ComponentChildren; comm
   )
 }
 
-/** Command is a line for a terminal. Where belfry is called it names this server where that is not the one that it calls unasked. */
-export function Command({ text: line }: { text: string }) {
+/** Command is a line for a terminal that ends with a command of belfry. It names this server where that is not the one that is called unasked. */
+export function Command({ text }: { text: string }) {
   const flags = document.documentElement.dataset.flags // of belfry console: how the same server is called
-  const here = flags ? ' ' + flags : location.origin === usual ? '' : ' --address ' + quoted(location.origin)
-  const text = line + (/(^|\| )belfry /.test(line) ? here : '')
+  return <Line text={text + (flags ? ' ' + flags : location.origin === usual ? '' : ' --address ' + quoted(location.origin))} />
+}
+
+/** Line is a line for a terminal, as it stands. */
+export function Line({ text }: { text: string }) {
   return (
     <div class="command">
       <code>

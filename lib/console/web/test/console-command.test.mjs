@@ -113,6 +113,8 @@ test('a link in a new tab asks for an address, and stays where it is when it is 
   const v = await Visit.to(first.replace('/console#', '/console/jobs/payroll#'))
   const { page } = v
   await page.getByRole('heading', { name: 'payroll' }).waitFor()
+  await page.getByRole('button', { name: 'Pause', exact: true }).click({ force: true })
+  await page.getByText('End the command belfry console and start it without --read-only').last().waitFor()
   const other = await v.context.newPage()
   await other.goto(first.split('#')[0] + '/jobs')
   await other.getByRole('heading', { name: 'an address from the terminal' }).waitFor()
