@@ -1,15 +1,17 @@
 // Dialogs about many runs at once: they count first, go on by parts, and say what was done and what was not.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { get } from './api'
-import { Ask, Failed, type Look } from './dialog'
+import { outcome } from './acts'
+import { get, serverNow } from './api'
+import { Ask, Failed, teller, type Look } from './dialog'
 import { useLive } from './live'
-import { carryAll, useCount, type Counting, type Many, type Progress, type Refusals } from './many'
+import { carryAll, inOne, start, Stopped, useCount, type Count, type Counting, type Many, type Progress, type Refusals } from './many'
 import { isOpen, type Run } from './model'
 import { to } from './router'
 import { belfry } from './terminal'
-import { span } from './time'
-import { RunLink, State } from './ui'
+import { parse, span } from './time'
+import { Instant, RunLink, State } from './ui'
+import { lastError } from './model'
 
 /** useStop is set when somebody asks to stop, and when the dialog is closed: nobody could stop it any more. */
 export function useStop(): { current: boolean } {
@@ -27,7 +29,7 @@ export const some = (n: number, one: string, many: string): string => `${n.toLoc
 
 /** Counted is the number that a dry run gave, as soon as it is known. */
 export function Counted({ of: { found, error }, one, many }: { of: Counting; one: string; many: string }) {
-  return <b aria-live="polite">{found ? (found.least ? 'at least ' : '') + some(found.count, one, many) : error ? `An unknown number of ${many}` : 'Counting …'}</b>
+  return <b aria-live="polite">{found ? (found.most ? 'up to ' : found.least ? 'at least ' : '') + some(found.count, one, many) : error ? `An unknown number of ${many}` : 'Counting …'}</b>
 }
 
 function Refused({ of, among = '' }: { of: Refusals; among?: string }) {
@@ -44,9 +46,34 @@ function Refused({ of, among = '' }: { of: Refusals; among?: string }) {
   )
 }
 
+/** Matching says what a request over a list's filters is about. */
+function Matching({ of: { path, body } }: { of: Many }) {
+  const m = body.matching
+  if (!m || !path.startsWith('/runs/')) return null
+  const labels = Object.entries(m.labels ?? {}).map(([name, value]) => name + '=' + value)
+  return (
+    <ul class="matching" aria-label="Runs that match">
+      <li>{m.job ? <>of the job {m.job}</> : 'of all jobs'}</li>
+      {labels.length > 0 && <li>label {labels.join(', ')}</li>}
+      <li>{m.states?.join(', ') ?? (path === '/runs/cancel' ? 'all that have not ended' : 'failed, dead')}</li>
+      {m.from && (
+        <li>
+          due from <Instant at={m.from} />
+        </li>
+      )}
+      {m.to && (
+        <li>
+          due before <Instant at={m.to} />
+        </li>
+      )}
+    </ul>
+  )
+}
+
 interface Asked {
   title: string
   many: Many
+  none?: string // why nothing is asked for at all
   verb: string // of the button: Cancel
   done: string // cancelled
   says: ComponentChildren // behind the number
@@ -58,58 +85,111 @@ interface Asked {
   stamp?: number
 }
 
-/** Bulk asks about many runs. The number that its dry run gives is the most that it changes. */
-export function Bulk({ title, many, verb, done, says, wont, command, look, children, grave, stamp = 0 }: Asked) {
-  const counted = useCount(many, stamp)
-  const [progress, setProgress] = useState<Progress>()
+/** Bulk asks about many runs. The number that its dry run gives is the most that it changes, however often it is refused and asked again. */
+export function Bulk({ title, many, none, verb, done, says, wont, command, look, children, grave, stamp = 0 }: Asked) {
+  const [round, setRound] = useState(0)
+  const counted = useCount(none === undefined ? many : undefined, stamp + ' ' + round)
+  const standing = useRef<{ of: Count; so: Progress }>()
+  const [progress, setProgress] = useState<{ done: number; of: number }>()
+  const [phase, setPhase] = useState<'' | 'runs' | 'stops'>('')
+  const [typed, setTyped] = useState('')
   const stop = useStop()
-  const total = counted.found?.count ?? 0
+  const { found } = counted
+  const so = standing.current?.of === found ? standing.current?.so : undefined
+  const total = found?.count ?? 0
+  const left = total - (so?.done ?? 0)
   const pace = many.body.per_second ?? Infinity
+  const m = many.body.matching
+  const everything = Boolean(m && many.path.startsWith('/runs/') && !m.job && !m.labels && !m.states && !m.from)
   return (
     <Ask
       title={title}
       says={
         <>
-          <Counted of={counted} one="run" many="runs" /> {says}
+          <Counted of={counted} one="run" many="runs" /> {says} {none}
         </>
       }
       wont={wont}
-      button={counted.found ? `${verb} ${total.toLocaleString('en')}` : verb}
+      button={found ? `${verb}${so?.done && !verb.endsWith('other') ? ' the other' : ''} ${found.most ? 'up to ' : ''}${left.toLocaleString('en')}` : verb}
+      doing={phase === 'stops' ? 'Stopping …' : 'Working …'}
       grave={grave}
-      ready={total > 0}
+      ready={left > 0 && (!everything || typed.trim() === word)}
       act={async () => {
+        if (!found) return null
+        const tell = teller()
+        const now = so ?? start(many)
+        standing.current = { of: found, so: now }
         stop.current = false
-        setProgress({ done: 0, refusals: new Map() })
-        const end = await carryAll(many, total, setProgress, () => stop.current)
-        const refused = [...end.refusals].reduce((n, [, r]) => n + r.count, 0)
-        const text = `${some(end.done, 'run was', 'runs were')} ${done}${stop.current && end.done < total ? ', then it was stopped' : ''}.`
-        return refused ? (
+        setPhase('runs')
+        setProgress({ done: now.done, of: total })
+        try {
+          await carryAll(many, total, now, (at) => setProgress({ done: at.done, of: total }), () => stop.current)
+        } catch (error) {
+          // How many are left is not known where nobody knows what became of a part.
+          if (outcome(error instanceof Stopped ? error.why : error).maybe) setRound((n) => n + 1)
+          throw error
+        } finally {
+          setPhase('')
+        }
+        const refused = now.refusals.size > 0
+        tell(
           <>
-            {text} <Refused of={end.refusals} />
-          </>
-        ) : (
-          text
+            {some(now.done, 'run was', 'runs were')} {done}
+            {stop.current && now.done < total ? ', then it was stopped' : ''}. {refused && <Refused of={now.refusals} />}
+          </>,
+          { bad: refused },
         )
+        return null
       }}
       look={look}
-      terminal={{ command, change: { method: 'POST', path: many.path, body: JSON.stringify(many.body) } }}
+      terminal={{ command, change: inOne(many, total) ? { method: 'POST', path: many.path, body: JSON.stringify({ ...many.body, max: (m && total) || undefined }) } : undefined }}
     >
+      <Matching of={many} />
       {children}
-      {total > pace && <p class="fine">At this pace that takes {span((total / pace) * 1000)}.</p>}
-      {counted.error !== undefined && <Failed error={counted.error} />}
+      {everything && (
+        <label class="field">
+          <span>
+            No filter is set. Type <code>{word}</code> if you mean runs of all of them
+          </span>
+          <input type="text" value={typed} autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />
+        </label>
+      )}
+      {left > pace && <p class="fine">At this pace that takes {span((left / pace) * 1000)}. Keep this dialog open: to close it is to stop.</p>}
+      {counted.error !== undefined && (
+        <>
+          <Failed error={counted.error} />
+          <p>
+            <button type="button" class="act" onClick={() => setRound((n) => n + 1)}>
+              Count again
+            </button>
+          </p>
+        </>
+      )}
       {/* A dry run over a filter shows the first 20. */}
-      {counted.found && <Refused of={counted.found.refusals} among={many.body.matching && 'Of the first 20 '} />}
+      {found && <Refused of={found.refusals} among={found.most ? 'Of the first 20, ' : ''} />}
       {progress && (
         <p class="progress">
-          <progress max={total} value={progress.done} aria-label="Done so far" /> {progress.done.toLocaleString('en')} of {total.toLocaleString('en')} {done}.{' '}
-          <button type="button" class="plain" onClick={() => (stop.current = true)}>
-            Stop
-          </button>
+          <progress max={progress.of} value={progress.done} aria-label="Done so far" /> {progress.done.toLocaleString('en')} of {progress.of.toLocaleString('en')} {done}.{' '}
+          {phase && (
+            <button
+              type="button"
+              class="plain"
+              disabled={phase === 'stops'}
+              onClick={() => {
+                stop.current = true
+                setPhase('stops')
+              }}
+            >
+              {phase === 'stops' ? 'Stopping …' : 'Stop'}
+            </button>
+          )}
         </p>
       )}
     </Ask>
   )
 }
+
+const word = 'all jobs'
 
 /** Field is a text that somebody may add. */
 export function Field({ name, value, set, most }: { name: string; value: string; set: (text: string) => void; most: number }) {
@@ -126,29 +206,34 @@ export function Pace({ value, set }: { value: number; set: (n: number) => void }
   return (
     <label class="field">
       <span>Runs that start in a second</span>
-      <input type="number" min="0.1" max="10000" step="any" value={value} onInput={(event) => event.currentTarget.valueAsNumber >= 0.1 && set(Math.min(10_000, event.currentTarget.valueAsNumber))} />
+      <input type="number" min="0.1" max="10000" step="any" required value={value} onInput={(event) => event.currentTarget.valueAsNumber >= 0.1 && set(Math.min(10_000, event.currentTarget.valueAsNumber))} />
     </label>
   )
 }
 
-/** Letters are dead letters: those that are named, or a group by its pattern with the newest of it. */
+/** Letters are dead letters: those that are named, or a group by its pattern, with the newest of it and when the newest that was shown ended. */
 export interface Letters {
   runs?: string[]
   pattern?: string
   newest?: string
+  last?: string
   name: string
 }
 
-const matching = ({ runs, pattern }: Letters) => (runs ? { runs } : { matching: { pattern } })
-const words = ({ runs, pattern }: Letters): [string[], { pattern?: string }] => [runs ?? [], runs ? {} : { pattern }]
+/** useMatching is what is sent, and the same for a command line. What ends after the dialog was opened was not counted, and is left out. */
+function useMatching({ runs, pattern, last }: Letters): [Many['body'], string[], { pattern?: string; to?: string }] {
+  const [until] = useState(() => new Date(Math.max(serverNow(), (parse(last) || 0) + 1)).toISOString())
+  return runs ? [{ runs }, runs, {}] : [{ matching: { pattern, to: until } }, [], { pattern, to: until }]
+}
+
 const letters = { href: to('dead-letters'), text: 'dead letters' }
 
 export function Redrive({ of }: { of: Letters }) {
   const [perSecond, setPerSecond] = useState(10)
   const [tried, setTried] = useState('')
   const [ended, setEnded] = useState(0)
-  const [runs, flags] = words(of)
-  const many: Many = { path: '/dead-letters/redrive', body: { ...matching(of), per_second: perSecond } }
+  const [body, runs, flags] = useMatching(of)
+  const many: Many = { path: '/dead-letters/redrive', body: { ...body, per_second: perSecond } }
   return (
     <Bulk
       title={`Redrive ${of.name}`}
@@ -192,20 +277,34 @@ function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: 
     setBusy(true)
     setError(undefined)
     try {
-      const one = await carryAll({ path: '/dead-letters/redrive', body: { runs: [run], per_second: 10 } }, 1, () => {}, () => true)
-      setRefused(one.refusals)
-      if (one.done) did()
+      const one: Many = { path: '/dead-letters/redrive', body: { runs: [run], per_second: 10 } }
+      const so = start(one)
+      await carryAll(one, 1, so, () => {}, () => true)
+      setRefused(so.refusals)
+      if (so.done) did()
     } catch (failed) {
       setError(failed)
     }
     asking.current = false
     setBusy(false)
   }
+  const now = live.data
+  const again = over.current && (now?.state === 'dead' || now?.state === 'failed')
+  const box = useRef<HTMLDivElement>(null)
+  // Who presses Enter now does nothing.
+  useEffect(() => {
+    if (again && !document.activeElement?.matches('input, textarea')) box.current?.closest('dialog')?.querySelector<HTMLElement>('.no')?.focus()
+  }, [again])
   return (
-    <div class="try" aria-live="polite">
+    <div ref={box} class={again ? 'try again' : 'try'} aria-live="polite">
       {tried ? (
         <>
-          {live.data && <State of={live.data.state} />} <RunLink id={run} /> {over.current && (live.data?.state === 'succeeded' ? 'It succeeded.' : 'It has ended.')}
+          {now && <State of={now.state} />} <RunLink id={run} /> {over.current && !again && (now?.state === 'succeeded' ? 'It succeeded.' : 'It has ended.')}
+          {again && now && (
+            <>
+              1 of 1 failed again. <span class="said">{lastError(now)}</span>
+            </>
+          )}
         </>
       ) : (
         <button type="button" class="act" aria-disabled={busy ? 'true' : undefined} onClick={() => void go()}>
@@ -221,11 +320,11 @@ function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: 
 export function Discard({ of }: { of: Letters }) {
   const [text, setText] = useState('')
   const note = text.trim()
-  const [runs, flags] = words(of)
+  const [body, runs, flags] = useMatching(of)
   return (
     <Bulk
       title={`Discard ${of.name}`}
-      many={{ path: '/dead-letters/discard', body: { ...matching(of), note: note || undefined } }}
+      many={{ path: '/dead-letters/discard', body: { ...body, note: note || undefined } }}
       verb="Discard"
       done="discarded"
       says="will be settled without running again, and be dead letters no more. Only a retry by its ID runs one again."

@@ -6,6 +6,7 @@ import { lacks, outcome, type Scope } from './acts'
 import { session, type Change } from './api'
 import { bind } from './keys'
 import { askAgain } from './live'
+import { Stopped } from './many'
 import { path } from './router'
 import { byKey } from './key'
 import { curl } from './terminal'
@@ -46,17 +47,18 @@ interface Asked {
   says: ComponentChildren // what will happen
   wont: ComponentChildren // what will not
   button: string
-  act: () => Promise<ComponentChildren> // what to tell of it when it was done
-  terminal: { command: string; change: Change | string } // what is sent, or how curl sends it
+  act: () => Promise<ComponentChildren> // what to tell of it when it was done, if it has not told
+  terminal: { command: string; change?: Change | string } // what is sent, or how curl sends it, where one request does it
   look: Look
   children?: ComponentChildren
   ready?: boolean
   missing?: string // what is to be given first: until then there is no request, and no command of it
   grave?: boolean
+  doing?: string // on the button, while it is done
 }
 
 /** Ask is a dialog about one change. Its button is disabled while the request runs; where it is closed meanwhile, a notice tells the outcome. */
-export function Ask({ title, says, wont, button, act, terminal, look, children, missing, ready = true, grave = false }: Asked) {
+export function Ask({ title, says, wont, button, act, terminal, look, children, missing, ready = true, grave = false, doing = 'Asking …' }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
@@ -87,7 +89,8 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
     setError(undefined)
     const tell = teller()
     try {
-      tell(await act())
+      const text = await act()
+      if (text) tell(text)
       end()
     } catch (failed) {
       if (there.current) setError(failed)
@@ -115,7 +118,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
         {error !== undefined && <Failed error={error} look={look} />}
         <p class="buttons">
           <button type="submit" class={grave ? 'main grave' : 'main'} aria-disabled={busy || !able ? 'true' : undefined} aria-describedby={missing ? id + 'missing' : undefined}>
-            {busy ? 'Asking …' : button}
+            {busy ? doing : button}
           </button>
           <button type="button" class="no" onClick={() => dialog.current?.close()}>
             {busy || error !== undefined ? 'Close' : 'Do nothing'}
@@ -131,7 +134,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
           ) : (
             <>
               <Command text={terminal.command} />
-              {!byKey && <Line text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
+              {!byKey && terminal.change && <Line text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
             </>
           )}
         </details>
@@ -142,12 +145,13 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
 
 /** Failed says what is known of a change that was not answered with a yes. */
 export function Failed({ error, look, what = '' }: { error: unknown; look?: Look; what?: string }) {
-  const told = outcome(error)
+  const stopped = error instanceof Stopped
+  const told = outcome(stopped ? error.why : error)
   return (
     <div class="refused" role="alert">
       <strong>
         {what && what + ' '}
-        {told.title}
+        {stopped ? error.after + told.title.replace(/^Not done(?=[:.])|^/, (done) => (done ? '' : '. ')) : told.title}
       </strong> {sentence(told.detail)}
       {told.fields.map((e) => (
         <p key={e.field}>

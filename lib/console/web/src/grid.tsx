@@ -17,11 +17,10 @@ export interface Picking {
   set: (on: boolean, ids?: string[]) => void
 }
 
-/** usePicking has no row selected to begin with, and when identity has changed. */
+/** usePicking has no row selected to begin with, and when identity has changed: rows go on being selected then. */
 export function usePicking(identity: string): Picking {
-  const none = { identity, on: false, ids: new Set<string>() }
-  const [state, setState] = useState(none)
-  const now = state.identity === identity ? state : none
+  const [state, setState] = useState({ identity, on: false, ids: new Set<string>() })
+  const now = state.identity === identity ? state : { identity, on: state.on, ids: new Set<string>() }
   return {
     on: now.on,
     ids: now.ids,
@@ -107,6 +106,17 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
     [scroll, href],
   )
 
+  const picks = picking?.on ?? false
+  useEffect(() => {
+    if (!picks) return
+    const escape = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape' || document.querySelector('dialog[open]') || (event.target as Element).closest('input, select, textarea')) return
+      latest.current.picking?.set(false)
+    }
+    document.addEventListener('keydown', escape)
+    return () => document.removeEventListener('keydown', escape)
+  }, [picks])
+
   const first = scroll ? Math.max(0, Math.floor(top / tall) - over) : 0
   const last = scroll ? Math.min(ids.length, Math.ceil((top + room) / tall) + over) : ids.length
   useEffect(() => {
@@ -121,77 +131,82 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
   }
   const picked = ids.indexOf(at)
   return (
-    <div
-      ref={box}
-      class={'grid ' + kind + (scroll ? ' scrolls' : '') + (picking?.on ? ' picks' : '')}
-      role="grid"
-      aria-label={label}
-      aria-rowcount={(total ?? ids.length) + 1}
-      aria-multiselectable={picking?.on}
-      aria-activedescendant={picked >= first && picked < last ? kind + '-' + picked : undefined}
-      tabIndex={0}
-      onScroll={(event) => {
-        setTop(event.currentTarget.scrollTop)
-        over_(event.currentTarget.scrollTop > 0)
-      }}
-      onPointerEnter={() => over_(true)}
-      onPointerLeave={() => over_(false)}
-      onFocus={() => over_(true)}
-      onBlur={() => over_(false)}
-      onKeyDown={(event) => {
-        const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-        const picks = event.key === ' ' && picking?.on && ids.includes(at)
-        if ((!by && !picks) || event.target !== event.currentTarget) return
-        event.preventDefault()
-        if (by) step(by)
-        else picking?.toggle(at)
-      }}
-    >
-      <div role="row" class="head" aria-rowindex={1}>
-        {columns.map((c) => (
-          <div role="columnheader" key={c.name} class={c.name}>
-            {c.head}
-          </div>
-        ))}
-      </div>
-      <div role="rowgroup" class="rows" style={scroll ? { height: ids.length * tall + 'px' } : undefined}>
-        {seen.map((id, i) => {
-          const index = first + i
-          return (
-            // Keys do the same: j, k and Enter; and the row's first cell is a link.
-            // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/interactive-supports-focus
-            <div
-              role="row"
-              key={id}
-              id={kind + '-' + index}
-              aria-rowindex={index + 2}
-              aria-selected={picking?.on ? picking.ids.has(id) : id === at}
-              class={id === at ? 'at' : undefined}
-              style={scroll ? { top: index * tall + 'px' } : undefined}
-              onClick={
-                href
-                  ? (event) => {
-                      if (picking?.on && !event.ctrlKey && !event.metaKey) {
-                        event.preventDefault()
-                        setAt(id)
-                        picking.toggle(id)
-                        return
-                      }
-                      if ((event.target as Element).closest('a, button') || getSelection()?.toString()) return
-                      go(href(id))
-                    }
-                  : undefined
-              }
-            >
-              {cells(id, index).map((cell, n) => (
-                <div role="gridcell" key={n} class={columns[n]?.name}>
-                  {cell}
-                </div>
-              ))}
+    <>
+      {picks && <p class="fine">A click selects a row, with Shift all rows up to it. Select again, or Escape, ends that: then a click opens a row.</p>}
+      <div
+        ref={box}
+        class={'grid ' + kind + (scroll ? ' scrolls' : '') + (picking?.on ? ' picks' : '')}
+        role="grid"
+        aria-label={label}
+        aria-rowcount={(total ?? ids.length) + 1}
+        aria-multiselectable={picking?.on}
+        aria-activedescendant={picked >= first && picked < last ? kind + '-' + picked : undefined}
+        tabIndex={0}
+        onScroll={(event) => {
+          setTop(event.currentTarget.scrollTop)
+          over_(event.currentTarget.scrollTop > 0)
+        }}
+        onPointerEnter={() => over_(true)}
+        onPointerLeave={() => over_(false)}
+        onFocus={() => over_(true)}
+        onBlur={() => over_(false)}
+        onKeyDown={(event) => {
+          const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+          const picks = event.key === ' ' && picking?.on && ids.includes(at)
+          if ((!by && !picks) || event.target !== event.currentTarget) return
+          event.preventDefault()
+          if (by) step(by)
+          else picking?.toggle(at)
+        }}
+      >
+        <div role="row" class="head" aria-rowindex={1}>
+          {columns.map((c) => (
+            <div role="columnheader" key={c.name} class={c.name}>
+              {c.head}
             </div>
-          )
-        })}
+          ))}
+        </div>
+        <div role="rowgroup" class="rows" style={scroll ? { height: ids.length * tall + 'px' } : undefined}>
+          {seen.map((id, i) => {
+            const index = first + i
+            return (
+              // Keys do the same: j, k and Enter; and the row's first cell is a link.
+              // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/interactive-supports-focus
+              <div
+                role="row"
+                key={id}
+                id={kind + '-' + index}
+                aria-rowindex={index + 2}
+                aria-selected={picking?.on ? picking.ids.has(id) : id === at}
+                class={id === at ? 'at' : undefined}
+                style={scroll ? { top: index * tall + 'px' } : undefined}
+                onClick={
+                  href
+                    ? (event) => {
+                        if (picking?.on && !event.ctrlKey && !event.metaKey) {
+                          event.preventDefault()
+                          setAt(id)
+                          const from = ids.indexOf(at)
+                          if (event.shiftKey && from >= 0) picking.set(true, [...picking.ids, ...ids.slice(Math.min(from, index), Math.max(from, index) + 1)])
+                          else picking.toggle(id)
+                          return
+                        }
+                        if ((event.target as Element).closest('a, button') || getSelection()?.toString()) return
+                        go(href(id))
+                      }
+                    : undefined
+                }
+              >
+                {cells(id, index).map((cell, n) => (
+                  <div role="gridcell" key={n} class={columns[n]?.name}>
+                    {cell}
+                  </div>
+                ))}
+              </div>
+            )
+          })}
+        </div>
       </div>
-    </div>
+    </>
   )
 }

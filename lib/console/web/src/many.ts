@@ -6,7 +6,17 @@ import { send } from './api'
 /** Many is a bulk request of the API: those that are named, or those that match. per_second is given wherever the API has a pace. */
 export interface Many {
   path: '/runs/cancel' | '/runs/retry' | '/dead-letters/redrive' | '/dead-letters/discard'
-  body: { runs?: string[]; matching?: object; reason?: string; note?: string; force?: boolean; per_second?: number }
+  body: { runs?: string[]; matching?: Matching; reason?: string; note?: string; force?: boolean; per_second?: number }
+}
+
+/** Matching is a filter of the API: over runs, or over dead letters by pattern. from and to are of when runs are due, and of when dead letters ended. */
+export interface Matching {
+  job?: string
+  states?: string[]
+  labels?: Record<string, string>
+  pattern?: string
+  from?: string
+  to?: string
 }
 
 interface Verdicts {
@@ -20,6 +30,7 @@ interface Verdicts {
 export interface Count {
   count: number
   least: boolean // there may be more
+  most: boolean // some of them are refused: a dry run over a filter tries only the first
   refusals: Refusals
 }
 
@@ -37,10 +48,17 @@ function note(into: Refusals, answer: Verdicts): void {
 
 const asMany = 100 // of those that are named, in one request
 const rounds = 20 // of counting
-const seconds = 10 // that a paced request takes; the server bounds it at 15
+const unpaced = 200 // in one request that has no pace
+const seconds = 3 // that a paced request takes: to stop waits for its end
+const bound = 15 // of seconds that the server gives a request
+
+/** inOne tells whether one request is enough for so many. */
+export function inOne({ body: { runs, per_second } }: Many, count: number): boolean {
+  return count <= Math.min(runs ? asMany : 1000, Math.floor((per_second ?? Infinity) * bound))
+}
 
 async function count(many: Many, stop: AbortSignal): Promise<Count> {
-  const found: Count = { count: 0, least: false, refusals: new Map() }
+  const found: Count = { count: 0, least: false, most: false, refusals: new Map() }
   const { runs, ...rest } = many.body
   const parts = runs ? chunks(runs) : [undefined]
   for (const part of parts) {
@@ -50,6 +68,11 @@ async function count(many: Many, stop: AbortSignal): Promise<Count> {
       stop.throwIfAborted()
       found.count += answer.count
       note(found.refusals, answer)
+      const refused = answer.items.filter((item) => item.problem).length
+      if (!part && refused) {
+        if (answer.count > answer.items.length) found.most = true
+        else found.count -= refused
+      }
       cursor = answer.next
       if (!cursor) break
       if (round === rounds) return { ...found, least: true }
@@ -69,13 +92,16 @@ export interface Counting {
   error: unknown
 }
 
-/** useCount counts what a request would do. It asks anew where the request is another one, or stamp. */
-export function useCount(many: Many, stamp = 0): Counting {
+const nothing: Count = { count: 0, least: false, most: false, refusals: new Map() }
+
+/** useCount counts what a request would do; where there is none, nothing. It asks anew where the request is another one, or stamp. */
+export function useCount(many: Many | undefined, stamp = ''): Counting {
   // Neither pace nor words change the number.
-  const asked: Many = { path: many.path, body: { ...many.body, per_second: undefined, reason: undefined, note: undefined } }
+  const asked: Many | undefined = many && { path: many.path, body: { ...many.body, per_second: undefined, reason: undefined, note: undefined } }
   const key = JSON.stringify([asked, stamp])
   const [state, setState] = useState<{ key: string; found?: Count; error?: unknown }>({ key })
   useEffect(() => {
+    if (!asked) return
     const stop = new AbortController()
     count(asked, stop.signal).then(
       (found) => !stop.signal.aborted && setState({ key, found }),
@@ -83,33 +109,60 @@ export function useCount(many: Many, stamp = 0): Counting {
     )
     return () => stop.abort()
   }, [key])
+  if (!asked) return { found: nothing, error: undefined }
   return state.key === key ? { found: state.found, error: state.error } : { found: undefined, error: undefined }
 }
 
-/** Progress is how far a request of many has come. */
+/** Progress is how far a request of many has come, and where it goes on. */
 export interface Progress {
   done: number
   refusals: Refusals
+  left?: string[] // of those that are named
+  cursor?: string
 }
 
-/** carryAll asks for all of a request, one part after the other, for no more than most of them; tell hears how far it has come. It ends
- * early where stop says so, and throws what refused a part as a whole; what was done before stays done. */
-export async function carryAll(many: Many, most: number, tell: (progress: Progress) => void, stop: () => boolean): Promise<Progress> {
-  const progress: Progress = { done: 0, refusals: new Map() }
+/** Stopped is a part that was refused as a whole when others were done. */
+export class Stopped extends Error {
+  constructor(
+    readonly after: string, // how many of how many
+    readonly why: unknown,
+  ) {
+    super(after)
+  }
+}
+
+/** start is where a request of many begins. */
+export const start = (many: Many): Progress => ({ done: 0, refusals: new Map(), left: many.body.runs })
+
+/** carryAll asks for the rest of a request, one part after the other, until most of it are done; so is kept as far as it has come, and tell hears
+ * it. It ends early where stop says so, and throws what refused a part as a whole: what was done before stays done, and who asks again with so goes on
+ * behind it. */
+export async function carryAll(many: Many, most: number, so: Progress, tell: (progress: Progress) => void, stop: () => boolean): Promise<void> {
   const { runs, ...rest } = many.body
-  const perRequest = Math.max(1, Math.min(runs ? asMany : 1000, Math.floor((rest.per_second ?? Infinity) * seconds)))
-  let left = runs
-  let cursor: string | undefined
-  do {
-    const part = left?.slice(0, perRequest)
-    const max = runs ? undefined : Math.min(perRequest, most - progress.done)
-    const answer: Verdicts = await carry({ method: 'POST', path: many.path, body: JSON.stringify({ ...rest, runs: part, max, cursor }) })
-    progress.done += answer.count
-    note(progress.refusals, answer)
-    tell({ ...progress })
-    left = left && [...(answer.remaining ?? []), ...left.slice(perRequest)]
-    cursor = answer.next
-    if (left && answer.items.length === 0) break // what the server does not come to now it does not come to by being asked again
-  } while (!stop() && (left ? left.length > 0 : cursor !== undefined && progress.done < most))
-  return progress
+  const pace = rest.per_second ?? Infinity
+  const perRequest = Math.max(1, Math.min(runs ? asMany : unpaced, Math.floor(pace * seconds)))
+  for (let parts = 0; ; parts++) {
+    // The server keeps the pace within a request.
+    if (parts) await pause(1000 / pace, stop)
+    if (parts && stop()) return
+    const part = so.left?.slice(0, perRequest)
+    const max = runs ? undefined : Math.min(perRequest, most - so.done)
+    let answer: Verdicts
+    try {
+      answer = await carry({ method: 'POST', path: many.path, body: JSON.stringify({ ...rest, runs: part, max, cursor: so.cursor }) })
+    } catch (error) {
+      throw so.done ? new Stopped(`Stopped after ${so.done.toLocaleString('en')} of ${most.toLocaleString('en')}`, error) : error
+    }
+    so.done += answer.count
+    note(so.refusals, answer)
+    so.left = so.left && [...(answer.remaining ?? []), ...so.left.slice(perRequest)]
+    so.cursor = answer.next
+    tell({ ...so })
+    if (so.left && answer.items.length === 0) return // what the server does not come to now it does not come to by being asked again
+    if (stop() || (so.left ? so.left.length === 0 : so.cursor === undefined || so.done >= most)) return
+  }
+}
+
+async function pause(ms: number, stop: () => boolean): Promise<void> {
+  for (const end = performance.now() + ms; !stop() && performance.now() < end; ) await new Promise((resolve) => setTimeout(resolve, Math.min(200, end - performance.now())))
 }

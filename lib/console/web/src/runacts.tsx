@@ -161,18 +161,22 @@ export function CancelMany({ of }: { of: Chosen }) {
   )
 }
 
-export function RetryMany({ of, forced }: { of: Chosen; forced: boolean }) {
+export function RetryMany({ of: given, forced }: { of: Chosen; forced: boolean }) {
   const [perSecond, setPerSecond] = useState(10)
   const [force, setForce] = useState(false)
+  // All of these would be refused, at the pace of those that are not.
+  const of = { ...given, states: force ? given.states : given.states?.filter((s) => s !== 'succeeded' && s !== 'unknown') }
+  const none = given.states?.length && !of.states?.length ? 'All that match succeeded or are unknown: those are retried by force only.' : undefined
   return (
     <Bulk
       title={`Retry ${which(of)}`}
+      none={none}
       many={{ path: '/runs/retry', body: { ...asked(of), force: force || undefined, per_second: perSecond } }}
       verb="Retry"
       done="queued again"
       says="will be queued again, each with a new budget of attempts and the newest definition of its job."
-      wont={`${force ? '' : 'Runs that succeeded or are unknown stay as they are, since a retry may be a second effect. '}Runs that have not ended stay as they are${of.runs ? '' : ', and so do dead letters that were discarded'}.`}
-      command={command('retry', of, { force, 'per-second': perSecond === 10 ? undefined : perSecond })}
+      wont={`${force ? '' : 'Runs that succeeded or are unknown stay as they are, since a retry may be a second effect. '}Runs that have not ended stay as they are${of.runs ? '' : ', and so do dead letters that were discarded'}${of.runs || given.states?.length ? '' : ', and runs that were cancelled: choose that state to retry them'}.`}
+      command={command('retry', none ? given : of, { force, 'per-second': perSecond === 10 ? undefined : perSecond })}
       look={list}
       grave={force}
     >

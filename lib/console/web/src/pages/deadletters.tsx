@@ -1,11 +1,13 @@
 // Runs that were given up, by what they said: the same error with other numbers in it is the same cause.
+import { useRef } from 'preact/hooks'
 import { get } from '../api'
 import { Discard, Redrive } from '../bulk'
 import { Button, open as ask } from '../dialog'
 import { Grid, usePicking, type Column } from '../grid'
-import { useHeld, useLive } from '../live'
+import { useHeld, useLive, useSettled } from '../live'
 import { query, to, withQuery } from '../router'
-import { Ago, Command, Empty, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
+import { parse } from '../time'
+import { Ago, Command, Empty, Fresh, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
 
 interface Letter {
   id: string
@@ -98,13 +100,20 @@ const columns: Column[] = [
 ]
 
 function Opened({ of }: { of: Group }) {
-  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data.items, 10_000)
-  const byRun = new Map((live.data ?? []).map((r) => [r.id, r]))
+  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data, 10_000)
+  const newest = live.data?.items ?? []
+  const busy = useRef(false)
   const picking = usePicking(of.pattern)
-  const picked = [...picking.ids].filter((id) => byRun.has(id))
+  const settled = useSettled(live.data && newest.map((r) => r.id), of.pattern, () => busy.current || picking.on)
+  const known = useRef(new Map<string, Letter>()) // those of settled rows that newer ones have pushed out, too
+  for (const r of newest) known.current.set(r.id, r)
+  // What is gone from among the newest has been redriven or discarded.
+  const there = new Set(newest.map((r) => r.id))
+  const gone = (r: Letter) => live.data !== undefined && !there.has(r.id) && (!live.data.next || parse(r.ended_at) > parse(newest.at(-1)?.ended_at))
+  const picked = [...picking.ids]
   const count = picking.on ? picked.length : of.count
   // A count of the newest 5,000 may be of more: the dialog counts all.
-  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, name: `“${of.pattern}”` }
+  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, last: of.last_at, name: `“${of.pattern}”` }
   // Without a pattern, all would match.
   const why = picking.on ? (picked.length ? undefined : 'Select runs first.') : of.pattern ? undefined : 'These have no error to choose them by. Select them instead.'
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />
@@ -120,20 +129,28 @@ function Opened({ of }: { of: Group }) {
         <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
           Select
         </button>
+        {picking.on && (
+          <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
+            All {settled.ids.length} shown
+          </button>
+        )}
+        <Fresh count={settled.fresh} apply={settled.apply} />
       </div>
       <Grid
         label="Newest runs with this error"
         kind="g-dead"
         columns={columns}
-        ids={[...byRun.keys()]}
+        ids={settled.ids}
         cells={(id) => {
-          const r = byRun.get(id)
-          return r ? [<State of={r.state} />, <RunLink id={id} />, <Instant at={r.ended_at} />, r.error ?? ''] : [id]
+          const r = known.current.get(id)
+          if (!r) return [id]
+          return [gone(r) ? <span class="none">settled</span> : <State of={r.state} />, <RunLink id={id} />, <Instant at={r.ended_at} />, gone(r) ? 'no longer a dead letter' : r.error ?? '']
         }}
         href={(id) => to('runs', id)}
+        busy={busy}
         picking={picking}
       />
-      {of.count > byRun.size && <p class="fine">The newest {byRun.size} of {of.count.toLocaleString('en')}.</p>}
+      {of.count > newest.length && <p class="fine">The newest {newest.length} of {of.count.toLocaleString('en')}.</p>}
     </>
   )
 }

@@ -112,6 +112,7 @@ export function Jobs() {
             <>
               <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
                 All {settled.ids.length.toLocaleString('en')}
+                {next && ' loaded'}
               </button>
               <Button scope="write" why={why} act={() => open(<PauseMany jobs={picked} resumes={false} />)}>
                 Pause {picked.length.toLocaleString('en')}…

@@ -160,6 +160,12 @@ export function Runs() {
           <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
             Select
           </button>
+          {picking.on && (
+            <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
+              All {settled.ids.length.toLocaleString('en')}
+              {unfinished && ' loaded'}
+            </button>
+          )}
           <Button scope="run" letter="r" why={chosen(retries) ? undefined : none('retried')} act={() => open(<RetryMany of={chosen(retries) ?? {}} forced={picking.on || states.includes('unknown') || states.includes('succeeded')} />)}>
             Retry {about}…
           </Button>
