@@ -224,7 +224,7 @@ const lasting = 12_000
 
 /** Notices are read out when they come. */
 export function Notices() {
-  useEffect(
+  useLayoutEffect(
     () =>
       bind('u', () => {
         const newest = notices.peek().findLast((n) => n.undo)
@@ -311,7 +311,8 @@ export function Button({ scope, why, act, letter, face, children }: { scope: Sco
   }
   const latest = useRef(press)
   latest.current = press
-  useEffect(() => (letter ? bind(letter, () => void latest.current()) : undefined), [letter])
+  // With the button, not a moment after it: whoever sees it may press its key.
+  useLayoutEffect(() => (letter ? bind(letter, () => void latest.current()) : undefined), [letter])
   return (
     <>
       <button type="button" class="act" aria-disabled={against || busy || held ? 'true' : undefined} aria-describedby={against ? id : undefined} aria-keyshortcuts={letter} title={against} onClick={(event) => event.detail < 2 && void press()}>

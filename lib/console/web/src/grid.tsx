@@ -75,7 +75,7 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
 
   const latest = useRef({ ids, at, tall, picking })
   latest.current = { ids, at, tall, picking }
-  useEffect(
+  useLayoutEffect(
     () =>
       walk({
         move: (by) => {
@@ -107,7 +107,7 @@ export function Grid({ label, kind, columns, ids, total, cells, href, end, sight
   )
 
   const picks = picking?.on ?? false
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!picks) return
     const escape = (event: KeyboardEvent) => {
       if (event.key !== 'Escape' || document.querySelector('dialog[open]') || (event.target as Element).closest('input, select, textarea')) return
