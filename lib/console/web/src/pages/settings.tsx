@@ -1,4 +1,5 @@
 // What a viewer chooses, kept in this browser.
+import '../app'
 import { outside, getAt, session, signOut, skew } from '../api'
 import { now } from '../clock'
 import { byKey } from '../key'
