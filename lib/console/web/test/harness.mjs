@@ -123,7 +123,7 @@ const auditor = readFileSync(createRequire(import.meta.url).resolve('axe-core/ax
 
 /** axe gives what is not accessible on a page as it stands. */
 export async function axe(page) {
-  await page.evaluate(auditor)
+  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(auditor)
   return page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
 }
 
