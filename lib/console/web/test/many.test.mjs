@@ -1,7 +1,7 @@
 // What an operator can do with many at once: dead letters by cause, runs and jobs by selection and by filter.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { act, clean, close, done, exec, once, Server, shell } from './harness.mjs'
+import { act, clean, close, deep, done, exec, once, Server, shell } from './harness.mjs'
 
 let server
 before(async () => {
@@ -216,7 +216,7 @@ test('many go by parts: one that is refused ends it, and who asks again has the 
   }
 })
 
-test('those that are named go on behind a part that was refused, and a slow pace holds between parts', async () => {
+deep('those that are named go on behind a part that was refused, and a slow pace holds between parts', async () => {
   const ids = await dead('named', 4, 'echo "named" >&2; exit 3')
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: named'))
   await v.press('Select', true)
@@ -246,7 +246,7 @@ test('those that are named go on behind a part that was refused, and a slow pace
   await v.end()
 })
 
-test('what dies while the dialog is open is not redriven, one that failed again is told, and curl is shown where one request does it', async () => {
+deep('what dies while the dialog is open is not redriven, one that failed again is told, and curl is shown where one request does it', async () => {
   await dead('late', 3, 'echo "late" >&2; exit 3')
   const pattern = 'exit: exit code #: late'
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent(pattern))
@@ -297,7 +297,7 @@ test('rows of dead letters that are selected stay where they are and stay select
   await done(v)
 })
 
-test('the number of a filter is one that can be: by force only, up to so many, and not known until it is counted again', async () => {
+deep('the number of a filter is one that can be: by force only, up to so many, and not known until it is counted again', async () => {
   await server.put('fine', { target: exec('true'), ...once })
   const { id } = await server.trigger('fine')
   await server.until(id, 'succeeded')
