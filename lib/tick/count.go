@@ -24,8 +24,11 @@ import (
 // The sweeps count runs (package stats): the first one those that it comes upon, the later ones what has become of those that had not ended, and the
 // last one adds an hour up once it has passed it. Nothing of the protocol rests on that: an error is logged, and the sweep goes on.
 
-// accountFor bounds how long a sweep of a minute is at it.
-const accountFor = 10 * time.Second
+// A sweep of a minute is at it for so long at the most, and does again what failed, which adds nothing.
+const (
+	accountFor   = 5 * time.Second
+	accountTries = 3
+)
 
 // counted says where a sweep has counted runs of a tenant.
 type counted struct {
@@ -97,18 +100,23 @@ func hashOf(r run.Run) uint64 {
 func (s *minuteSweep) account(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, accountFor)
 	defer cancel()
-	var err error
+	do := func(what func(context.Context) error) {
+		err := what(ctx)
+		for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
+			err = what(ctx)
+		}
+		if err != nil {
+			s.p.Log.WarnContext(ctx, "runs were not counted in full", "shard", s.p.shard.Number, "minute", time.UnixMilli(s.minute*60_000).UTC(), "error", err)
+		}
+	}
 	switch {
 	case !s.later:
-		err = s.putSums(ctx)
+		do(s.putSums)
 	case s.found:
-		err = s.settle(ctx)
+		do(s.settle)
 	}
 	if s.last && (s.minute+1)%60 == 0 {
-		err = errors.Join(err, s.addUp(ctx, s.minute/60))
-	}
-	if err != nil {
-		s.p.Log.WarnContext(ctx, "runs were not counted in full", "shard", s.p.shard.Number, "minute", time.UnixMilli(s.minute*60_000).UTC(), "error", err)
+		do(s.addUp)
 	}
 }
 
@@ -134,7 +142,8 @@ func (s *minuteSweep) putSums(ctx context.Context) error {
 		_, failed := s.put(ctx, []*stats.Sum{mine})
 		err = errors.Join(err, failed)
 	}
-	return errors.Join(err, s.remember(sums))
+	s.remember(sums)
+	return err
 }
 
 // overtaken is what stands where a Sum was to be written.
@@ -166,17 +175,19 @@ func (s *minuteSweep) put(ctx context.Context, sums []*stats.Sum) (lost []overta
 }
 
 // remember notes in what the first sweep remembers where it has counted, for the later ones. sums are in order.
-func (s *minuteSweep) remember(sums []*stats.Sum) error {
+func (s *minuteSweep) remember(sums []*stats.Sum) {
 	bytes := 0
-	for i, sum := range sums {
-		all := &s.seen.Counted
+	all := &s.seen.Counted
+	*all = nil
+	for _, sum := range sums {
 		if len(*all) == 0 || (*all)[len(*all)-1].Tenant != sum.Tenant {
 			bytes += len(sum.Tenant) + 8
 			*all = append(*all, counted{Tenant: sum.Tenant})
 		}
 		if bytes += 8; bytes > maxCounted {
 			*all = (*all)[:len(*all)-1]
-			return fmt.Errorf("%d tenants have runs in one minute: those from %s on are not looked at again", len(*all)+len(sums)-i, sum.Tenant)
+			s.p.Log.Warn("so many tenants have runs in one minute that not all of them are counted again", "minute", time.UnixMilli(s.minute*60_000).UTC(), "from", sum.Tenant)
+			return
 		}
 		in := &(*all)[len(*all)-1]
 		in.Minutes = append(in.Minutes, sum.Minute-sum.Swept)
@@ -184,7 +195,6 @@ func (s *minuteSweep) remember(sums []*stats.Sum) error {
 			in.Open = append(in.Open, sum.Minute-sum.Swept)
 		}
 	}
-	return nil
 }
 
 // expires is until when what the first sweep saw is kept.
@@ -262,8 +272,9 @@ type tenantHour struct {
 	hour   int64
 }
 
-// addUp adds up what this shard has counted in the hours that runs were due in which the sweeps of an hour came upon.
-func (s *minuteSweep) addUp(ctx context.Context, swept int64) error {
+// addUp adds up what this shard has counted in the hours that runs were due in which the sweeps of the last hour came upon.
+func (s *minuteSweep) addUp(ctx context.Context) error {
+	swept := s.minute / 60
 	hours := map[tenantHour]bool{}
 	r := store.Range{Partition: printKey(s.p.shard.Number, 0).Partition, From: printKey(s.p.shard.Number, swept*60).Sort, To: printKey(s.p.shard.Number, (swept+1)*60).Sort}
 	err := s.query(ctx, r, func(item store.Item) error {

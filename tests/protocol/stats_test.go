@@ -164,16 +164,12 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 		w.must(api.put(tenant, "a", definition(until(lasting, every(7*time.Second)), 1)))
 		w.must(api.put(other, "a", definition(until(lasting, every(20*time.Second)), 1)))
 		w.must(api.put(tenant, "b", definition(nil, 1)))
-		w.advance(20*time.Second, time.Second, "before")
-		w.must(api.trigger(tenant, "b", 0))
-		held := w.begin("b", 1)
-		w.advance(40*time.Second, time.Second, "before")
-		w.must(api.trigger(tenant, "b", 0))
-		held = append(held, w.begin("b", 1)...)
-		w.passes("before", 3*time.Minute, 10*time.Second)
-		if len(held) != 2 {
-			w.Fatalf("%d runs are held, want 2", len(held))
+		for range 2 {
+			w.passes("before", w.elapsed+20*time.Second, time.Second)
+			w.must(api.trigger(tenant, "b", 0))
+			w.begin("b", 1)
 		}
+		w.passes("before", 2*time.Minute+50*time.Second, 10*time.Second)
 	}
 	later := func(w *world, at time.Duration) {
 		w.passes("before", at, 4*time.Minute)
@@ -185,10 +181,13 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 				held = append(held, r)
 			}
 		}
+		if len(held) != 2 {
+			w.Fatalf("%d runs are held, want 2", len(held))
+		}
 		return held
 	}
 	for name, prepare := range map[string]func(w *world){
-		"first": func(w *world) { jobs(w); w.elapsed += time.Second },
+		"first": func(w *world) { jobs(w); w.elapsed += 11 * time.Second },
 		"second": func(w *world) {
 			jobs(w)
 			later(w, 10*time.Minute+50*time.Second)
