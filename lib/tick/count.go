@@ -232,7 +232,7 @@ func (s *minuteSweep) settleSome(ctx context.Context, places []stats.Place) erro
 	for i, place := range places {
 		keys[i] = place.Key()
 	}
-	items, err := s.p.store.Get(ctx, keys...)
+	items, err := s.p.store.Peek(ctx, keys...) // what is written goes by the version that was read
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,10 @@ func (s *minuteSweep) settleSome(ctx context.Context, places []stats.Place) erro
 		}
 		standing = standing[each[i]:]
 	}
-	_, failed = s.put(ctx, changed) // whoever has overtaken us has read them as we did
+	lost, failed := s.put(ctx, changed)
+	if len(lost) > 0 {
+		failed = errors.Join(failed, errors.New("others have written the counts of a minute meanwhile"))
+	}
 	return errors.Join(err, failed)
 }
 
