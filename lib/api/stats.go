@@ -12,7 +12,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// What a window of stats may be.
+// What a window of stats may be, and a begun step more: who reckons back from now does so in whole seconds.
 const (
 	shownStats   = time.Hour      // unless told otherwise
 	finestStats  = 6 * time.Hour  // by minutes unless told otherwise
@@ -45,10 +45,10 @@ func (w statsWindow) settle(now time.Time) (from, to time.Time, step time.Durati
 	}
 	most, want := minutesStats, "at most 24 h before to with step=1m; step=1h takes up to 32 days"
 	step = time.Minute
-	if w.Step == "1h" || w.Step == "" && to.Sub(from) > finestStats {
+	if w.Step == "1h" || w.Step == "" && to.Sub(from) >= finestStats+step {
 		step, most, want = time.Hour, hoursStats, "at most 32 days before to"
 	}
-	if to.Sub(from) > most {
+	if to.Sub(from) >= most+step {
 		return from, to, step, invalid.Field("from", from.Format(time.RFC3339), want)
 	}
 	if end := to.Truncate(step); end.Before(to) {

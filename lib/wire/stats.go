@@ -6,7 +6,7 @@ import "time"
 type Stats struct {
 	From             time.Time    `json:"from" doc:"the beginning of the window, a whole minute or hour"`
 	To               time.Time    `json:"to" doc:"its end, which is not part of it"`
-	StepSeconds      int          `json:"step_seconds" enum:"60,3600" doc:"how long each point is"`
+	StepSeconds      int          `json:"step_seconds" doc:"how long each point is: 60 or 3600"`
 	SweptUntil       time.Time    `json:"swept_until,omitzero" doc:"minutes before it have been counted, those from it on not yet, or not by all shards"`
 	LatenessBoundsMS []int64      `json:"lateness_bounds_ms" doc:"upper bounds of the buckets of lateness; the last bucket has none"`
 	DurationBoundsMS []int64      `json:"duration_bounds_ms" doc:"upper bounds of the buckets of duration; the last bucket has none"`
