@@ -99,6 +99,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	a.jobs()
 	a.runs()
+	a.stats()
 	a.deadLetters()
 	a.gates()
 	a.system()

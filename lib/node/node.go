@@ -143,7 +143,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Shared {
 		owner = cfg.Name
 	}
-	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Alone: !cfg.Shared,
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Alone: !cfg.Shared, Counts: true,
 		Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
 		return nil, err
 	}
