@@ -225,28 +225,6 @@ test('a second press, or the second of a double click, does not do the opposite 
   await v.end()
 })
 
-test('jobs are paused one after the other: one that is gone is noted, and the others go on', async () => {
-  for (const name of ['za', 'zb', 'zc']) await server.put(name, { target: exec('true') })
-  await server.call('POST', '/v1/jobs/za/pause', { reason: 'old' })
-  const v = await act(server.console + '/jobs?q=z')
-  await v.page.getByRole('grid', { name: 'Jobs' }).waitFor()
-  await v.press('Select', true)
-  await v.press('All 3')
-  await v.press('Pause 3…')
-  await v.dialog.getByText('lose the reason that they have').waitFor()
-  await v.dialog.getByLabel('Reason').fill('a move, %24job')
-  await v.dialog.getByText('get this reason in place of theirs').waitFor()
-  const [, loop] = await v.dialog.locator('.command code').allTextContents()
-  assert.match(loop, /a move, %24job.*\/v1\/jobs\/\$job\/pause; done$/)
-  await server.call('DELETE', '/v1/jobs/zb')
-  await v.press('Pause 3', true)
-  await v.told('2 jobs are paused. zb is refused, job_not_found')
-  assert.equal(v.sent.length, 3)
-  assert.equal((await job('zc')).status.paused_reason, 'a move, %24job')
-  await clean(v)
-  await v.end()
-})
-
 test('a deletion that is answered late leaves the viewer where they have gone', async () => {
   await server.put('late', { target: exec('true') })
   const v = await act(server.console + '/jobs/late')
