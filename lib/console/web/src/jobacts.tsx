@@ -130,7 +130,8 @@ function Another({ change, name }: { change: Change; name: string }) {
   )
 }
 
-function Trigger({ job: given }: { job: Job }) {
+/** Trigger asks for a run of a job. */
+export function Trigger({ job: given }: { job: Job }) {
   const job = useNewest(given)
   const { name } = job
   const [later, setLater] = useState(false)

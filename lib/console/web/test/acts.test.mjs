@@ -362,6 +362,27 @@ test('a run that is running is cancelled, with a reason', async () => {
   await done(v)
 })
 
+test('a step says what can be done: the whole run is cancelled, or the workflow is run again', async () => {
+  await server.put('flow', { target: { workflow: { steps: { load: exec('sleep', '3600'), index: { needs: ['load'], ...exec('true') } } } } })
+  const { id } = await server.trigger('flow')
+  const v = await act(server.console + '/runs/' + id + '?step=load')
+  await v.page.getByRole('region', { name: 'Steps' }).locator('.s-running').waitFor()
+  await v.page.getByText('A step is not cancelled by itself.').waitFor()
+  await v.press('Cancel the whole run…')
+  await v.dialog.getByText('no other step starts').waitFor()
+  await v.dialog.getByLabel('Reason').fill('wrong day')
+  await v.press('Cancel the run')
+  await until(async () => (await run(id)).state === 'cancelled')
+  assert.equal((await run(id)).reason, 'wrong day')
+  await server.put('flow', { target: { workflow: { steps: { load: exec('true') } } } })
+  await v.press('Run the workflow again…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.told('Accepted')
+  assert.equal(v.sent.length, 2)
+  assert.equal((await runsOf('flow')).length, 2)
+  await done(v)
+})
+
 test('a dead run is retried; one that succeeded only by force, after a word', async () => {
   await server.put('dies', { target: exec('false'), ...once })
   const { id } = await server.trigger('dies')
@@ -529,6 +550,7 @@ test('who may only look, or only run, sees the other buttons disabled with the s
     '/jobs/payroll': { 'Trigger…': 'run', Pause: 'write', 'Delete…': 'write' },
     ['/runs/' + id]: { 'Retry…': 'run', 'Discard…': 'run' },
     '/runs': { 'Retry matching…': 'run', 'Cancel matching…': 'run' },
+    '/jobs?q=pay': { 'Pause matching…': 'write', 'Resume matching…': 'write', 'Label matching…': 'write', 'Delete matching…': 'write' },
     '/dead-letters?pattern=exit%3A+exit+code+%23': { 'Redrive 1…': 'run', 'Discard 1…': 'run' },
   }
   for (const [token, look, may] of [[tokens.read, false, []], [tokens.admin, true, []], [tokens.run, false, ['run']], [tokens.admin, false, ['run', 'write']]]) {
@@ -552,7 +574,7 @@ test('who may only look, or only run, sees the other buttons disabled with the s
     if (!may.length) for (const key of ['t', 'p', 'r']) await v.page.keyboard.press(key)
     assert.equal(await v.dialog.count(), 0)
     const secret = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')).token)
-    const changes = [['run', 'POST', '/v1/runs/cancel', { runs: [id] }], ['run', 'POST', '/v1/dead-letters/discard', { runs: [id], dry_run: true }], ['write', 'POST', '/v1/jobs/payroll/resume', {}]]
+    const changes = [['run', 'POST', '/v1/runs/cancel', { runs: [id] }], ['run', 'POST', '/v1/dead-letters/discard', { runs: [id], dry_run: true }], ['write', 'POST', '/v1/jobs/payroll/resume', {}], ['write', 'POST', '/v1/jobs/batch/delete', { matching: {}, dry_run: true }]]
     for (const [scope, ...change] of changes) {
       if (may.includes(scope)) await guarded.call(...change, secret)
       else await assert.rejects(guarded.call(...change, secret), /forbidden/)
