@@ -137,7 +137,7 @@ func unknownTab(w http.ResponseWriter, detail string) {
 }
 
 // onlyLook are the paths that change nothing, whatever the method.
-var onlyLook = []string{"/v1/session", "/v1/runs/last", "/v1/simulate", "/v1/workflows/validate", "/v1/workflows/simulate"}
+var onlyLook = []string{"/v1/session", "/v1/runs/last", "/v1/jobs/batch/export", "/v1/simulate", "/v1/workflows/validate", "/v1/workflows/simulate"}
 
 // scopeOf is what a request asks for, as the API has it. What it does not know asks for the right to change jobs.
 func scopeOf(method, path string) access.Scope {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 )
@@ -31,7 +32,7 @@ If the job was changed by somebody else meanwhile, nothing is stored, and your f
 			if err != nil {
 				return err
 			}
-			value, err := definitionOf(stored.Job)
+			value, err := api.Document(stored.Job)
 			if err != nil {
 				return err
 			}

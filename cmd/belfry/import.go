@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/crontab"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -149,7 +150,7 @@ func (i *importOf) addRest(out *rows, found imported) (lost int, err error) {
 
 // document is a job as "job apply" would read it.
 func (i *importOf) document(j takeover.Job) (document, error) {
-	value, err := definitionOf(wire.Job{Definition: j.Def})
+	value, err := api.Document(wire.Job{Definition: j.Def})
 	if err != nil {
 		return document{}, fmt.Errorf("%s: %w", j.Name, err)
 	}

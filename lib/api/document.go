@@ -270,6 +270,9 @@ func describe(schemas map[string]*huma.Schema) {
 	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
 	}
+	for _, name := range []string{"PauseJobs", "ResumeJobs", "DeleteJobs", "LabelJobs", "ExportJobs"} {
+		choose(name, "jobs", "matching")
+	}
 	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }
 	shape("HTTPTarget", "url", urlPattern)
 	shape("HandlerTarget", "name", job.NamePattern)
@@ -307,9 +310,10 @@ func describe(schemas map[string]*huma.Schema) {
 	most("ExecTarget", "argv", target.MaxArgv)
 	most("ExecTarget", "env", target.MaxEnv)
 	most("ExecTarget", "permanent_exit_codes", target.MaxStatuses)
-	for _, name := range []string{"Job", "NamedJob", "RunFilter"} {
+	for _, name := range []string{"Job", "NamedJob", "RunFilter", "JobFilter"} {
 		most(name, "labels", job.MaxLabels)
 	}
+	most("LabelJobs", "set", job.MaxLabels)
 	most("PlayWorkflow", "outcomes", flow.MaxNodes)
 	most("JobStatus", "next_runs", shownFires)
 	most("WorkRequest", "labels", mostLabels)

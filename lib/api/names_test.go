@@ -16,7 +16,7 @@ import (
 // that by its kind: "job", "run", "gate". A new shape with one of these belongs to one of the lists.
 var (
 	things = map[string]string{ // and what each is called by
-		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
+		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "SeenJob": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
 		"Run": "id", "LastRun": "id", "InLine": "id", "RunVerdict": "id", "DeadLetter": "id", "SimulatedRun": "id", "RunGraph": "id",
 		"Token": "id", "NewToken": "id", "Worker": "id",
 	}

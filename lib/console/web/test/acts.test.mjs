@@ -225,28 +225,6 @@ test('a second press, or the second of a double click, does not do the opposite 
   await v.end()
 })
 
-deep('jobs are paused one after the other: one that is gone is noted, and the others go on', async () => {
-  for (const name of ['za', 'zb', 'zc']) await server.put(name, { target: exec('true') })
-  await server.call('POST', '/v1/jobs/za/pause', { reason: 'old' })
-  const v = await act(server.console + '/jobs?q=z')
-  await v.page.getByRole('grid', { name: 'Jobs' }).waitFor()
-  await v.press('Select', true)
-  await v.press('All 3')
-  await v.press('Pause 3…')
-  await v.dialog.getByText('lose the reason that they have').waitFor()
-  await v.dialog.getByLabel('Reason').fill('a move, %24job')
-  await v.dialog.getByText('get this reason in place of theirs').waitFor()
-  const [, loop] = await v.dialog.locator('.command code').allTextContents()
-  assert.match(loop, /a move, %24job.*\/v1\/jobs\/\$job\/pause; done$/)
-  await server.call('DELETE', '/v1/jobs/zb')
-  await v.press('Pause 3', true)
-  await v.told('2 jobs are paused. zb is refused, job_not_found')
-  assert.equal(v.sent.length, 3)
-  assert.equal((await job('zc')).status.paused_reason, 'a move, %24job')
-  await clean(v)
-  await v.end()
-})
-
 deep('a deletion that is answered late leaves the viewer where they have gone', async () => {
   await server.put('late', { target: exec('true') })
   const v = await act(server.console + '/jobs/late')
@@ -381,6 +359,27 @@ test('a run that is running is cancelled, with a reason', async () => {
   await server.until(id, 'cancelled')
   await v.page.getByText('It was cancelled: wrong month').waitFor()
   assert.equal(v.sent.length, 1)
+  await done(v)
+})
+
+test('a step says what can be done: the whole run is cancelled, or the workflow is run again', async () => {
+  await server.put('flow', { target: { workflow: { steps: { load: exec('sleep', '3600'), index: { needs: ['load'], ...exec('true') } } } } })
+  const { id } = await server.trigger('flow')
+  const v = await act(server.console + '/runs/' + id + '?step=load')
+  await v.page.getByRole('region', { name: 'Steps' }).locator('.s-running').waitFor()
+  await v.page.getByText('A step is not cancelled by itself.').waitFor()
+  await v.press('Cancel the whole run…')
+  await v.dialog.getByText('no other step starts').waitFor()
+  await v.dialog.getByLabel('Reason').fill('wrong day')
+  await v.press('Cancel the run')
+  await until(async () => (await run(id)).state === 'cancelled')
+  assert.equal((await run(id)).reason, 'wrong day')
+  await server.put('flow', { target: { workflow: { steps: { load: exec('true') } } } })
+  await v.press('Run the workflow again…')
+  await v.dialog.getByRole('button', { name: 'Trigger' }).click()
+  await v.told('Accepted')
+  assert.equal(v.sent.length, 2)
+  assert.equal((await runsOf('flow')).length, 2)
   await done(v)
 })
 
@@ -554,6 +553,7 @@ test('who may only look, or only run, sees the other buttons disabled with the s
     '/jobs/payroll': { 'Trigger…': 'run', Pause: 'write', 'Delete…': 'write' },
     ['/runs/' + id]: { 'Retry…': 'run', 'Discard…': 'run' },
     '/runs': { 'Retry matching…': 'run', 'Cancel matching…': 'run' },
+    '/jobs?q=pay': { 'Pause matching…': 'write', 'Resume matching…': 'write', 'Label matching…': 'write', 'Delete matching…': 'write' },
     '/dead-letters?pattern=exit%3A+exit+code+%23': { 'Redrive 1…': 'run', 'Discard 1…': 'run' },
   }
   for (const [token, look, may] of some([[tokens.run, false, ['run']], [tokens.admin, true, []], [tokens.read, false, []], [tokens.admin, false, ['run', 'write']]], 2)) {
@@ -577,7 +577,7 @@ test('who may only look, or only run, sees the other buttons disabled with the s
     if (!may.length) for (const key of ['t', 'p', 'r']) await v.page.keyboard.press(key)
     assert.equal(await v.dialog.count(), 0)
     const secret = await v.page.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')).token)
-    const changes = [['run', 'POST', '/v1/runs/cancel', { runs: [id] }], ['run', 'POST', '/v1/dead-letters/discard', { runs: [id], dry_run: true }], ['write', 'POST', '/v1/jobs/payroll/resume', {}]]
+    const changes = [['run', 'POST', '/v1/runs/cancel', { runs: [id] }], ['run', 'POST', '/v1/dead-letters/discard', { runs: [id], dry_run: true }], ['write', 'POST', '/v1/jobs/payroll/resume', {}], ['write', 'POST', '/v1/jobs/batch/delete', { matching: {}, dry_run: true }]]
     for (const [scope, ...change] of changes) {
       if (may.includes(scope)) await guarded.call(...change, secret)
       else await assert.rejects(guarded.call(...change, secret), /forbidden/)

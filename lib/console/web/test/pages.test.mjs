@@ -53,7 +53,7 @@ async function keyed(server) {
 
 // The dialogs of pages, by the button that opens each; their details are opened too.
 const dialogs = {
-  busy: (ids) => [['/jobs/report', 'Trigger…'], ['/jobs/move-db', 'Trigger…'], ['/jobs/move-db', 'Reason…'], ['/jobs/report', 'Delete…'], ['/runs/' + ids.going, 'Cancel…'], ['/runs/' + ids.done[0], 'Retry…'], ['/runs', 'Cancel matching…'], ['/jobs', 'Select', 'All', 'Pause'], ['/jobs', 'Select', 'All', 'Resume']],
+  busy: (ids) => [['/jobs/report', 'Trigger…'], ['/jobs/move-db', 'Trigger…'], ['/jobs/move-db', 'Reason…'], ['/jobs/report', 'Delete…'], ['/runs/' + ids.going, 'Cancel…'], ['/runs/' + ids.done[0], 'Retry…'], ['/runs', 'Cancel matching…'], ['/jobs', 'Select', 'All', 'Pause'], ['/jobs', 'Select', 'All', 'Resume'], ['/jobs?q=r', 'Label'], ['/jobs?q=r', 'Export'], ['/jobs?q=r', 'Delete']],
   broken: (ids) => [['/runs/' + ids.dead[0], 'Retry…'], ['/runs/' + ids.dead[0], 'Discard…'], ['/runs?state=failed,dead,unknown', 'Retry matching…'], [cause, 'Redrive'], [cause, 'Discard'], [cause, 'Select']],
 }
 const cause = '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused')
@@ -138,6 +138,8 @@ test('every dialog: axe finds nothing, nothing scrolls sideways at 320, light an
         found.push(...(await axe(page)).map((text) => `${what}, ${width} wide, ${scheme}: ${text}`))
         if (await sideways(page)) found.push(`${what} scrolls sideways at ${width}`)
         const inner = await page.evaluate(() => [...document.querySelectorAll('dialog[open], dialog[open] *')].filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible').map((e) => e.outerHTML.slice(0, 120)))
+        const out = await page.evaluate(() => [...document.querySelectorAll('dialog[open] *')].filter((e) => e.getBoundingClientRect().right > e.closest('dialog').getBoundingClientRect().right).map((e) => e.outerHTML.slice(0, 120)))
+        found.push(...out.map((html) => `${what} has something that sticks out, ${width} wide: ${html}`))
         found.push(...inner.map((html) => `${what} scrolls sideways within, ${width} wide: ${html}`))
         await page.screenshot({ path: path.join(shots, `dialog-${what}-${width}-${scheme}.png`) })
       }
