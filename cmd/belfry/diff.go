@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -68,24 +69,11 @@ func definitionText(j *wire.Job) (string, error) {
 	if j == nil {
 		return "", nil
 	}
-	value, err := definitionOf(*j)
+	value, err := jobfile.Of(j.Definition)
 	if err != nil {
 		return "", fmt.Errorf("show %s: %w", j.Name, err)
 	}
 	return string(manifest.YAML(value)), nil
-}
-
-// definitionOf is a job as a file has it: what PUT takes, in the order of the API, and nothing else.
-func definitionOf(j wire.Job) (*manifest.Value, error) {
-	text, err := encodeJSON(j.Definition, "", "")
-	if err != nil {
-		return nil, err
-	}
-	values, err := manifest.Read(".json", text)
-	if err != nil {
-		return nil, err
-	}
-	return values[0], nil
 }
 
 func linesOf(text string) []string {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -136,7 +137,7 @@ func (c *cli) writeJobs(ctx context.Context, server *client.Client, f client.Job
 
 // exported is a job as a document of its own.
 func exported(j wire.Job, form string) ([]byte, error) {
-	value, err := definitionOf(j)
+	value, err := jobfile.Of(j.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("export %s: %w", j.Name, err)
 	}
