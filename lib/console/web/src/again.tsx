@@ -10,6 +10,7 @@ import type { Job, Run } from './model'
 import { to, withQuery } from './router'
 import { belfry } from './terminal'
 import { Refused, RunLink } from './ui'
+import { parse, write } from './value'
 
 const most = 256 << 10 // beyond this nobody edits by hand
 
@@ -28,7 +29,8 @@ export function Again({ run }: { run: Run }) {
   const text = (typed ?? (given.data && !large ? pretty(given.data.text) : '')).trim()
   const wrong = text !== '' && !isJSON(text)
   const paused = Boolean(job.data?.paused)
-  const change = trigger(name, { payload: wrong ? '' : text, ignorePause: paused && ignorePause })
+  const payload = wrong || !text ? '' : write(parse(text))
+  const change = trigger(name, { payload, ignorePause: paused && ignorePause })
   const unread = given.error !== undefined && typed === undefined
   return (
     <Ask
@@ -56,7 +58,7 @@ export function Again({ run }: { run: Run }) {
         )
       }}
       look={{ href: withQuery(to('runs'), { job: name }), text: 'runs of ' + name }}
-      terminal={{ command: belfry(['job', 'trigger', name], { payload: text, 'ignore-pause': paused && ignorePause }), change }}
+      terminal={{ command: belfry(['job', 'trigger', name], { payload, 'ignore-pause': paused && ignorePause }), change }}
     >
       {!gone && (
         <>

@@ -198,8 +198,8 @@ export async function tried<T>(path: string, body: string, stop?: AbortSignal, b
   return { data: JSON.parse(text) as T, text, headers: answer.headers }
 }
 
-/** convert asks the host of these pages what a text says, how a job is written, or what two of them differ in. It changes nothing. */
-export async function convert<T>(what: 'read' | 'write' | 'diff', body: string, stop?: AbortSignal): Promise<T> {
+/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. */
+export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       const answer = await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })

@@ -45,6 +45,12 @@ export interface Stored {
 
 export const stored = ({ data, text }: Pick<Answer<Job>, 'data' | 'text'>): Stored => ({ json: write(set(parse(text), ['status'], undefined)), job: data })
 
+/** yamlOf is a job as JSON, written as YAML; '' for none. */
+export const yamlOf = async (json: string | undefined, stop?: AbortSignal): Promise<string> => (json === undefined ? '' : (await convert<Read>('write', `{"job":${json}}`, stop)).yaml)
+
+/** yamls are two jobs to be compared. */
+export const yamls = (was: string | undefined, is: string | undefined, stop?: AbortSignal): Promise<[string, string]> => Promise.all([yamlOf(was, stop), yamlOf(is, stop)])
+
 /** look asks for a job as it stands, undefined where there is none. */
 export async function look(name: string, stop?: AbortSignal): Promise<Stored | undefined> {
   try {

@@ -3,8 +3,8 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { carry, outcome } from './acts'
 import { Refusal, type Change } from './api'
 import { close, Failed, tell } from './dialog'
-import { diffOf, DiffView, type Diff } from './diff'
-import { forget, look, type Draft, type Stored } from './draft'
+import { Diff } from './diff'
+import { forget, look, yamls, type Draft, type Stored } from './draft'
 import { byKey } from './key'
 import { now } from './clock'
 import type { Job } from './model'
@@ -38,7 +38,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   const [body] = useState(() => draft.body())
   const [is] = useState(() => draft.tried.peek().is)
   const change = put(name, body, base?.job.status.etag)
-  const [diff, setDiff] = useState<Diff>()
+  const [texts, setTexts] = useState<[string, string]>()
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const [seen, setSeen] = useState('')
@@ -47,7 +47,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
     const before = document.activeElement
     dialog.current?.showModal()
     const stop = new AbortController()
-    diffOf(base?.json ?? null, is?.json ?? body, stop.signal).then(setDiff, (failed: Error) => {
+    yamls(base?.json, is?.json ?? body, stop.signal).then(setTexts, (failed: Error) => {
       if (!stop.signal.aborted) setError(failed)
     })
     return () => {
@@ -67,7 +67,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
     go(to('jobs', name))
   }
   const submit = async () => {
-    if (asking.current || !diff) return
+    if (asking.current || !texts) return
     asking.current = true
     setBusy(true)
     setError(undefined)
@@ -112,7 +112,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
       >
         <h2 id={id + 't'}>{base ? (over ? `Overwrite ${name}` : `Save ${name}`) : `Create ${name}`}</h2>
         {over && <p class="note bad">What somebody else has made of it since you began goes, where this differs.</p>}
-        {diff ? <DiffView of={diff} label={base ? 'The job as it stands, and as it will be' : 'The new job'} /> : error === undefined && <Waiting lines={6} />}
+        {texts ? <Diff old={texts[0]} next={texts[1]} label={base ? 'The job as it stands, and as it will be' : 'The new job'} /> : error === undefined && <Waiting lines={6} />}
         {is && <Meaning was={base?.job} is={is.job} />}
         <p class="wont">
           <b>What will not happen:</b> {base ? 'No run starts by this, and those that have started are not stopped.' : 'No run starts before its first fire.'}
@@ -125,7 +125,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
               Look again
             </button>
           ) : (
-            <button type="submit" class={over ? 'main grave' : 'main'} aria-disabled={busy || !diff ? 'true' : undefined}>
+            <button type="submit" class={over ? 'main grave' : 'main'} aria-disabled={busy || !texts ? 'true' : undefined}>
               {busy ? 'Asking …' : base ? (over ? 'Overwrite' : 'Save') : 'Create'}
             </button>
           )}
@@ -198,13 +198,13 @@ interface Conflicts {
 export function Conflict({ draft, theirs, on, over }: Conflicts) {
   const name = draft.name.peek()
   const base = draft.base.value
-  const [diff, setDiff] = useState<Diff>()
+  const [texts, setTexts] = useState<[string, string]>()
   const [looks, setLooks] = useState(false)
   useEffect(() => {
-    setDiff(undefined)
+    setTexts(undefined)
     if (!looks) return
     const stop = new AbortController()
-    diffOf(base?.json ?? null, theirs?.json ?? null, stop.signal).then(setDiff, () => undefined)
+    yamls(base?.json, theirs?.json, stop.signal).then(setTexts, () => undefined)
     return () => stop.abort()
   }, [looks, theirs?.json, base?.json])
   return (
@@ -237,7 +237,7 @@ export function Conflict({ draft, theirs, on, over }: Conflicts) {
           {theirs ? 'Overwrite theirs…' : 'Make it anew…'}
         </button>
       </p>
-      {looks && diff && <DiffView of={diff} label={base ? 'What they have changed' : 'The job that there is'} />}
+      {looks && texts && <Diff old={texts[0]} next={texts[1]} label={base ? 'What they have changed' : 'The job that there is'} />}
     </div>
   )
 }
