@@ -51,7 +51,7 @@ target: {exec: {argv: [a, b, 'c: d']}}
 
 func FuzzRewriteSaysWhatItIsGiven(f *testing.F) {
 	for _, text := range []string{"", "a: &x {b: 1}\nc: *x\n", "a: {<<: {b: 1}, c: 2}\n", "- 1\n- 2\n", "a: [1\n", "a: 1\n---\nb: 2\n", "{\"a\": 1}", "a: |\n  text\n# end\n", "? a\n: b\n", "a: !!str 1\n", "\"a\": 'b'\n", "a: \"\\u202e\"\n"} {
-		for _, json := range []string{`{"a":{"b":1},"c":{"b":2}}`, `{"a":{"b":2,"c":2}}`, `[1,3,4]`, `{"a":"x\ny\n"}`, `{}`, `[]`, `"\u202e"`, `null`, `{"a":null,"b":[{}]}`} {
+		for _, json := range []string{`{"a":{"b":1},"c":{"b":2}}`, `{"a":{"b":2},"c":{"b":1}}`, `{"a":{"b":2,"c":2}}`, `[1,3,4]`, `{"a":"x\ny\n"}`, `{}`, `[]`, `"\u202e"`, `null`, `{"a":null,"b":[{}]}`} {
 			f.Add(text, json)
 		}
 	}

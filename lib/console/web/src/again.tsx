@@ -53,7 +53,7 @@ export function Again({ run }: { run: Run }) {
         return (
           <>
             {again ? <>The run of your earlier request, of which nobody knew what had become: </> : <>Accepted: </>}
-            <RunLink id={made.id} />. It was made from <RunLink id={run.id} />.
+            <a href={withQuery(to('runs', made.id), { from: run.id })}>{made.id}</a>. It was made from <RunLink id={run.id} />.
           </>
         )
       }}
