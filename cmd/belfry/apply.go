@@ -127,17 +127,17 @@ func nameAll(all []document, args []string) error {
 		if len(all) != 1 {
 			return misused("NAME is for one job, and the files hold %d", len(all))
 		}
-		all[0].name = args[0]
+		all[0].Name = args[0]
 	}
 	first := map[string]document{}
 	for _, d := range all {
-		if d.name == "" {
-			return fmt.Errorf("%s: the job has no name; give it a field \"name\", or NAME where it is the only one", d.place())
+		if d.Name == "" {
+			return fmt.Errorf("%s: the job has no name; give it a field \"name\", or NAME where it is the only one", d.Place())
 		}
-		if before, twice := first[d.name]; twice {
-			return fmt.Errorf("%s: job %s stands in %s, too", d.place(), d.name, before.place())
+		if before, twice := first[d.Name]; twice {
+			return fmt.Errorf("%s: job %s stands in %s, too", d.Place(), d.Name, before.Place())
 		}
-		first[d.name] = d
+		first[d.Name] = d
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (a *apply) applyAll(ctx context.Context, all []document) error {
 	for len(all) > 0 {
 		n, size := 0, 0
 		for n < len(all) && n < chunkJobs && (n == 0 || size < chunkBytes) {
-			size += len(all[n].text())
+			size += len(all[n].Text())
 			n++
 		}
 		verdicts, err := a.putChunk(ctx, all[:n])
@@ -194,7 +194,7 @@ func (a *apply) putChunk(ctx context.Context, jobs []document) ([]verdict, error
 	for len(left) > 0 {
 		batch := make([]json.RawMessage, len(left))
 		for k, i := range left {
-			batch[k] = jobs[i].text()
+			batch[k] = jobs[i].Text()
 		}
 		var got []wire.JobVerdict
 		var err error
@@ -269,7 +269,7 @@ func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) e
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range verdicts {
-		name, v := jobs[i].name, &verdicts[i]
+		name, v := jobs[i].Name, &verdicts[i]
 		if v.Change != "created" && v.Change != "updated" {
 			continue
 		}
@@ -283,7 +283,7 @@ func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) e
 					return fmt.Errorf("look at %s: %w", name, err)
 				}
 			}
-			comes, err := a.server.TryDocument(ctx, name, jobs[i].job.JSON(), a.beside(jobs[i:i+1]))
+			comes, err := a.server.TryDocument(ctx, name, jobs[i].Job.JSON(), a.beside(jobs[i:i+1]))
 			if refused, ok := refusal(err); ok {
 				*v = verdict{JobVerdict: wire.JobVerdict{Name: name, Status: refused.Status, Problem: &refused}}
 				return nil
@@ -300,11 +300,11 @@ func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) e
 
 // tell shows what became of a job.
 func (a *apply) tell(told *progress, d document, v verdict) error {
-	v.Name = d.name
+	v.Name = d.Name
 	if v.Problem != nil {
 		a.count["refused"]++
 		a.refused = errSaid
-		told.say("belfry: %s", d.explain(*v.Problem))
+		told.say("belfry: %s", d.Explain(*v.Problem))
 		if a.structured() {
 			return a.out.add(v, nil)
 		}
@@ -313,20 +313,20 @@ func (a *apply) tell(told *progress, d document, v verdict) error {
 	a.count[v.Change]++
 	told.clear()
 	if a.dryRun && !a.structured() {
-		return a.showDiff(v, d.place())
+		return a.showDiff(v, d.Place())
 	}
 	next := clock(v.NextRun)
-	if paused := d.job.Member("paused"); paused != nil && paused.Scalar == "true" {
+	if paused := d.Job.Member("paused"); paused != nil && paused.Scalar == "true" {
 		next = "paused"
 	}
-	return a.out.add(v, []string{d.name, v.Change, next})
+	return a.out.add(v, []string{d.Name, v.Change, next})
 }
 
 // pruneBut deletes the jobs with the labels that are not among those of the files.
 func (a *apply) pruneBut(ctx context.Context, named []document) error {
 	keep := map[string]bool{}
 	for _, d := range named {
-		keep[d.name] = true
+		keep[d.Name] = true
 	}
 	var gone []wire.Job
 	for j, err := range a.server.Jobs(ctx, client.JobFilter{Labels: a.labels.values}) {

@@ -9,26 +9,12 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// calls are the jobs that a document's job calls when its runs end.
-func (d document) calls() (names []string) {
-	on := d.job.Member("on")
-	if on == nil {
-		return nil
-	}
-	for _, m := range on.Members {
-		if name := m.Value.Member("job"); name != nil && !slices.Contains(names, name.Scalar) {
-			names = append(names, name.Scalar)
-		}
-	}
-	return names
-}
-
 // inOrder puts the jobs that others call before these, where one request does not hold them all: who calls a job that does not exist is refused. Else the
 // order stays.
 func (a *apply) inOrder(all []document) []document {
 	a.named = make(map[string]int, len(all))
 	for i, d := range all {
-		a.named[d.name] = i
+		a.named[d.Name] = i
 	}
 	if len(all) <= chunkJobs {
 		return all
@@ -40,7 +26,7 @@ func (a *apply) inOrder(all []document) []document {
 			return
 		}
 		seen[i] = true
-		for _, name := range all[i].calls() {
+		for _, name := range all[i].Calls() {
 			if called, here := a.named[name]; here {
 				add(called)
 			}
@@ -57,29 +43,13 @@ func (a *apply) inOrder(all []document) []document {
 func (a *apply) beside(jobs []document) []string {
 	names := map[string]bool{}
 	for _, d := range jobs {
-		for _, name := range d.calls() {
+		for _, name := range d.Calls() {
 			if _, here := a.named[name]; here {
 				names[name] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// calling gives callbacks whose jobs have the names that rename gives; "" is for none.
-func calling(on job.Callbacks, rename func(name string) string) job.Callbacks {
-	renamed := func(c *job.Callback) *job.Callback {
-		if c == nil {
-			return nil
-		}
-		if name := rename(c.Job); name != "" {
-			called := *c
-			called.Job = name
-			return &called
-		}
-		return nil
-	}
-	return job.Callbacks{Succeeded: renamed(on.Succeeded), Recovered: renamed(on.Recovered), Failed: renamed(on.Failed), Missed: renamed(on.Missed)}
 }
 
 // happened says in words what a job is called for.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -75,7 +74,7 @@ has moved a fire, merged several, or shows its time twice; -o json always does.`
 					break
 				}
 				preview.Next = append(preview.Next, next.In(where))
-				preview.Fires = append(preview.Fires, api.FireForm(compiled.Fire(next)))
+				preview.Fires = append(preview.Fires, wire.FireForm(compiled.Fire(next)))
 				at = next
 			}
 			if c.structured() {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/terminal"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -69,7 +69,7 @@ func definitionText(j *wire.Job) (string, error) {
 	if j == nil {
 		return "", nil
 	}
-	value, err := api.Document(*j)
+	value, err := jobfile.Of(j.Definition)
 	if err != nil {
 		return "", fmt.Errorf("show %s: %w", j.Name, err)
 	}

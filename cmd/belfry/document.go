@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,50 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
-	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
-// document is a job of a file: its name, and what stands there of it, so that the server sees and names every field.
-type document struct {
-	name  string // "" where none is given
-	file  string
-	count int             // which document of the file it is, from 1; 0 where the file has one
-	job   *manifest.Value // without its name
-}
-
-// place says where it stands.
-func (d document) place() string { return place(d.file, d.count, d.job.Line) }
-
-func place(file string, count, line int) string {
-	if file == "-" {
-		file = "standard input"
-	}
-	if count > 0 {
-		file += fmt.Sprintf(", document %d", count)
-	}
-	return fmt.Sprintf("%s, line %d", file, line)
-}
-
-// text is the job as the batch takes it.
-func (d document) text() json.RawMessage {
-	return d.job.With("name", &manifest.Value{Kind: manifest.Text, Scalar: d.name}).JSON()
-}
-
-// explain says of a refusal in which line of the file each field stands.
-func (d document) explain(p wire.Problem) string {
-	text := fmt.Sprintf("%s (%s): %s", d.name, d.place(), p.Summary())
-	for _, e := range p.Errors {
-		text += fmt.Sprintf("\n  line %d: %s", d.job.LineOf(e.Field), e.Message)
-		if e.Field != "" {
-			text = strings.TrimSuffix(text, e.Message) + e.Field + ": " + e.Message
-		}
-	}
-	if p.MoreErrors > 0 {
-		text += fmt.Sprintf("\n  and %d more", p.MoreErrors)
-	}
-	return text
-}
+// document is a job of a file.
+type document = jobfile.Document
 
 // maxFile bounds what is read of a file of jobs.
 const maxFile = 64 << 20
@@ -93,7 +53,7 @@ func (c *cli) readDocuments(names []string, recursive bool) ([]document, error) 
 			if err != nil {
 				return nil, err
 			}
-			found, count, err := documents(file, text)
+			found, count, err := jobfile.Read(file, text)
 			if err != nil {
 				return nil, err
 			}
@@ -143,68 +103,4 @@ func filesOf(name string, recursive bool) ([]string, error) {
 		}
 	}
 	return files, err
-}
-
-// documents takes a file apart: jobs, arrays of them, or objects with such an array, one after the other. count is how many
-// documents it has.
-func documents(file string, text []byte) (all []document, count int, err error) {
-	values, err := manifest.Read(file, text)
-	var wrong *manifest.Error
-	if errors.As(err, &wrong) {
-		return nil, 0, fmt.Errorf("%s: %s", place(file, 0, wrong.Line), wrong.What)
-	}
-	for i, value := range values {
-		d := document{file: file, job: value}
-		if len(values) > 1 {
-			d.count = i + 1
-		}
-		many, err := jobsIn(value)
-		if err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", d.place(), err)
-		}
-		for _, d.job = range many {
-			if err := d.readName(); err != nil {
-				return nil, 0, fmt.Errorf("%s: %w", d.place(), err)
-			}
-			all = append(all, d)
-		}
-	}
-	return all, len(values), nil
-}
-
-// jobsIn gives the jobs of one document.
-func jobsIn(value *manifest.Value) ([]*manifest.Value, error) {
-	jobs := value.Member("jobs")
-	switch {
-	case value.Kind == manifest.Array:
-		return value.Items, nil
-	case value.Kind != manifest.Object:
-		return nil, fmt.Errorf("got %s, want a job as an object, an array of jobs, or {\"jobs\": [...]}", value.Kind)
-	case jobs == nil:
-		return []*manifest.Value{value}, nil
-	case jobs.Kind != manifest.Array:
-		return nil, fmt.Errorf("jobs: got %s, want an array of jobs", jobs.Kind)
-	case len(value.Members) > 1:
-		return nil, errors.New(`want nothing beside "jobs" in an object that holds many`)
-	}
-	return jobs.Items, nil
-}
-
-// readName finds a job's name, in "name" or else in "status", and takes it out: the rest is for the server to judge.
-func (d *document) readName() error {
-	d.name = ""
-	if d.job.Kind != manifest.Object {
-		return fmt.Errorf("got %s, want an object", d.job.Kind)
-	}
-	if name := d.job.Member("name"); name != nil {
-		if name.Kind != manifest.Text {
-			return fmt.Errorf("name: got %s, want text", name.Kind)
-		}
-		d.name, d.job = name.Scalar, d.job.Without("name")
-	} else if status := d.job.Member("status"); status != nil {
-		if name := status.Member("name"); name != nil && name.Kind == manifest.Text {
-			d.name = name.Scalar
-		}
-	}
-	return nil
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 )
 
@@ -32,7 +32,7 @@ If the job was changed by somebody else meanwhile, nothing is stored, and your f
 			if err != nil {
 				return err
 			}
-			value, err := api.Document(stored.Job)
+			value, err := jobfile.Of(stored.Definition)
 			if err != nil {
 				return err
 			}

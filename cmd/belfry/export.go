@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -158,12 +158,12 @@ func (c *cli) writeJobs(jobs iter.Seq2[wire.Job, error], form string, out io.Wri
 
 // exported is a job as a document of its own.
 func exported(j wire.Job, form string) ([]byte, error) {
-	if form == formYAML {
-		return api.Exported(j)
-	}
-	value, err := api.Document(j)
+	value, err := jobfile.Export(j.Name, j.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("export %s: %w", j.Name, err)
 	}
-	return encodeJSON(value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Name}).JSON(), "", "  ")
+	if form == formYAML {
+		return manifest.YAML(value), nil
+	}
+	return encodeJSON(value.JSON(), "", "  ")
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/client"
-	"github.com/belfry-scheduler/belfry/lib/crontab"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -26,16 +23,9 @@ With --dry-run the server checks every job and stores none, as with "job apply".
 	return cmd
 }
 
-// imported is what was found in a file of another scheduler.
-type imported struct {
-	jobs     []takeover.Job
-	settings []importLine // lines that are about the jobs around them
-	notes    []takeover.Note
-}
-
 // importOf makes a command that takes over what read finds in a file. Whatever the file is, the flags and the report are the same,
 // and jobs go the way of "job apply".
-func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (imported, error)) *cobra.Command {
+func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (jobfile.Taken, error)) *cobra.Command {
 	i := &importOf{cli: c}
 	cmd.Long += "\n\n" + job.MissedRule
 	cmd.Args = cobra.ExactArgs(1)
@@ -53,7 +43,11 @@ func (c *cli) importOf(cmd *cobra.Command, read func(name string, text []byte) (
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		i.adjust(&found)
+		changes := jobfile.Changes{Prefix: i.prefix, Labels: i.labels.values}
+		if i.choosesPaused {
+			changes.Paused = &i.paused
+		}
+		found.Adjust(changes)
 		server, err := c.client()
 		if err != nil {
 			return err
@@ -76,28 +70,6 @@ type importOf struct {
 	paused        bool
 	choosesPaused bool
 	named         map[string]int // the jobs that the file gives: which of them each is
-}
-
-// adjust makes of the jobs what the flags ask for.
-func (i *importOf) adjust(found *imported) {
-	kept := found.jobs[:0]
-	for _, j := range found.jobs {
-		j.Name = i.prefix + j.Name
-		if i.prefix != "" {
-			j.Def.On = calling(j.Def.On, func(name string) string { return i.prefix + name })
-		}
-		j.Def.Labels = maps.Clone(j.Def.Labels)
-		maps.Copy(j.Def.Labels, i.labels.values)
-		if i.choosesPaused {
-			j.Def.Paused = i.paused
-		}
-		if err := takeover.Check(j.Name, j.Def); err != nil {
-			found.notes = append(found.notes, takeover.Note{Line: j.Line, Text: j.Name, Why: "not kept: " + takeover.Reasons(err), Lost: true})
-			continue
-		}
-		kept = append(kept, j)
-	}
-	found.jobs = kept
 }
 
 // importLine is a row of the report: what became of something in the file.
@@ -123,19 +95,20 @@ func (l importLine) row() []string {
 }
 
 // addRest adds what became of everything that is no job.
-func (i *importOf) addRest(out *rows, found imported) (lost int, err error) {
+func (i *importOf) addRest(out *rows, found jobfile.Taken) (lost int, err error) {
 	if i.dryRun && i.structured() {
-		for _, n := range found.notes {
+		for _, n := range found.Notes {
 			i.warn("line %d: %s: %s", n.Line, n.Text, n.Why)
 		}
 		return 0, nil
 	}
-	for _, l := range found.settings {
+	for _, set := range found.Settings {
+		l := importLine{Line: set.Line, Result: "setting", Note: set.Name + "=" + set.Value}
 		if err := out.add(l, l.row()); err != nil {
 			return lost, err
 		}
 	}
-	for _, n := range found.notes {
+	for _, n := range found.Notes {
 		l := importLine{Line: n.Line, Result: "note", Note: n.Why, Text: n.Text}
 		if n.Lost {
 			l.Result = "lost"
@@ -150,25 +123,25 @@ func (i *importOf) addRest(out *rows, found imported) (lost int, err error) {
 
 // document is a job as "job apply" would read it.
 func (i *importOf) document(j takeover.Job) (document, error) {
-	value, err := api.Document(wire.Job{Definition: j.Def})
+	value, err := jobfile.Of(j.Def)
 	if err != nil {
 		return document{}, fmt.Errorf("%s: %w", j.Name, err)
 	}
-	return document{name: j.Name, file: i.file, job: value}, nil
+	return document{Name: j.Name, File: i.file, Job: value}, nil
 }
 
 // apply goes on behind a job that the server refuses. Only a server that gives no verdicts ends it.
-func (i *importOf) apply(ctx context.Context, server *client.Client, found imported) error {
+func (i *importOf) apply(ctx context.Context, server *client.Client, found jobfile.Taken) error {
 	out := newRows(i.cli, importHeadings)
 	what := "importing jobs"
 	if i.dryRun {
 		what = "checking jobs"
 	}
 	i.without(ctx, server, &found)
-	told := i.progress(what, int64(len(found.jobs)))
+	told := i.progress(what, int64(len(found.Jobs)))
 	defer told.end()
 	count := map[string]int{}
-	rest := found.jobs
+	rest := found.Jobs
 	var failed error
 	for len(rest) > 0 {
 		chunk := rest[:min(len(rest), chunkJobs)]
@@ -201,14 +174,14 @@ func (i *importOf) apply(ctx context.Context, server *client.Client, found impor
 	case failed != nil:
 		return endWith(out, fmt.Errorf("line %d, and those below it: %w", rest[0].Line, failed))
 	case lost > 0:
-		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost, elsewhere+len(found.jobs)))
+		return endWith(out, fmt.Errorf("%d of %d jobs were not kept", lost, elsewhere+len(found.Jobs)))
 	}
 	return out.end()
 }
 
 // endDry shows the jobs that the server gave no verdict on, as this program alone has checked them, and says so. Without a server that somebody
 // has named, that is no failure.
-func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unasked []takeover.Job, failed error, count map[string]int) error {
+func (i *importOf) endDry(ctx context.Context, out *rows, found jobfile.Taken, unasked []takeover.Job, failed error, count map[string]int) error {
 	for _, j := range unasked {
 		if err := i.tell(out, j, wire.JobVerdict{Change: "job"}, count); err != nil {
 			return err
@@ -222,7 +195,7 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 	if err := out.end(); err != nil {
 		return err
 	}
-	if len(found.jobs) > 0 && !i.structured() {
+	if len(found.Jobs) > 0 && !i.structured() {
 		fmt.Fprintln(i.messages(), job.MissedRule)
 	}
 	var gone *client.Unreachable
@@ -231,7 +204,7 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 		i.warn("only local checks were made: no server answers at %s. To see what a server would refuse, name one with --address", i.address)
 	case failed != nil:
 		return fmt.Errorf("only local checks were made of line %d, and those below it: %w", unasked[0].Line, failed)
-	case len(found.jobs)+lost > 0 && !i.structured():
+	case len(found.Jobs)+lost > 0 && !i.structured():
 		_, err := fmt.Fprintln(i.stdout, dryRunSummary(count))
 		return err
 	}
@@ -240,16 +213,13 @@ func (i *importOf) endDry(ctx context.Context, out *rows, found imported, unaske
 
 // without takes out of what was found the jobs that others call and that the server would refuse, such as mail where it has no mail server: these
 // others are kept, and call nothing. A server that does not answer is left to what follows.
-func (i *importOf) without(ctx context.Context, server *client.Client, found *imported) {
-	i.named = make(map[string]int, len(found.jobs))
-	called := map[string]bool{}
-	for k, j := range found.jobs {
+func (i *importOf) without(ctx context.Context, server *client.Client, found *jobfile.Taken) {
+	i.named = make(map[string]int, len(found.Jobs))
+	for k, j := range found.Jobs {
 		i.named[j.Name] = k
-		calling(j.Def.On, func(name string) string { called[name] = true; return name })
 	}
-	rest := slices.DeleteFunc(slices.Clone(found.jobs), func(j takeover.Job) bool { return !called[j.Name] })
-	refused := map[string]bool{}
-	for len(rest) > 0 {
+	refused := map[string]string{}
+	for rest := found.Called(); len(rest) > 0; {
 		chunk := rest[:min(len(rest), chunkJobs)]
 		rest = rest[len(chunk):]
 		verdicts, err := i.ask(ctx, server, chunk, true)
@@ -258,25 +228,11 @@ func (i *importOf) without(ctx context.Context, server *client.Client, found *im
 		}
 		for k, v := range verdicts {
 			if v.Problem != nil {
-				j := chunk[k]
-				refused[j.Name] = true
-				found.notes = append(found.notes, takeover.Note{Line: j.Line, Text: j.Def.Description, Why: "the jobs below call nothing, for the server would refuse " + j.Name + ": " + v.Problem.Error()})
+				refused[chunk[k].Name] = v.Problem.Error()
 			}
 		}
 	}
-	if len(refused) == 0 {
-		return
-	}
-	found.notes = slices.DeleteFunc(found.notes, func(n takeover.Note) bool { return n.Why == crontab.MailsFailures })
-	found.jobs = slices.DeleteFunc(found.jobs, func(j takeover.Job) bool { return refused[j.Name] })
-	for k := range found.jobs {
-		found.jobs[k].Def.On = calling(found.jobs[k].Def.On, func(name string) string {
-			if refused[name] {
-				return ""
-			}
-			return name
-		})
-	}
+	found.Without(refused)
 }
 
 // put gives the server's verdicts on some jobs.
@@ -314,7 +270,7 @@ func (i *importOf) tell(out *rows, j takeover.Job, v wire.JobVerdict, count map[
 		if err != nil {
 			return err
 		}
-		return out.add(d.text(), nil)
+		return out.add(d.Text(), nil)
 	}
 	l := importLine{Line: j.Line, Name: j.Name, Result: v.Change}
 	if v.Problem != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/crontab"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -29,17 +30,13 @@ The server's worker must run on this host, as this user, with --allow-exec.`,
 		Example: `  crontab -l | belfry import crontab - --dry-run
   crontab -l | belfry import crontab -
   belfry import crontab /etc/cron.d/sysstat --system --prefix web1.`,
-	}, func(name string, text []byte) (imported, error) {
+	}, func(name string, text []byte) (jobfile.Taken, error) {
 		cfg, err := crontabConfig(name, system, who, zone)
 		if err != nil {
-			return imported{}, err
+			return jobfile.Taken{}, err
 		}
 		file, err := crontab.Parse(text, cfg)
-		found := imported{jobs: file.Jobs, notes: file.Notes}
-		for _, s := range file.Settings {
-			found.settings = append(found.settings, importLine{Line: s.Line, Result: "setting", Note: s.Name + "=" + s.Value})
-		}
-		return found, err
+		return jobfile.Taken{Jobs: file.Jobs, Settings: file.Settings, Notes: file.Notes}, err
 	})
 	cmd.Flags().BoolVar(&system, "system", false, "lines name a user before the command, as in /etc/crontab and /etc/cron.d")
 	cmd.Flags().StringVar(&who, "user", "", "`USER` whose jobs they are; you by default")

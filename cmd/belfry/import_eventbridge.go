@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/eventbridge"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 )
 
 func (c *cli) importEventBridge() *cobra.Command {
@@ -23,12 +24,12 @@ and {name} are replaced, with the schedule's input.`,
   belfry import eventbridge schedules.json --dry-run
   belfry import eventbridge schedules.json --paused
   belfry import eventbridge schedules.json --target-url https://jobs.example.org/{name} --prefix aws. --dry-run -o yaml`,
-	}, func(name string, text []byte) (imported, error) {
+	}, func(name string, text []byte) (jobfile.Taken, error) {
 		if err := knownZone(zone); err != nil {
-			return imported{}, err
+			return jobfile.Taken{}, err
 		}
 		file, err := eventbridge.Read(name, text, eventbridge.Config{URL: url, Now: c.now(), Zone: zone})
-		return imported{jobs: file.Jobs, notes: file.Notes}, err
+		return jobfile.Taken{Jobs: file.Jobs, Notes: file.Notes}, err
 	})
 	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls instead, with {group} and {name}")
 	cmd.Flags().StringVar(&zone, "timezone", "", "IANA name of the `ZONE` of schedules whose ScheduleExpressionTimezone is not known")

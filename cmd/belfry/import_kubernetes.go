@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/cronjob"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -30,23 +31,23 @@ With kubectl and exec the worker must run with --allow-exec.`,
   belfry import kubernetes cronjobs.yaml --dry-run
   belfry import kubernetes cronjobs.yaml --paused --label team=billing
   belfry import kubernetes cronjobs.yaml --target-url https://jobs.example.org/{namespace}/{name} --dry-run -o yaml`,
-	}, func(name string, text []byte) (imported, error) {
+	}, func(name string, text []byte) (jobfile.Taken, error) {
 		cfg := cronjob.Config{Way: cronjob.Way(as), URL: url, Zone: zone, Namespace: namespace}
 		switch {
 		case url != "" && as != "":
-			return imported{}, misused("--as and --target-url exclude each other")
+			return jobfile.Taken{}, misused("--as and --target-url exclude each other")
 		case url != "":
 			cfg.Way = cronjob.Call
 		case as == "":
 			cfg.Way = cronjob.Kubectl
 		case cfg.Way != cronjob.Kubectl && cfg.Way != cronjob.Process:
-			return imported{}, misused("--as %q: want kubectl or exec", as)
+			return jobfile.Taken{}, misused("--as %q: want kubectl or exec", as)
 		}
 		if err := knownZone(zone); err != nil {
-			return imported{}, err
+			return jobfile.Taken{}, err
 		}
 		file, err := cronjob.Read(name, text, cfg)
-		return imported{jobs: file.Jobs, notes: file.Notes}, err
+		return jobfile.Taken{Jobs: file.Jobs, Notes: file.Notes}, err
 	})
 	cmd.Flags().StringVar(&as, "as", "", "`WHAT` a run does: kubectl or exec")
 	cmd.Flags().StringVar(&url, "target-url", "", "`URL` that a run calls, with {namespace} and {name}")

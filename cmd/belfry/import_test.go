@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/takeover"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -166,7 +167,7 @@ func TestADryRunOfAnImportWithoutAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := imported{jobs: []takeover.Job{{Line: 7, Name: "a", Def: job.Definition{Target: target.Spec{HTTP: &target.HTTP{URL: "https://example.org/"}}}}}}
+	found := jobfile.Taken{Jobs: []takeover.Job{{Line: 7, Name: "a", Def: job.Definition{Target: target.Spec{HTTP: &target.HTTP{URL: "https://example.org/"}}}}}}
 	if err := (&importOf{cli: c, dryRun: true}).apply(t.Context(), server, found); err != nil {
 		t.Errorf("the built-in address: %v", err)
 	}

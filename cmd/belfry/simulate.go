@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/simulate/gantt"
 )
@@ -130,7 +131,7 @@ func (s *simulation) read(file string) played {
 	case errors.As(err, &wrong):
 		p.Mistakes = wrong.Mistakes
 		for _, m := range wrong.Mistakes {
-			p.said = append(p.said, place(file, 0, m.Line)+": "+m.Text())
+			p.said = append(p.said, manifest.Place(file, 0, m.Line)+": "+m.Text())
 		}
 		p.more(wrong.More)
 	case err != nil:
@@ -155,7 +156,7 @@ func (s *simulation) play(ctx context.Context, file string) (played, error) {
 		return p, err
 	}
 	for _, d := range p.Differences {
-		p.said = append(p.said, place(file, 0, d.Line)+": "+d.String())
+		p.said = append(p.said, manifest.Place(file, 0, d.Line)+": "+d.String())
 		p.Result = resultDiffers
 	}
 	p.more(more)

@@ -41,7 +41,7 @@ func (c *cli) requests(file, name, key string) ([]request, error) {
 	values, err := manifest.Read(file, text)
 	var wrong *manifest.Error
 	if errors.As(err, &wrong) {
-		return nil, fmt.Errorf("%s: %s", place(file, 0, wrong.Line), wrong.What)
+		return nil, fmt.Errorf("%s: %s", manifest.Place(file, 0, wrong.Line), wrong.What)
 	}
 	var all []request
 	for _, value := range values {
@@ -53,7 +53,7 @@ func (c *cli) requests(file, name, key string) ([]request, error) {
 		}
 		for _, entry := range entries {
 			r, err := requestOf(entry, name, key, len(all)+1)
-			r.place = place(file, 0, entry.Line)
+			r.place = manifest.Place(file, 0, entry.Line)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.place, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -16,24 +17,6 @@ const exportPath = manyJobs + "/export"
 
 // readTogether is how many jobs that are named are read at once.
 const readTogether = 50
-
-// Document is a job as a file has it: what PUT takes, in the order of the API, without its name, and nothing else.
-func Document(j wire.Job) (*manifest.Value, error) {
-	values, err := manifest.Read(".json", plainJSON(j.Definition))
-	if err != nil {
-		return nil, fmt.Errorf("show %s: %w", j.Name, err)
-	}
-	return values[0], nil
-}
-
-// Exported is the YAML document of a job, with its name.
-func Exported(j wire.Job) ([]byte, error) {
-	value, err := Document(j)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.YAML(value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Name})), nil
-}
 
 func exportValues(in input[wire.ExportJobs]) error {
 	_, err := jobFilterOf(in.body.Matching)
@@ -99,10 +82,11 @@ type export struct {
 
 // add adds a job unless there is no room for it; the first one always has.
 func (e *export) add(j wire.Job) (bool, error) {
-	text, err := Exported(j)
+	value, err := jobfile.Export(j.Name, j.Definition)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("export %s: %w", j.Name, err)
 	}
+	text := manifest.YAML(value)
 	if e.left -= e.measure(plainJSON(string(text))) + 8; e.left < 0 && e.Count > 0 {
 		return false, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -36,29 +35,15 @@ func (a *api) listJobFires(ctx context.Context, p *jobFires, in input[noBody]) (
 	}
 	compiled, fault := j.Def.Schedule.Compile()
 	if fault == nil && j.Fault == "" {
-		shown.Description, shown.Timezone, shown.Fires = compiled.Describe(), j.Def.Schedule.Timezone, firesOf(compiled, from, count)
+		shown.Description, shown.Timezone, shown.Fires = compiled.Describe(), j.Def.Schedule.Timezone, wire.FiresOf(compiled, from, count)
 	}
 	switch {
 	case fault != nil || j.Fault != "":
 		shown.Idle = "faulty"
-	case len(firesOf(compiled, a.Now(), 1)) == 0:
+	case len(wire.FiresOf(compiled, a.Now(), 1)) == 0:
 		shown.Idle = "over"
 	case j.Def.Paused:
 		shown.Idle = "paused"
 	}
 	return &answer[wire.JobFires]{shown}, nil
-}
-
-// firesOf gives up to count fires after an instant.
-func firesOf(compiled *schedule.Schedule, from time.Time, count int) []wire.Fire {
-	fires := make([]wire.Fire, 0, count)
-	for at, ok := compiled.Next(from); ok && len(fires) < count; at, ok = compiled.Next(at) {
-		fires = append(fires, FireForm(compiled.Fire(at)))
-	}
-	return fires
-}
-
-// FireForm shows a fire.
-func FireForm(f schedule.Fire) wire.Fire {
-	return wire.Fire{At: f.At, Local: f.Local, Mark: string(f.Mark), Asked: f.Asked}
 }

@@ -48,7 +48,7 @@ func (a *api) previewCron(_ context.Context, p *cronPreview, _ input[noBody]) (*
 	if count == 0 {
 		count = shownFires
 	}
-	fires := firesOf(compiled, from, count)
+	fires := wire.FiresOf(compiled, from, count)
 	shown := wire.Cron{Description: compiled.Describe(), Next: make([]time.Time, len(fires)), Fires: fires}
 	for i, f := range fires {
 		shown.Next[i] = f.At

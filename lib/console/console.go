@@ -13,6 +13,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 )
 
 //go:embed dist
@@ -36,13 +37,16 @@ type Config struct {
 	Key bool
 	// Flags are added to each command that the pages show, such as "--profile prod". Default: --address, with where the pages are
 	Flags string
+	// Now is the clock by which the next fires of a job that is being written are told. Default: time.Now
+	Now func() time.Time
 }
 
 type console struct {
-	prefix string
-	assets string // path of the folder of assets, which changes with them
-	page   file
-	named  map[string]file // assets by name
+	prefix  string
+	assets  string // path of the folder of assets, which changes with them
+	convert *converter
+	page    file
+	named   map[string]file // assets by name
 }
 
 // file is something to serve. Browsers take it compressed, and hardly anybody else asks.
@@ -75,12 +79,15 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, fmt.Errorf("console: %s %q: want a path such as /console, without a slash at its end", name, given)
 		}
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	entries, err := fs.ReadDir(dist, "dist")
 	if err != nil {
 		return nil, err
 	}
 	hash := sha256.New()
-	c := &console{prefix: cfg.Prefix, named: map[string]file{}}
+	c := &console{prefix: cfg.Prefix, convert: newConverter(cfg.Now), named: map[string]file{}}
 	var page string
 	for _, entry := range entries { // in the order of their names
 		text, err := fs.ReadFile(dist, "dist/"+entry.Name())
@@ -110,9 +117,16 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Frame-Options", "DENY")
 	asset, isAsset := strings.CutPrefix(r.URL.Path, c.prefix+"/a/")
+	conversion, isConversion := strings.CutPrefix(r.URL.Path, c.prefix+"/convert/")
 	switch {
 	case r.URL.Path != c.prefix && !strings.HasPrefix(r.URL.Path, c.prefix+"/"):
 		refuse(w, http.StatusNotFound, "The console is at "+c.prefix+".")
+	case r.Method == http.MethodPost && isConversion && (conversion == "read" || conversion == "write"):
+		if foreign(r) || (&http.CrossOriginProtection{}).Check(r) != nil {
+			refuse(w, http.StatusForbidden, "A page of another site may not ask for this.")
+			return
+		}
+		c.convert.serve(w, r, conversion)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		refuse(w, http.StatusMethodNotAllowed, "Only GET is possible here.")

@@ -24,6 +24,11 @@ func Is(name string) bool { return slices.Contains(Endings, strings.ToLower(file
 // its ending which of the two it is; of any other name, a text that begins with a brace or bracket is JSON if it reads as such.
 // Empty documents are left out. The error is an *Error.
 func Read(name string, text []byte) ([]*Value, error) {
+	values, err := read(name, text)
+	return values, placed(err, text)
+}
+
+func read(name string, text []byte) ([]*Value, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
 		return nil, wrong(1, "the text is in UTF-16; want it in UTF-8")
@@ -37,7 +42,8 @@ func Read(name string, text []byte) ([]*Value, error) {
 			}
 			at += size
 		}
-		return nil, wrong(1+bytes.Count(text[:at], []byte("\n")), "want text in UTF-8")
+		begins := bytes.LastIndexByte(text[:at], '\n') + 1
+		return nil, wrongAt(1+bytes.Count(text[:at], []byte("\n")), column(text[begins:], at-begins), "want text in UTF-8")
 	}
 	begins := bytes.TrimSpace(text)
 	switch ending := strings.ToLower(filepath.Ext(name)); {
@@ -62,6 +68,17 @@ type source struct {
 }
 
 func (s *source) line(offset int) int { return 1 + sort.SearchInts(s.ends, offset) }
+
+// wrong is an error at an offset.
+func (s *source) wrong(offset int, format string, args ...any) error {
+	offset = min(offset, len(s.text))
+	line := s.line(offset)
+	begins := 0
+	if line > 1 {
+		begins = s.ends[line-2] + 1
+	}
+	return wrongAt(line, column(s.text[begins:], offset-begins), format, args...)
+}
 
 // ReadJSON reads the one value of a text of JSON. The error is an *Error.
 func ReadJSON(text []byte) (*Value, error) {
@@ -117,19 +134,19 @@ func readJSON(text []byte) ([]*Value, error) {
 		if err := in.Decode(&whole); err != nil {
 			var syntax *json.SyntaxError
 			if errors.As(err, &syntax) {
-				return nil, wrong(s.line(at+max(0, int(syntax.Offset)-1)), "want JSON: %v", err)
+				return nil, s.wrong(at+max(0, int(syntax.Offset)-1), "want JSON: %v", err)
 			}
 			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, wrong(s.line(len(bytes.TrimRight(text, " \t\r\n"))), "want JSON: it ends too early")
+				return nil, s.wrong(len(bytes.TrimRight(text, " \t\r\n")), "want JSON: it ends too early")
 			}
-			return nil, wrong(s.line(at), "want JSON: %v", err)
+			return nil, s.wrong(at, "want JSON: %v", err)
 		}
 		if broken := invalid.BrokenText(whole); broken != nil {
 			field := ""
 			if broken.Field != "" {
 				field = broken.Field + ": "
 			}
-			return nil, wrong(s.line(at+broken.Offset), "%sgot %s, want %s", field, broken.Got, broken.Want())
+			return nil, s.wrong(at+broken.Offset, "%sgot %s, want %s", field, broken.Got, broken.Want())
 		}
 		reader := jsonReader{source: s, from: at, in: json.NewDecoder(bytes.NewReader(text[at : at+len(whole)]))}
 		reader.in.UseNumber()

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -151,16 +152,45 @@ func (v *Value) lineOf(at, path string) (line, depth int) {
 	return line, depth
 }
 
+// Place says where something stands in a file; count is that of its document, from 1, and 0 where the file has one.
+func Place(file string, count, line int) string {
+	if file == "-" {
+		file = "standard input"
+	}
+	if count > 0 {
+		file += fmt.Sprintf(", document %d", count)
+	}
+	return fmt.Sprintf("%s, line %d", file, line)
+}
+
 // Error is what is wrong with a text, and where.
 type Error struct {
-	Line int // counted from 1
-	What string
+	Line   int // counted from 1
+	Column int // counted from 1, in characters; where only the line is known, it is where its text begins
+	What   string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.What) }
 
 func wrong(line int, format string, args ...any) error {
-	return &Error{Line: line, What: fmt.Sprintf(format, args...)}
+	return wrongAt(line, 0, format, args...)
+}
+
+func wrongAt(line, column int, format string, args ...any) error {
+	return &Error{Line: line, Column: column, What: fmt.Sprintf(format, args...)}
+}
+
+// placed gives an error its column where it has none.
+func placed(err error, text []byte) error {
+	var wrong *Error
+	if errors.As(err, &wrong) && wrong.Column == 0 {
+		for range wrong.Line - 1 {
+			_, text, _ = bytes.Cut(text, []byte("\n"))
+		}
+		line, _, _ := bytes.Cut(text, []byte("\n"))
+		wrong.Column = column(line, len(line)-len(bytes.TrimLeft(line, " \t")))
+	}
+	return err
 }
 
 // maxDepth is how deep values may be nested.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -56,12 +57,16 @@ func yamlError(err error, text []byte) error {
 	line, _ := strconv.Atoi(parts[1])
 	line = max(line, 1)
 	if lines := bytes.Split(text, []byte("\n")); line <= len(lines) {
-		if value := signs.FindSubmatch(lines[line-1]); value != nil {
-			return wrong(line, "want YAML: what begins with %c stands in quotes: %q", value[1][0], bytes.TrimSpace(value[1]))
+		if at := signs.FindSubmatchIndex(lines[line-1]); at != nil {
+			value := lines[line-1][at[2]:at[3]]
+			return wrongAt(line, column(lines[line-1], at[2]), "want YAML: what begins with %c stands in quotes: %q", value[0], bytes.TrimSpace(value))
 		}
 	}
 	return wrong(line, "want YAML: %s", parts[2])
 }
+
+// column counts the characters of a line up to a byte, from 1.
+func column(line []byte, at int) int { return 1 + utf8.RuneCount(line[:min(at, len(line))]) }
 
 // maxAliased bounds the values that aliases repeat: a few lines can ask for billions.
 const maxAliased = 100_000
@@ -74,7 +79,7 @@ type yamlReader struct {
 func (r *yamlReader) value(node *yaml.Node, depth int) (*Value, error) {
 	v := &Value{Line: node.Line}
 	if depth > maxDepth {
-		return nil, wrong(node.Line, "more than %d values inside one another", maxDepth)
+		return nil, wrongAt(node.Line, node.Column, "more than %d values inside one another", maxDepth)
 	}
 	if len(r.open) > 0 {
 		if r.aliased++; r.aliased > maxAliased {
@@ -85,7 +90,7 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (*Value, error) {
 	case yaml.AliasNode:
 		for _, open := range r.open {
 			if open.Alias == node.Alias {
-				return nil, wrong(node.Line, "*%s is an alias of what it stands in", node.Value)
+				return nil, wrongAt(node.Line, node.Column, "*%s is an alias of what it stands in", node.Value)
 			}
 		}
 		r.open = append(r.open, node)
@@ -113,12 +118,12 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (*Value, error) {
 		v.Kind = Object
 		return v, r.mapping(v, node, depth)
 	}
-	return nil, wrong(node.Line, "want YAML that JSON can say")
+	return nil, wrongAt(node.Line, node.Column, "want YAML that JSON can say")
 }
 
 func plainTag(node *yaml.Node, tag string) error {
 	if got := node.ShortTag(); got != tag && got != "!" {
-		return wrong(node.Line, "tag %s: want none", got)
+		return wrongAt(node.Line, node.Column, "tag %s: want none", got)
 	}
 	return nil
 }
@@ -131,7 +136,7 @@ func (r *yamlReader) mapping(v *Value, node *yaml.Node, depth int) error {
 			key = key.Alias
 		}
 		if key.Kind != yaml.ScalarNode || key.Value == "" && key.Style == 0 {
-			return wrong(node.Content[i].Line, "want a name before the colon")
+			return wrongAt(node.Content[i].Line, node.Content[i].Column, "want a name before the colon")
 		}
 		value, err := r.value(under, depth+1)
 		if err != nil {
@@ -160,7 +165,7 @@ func (r *yamlReader) mapping(v *Value, node *yaml.Node, depth int) error {
 	}
 	for _, from := range merged {
 		if from.Kind != Object {
-			return wrong(node.Line, "<<: got %s, want an alias of a mapping, or a list of them", from.Kind)
+			return wrongAt(node.Line, node.Column, "<<: got %s, want an alias of a mapping, or a list of them", from.Kind)
 		}
 		for _, m := range from.Members {
 			if !has[m.Name] {
@@ -185,12 +190,12 @@ func (r *yamlReader) scalar(v *Value, node *yaml.Node) error {
 	}
 	kind, text, refused := plain(node.Value)
 	if refused != "" {
-		return wrong(node.Line, "%s: %s", node.Value, refused)
+		return wrongAt(node.Line, node.Column, "%s: %s", node.Value, refused)
 	}
 	v.Kind, v.Scalar = kind, text
 	want := map[string]Kind{"": kind, "!!null": Null, "!!bool": Bool, "!!int": Number, "!!float": Number, "!!timestamp": Text}
 	if asked, known := want[tag]; !known || asked != kind {
-		return wrong(node.Line, "%s %s: want the value without a tag", tag, node.Value)
+		return wrongAt(node.Line, node.Column, "%s %s: want the value without a tag", tag, node.Value)
 	}
 	return nil
 }

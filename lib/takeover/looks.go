@@ -69,3 +69,17 @@ func Unlike(text []byte, how string) error {
 	}
 	return fmt.Errorf("nothing in it is understood; %s", how)
 }
+
+// Told says which of the forms a text has that Belfry imports: HowKubernetes, HowEventBridge or HowCrontab. For another one that is known it is
+// "" and what that is; for what nobody knows both are "".
+func Told(text []byte) (how, what string) {
+	for _, f := range forms {
+		if f.looks.Match(text) {
+			if how = map[string]string{formKubernetes: HowKubernetes, formEventBridge: HowEventBridge, formCrontab: HowCrontab}[f.what]; how != "" {
+				return how, ""
+			}
+			return "", f.what
+		}
+	}
+	return "", ""
+}

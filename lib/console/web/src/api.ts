@@ -190,6 +190,28 @@ export async function post<T>(path: string, body: unknown, stop?: AbortSignal): 
   return (await answer.json()) as T
 }
 
+/** tried is what a PUT of JSON would do, and does not. beside are jobs that are put too, and may be called. The ETag of the answer is that of
+ * what stands there, none where nothing does. */
+export async function tried<T>(path: string, body: string, stop?: AbortSignal, beside: string[] = []): Promise<Answer<T>> {
+  const answer = await ask(base + pathOf(path, { dry_run: 'true', beside: beside.join(',') }), { ...json }, stop, { method: 'PUT', body })
+  const text = await answer.text()
+  return { data: JSON.parse(text) as T, text, headers: answer.headers }
+}
+
+/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. */
+export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      const answer = await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })
+      return (await answer.json()) as T
+    } catch (error) {
+      if (!(error instanceof Refusal && error.problem.status === 429)) throw error
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfter || 1000))
+      stop?.throwIfAborted()
+    }
+  }
+}
+
 // The server ends each request after 50 seconds.
 const longest = 75_000
 
@@ -207,7 +229,7 @@ export async function send<T>({ method, path, body, headers }: Change): Promise<
 
 /** Change is a request that changes something; path is below /v1, and body is JSON. */
 export interface Change {
-  method: 'POST' | 'DELETE'
+  method: 'POST' | 'PUT' | 'DELETE'
   path: string
   body?: string
   headers?: Record<string, string>

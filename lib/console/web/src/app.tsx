@@ -17,11 +17,15 @@ import { Queues } from './pages/queues'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Command, Empty } from './ui'
+import { unsaved } from './unsaved'
 
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
+const Edit = lazy(() => import('./pages/edit').then((m) => m.Edit))
+const Import = lazy(() => import('./pages/import').then((m) => m.Import))
 
 function Shown() {
   const [first, second, ...rest] = parts.value
+  if (first === 'jobs' && second !== undefined && rest.length === 1 && rest[0] === 'edit') return <Edit key={second} name={second} />
   if (rest.length === 0) {
     if (second !== undefined) {
       if (first === 'jobs') return <Job key={second} name={second} />
@@ -41,6 +45,10 @@ function Shown() {
           return <Queues />
         case 'settings':
           return <Settings />
+        case 'new':
+          return <Edit key="" />
+        case 'import':
+          return <Import />
       }
     }
   }
@@ -58,8 +66,8 @@ function Shown() {
 
 export function App() {
   const [first, second] = parts.value
-  const here = first === 'workers' ? 'queues' : first
-  const title = [second ?? pages.find((p) => p.segments[0] === first)?.name ?? 'Not found', 'Belfry'].join(' · ')
+  const here = first === 'workers' ? 'queues' : first === 'new' || first === 'import' ? 'jobs' : first
+  const title = [second ?? { new: 'New job', import: 'Import' }[first ?? ''] ?? pages.find((p) => p.segments[0] === first)?.name ?? 'Not found', 'Belfry'].join(' · ')
   useEffect(() => {
     document.title = title
   }, [title])
@@ -139,6 +147,7 @@ function SignIn() {
         <h1>This server asks for a token</h1>
       </header>
       {locked.value && <p class="note">{locked.value}</p>}
+      {unsaved.value && <p class="note">This tab keeps {unsaved.value}. Sign in to go on with it.</p>}
       <form
         onSubmit={(event) => {
           event.preventDefault()

@@ -44,6 +44,9 @@ export function JobActs({ job }: { job: Job }) {
       <Button scope="write" why={job.paused ? undefined : 'The job is not paused, so there is nothing to give a reason for.'} act={() => open(<Reason job={job} />)}>
         Reason…
       </Button>
+      <a class="act" href={to('jobs', job.name, 'edit')}>
+        Edit
+      </a>
       <Button scope="write" act={() => open(<Delete job={job} />)}>
         Delete…
       </Button>

@@ -1,7 +1,7 @@
 // JSON as it was sent. Reading and writing it again would change numbers, the order of names and what is doubled; so its text is laid out
 // anew between its tokens alone.
 
-const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gs
+export const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gs
 
 /** pretty lays out a text of JSON; what is none comes back as it is. */
 export function pretty(text: string): string {

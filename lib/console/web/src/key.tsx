@@ -1,6 +1,7 @@
 // The key of belfry console. The address that it prints has one behind the #, where no request and no log gets to see it.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { locked, session, signIn } from './api'
+import { unsaved } from './unsaved'
 
 /** byKey tells whether these pages are opened with a key in place of a token. */
 export const byKey = document.documentElement.dataset.key === 'yes'
@@ -36,6 +37,7 @@ export function AskKey() {
         <h1>This tab needs an address from the terminal</h1>
       </header>
       {locked.value && <p class="note">{locked.value}</p>}
+      {unsaved.value && <p class="note">This tab keeps {unsaved.value}. Sign in to go on with it.</p>}
       <form
         onSubmit={(event) => {
           event.preventDefault()

@@ -4,8 +4,34 @@ import { prefix } from './api'
 
 const place = signal(location.pathname + location.search)
 
+type Guard = (on: () => void) => void
+let guard: Guard | undefined
+
+/** hold has somebody asked before another page is shown: ask is given what goes on there. It holds until it is let go. */
+export function hold(ask: Guard): () => void {
+  guard = ask
+  return () => {
+    if (guard === ask) guard = undefined
+  }
+}
+
+const pathIn = (address: string) => address.split('?')[0]
+
+/** held tells whether somebody is asked first. */
+function held(address: string, replace: boolean): boolean {
+  if (!guard || pathIn(address) === pathIn(place.peek())) return false
+  guard(() => {
+    guard = undefined
+    go(address, replace)
+  })
+  return true
+}
+
 addEventListener('popstate', () => {
-  place.value = location.pathname + location.search
+  const next = location.pathname + location.search
+  // The browser has gone there already.
+  if (held(next, false)) history.pushState(null, '', place.peek())
+  else place.value = next
 })
 
 /** path is that of the page, below the prefix: '/jobs/report'. */
@@ -49,8 +75,8 @@ export function withQuery(address: string, changes: Record<string, string | unde
 
 /** go shows another page, or the same one with another query. */
 export function go(address: string, replace = false): void {
-  if (address === place.peek()) return
-  const samePage = address.split('?')[0] === place.peek().split('?')[0]
+  if (address === place.peek() || held(address, replace)) return
+  const samePage = pathIn(address) === pathIn(place.peek())
   if (replace) history.replaceState(null, '', address)
   else history.pushState(null, '', address)
   place.value = address

@@ -4,6 +4,7 @@ import { cancel, carry, retry } from './acts'
 import { Bulk, Discard, Field, Pace } from './bulk'
 import { Ask, Button, open } from './dialog'
 import { labelsOf } from './labels'
+import { lazy } from './lazy'
 import type { Many } from './many'
 import { Trigger } from './jobacts'
 import { isOpen, type Job, type Run, type State, type Step } from './model'
@@ -22,6 +23,7 @@ export function RunActs({ run, guarantee }: { run: Run; guarantee: string | unde
         <Button scope="run" act={() => open(<Cancel run={run} guarantee={guarantee} />)}>
           Cancel…
         </Button>
+        <Repeat run={run} />
       </div>
     )
   }
@@ -30,12 +32,24 @@ export function RunActs({ run, guarantee }: { run: Run; guarantee: string | unde
       <Button scope="run" letter="r" why={stands(run)} act={() => open(<Retry run={run} />)}>
         Retry…
       </Button>
+      <Repeat run={run} />
       {(run.state === 'dead' || run.state === 'failed') && !run.discarded && (
         <Button scope="run" act={() => open(<Discard of={{ runs: [run.id], name: run.id }} />)}>
           Discard…
         </Button>
       )}
     </div>
+  )
+}
+
+const Again = lazy(() => import('./again').then((m) => m.Again))
+
+/** Repeat asks for another run, which this one says the payload of. */
+function Repeat({ run }: { run: Run }) {
+  return (
+    <Button scope="run" act={() => open(<Again run={run} />)}>
+      Run again…
+    </Button>
   )
 }
 

@@ -15,14 +15,14 @@ import { Ago, Command, Empty, Fresh, Instant, Labels, pending, Refused, State, W
 import { calls, lasted, on, overlaps, when } from '../words'
 import { columns, runCells } from './runs'
 
-interface Fire {
+export interface Fire {
   at: string
   local: string
   mark?: string
   asked?: string[]
 }
 
-interface Fires {
+export interface Fires {
   description: string
   timezone?: string
   fires: Fire[]
@@ -186,7 +186,7 @@ export function Job({ name }: { name: string }) {
 }
 
 // The day stands beside it.
-function Clock({ at, where }: { at: string; where: string | undefined }) {
+export function Clock({ at, where }: { at: string; where: string | undefined }) {
   const of = zoneFor(where)
   return (
     <time dateTime={at} title={inFull(parse(at), of)}>
@@ -195,9 +195,9 @@ function Clock({ at, where }: { at: string; where: string | undefined }) {
   )
 }
 
-const idle: Record<string, string> = { over: 'Its schedule is over.', faulty: 'They cannot be computed.', on_demand: 'It runs only when somebody asks for it.' }
+export const idle: Record<string, string> = { over: 'Its schedule is over.', faulty: 'They cannot be computed.', on_demand: 'It runs only when somebody asks for it.' }
 
-function marked(f: Fire): string {
+export function marked(f: Fire): string {
   const asked = (f.asked ?? []).map((t) => t.slice(11, 16)).join(', ')
   switch (f.mark) {
     case 'shifted':

@@ -107,6 +107,12 @@ export function Jobs() {
         <span class="count">{live.data && (next ? `first ${jobs.length.toLocaleString('en')}` : jobs.length.toLocaleString('en'))}</span>
         <Fresh count={settled.fresh} apply={settled.apply} />
         <div class="acts">
+          <a class="act" href={to('new')}>
+            New job
+          </a>
+          <a class="act" href={to('import')}>
+            Import
+          </a>
           <Picks of={picking} ids={settled.ids} more={Boolean(next)} />
           {/* Without a filter and a selection they would be about all jobs there are. */}
           {(picking.on || filtered) && (
@@ -151,7 +157,19 @@ export function Jobs() {
       {!live.data && pending(live.error) && <Waiting lines={12} />}
       {live.data &&
         jobs.length === 0 &&
-        (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>)}
+        (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : (
+          <>
+            <p class="start">
+              <a class="act" href={to('import')}>
+                Paste your crontab
+              </a>{' '}
+              <a class="act" href={to('new')}>
+                Write a job
+              </a>
+            </p>
+            <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>
+          </>
+        ))}
       {jobs.length > 0 && (
         <Grid label="Jobs" kind="g-jobs" columns={columns} ids={settled.ids} total={next ? -1 : jobs.length} cells={cells} href={(name) => to('jobs', name)} end={end} sight={setSight} busy={busy} scroll picking={picking} />
       )}

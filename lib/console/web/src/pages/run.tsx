@@ -47,6 +47,9 @@ export function Run({ id }: { id: string }) {
   const tabs = run.steps ? ofWorkflow : ordinary
   const chosen = tabs.find((t) => t === query.value.get('tab')) ?? tabs[0]
   const step = query.value.get('step')
+  // The address tells of it, which a run again with changes leads to: the server does not know.
+  const made = query.value.get('from')
+  const from = made?.startsWith(run.job + '~') && made !== run.id ? made : undefined
   const text = live.data.text
   return (
     <section class="page">
@@ -86,6 +89,11 @@ export function Run({ id }: { id: string }) {
             'a request'
           )}
         </Fact>
+        {from && (
+          <Fact name="Made from">
+            <RunLink id={from} />
+          </Fact>
+        )}
         {run.attempt > 0 && (
           <Fact name="Attempt">
             {run.attempt}
@@ -104,7 +112,7 @@ export function Run({ id }: { id: string }) {
       <Attempts of={run.attempts} where={where} />
       <nav class="tabs" aria-label="What to show">
         {tabs.map((t) => (
-          <a key={t} href={withQuery(to('runs', id), { tab: t === tabs[0] ? undefined : t })} aria-current={t === chosen ? 'page' : undefined}>
+          <a key={t} href={withQuery(to('runs', id), { tab: t === tabs[0] ? undefined : t, from })} aria-current={t === chosen ? 'page' : undefined}>
             {t}
           </a>
         ))}
