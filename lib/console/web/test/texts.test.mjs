@@ -15,6 +15,7 @@ const { pretty, fieldText } = await source('json.ts')
 const { Screen } = await source('ansi.ts')
 const { quoted } = await source('quoted.ts')
 const { labelsOf } = await source('labels.ts')
+const { differ, counted } = await source('lines.ts')
 
 test('JSON is laid out without a change of its tokens', () => {
   for (const text of ['{"a":123456789012345678901234567890,"a":1.0,"b":[],"c":{},"d":[1,{"e":"x\\u0000,{}[]:\\"y"}]}', '[]', '"text"', '1e400', ' { "a" : [ 1 , 2 ] } ', '{"\\\\":"\\\\"}']) {
@@ -82,4 +83,34 @@ test('the labels of a filter are read as the API reads them', () => {
     'team=a\\,env=prod': { team: 'a,env=prod' }, 'dir=C:\\x': { dir: 'C:\\x' }, 'dir=C:\\\\,env=prod': { dir: 'C:\\', env: 'prod' }, 'team=a, env=prod': { team: 'a, env=prod' }, team: { team: '' },
   })) assert.deepEqual(labelsOf(list), want, list)
   assert.deepEqual(Object.entries(labelsOf('__proto__=x')), [['__proto__', 'x']])
+})
+
+test('a diff leads from one text to the other, by as few lines as can be', () => {
+  let seed = 37
+  const random = (n) => (seed = (seed * 48271) % 2147483647) % n
+  const longest = (a, b) => {
+    const rows = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0))
+    a.forEach((x, i) => b.forEach((y, j) => (rows[i + 1][j + 1] = x === y ? rows[i][j] + 1 : Math.max(rows[i][j + 1], rows[i + 1][j]))))
+    return rows[a.length][b.length]
+  }
+  for (let round = 0; round < 500; round++) {
+    const text = () => Array.from({ length: random(12) }, () => 'abcd'[random(4)])
+    const [a, b] = [text(), text()]
+    const edits = differ(a.join('\n'), b.join('\n'))
+    const side = (sign) => edits.filter((e) => e.sign === ' ' || e.sign === sign).map((e) => e.line)
+    assert.deepEqual([side('-'), side('+')], [a, b])
+    assert.equal(edits.filter((e) => e.sign === ' ').length, longest(a, b))
+  }
+  assert.deepEqual(differ('', ''), [])
+  assert.deepEqual(differ('a\n', 'a').map((e) => e.sign), [' '])
+  assert.equal(counted(differ('a\nb\nc', 'a\nx\nc')), '1 line removed, 1 added')
+  assert.equal(counted(differ('a', 'a')), '')
+  assert.equal(counted(differ('', 'a\nb')), '2 lines added')
+})
+
+test('a diff of long texts comes at once, and of what is too long all goes and comes', () => {
+  const many = Array.from({ length: 60_000 }, (_, i) => 'line ' + i)
+  assert.equal(counted(differ(many.join('\n'), [...many.slice(0, 30_000), 'new', ...many.slice(30_000)].join('\n'))), '1 line added')
+  const other = many.map((l) => l + (Number(l.slice(5)) % 2 ? '' : '!'))
+  assert.equal(counted(differ(many.join('\n'), other.join('\n'))), '59999 lines removed, 59999 added')
 })
