@@ -18,6 +18,7 @@ import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Command, Empty } from './ui'
 
+const Schedule = lazy(() => import('./pages/schedule').then((m) => m.Schedule))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 
 function Shown() {
@@ -39,6 +40,8 @@ function Shown() {
         case 'queues':
         case 'workers':
           return <Queues />
+        case 'schedule':
+          return <Schedule />
         case 'settings':
           return <Settings />
       }
