@@ -20,7 +20,7 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
-	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobLabel(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobCalendar(), c.jobHistory(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobLabel(), c.jobPause(), c.jobResume(), c.jobTrigger())
 	return cmd
 }
 

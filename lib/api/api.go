@@ -98,6 +98,7 @@ func New(cfg Config) (http.Handler, error) {
 		a.Who = a.byToken
 	}
 	a.jobs()
+	a.calendars()
 	a.runs()
 	a.stats()
 	a.deadLetters()

@@ -26,7 +26,7 @@ var (
 	// are the work of workers, each on a run. A callback is a run of one job that tells of a run of another.
 	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf"}
 	ofGate = []string{"Waiting", "Why", "SimulatedWait"}
-	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee"}
+	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee", "JobShare"}
 )
 
 func TestEveryShapeIsCalledByItsNameOrID(t *testing.T) {

@@ -19,6 +19,7 @@ import { Runs } from './pages/runs'
 import { Command, Empty } from './ui'
 import { unsaved } from './unsaved'
 
+const Schedule = lazy(() => import('./pages/schedule').then((m) => m.Schedule))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 const Edit = lazy(() => import('./pages/edit').then((m) => m.Edit))
 const Import = lazy(() => import('./pages/import').then((m) => m.Import))
@@ -43,6 +44,8 @@ function Shown() {
         case 'queues':
         case 'workers':
           return <Queues />
+        case 'schedule':
+          return <Schedule />
         case 'settings':
           return <Settings />
         case 'new':

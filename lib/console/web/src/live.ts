@@ -146,3 +146,13 @@ export function useHeld<T>(next: T): { shown: T; hold: { onPointerEnter: () => v
   if (!over || last.current === undefined) last.current = next
   return { shown: last.current, hold: { onPointerEnter: () => setOver(true), onPointerLeave: () => setOver(false) } }
 }
+
+/** useLater is false for so many ms: what is looked at second is asked for second. */
+export function useLater(ms: number): boolean {
+  const [is, set] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => set(true), ms)
+    return () => clearTimeout(timer)
+  }, [ms])
+  return is
+}

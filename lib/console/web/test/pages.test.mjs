@@ -19,11 +19,11 @@ before(async () => {
     servers[name] = s
     const ids = await seed(s)
     seeded[name] = ids
-    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', settings: '/settings' }
+    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', schedule: '/schedule', settings: '/settings' }
     pages[name] = {
       empty: () => ({ ...always, 'jobs-none': '/jobs?q=x&paused=true', 'runs-none': '/runs?state=dead&job=x', 'job-none': '/jobs/x', 'run-none': '/runs/x~0mi4lf3k0', nowhere: '/nowhere' }),
       busy: () => ({
-        ...always, job: '/jobs/report', new: '/new', edit: '/jobs/night-shift/edit', import: '/import', 'night-shift': '/jobs/night-shift', paused: '/jobs/move-db', run: '/runs/' + ids.done[0], going: '/runs/' + ids.going,
+        ...always, 'schedule-hour': '/schedule?at=' + new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString(), job: '/jobs/report', new: '/new', edit: '/jobs/night-shift/edit', import: '/import', 'night-shift': '/jobs/night-shift', paused: '/jobs/move-db', run: '/runs/' + ids.done[0], going: '/runs/' + ids.going,
         payload: `/runs/${ids.going}?tab=payload`, result: `/runs/${ids.done[0]}?tab=result`, record: `/runs/${ids.done[0]}?tab=record`,
       }),
       broken: () => ({
@@ -91,6 +91,7 @@ async function look(name, views) {
         await page.goto(server.console + at)
         await settled(page, name)
         if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
+        if (what === 'job' && ['busy', 'broken'].includes(name)) await page.locator('.heat.days').waitFor()
       }
       wide = width
       if (audited(name, what, width)) (await axe(page)).forEach(tell)
