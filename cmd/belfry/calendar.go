@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	"github.com/belfry-scheduler/belfry/lib/jobfile"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -202,11 +203,11 @@ func (r generationRow) changed() string {
 	case r.before.Deleted:
 		return "made again"
 	}
-	was, err := definitionOf(wire.Job{Definition: *r.before.Definition})
+	was, err := jobfile.Of(*r.before.Definition)
 	if err != nil {
 		return err.Error()
 	}
-	is, err := definitionOf(wire.Job{Definition: *r.Definition})
+	is, err := jobfile.Of(*r.Definition)
 	if err != nil {
 		return err.Error()
 	}

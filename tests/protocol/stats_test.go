@@ -104,7 +104,8 @@ func (w *world) end(held []run.Run) {
 }
 
 // An hour of runs of two tenants, with look-aheads as of a server and of functions: to the millisecond on a minute, some each minute, failures that are tried
-// again, on demand. Some end 5, 30 and 90 minutes late. Each is counted once, as it stood an hour after its minute.
+// again, on demand. Some end 5, 30 and 90 minutes late. A job is edited, paused and resumed, one is deleted, and ticks are away for a quarter of an hour. Each run is
+// counted once, as it stood an hour after its minute.
 func TestStatsOfAnHourAreTheRuns(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -133,7 +134,17 @@ func TestStatsOfAnHourAreTheRuns(t *testing.T) {
 				if w.elapsed%(10*time.Second) == 0 {
 					w.renews()
 				}
-				if w.elapsed%row.every == 0 {
+				switch w.elapsed {
+				case 15*time.Minute + 13*time.Second:
+					w.must(api.put(tenant, "often", definition(until(time.Hour, every(11*time.Second)), 2)))
+				case 25*time.Minute + 17*time.Second:
+					w.must(api.pause(tenant, "often"))
+				case 27*time.Minute + 3*time.Second:
+					w.must(api.resume(tenant, "often"))
+				case 31*time.Minute + 40*time.Second:
+					w.must(api.delete(tenant, "minutely"))
+				}
+				if away := w.elapsed > 38*time.Minute && w.elapsed < 53*time.Minute; w.elapsed%row.every == 0 && !away {
 					if row.shards > 1 {
 						w.must(w.tickAnew())
 					} else {
@@ -175,13 +186,16 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 		w.passes("before", at, 4*time.Minute)
 		w.elapsed += time.Second
 	}
-	running := func(w *world) (held []run.Run) {
+	busy := func(w *world) (held []run.Run) {
 		for _, r := range w.runs() {
 			if r.ID.Job == "b" && r.State == run.Running {
 				held = append(held, r)
 			}
 		}
-		if len(held) != 2 {
+		return held
+	}
+	running := func(w *world) (held []run.Run) {
+		if held = busy(w); len(held) != 2 {
 			w.Fatalf("%d runs are held, want 2", len(held))
 		}
 		return held
@@ -207,12 +221,21 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 			counted := false
 			for k := 1; ; k++ {
 				met := false
-				for _, how := range []string{"stopped", "crash", "answer_lost", "lost"} {
+				for _, how := range []string{"stopped", "stopped for an hour", "crash", "answer_lost", "lost"} {
 					w := newWorld(t, counting())
 					prepare(w)
 					h := w.host("acting")
 					var last string
-					stop := breaks[how](h, k, func() { w.advance(5*time.Second, time.Second, "other") })
+					kind, then := how, func() { w.advance(5*time.Second, time.Second, "other") }
+					if how == "stopped for an hour" {
+						kind, then = "stopped", func() {
+							if name == "first" || name == "second" { // of the others it is open whether the end was seen
+								w.end(busy(w))
+							}
+							w.passes("other", w.elapsed+65*time.Minute, 10*time.Minute)
+						}
+					}
+					stop := breaks[kind](h, k, then)
 					h.before = func(op operation) (f faulty.Fault) {
 						if op.n == k {
 							last, met = op.text, true

@@ -43,7 +43,7 @@ type world struct {
 	rate      int           // of catch-up; 0: the default
 	callbacks dispatch.DefaultCallbacks
 	shards    int
-	counts    bool          // the sweeps count runs
+	counts    bool // the sweeps count runs
 	compile   func(schedule.Spec) (job.Fires, error)
 
 	elapsed time.Duration // true time since base
