@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -94,9 +95,15 @@ func (f *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unknownTab(w, "This tab has no session here, or its session has ended. Open the address that belfry console shows last in its terminal: each opens one tab.")
 		return
 	}
-	if r.Method == http.MethodDelete && r.URL.Path == "/v1/session" {
+	switch {
+	case r.URL.Path != "/v1/session":
+	case r.Method == http.MethodDelete:
 		f.end(r)
 		w.WriteHeader(http.StatusNoContent)
+		return
+	case r.Method == http.MethodGet: // of the tab, not of the profile's credential
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(of.shown) // the tab may have gone
 		return
 	}
 	if p := f.check(r, of); p != nil {

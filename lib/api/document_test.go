@@ -98,7 +98,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
 		GET /v1/cron, POST /v1/simulate, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		GET /v1/gates, GET /v1/gates/{gate}/line,
-		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, DELETE /v1/session,
+		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, GET /v1/session, DELETE /v1/session,
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
 		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/show, POST /v1/work/finish`
 	docs, err := os.ReadFile("../../docs/api.md")

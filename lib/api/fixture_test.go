@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	crand "crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -216,6 +217,10 @@ func (s *server) send(method, path, body string, headers ...string) reply {
 	for i := 0; i+1 < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
+			continue
+		}
+		if headers[i] == "TLS" {
+			r.TLS = new(tls.ConnectionState)
 			continue
 		}
 		r.Header.Set(headers[i], headers[i+1])
