@@ -1,8 +1,8 @@
 // The frame around the pages, and which of them is shown.
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { locked, signIn } from './api'
+import { useEffect, useRef } from 'preact/hooks'
+import { locked } from './api'
 import { Dialogs, Notices } from './dialog'
-import { AskKey, byKey } from './key'
+import { SignIn } from './key'
 import { helpShown, pages } from './keys'
 import { lazy } from './lazy'
 import { lost, useTick } from './live'
@@ -16,7 +16,7 @@ import { Overview } from './pages/overview'
 import { Queues } from './pages/queues'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
-import { Command, Empty } from './ui'
+import { Empty } from './ui'
 
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 
@@ -103,7 +103,7 @@ export function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value === undefined ? <Shown /> : byKey ? <AskKey /> : <SignIn />}
+        {locked.value === undefined ? <Shown /> : <SignIn />}
       </main>
       {locked.value === undefined && <Dialogs />}
       <Notices />
@@ -123,52 +123,6 @@ function Live() {
     )
   }
   return locked.value === undefined ? <p class="link">live</p> : null
-}
-
-/** SignIn is shown instead of a page while the server wants a token. */
-function SignIn() {
-  const [text, setText] = useState('')
-  const [readOnly, setReadOnly] = useState(false)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Error>()
-  const field = useRef<HTMLInputElement>(null)
-  useEffect(() => field.current?.focus(), [])
-  return (
-    <section class="page ask">
-      <header class="bar">
-        <h1>This server asks for a token</h1>
-      </header>
-      {locked.value && <p class="note">{locked.value}</p>}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!text.trim() || busy) return
-          setBusy(true)
-          setError(undefined)
-          void signIn(text.trim(), readOnly)
-            .catch(setError)
-            .finally(() => setBusy(false))
-        }}
-      >
-        <label>
-          <span>Token</span>
-          <input ref={field} type="password" name="token" value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} placeholder="bel_…" />
-        </label>
-        <button type="submit" class="main">
-          Sign in
-        </button>
-        <label class="tick">
-          <input type="checkbox" name="read-only" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} /> only look
-        </label>
-      </form>
-      {error && <p class="refused" role="alert">{error.message}</p>}
-      <p class="fine">
-        The token needs the scope read to look, run to trigger, cancel and retry, and write to pause and delete. It is not kept: this tab gets a session, which has those of the three scopes that the
-        token has, and ends after 12 hours at most. With “only look” it can change nothing. An admin makes a token with:
-      </p>
-      <Command text="belfry token create --scope read,run --name console" />
-    </section>
-  )
 }
 
 const keys: [string, string][] = [
