@@ -76,6 +76,8 @@ func lost(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *problem {
 		if of, path, ok := stepNamed(below); ok {
 			hint = " " + stepRequests(of, path)
 		}
+	} else if clean == changesPath {
+		hint = " This server does not tell what changes: ask for what you want to know every ten seconds."
 	}
 	return newProblem(codeNoSuchPath, "There is nothing at "+shown(r.URL.Path)+"; /openapi.json lists the paths."+hint)
 }

@@ -242,6 +242,19 @@ export interface Change {
   headers?: Record<string, string>
 }
 
+/** events reads a stream of server-sent events below /v1, each of them JSON, until it ends. */
+export async function events<T>(path: string, heard: (event: T) => void, stop: AbortSignal): Promise<void> {
+  const answer = await ask(base + path, { Accept: 'text/event-stream' }, stop)
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
+  for (let rest = ''; reader; ) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const whole = (rest + value).split('\n\n')
+    rest = whole.pop() ?? ''
+    for (const event of whole) if (event.startsWith('data: ')) heard(JSON.parse(event.slice(6)) as T)
+  }
+}
+
 /** bytes asks for what is no JSON. */
 export async function bytes(path: string, query: Query, stop?: AbortSignal): Promise<{ data: Uint8Array; headers: Headers }> {
   const answer = await ask(base + pathOf(path, query), {}, stop)

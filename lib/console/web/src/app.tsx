@@ -5,6 +5,7 @@ import { Dialogs, Notices } from './dialog'
 import { SignIn } from './key'
 import { helpShown, pages } from './keys'
 import { lazy } from './lazy'
+import { way } from './changes'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
 import { singleKeys } from './settings'
@@ -112,6 +113,13 @@ export function App() {
   )
 }
 
+const ways = {
+  unknown: ['', undefined],
+  stream: ['live', 'The server tells when something changes.'],
+  poll: ['every 2 s', 'This page asks every two seconds whether something has changed.'],
+  slow: ['every 10 s', 'This page asks every ten seconds whether something has changed.'],
+} as const
+
 /** Live says whether what is shown is of now. */
 function Live() {
   useTick(1000, lost.value > 0)
@@ -122,7 +130,8 @@ function Live() {
       </p>
     )
   }
-  return locked.value === undefined ? <p class="link">live</p> : null
+  const [word, says] = ways[way.value ?? 'unknown']
+  return locked.value === undefined ? <p class="link" title={says}>{word}</p> : null
 }
 
 const keys: [string, string][] = [

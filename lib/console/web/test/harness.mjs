@@ -152,7 +152,8 @@ export class Visit {
     v.page.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
     v.page.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
     v.flying = new Set()
-    v.page.on('request', (r) => (v.requests.push(r.url()), v.flying.add(r)))
+    // The stream of changes lasts, and is one for all tabs.
+    v.page.on('request', (r) => r.url().endsWith('/v1/changes') || (v.requests.push(r.url()), v.flying.add(r)))
     for (const end of ['requestfinished', 'requestfailed']) v.page.on(end, (r) => v.flying.delete(r))
     if (address) await v.page.goto(address)
     return v

@@ -38,7 +38,7 @@ export interface Groups {
 
 export function DeadLetters() {
   const chosen = query.value.get('pattern')
-  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000)
+  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000, ['dead-letters'])
   const { shown: data, hold } = useHeld(live.data)
   const causes = (data?.items.length ?? 0) + (data?.more_groups ?? 0)
   const open = data?.items.find((g) => g.pattern === chosen)
@@ -100,7 +100,7 @@ const columns: Column[] = [
 ]
 
 function Opened({ of }: { of: Group }) {
-  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data, 10_000)
+  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data, 10_000, ['dead-letters'])
   const newest = live.data?.items ?? []
   const busy = useRef(false)
   const picking = usePicking(of.pattern)
