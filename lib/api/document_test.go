@@ -69,6 +69,7 @@ func documentText(t *testing.T) []byte {
 		Secrets:   &secret.Vault{},
 		Remote:    &lease.Remote{},
 		Simulator: simulate.Service{},
+		Changes:   &Changes{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
 		GET /v1/cron, POST /v1/simulate, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		GET /v1/gates, GET /v1/gates/{gate}/line,
-		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, DELETE /v1/session,
+		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, GET /v1/session, DELETE /v1/session, GET /v1/changes,
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
 		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/show, POST /v1/work/finish`
 	docs, err := os.ReadFile("../../docs/api.md")

@@ -41,6 +41,7 @@ var whole = map[string]string{
 	"get-stats.duration_bounds_ms":   "always the same 16",
 	"validate-workflow.steps":        "the steps of the request, at most 300",
 	"simulate-workflow.steps":        "the steps of the request, at most 300",
+	"get-session.scopes":             "at most five",
 	"ready.checks":                   "what the process needs, in a few lines",
 	"take-work.items":                "offers of at most max runs, without what they do",
 	"put-jobs.items":                 "one verdict each: of a dry run without the job, else with a job as it was sent",

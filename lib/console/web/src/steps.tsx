@@ -8,7 +8,7 @@ import { StepActs } from './runacts'
 import { Instant, pending, Refused, State, took, Waiting } from './ui'
 
 export function Steps({ run, where, job }: { run: Run; where: string | undefined; job: Job | undefined }) {
-  const live = useLive('steps ' + run.id + ' ' + run.state, async (stop) => (await get<Page<Step>>(`/runs/${encodeURIComponent(run.id)}/steps`, {}, stop)).data, isOpen(run.state) ? 2000 : 30_000)
+  const live = useLive('steps ' + run.id + ' ' + run.state, async (stop) => (await get<Page<Step>>(`/runs/${encodeURIComponent(run.id)}/steps`, {}, stop)).data, isOpen(run.state) ? 2000 : 30_000, ['run:' + run.id])
   if (!live.data) return pending(live.error) ? <Waiting /> : <Refused error={live.error} small />
   const path = query.value.get('step')
   const chosen = live.data.items.find((s) => s.path === path)

@@ -131,7 +131,7 @@ const started = new Set()
 let browser
 /** open starts the browser, once for all journeys of a process. */
 export async function open() {
-  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP *.test 127.0.0.1'] })
   return browser
 }
 
@@ -186,7 +186,8 @@ export class Visit {
     v.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
     v.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
     v.flying = new Set()
-    v.on('request', (r) => (v.requests.push(r.url()), v.flying.add(r)))
+    // The stream of changes lasts, and is one for all tabs.
+    v.on('request', (r) => r.url().endsWith('/v1/changes') || (v.requests.push(r.url()), v.flying.add(r)))
     for (const end of ['requestfinished', 'requestfailed']) v.on(end, (r) => v.flying.delete(r))
     if (address) await v.page.goto(address)
     return v

@@ -38,7 +38,7 @@ export interface Groups {
 
 export function DeadLetters() {
   const chosen = query.value.get('pattern')
-  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000)
+  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000, ['dead-letters'])
   const { shown: data, hold } = useHeld(live.data)
   const causes = (data?.items.length ?? 0) + (data?.more_groups ?? 0)
   const open = data?.items.find((g) => g.pattern === chosen)
@@ -110,7 +110,7 @@ const most = 520 // that are listed: all of them can be redriven and discarded w
 
 function Opened({ of }: { of: Group }) {
   const [limit, setLimit] = useState(first)
-  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<Newest>('/dead-letters', { pattern: of.pattern, limit }, stop)).data, 10_000)
+  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<Newest>('/dead-letters', { pattern: of.pattern, limit }, stop)).data, 10_000, ['dead-letters'])
   useEffect(() => {
     if (limit > first) askAgain()
   }, [limit])

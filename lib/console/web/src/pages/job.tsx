@@ -35,11 +35,11 @@ export interface Fires {
 
 export function Job({ name }: { name: string }) {
   const at = '/jobs/' + encodeURIComponent(name)
-  const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000)
+  const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000, ['job:' + name])
   const runs = useLive('runs of ' + name, async (stop) => {
     const asked = began()
     return keep((await get<Page<Run>>(at + '/runs', { limit: 10, due: 'true' }, stop)).data.items, asked)
-  })
+  }, undefined, ['job:' + name])
   const job = live.data?.data
   const cron = job?.schedule?.cron
   const zone = job?.schedule?.timezone

@@ -32,7 +32,7 @@ export function Jobs() {
   const label = query.value.get('label') ?? ''
   const paused = query.value.get('paused') ?? ''
   const key = JSON.stringify([prefix, label, paused])
-  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data)
+  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data, undefined, ['jobs'])
   const [rest, setRest] = useState<{ key: string; jobs: Job[]; next: string | undefined }>({ key, jobs: [], next: undefined })
   const [failed, setFailed] = useState<Error>()
   const loading = useRef(false)
@@ -58,7 +58,7 @@ export function Jobs() {
   const lasts = useLive(sight.length ? 'last ' + sight.join(' ') : '', async (stop) => {
     const { items } = await post<{ items: Last[] }>('/runs/last', { jobs: sight.slice(0, 100), limit: 10 }, stop)
     return new Map(items.map((i) => [i.job, i.runs]))
-  }, 4000)
+  }, 4000, ['runs'])
   const busy = useRef(false)
   const picking = usePicking(key)
   const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current || picking.on)

@@ -29,7 +29,7 @@ const columns: Column[] = [
 ]
 
 export function Overview() {
-  const jobs = useLive('overview jobs', async (stop) => (await get<Page<Job>>('/jobs', { limit: 1000 }, stop)).data, 10_000)
+  const jobs = useLive('overview jobs', async (stop) => (await get<Page<Job>>('/jobs', { limit: 1000 }, stop)).data, 10_000, ['jobs'])
   const running = useLive('overview running', async (stop) => {
     const asked = began()
     const found: Run[] = []
@@ -42,8 +42,8 @@ export function Overview() {
       if (!cursor) break
     }
     return keep(found, asked)
-  })
-  const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000)
+  }, undefined, ['runs'])
+  const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000, ['dead-letters'])
   // What is looked at second is asked for second.
   const later = useLater(600)
   const hour = useLive(later ? 'overview hour' : '', async (stop) => {

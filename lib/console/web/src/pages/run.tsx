@@ -27,7 +27,7 @@ export function Run({ id }: { id: string }) {
     const answer = await get<Data>('/runs/' + encodeURIComponent(id), {}, stop)
     keep([answer.data], asked.current)
     return answer
-  })
+  }, undefined, ['run:' + id])
   const name = live.data?.data.job ?? ''
   const job = useLive(name && 'job ' + name, async (stop) => (await get<Job>('/jobs/' + encodeURIComponent(name), {}, stop)).data, 30_000)
   if (!live.data) {

@@ -83,7 +83,7 @@ export function Runs() {
     const bounds = bounded()
     const { data } = await get<Page<Run>>('/runs', { ...bounds, limit: first }, stop)
     return { ids: keep(data.items, asked), next: data.next, bounds }
-  })
+  }, undefined, ['runs'])
 
   const [older, setOlder] = useState<Older>({ key: '', ids: [], next: undefined, bounds: {} })
   const [failed, setFailed] = useState<Error>()
