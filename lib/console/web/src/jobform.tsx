@@ -397,7 +397,7 @@ function Target({ draft }: Of) {
       )}
       {kind === 'http' && (
         <>
-          <Text draft={draft} path={t('url')} label="URL" wide placeholder="https://example.org/report" help="An absolute http or https address." />
+          <Text draft={draft} path={t('url')} label="URL" wide placeholder="https://HOST/report" help="An absolute http or https address." />
           <Choice draft={draft} path={t('method')} label="Method" usual="POST" options={Object.fromEntries(['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'].map((m) => [m, m]))} help="The payload is sent as its body." />
           <Pairs draft={draft} path={t('headers')} label="Headers" one="Header" secrets help="Sent beside Belfry's own." />
         </>

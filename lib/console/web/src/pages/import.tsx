@@ -93,7 +93,7 @@ export function Import() {
             </label>
           )}
           {(form === 'kubernetes' || form === 'eventbridge') && (
-            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={form === 'kubernetes' ? 'https://example.org/{namespace}/{name}' : 'https://example.org/{group}/{name}'} />
+            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={form === 'kubernetes' ? 'https://HOST/{namespace}/{name}' : 'https://HOST/{group}/{name}'} />
           )}
           {form !== 'belfry' && (
             <>
