@@ -171,6 +171,7 @@ export function ExportMany({ of }: { of: ChosenJobs }) {
       }
       wont="Nothing is changed. Runs, reasons of pauses and what secrets hold are not in the file; what headers and environments say in plain text is."
       button="Download"
+      reads
       doing={progress ? `${progress.toLocaleString('en')} …` : 'Asking …'}
       act={async () => {
         const { texts, count, missing } = await exported(body, setProgress)
