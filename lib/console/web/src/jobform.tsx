@@ -365,8 +365,22 @@ function toTarget(draft: Draft, kind: string): void {
   const now = targetKind(draft.value.value)
   const spec = at(draft.value.value, ['target', now])
   if (spec) held.set('target ' + now, spec)
-  draft.set(['target'], { members: [[kind, held.get('target ' + kind) ?? parse(fresh[kind] ?? '{}')]] })
+  draft.change((v) => {
+    v = set(v, ['target'], { members: [[kind, held.get('target ' + kind) ?? parse(fresh[kind] ?? '{}')]] })
+    for (const field of ofAttempts) {
+      const stands = at(v, [field])
+      if (kind !== 'workflow') v = set(v, [field], stands ?? held.get(field))
+      else if (stands) {
+        held.set(field, stands)
+        v = set(v, [field], undefined)
+      }
+    }
+    return v
+  })
 }
+
+// A workflow has no attempts: its steps have.
+const ofAttempts = ['timeout', 'guarantee', 'retry']
 
 function Target({ draft }: Of) {
   const kind = targetKind(draft.value.value)

@@ -13,6 +13,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['runs', '/runs', 'dark', 1100, 560],
   ['run', '/runs/' + going, 'light', 1100, 640],
   ['redrive', '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'), 'light', 1100, 640, 'Redrive'],
+  ['edit', '/jobs/night-shift/edit', 'light', 1100, 640],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
   const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
