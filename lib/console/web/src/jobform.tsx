@@ -91,7 +91,7 @@ function Choice({ draft, path, label, help, options, usual }: Of & { path: Path;
     <Row draft={draft} path={path} label={label} help={help}>
       {(ids) => (
         <select {...ids} value={value || usual} onChange={(event) => draft.set(path, text(event.currentTarget.value))}>
-          {value && !(value in options) && <option value={value}>{value}</option>}
+          {value && !Object.hasOwn(options, value) && <option value={value}>{value}</option>}
           {Object.entries(options).map(([name, says]) => (
             <option key={name} value={name}>
               {says}
@@ -503,7 +503,7 @@ function Overlap({ draft }: Of) {
       {(ids) => (
         <div class="f-item">
           <select {...ids} value={policy || 'allow'} onChange={(event) => put(event.currentTarget.value, limit)}>
-            {policy && !(policy in options) && <option value={policy}>{policy}</option>}
+            {policy && !Object.hasOwn(options, policy) && <option value={policy}>{policy}</option>}
             {Object.entries(options).map(([name, says]) => (
               <option key={name} value={name}>
                 {says}

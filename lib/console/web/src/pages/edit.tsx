@@ -96,7 +96,8 @@ function Kept({ draft, on, drop }: { draft: Draft; on: () => void; drop: () => v
 }
 
 function Editing({ draft }: { draft: Draft }) {
-  const view = ((query.value.get('view') ?? '') in views ? query.value.get('view') : 'both') as View
+  const asked = query.value.get('view') ?? ''
+  const view = (Object.hasOwn(views, asked) ? asked : 'both') as View
   const here = draft.edits === undefined ? to('new') : to('jobs', draft.edits, 'edit')
   const dirty = draft.dirty.value || draft.unreadPayload.value
   useHeld(draft, dirty)

@@ -32,7 +32,7 @@ export function Import() {
   const [of] = useState(current)
   const given = (name: string) => query.value.get(name) ?? ''
   const source: Source = {
-    as: given('as') in forms ? given('as') : '', zone: given('zone') || mine, user: given('user'), home: given('home'), system: given('system') === '1', way: given('way'), url: given('url'),
+    as: Object.hasOwn(forms, given('as')) ? given('as') : '', zone: given('zone'), local: mine, user: given('user'), home: given('home'), system: given('system') === '1', way: given('way'), url: given('url'),
     prefix: given('prefix'), paused: given('paused') === '1',
   }
   const key = JSON.stringify(source)
@@ -53,7 +53,8 @@ export function Import() {
       <header class="bar">
         <h1>Import jobs</h1>
       </header>
-      <div class="beside">
+      <fieldset class="beside" disabled={making}>
+        <legend class="hidden">What to import</legend>
         <div class="source">
           <label class="field">
             <span>Paste a crontab, a CronJob of Kubernetes, a schedule of EventBridge, or jobs of Belfry</span>
@@ -73,7 +74,7 @@ export function Import() {
             </select>
           </label>
           {form && <p class="fine">{forms[form]?.how}</p>}
-          {form !== 'belfry' && <Option name="zone" label={{ crontab: 'Time zone of its host', kubernetes: 'Time zone of its cluster, for CronJobs without one', eventbridge: 'Time zone, for schedules whose own is not known' }[form] ?? 'Time zone'} value={source.zone} zones wrong={known(source.zone) ? undefined : 'This browser does not know the zone.'} />}
+          {form !== 'belfry' && <Option name="zone" label={{ crontab: 'Time zone of its host', kubernetes: 'Time zone of its cluster, for CronJobs without one', eventbridge: 'Time zone, for schedules whose own is not known' }[form] ?? 'Time zone'} value={source.zone} placeholder={{ crontab: mine, kubernetes: 'UTC' }[form]} zones wrong={!source.zone || known(source.zone) ? undefined : 'This browser does not know the zone.'} />}
           {form === 'crontab' && (
             <>
               <Option name="user" label="User whose jobs they are" value={source.user} placeholder="as whom the worker runs" />
@@ -104,7 +105,7 @@ export function Import() {
             </>
           )}
         </div>
-      </div>
+      </fieldset>
       {answer?.wrong && (
         <p class="refused" role="alert">
           <strong>{answer.wrong.line ? `Line ${answer.wrong.line}${answer.wrong.column ? `, column ${answer.wrong.column}` : ''}:` : 'It cannot be read:'}</strong> {sentence(answer.wrong.what)}
