@@ -58,7 +58,7 @@ export function Import() {
         <div class="source">
           <label class="field">
             <span>Paste a crontab, a CronJob of Kubernetes, a schedule of EventBridge, or jobs of Belfry</span>
-            <textarea rows={Math.max(8, Math.min(24, text.split('\n').length + 1))} value={text} spellcheck={false} wrap="off" placeholder={'30 9 * * 1-5  /usr/local/bin/report\n@daily         /usr/local/bin/clean-up'} onInput={(event) => (of.text.value = event.currentTarget.value)} />
+            <textarea rows={Math.max(14, Math.min(24, text.split('\n').length + 1))} value={text} spellcheck={false} wrap="off" placeholder={'30 9 * * 1-5  /usr/local/bin/report\n@daily         /usr/local/bin/clean-up'} onInput={(event) => (of.text.value = event.currentTarget.value)} />
           </label>
         </div>
         <div class="options">
