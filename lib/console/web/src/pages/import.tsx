@@ -1,6 +1,6 @@
 // Jobs are taken over from a text of another scheduler, or one of Belfry's own.
 import '../app'
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useMemo } from 'preact/hooks'
 import { lacks } from '../acts'
 import { session } from '../api'
 import { Failed } from '../dialog'
@@ -29,7 +29,7 @@ function current(): Taking {
 }
 
 export function Import() {
-  const [of] = useState(current)
+  const of = useMemo(current, [session.value?.parent]) // another session may be of another tenant
   const given = (name: string) => query.value.get(name) ?? ''
   const source: Source = {
     as: Object.hasOwn(forms, given('as')) ? given('as') : '', zone: given('zone'), local: mine, user: given('user'), home: given('home'), system: given('system') === '1', way: given('way'), url: given('url'),
