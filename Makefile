@@ -240,7 +240,7 @@ docs-screens: build
 
 # What is made from the code: each is a test that compares, and writes instead under -update.
 OF_COMMANDS := TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage|TestTheWorkflowsOfThePage
-OF_THE_API  := TestTheReferenceIsTheDocument
+OF_THE_API  := TestTheReferenceIsTheDocument|TestTheConsoleHasTheLimits
 OF_ROUTES   := TestTheRoutesAreTheDocument
 OF_COSTS    := TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted
 

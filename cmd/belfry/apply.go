@@ -260,6 +260,9 @@ func entriesOf(p wire.Problem, sent int) map[int]*wire.Problem {
 	return found
 }
 
+// atOnce is how many requests about many jobs are under way at once: a server far away answers none of them any sooner.
+const atOnce = 16
+
 // look fetches, after a dry run, each job that would change, as it stands and as it would. The server's verdicts leave both out. A job
 // that is refused by now has that verdict.
 func (a *apply) look(ctx context.Context, jobs []document, verdicts []verdict) error {
@@ -434,10 +437,14 @@ func countOf(n int, what string) string {
 type labels struct {
 	texts  []string
 	values map[string]string
+	name   string // of the flag
 }
 
-func (l *labels) flag(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringArrayVar(&l.texts, "label", nil, usage)
+func (l *labels) flag(cmd *cobra.Command, usage string) { l.flagNamed(cmd, "label", usage) }
+
+func (l *labels) flagNamed(cmd *cobra.Command, name, usage string) {
+	l.name = name
+	cmd.Flags().StringArrayVar(&l.texts, name, nil, usage)
 }
 
 // read makes names and values of what was given.
@@ -450,10 +457,10 @@ func (l *labels) read() error {
 	for _, text := range each {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return misused("--label %q: want NAME=VALUE", text)
+			return misused("--%s %q: want NAME=VALUE", l.name, text)
 		}
 		if before, twice := l.values[name]; twice && before != value {
-			return misused("--label %q: no job has two values of %s", text, name)
+			return misused("--%s %q: no job has two values of %s", l.name, text, name)
 		}
 		l.values[name] = value
 	}

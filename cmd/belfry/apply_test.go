@@ -147,7 +147,7 @@ func TestPruneDeletesWhatNoFileNames(t *testing.T) {
 	}
 }
 
-// meanwhile gives the address of a server in front of another, which at the first DELETE lets something happen before it.
+// meanwhile gives the address of a server in front of another, which at the first deletion lets something happen before it.
 func meanwhile(t *testing.T, address string, happen func()) string {
 	t.Helper()
 	behind, err := url.Parse(address)
@@ -157,7 +157,7 @@ func meanwhile(t *testing.T, address string, happen func()) string {
 	var once sync.Once
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
+		if r.Method == http.MethodDelete || r.URL.Path == "/v1/jobs/batch/delete" {
 			once.Do(happen)
 		}
 		r.Host = behind.Host

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -19,49 +19,73 @@ type bulkJobs struct {
 	confirmation
 	all    bool
 	dryRun bool
-	prefix string
-	labels labels
+	jobFilter
 
 	verb, past string
 
-	// do does it to a job. The condition is for what cannot be taken back: that the job is still what the filter found.
-	do func(ctx context.Context, server *client.Client, name string, only client.Condition) (client.Stored, error)
+	// do does it to one job, and send to many: each as a filter has found it, or as it stands where it was named. do may be nil.
+	do   func(ctx context.Context, server *client.Client, name string) (client.Stored, error)
+	send func(ctx context.Context, server *client.Client, jobs wire.ChosenJobs) (wire.BulkJobVerdicts, error)
 }
 
-// chosenJob is a job that a command is about: by its name, or as a filter found it.
-type chosenJob struct {
-	name string
-	only client.Condition
+// jobFilter is the flags that choose jobs.
+type jobFilter struct {
+	prefix         string
+	labels         labels
+	paused, active bool
+}
+
+func (f *jobFilter) flags(cmd *cobra.Command, which string) {
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", which+" jobs whose names begin with `PREFIX`")
+	f.labels.flag(cmd, which+" jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
+	cmd.Flags().BoolVar(&f.paused, "paused", false, which+" jobs that are paused")
+	cmd.Flags().BoolVar(&f.active, "active", false, which+" jobs that are not paused")
+}
+
+// filter reads the flags, and tells whether any was given.
+func (f *jobFilter) filter() (chosen client.JobFilter, given bool, err error) {
+	if err := f.labels.read(); err != nil {
+		return chosen, false, err
+	}
+	if f.paused && f.active {
+		return chosen, false, misused("--paused and --active exclude each other")
+	}
+	chosen = client.JobFilter{Prefix: f.prefix, Labels: f.labels.values}
+	if f.paused || f.active {
+		chosen.Paused = &f.paused
+	}
+	return chosen, f.prefix != "" || len(f.labels.values) > 0 || chosen.Paused != nil, nil
 }
 
 func (b *bulkJobs) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&b.prefix, "prefix", "", "all jobs whose names begin with `PREFIX`")
-	b.labels.flag(cmd, "all jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
+	b.jobFilter.flags(cmd, "all")
 	cmd.Flags().BoolVar(&b.all, "all", false, "every job")
 	cmd.Flags().BoolVar(&b.dryRun, "dry-run", false, "with a filter or --all: only show which they are")
 	cmd.Flags().BoolVar(&b.yes, "yes", false, "do not ask first")
 }
 
 func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []string) error {
-	if err := b.labels.read(); err != nil {
+	filter, filtered, err := b.filter()
+	if err != nil {
 		return err
 	}
-	filtered := b.prefix != "" || len(b.labels.values) > 0
 	switch {
 	case len(names) > 0 && (filtered || b.all), filtered && b.all:
 		return misused("names, --all and a filter exclude each other")
 	case len(names) > 0 && b.dryRun:
 		return misused("--dry-run is for --all or a filter")
-	case len(names) == 1:
-		stored, err := b.do(ctx, server, names[0], client.Condition{})
+	case len(names) == 1 && b.do != nil:
+		stored, err := b.do(ctx, server, names[0])
 		if err != nil || stored.Status == nil {
 			return err
 		}
 		return b.showJob(stored)
 	case len(names) > 0:
-		var jobs []chosenJob
+		var jobs []wire.SeenJob
 		for _, name := range names {
-			jobs = append(jobs, chosenJob{name: name})
+			if !slices.ContainsFunc(jobs, func(j wire.SeenJob) bool { return j.Name == name }) {
+				jobs = append(jobs, wire.SeenJob{Name: name})
+			}
 		}
 		return b.over(ctx, server, jobs)
 	case !filtered && !b.all:
@@ -72,13 +96,13 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 			return err
 		}
 	}
-	var jobs []chosenJob
-	for j, err := range server.Jobs(ctx, client.JobFilter{Prefix: b.prefix, Labels: b.labels.values}) {
+	var jobs []wire.SeenJob
+	for j, err := range server.Jobs(ctx, filter) {
 		if err != nil {
 			return err
 		}
 		names = append(names, j.Name)
-		jobs = append(jobs, chosenJob{j.Name, client.Unchanged(j)})
+		jobs = append(jobs, wire.SeenJob{Name: j.Name, ETag: client.Unchanged(j).ETag})
 	}
 	if b.dryRun && b.structured() {
 		if names == nil {
@@ -112,58 +136,35 @@ func (b *bulkJobs) run(ctx context.Context, server *client.Client, names []strin
 	return b.over(ctx, server, jobs)
 }
 
-// atOnce is how many requests about many jobs are under way at once: a server far away answers none of them any sooner, and one
-// that is near syncs many together.
-const atOnce = 16
-
 // over does it to each job, goes on behind a refusal, and prints the summary.
-func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chosenJob) error {
+func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []wire.SeenJob) error {
 	told := b.progress(b.verb+" jobs", int64(len(jobs)))
 	defer told.end()
-	verdicts := make([]verdict, len(jobs))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	var mu sync.Mutex // of what follows
-	var failed error  // what is no verdict on one job, and ends all
-	done := 0
-	for i, j := range jobs {
-		group.Go(func() error {
-			mu.Lock()
-			over := failed != nil
-			mu.Unlock()
-			if over {
-				return nil
-			}
-			stored, err := b.do(ctx, server, j.name, j.only)
-			mu.Lock()
-			defer mu.Unlock()
-			v := verdict{JobVerdict: wire.JobVerdict{Name: j.name, Status: 200}, Job: &stored.Job}
-			if stored.Status == nil {
-				v.Status, v.Job = 204, nil
-			}
-			if err != nil {
-				refused, ok := refusal(err)
-				if !ok {
-					if failed == nil {
-						failed = fmt.Errorf("%s: %w", j.name, err)
-					}
-					return nil
-				}
-				told.say("belfry: %s: %s", j.name, refused.Detail)
-				v = verdict{JobVerdict: wire.JobVerdict{Name: j.name, Status: refused.Status, Problem: &refused}}
-			} else {
+	var verdicts []wire.JobVerdict
+	done, refused := 0, 0
+	for left := jobs; len(left) > 0; {
+		n := min(len(left), chunkJobs)
+		part, err := b.send(ctx, server, wire.ChosenJobs{Jobs: left[:n]})
+		if err == nil && len(part.Remaining) >= n {
+			err = errors.New("the server came to none of the jobs in its time")
+		}
+		if err != nil {
+			told.end()
+			return fmt.Errorf("after %s: %w", countOf(done, "job"), err)
+		}
+		for _, v := range part.Items {
+			if v.Problem == nil {
 				done++
+				continue
 			}
-			verdicts[i] = v
-			told.add(1)
-			return nil
-		})
+			refused++
+			told.say("belfry: %s: %s", v.Name, v.Problem.Summary())
+		}
+		verdicts = append(verdicts, part.Items...)
+		told.add(int64(len(part.Items)))
+		left = append(part.Remaining, left[n:]...)
 	}
-	_ = group.Wait() // every one has told of itself
 	told.end()
-	if failed != nil {
-		return fmt.Errorf("after %s: %w", countOf(done, "job"), failed)
-	}
 	if b.structured() {
 		if err := b.print(verdicts); err != nil {
 			return err
@@ -171,16 +172,20 @@ func (b *bulkJobs) over(ctx context.Context, server *client.Client, jobs []chose
 	} else {
 		fmt.Fprintf(b.stdout, "%s %s\n", countOf(done, "job"), b.past)
 	}
-	if refused := len(jobs) - done; refused > 0 {
+	if refused > 0 {
 		return fmt.Errorf("%d of %d were not %s", refused, len(jobs), b.past)
 	}
 	return nil
 }
 
 func (c *cli) jobDelete() *cobra.Command {
-	b := &bulkJobs{cli: c, verb: "delete", past: "deleted", do: func(ctx context.Context, server *client.Client, name string, only client.Condition) (client.Stored, error) {
-		return client.Stored{}, server.DeleteJob(ctx, name, only)
-	}}
+	b := &bulkJobs{cli: c, verb: "delete", past: "deleted",
+		do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
+			return client.Stored{}, server.DeleteJob(ctx, name, client.Condition{})
+		},
+		send: func(ctx context.Context, server *client.Client, jobs wire.ChosenJobs) (wire.BulkJobVerdicts, error) {
+			return server.DeleteJobs(ctx, wire.DeleteJobs{ChosenJobs: jobs})
+		}}
 	cmd := &cobra.Command{
 		Use:   "delete [NAME...]",
 		Short: "Delete jobs; their ended runs stay until they expire",
@@ -198,14 +203,19 @@ Over a filter the jobs are counted first, and you are asked; one that was change
 
 func (c *cli) jobPause() *cobra.Command {
 	var reason string
-	b := &bulkJobs{cli: c, verb: "pause", past: "paused", do: func(ctx context.Context, server *client.Client, name string, _ client.Condition) (client.Stored, error) {
-		return server.PauseJob(ctx, name, reason)
-	}}
+	b := &bulkJobs{cli: c, verb: "pause", past: "paused",
+		do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
+			return server.PauseJob(ctx, name, reason)
+		},
+		send: func(ctx context.Context, server *client.Client, jobs wire.ChosenJobs) (wire.BulkJobVerdicts, error) {
+			return server.PauseJobs(ctx, wire.PauseJobs{ChosenJobs: jobs, Reason: reason})
+		}}
 	cmd := &cobra.Command{
 		Use:   "pause [NAME...]",
 		Short: "Stop jobs from making runs",
-		Long: `Stop jobs from making runs: those named, or those that match. What has started goes on, and fires of the pause are not made up. Over
-a filter the jobs are counted first, and you are asked.`,
+		Long: `Stop jobs from making runs: those named, or those that match. What has started goes on, and fires of the pause are not made up. Of
+several jobs those that are paused already keep the reason that they have. Over a filter the jobs are counted first, and you are asked; one that was
+changed since stays, and is named.`,
 		Example: `  belfry job pause report --reason "billing is down"
   belfry job pause --label team=billing --reason "billing is down" --yes`,
 		RunE: c.calling(b.run),
@@ -216,17 +226,52 @@ a filter the jobs are counted first, and you are asked.`,
 }
 
 func (c *cli) jobResume() *cobra.Command {
-	b := &bulkJobs{cli: c, verb: "resume", past: "resumed", do: func(ctx context.Context, server *client.Client, name string, _ client.Condition) (client.Stored, error) {
-		return server.ResumeJob(ctx, name)
-	}}
+	b := &bulkJobs{cli: c, verb: "resume", past: "resumed",
+		do: func(ctx context.Context, server *client.Client, name string) (client.Stored, error) {
+			return server.ResumeJob(ctx, name)
+		},
+		send: func(ctx context.Context, server *client.Client, jobs wire.ChosenJobs) (wire.BulkJobVerdicts, error) {
+			return server.ResumeJobs(ctx, wire.ResumeJobs{ChosenJobs: jobs})
+		}}
 	cmd := &cobra.Command{
 		Use:   "resume [NAME...]",
 		Short: "Let paused jobs make runs again",
-		Long:  `Let paused jobs make runs again: those named, or those that match. Over a filter the jobs are counted first, and you are asked.`,
+		Long: `Let paused jobs make runs again: those named, or those that match. Over a filter the jobs are counted first, and you are asked; one that
+was changed since stays, and is named.`,
 		Example: `  belfry job resume report
   belfry job resume --label team=billing --yes`,
 		RunE: c.calling(b.run),
 	}
 	b.flags(cmd)
+	return cmd
+}
+
+func (c *cli) jobLabel() *cobra.Command {
+	var set labels
+	var remove []string
+	b := &bulkJobs{cli: c, verb: "label", past: "labelled", send: func(ctx context.Context, server *client.Client, jobs wire.ChosenJobs) (wire.BulkJobVerdicts, error) {
+		return server.LabelJobs(ctx, wire.LabelJobs{ChosenJobs: jobs, Set: set.values, Remove: remove})
+	}}
+	cmd := &cobra.Command{
+		Use:   "label [NAME...]",
+		Short: "Give jobs labels, and take others from them",
+		Long: `Give jobs labels, and take others from them: jobs that are named, or those that match. Labels that are not named stay, and runs keep
+the labels of the definition that they have. Over a filter the jobs are counted first, and you are asked; one that was changed since stays, and is
+named.`,
+		Example: `  belfry job label report clean-up --set team=billing
+  belfry job label --prefix report- --set team=billing,tier=1 --remove old --yes`,
+		RunE: c.calling(func(ctx context.Context, server *client.Client, names []string) error {
+			if err := set.read(); err != nil {
+				return err
+			}
+			if len(set.values)+len(remove) == 0 {
+				return misused("want --set NAME=VALUE, or --remove NAME")
+			}
+			return b.run(ctx, server, names)
+		}),
+	}
+	b.flags(cmd)
+	set.flagNamed(cmd, "set", "the label `NAME=VALUE`, more than once or with commas")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "no label of this `NAME`, more than once or with commas")
 	return cmd
 }

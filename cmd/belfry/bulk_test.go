@@ -107,6 +107,32 @@ func TestJobsInBulk(t *testing.T) {
 	if got := call(1, "", "job", "resume", "try-01", "none", "try-03"); got.out != "2 jobs resumed\n" || !strings.Contains(got.errors, "belfry: none: ") || !strings.Contains(got.errors, "1 of 3") || paused() != 4 {
 		t.Errorf("resumed: %s%s", got.out, got.errors)
 	}
+	// Those that are paused keep their reason, and are not resumed by a filter that leaves them out.
+	call(0, "", "job", "pause", "--prefix", "try-", "--active", "--yes", "--reason", "later")
+	reasons := map[string]int{}
+	for _, j := range decode[[]wire.Job](t, call(0, "", "job", "list", "--paused", "-o", "json").out) {
+		reasons[j.Status.PausedReason]++
+	}
+	if reasons["r"] != 4 || reasons["later"] != 8 {
+		t.Errorf("reasons of pauses: %v, want 4 of the first and 8 of the second", reasons)
+	}
+	call(2, "", "job", "label", "try-01")
+	call(2, "", "job", "label", "try-01", "--set", "tier")
+	if got := call(0, "", "job", "label", "--label", "half=1", "--set", "tier=1,note=a,b", "--remove", "half", "--yes"); got.out != "6 jobs labelled\n" {
+		t.Errorf("labelled: %s%s", got.out, got.errors)
+	}
+	if got := call(0, "", "job", "label", "try-00", "--set", "tier=2", "-o", "json").out; !strings.Contains(got, `"change": "updated"`) {
+		t.Errorf("one is labelled: %s", got)
+	}
+	if got := decode[wire.Job](t, call(0, "", "job", "get", "try-01", "-o", "json").out).Labels; fmt.Sprint(got) != "map[note:a,b tier:1]" {
+		t.Errorf("labels of one: %v", got)
+	}
+	whole := call(0, "", "export", "--job", "try-02", "--job", "try-00").out
+	if !strings.HasPrefix(whole, "name: try-02\n") || strings.Count(whole, "\n---\nname: try-00\n") != 1 {
+		t.Errorf("two are exported: %s", whole)
+	}
+	call(3, "", "export", "--job", "none")
+	call(2, "", "export", "--job", "try-00", "--paused")
 	call(3, "", "job", "delete", "none")
 	call(2, "", "job", "delete", "other", "--all")
 	if got := call(0, "", "job", "delete", "--prefix", "try-", "--yes").out; got != "12 jobs deleted\n" {

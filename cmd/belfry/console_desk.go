@@ -34,6 +34,7 @@ type desk struct {
 type tab struct {
 	scopes  []access.Scope
 	expires time.Time
+	shown   wire.Caller
 }
 
 // open gives the first key. used is called with each that follows it.
@@ -120,12 +121,12 @@ func (d *desk) signIn(w http.ResponseWriter, r *http.Request) {
 			delete(d.sessions, key)
 		}
 	}
-	d.sessions[sha256.Sum256([]byte(secret))] = tab{scopes, now.Add(lasts)}
-	d.mu.Unlock()
-	made := wire.NewToken{Secret: secret, Token: wire.Token{ID: strings.ToLower(rand.Text()[:16]), Name: asked.Name, Parent: d.profile, CreatedAt: now, ExpiresAt: now.Add(lasts)}}
+	made := wire.Session{Secret: secret, Token: wire.Token{ID: strings.ToLower(rand.Text()[:16]), Name: asked.Name, Parent: d.profile, CreatedAt: now, ExpiresAt: now.Add(lasts)}}
 	for _, s := range scopes {
 		made.Scopes = append(made.Scopes, string(s))
 	}
+	d.sessions[sha256.Sum256([]byte(secret))] = tab{scopes, made.ExpiresAt, wire.Caller{ID: made.ID, Name: made.Name, Parent: made.Parent, Scopes: made.Scopes, ExpiresAt: made.ExpiresAt}}
+	d.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
 	_ = json.NewEncoder(w).Encode(made) // the tab may have gone
@@ -137,7 +138,7 @@ func unknownTab(w http.ResponseWriter, detail string) {
 }
 
 // onlyLook are the paths that change nothing, whatever the method.
-var onlyLook = []string{"/v1/session", "/v1/runs/last", "/v1/simulate", "/v1/workflows/validate", "/v1/workflows/simulate"}
+var onlyLook = []string{"/v1/session", "/v1/runs/last", "/v1/jobs/batch/export", "/v1/simulate", "/v1/workflows/validate", "/v1/workflows/simulate"}
 
 // scopeOf is what a request asks for, as the API has it. What it does not know asks for the right to change jobs.
 func scopeOf(method, path string) access.Scope {

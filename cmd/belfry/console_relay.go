@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -76,7 +77,7 @@ var (
 const belfrys = "Belfry-"
 
 // relayedTypes are the media types of the API. A browser is given no other: what answers may not be Belfry.
-var relayedTypes = []string{"application/json", "application/problem+json", "application/openapi+json", "application/schema+json", "text/plain", "application/octet-stream"}
+var relayedTypes = []string{"application/json", "application/problem+json", "application/openapi+json", "application/schema+json", "text/plain", "text/event-stream", "application/octet-stream"}
 
 func (f *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Nothing that is passed on is a page, whatever it claims to be.
@@ -94,9 +95,15 @@ func (f *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unknownTab(w, "This tab has no session here, or its session has ended. Open the address that belfry console shows last in its terminal: each opens one tab.")
 		return
 	}
-	if r.Method == http.MethodDelete && r.URL.Path == "/v1/session" {
+	switch {
+	case r.URL.Path != "/v1/session":
+	case r.Method == http.MethodDelete:
 		f.end(r)
 		w.WriteHeader(http.StatusNoContent)
+		return
+	case r.Method == http.MethodGet: // of the tab, not of the profile's credential
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(of.shown) // the tab may have gone
 		return
 	}
 	if p := f.check(r, of); p != nil {
@@ -195,7 +202,27 @@ func (f *relay) pass(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	carry(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // what breaks off is shorter than its length says, or its tab has gone
+	var to io.Writer = w
+	if r.URL.Path == changesPath {
+		to = flushed{w, http.NewResponseController(w)}
+	}
+	_, _ = io.Copy(to, answer.Body) // what breaks off is shorter than its length says, or its tab has gone
+}
+
+// changesPath is a stream: what comes is passed on as it comes.
+const changesPath = "/v1/changes"
+
+type flushed struct {
+	io.Writer
+	by *http.ResponseController
+}
+
+func (f flushed) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.by.Flush()
+	}
+	return n, err
 }
 
 func carry(to, from http.Header) {
@@ -225,6 +252,8 @@ func (f *relay) refuse(w http.ResponseWriter, r *http.Request, answer *http.Resp
 	status, p := answer.StatusCode, refused.Problem
 	p.RetryAfter = schedule.Duration(refused.RetryAfter)
 	switch {
+	case r.URL.Path == changesPath && refused.Gateway != "" && status != http.StatusTooManyRequests: // API Gateway knows no such path
+		p = wire.Problem{Status: http.StatusNotFound, Code: "no_such_path", Detail: "A stack on AWS does not tell what changes: ask for what you want to know every ten seconds."}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden && refused.Gateway != "":
 		f.up.renew()
 		p = f.up.problem("credential_refused", f.up.explain(refused))

@@ -40,21 +40,26 @@ func (a *apply) showDiff(v verdict, place string) error {
 	case v.Was.Retry.Tries() != v.Job.Retry.Tries():
 		fmt.Fprintln(&text, terminal.Line(v.Name), v.Job.Retry.Tries()+"; as it stands, it", v.Was.Retry.Tries())
 	}
-	fmt.Fprintln(&text, a.tint("--- "+terminal.Line(old), bold))
-	fmt.Fprintln(&text, a.tint("+++ "+terminal.Line(next), bold))
+	a.writeDiff(&text, old, was, next, is)
+	_, err = io.WriteString(a.stdout, text.String())
+	return err
+}
+
+// writeDiff writes two texts, each under its name, as a unified diff.
+func (c *cli) writeDiff(text *strings.Builder, old, was, next, is string) {
+	fmt.Fprintln(text, c.tint("--- "+terminal.Line(old), bold))
+	fmt.Fprintln(text, c.tint("+++ "+terminal.Line(next), bold))
 	for _, line := range unified(linesOf(was), linesOf(is)) {
 		switch line[0] {
 		case '-':
-			line = a.tint(line, red)
+			line = c.tint(line, red)
 		case '+':
-			line = a.tint(line, green)
+			line = c.tint(line, green)
 		case '@':
-			line = a.tint(line, faint)
+			line = c.tint(line, faint)
 		}
-		fmt.Fprintln(&text, line)
+		fmt.Fprintln(text, line)
 	}
-	_, err = io.WriteString(a.stdout, text.String())
-	return err
 }
 
 func (c *cli) tint(text, colour string) string {

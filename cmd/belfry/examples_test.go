@@ -338,6 +338,11 @@ func (s *stage) jobs() {
 			s.t.Fatalf("%s: %s", name, got.errors)
 		}
 	}
+	if s.command == "belfry job history" { // so that there is one to compare with
+		if got := belfry(s.t, "", "job", "pause", "report", "--address", s.address); got.code != 0 {
+			s.t.Fatal(got.errors)
+		}
+	}
 	if got := belfry(s.t, "Bearer 0123456789", "secret", "set", "hook-token", "--address", s.address); got.code != 0 {
 		s.t.Fatal(got.errors)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,8 +19,8 @@ import (
 )
 
 func (c *cli) export() *cobra.Command {
-	var f client.JobFilter
-	var chosen labels
+	var f jobFilter
+	var names []string
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write all jobs as files have them; \"job apply\" takes them in",
@@ -31,13 +32,21 @@ What a job is stands in it, whether it is paused, too. Runs, the reason of a pau
 not; "belfry backup" has all. Of secrets their names are in it, never what they hold.`,
 		Example: `  belfry export jobs.yaml
   belfry export --label team=billing | grep cron
+  belfry export --job report --job clean-up two.yaml
   belfry export -o json | jq -r .name`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			if err := chosen.read(); err != nil {
+			chosen, filtered, err := f.filter()
+			if err != nil {
 				return err
 			}
-			f.Labels = chosen.values
+			if len(names) > 0 && filtered {
+				return misused("--job and a filter exclude each other")
+			}
+			jobs := server.Jobs(ctx, chosen)
+			if len(names) > 0 {
+				jobs = jobsNamed(ctx, server, names)
+			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]
@@ -47,15 +56,27 @@ not; "belfry backup" has all. Of secrets their names are in it, never what they 
 				return err
 			}
 			if name == "-" {
-				_, err := c.writeJobs(ctx, server, f, form, c.stdout)
+				_, err := c.writeJobs(jobs, form, c.stdout)
 				return err
 			}
-			return c.exportTo(ctx, server, f, form, name)
+			return c.exportTo(jobs, form, name)
 		}),
 	}
-	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
+	f.flags(cmd, "only")
+	cmd.Flags().StringSliceVar(&names, "job", nil, "only this `JOB`, more than once or with commas, in this order")
 	return cmd
+}
+
+// jobsNamed gives jobs by name, up to the first error.
+func jobsNamed(ctx context.Context, server *client.Client, names []string) iter.Seq2[wire.Job, error] {
+	return func(yield func(wire.Job, error) bool) {
+		for _, name := range names {
+			stored, err := server.Job(ctx, name)
+			if !yield(stored.Job, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // exportForm is what the file's name says, or else --output.
@@ -73,7 +94,7 @@ func (c *cli) exportForm(name string) (string, error) {
 }
 
 // exportTo writes a file that has its name only when it is whole.
-func (c *cli) exportTo(ctx context.Context, server *client.Client, f client.JobFilter, form, name string) (err error) {
+func (c *cli) exportTo(jobs iter.Seq2[wire.Job, error], form, name string) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // for its owner's eyes only: payloads are in it
 	if err != nil {
 		return err
@@ -84,7 +105,7 @@ func (c *cli) exportTo(ctx context.Context, server *client.Client, f client.JobF
 		}
 	}()
 	out := bufio.NewWriter(file)
-	count, err := c.writeJobs(ctx, server, f, form, out)
+	count, err := c.writeJobs(jobs, form, out)
 	if err == nil {
 		err = out.Flush()
 	}
@@ -104,11 +125,11 @@ func (c *cli) exportTo(ctx context.Context, server *client.Client, f client.JobF
 	return nil
 }
 
-func (c *cli) writeJobs(ctx context.Context, server *client.Client, f client.JobFilter, form string, out io.Writer) (count int, err error) {
+func (c *cli) writeJobs(jobs iter.Seq2[wire.Job, error], form string, out io.Writer) (count int, err error) {
 	told := c.progress("exporting jobs", 0)
 	defer told.end()
 	over := 0
-	for j, err := range server.Jobs(ctx, f) {
+	for j, err := range jobs {
 		if err != nil {
 			return count, err
 		}
@@ -137,11 +158,10 @@ func (c *cli) writeJobs(ctx context.Context, server *client.Client, f client.Job
 
 // exported is a job as a document of its own.
 func exported(j wire.Job, form string) ([]byte, error) {
-	value, err := jobfile.Of(j.Definition)
+	value, err := jobfile.Export(j.Name, j.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("export %s: %w", j.Name, err)
 	}
-	value = value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: j.Name})
 	if form == formYAML {
 		return manifest.YAML(value), nil
 	}

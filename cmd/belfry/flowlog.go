@@ -63,7 +63,7 @@ func (f *flowLog) look(ctx context.Context, id string, s wire.Step, printed bool
 	if step.seen.ID != "" && ended(step.seen.State) || is.Attempt == 0 && !ended(is.State) {
 		return nil
 	}
-	before, after := changes(step.seen, is, f.of.moment)
+	before, after := became(step.seen, is, f.of.moment)
 	if err := f.tell(s.Path, before); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ var groups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"work", "Jobs and runs:", []string{"job", "run", "dead-letter", "queue", "cron", "workflow", "simulate", "import", "export"}},
+	{"work", "Jobs and runs:", []string{"job", "run", "dead-letter", "queue", "stats", "schedule", "cron", "workflow", "simulate", "import", "export"}},
 	{"server", "Servers and workers:", []string{"dev", "serve", "console", "worker", "tick"}},
 	{"care", "Taking care of a server:", []string{"backup", "restore", "doctor", "bench", "plan", "token", "secret", "store", "table", "move"}},
 	{"tool", "This command:", []string{"config", "completion", "man", "version", "help"}},

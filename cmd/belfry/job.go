@@ -20,7 +20,7 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{Use: "job", Short: "Define jobs and run them"}
-	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobPause(), c.jobResume(), c.jobTrigger())
+	cmd.AddCommand(c.jobApply(), c.jobList(), c.jobGet(), c.jobNext(), c.jobCalendar(), c.jobHistory(), c.jobEdit(), c.jobPatch(), c.jobDelete(), c.jobLabel(), c.jobPause(), c.jobResume(), c.jobTrigger())
 	return cmd
 }
 
@@ -35,9 +35,8 @@ func nextRun(j wire.Job) string {
 }
 
 func (c *cli) jobList() *cobra.Command {
-	var f client.JobFilter
-	var chosen labels
-	var paused, active, lastRuns bool
+	var f jobFilter
+	var lastRuns bool
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -51,17 +50,11 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
   belfry job list --last-runs`,
 		Args: cobra.NoArgs,
 		RunE: c.calling(func(ctx context.Context, server *client.Client, _ []string) error {
-			if err := chosen.read(); err != nil {
+			chosen, _, err := f.filter()
+			if err != nil {
 				return err
 			}
-			f.Labels = chosen.values
-			if paused && active {
-				return misused("--paused and --active exclude each other")
-			}
-			if paused || active {
-				f.Paused = &paused
-			}
-			jobs := server.Jobs(ctx, f)
+			jobs := server.Jobs(ctx, chosen)
 			if c.output != formTable && !lastRuns {
 				return list(c, jobs, most, nil, func(wire.Job) []string { return nil })
 			}
@@ -78,10 +71,7 @@ right: + succeeded, ! failed or dead, ~ retrying, > running, . queued, x cancell
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose names begin with `PREFIX`")
-	chosen.flag(cmd, "only jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
-	cmd.Flags().BoolVar(&paused, "paused", false, "only paused jobs")
-	cmd.Flags().BoolVar(&active, "active", false, "only jobs that are not paused")
+	f.flags(cmd, "only")
 	cmd.Flags().BoolVar(&lastRuns, "last-runs", false, "show how the last ten runs of each job went")
 	cmd.Flags().IntVarP(&most, "limit", "n", 0, "`NUMBER` of them at most; 0 for all")
 	return cmd

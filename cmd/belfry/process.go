@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/backup"
+	"github.com/belfry-scheduler/belfry/lib/changes"
 	"github.com/belfry-scheduler/belfry/lib/cloud"
 	"github.com/belfry-scheduler/belfry/lib/console"
 	"github.com/belfry-scheduler/belfry/lib/embed"
@@ -46,6 +47,8 @@ type process struct {
 
 	disk        *disk        // nil without a data folder
 	certificate *certificate // nil without TLS
+
+	changes changes.Hub
 }
 
 func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process, err error) {
@@ -92,6 +95,7 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 		Targets: p.targets, Metrics: registry, Log: log,
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(p.began) }, NewID: newID,
 		Lease: s.lease, CatchUpRate: s.catchUpRate, Callbacks: s.callbacks.read(), Concurrency: s.concurrency, Grace: graceOf(s.grace), Elsewhere: elsewhere, RemoteKey: remoteKey, Secrets: secrets, Tracer: tracer,
+		Changes: &p.changes,
 	}); err != nil {
 		return nil, err
 	}
@@ -128,8 +132,8 @@ func openProcess(ctx context.Context, s settings, log *slog.Logger) (_ *process,
 		Control: p.node.Control, Gate: gate, Now: time.Now, Version: thisBuild().Version, Log: log,
 		NewID: newID, Counts: registry, Tracer: tracer,
 		Ready: p.ready, Queues: p.waiting, Workers: p.workers, Metrics: shown, Backup: p.backup, Secrets: vault, Remote: p.node.Remote, Console: pages,
-		Simulator: simulate.Service{},
-		Local:     s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
+		Simulator: simulate.Service{}, Changes: &api.Changes{Hub: &p.changes, Complete: !s.engines.shared()},
+		Local: s.local && !s.door.behindProxy, Hosts: s.hosts, BehindProxy: s.door.behindProxy,
 	})
 	return p, err
 }

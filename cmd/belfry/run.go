@@ -108,7 +108,7 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 	c.flags(root.PersistentFlags())
 	root.AddCommand(
 		c.dev(), c.serve(), c.console(), c.worker(), c.tick(),
-		c.job(), c.runs(), c.deadLetter(), c.queue(), c.gate(), c.cron(), c.workflow(), c.simulate(), c.importing(), c.export(),
+		c.job(), c.runs(), c.deadLetter(), c.queue(), c.gate(), c.stats(), c.schedule(), c.cron(), c.workflow(), c.simulate(), c.importing(), c.export(),
 		c.backup(), c.restore(), c.doctor(), c.bench(), c.plan(), c.tokenCommand(), c.secret(), c.store(), c.tables(),
 		c.configCommand(), c.completion(), c.man(), c.version(),
 	)

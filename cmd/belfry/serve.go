@@ -215,6 +215,7 @@ func (c *cli) serveWith(ctx context.Context, s settings) error {
 		return err
 	}
 	server := api.Server(compress.Answers(p.handler, api.OnlyReads), log)
+	server.RegisterOnShutdown(p.changes.Close) // streams would last longer than the grace
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, listener, p.certificate, s.door.behindProxy) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -20,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/record"
 	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/dynamo"
 	"github.com/belfry-scheduler/belfry/lib/tick"
@@ -160,7 +161,7 @@ func (c *cli) showItems(ctx context.Context, data, table string, key store.Key) 
 // records are the structs of all that is stored, by what partitions begin with up to a "#".
 func records() map[string]any {
 	all := map[string]any{}
-	for _, of := range []map[string]any{job.Records(), runs.Records(), gate.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
+	for _, of := range []map[string]any{job.Records(), runs.Records(), gate.Records(), timer.Records(), tick.Records(), stats.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		maps.Copy(all, of)
 	}
 	return all

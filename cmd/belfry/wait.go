@@ -98,7 +98,7 @@ func (w *waiter) look(ctx context.Context, id string) (wire.Run, error) {
 	if err != nil {
 		return r, err
 	}
-	before, after := changes(w.seen, r, w.moment)
+	before, after := became(w.seen, r, w.moment)
 	if err := w.tell(before); err != nil {
 		return r, err
 	}
@@ -246,9 +246,9 @@ func ended(state string) bool {
 	return true
 }
 
-// changes says in a line each what has become of a run since it was last looked at: before what its newest attempt has written,
+// became says in a line each what has become of a run since it was last looked at: before what its newest attempt has written,
 // and after it.
-func changes(was, is wire.Run, moment func(time.Time) string) (before, after []string) {
+func became(was, is wire.Run, moment func(time.Time) string) (before, after []string) {
 	known := map[int]wire.Attempt{}
 	for _, a := range was.Attempts {
 		known[a.Attempt] = a

@@ -148,7 +148,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		{wire.Run{State: "skipped", Why: wire.NewWhy("overlap", "job:report", "skip", []string{"report~0mi4lf3k0"}, "")}, "",
 			"skipped: report~0mi4lf3k0 was in progress (overlap: skip)"},
 	} {
-		before, after := changes(was, c.is, shown.moment)
+		before, after := became(was, c.is, shown.moment)
 		if got := strings.Join(before, "; "); got != c.before {
 			t.Errorf("%s: before the log it says %q, want %q", c.is.State, got, c.before)
 		}

@@ -92,6 +92,8 @@ type Caller struct {
 	Name   string // of the token
 	Scopes []Scope
 	Host   bool // sees what concerns the server as a whole
+
+	Expires time.Time // of the token; zero: never
 }
 
 // root is the token by whose right the caller is there: a session shares the bounds of its token.
@@ -143,14 +145,13 @@ func (g *Gate) Admit(ctx context.Context, text string, from netip.Addr) (Caller,
 	case errors.As(err, &ended), errors.Is(err, ErrNoToken):
 		g.failures.take(address, now)
 		if g.told.take("", now) == 0 {
-			id, _ := parse(text) // "" for what is no token at all
-			g.Log.WarnContext(ctx, "a caller was refused for a token that is not good", "address", from.String(), "token", id, "reason", err.Error())
+			g.Log.WarnContext(ctx, "a caller was refused for a token that is not good", "address", from.String(), "token", IDOf(text), "reason", err.Error())
 		}
 		return Caller{}, &Unauthenticated{Given: true, Message: g.wrong(ended)}
 	default:
 		return Caller{}, err
 	}
-	c := Caller{Tenant: t.Tenant, Token: t.ID, Parent: t.Parent, Name: t.Name, Scopes: t.Scopes, Host: t.Tenant == g.Tenant}
+	c := Caller{Tenant: t.Tenant, Token: t.ID, Parent: t.Parent, Name: t.Name, Scopes: t.Scopes, Host: t.Tenant == g.Tenant, Expires: t.Expires}
 	if wait := g.callers.take(c.root(), now); wait > 0 {
 		return Caller{}, &Limited{RetryAfter: wait,
 			Message: fmt.Sprintf("The token %s makes more than %g requests a second. Nothing was done.", c.root(), g.Rate)}

@@ -26,10 +26,25 @@ var SessionScopes = []Scope{Read, Run, Write}
 // ErrNoSession says that the caller can open no session: it has no token, or is a session itself.
 var ErrNoSession = errors.New("no token to make a session of")
 
-// Exceeds says that a session would have a scope that its token does not have.
-type Exceeds struct{ Scope Scope }
+// Exceeds says that a session would be there for nothing: the token has none of the scopes that it may see something by.
+type Exceeds struct{ Scope Scope } // the first of them
 
 func (e *Exceeds) Error() string { return "the token does not have the scope " + string(e.Scope) }
+
+// grant gives those of the scopes that a session may have at most which its token has, too.
+func (r Request) grant(held []Scope) ([]Scope, error) {
+	var granted []Scope
+	for _, scope := range r.Scopes {
+		if Grants(held, scope) {
+			granted = append(granted, scope)
+		}
+	}
+	if Grants(granted, Read) {
+		return granted, nil
+	}
+	sees := slices.IndexFunc(r.Scopes, func(s Scope) bool { return Grants([]Scope{s}, Read) })
+	return nil, &Exceeds{Scope: r.Scopes[sees]}
+}
 
 // CheckSession gives what is wrong with a request for a session, whoever asks, as joined *invalid.Error. The request has to say
 // when the session is to end.
@@ -49,8 +64,8 @@ func (r Request) CheckSession(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// Open makes a session of the caller's token. It ends with that, if not before. The errors are those of CheckSession, *Exceeds,
-// *Ended, *Limited, ErrNoSession, and those of the store.
+// Open makes a session of the caller's token, with those of the scopes that the token has. It ends with that, if not before. The errors are
+// those of CheckSession, *Exceeds, *Ended, *Limited, ErrNoSession, and those of the store.
 func (g *Gate) Open(ctx context.Context, c Caller, r Request) (text string, session Token, err error) {
 	if c.Token == "" || c.Parent != "" {
 		return "", Token{}, ErrNoSession
@@ -59,11 +74,8 @@ func (g *Gate) Open(ctx context.Context, c Caller, r Request) (text string, sess
 	if err := r.CheckSession(now); err != nil {
 		return "", Token{}, err
 	}
-	// What is refused writes nothing, so it does not count: a page asks for all that a session may have, and then for less.
-	for _, scope := range r.Scopes {
-		if !Grants(c.Scopes, scope) {
-			return "", Token{}, &Exceeds{Scope: scope}
-		}
+	if _, err := r.grant(c.Scopes); err != nil {
+		return "", Token{}, err // which writes nothing, so it does not count
 	}
 	if wait := g.sessions.take(c.Token, now); wait > 0 {
 		return "", Token{}, &Limited{RetryAfter: wait, Message: "The token " + c.Token + " opens too many sessions. Nothing was done."}
@@ -84,12 +96,11 @@ func (s *Tokens) open(ctx context.Context, parent string, r Request) (text strin
 	if why := of.Ended(s.Now()); why != "" {
 		return "", Token{}, &Ended{Why: why}
 	}
-	for _, scope := range r.Scopes {
-		if !Grants(of.Scopes, scope) {
-			return "", Token{}, &Exceeds{Scope: scope}
-		}
+	scopes, err := r.grant(of.Scopes)
+	if err != nil {
+		return "", Token{}, err
 	}
-	session = Token{Tenant: of.Tenant, Parent: of.ID, Name: r.Name, Scopes: r.Scopes, Expires: r.Expires}
+	session = Token{Tenant: of.Tenant, Parent: of.ID, Name: r.Name, Scopes: scopes, Expires: r.Expires}
 	if !of.Expires.IsZero() && of.Expires.Before(session.Expires) {
 		session.Expires = of.Expires
 	}

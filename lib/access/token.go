@@ -100,6 +100,12 @@ func parse(text string) (id string, err error) {
 	return id, nil
 }
 
+// IDOf is the ID in the text of a token, "" in any other text. It says nothing of whether there is such a token.
+func IDOf(text string) string {
+	id, _ := parse(text)
+	return id
+}
+
 func checksum(text string) string {
 	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checkDigits)
 }

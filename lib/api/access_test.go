@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
+	"github.com/belfry-scheduler/belfry/lib/changes"
 	"github.com/belfry-scheduler/belfry/lib/secret"
 	"github.com/belfry-scheduler/belfry/lib/simulate"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
@@ -47,6 +48,9 @@ func everything(t *testing.T) func(*api.Config) {
 	return func(cfg *api.Config) {
 		cfg.Secrets = vault
 		cfg.Simulator = simulate.Service{}
+		hub := new(changes.Hub)
+		hub.Close() // so that a stream of its own ends at once
+		cfg.Changes = &api.Changes{Hub: hub, Complete: true}
 		cfg.Backup = func(context.Context, io.Writer) error { return nil }
 		cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("belfry_up 1\n")) })
 	}
@@ -237,6 +241,11 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			"discard-dead-letters": `{"runs": ["{run}"]}`,
 			"cancel-runs":          `{"runs": ["{run}"]}`,
 			"retry-runs":           `{"runs": ["{run}"]}`,
+			"pause-jobs":           `{"jobs": [{"name": "{job}"}], "reason": "r"}`,
+			"resume-jobs":          `{"jobs": [{"name": "{job}"}]}`,
+			"label-jobs":           `{"jobs": [{"name": "{job}"}], "set": {"a": "b"}}`,
+			"delete-jobs":          `{"jobs": [{"name": "{job}"}]}`,
+			"export-jobs":          `{"jobs": ["{job}"]}`,
 			"list-last-runs":       `{"jobs": ["{job}"]}`,
 			"create-token":         `{"scopes": ["read"]}`,
 			"validate-workflow":    `{"workflow": {"steps": {"{job}": {"handler": {"name": "echo"}}}}}`,

@@ -48,20 +48,21 @@ func (op operation) write(w http.ResponseWriter, r *http.Request, out reflect.Va
 	}
 	out = out.Elem()
 	var body any
+	says := false
 	headers := map[string]string{}
 	for f, value := range out.Fields() {
 		switch f.Name {
 		case "Status":
 			status = int(value.Int())
 		case "Body":
-			body = value.Interface()
+			body, says = value.Interface(), true
 		default:
 			headers[f.Tag.Get("header")] = fmt.Sprint(value.Interface())
 		}
 	}
 	text, raw := body.([]byte)
 	stream, streams := body.(streamed)
-	if !raw && !streams {
+	if says && !raw && !streams {
 		headers["Content-Type"] = mediaJSON
 		var err error
 		if text, err = encoded(body); err != nil {
@@ -76,6 +77,8 @@ func (op operation) write(w http.ResponseWriter, r *http.Request, out reflect.Va
 	switch {
 	case streams:
 		stream(w)
+	case !says:
+		w.WriteHeader(status)
 	case op.tagged:
 		tagged(w, r, text)
 	default:

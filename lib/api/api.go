@@ -48,6 +48,7 @@ type Config struct {
 	Remote  *lease.Remote                                                   // serves workers in other processes; default: no /v1/work
 
 	Simulator Simulator // default: no /v1/simulate
+	Changes   *Changes  // default: no /v1/changes
 
 	// Console is what /console shows, to anybody who may reach the server: pages for browsers, which say nothing of what the API has.
 	// "/" leads browsers there. Default: none
@@ -98,7 +99,9 @@ func New(cfg Config) (http.Handler, error) {
 		a.Who = a.byToken
 	}
 	a.jobs()
+	a.calendars()
 	a.runs()
+	a.stats()
 	a.deadLetters()
 	a.gates()
 	a.system()
@@ -116,6 +119,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Simulator != nil {
 		a.simulations()
+	}
+	if cfg.Changes != nil {
+		a.following()
 	}
 
 	a.finish()

@@ -21,7 +21,7 @@ func notReserved(field, name string) error {
 // onlyPost tells the paths over many, where other methods would be taken for those of a job or run of that name.
 func onlyPost(path string) bool {
 	switch path {
-	case "/v1/jobs/" + batchPath, "/v1/runs/" + batchPath, "/v1/runs/cancel", "/v1/runs/retry", lastRunsPath:
+	case manyJobs, "/v1/runs/" + batchPath, "/v1/runs/cancel", "/v1/runs/retry", lastRunsPath:
 		return true
 	}
 	return false

@@ -59,18 +59,20 @@ func filterOf(m *wire.RunFilter, want string, fits func(run.State) bool) (contro
 	if m == nil {
 		return control.RunFilter{}, nil
 	}
-	var wrong []error
-	for name := range m.Labels {
-		if name == "" {
-			wrong = append(wrong, invalid.Field("matching.labels", name, "names of labels"))
-		}
-	}
+	wrong := []error{namesOfLabels(m.Labels)}
 	for i, name := range m.States {
 		if state, ok := run.ParseState(name); ok && !fits(state) {
 			wrong = append(wrong, invalid.Field(fmt.Sprintf("matching.states[%d]", i), name, want))
 		}
 	}
 	return control.RunFilter{Job: m.Job, States: statesOf(m.States), Labels: m.Labels, Error: m.Error, From: timeOf(m.From), To: timeOf(m.To)}, errors.Join(wrong...)
+}
+
+func namesOfLabels(labels map[string]string) error {
+	if _, is := labels[""]; is {
+		return invalid.Field("matching.labels", "", "names of labels")
+	}
+	return nil
 }
 
 func timeOf(t *time.Time) time.Time {

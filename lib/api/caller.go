@@ -30,12 +30,19 @@ func (a *api) admit(r *http.Request) (*http.Request, *problem) {
 	if err != nil {
 		return r, a.problemOf(r.Context(), err)
 	}
-	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), nil
+	ctx := context.WithValue(r.Context(), callerKey{}, caller)
+	if a.ofPage(r) {
+		ctx = context.WithValue(ctx, keepsKey{}, true)
+	}
+	return r.WithContext(ctx), nil
 }
 
-// byToken is the caller whose token a request brings.
+// byToken is the caller whose token a request brings: in the header, or else in the cookie of a session.
 func (a *api) byToken(r *http.Request) (access.Caller, error) {
 	text, refused := bearer(r)
+	if text == "" && refused == nil {
+		text, refused = a.byCookie(r)
+	}
 	if refused != nil {
 		return access.Caller{}, refused
 	}

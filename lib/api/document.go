@@ -31,6 +31,7 @@ const (
 	keyPattern      = `^[!-~]+$`
 	tokenPattern    = `^[0-9a-f]{16}$`
 	labelPattern    = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
+	dayPattern      = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 )
 
 // durationText stands for schedule.Duration in schemas: it is a number in Go and text in JSON.
@@ -270,6 +271,9 @@ func describe(schemas map[string]*huma.Schema) {
 	for _, name := range []string{"Redrive", "Discard", "CancelRuns", "RetryRuns"} {
 		choose(name, "runs", "matching")
 	}
+	for _, name := range []string{"PauseJobs", "ResumeJobs", "DeleteJobs", "LabelJobs", "ExportJobs"} {
+		choose(name, "jobs", "matching")
+	}
 	shape := func(schema, field, pattern string) { schemas[schema].Properties[field].Pattern = pattern }
 	shape("HTTPTarget", "url", urlPattern)
 	shape("HandlerTarget", "name", job.NamePattern)
@@ -307,9 +311,10 @@ func describe(schemas map[string]*huma.Schema) {
 	most("ExecTarget", "argv", target.MaxArgv)
 	most("ExecTarget", "env", target.MaxEnv)
 	most("ExecTarget", "permanent_exit_codes", target.MaxStatuses)
-	for _, name := range []string{"Job", "NamedJob", "RunFilter"} {
+	for _, name := range []string{"Job", "NamedJob", "RunFilter", "JobFilter"} {
 		most(name, "labels", job.MaxLabels)
 	}
+	most("LabelJobs", "set", job.MaxLabels)
 	most("PlayWorkflow", "outcomes", flow.MaxNodes)
 	most("JobStatus", "next_runs", shownFires)
 	most("WorkRequest", "labels", mostLabels)

@@ -69,6 +69,7 @@ func documentText(t *testing.T) []byte {
 		Secrets:   &secret.Vault{},
 		Remote:    &lease.Remote{},
 		Simulator: simulate.Service{},
+		Changes:   &Changes{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,13 +93,14 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	if !strings.HasPrefix(d.OpenAPI, "3.1") {
 		t.Errorf("OpenAPI %s, want 3.1", d.OpenAPI)
 	}
-	want := `PUT /v1/jobs/{job}, PATCH /v1/jobs/{job}, GET /v1/jobs/{job}, GET /v1/jobs/{job}/fires, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/{job}/pause,
+	want := `PUT /v1/jobs/{job}, PATCH /v1/jobs/{job}, GET /v1/jobs/{job}, GET /v1/jobs/{job}/fires, GET /v1/jobs/{job}/calendar, GET /v1/jobs/{job}/generations, GET /v1/schedule/load, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/batch/pause, POST /v1/jobs/batch/resume, POST /v1/jobs/batch/delete,
+		POST /v1/jobs/batch/label, POST /v1/jobs/batch/export, POST /v1/jobs/{job}/pause,
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
-		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/runs/{run}/steps, GET /v1/runs/{run}/graph, GET /v1/dead-letters, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive, POST /v1/dead-letters/discard,
+		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/runs/{run}/steps, GET /v1/runs/{run}/graph, GET /v1/dead-letters, GET /v1/stats, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive, POST /v1/dead-letters/discard,
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
 		GET /v1/cron, POST /v1/simulate, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		GET /v1/gates, GET /v1/gates/{gate}/line,
-		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, DELETE /v1/session,
+		POST /v1/tokens, GET /v1/tokens, DELETE /v1/tokens/{token}, POST /v1/session, GET /v1/session, DELETE /v1/session, GET /v1/changes,
 		PUT /v1/secrets/{secret}, GET /v1/secrets, DELETE /v1/secrets/{secret}, POST /v1/secret-keys/rotate,
 		POST /v1/work/take, POST /v1/work/start, POST /v1/work/leave, POST /v1/work/renew, POST /v1/work/show, POST /v1/work/finish`
 	docs, err := os.ReadFile("../../docs/api.md")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	crand "crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/api"
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/changes"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/node"
@@ -36,6 +38,7 @@ type server struct {
 	handler http.Handler
 	node    *node.Node
 	store   *brittle
+	changes *changes.Hub // of what the node writes
 	blobs   *blob.Bucket
 	tokens  *access.Tokens
 	tenants map[string]string // a token of each
@@ -131,14 +134,14 @@ func start(t *testing.T, capacity int, change func(*api.Config)) *server {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	s := &server{t: t, tenants: map[string]string{}, blobs: blob.New(memblob.OpenBucket(nil)), store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}}
+	s := &server{t: t, tenants: map[string]string{}, blobs: blob.New(memblob.OpenBucket(nil)), store: &brittle{Store: memory.New(memory.Config{Now: time.Now})}, changes: new(changes.Hub)}
 	s.node, err = node.New(t.Context(), node.Config{
 		Store: s.store,
 		Queues: map[string]queue.Queue{job.DefaultQueue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: capacity}),
 			"far": queuelocal.New(queuelocal.Config{Now: time.Now})},
 		Elsewhere: map[string]string{"far": access.DefaultTenant}, RemoteKey: make([]byte, 32),
 		Blobs:   s.blobs,
-		Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test",
+		Targets: targets, Metrics: metrics.New(), Now: time.Now, NewID: rand.Uint64, Name: "test", Changes: s.changes,
 		Elapsed: func() time.Duration { return time.Since(began) },
 	})
 	if err != nil {
@@ -216,6 +219,10 @@ func (s *server) send(method, path, body string, headers ...string) reply {
 	for i := 0; i+1 < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
+			continue
+		}
+		if headers[i] == "TLS" {
+			r.TLS = new(tls.ConnectionState)
 			continue
 		}
 		r.Header.Set(headers[i], headers[i+1])

@@ -165,6 +165,7 @@ var meaning = map[string]string{
 	kindPattern:     "one of those that docs/targets.md lists, such as \"exit\"",
 	base64Pattern:   "base64",
 	labelPattern:    "name=value",
+	dayPattern:      "a day such as 2026-03-29",
 }
 
 // wantOf says in a phrase what the schema takes.

@@ -32,15 +32,23 @@ func (a *api) guard(r *http.Request) *problem {
 
 // ours tells whether a Host header names this machine.
 func (a *api) ours(hostport string) bool {
+	host := hostOf(hostport)
+	return loopback(hostport) || slices.ContainsFunc(a.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// loopback tells whether a Host header names this machine by what every machine calls itself.
+func loopback(hostport string) bool {
+	host := hostOf(hostport)
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback() || host == "localhost"
+}
+
+func hostOf(hostport string) string {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
 	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
-		return true
-	}
-	return host == "localhost" || slices.ContainsFunc(a.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
 // lost answers for paths and methods that are not there, nil for those that are. The mux would answer in plain text, and
@@ -68,6 +76,8 @@ func lost(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *problem {
 		if of, path, ok := stepNamed(below); ok {
 			hint = " " + stepRequests(of, path)
 		}
+	} else if clean == changesPath {
+		hint = " This server does not tell what changes: ask for what you want to know every ten seconds."
 	}
 	return newProblem(codeNoSuchPath, "There is nothing at "+shown(r.URL.Path)+"; /openapi.json lists the paths."+hint)
 }

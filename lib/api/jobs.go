@@ -97,8 +97,9 @@ func (a *api) jobs() {
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
-	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: "/v1/jobs/batch", tag: "jobs", scope: access.Write, batch: true,
+	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: manyJobs, tag: "jobs", scope: access.Write, batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
+	a.manyJobs()
 	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.pauseJob)

@@ -17,7 +17,7 @@ const lastRunsPath = "/v1/runs/last"
 
 // OnlyReads tells whether a request changes nothing, whatever it asks for.
 func OnlyReads(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.URL.Path == lastRunsPath
+	return r.Method == http.MethodGet || r.URL.Path == lastRunsPath || r.URL.Path == exportPath
 }
 
 // shownLast is how many of its last runs a job shows unless told otherwise.

@@ -16,17 +16,17 @@ import (
 // that by its kind: "job", "run", "gate". A new shape with one of these belongs to one of the lists.
 var (
 	things = map[string]string{ // and what each is called by
-		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
+		"Job": "name", "NamedJob": "name", "JobVerdict": "name", "SeenJob": "name", "Gate": "name", "Queue": "name", "Secret": "name", "Check": "name",
 		"Run": "id", "LastRun": "id", "InLine": "id", "RunVerdict": "id", "DeadLetter": "id", "SimulatedRun": "id", "RunGraph": "id",
-		"Token": "id", "NewToken": "id", "Worker": "id",
+		"Token": "id", "NewToken": "id", "Session": "id", "Caller": "id", "Worker": "id",
 	}
 	// Tokens have a name for people beside their ID.
-	named = []string{"Token", "NewToken", "TokenRequest", "SessionRequest", "HandlerTarget"}
+	named = []string{"Token", "NewToken", "TokenRequest", "SessionRequest", "Session", "Caller", "HandlerTarget"}
 	// A group of dead letters speaks of one of its runs, and a scenario of runs by names of its own. Offers, attempts and what is said of them
 	// are the work of workers, each on a run. A callback is a run of one job that tells of a run of another.
 	ofRuns = []string{"DeadLetterGroup", "ScenarioLine", "Offer", "WorkTask", "WorkStart", "WorkLeave", "WorkClaim", "WorkLog", "WorkEnd", "CallbackOf"}
 	ofGate = []string{"Waiting", "Why", "SimulatedWait"}
-	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee"}
+	ofJobs = []string{"Run", "DeadLetter", "SimulatedRun", "Gate", "LastRuns", "JobTrigger", "RunFilter", "DeadFilter", "WorkTask", "ScenarioLine", "ScenarioTrigger", "SimulationMissed", "Callback", "Callee", "JobShare"}
 )
 
 func TestEveryShapeIsCalledByItsNameOrID(t *testing.T) {

@@ -32,12 +32,29 @@ var whole = map[string]string{
 	"simulate.refused":               "lines that the request gave",
 	"preview-cron.fires":             "at most 1000 fires",
 	"list-job-fires.fires":           "at most 100 fires",
+	"get-job-calendar.days":          "at most 371 days",
+	"get-schedule-load.fires":        "at most 1,440 numbers",
+	"get-schedule-load.minutes":      "60 numbers",
 	"preview-cron.next":              "at most 1000 times",
+	"get-stats.points":               "at most 1,442 minutes or 770 hours",
+	"get-stats.lateness_bounds_ms":   "always the same 16",
+	"get-stats.duration_bounds_ms":   "always the same 16",
 	"validate-workflow.steps":        "the steps of the request, at most 300",
 	"simulate-workflow.steps":        "the steps of the request, at most 300",
+	"get-session.scopes":             "at most five",
 	"ready.checks":                   "what the process needs, in a few lines",
 	"take-work.items":                "offers of at most max runs, without what they do",
 	"put-jobs.items":                 "one verdict each: of a dry run without the job, else with a job as it was sent",
+	"pause-jobs.items":               "one verdict each, without the job",
+	"resume-jobs.items":              "one verdict each, without the job",
+	"delete-jobs.items":              "one verdict each, without the job",
+	"label-jobs.items":               "one verdict each, without the job",
+	"pause-jobs.remaining":           "jobs that the request gave",
+	"resume-jobs.remaining":          "jobs that the request gave",
+	"delete-jobs.remaining":          "jobs that the request gave",
+	"label-jobs.remaining":           "jobs that the request gave",
+	"export-jobs.missing":            "names that the request gave",
+	"export-jobs.remaining":          "names that the request gave",
 	"trigger-jobs.items":             "one verdict each, without labels",
 	"cancel-runs.items":              "one verdict each, without labels",
 	"retry-runs.items":               "one verdict each, without labels",
@@ -68,17 +85,19 @@ var whole = map[string]string{
 
 // listings are the queries with which each listing is walked. The test fills every one of them.
 var listings = map[string][]string{
-	"list-jobs":         {"", "label=team=a", "paused=true", "prefix=job-1"},
-	"list-runs":         {"", "state=scheduled", "label=odd=1", "state=failed,dead", "job=many", "job=many&label=odd=1", "error=ACCOUNT", "job=fails&error=such"},
-	"list-job-runs":     {"", "state=scheduled", "label=team=a"},
-	"list-dead-letters": {"", "job=fails", "error=No+such+Account", "pattern=handler:+no+such+account"},
-	"list-tokens":       {""},
-	"list-secrets":      {""},
-	"list-queues":       {""},
-	"list-gates":        {""},
-	"list-line":         {""},
-	"list-workers":      {""},
-	"list-run-steps":    {""},
+	"list-jobs":     {"", "label=team=a", "paused=true", "prefix=job-1"},
+	"list-runs":     {"", "state=scheduled", "label=odd=1", "state=failed,dead", "job=many", "job=many&label=odd=1", "error=ACCOUNT", "job=fails&error=such"},
+	"list-job-runs": {"", "state=scheduled", "label=team=a"},
+
+	"list-job-generations": {""},
+	"list-dead-letters":    {"", "job=fails", "error=No+such+Account", "pattern=handler:+no+such+account"},
+	"list-tokens":          {""},
+	"list-secrets":         {""},
+	"list-queues":          {""},
+	"list-gates":           {""},
+	"list-line":            {""},
+	"list-workers":         {""},
+	"list-run-steps":       {""},
 }
 
 // Every listing of the document ends its pages before they are larger than an answer may be, and its cursor goes on behind what was
@@ -172,7 +191,10 @@ func (s *server) fillListings() {
 	for i := range 9 {
 		labels += fmt.Sprintf(`, "l%d": %q`, i, strings.Repeat("v", 100))
 	}
-	s.send("PUT", "/v1/jobs/many", `{"labels": {`+labels+`}, "target": {"handler": {"name": "echo"}}}`).is(201)
+	for i := range 20 {
+		s.send("PUT", "/v1/jobs/many", fmt.Sprintf(`{"description": %q, "target": {"handler": {"name": "echo"}}}`, strings.Repeat("x", 10*i)))
+	}
+	s.send("PUT", "/v1/jobs/many", `{"labels": {`+labels+`}, "target": {"handler": {"name": "echo"}}}`).is(200)
 	s.send("PUT", "/v1/jobs/slow", `{"overlap": "queue", "timeout": "1h", "target": {"handler": {"name": "wait"}}}`).is(201)
 	s.send("PUT", "/v1/jobs/fails", strings.Replace(echo, "echo", "fail", 1)).is(201)
 	steps := make([]string, 40)

@@ -30,6 +30,11 @@ var unions = map[string][]variant{
 	"CancelRuns": {{"runs", "CancelListed", nil}, {"matching", "CancelMatching", []string{"cursor", "max"}}},
 	"RetryRuns":  {{"runs", "RetryListed", nil}, {"matching", "RetryMatching", []string{"cursor", "max"}}},
 	"Discard":    {{"runs", "DiscardListed", nil}, {"matching", "DiscardMatching", []string{"cursor", "max"}}},
+	"PauseJobs":  {{"jobs", "PauseListed", nil}, {"matching", "PauseMatching", []string{"cursor", "max"}}},
+	"ResumeJobs": {{"jobs", "ResumeListed", nil}, {"matching", "ResumeMatching", []string{"cursor", "max"}}},
+	"DeleteJobs": {{"jobs", "DeleteListed", nil}, {"matching", "DeleteMatching", []string{"cursor", "max"}}},
+	"LabelJobs":  {{"jobs", "LabelListed", nil}, {"matching", "LabelMatching", []string{"cursor", "max"}}},
+	"ExportJobs": {{"jobs", "ExportListed", nil}, {"matching", "ExportMatching", []string{"cursor"}}},
 	"Redrive":    {{"runs", "RedriveListed", nil}, {"matching", "RedriveMatching", []string{"cursor", "max"}}},
 }
 

@@ -16,6 +16,8 @@ func (a *api) sessions() {
 		summary: "Open a session: a token that ends soon and allows no more than the one that asks, for a browser to keep; its secret is shown this once",
 		codes:   []control.Code{codeNoSession},
 		example: map[string]any{"name": "console"}}, func(in input[wire.SessionRequest]) error { _, err := a.sessionOf(in.body); return err }, a.createSession)
+	register(a, operation{id: "get-session", method: http.MethodGet, path: "/v1/session", tag: "tokens", scope: access.Read,
+		summary: "Tell who asks: the session or the token, its tenant, and what it may do"}, a.getSession)
 	register(a, operation{id: "end-session", method: http.MethodDelete, path: "/v1/session", tag: "tokens", scope: access.Read, status: http.StatusNoContent,
 		summary: "End the session that asks, and nothing else",
 		codes:   []control.Code{codeNoSession}}, a.endSession)
@@ -38,7 +40,18 @@ func (a *api) sessionOf(b wire.SessionRequest) (access.Request, error) {
 	return want, errors.Join(want.CheckSession(a.Now()), wrong)
 }
 
-func (a *api) createSession(ctx context.Context, _ *struct{}, in input[wire.SessionRequest]) (*answer[wire.NewToken], error) {
+// opened and ended have the cookie beside what is answered.
+type (
+	opened struct {
+		SetCookie string `header:"Set-Cookie" doc:"has the secret, where a cookie was asked for and the server may give one"`
+		Body      wire.Session
+	}
+	ended struct {
+		SetCookie string `header:"Set-Cookie" doc:"takes the cookie back that carried the session"`
+	}
+)
+
+func (a *api) createSession(ctx context.Context, _ *struct{}, in input[wire.SessionRequest]) (*opened, error) {
 	want, err := a.sessionOf(in.body)
 	if err != nil {
 		return nil, err
@@ -47,13 +60,31 @@ func (a *api) createSession(ctx context.Context, _ *struct{}, in input[wire.Sess
 	if err != nil {
 		return nil, err
 	}
-	return &answer[wire.NewToken]{wire.NewToken{Token: TokenForm(t), Secret: text}}, nil
+	if in.body.Cookie && keepsCookie(ctx) {
+		return &opened{SetCookie: sessionCookie(text, t.Expires.Sub(a.Now())), Body: wire.Session{Token: TokenForm(t)}}, nil
+	}
+	return &opened{Body: wire.Session{Token: TokenForm(t), Secret: text}}, nil
 }
 
-func (a *api) endSession(ctx context.Context, _ *struct{}, in input[noBody]) (*struct{}, error) {
+func (a *api) getSession(ctx context.Context, _ *struct{}, _ input[noBody]) (*answer[wire.Caller], error) {
+	c := callerOf(ctx)
+	shown := wire.Caller{ID: c.Token, Name: c.Name, Tenant: c.Tenant, Parent: c.Parent, Scopes: make([]string, len(c.Scopes)), ExpiresAt: c.Expires}
+	for i, s := range c.Scopes {
+		shown.Scopes[i] = string(s)
+	}
+	return &answer[wire.Caller]{shown}, nil
+}
+
+func (a *api) endSession(ctx context.Context, _ *struct{}, in input[noBody]) (*ended, error) {
 	caller := callerOf(ctx)
 	if caller.Parent == "" {
 		return nil, newProblem(codeNoSession, "The caller is no session. A token of its own is revoked by another one.")
 	}
-	return nil, a.Gate.Tokens.Revoke(ctx, in.tenant, caller.Token)
+	if err := a.Gate.Tokens.Revoke(ctx, in.tenant, caller.Token); err != nil {
+		return nil, err
+	}
+	if keepsCookie(ctx) {
+		return &ended{SetCookie: sessionCookie("", 0)}, nil
+	}
+	return &ended{}, nil
 }

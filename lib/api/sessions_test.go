@@ -14,9 +14,9 @@ import (
 )
 
 // session opens one, and gives it with its secret.
-func (s *server) session(body string, token string) wire.NewToken {
+func (s *server) session(body string, token string) wire.Session {
 	s.t.Helper()
-	return into[wire.NewToken](s.send("POST", "/v1/session", body, bearing(token)...).is(201))
+	return into[wire.Session](s.send("POST", "/v1/session", body, bearing(token)...).is(201))
 }
 
 func TestASessionSeesAndIsSignedOut(t *testing.T) {
@@ -33,6 +33,10 @@ func TestASessionSeesAndIsSignedOut(t *testing.T) {
 	}
 	session := bearing(made.Secret)
 	s.send("GET", "/v1/jobs/a", "", session...).is(200)
+	if told := into[wire.Caller](s.send("GET", "/v1/session", "", session...).is(200)); told.ID != made.ID || told.Parent != made.Parent || told.Tenant != "acme" ||
+		!slices.Equal(told.Scopes, made.Scopes) || !told.ExpiresAt.Equal(made.ExpiresAt) {
+		t.Errorf("it is told that it is %+v", told)
+	}
 	s.send("PUT", "/v1/jobs/a", echo, session...).refused(403, "forbidden")
 	s.send("POST", "/v1/jobs/a/runs", `{}`, session...).refused(403, "forbidden")
 	list := s.send("GET", "/v1/tokens", "", bearing(admin)...).is(200)
@@ -53,10 +57,19 @@ func TestASessionSeesAndIsSignedOut(t *testing.T) {
 	}
 }
 
-func TestASessionIsRefusedThatWouldAllowMoreThanItsToken(t *testing.T) {
+func TestASessionAllowsNoMoreThanItsToken(t *testing.T) {
 	s := start(t, 0, asking(t, access.GateConfig{}))
 	read, run, admin := s.token("default", access.Read), s.token("default", access.Run, access.Work), s.token("default", access.Admin)
-	for token, bodies := range map[string][]string{read: {`{"scopes": ["write"]}`, `{"scopes": ["read", "run"]}`}, run: {`{}`, `{"scopes": ["read"]}`}} {
+	both := s.token("default", access.Read, access.Run)
+	for token, want := range map[string][]string{read: {"read"}, both: {"read", "run"}, admin: {"read", "run", "write"}, s.token("default", access.Write): {"read", "run", "write"}} {
+		if made := s.session(`{"scopes": ["read", "run", "write"]}`, token); !slices.Equal(made.Scopes, want) {
+			t.Errorf("asked for all, it has %v, want %v", made.Scopes, want)
+		} else if r := s.send("PUT", "/v1/jobs/a", echo, bearing(made.Secret)...); (r.status == 403) == slices.Contains(want, "write") {
+			t.Errorf("with %v: %d %s", made.Scopes, r.status, r.body)
+		}
+	}
+	before := len(into[wire.TokenPage](s.send("GET", "/v1/tokens", "", bearing(admin)...).is(200)).Items)
+	for token, bodies := range map[string][]string{read: {`{"scopes": ["write"]}`}, run: {`{}`, `{"scopes": ["read"]}`}} {
 		for _, body := range bodies {
 			if r := s.send("POST", "/v1/session", body, bearing(token)...); r.status != 403 || !strings.Contains(r.header.Get("WWW-Authenticate"), "insufficient_scope") {
 				t.Errorf("%s: %d %s, want it forbidden", body, r.status, r.body)
@@ -76,8 +89,8 @@ func TestASessionIsRefusedThatWouldAllowMoreThanItsToken(t *testing.T) {
 	for _, body := range []string{`{"scopes": []}`, `{"scopes": ["admin"]}`, `{"scopes": ["work"]}`, `{"tenant": "other"}`, `{"parent": "0123456789abcdef"}`, `[]`} {
 		s.send("POST", "/v1/session", body, bearing(admin)...).refused(400, "malformed")
 	}
-	if page := into[wire.TokenPage](s.send("GET", "/v1/tokens", "", bearing(admin)...).is(200)); len(page.Items) != 3 {
-		t.Errorf("there are %d tokens, want the three from before", len(page.Items))
+	if page := into[wire.TokenPage](s.send("GET", "/v1/tokens", "", bearing(admin)...).is(200)); len(page.Items) != before {
+		t.Errorf("there are %d tokens, want the %d from before", len(page.Items), before)
 	}
 }
 

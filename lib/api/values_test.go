@@ -69,12 +69,30 @@ func samples() map[string][]sample {
 		{`{"at": "` + soon + `", "payload": 1}`, map[string]string{"at": `{"at": "2999-01-01T00:00:00Z"}`, "delay": `{"delay": "1s"}`}},
 	}
 	runs := `"runs": ["a~0mi4lf3k0"]`
+	seenJobs := `"jobs": [{"name": "a", "etag": "\"1\""}, {"name": "b"}]`
+	chosenJobs := `"matching": {"prefix": "a", "labels": {"team": "x"}, "paused": false}, "cursor": "c", "max": 5, "unchanged_since": "2026-01-01T00:00:00Z"`
 	workflow := `"workflow": {"steps": {"a": {"handler": {"name": "echo"}}, "b": {"needs": ["a"], "pass": {}}}}`
 	matching := `"matching": {"job": "a", "labels": {"team": "x"}, "error": "e", "from": "2000-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z"`
 	return map[string][]sample{
-		"PUT /v1/jobs/a":         jobs,
-		"PATCH /v1/jobs/a":       {{`{"description": "d", "timeout": "1m", "labels": {"a": "b"}}`, map[string]string{"schedule.cron": `{"schedule": {"cron": "0 25 * * *"}}`}}},
-		"POST /v1/jobs/batch":    puts,
+		"PUT /v1/jobs/a":      jobs,
+		"PATCH /v1/jobs/a":    {{`{"description": "d", "timeout": "1m", "labels": {"a": "b"}}`, map[string]string{"schedule.cron": `{"schedule": {"cron": "0 25 * * *"}}`}}},
+		"POST /v1/jobs/batch": puts,
+		"POST /v1/jobs/batch/pause": {
+			{`{` + chosenJobs + `, "dry_run": true, "reason": "r"}`, map[string]string{"matching.labels": `{"matching": {"labels": {"": "x"}}}`}},
+			{`{` + seenJobs + `}`, map[string]string{"jobs[1].name": `{"jobs": [{}, {"name": "a"}]}`, "max": `{"max": 1}`, "cursor": `{"cursor": "c"}`}}},
+		"POST /v1/jobs/batch/resume": {
+			{`{` + chosenJobs + `, "dry_run": false, "per_second": 100}`, map[string]string{"matching.labels": `{"matching": {"labels": {"": "x"}}}`, "max": `{"max": 5, "per_second": 0.1}`}},
+			{`{` + seenJobs + `, "per_second": 2}`, map[string]string{"per_second": `{"per_second": 0.1}`, "max": `{"max": 1}`}}},
+		"POST /v1/jobs/batch/delete": {
+			{`{` + chosenJobs + `, "dry_run": true}`, map[string]string{"matching.labels": `{"matching": {"labels": {"": "x"}}}`}},
+			{`{` + seenJobs + `}`, map[string]string{"cursor": `{"cursor": "c"}`}}},
+		"POST /v1/jobs/batch/label": {
+			{`{` + chosenJobs + `, "set": {"team": "y"}, "remove": ["old", "older"]}`,
+				map[string]string{"set": `{"set": {"-": "x"}}`, "set.team": `{"set": {"team": "` + strings.Repeat("x", 129) + `"}}`}},
+			{`{` + seenJobs + `, "remove": ["old"]}`, map[string]string{"cursor": `{"cursor": "c"}`, "set": `{"set": {"-": "x"}}`}}},
+		"POST /v1/jobs/batch/export": {
+			{`{"matching": {"prefix": "a", "labels": {"team": "x"}, "paused": true}, "cursor": "c"}`, map[string]string{"matching.labels": `{"matching": {"labels": {"": "x"}}}`}},
+			{`{"jobs": ["a", "b"]}`, map[string]string{"jobs[1]": `{"jobs": ["a", "a"]}`, "cursor": `{"cursor": "c"}`}}},
 		"POST /v1/jobs/a/pause":  {{`{"reason": "r"}`, nil}},
 		"POST /v1/jobs/a/resume": {{`{}`, nil}},
 		"POST /v1/jobs/a/runs":   triggers,

@@ -82,6 +82,38 @@ func (c *Client) JobFires(ctx context.Context, name string, from time.Time, coun
 	return fires, err
 }
 
+// JobCalendar counts a job's runs by day, and its fires to come. from and to are days such as 2026-03-29, "" for the server's choice, and so is
+// the zone.
+func (c *Client) JobCalendar(ctx context.Context, name, from, to, zone string) (wire.JobCalendar, error) {
+	query := url.Values{}
+	for field, text := range map[string]string{"from": from, "to": to, "timezone": zone} {
+		if text != "" {
+			query.Set(field, text)
+		}
+	}
+	var days wire.JobCalendar
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: jobPath(name, "calendar"), query: query, repeatable: true}, &days)
+	return days, err
+}
+
+// Generations gives the definitions that a job has had, newest first, page after page, up to the first error; most of them, 0 for all.
+func (c *Client) Generations(ctx context.Context, name string, most int) iter.Seq2[wire.Generation, error] {
+	return pages(ctx, c, jobPath(name, "generations"), url.Values{}, most, func(p wire.GenerationPage) ([]wire.Generation, string) { return p.Items, p.Next })
+}
+
+// ScheduleLoad counts when the runs of all jobs are due. Zero arguments leave the choice to the server.
+func (c *Client) ScheduleLoad(ctx context.Context, from, to time.Time, step time.Duration) (wire.ScheduleLoad, error) {
+	query := url.Values{}
+	setTime(query, "from", from)
+	setTime(query, "to", to)
+	if step != 0 {
+		query.Set("step", step.String())
+	}
+	var load wire.ScheduleLoad
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/schedule/load", query: query, repeatable: true}, &load)
+	return load, err
+}
+
 // DeleteJob deletes a job; its runs stay until they expire.
 func (c *Client) DeleteJob(ctx context.Context, name string, only Condition) error {
 	_, _, err := c.do(ctx, call{method: http.MethodDelete, path: jobPath(name), header: only.header(), repeatable: true}, nil)

@@ -99,7 +99,7 @@ type Match struct {
 	Absent bool   // only create (If-None-Match: *)
 }
 
-// Change is what a Put did.
+// Change is what a Put did, or a request over many jobs.
 type Change uint8
 
 // The changes.
@@ -107,9 +107,12 @@ const (
 	Created Change = iota + 1
 	Updated
 	Unchanged // the same definition stands already: a repeated request
+	Deleted
 )
 
-func (c Change) String() string { return [...]string{"", "created", "updated", "unchanged"}[c] }
+func (c Change) String() string {
+	return [...]string{"", "created", "updated", "unchanged", "deleted"}[c]
+}
 
 // JobFilter chooses jobs. Zero fields choose all.
 type JobFilter struct {

@@ -252,63 +252,96 @@ func existing(j *job.Job) error {
 // Delete ends a job. When it returns nil, no further attempt of its runs calls its target: what has not started, or is to be tried again, ends
 // as cancelled, at the latest when a worker comes to it. Attempts under way go on to their end. The name may be used again.
 func (s *Service) Delete(ctx context.Context, tenant, name string, match Match) error {
+	_, _, err := s.end(ctx, tenant, name, match, time.Time{})
+	return err
+}
+
+// end is alter by deleting.
+func (s *Service) end(ctx context.Context, tenant, name string, match Match, since time.Time) (j job.Job, changed bool, err error) {
 	gone := false
-	_, err := s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+	j, err = s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+		changed = false
 		if gone = j.Generation == 0 || j.Deleted; gone {
 			return false, nil // and still settled: an earlier delete may have stopped before its fences stood
 		}
-		if err := match.check(*j, true); err != nil {
-			return false, err
-		}
-		j.Deleted, j.Def, j.Reason, j.Fault = true, job.Definition{}, "", ""
-		return true, nil
+		var err error
+		changed, err = alterable(j, match, since, deleting)
+		return changed, err
 	})
 	if err == nil && gone { // though it may have been made anew by now
-		return existing(&job.Job{Name: name})
+		err = existing(&job.Job{Name: name})
 	}
-	return err
+	return j, changed, err
 }
 
 // Pause stops a job from making runs; what has started goes on. Pausing a paused job changes only the reason. A job that match does not
 // hold of is CodeStale, even where nothing would change: who is answered without an error knows that nobody else has paused it.
 func (s *Service) Pause(ctx context.Context, tenant, name, reason string, match Match) (job.Job, error) {
-	if len(reason) > job.MaxDescription {
-		return job.Job{}, invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", job.MaxDescription))
-	}
-	if err := isText("reason", reason); err != nil {
+	if err := pauseReason(reason); err != nil {
 		return job.Job{}, err
 	}
-	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
-		if err := existing(j); err != nil {
-			return false, err
-		}
-		if err := match.check(*j, true); err != nil {
-			return false, err
-		}
+	j, _, err := s.alter(ctx, tenant, name, match, time.Time{}, func(j *job.Job) (bool, error) {
 		if j.Def.Paused && j.Reason == reason {
 			return false, nil
 		}
 		j.Def.Paused, j.Reason = true, reason
 		return true, nil
 	})
+	return j, err
+}
+
+func pauseReason(reason string) error {
+	if len(reason) > job.MaxDescription {
+		return invalid.Field("reason", reason, fmt.Sprintf("at most %d bytes", job.MaxDescription))
+	}
+	return isText("reason", reason)
 }
 
 // Resume lets a paused job make runs again, from now on: fires of the time in between are not made up. On-demand runs that
 // were held start. match is as of Pause.
 func (s *Service) Resume(ctx context.Context, tenant, name string, match Match) (job.Job, error) {
-	return s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
+	j, _, err := s.alter(ctx, tenant, name, match, time.Time{}, resuming)
+	return j, err
+}
+
+// alteration changes a job that stands, and tells whether that changes anything.
+type alteration func(j *job.Job) (bool, error)
+
+func resuming(j *job.Job) (bool, error) {
+	if !j.Def.Paused {
+		return false, nil
+	}
+	j.Def.Paused, j.Reason = false, ""
+	return true, nil
+}
+
+func deleting(j *job.Job) (bool, error) {
+	j.Deleted, j.Def, j.Reason, j.Fault = true, job.Definition{}, "", ""
+	return true, nil
+}
+
+// alter edits a job that stands. It refuses one that match does not hold of, and one that was changed after since, where that is given. changed tells
+// whether this call has changed it.
+func (s *Service) alter(ctx context.Context, tenant, name string, match Match, since time.Time, do alteration) (j job.Job, changed bool, err error) {
+	j, err = s.edit(ctx, tenant, name, func(j *job.Job) (bool, error) {
 		if err := existing(j); err != nil {
 			return false, err
 		}
-		if err := match.check(*j, true); err != nil {
-			return false, err
-		}
-		if !j.Def.Paused {
-			return false, nil
-		}
-		j.Def.Paused, j.Reason = false, ""
-		return true, nil
+		var err error
+		changed, err = alterable(j, match, since, do)
+		return changed, err
 	})
+	return j, changed, err
+}
+
+func alterable(j *job.Job, match Match, since time.Time, do alteration) (bool, error) {
+	if err := match.check(*j, true); err != nil {
+		return false, err
+	}
+	if changed := time.UnixMilli(j.Updated).UTC(); !since.IsZero() && changed.After(since) {
+		return false, refuse(CodeStale, "job %s was changed at %s; look at it again", j.Name, changed.Format(time.RFC3339Nano))
+	}
+	return do(j)
 }
 
 // edit is the protocol's edit. change alters the job as read, or says that nothing is to be changed; it may be called again

@@ -22,6 +22,25 @@ func (s *Service) Job(ctx context.Context, tenant, name string) (job.Job, error)
 	return j, existing(&j)
 }
 
+// Named reads jobs by name, in the order of the names. What is not there has Generation 0.
+func (s *Service) Named(ctx context.Context, tenant string, names []string) ([]job.Job, error) {
+	for _, name := range names {
+		if err := job.ValidName(name); err != nil {
+			return nil, err
+		}
+	}
+	jobs, err := s.Dispatch.Book.Jobs(ctx, tenant, names...)
+	for i, j := range jobs {
+		if j.Broken != nil {
+			return nil, j.Broken
+		}
+		if existing(&j) != nil {
+			jobs[i] = job.Job{Tenant: tenant, Name: names[i]}
+		}
+	}
+	return jobs, err
+}
+
 // examinedJobs bounds how many jobs one call of their listing looks at: as many as the largest page holds, so that none takes longer.
 const examinedJobs = MaxLimit
 

@@ -115,15 +115,11 @@ func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behin
 			return false, nil
 		}
 		seen++
-		id, err := run.IDFromSort(f.Job, item.Sort)
-		if err != nil {
-			s.unreadable(tenant, item, err)
-			return true, nil
+		r, ok := s.recorded(tenant, f.Job, item)
+		if r.ID.Job != "" {
+			last = r.ID.String()
 		}
-		last = id.String()
-		r, _, err := run.FromItem(tenant, id, item)
-		if err != nil {
-			s.unreadable(tenant, item, err)
+		if !ok {
 			return true, nil
 		}
 		match, err := s.matches(ctx, f, r)
@@ -133,6 +129,21 @@ func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behin
 		return true, err
 	})
 	return runs, next, err
+}
+
+// recorded reads a run of a job's history; false for a record that cannot be read, of which only the ID is given, if it has one.
+func (s *Service) recorded(tenant, name string, item store.Item) (run.Run, bool) {
+	id, err := run.IDFromSort(name, item.Sort)
+	if err != nil {
+		s.unreadable(tenant, item, err)
+		return run.Run{}, false
+	}
+	r, _, err := run.FromItem(tenant, id, item)
+	if err != nil {
+		s.unreadable(tenant, item, err)
+		return run.Run{ID: id}, false
+	}
+	return r, true
 }
 
 // bounds gives the times of a filter as sort keys, "" for none.

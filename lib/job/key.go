@@ -2,6 +2,7 @@ package job
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -22,10 +23,19 @@ func Key(tenant, name string) store.Key {
 	return store.Key{Partition: Partition(tenant, int(Hash(tenant, name)%Spread)), Sort: name}
 }
 
+// FromKey reads whose definition stands at a key; not ok for any other key.
+func FromKey(k store.Key) (tenant, name string, ok bool) {
+	rest, ok := strings.CutPrefix(k.Partition, partitionPrefix)
+	tenant, _, whole := strings.Cut(rest, "#")
+	return tenant, k.Sort, ok && whole
+}
+
+const partitionPrefix = "job#"
+
 // Partition is the n-th of the tenant's partitions of jobs.
 func Partition(tenant string, n int) string {
 	var room [160]byte
-	return string(record.AppendPadded(append(append(append(room[:0], "job#"...), tenant...), '#'), int64(n), 2))
+	return string(record.AppendPadded(append(append(append(room[:0], partitionPrefix...), tenant...), '#'), int64(n), 2))
 }
 
 // PastKey is where the definition of a replaced generation stands.

@@ -107,16 +107,25 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	if err := d.On.validate(); err != nil {
 		wrong = append(wrong, err)
 	}
-	if len(d.Labels) > MaxLabels {
-		check(false, "labels", fmt.Sprintf("%d labels", len(d.Labels)), "at most %d", MaxLabels)
+	wrong = append(wrong, CheckLabels("labels", d.Labels))
+	return compiled, errors.Join(wrong...)
+}
+
+// CheckLabels refuses what no job may have as its labels: joined *invalid.Error under a field.
+func CheckLabels(field string, labels map[string]string) error {
+	var wrong []error
+	if len(labels) > MaxLabels {
+		wrong = append(wrong, invalid.Field(field, fmt.Sprintf("%d labels", len(labels)), fmt.Sprintf("at most %d", MaxLabels)))
 	}
-	for key, value := range d.Labels {
-		check(named(key), "labels", key, "names of letters, digits, dots, underscores or hyphens")
+	for key, value := range labels {
+		if !named(key) {
+			wrong = append(wrong, invalid.Field(field, key, "names of letters, digits, dots, underscores or hyphens"))
+		}
 		if len(value) > MaxLabel || strings.Contains(value, "\x00") {
-			check(false, "labels."+key, value, "at most %d bytes, no NUL", MaxLabel)
+			wrong = append(wrong, invalid.Field(field+"."+key, value, fmt.Sprintf("at most %d bytes, no NUL", MaxLabel)))
 		}
 	}
-	return compiled, errors.Join(wrong...)
+	return errors.Join(wrong...)
 }
 
 // checkAttempts checks what a job says of the attempts of a run.

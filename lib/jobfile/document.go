@@ -149,3 +149,12 @@ func Of(def job.Definition) (*manifest.Value, error) {
 	}
 	return manifest.ReadJSON(text.Bytes())
 }
+
+// Export is a job as a document of its own: its definition, and its name.
+func Export(name string, def job.Definition) (*manifest.Value, error) {
+	value, err := Of(def)
+	if err != nil {
+		return nil, err
+	}
+	return value.With("name", &manifest.Value{Kind: manifest.Text, Scalar: name}), nil
+}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 // which a touch is seen in the next. All of it is memory, and what is lost with it is a touch or two. An attempt that has not renewed here for two
 // leases is forgotten.
 type afar struct {
-	mu          sync.Mutex
-	now, before map[reading]*far
-	turned      time.Duration
+	mu      sync.Mutex
+	held    map[reading]*far
+	cleared time.Duration // when those were last left out that had not renewed for two leases
 }
 
 // far is one of them.
@@ -27,15 +28,11 @@ type far struct {
 func (a *afar) of(which reading, fence uint64, now, within time.Duration) *far {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, known := range []map[reading]*far{a.now, a.before} {
-		if one := known[which]; one != nil && one.last.Fence == fence {
-			if now-one.at > within {
-				return nil
-			}
-			return one
-		}
+	one := a.held[which]
+	if one == nil || one.last.Fence != fence || now-one.at > within {
+		return nil
 	}
-	return nil
+	return one
 }
 
 // join has a held attempt show its log as it did at its last renewal, and tells it of a touch since.
@@ -60,16 +57,19 @@ func (a *afar) holds(which reading, h *Held) {
 	standing := h.standing()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now == nil || now-a.turned > lease {
-		a.now, a.before, a.turned = map[reading]*far{}, a.now, now
+	if a.held == nil {
+		a.held = map[reading]*far{}
 	}
-	a.now[which] = &far{h.showing, run.Run{Version: standing.Version, Fence: standing.Fence, Lease: standing.Lease, Cancel: standing.Cancel}, now}
+	if now-a.cleared > lease {
+		maps.DeleteFunc(a.held, func(_ reading, one *far) bool { return now-one.at > 2*lease })
+		a.cleared = now
+	}
+	a.held[which] = &far{h.showing, run.Run{Version: standing.Version, Fence: standing.Fence, Lease: standing.Lease, Cancel: standing.Cancel}, now}
 }
 
 // ended forgets an attempt.
 func (a *afar) ended(which reading) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.now, which)
-	delete(a.before, which)
+	delete(a.held, which)
 }

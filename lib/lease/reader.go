@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -23,25 +22,13 @@ type LogReader struct {
 	blobs    *blob.Bucket
 	log      *slog.Logger
 
-	mu sync.Mutex
-	of map[reading]*readLog
+	readers readers
 }
 
 // NewLogReader gives a reader of logs that lie in a bucket.
 func NewLogReader(d *dispatch.Dispatcher, blobs *blob.Bucket, log *slog.Logger) *LogReader {
-	return &LogReader{dispatch: d, blobs: blobs, log: log, of: map[reading]*readLog{}}
+	return &LogReader{dispatch: d, blobs: blobs, log: log}
 }
-
-// readLog is what is known of a log that somebody reads here. Times are by the process's own clock.
-type readLog struct {
-	asked time.Duration // when somebody last did
-	look  time.Duration // when to look for it again
-	touch time.Duration // when to touch the run again
-	fence uint64        // of the attempt
-	log   runlog.Log    // of attempt 0 where it has not come yet
-}
-
-func (l *readLog) lately() time.Duration { return l.asked }
 
 const (
 	lookEvery  = 2 * time.Second
@@ -85,22 +72,15 @@ func (l *LogReader) LiveLog(ctx context.Context, r run.Run) (runlog.Log, bool) {
 // made yet stays due.
 func (l *LogReader) ask(which reading, fence uint64, mayTouch bool) (touch, look bool) {
 	now := l.dispatch.Elapsed()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for other, read := range l.of {
-		if now-read.asked > readFor {
-			delete(l.of, other)
-		}
-	}
-	read := l.of[which]
-	switch {
-	case read != nil && read.fence > fence, read == nil && !room(l.of, which.tenant):
+	l.readers.mu.Lock()
+	defer l.readers.mu.Unlock()
+	read := l.readers.note(which, now)
+	if read == nil || read.fence > fence {
 		return false, false
-	case read == nil || read.fence < fence:
-		read = &readLog{fence: fence}
-		l.of[which] = read
 	}
-	read.asked = now
+	if read.fence < fence {
+		*read = readLog{asked: now, fence: fence}
+	}
 	if look = now >= read.look; look {
 		read.look = now + lookEvery
 		if touch = mayTouch && now >= read.touch; touch {
@@ -112,9 +92,9 @@ func (l *LogReader) ask(which reading, fence uint64, mayTouch bool) (touch, look
 
 // change has something done to what is known of the log of an attempt, if anything is.
 func (l *LogReader) change(which reading, fence uint64, do func(*readLog)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if read := l.of[which]; read != nil && read.fence == fence {
+	l.readers.mu.Lock()
+	defer l.readers.mu.Unlock()
+	if read := l.readers.of[which]; read != nil && read.fence == fence {
 		do(read)
 	}
 }

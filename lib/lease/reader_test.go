@@ -55,12 +55,12 @@ func TestHowOftenALogElsewhereIsAskedFor(t *testing.T) {
 	for i := range 2 * mostReads {
 		l.ask(reading{"acme", fmt.Sprint(i)}, 1, true)
 	}
-	if len(l.of) != mostReads {
-		t.Errorf("%d logs are read", len(l.of))
+	if len(l.readers.of) != mostReads {
+		t.Errorf("%d logs are read", len(l.readers.of))
 	}
 	now += readFor + 1
 	l.ask(one, 6, true)
-	if len(l.of) != 1 {
-		t.Errorf("%d logs are held that nobody reads", len(l.of))
+	if len(l.readers.of) != 1 {
+		t.Errorf("%d logs are held that nobody reads", len(l.readers.of))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/changes"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -41,6 +42,7 @@ type Config struct {
 	Name    string               // unique over all starts of all processes
 	Log     *slog.Logger         // default: discards
 	Tracer  *trace.Tracer        // default: traces nothing
+	Changes *changes.Hub         // is told what this node writes. Default: nobody is
 
 	// CleansBySwept says that what has expired in the store goes by Swept and not by a clock. Then timers need not be kept.
 	CleansBySwept bool
@@ -126,6 +128,9 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Tracer != nil {
 		cfg.Store = trace.Store(cfg.Store)
 	}
+	if cfg.Changes != nil {
+		cfg.Store = changes.Store(cfg.Store, cfg.Changes)
+	}
 	layout, err := timer.Setup(ctx, cfg.Store, cfg.Shards, cfg.Now().UnixMilli(), cfg.NewID)
 	if err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Shared {
 		owner = cfg.Name
 	}
-	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Alone: !cfg.Shared,
+	if n.Ticker, err = tick.New(tick.Config{Dispatch: n.Dispatch, Metrics: cfg.Metrics, Owner: owner, Every: cfg.Every, Alone: !cfg.Shared, Counts: true,
 		Log: cfg.Log, Tracer: cfg.Tracer}); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,16 @@ type DeadLetter struct {
 const DeadSpread = 8
 
 // DeadPartition is the n-th of them.
-func DeadPartition(tenant string, n int) string { return "dead#" + tenant + "#" + strconv.Itoa(n) }
+func DeadPartition(tenant string, n int) string { return deadPrefix + tenant + "#" + strconv.Itoa(n) }
+
+const deadPrefix = "dead#"
+
+// DeadFromKey tells whose dead letter stands at a key; not ok for any other key.
+func DeadFromKey(k store.Key) (tenant string, ok bool) {
+	rest, ok := strings.CutPrefix(k.Partition, deadPrefix)
+	tenant, _, _ = strings.Cut(rest, "#")
+	return tenant, ok
+}
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any {

@@ -165,7 +165,7 @@ const Partitions = 1 + Spread
 
 // Partition is the n-th of them.
 func Partition(tenant, job string, n int) string {
-	return "run#" + tenant + "#" + job + "#" + strconv.Itoa(n) // no memory of its own: n is a digit
+	return runPrefix + tenant + "#" + job + "#" + strconv.Itoa(n) // no memory of its own: n is a digit
 }
 
 // StepPartition holds the steps of a workflow's run, by their paths.
@@ -173,7 +173,26 @@ func StepPartition(tenant string, of ID) string {
 	return stepPrefix + tenant + "#" + of.Whole().String()
 }
 
-const stepPrefix = "step#"
+const (
+	runPrefix  = "run#"
+	stepPrefix = "step#"
+)
+
+// IDFromKey reads which run or step stands at a key, and whose; not ok for any other key.
+func IDFromKey(k store.Key) (tenant string, id ID, ok bool) {
+	if rest, is := strings.CutPrefix(k.Partition, runPrefix); is {
+		tenant, rest, _ = strings.Cut(rest, "#")
+		name, _, _ := strings.Cut(rest, "#")
+		id, err := IDFromSort(name, k.Sort)
+		return tenant, id, err == nil
+	}
+	if rest, is := strings.CutPrefix(k.Partition, stepPrefix); is {
+		tenant, text, _ := strings.Cut(rest, "#")
+		id, err := ParseID(text)
+		return tenant, id.At(k.Sort), err == nil
+	}
+	return "", ID{}, false
+}
 
 // StepFromItem reads a step of a workflow's run from the item in its partition.
 func StepFromItem(tenant string, of ID, item store.Item) (Run, error) {

@@ -17,7 +17,7 @@ func TestP11_WhatAnIdleMinuteCosts(t *testing.T) {
 		c := newCloud(t)
 		d := c.dispatcher()
 		requests := d.Store.(slow).Store
-		warm, err := tick.New(tick.Config{Dispatch: d, Metrics: metrics.New(), Owner: "warm"})
+		warm, err := tick.New(tick.Config{Dispatch: d, Metrics: metrics.New(), Owner: "warm", Counts: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,8 @@ func TestP11_WhatAnIdleMinuteCosts(t *testing.T) {
 		for range minutes {
 			minute()
 		}
-		// Each shard is read and written once, and each of the 64 buckets is looked at by the main pass and by three sweeps.
+		// Each shard is read and written once, and each of the 64 buckets is looked at by the main pass and by three sweeps. Once an hour each shard looks
+		// whether it has counted anything.
 		want := map[faulty.Method]int{faulty.Get: shards, faulty.Query: 64 * 4, faulty.Write: shards}
 		for _, m := range methods {
 			got := requests.Count(m).Items
@@ -54,6 +55,14 @@ func TestP11_WhatAnIdleMinuteCosts(t *testing.T) {
 			if got != want[m] {
 				t.Errorf("%s: %d in an idle minute, want %d", m, got, want[m])
 			}
+		}
+		queries, writes := requests.Count(faulty.Query).Calls, requests.Count(faulty.Write).Items+requests.Count(faulty.WriteEach).Items
+		for range 60 {
+			minute()
+		}
+		queries, writes = requests.Count(faulty.Query).Calls-queries, requests.Count(faulty.Write).Items+requests.Count(faulty.WriteEach).Items-writes
+		if queries != 60*64*4+shards || writes != 60*shards {
+			t.Errorf("%d queries and %d writes in an idle hour, want %d and %d", queries, writes, 60*64*4+shards, 60*shards)
 		}
 	})
 }

@@ -16,11 +16,11 @@ import (
 const listedAtOnce = 4096
 
 // note takes the runs of a page.
-func (s *minuteSweep) note(ctx context.Context, runs []run.Run) error {
+func (s *minuteSweep) note(ctx context.Context, runs []sighting) error {
 	noted := make([]run.Listing, len(runs))
 	for i, r := range runs {
 		var err error
-		if noted[i], err = s.p.Dispatch.Listing(ctx, r, (s.minute+1)*60_000); err != nil {
+		if noted[i], err = s.p.Dispatch.Listing(ctx, r.Run, (s.minute+1)*60_000); err != nil {
 			return err
 		}
 	}

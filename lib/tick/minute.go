@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -56,6 +55,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 // finds the same need not look at the runs: each had ended, or had a check timer.
 type print struct {
 	Buckets [timer.Buckets]uint64 `cbor:"1,keyasint"`
+	Counted []counted             `cbor:"2,keyasint,omitempty"` // where the runs of the minute were counted
 }
 
 func printKey(shard int, minute int64) store.Key {
@@ -71,6 +71,7 @@ type minuteSweep struct {
 	p       *pass // that is at it
 	minute  int64
 	later   bool     // it is not the first sweep
+	last    bool     // it is the last one
 	from    []string // by bucket of the shard: from where on it is to be read
 	mended  []bool   // by bucket: it has changed since the first sweep, and was looked at
 	changed []string // by bucket: from where on it is to be read once more, since it has changed; "" for not at all. nil until all was read once
@@ -84,6 +85,8 @@ type minuteSweep struct {
 	found bool                     // the minute has timers
 	ready map[string][]run.Listing // by tenant: to be listed
 	count int                      // in ready
+
+	tally tally
 }
 
 // sweep looks at one minute again, and lists the runs that came due in it, until it is told that it is enough. It tells whether all of
@@ -92,8 +95,8 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64, enough func() boo
 	s := p.under[k]
 	p.under[k] = nil // an error begins it anew
 	if s == nil || s.minute != minute {
-		s = &minuteSweep{minute: minute, later: k > 0, from: p.beginning(minute), mended: make([]bool, len(p.at)),
-			asking: make(chan struct{}, 1), ready: map[string][]run.Listing{}}
+		s = &minuteSweep{minute: minute, later: k > 0, last: k == timer.Sweeps-1, from: p.beginning(minute), mended: make([]bool, len(p.at)),
+			asking: make(chan struct{}, 1), ready: map[string][]run.Listing{}, tally: newTally(len(p.at))}
 	}
 	s.p = p
 	if done, err = s.goOn(ctx, enough); err != nil || !done {
@@ -132,6 +135,9 @@ func (s *minuteSweep) read(ctx context.Context, from []string, look sweeper, eno
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		from[i] = position
+		if position >= w.to {
+			s.tally.read(i)
+		}
 	}
 	if s.p.Alone {
 		w.long = make(chan struct{}, 1)
@@ -143,7 +149,14 @@ func (s *minuteSweep) read(ctx context.Context, from []string, look sweeper, eno
 // first is what the first sweep does with a page.
 func (s *minuteSweep) first(ctx context.Context, pg page) (Report, error) {
 	s.see(pg)
-	return s.repair(ctx, pg)
+	repairs, runs, err := s.p.again(ctx, pg)
+	if err == nil && s.p.Counts {
+		s.reckon(pg.bucket, runs)
+	}
+	if err == nil {
+		err = s.note(ctx, runs)
+	}
+	return Report{Repairs: repairs}, err
 }
 
 // compare is what a later sweep does with a page. A bucket that is all on it is at hand, and looked at at once where it has changed. Of
@@ -248,16 +261,22 @@ func (s *minuteSweep) before(ctx context.Context) (*print, error) {
 	return s.known, nil
 }
 
-// finish lists what is left when all of the minute was looked at, and remembers what the first sweep saw.
+// finish lists what is left when all of the minute was looked at, has its runs counted, and remembers what the first sweep saw.
 func (s *minuteSweep) finish(ctx context.Context) error {
-	if err := s.write(ctx, s.full(1)); err != nil || s.later || !s.found {
+	if err := s.write(ctx, s.full(1)); err != nil {
 		return err
+	}
+	if s.p.Counts {
+		s.account(ctx)
+	}
+	if s.later || !s.found {
+		return nil
 	}
 	value, err := record.Encode(s.seen)
 	if err != nil {
 		return err
 	}
 	_, err = s.p.Dispatch.Write(ctx, store.Op{Kind: store.Put, Key: printKey(s.p.shard.Number, s.minute), Value: value,
-		Expires: time.UnixMilli((s.minute + 1) * 60_000).Add(2 * timer.Lags[timer.Sweeps-1]), Attempt: s.p.Dispatch.NewID()})
+		Expires: s.expires(), Attempt: s.p.Dispatch.NewID()})
 	return err
 }

@@ -13,10 +13,16 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
+// sighting is a run that a sweep came upon, and is to list.
+type sighting struct {
+	run.Run
+	due bool // a timer of the page stands for it, and was claimed by: it is counted where that timer is swept and nowhere else
+}
+
 // again looks after a page of timers behind the watermark: fires and requests without their run are claimed and sent as the
 // main pass does, unended runs get a check timer ahead of the horizon. seen are the runs that the page's timers stand for, which
 // are to be listed, and others that are to be listed anew.
-func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, seen []run.Run, err error) {
+func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, seen []sighting, err error) {
 	checked, err := p.readOpen(ctx, runsOf(pg.checks))
 	if err != nil {
 		return repairs, nil, err
@@ -28,7 +34,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 		}
 		open = append(open, r)
 		if dispatch.ListedAnew(r, pg.checks[i].Wake) {
-			seen = append(seen, r)
+			seen = append(seen, sighting{Run: r})
 		}
 	}
 	for tenant, mine := range byTenant(pg.fires) {
@@ -56,7 +62,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 	for i, r := range standing {
 		switch {
 		case r.Version != 0:
-			seen = append(seen, r)
+			seen = append(seen, sighting{r, true})
 			if !ended(r) {
 				open = append(open, r)
 			}
@@ -64,7 +70,9 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 			absent = append(absent, requests[i])
 		}
 	}
-	seen = append(seen, absent...)
+	for _, r := range absent {
+		seen = append(seen, sighting{r, true})
+	}
 	if err := p.watch(ctx, append(open, absent...), &repairs); err != nil {
 		return repairs, nil, err
 	}
@@ -82,7 +90,7 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 func ended(r run.Run) bool { return r.Version == 0 || r.State == run.Fenced || r.State.Ended() }
 
 // againFires looks after fire timers of one tenant, and gives the runs that stand for them; open are those that had not ended.
-func (p *pass) againFires(ctx context.Context, tenant string, timers []timer.Timer, repairs *dispatch.Repairs) (seen, open []run.Run, err error) {
+func (p *pass) againFires(ctx context.Context, tenant string, timers []timer.Timer, repairs *dispatch.Repairs) (seen []sighting, open []run.Run, err error) {
 	looks, err := p.looks(ctx, timers)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +118,7 @@ func (p *pass) againFires(ctx context.Context, tenant string, timers []timer.Tim
 }
 
 // made gives the runs of fire timers that were handled just now. They are read again, since they may stand for more fires by now.
-func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []run.Run, err error) {
+func (p *pass) made(ctx context.Context, handled []dispatch.FireTimer) (seen []sighting, err error) {
 	for start := 0; start < len(handled); start += store.MaxKeys {
 		some := handled[start:min(start+store.MaxKeys, len(handled))]
 		keys := make([]store.Key, len(some))
@@ -166,12 +174,12 @@ func (p *pass) tooOld(at int64) bool { return at < p.bounds.Now-dispatch.Forgott
 type look struct {
 	timer   timer.Timer
 	edition *job.Edition
-	from    int64     // the next fire to be looked at lies here or after it
-	through int64     // up to here a decision has skipped
-	missing []run.Run // fires without a run
-	foreign bool      // a fire holds another generation's run: nothing shows that this one's successor was ever armed
-	seen    []run.Run // that stand
-	open    []run.Run // unended
+	from    int64      // the next fire to be looked at lies here or after it
+	through int64      // up to here a decision has skipped
+	missing []run.Run  // fires without a run
+	foreign bool       // a fire holds another generation's run: nothing shows that this one's successor was ever armed
+	seen    []sighting // that stand
+	open    []run.Run  // unended
 }
 
 // looks joins fire timers with the definitions of their generations, which are remembered: whether a generation still has a say
@@ -295,7 +303,7 @@ func (l *look) see(r run.Run, p *pass) {
 		}
 	}
 	if r.Version != 0 && r.State != run.Fenced {
-		l.seen = append(l.seen, r)
+		l.seen = append(l.seen, sighting{r, r.ClaimedFor() == generation})
 	}
 }
 

@@ -40,6 +40,9 @@ type Config struct {
 	// Alone tells that no other process ticks on this store, and that the store works on this one's processors. Then the sweeps leave room for
 	// what is due: a long minute is swept in parts, by one pass after the other, and buckets of more than a page one at a time.
 	Alone bool
+
+	// Counts has the sweeps count the runs of each minute, for package stats: a write for each tenant and shard with runs in it. Nothing else rests on it.
+	Counts bool
 }
 
 // DefaultParallel is the default of Config.Parallel.

@@ -49,13 +49,13 @@ type JobBatch struct {
 	Jobs []NamedJob `json:"jobs" minItems:"1" maxItems:"1000" doc:"the jobs to create or replace"`
 }
 
-// JobVerdict is what became of one job of a batch. It has nothing of the job that may be large.
+// JobVerdict is what became of one job of many that were put, paused, resumed, deleted or labelled. It has nothing of the job that may be large.
 type JobVerdict struct {
 	Name    string    `json:"name"`
-	Status  int       `json:"status" doc:"the HTTP status that a PUT of this job alone would have had"`
-	Change  string    `json:"change,omitempty" enum:"created,updated,unchanged" doc:"what was done, or would be; none where it was refused"`
+	Status  int       `json:"status" doc:"the HTTP status that a request for this job alone would have had"`
+	Change  string    `json:"change,omitempty" enum:"created,updated,deleted,unchanged" doc:"what was done, or would be; none where it was refused"`
 	ETag    string    `json:"etag,omitempty" doc:"of the definition as it stands now, for If-Match; left out of a dry run"`
-	NextRun time.Time `json:"next_run,omitzero" doc:"its next nominal time, if any; left out of a dry run"`
+	NextRun time.Time `json:"next_run,omitzero" doc:"of a job that was put, its next nominal time, if any; left out of a dry run"`
 	Problem *Problem  `json:"problem,omitempty" doc:"why it was refused"`
 }
 

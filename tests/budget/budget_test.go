@@ -1,8 +1,8 @@
 // Package budget_test counts what a run costs at the store, in the units of DynamoDB: one write unit for each KB of an item
 // put or deleted, twice that in a transaction of several, one read unit for each 4 KB read strongly, half of it for a cheap
 // read (Amazon DynamoDB Developer Guide, "Read and write operations"). What ticks and sweeps do by the minute, and not by the
-// run, is counted apart: what they do without anything due, and the items by which runs are found by time, which hold some 30
-// runs for each unit.
+// run, is counted apart: what they do without anything due, the items by which runs are found by time, which hold some 30
+// runs for each unit, and the counts of a minute.
 package budget_test
 
 import (
@@ -26,6 +26,7 @@ import (
 	queuelocal "github.com/belfry-scheduler/belfry/lib/queue/local"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/memory"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -37,11 +38,12 @@ type meter struct {
 	mu            sync.Mutex
 	writes, reads float64
 	index         float64 // written by sweeps
+	counts        float64 // so too
 }
 
-// standing tells what is counted by the minute: the shards' progress, and what the sweeps remember.
+// standing tells what is counted by the minute: the shards' progress, what the sweeps remember, and what they count.
 func standing(partition string) bool {
-	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#")
+	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || partition == stats.Partition("default")
 }
 
 func (m *meter) add(writes, reads float64) {
@@ -60,6 +62,10 @@ func (m *meter) wrote(ops []store.Op, factor float64) {
 	for _, op := range ops {
 		units := factor * kilobytes(op.Key, op.Value, 1024)
 		switch {
+		case op.Key.Partition == stats.Partition("default"):
+			m.mu.Lock()
+			m.counts += units
+			m.mu.Unlock()
 		case standing(op.Key.Partition):
 		case op.Key.Partition == run.IndexPartition("default", 0):
 			m.mu.Lock()
@@ -110,7 +116,9 @@ func (m *meter) Query(ctx context.Context, r store.Range) (store.Page, error) {
 	page, err := m.Store.Query(ctx, r)
 	bytes := 0
 	for _, i := range page.Items {
-		bytes += len(i.Partition) + len(i.Sort) + len(i.Value) + 42
+		if !standing(i.Partition) {
+			bytes += len(i.Partition) + len(i.Sort) + len(i.Value) + 42
+		}
 	}
 	if bytes > 0 {
 		m.add(0, float64(bytes)/4096)
@@ -165,13 +173,14 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 		writes, reads float64 // a run, at most
 		runs          float64
 		index         float64 // write units of the index a run, at most
+		counts        float64 // write units of the counts in all, at most: one a minute
 	}{
-		{"Fire", ok, fired(1), 4, 1.6, fires, 1}, // alone in its minute
-		{"FireAmongFifty", ok, fired(50), 4, 1.6, 50 * fires, 0.05},
-		{"FireWithARetry", onceFailing(), fired(1), 6, 3.6, fires, 1},          // the second delivery looks first, and its start at the job: it may be deleted
-		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests, 0.06},           // 1.6, and some are looked at again while they wait
-		{"RequestLater", ok, requested(time.Hour, ""), 6, 1.6, requests, 0.06}, // put and listed when it is asked for, claimed when it is due
-		{"RequestWithAKey", ok, requested(0, "k"), 5, 2.1, requests, 0.06},
+		{"Fire", ok, fired(1), 4, 1.6, fires, 1, fires}, // alone in its minute
+		{"FireAmongFifty", ok, fired(50), 4, 1.6, 50 * fires, 0.05, fires},
+		{"FireWithARetry", onceFailing(), fired(1), 6, 3.6, fires, 1, fires},      // the second delivery looks first, and its start at the job: it may be deleted
+		{"RequestNow", ok, requested(0, ""), 4, 2.1, requests, 0.06, 2},           // 1.6, and some are looked at again while they wait
+		{"RequestLater", ok, requested(time.Hour, ""), 6, 1.6, requests, 0.06, 2}, // put and listed when it is asked for, claimed when it is due
+		{"RequestWithAKey", ok, requested(0, "k"), 5, 2.1, requests, 0.06, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,6 +199,10 @@ func TestARunKeepsToItsBudget(t *testing.T) {
 				}
 				if m.index == 0 || m.index/c.runs > c.index {
 					t.Errorf("%.3f write units of the index a run, want some, and at most %.2f", m.index/c.runs, c.index)
+				}
+				t.Logf("%s: %.0f write units for counts in all", c.name, m.counts)
+				if m.counts == 0 || m.counts > c.counts {
+					t.Errorf("%.0f write units for counts, want some, and at most %.0f", m.counts, c.counts)
 				}
 				stop()
 				if err := <-done; err != nil {

@@ -94,5 +94,26 @@ func TestWhatAListingCosts(t *testing.T) {
 				t.Errorf("%s: %.0f read units, want at most %.0f", l.name, c.reads, l.units)
 			}
 		}
+		for _, l := range []struct {
+			name         string
+			window, step time.Duration
+			points       int
+			units        float64 // at most
+		}{
+			{"counts of an hour", time.Hour, time.Minute, 58, 4}, // two minutes are not swept, and as much is read of where the ticks have come to
+			{"counts of 6 hours by minutes", 6 * time.Hour, time.Minute, 357, 20},
+			{"counts of a day by hours", 24 * time.Hour, time.Hour, 6, 10}, // of which the newest are by minutes
+		} {
+			c.reads = 0
+			end := now.Truncate(l.step)
+			found, err := n.Control.Stats(t.Context(), "default", end.Add(-l.window), end, l.step)
+			if err != nil || len(found.Points) != l.points {
+				t.Errorf("%s: %d points, %v; want %d", l.name, len(found.Points), err, l.points)
+			}
+			t.Logf("%-30s %5.0f read units for %d points", l.name, c.reads, len(found.Points))
+			if c.reads > l.units {
+				t.Errorf("%s: %.0f read units, want at most %.0f", l.name, c.reads, l.units)
+			}
+		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/tick"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -29,7 +30,7 @@ import (
 // kinds are the structs of all that is stored, by what partitions begin with.
 func kinds() map[string]any {
 	all := map[string]any{}
-	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
+	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), stats.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		maps.Copy(all, of)
 	}
 	return all
@@ -41,6 +42,7 @@ var unreleased = map[string][]byte{
 	"gate":    {record.Format, 0xa3, 1, 0x81, 0xa4, 1, 0x19, 0x03, 0xe8, 2, 0x61, 'a', 3, 5, 4, 1, 2, 2, 3, 0x19, 0x03, 0xe9}, // one entry, and two that wait
 	"down":    {record.Format, 0xa2, 1, 7, 2, 0x62, 'a', '~'},
 	"line":    {record.Format, 0xa1, 1, 0x19, 0x03, 0xe8},
+	"sum":     {record.Format, 0xa3, 1, 0x19, 0x03, 0xe8, 2, 0xa1, 1, 0x86, 1, 0, 0, 0, 0, 0, 3, 0x81, 0x62, 'a', '~'},
 	"step":    {record.Format, 0xa2, 1, byte(run.Queued), 2, 1},
 }
 

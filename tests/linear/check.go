@@ -147,6 +147,10 @@ func (r *Recorder) operations(on thing) []porcupine.Operation {
 			}
 			what = step
 		}
+		if step, ok := what.(runStep); ok && r.stepped && step.seen.state == "scheduled" {
+			step.seen.state = "queued" // which of the two is shown, the clock tells
+			what = step
+		}
 		all = append(all, porcupine.Operation{ClientId: o.client, Input: what, Call: o.call, Return: o.ends(end)})
 	}
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })

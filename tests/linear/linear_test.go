@@ -93,6 +93,7 @@ func aRunIs(status int, state string, attempt, fence int, more ...string) string
 }
 
 const (
+	late   = `"reason":"it had not started by 2026-11-21T08:30:00Z"`
 	at9    = `"ended_at":"2026-11-21T09:00:00Z"`
 	opened = `"started_at":"2026-11-21T08:59:00Z","attempts":[{"attempt":1,"started_at":"2026-11-21T08:00:00Z"}]`
 	first  = `"started_at":"2026-11-21T08:00:00Z","attempts":[{"attempt":1,"started_at":"2026-11-21T08:00:00Z"}]`
@@ -249,6 +250,50 @@ func TestWhatBelfryMayAnswer(t *testing.T) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 4, 11))
 			lost.Over()
 		},
+		"opened again after attempts that nobody saw, and too late": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 0, 0))
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"queued"}]}`)
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9, late))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9, late))
+		},
+		"opened again by a retry that was lost, after attempts that nobody saw, and too late": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("POST /v1/runs/r/retry", `{}`, "")
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 4, 9, at9, late))
+		},
+		"opened again by a redrive that was lost, waiting with more attempts, and too late": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "retrying", 1, 3))
+			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, "")
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "waiting", 2, 6))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 2, 6, at9, late))
+		},
+		"opened again by a retry that was lost, cancelled, opened again and too late": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("POST /v1/runs/r/retry", `{"force":true}`, "")
+			s.ask("POST /v1/runs/cancel", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"cancelled"}]}`)
+			s.ask("POST /v1/runs/r/cancel", `{}`, refuses(409, "run_ended"))
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"queued"}]}`)
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 2, 6, at9, late))
+		},
+		"a refusal tells first that it has ended, opened again and too late": func(s *script) {
+			s.ask("POST /v1/runs/r/cancel", `{}`, refuses(409, "run_ended"))
+			s.ask("POST /v1/runs/r/retry", `{}`, "")
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 2, 6, at9, late))
+		},
+		"opened again before its time, after attempts that nobody saw": func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"scheduled"}]}`)
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "scheduled", 2, 6))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 2, 6, at9, late))
+		},
+		"handed back before its time, by a clock that was ahead": func(s *script) {
+			s.ClocksStep()
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "scheduled", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+		},
 		"a redrive of nobody knows how many": func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
 			s.ask("POST /v1/dead-letters/redrive", `{"matching":{}}`, refuses(503, "outcome_unknown"))
@@ -288,6 +333,41 @@ func TestCheckerFindsWhatIsPlanted(t *testing.T) {
 		"skipped after an attempt": {"run default/r", func(s *script) {
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3))
 			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9))
+		}},
+		"too late after an attempt": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9, late))
+		}},
+		"too late after attempts that nobody saw": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 0, 0))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9, late))
+		}},
+		"opened again, started, and too late": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/runs/r/retry", `{}`, aRunIs(200, "queued", 3, 9))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 4, 11, at9, late))
+		}},
+		"opened again perhaps, started, and too late": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "dead", 3, 9, at9))
+			s.ask("POST /v1/runs/r/retry", `{}`, "")
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 4, 11, at9, late))
+		}},
+		"a lost retry that was over before the attempt, and too late": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("POST /v1/runs/r/retry", `{}`, "")
+			s.way.Over()
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 2, 6))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 2, 6, at9, late))
+		}},
+		"opened again after attempts that nobody saw, and skipped at its gate": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "queued", 0, 0))
+			s.ask("POST /v1/runs/retry", `{"runs":["r"]}`, `200 {"items":[{"status":200,"id":"r","state":"queued"}]}`)
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "skipped", 1, 3, at9, `"reason":"a later run of the job waits in its place"`))
+		}},
+		"handed back, and scheduled": {"run default/r", func(s *script) {
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "running", 1, 3))
+			s.ask("GET /v1/runs/r", "", aRunIs(200, "scheduled", 1, 3))
 		}},
 		"stale listing": {"job default/a", func(s *script) {
 			s.ask("PUT /v1/jobs/a", definition(1), shows(201, 1, 10))

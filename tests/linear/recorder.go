@@ -55,7 +55,7 @@ func NewRecorder(now func() time.Time) *Recorder {
 }
 
 // ClocksStep says that hosts' clocks are stepped in this history: an edit that changes nothing may then make a generation, in the place of
-// one that a clock ahead had written.
+// one that a clock ahead had written, and a run that was queued may be shown as scheduled.
 func (r *Recorder) ClocksStep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,8 @@ type runState struct {
 
 	cancelled bool // a cancel of the attempt under way was accepted
 	over      bool // it has ended, and nobody has told how
-	reopened  bool // perhaps: the answer was lost
+	reopened  bool // perhaps: it was opened again, and has had no attempt since
+	unsure    bool // it was opened again, and nobody has told how many attempts it had before
 }
 
 type runVerb string
@@ -75,10 +76,7 @@ func unbegun(state string) bool {
 func (in runStep) on(s runState) []runState {
 	switch {
 	case in.open && in.verb == retryRun && s.born:
-		again := s
-		again.state, again.ended, again.result, again.reason = "queued", 0, "", ""
-		again.cancelled, again.over, again.reopened = false, false, true
-		return []runState{s, again}
+		return []runState{s, s.again()}
 	case in.open:
 		// What a lost cancel may have done, Belfry may have done by itself.
 		return []runState{s}
@@ -96,10 +94,22 @@ func (in runStep) on(s runState) []runState {
 	return []runState{s.then(in.seen)}
 }
 
+// again is s after it was opened again, where nobody has told how it stood then. What had not ended may have had more attempts.
+func (s runState) again() runState {
+	s.unsure = s.unsure || !ended(s.state) || s.over
+	if s.state != "" {
+		s.state = "queued"
+	}
+	s.ended, s.result, s.reason = 0, "", ""
+	s.cancelled, s.over, s.reopened = false, false, true
+	return s
+}
+
 // then is s as it is after it was seen, where it was reached by itself.
 func (s runState) then(seen runState) runState {
 	seen.cancelled = s.cancelled && !ended(seen.state)
-	seen.reopened = s.reopened && unbegun(seen.state) && seen.attempt == s.attempt
+	unheard := !s.born || s.state == "" // of what was done to it before
+	seen.reopened = unbegun(seen.state) && (unheard || s.reopened && (s.unsure || seen.attempt == s.attempt))
 	if s.born && s.state == seen.state && s.attempt == seen.attempt && !s.over {
 		seen.seen = s.seen
 	}
@@ -157,12 +167,7 @@ func (in runStep) told(s runState) []runState {
 		s.over = in.seen.state == "cancelled"
 		return []runState{s}
 	}
-	if s.state != "" {
-		s.state = "queued"
-	}
-	s.ended, s.result, s.reason = 0, "", ""
-	s.cancelled, s.over, s.reopened = false, false, true
-	return []runState{s}
+	return []runState{s.again()}
 }
 
 // cancel ends what has not started, and asks the attempt under way to stop.
@@ -227,6 +232,7 @@ func (in runStep) retry(s runState) []runState {
 			}
 		}
 		if s.reaches(before) {
+			in.seen.reopened = true
 			return []runState{in.seen}
 		}
 	}
@@ -245,22 +251,18 @@ func (s runState) reaches(to runState) bool {
 		return false
 	case s.headed || to.headed && to.attempt == s.attempt:
 		return s.opened(to)
+	case s.state == "": // a refusal told that it has ended, and nothing more is known of it
+		return true
 	case to.attempt > s.attempt:
-		return !s.cancelled && to.state != "scheduled" && to.state != "skipped"
+		return !s.cancelled && (to.state != "scheduled" && to.state != "skipped" || s.unsure && s.waited(to))
 	}
 	switch s.state {
-	case "": // a refusal told that it has ended, and nothing more is known of it
-		return true
-	case "scheduled":
-		return to.state == "scheduled" || to.state == "queued" || to.state == "waiting" || to.state == "cancelled" || to.state == "dead" || to.state == "skipped"
-	case "queued", "waiting":
+	case "scheduled", "queued", "waiting":
 		switch to.state {
 		case "queued", "waiting", "cancelled", "dead":
 			return true
-		case "scheduled":
-			return s.attempt == 0 || s.reopened // its claim was taken away, or it was given another place in time
-		case "skipped": // by its job's gate; or a fire, for the decision of a newer generation
-			return s.attempt == 0 || tooLate(to.reason)
+		case "scheduled", "skipped":
+			return s.waited(to)
 		}
 		return false
 	case "retrying":
@@ -272,6 +274,17 @@ func (s runState) reaches(to runState) bool {
 		return to.state != "scheduled" && to.state != "skipped"
 	}
 	return false
+}
+
+// waited tells whether a run may come from s to be scheduled, or skipped, with the attempts that it has had: only where it was opened again behind them.
+func (s runState) waited(to runState) bool {
+	switch {
+	case to.attempt == 0: // its claim was taken away; it was skipped at its job's gate, or for the decision of a newer generation over missed fires
+		return true
+	case to.state == "skipped":
+		return s.reopened && tooLate(to.reason)
+	}
+	return s.reopened // it was given another place in time
 }
 
 // opened tells whether a workflow's run may come from s to what was seen: it is opened once, makes no attempt, and stops where it was told to.
@@ -308,6 +321,9 @@ func (s runState) String() string {
 	}
 	if s.cancelled {
 		text += ", told to stop"
+	}
+	if s.unsure {
+		text += ", opened again after that many attempts or more"
 	}
 	return text
 }

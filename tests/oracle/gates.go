@@ -355,10 +355,11 @@ func (js *jobState) waiting(from, to int64) (n int) {
 // roomy is the size of a record that has room to name another run, in bytes.
 const roomy = 700
 
-// due is when the next attempt of a run may start, Unix ms. b is the run as it waits.
+// due is when the next attempt of a run may start, Unix ms. b is the run as it waits. A step has no share of the jitter: its run has waited for that, and
+// by a clock that was set back since, a step waits for the fire alone.
 func (rs *runState) due(b *run.Run) int64 {
 	due := max(b.ID.Nominal, b.NextAt)
-	if e := rs.job.byGeneration[b.Generation]; e != nil && !b.ID.OnDemand() {
+	if e := rs.job.byGeneration[b.Generation]; e != nil && !b.ID.OnDemand() && !b.ID.IsStep() {
 		due = max(due, e.Due(b.Tenant, b.ID.Job, b.ID.Nominal))
 	}
 	return due

@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -225,6 +227,61 @@ func TestOneWriteLetsInRunsOfDifferentLimits(t *testing.T) {
 			put(gate.Key(tenant, "one"), p.puts(runs[:1]...).value)
 			put(gate.Key(tenant, "one"), p.puts(runs...).value)
 			if found := strings.Join(judge.Violations(), "\n"); c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// TestAStepHasNoShareOfTheJitter: the run of a workflow is opened when its share of the jitter is over. Where a clock that was ahead is set back behind
+// that, its steps wait for the fire again, and for no more.
+func TestAStepHasNoShareOfTheJitter(t *testing.T) {
+	def := workflow(`{"steps": {"first": {"handler": {"name": "work"}}}}`)
+	def.Schedule = every(time.Minute)
+	def.Schedule.Jitter = schedule.Duration(30 * time.Second)
+	edition := job.Edition{Def: def, Generation: base.UnixMilli()}
+	fire := base.Add(time.Minute).UnixMilli()
+	share := edition.Due(tenant, "flow", fire) - fire
+	for share < 2 {
+		fire += time.Minute.Milliseconds()
+		share = edition.Due(tenant, "flow", fire) - fire
+	}
+	for name, c := range map[string]struct {
+		opened, started int64 // from the fire, ms
+		want            string
+	}{
+		"at the fire":                  {share, 0, ""},
+		"within the jitter":            {share, share - 1, ""},
+		"before the fire":              {share, -1, "P3: attempt 1 of run flow~.*/first of default started 1 ms early"},
+		"of a run that was not due":    {share - 1, share, "P3: run flow~.* of default was opened 1 ms early"},
+		"of a run opened at the fire":  {0, share, "P3: run flow~.* of default was opened .* ms early"},
+		"when its run is due, as most": {share, share, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{Clocks: oracle.AnyClock})
+			standing := map[store.Key]store.Item{}
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := standing[op.Key]
+				after := store.Item{Key: op.Key, Value: op.Value, Version: before.Version + 1}
+				judge.Stored(base, before, after)
+				standing[op.Key] = after
+			}
+			stored(job.Job{Tenant: tenant, Name: "flow", Generation: base.UnixMilli(), Def: def, Created: base.UnixMilli(), Updated: base.UnixMilli()}.Put(1))
+			head := run.Run{ID: run.FireID("flow", fire), Tenant: tenant, State: run.Queued, Generation: base.UnixMilli(), Trigger: run.BySchedule, Created: fire}
+			stored(head.Item(2))
+			head.Version = 1
+			head = head.Open(fire + c.opened)
+			stored(head.Item(3))
+			step := head.Release("first", head.Started, head.Started, kept(head))
+			stored(step.Item(4))
+			step.Version = 1
+			stored(step.Start("worker", fire+c.started, time.Minute).Item(5))
+			found := slices.DeleteFunc(judge.Violations(), func(v string) bool { return !strings.HasPrefix(v, "P3") && !strings.HasPrefix(v, "W") })
+			if text := strings.Join(found, "; "); (c.want == "") != (text == "") || !regexp.MustCompile("^"+c.want).MatchString(text) {
 				t.Errorf("found %q, want %q", found, c.want)
 			}
 		})

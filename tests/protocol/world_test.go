@@ -43,6 +43,7 @@ type world struct {
 	rate      int           // of catch-up; 0: the default
 	callbacks dispatch.DefaultCallbacks
 	shards    int
+	counts    bool // the sweeps count runs
 	compile   func(schedule.Spec) (job.Fires, error)
 
 	elapsed time.Duration // true time since base
@@ -90,6 +91,9 @@ func callsForAll(c dispatch.DefaultCallbacks) option { return func(w *world) { w
 
 // shards cuts the store into so many.
 func shards(n int) option { return func(w *world) { w.shards = n } }
+
+// counting has the sweeps count runs.
+func counting() option { return func(w *world) { w.counts = true } }
 
 // clocks says how far hosts' clocks may be from the true one.
 func clocks(d time.Duration) option { return func(w *world) { w.apart = d } }
@@ -235,7 +239,7 @@ func (w *world) host(name string) *host {
 		CatchUpRate: w.rate, Callbacks: w.callbacks,
 	})
 	w.must(err)
-	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease})
+	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease, Counts: w.counts})
 	w.must(err)
 	h.control, err = control.New(control.Config{Store: h.store, Blobs: w.blobs, Dispatch: h.dispatch, Now: now, NewID: w.newID, Can: func(string, target.Spec) error { return nil }})
 	w.must(err)

@@ -138,6 +138,7 @@ func (h *host) assemble() error {
 	if h.node, err = node.New(h.ctx, cfg); err != nil {
 		return err
 	}
+	h.node.Ticker.Counts = h.Mix.Counts
 	if work := h.Mix.Shape.Work; work > 0 {
 		h.node.Ticker.Work = work
 	}

@@ -48,6 +48,7 @@ func (h *host) calledTick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.Ticker.Counts = h.Mix.Counts
 	tick, err := lambda.Tick(&lambda.Host{Data: &cloud.Data{Store: cfg.Store, Queues: cfg.Queues, Blobs: cfg.Blobs}, Node: n, Metrics: cfg.Metrics,
 		Log: n.Log, Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID})
 	if err != nil {

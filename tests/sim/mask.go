@@ -82,6 +82,7 @@ func (m *Mix) switches() []toggle {
 	for n := m.Shape.Hosts - 1; n > 0; n-- {
 		all = append(all, toggle{fmt.Sprintf("host%d", n), n < m.Shape.Hosts && !m.Shape.Alone, func() { m.Shape.Hosts = min(m.Shape.Hosts, n) }})
 	}
+	all = append(all, toggle{"counts", m.Counts, func() { m.Counts = false }})
 	f, j, k, l := &m.Faults, &m.Jobs, &m.Work, &m.Latency
 	for _, one := range []struct {
 		name string

@@ -36,6 +36,8 @@ type Mix struct {
 	Work    WorkRates
 
 	Defaults dispatch.DefaultCallbacks // of jobs that name none themselves
+
+	Counts bool // the sweeps count runs
 }
 
 // Outage is a time in which nothing is claimed, since something is away or wrong everywhere: what was due in it was missed.
@@ -116,6 +118,7 @@ func Draw(seed uint64) Mix {
 	m.drawDefaults(rand.New(rand.NewPCG(seed, 0x65766572796f66)))    // "every", and two letters again
 	m.drawExpiring(rand.New(rand.NewPCG(seed, 0x7374616c65647a)))    // "stale", and two letters
 	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
+	m.drawCounts(rand.New(rand.NewPCG(seed, 0x636f756e74657175)))    // "count", and three letters by which the first dozen worlds have none
 	return m
 }
 
@@ -321,6 +324,9 @@ func (m *Mix) drawWithin(r *rand.Rand) {
 		}
 	}
 }
+
+// drawCounts draws whether the sweeps count runs, from a stream of its own too.
+func (m *Mix) drawCounts(r *rand.Rand) { m.Counts = chance(r, 0.4) }
 
 // drawRequested draws how many requests name whom to call, from a stream of its own too.
 func (m *Mix) drawRequested(r *rand.Rand) {

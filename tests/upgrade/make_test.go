@@ -26,6 +26,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/secret"
+	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/store/storetest"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/tick"
@@ -153,7 +154,7 @@ func makeStore(t *testing.T, dir string) (map[string]string, []byte) {
 		kind, _, _ := strings.Cut(i.Partition, "#")
 		kinds[kind] = true
 	}
-	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
+	for _, of := range []map[string]any{job.Records(), run.Records(), gate.Records(), timer.Records(), tick.Records(), stats.Records(), control.Records(), access.Records(), secret.Records(), lease.Records()} {
 		for kind := range of {
 			if !kinds[kind] {
 				t.Errorf("there is no record of kind %s", kind)

@@ -44,17 +44,23 @@ export const locked = signal<string>()
 
 /** Session is what the server gave for a token: it allows no more than that, and ends soon. */
 export interface Session {
-  token: string
+  token?: string // where this tab keeps it; none where a cookie does
   id: string
   parent: string
   scopes: string[]
   expires_at: string
 }
 
-// The session is kept for this tab alone, of this origin with its port. A cookie would go to every port of the host. The token of which it
-// was made is kept nowhere.
+// Over TLS a cookie that no script can read carries the session, for all tabs of this browser. Elsewhere a cookie would go to every port of the
+// host: the session is kept for this tab alone, of this origin with its port. The token of which it was made is kept nowhere.
+export const overTLS = location.protocol === 'https:'
 const sessionKey = 'belfry-session'
 export const session = signal(read())
+const tabs = overTLS ? new BroadcastChannel(sessionKey) : undefined
+tabs?.addEventListener('message', () => void resume())
+
+/** byCookie tells whether the session is this browser's, in all its tabs. */
+export const byCookie = (): boolean => session.value !== undefined && !session.value.token
 
 function read(): Session | undefined {
   try {
@@ -70,43 +76,61 @@ function hold(next: Session | undefined, why: string | undefined): void {
   locked.value = why
   tagged.clear()
   try {
-    if (next) sessionStorage.setItem(sessionKey, JSON.stringify(next))
+    if (next?.token) sessionStorage.setItem(sessionKey, JSON.stringify(next))
     else sessionStorage.removeItem(sessionKey)
   } catch {
     // as in read
   }
 }
 
-// What a session may have, the most first. Each is asked for until the server grants one: it alone knows what the token has.
-const levels = [['read', 'run', 'write'], ['read', 'run'], ['read']]
+const shown = ({ token, id, parent, scopes, expires_at }: Session): Session => ({ ...(token ? { token } : {}), id, parent, scopes, expires_at })
 
 /** signIn opens a session of a token, with all that the token allows, or with the scope read alone. */
 export async function signIn(token: string, readOnly: boolean): Promise<void> {
-  for (const scopes of readOnly ? [['read']] : levels) {
-    try {
-      const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify({ name: 'console', scopes }) })
-      const made = (await answer.json()) as Session
-      hold({ token: made.token, id: made.id, parent: made.parent, scopes: made.scopes, expires_at: made.expires_at }, undefined)
-      return
-    } catch (error) {
-      if (scopes.length === 1 || !(error instanceof Refusal && error.problem.status === 403)) throw error
-    }
+  const wants = { name: 'console', scopes: readOnly ? ['read'] : ['read', 'run', 'write'], ...(overTLS ? { cookie: true } : {}) }
+  const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify(wants) })
+  hold(shown((await answer.json()) as Session), undefined)
+  tabs?.postMessage('in')
+}
+
+// Whether this browser has a session in a cookie is not known before the server has said so.
+let unsure = overTLS && !session.peek()
+
+/** resume takes up the session that a cookie of this browser carries, as in a new tab, or after another tab has signed in or out. */
+export async function resume(): Promise<void> {
+  const held = session.peek()
+  if (!overTLS || held?.token) return
+  unsure = false
+  try {
+    const answer = await ask(base + '/session', { [named]: '' }, undefined)
+    const found = (await answer.json()) as Session
+    if (session.peek() !== held || (held && held.id === found.id)) return
+    hold(found.parent ? shown(found) : undefined, undefined) // a server that asks for no token answers, too
+  } catch (error) {
+    if (!(error instanceof Refusal)) unsure = true
   }
 }
 
-/** signOut ends the session, and forgets it even where the server does not answer. */
+/** signOut ends the session. One that this tab keeps is forgotten even where the server does not answer; a cookie only the server takes back. */
 export async function signOut(): Promise<void> {
+  const shared = byCookie()
   const ended = ask(base + '/session', {}, undefined, { method: 'DELETE', keepalive: true })
-  hold(undefined, 'You have signed out.')
+  if (!shared) hold(undefined, 'You have signed out.')
   try {
     await ended
+    if (shared) hold(undefined, 'You have signed out.')
+    tabs?.postMessage('out')
   } catch (error) {
-    // After a 401 it had ended before.
-    if (!(error instanceof Refusal && error.problem.status === 401)) locked.value = 'This tab has signed out. The server could not be told; the session ends there by itself.'
+    if (error instanceof Refusal && error.problem.status === 401) return // it had ended before
+    if (shared) throw error
+    locked.value = 'This tab has signed out. The server could not be told; the session ends there by itself.'
   }
 }
 
 const json = { 'Content-Type': 'application/json' }
+
+// The header by which a page says which session it takes the cookie to carry: the server refuses what is asked for in the name of another.
+const named = 'Belfry-Session'
 
 export type Query = Record<string, string | number | undefined>
 
@@ -124,20 +148,25 @@ const mostTagged = 40
 async function ask(path: string, headers: Record<string, string>, stop: AbortSignal | undefined, init: RequestInit = {}): Promise<Response> {
   const held = session.peek()
   const signsIn = 'Authorization' in headers
-  if (held && !signsIn) headers.Authorization = 'Bearer ' + held.token
+  if (held?.token && !signsIn) headers.Authorization = 'Bearer ' + held.token
+  else if (held && !signsIn) headers[named] ??= held.id
   const asked = Date.now()
   let answer: Response
   try {
-    answer = await fetch(path, { ...init, headers, signal: stop, credentials: 'omit', cache: 'no-store', redirect: 'error' })
+    answer = await fetch(path, { ...init, headers, signal: stop, credentials: overTLS && !held?.token ? 'same-origin' : 'omit', cache: 'no-store', redirect: 'error' })
   } catch (error) {
     if (stop?.aborted) throw error
     throw new Unreachable('No answer from the server.')
   }
   noteClock(answer.headers.get('Date'), asked)
+  if (unsure && !signsIn) void resume()
   if (answer.ok || answer.status === 304) return answer
   const refused = await refusal(answer)
   // What was asked for under a session that is no longer the page's says nothing of the one that is.
-  if (answer.status === 401 && !signsIn && session.peek() === held) hold(undefined, held ? refused.problem.detail : (locked.peek() ?? ''))
+  if (answer.status === 401 && !signsIn && session.peek() === held) {
+    if (held && !held.token && headers[named]) void resume() // another tab may have signed in since
+    else hold(undefined, held ? refused.problem.detail : (locked.peek() ?? ''))
+  }
   throw refused
 }
 
@@ -233,6 +262,19 @@ export interface Change {
   path: string
   body?: string
   headers?: Record<string, string>
+}
+
+/** events reads a stream of server-sent events below /v1, each of them JSON, until it ends. */
+export async function events<T>(path: string, heard: (event: T) => void, stop: AbortSignal): Promise<void> {
+  const answer = await ask(base + path, { Accept: 'text/event-stream' }, stop)
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
+  for (let rest = ''; reader; ) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const whole = (rest + value).split('\n\n')
+    rest = whole.pop() ?? ''
+    for (const event of whole) if (event.startsWith('data: ')) heard(JSON.parse(event.slice(6)) as T)
+  }
 }
 
 /** bytes asks for what is no JSON. */

@@ -1,10 +1,11 @@
 // The frame around the pages, and which of them is shown.
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { locked, signIn } from './api'
+import { useEffect, useRef } from 'preact/hooks'
+import { locked } from './api'
 import { Dialogs, Notices } from './dialog'
-import { AskKey, byKey } from './key'
+import { SignIn } from './key'
 import { helpShown, pages } from './keys'
 import { lazy } from './lazy'
+import { way } from './changes'
 import { lost, useTick } from './live'
 import { followed, parts, to } from './router'
 import { singleKeys } from './settings'
@@ -16,9 +17,9 @@ import { Overview } from './pages/overview'
 import { Queues } from './pages/queues'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
-import { Command, Empty } from './ui'
-import { unsaved } from './unsaved'
+import { Empty } from './ui'
 
+const Schedule = lazy(() => import('./pages/schedule').then((m) => m.Schedule))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 const Edit = lazy(() => import('./pages/edit').then((m) => m.Edit))
 const Import = lazy(() => import('./pages/import').then((m) => m.Import))
@@ -43,6 +44,8 @@ function Shown() {
         case 'queues':
         case 'workers':
           return <Queues />
+        case 'schedule':
+          return <Schedule />
         case 'settings':
           return <Settings />
         case 'new':
@@ -111,7 +114,7 @@ export function App() {
         <Live />
       </header>
       <main id="main" tabIndex={-1}>
-        {locked.value === undefined ? <Shown /> : byKey ? <AskKey /> : <SignIn />}
+        {locked.value === undefined ? <Shown /> : <SignIn />}
       </main>
       {locked.value === undefined && <Dialogs />}
       <Notices />
@@ -119,6 +122,13 @@ export function App() {
     </div>
   )
 }
+
+const ways = {
+  unknown: ['', undefined],
+  stream: ['live', 'The server tells when something changes.'],
+  poll: ['every 2 s', 'This page asks every two seconds whether something has changed.'],
+  slow: ['every 10 s', 'This page asks every ten seconds whether something has changed.'],
+} as const
 
 /** Live says whether what is shown is of now. */
 function Live() {
@@ -130,54 +140,8 @@ function Live() {
       </p>
     )
   }
-  return locked.value === undefined ? <p class="link">live</p> : null
-}
-
-/** SignIn is shown instead of a page while the server wants a token. */
-function SignIn() {
-  const [text, setText] = useState('')
-  const [readOnly, setReadOnly] = useState(false)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Error>()
-  const field = useRef<HTMLInputElement>(null)
-  useEffect(() => field.current?.focus(), [])
-  return (
-    <section class="page ask">
-      <header class="bar">
-        <h1>This server asks for a token</h1>
-      </header>
-      {locked.value && <p class="note">{locked.value}</p>}
-      {unsaved.value && <p class="note">This tab keeps {unsaved.value}. Sign in to go on with it.</p>}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!text.trim() || busy) return
-          setBusy(true)
-          setError(undefined)
-          void signIn(text.trim(), readOnly)
-            .catch(setError)
-            .finally(() => setBusy(false))
-        }}
-      >
-        <label>
-          <span>Token</span>
-          <input ref={field} type="password" name="token" value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} placeholder="bel_…" />
-        </label>
-        <button type="submit" class="main">
-          Sign in
-        </button>
-        <label class="tick">
-          <input type="checkbox" name="read-only" checked={readOnly} onChange={(event) => setReadOnly(event.currentTarget.checked)} /> only look
-        </label>
-      </form>
-      {error && <p class="refused" role="alert">{error.message}</p>}
-      <p class="fine">
-        The token needs the scope read to look, run to trigger, cancel and retry, and write to pause and delete. It is not kept: this tab gets a session, which has those of the three scopes that the
-        token has, and ends after 12 hours at most. With “only look” it can change nothing. An admin makes a token with:
-      </p>
-      <Command text="belfry token create --scope read,run --name console" />
-    </section>
-  )
+  const [word, says] = ways[way.value ?? 'unknown']
+  return locked.value === undefined ? <p class="link" title={says}>{word}</p> : null
 }
 
 const keys: [string, string][] = [

@@ -1,10 +1,11 @@
-// Dialogs about many runs at once: they count first, go on by parts, and say what was done and what was not.
+// Dialogs about many runs or jobs at once: they count first, go on by parts, and say what was done and what was not.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { outcome } from './acts'
 import { get, serverNow } from './api'
 import { Ask, Failed, teller, type Look } from './dialog'
 import { useLive } from './live'
+import { sampled } from './limits'
 import { carryAll, inOne, start, Stopped, useCount, type Count, type Counting, type Many, type Progress, type Refusals } from './many'
 import { isOpen, type Run } from './model'
 import { to } from './router'
@@ -32,25 +33,38 @@ export function Counted({ of: { found, error }, one, many }: { of: Counting; one
   return <b aria-live="polite">{found ? (found.most ? 'up to ' : found.least ? 'at least ' : '') + some(found.count, one, many) : error ? `An unknown number of ${many}` : 'Counting …'}</b>
 }
 
-function Refused({ of, among = '' }: { of: Refusals; among?: string }) {
+/** Refused says how many were refused and why. Jobs are named; of runs one is, in what was said of it. */
+export function Refused({ of, among = '', jobs = false }: { of: Refusals; among?: string; jobs?: boolean }) {
   if (!of.size) return null
   return (
     <ul class="refusals">
-      {[...of].map(([code, { count, detail }]) => (
+      {[...of].map(([code, { count, names, detail }]) => (
         <li key={code}>
           {among + some(count, 'is', 'are')} refused, <code>{code}</code>
-          {detail && ': ' + detail}
+          {jobs && count > 1 ? <>: {namesOf(names, count)}</> : detail && ': ' + detail}
         </li>
       ))}
     </ul>
   )
 }
 
+/** namesOf is a list of the first names of so many. */
+export const namesOf = (first: string[], count: number): string => first.join(', ') + (count > first.length ? ` and ${(count - first.length).toLocaleString('en')} more` : '')
+
 /** Matching says what a request over a list's filters is about. */
 function Matching({ of: { path, body } }: { of: Many }) {
   const m = body.matching
-  if (!m || !path.startsWith('/runs/')) return null
+  if (!m || path.startsWith('/dead-letters/')) return null
   const labels = Object.entries(m.labels ?? {}).map(([name, value]) => name + '=' + value)
+  if (path.startsWith('/jobs/')) {
+    return (
+      <ul class="matching" aria-label="Jobs that match">
+        {m.prefix && <li>name begins with {m.prefix}</li>}
+        {labels.length > 0 && <li>label {labels.join(', ')}</li>}
+        {m.paused !== undefined && <li>{m.paused ? 'paused' : 'not paused'}</li>}
+      </ul>
+    )
+  }
   return (
     <ul class="matching" aria-label="Runs that match">
       <li>{m.job ? <>of the job {m.job}</> : 'of all jobs'}</li>
@@ -83,12 +97,15 @@ interface Asked {
   children?: ComponentChildren
   grave?: boolean
   stamp?: number
+  asks?: boolean // for the number, before anything is done
+  missing?: string // what is to be given first
+  undo?: (so: Progress) => (() => void) | undefined // takes back what was done
 }
 
-/** Bulk asks about many runs. The number that its dry run gives is the most that it changes, however often it is refused and asked again. */
-export function Bulk({ title, many, none, verb, done, says, wont, command, look, children, grave, stamp = 0 }: Asked) {
+/** Bulk asks about many runs or jobs. The number that its dry run gives is the most that it changes, however often it is refused and asked again. */
+export function Bulk({ title, many, none, verb, done, says, wont, command, look, children, grave, stamp = 0, asks, missing, undo }: Asked) {
   const [round, setRound] = useState(0)
-  const counted = useCount(none === undefined ? many : undefined, stamp + ' ' + round)
+  const counted = useCount(none === undefined && !missing ? many : undefined, stamp + ' ' + round)
   const standing = useRef<{ of: Count; so: Progress }>()
   const [progress, setProgress] = useState<{ done: number; of: number }>()
   const [phase, setPhase] = useState<'' | 'runs' | 'stops'>('')
@@ -100,20 +117,24 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
   const left = total - (so?.done ?? 0)
   const pace = many.body.per_second ?? Infinity
   const m = many.body.matching
+  const jobs = many.path.startsWith('/jobs/')
+  const noun = jobs ? (['job', 'jobs'] as const) : (['run', 'runs'] as const)
+  const want = asks ? String(left) : word
   const everything = Boolean(m && many.path.startsWith('/runs/') && !m.job && !m.labels && !m.states && !m.from)
   return (
     <Ask
       title={title}
       says={
         <>
-          <Counted of={counted} one="run" many="runs" /> {says} {none}
+          {missing ? <b>The {noun[1]}</b> : <Counted of={counted} one={noun[0]} many={noun[1]} />} {says} {none}
         </>
       }
       wont={wont}
-      button={found ? `${verb}${so?.done && !verb.endsWith('other') ? ' the other' : ''} ${found.most ? 'up to ' : ''}${left.toLocaleString('en')}` : verb}
+      button={found && !missing ? `${verb}${so?.done && !verb.endsWith('other') ? ' the other' : ''} ${found.most ? 'up to ' : ''}${left.toLocaleString('en')}` : verb}
       doing={phase === 'stops' ? 'Stopping …' : 'Working …'}
       grave={grave}
-      ready={left > 0 && (!everything || typed.trim() === word)}
+      ready={left > 0 && (!(everything || asks) || typed.trim().replaceAll(',', '') === want)}
+      missing={missing}
       act={async () => {
         if (!found) return null
         const tell = teller()
@@ -123,7 +144,7 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         setPhase('runs')
         setProgress({ done: now.done, of: total })
         try {
-          await carryAll(many, total, now, (at) => setProgress({ done: at.done, of: total }), () => stop.current)
+          await carryAll(many, total, now, (at) => setProgress({ done: at.done, of: total }), () => stop.current, found.at)
         } catch (error) {
           // How many are left is not known where nobody knows what became of a part.
           if (outcome(error instanceof Stopped ? error.why : error).maybe) setRound((n) => n + 1)
@@ -134,22 +155,24 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         const refused = now.refusals.size > 0
         tell(
           <>
-            {some(now.done, 'run was', 'runs were')} {done}
-            {stop.current && now.done < total ? ', then it was stopped' : ''}. {refused && <Refused of={now.refusals} />}
+            {some(now.done, noun[0] + ' was', noun[1] + ' were')} {done}
+            {stop.current && now.done < total ? ', then it was stopped' : ''}. {refused && <Refused of={now.refusals} jobs={jobs} />}
           </>,
-          { bad: refused },
+          { bad: refused, undo: undo?.(now) },
         )
         return null
       }}
       look={look}
-      terminal={{ command, change: inOne(many, total) ? { method: 'POST', path: many.path, body: JSON.stringify({ ...many.body, max: (m && total) || undefined }) } : undefined }}
+      terminal={{ command, change: inOne(many, total) ? { method: 'POST', path: many.path, body: JSON.stringify({ ...many.body, ...(m && { max: total || undefined, unchanged_since: found?.at }) }) } : undefined }}
     >
       <Matching of={many} />
+      {jobs && found && found.first.length > 0 && <p class="fine">{namesOf(found.first, found.count)}</p>}
       {children}
-      {everything && (
+      {(everything || (asks && left > 0)) && (
         <label class="field">
           <span>
-            No filter is set. Type <code>{word}</code> if you mean runs of all of them
+            {everything && <>No filter is set. Type <code>{word}</code> if you mean runs of all of them</>}
+            {asks && <>Type <code>{left.toLocaleString('en')}</code>, the number, to go on</>}
           </span>
           <input type="text" value={typed} autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />
         </label>
@@ -166,7 +189,7 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         </>
       )}
       {/* A dry run over a filter shows the first 20. */}
-      {found && <Refused of={found.refusals} among={found.most ? 'Of the first 20, ' : ''} />}
+      {found && <Refused of={found.refusals} among={found.most || (jobs && m) ? `Of the first ${sampled}, ` : ''} jobs={jobs} />}
       {progress && (
         <p class="progress">
           <progress max={progress.of} value={progress.done} aria-label="Done so far" /> {progress.done.toLocaleString('en')} of {progress.of.toLocaleString('en')} {done}.{' '}

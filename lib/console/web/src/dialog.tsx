@@ -291,13 +291,13 @@ function useSettling(face: string | undefined): [boolean, () => void] {
   return [from !== until, settle]
 }
 
-/** Button asks for a change. Where the session may not, or why says what stands against it, it is there, disabled, and says so. face names what
+/** Button asks for a change, or for something that only reads where it has no scope. Where the session may not, or why says what stands against it, it is there, disabled, and says so. face names what
  * it does where that changes under the hand: for a moment after a change, and after a press, it takes no other. */
-export function Button({ scope, why, act, letter, face, children }: { scope: Scope; why?: string; act: () => void | Promise<void>; letter?: string; face?: string; children: ComponentChildren }) {
+export function Button({ scope, why, act, letter, face, children }: { scope?: Scope; why?: string; act: () => void | Promise<void>; letter?: string; face?: string; children: ComponentChildren }) {
   const [busy, setBusy] = useState(false)
   const [held, settle] = useSettling(face)
   const id = useId()
-  const against = lacks(scope) ?? why
+  const against = (scope && lacks(scope)) ?? why
   const asking = useRef(false)
   const press = async () => {
     if (against) return tell(against)

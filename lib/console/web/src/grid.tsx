@@ -33,6 +33,23 @@ export function usePicking(identity: string): Picking {
   }
 }
 
+/** Picks are the buttons that begin and end to select rows, and select all that are loaded: more says that there are others. */
+export function Picks({ of, ids, more = false }: { of: Picking; ids: string[]; more?: boolean }) {
+  return (
+    <>
+      <button type="button" class="act" aria-pressed={of.on} onClick={() => of.set(!of.on)}>
+        Select
+      </button>
+      {of.on && (
+        <button type="button" class="act" onClick={() => of.set(true, ids)}>
+          All {ids.length.toLocaleString('en')}
+          {more && ' loaded'}
+        </button>
+      )}
+    </>
+  )
+}
+
 interface Props {
   label: string
   kind: string // class that lays out the columns

@@ -2,13 +2,12 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { carry, carryOnce, pause, remove, resume, trigger } from './acts'
-import { Refusal, send, serverNow, session, type Change } from './api'
-import { Counted, Field, some, useStop } from './bulk'
+import { serverNow, session, type Change } from './api'
+import { Counted, Field } from './bulk'
 import { Ask, atOnce, Button, open } from './dialog'
-import { askAgain } from './live'
 import type { Job, Run } from './model'
 import { go, path, to, withQuery } from './router'
-import { belfry, curlEach } from './terminal'
+import { belfry } from './terminal'
 import { civil, dayIn, known, mine } from './time'
 import { useCount } from './many'
 import { RunLink } from './ui'
@@ -134,7 +133,8 @@ function Another({ change, name }: { change: Change; name: string }) {
   )
 }
 
-function Trigger({ job: given }: { job: Job }) {
+/** Trigger asks for a run of a job. */
+export function Trigger({ job: given }: { job: Job }) {
   const job = useNewest(given)
   const { name } = job
   const [later, setLater] = useState(false)
@@ -217,11 +217,18 @@ function Delete({ job }: { job: Job }) {
       title={`Delete ${name}`}
       says={
         <>
-          The job is deleted and makes no more runs. <Counted of={counted} one="run of it has not ended" many="runs of it have not ended" />
-          {counted.found?.count === 0 ? '.' : ': an attempt under way goes on to its end and is not tried again, and all others are cancelled.'}
+          The job is deleted and makes no more runs.{' '}
+          {counted.found?.count === 0 ? (
+            <b>No run of it is under way or waits.</b>
+          ) : (
+            <>
+              <Counted of={counted} one="run of it has not ended" many="runs of it have not ended" />: an attempt under way goes on to its end and is not tried again, and all others are cancelled.
+            </>
+          )}{' '}
+          A deletion cannot be undone: to have the job back, make it anew.
         </>
       }
-      wont="Runs that have ended stay until they expire. A deletion cannot be undone: to have the job back, make it anew."
+      wont="Runs that have ended stay until they expire."
       button="Delete"
       grave
       ready={typed === name}
@@ -241,94 +248,5 @@ function Delete({ job }: { job: Job }) {
         <input type="text" value={typed} autocomplete="off" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} />
       </label>
     </Ask>
-  )
-}
-
-/** mostJobs is how many jobs one dialog changes: each takes a request. */
-export const mostJobs = 1000
-
-// Refusals that are of one job alone: the next one may be possible.
-const ofOne = new Set([404, 409, 412, 422])
-
-/** PauseMany pauses or resumes jobs one after the other. One that cannot be is noted; what would refuse every other one ends it. */
-export function PauseMany({ jobs, resumes }: { jobs: string[]; resumes: boolean }) {
-  const [text, setText] = useState('')
-  const [done, setDone] = useState(0)
-  const [at, setAt] = useState('')
-  const [refused, setRefused] = useState<{ job: string; error: Refusal }[]>([])
-  const stop = useStop()
-  const reason = text.trim()
-  const change = (job: string) => (resumes ? resume(job) : pause(job, reason))
-  const word = resumes ? 'resumed' : 'paused'
-  const left = jobs.length - done
-  return (
-    <Ask
-      title={resumes ? 'Resume selected jobs' : 'Pause selected jobs'}
-      says={
-        <>
-          <b>{some(left, 'job', 'jobs')}</b> {left === 1 ? 'is' : 'are'} {word}, by one request each. {resumes ? 'They make runs again from now on, and runs on demand that were held start.' : 'They make no runs until they are resumed. '}
-          {!resumes && (reason ? 'Those that are paused already get this reason in place of theirs.' : <b>Those that are paused already lose the reason that they have, as none is given here.</b>)} There is no undo.
-        </>
-      }
-      wont={resumes ? 'Fires of the pause are not made up.' : 'What has started goes on, with its retries. Fires of the pause are not made up.'}
-      button={`${resumes ? 'Resume' : 'Pause'} ${left.toLocaleString('en')}`}
-      ready={left > 0}
-      act={async () => {
-        stop.current = false
-        let so = done
-        let not = refused
-        try {
-          for (; so < jobs.length && !stop.current; setDone(++so)) {
-            const job = jobs[so] ?? ''
-            setAt(job)
-            try {
-              await send(change(job))
-            } catch (error) {
-              if (!(error instanceof Refusal && ofOne.has(error.problem.status))) throw error
-              not = [...not, { job, error }]
-              setRefused(not)
-            }
-            setAt('')
-          }
-        } finally {
-          askAgain()
-        }
-        const text = `${some(so - not.length, 'job is', 'jobs are')} ${word}${so < jobs.length ? ', then it was stopped' : ''}.`
-        return not.length ? <>{text} <NotPaused of={not} /></> : text
-      }}
-      look={{ href: to('jobs'), text: 'jobs' }}
-      terminal={{
-        command: belfry(['job', resumes ? 'resume' : 'pause', ...jobs], resumes ? {} : { reason }),
-        change: curlEach(jobs, change(''), resumes ? '/resume' : '/pause'),
-      }}
-    >
-      {!resumes && <Field name="Reason" value={text} set={setText} most={500} />}
-      {(done > 0 || at) && (
-        <p class="progress">
-          <progress max={jobs.length} value={done} aria-label="Done so far" /> {(done - refused.length).toLocaleString('en')} of {some(jobs.length, 'job', 'jobs')} {word}
-          {at && <>, at {at}</>}.{' '}
-          <button type="button" class="plain" onClick={() => (stop.current = true)}>
-            Stop
-          </button>
-        </p>
-      )}
-      <NotPaused of={refused} />
-    </Ask>
-  )
-}
-
-const mostNamed = 20
-
-function NotPaused({ of }: { of: { job: string; error: Refusal }[] }) {
-  if (!of.length) return null
-  return (
-    <ul class="refusals">
-      {of.slice(0, mostNamed).map(({ job, error }) => (
-        <li key={job}>
-          {job} is refused, <code>{error.problem.code || error.problem.status}</code>: {error.problem.detail}
-        </li>
-      ))}
-      {of.length > mostNamed && <li>and {(of.length - mostNamed).toLocaleString('en')} more</li>}
-    </ul>
   )
 }

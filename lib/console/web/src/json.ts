@@ -59,3 +59,21 @@ export function fieldText(text: string, field: string): string | undefined {
   }
   return undefined
 }
+
+/** elements gives the texts of what a JSON array holds, as they were sent. */
+export function elements(text: string): string[] {
+  const found: string[] = []
+  let deep = 0
+  let from = -1
+  for (const match of text.matchAll(token)) {
+    const t = match[0]
+    const at = match.index
+    if (t === ']' || t === '}') deep--
+    if (from >= 0 && ((deep === 1 && t === ',') || (deep === 0 && t === ']'))) {
+      found.push(text.slice(from, at).trim())
+      from = -1
+    } else if (deep === 1 && from < 0 && t !== ',' && t !== ']' && t !== '}') from = at
+    if (t === '[' || t === '{') deep++
+  }
+  return found
+}

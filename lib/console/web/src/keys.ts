@@ -26,6 +26,7 @@ export const pages: { key: string; name: string; segments: string[] }[] = [
   { key: 'j', name: 'Jobs', segments: ['jobs'] },
   { key: 'r', name: 'Runs', segments: ['runs'] },
   { key: 'd', name: 'Dead letters', segments: ['dead-letters'] },
+  { key: 'c', name: 'Schedule', segments: ['schedule'] },
   { key: 'q', name: 'Queues', segments: ['queues'] },
   { key: 's', name: 'Settings', segments: ['settings'] },
 ]

@@ -1,8 +1,9 @@
-// Polling. What a page shows is asked for again every two seconds while somebody can see it; where that fails, what was there stays, and
-// the page tells how old it is.
+// What a page shows is asked for again while somebody can see it: when the server tells that it has changed, else every two seconds. Where that
+// fails, what was there stays, and the page tells how old it is.
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Refusal, Unreachable, session } from './api'
+import { all, listen, since, way } from './changes'
 
 /** lost is since when no answer came, in ms of the browser's clock; 0 while they come. */
 export const lost = signal(0)
@@ -15,6 +16,8 @@ export function askAgain(): void {
 }
 
 const usual = 2000
+const rest = 10_000 // between two questions about what the server tells of: what comes of the clock alone it does not tell
+const gap = (every: number) => Math.max(1000, every / 4) // at least, between two questions after hints
 const longest = 30_000
 
 export interface Live<T> {
@@ -22,11 +25,16 @@ export interface Live<T> {
   error: Error | undefined
 }
 
-/** useLive asks for something at once and then again and again, while key stays the same. A key of '' asks for nothing. */
-export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>, every = usual): Live<T> {
+/**
+ * useLive asks for something at once and then again and again, while key stays the same. A key of '' asks for nothing. about are the names of what it
+ * is about, as hints have them: 'runs', 'dead-letters', 'jobs', 'queues', 'job:NAME', 'run:ID'. It is asked for when one of them is told, and seldom otherwise.
+ */
+export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>, every = usual, about: string[] = []): Live<T> {
   const [state, setState] = useState<{ key: string; data?: T; error?: Error }>({ key })
   const latest = useRef(load)
   latest.current = load
+  const names = useRef(about)
+  names.current = about
   const held = session.value
   useEffect(() => {
     if (!key) return
@@ -35,9 +43,13 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
     let failed = 0
     let ended = false
     let busy = false
+    let hinted = false
+    let began = 0
     const round = async () => {
       if (ended || busy || document.hidden) return
       busy = true
+      hinted = false
+      began = Date.now()
       let wait = every
       const mine = stop
       try {
@@ -67,8 +79,18 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
       }
       busy = false
       clearTimeout(timer)
+      if (wait > 0 && (way.peek() === 'slow' || (way.peek() === 'stream' && names.current.length && began >= since))) wait = Math.max(wait, rest)
+      if (hinted && !failed) wait = Math.max(1, began + gap(every) - Date.now())
       if (!ended && wait > 0) timer = window.setTimeout(round, wait)
     }
+    const heard = (told: string[]) => {
+      if (!told.includes(all) && (failed || !names.current.some((name) => told.includes(name)))) return
+      hinted = true
+      if (busy || ended || document.hidden) return
+      clearTimeout(timer)
+      timer = window.setTimeout(round, Math.max(0, began + gap(every) - Date.now()))
+    }
+    const deaf = every > 0 ? listen(heard) : undefined
     const shown = () => {
       if (document.hidden) {
         stop.abort()
@@ -89,6 +111,7 @@ export function useLive<T>(key: string, load: (stop: AbortSignal) => Promise<T>,
     return () => {
       ended = true
       kicks.delete(kick)
+      deaf?.()
       stop.abort()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', shown)
@@ -145,4 +168,14 @@ export function useHeld<T>(next: T): { shown: T; hold: { onPointerEnter: () => v
   const last = useRef(next)
   if (!over || last.current === undefined) last.current = next
   return { shown: last.current, hold: { onPointerEnter: () => setOver(true), onPointerLeave: () => setOver(false) } }
+}
+
+/** useLater is false for so many ms: what is looked at second is asked for second. */
+export function useLater(ms: number): boolean {
+  const [is, set] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => set(true), ms)
+    return () => clearTimeout(timer)
+  }, [ms])
+  return is
 }

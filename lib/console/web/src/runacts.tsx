@@ -6,7 +6,8 @@ import { Ask, Button, open } from './dialog'
 import { labelsOf } from './labels'
 import { lazy } from './lazy'
 import type { Many } from './many'
-import { isOpen, type Run, type State } from './model'
+import { Trigger } from './jobacts'
+import { isOpen, type Job, type Run, type State, type Step } from './model'
 import { to } from './router'
 import { runOf } from './store'
 import { belfry } from './terminal'
@@ -59,6 +60,28 @@ function stands(run: Run): string | undefined {
   return undefined
 }
 
+/** StepActs are what can be done about one step of a workflow's run. */
+export function StepActs({ run, step, job }: { run: Run; step: Step; job: Job | undefined }) {
+  if (isOpen(run.state)) {
+    return step.state !== 'pending' && !isOpen(step.state) ? null : (
+      <div class="acts">
+        <Button scope="run" act={() => open(<Cancel run={run} guarantee={undefined} />)}>
+          Cancel the whole run…
+        </Button>
+        <span class="fine">A step is not cancelled by itself.</span>
+      </div>
+    )
+  }
+  return (
+    <div class="acts">
+      <Button scope="run" why={job ? undefined : 'The job is not there any more, so there is nothing to trigger.'} act={() => open(job ? <Trigger job={job} /> : <></>)}>
+        Run the workflow again…
+      </Button>
+      <span class="fine">A step of a run that has ended is not run again by itself.</span>
+    </div>
+  )
+}
+
 function Cancel({ run: given, guarantee }: { run: Run; guarantee: string | undefined }) {
   const run = runOf(given.id)?.value ?? given // it goes on meanwhile
   const [text, setText] = useState('')
@@ -72,6 +95,8 @@ function Cancel({ run: given, guarantee }: { run: Run; guarantee: string | undef
       says={
         ended ? (
           <>{run.id} has ended meanwhile: it is <i>{run.state.replaceAll('_', ' ')}</i>.</>
+        ) : running && run.steps ? (
+          <>Steps of {run.id} that run are told to stop, and no other step starts. The run is <i>cancelled</i> when they have stopped.</>
         ) : running ? (
           <>
             The worker of {run.id} is told to stop its target. A run that succeeds before it stops is <i>succeeded</i>{guarantee === 'at_most_once' && <>, and one whose worker is lost is <i>unknown</i></>}.
@@ -80,7 +105,7 @@ function Cancel({ run: given, guarantee }: { run: Run; guarantee: string | undef
           <>{run.id} ends now, and its target is not called{run.attempt > 0 && ' again'}.</>
         )
       }
-      wont="What the target has done already is not taken back. Other runs of the job and its schedule stay as they are."
+      wont={`What ${run.steps ? 'its steps have' : 'the target has'} done already is not taken back. Other runs of the job and its schedule stay as they are.`}
       button="Cancel the run"
       missing={ended ? 'The run has ended, so there is nothing to cancel.' : undefined}
       grave

@@ -2,12 +2,13 @@
 import { get } from './api'
 import { useLive } from './live'
 import { Log } from './log'
-import { isOpen, type Attempt, type Page, type Run, type Step } from './model'
+import { isOpen, type Attempt, type Job, type Page, type Run, type Step } from './model'
 import { query, to, withQuery } from './router'
+import { StepActs } from './runacts'
 import { Instant, pending, Refused, State, took, Waiting } from './ui'
 
-export function Steps({ run, where }: { run: Run; where: string | undefined }) {
-  const live = useLive('steps ' + run.id + ' ' + run.state, async (stop) => (await get<Page<Step>>(`/runs/${encodeURIComponent(run.id)}/steps`, {}, stop)).data, isOpen(run.state) ? 2000 : 30_000)
+export function Steps({ run, where, job }: { run: Run; where: string | undefined; job: Job | undefined }) {
+  const live = useLive('steps ' + run.id + ' ' + run.state, async (stop) => (await get<Page<Step>>(`/runs/${encodeURIComponent(run.id)}/steps`, {}, stop)).data, isOpen(run.state) ? 2000 : 30_000, ['run:' + run.id])
   if (!live.data) return pending(live.error) ? <Waiting /> : <Refused error={live.error} small />
   const path = query.value.get('step')
   const chosen = live.data.items.find((s) => s.path === path)
@@ -38,7 +39,7 @@ export function Steps({ run, where }: { run: Run; where: string | undefined }) {
         </table>
       </div>
       {chosen?.kind === 'task' ? (
-        <One key={chosen.path} step={chosen} run={run.id} where={where} />
+        <One key={chosen.path} step={chosen} run={run} where={where} job={job} />
       ) : (
         <p class="nothing">{path && !chosen ? `There is no step ${path}.` : 'Choose a step to see its attempts and its log.'}</p>
       )}
@@ -73,12 +74,13 @@ function Row({ step, run, where, at }: { step: Step; run: string; where: string 
   )
 }
 
-function One({ step, run, where }: { step: Step; run: string; where: string | undefined }) {
+function One({ step, run, where, job }: { step: Step; run: Run; where: string | undefined; job: Job | undefined }) {
   return (
     <section class="one" aria-label={'Step ' + step.path}>
       <h2>
         {step.path} <State of={step.state} />
       </h2>
+      <StepActs run={run} step={step} job={job} />
       {step.target && <p class="fine">{step.target}</p>}
       <Attempts of={step.attempts} where={where} />
       {step.state === 'pending' ? (
@@ -86,7 +88,7 @@ function One({ step, run, where }: { step: Step; run: string; where: string | un
       ) : step.attempt === 0 && !isOpen(step.state) ? (
         <p class="nothing">It never started, so it has no log.</p>
       ) : (
-        <Log key={step.path + ' ' + step.attempt} run={run} step={step.path} attempt={step.attempt} state={step.state} />
+        <Log key={step.path + ' ' + step.attempt} run={run.id} step={step.path} attempt={step.attempt} state={step.state} />
       )}
     </section>
   )

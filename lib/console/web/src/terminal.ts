@@ -8,18 +8,12 @@ export function belfry(words: string[], flags: Record<string, string | number | 
   return ['belfry', ...words.map(quoted), ...given].join(' ')
 }
 
-/** curl sends a request as the page does, to url, which is a word of the shell. It takes the token from the environment: that of the page is
- * for the page alone. */
-export function curl({ method, path, body, headers }: Change, url = quoted(urlOf(path))): string {
+/** curl sends a request as the page does. It takes the token from the environment: that of the page is for the page alone. */
+export function curl({ method, path, body, headers }: Change): string {
   const words = ['curl', '-X', method]
   const given = { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers }
   for (const [name, value] of Object.entries(given)) words.push('-H', quoted(`${name}: ${value}`))
   if (session.peek()) words.push('-H', '"Authorization: Bearer $BELFRY_TOKEN"')
   if (body !== undefined) words.push('-d', quoted(escaped(body)))
-  return [...words, url].join(' ')
-}
-
-/** curlEach sends a change of each of many jobs. then is the path below a job. */
-export function curlEach(jobs: string[], change: Change, then: string): string {
-  return `for job in ${jobs.map(quoted).join(' ')}; do ${curl(change, quoted(urlOf('/jobs/')) + '$job' + then)}; done`
+  return [...words, quoted(urlOf(path))].join(' ')
 }

@@ -60,6 +60,13 @@ export function instant(ms: number, now: number, of: string, seconds = true): st
   return clock
 }
 
+/** date is the day of an instant on the clock of a zone, as 2026-03-29. */
+export function date(ms: number, of: string): string {
+  const part: Record<string, string> = {}
+  for (const { type, value } of new Intl.DateTimeFormat('en-GB', { timeZone: of, year: 'numeric', month: '2-digit', day: '2-digit' }).formatToParts(ms)) part[type] = value
+  return `${part.year?.padStart(4, '0')}-${part.month}-${part.day}`
+}
+
 /** inFull is what a pointer over an instant is told: it in UTC and here, to the millisecond. */
 export function inFull(ms: number, of: string): string {
   const zones = [...new Set([of, 'UTC', mine])]

@@ -80,8 +80,8 @@ export function Line({ text }: { text: string }) {
       <code>
         {text.length > 2000
           ? text
-          : text.split(/(?<= )/).map((word) => (
-              // A flag is not cut behind its hyphens.
+          : text.split(/(?= )|(?<= )/).map((word) => (
+              // A flag is not cut behind its hyphens. A line may end at the blanks between flags, which are not part of any.
               <span class={word.startsWith('--') && word.length < 24 ? 'whole' : undefined}>{word}</span>
             ))}
       </code>

@@ -7,12 +7,21 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
+import { test } from 'node:test'
 import { chromium } from 'playwright-core'
 
 export const belfry = process.env.BELFRY ?? path.resolve(import.meta.dirname, '../../../../bin/belfry')
 
 // Waits are there for a hang: what is waited for is an event.
 export const patience = Number(process.env.PATIENCE ?? 5 * 60_000)
+
+const whole = Boolean(process.env.DEEP)
+
+/** deep is test for a journey that make test-deep takes and make test does not: a variant of one that both take. */
+export const deep = whole ? test : () => {}
+
+/** some are the first of the rows that a journey goes through, and in make test-deep all. */
+export const some = (rows, first) => (whole ? rows : rows.slice(0, first))
 
 /** Server is one process, which can be ended and started again over the same data at the same port. */
 export class Server {
@@ -114,7 +123,7 @@ const auditor = readFileSync(createRequire(import.meta.url).resolve('axe-core/ax
 
 /** axe gives what is not accessible on a page as it stands. */
 export async function axe(page) {
-  await page.evaluate(auditor)
+  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(auditor)
   return page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((f) => f.id + ': ' + f.nodes.map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join()).slice(0, 3).join(' | '))))
 }
 
@@ -122,7 +131,7 @@ const started = new Set()
 let browser
 /** open starts the browser, once for all journeys of a process. */
 export async function open() {
-  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+  browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP *.test 127.0.0.1'] })
   return browser
 }
 
@@ -132,30 +141,62 @@ export async function close() {
   await browser?.close()
 }
 
+const usual = { viewport: { width: 1280, height: 800 }, colorScheme: 'light', timezoneId: 'Europe/Paris', locale: 'en-GB' }
+
+// Tabs that are left by their journey, by the options of each: a new context is a new process, which costs as much as a short journey.
+const left = new Map()
+
+/** tab opens a context with one page. Its notices stay where a busy machine may look at them later than they go. */
+async function tab({ staying, ...options }) {
+  const b = await open()
+  const context = await b.newContext({ ...usual, ...options })
+  await context.addInitScript(() => {
+    window.reports = []
+    document.addEventListener('securitypolicyviolation', (e) => window.reports.push(e.violatedDirective + ' ' + e.blockedURI))
+  })
+  if (staying)
+    await context.addInitScript(() => {
+      const real = window.setTimeout
+      window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
+    })
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  const t = { context, page, worn: false }
+  // What cannot be taken out of a context again.
+  for (const [on, name] of [[page.clock, 'install'], [page, 'addInitScript'], [context, 'addInitScript'], [page, 'exposeFunction']]) {
+    const real = on[name].bind(on)
+    on[name] = (...args) => ((t.worn = true), real(...args))
+  }
+  return t
+}
+
 /** Visit is one tab, and what it heard: errors on its console, reports of its policy, requests. */
 export class Visit {
   static async to(address, options = {}) {
     const v = new Visit()
-    const b = await open()
-    v.context = await b.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light', timezoneId: 'Europe/Paris', locale: 'en-GB', ...options })
+    v.options = options
+    v.tab = left.get(JSON.stringify(options))?.pop() ?? (await tab(options))
+    v.context = v.tab.context
+    v.page = v.tab.page
     v.errors = []
-    v.reports = []
     v.requests = []
-    await v.context.addInitScript(() => {
-      window.reports = []
-      document.addEventListener('securitypolicyviolation', (e) => window.reports.push(e.violatedDirective + ' ' + e.blockedURI))
-    })
-    v.page = await v.context.newPage()
-    v.page.setDefaultTimeout(patience)
-    v.page.on('console', (m) => m.type() === 'error' && v.errors.push(m.text()))
-    v.page.on('pageerror', (e) => v.errors.push(String(e)))
-    v.page.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
-    v.page.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
+    v.heard = []
+    v.on('console', (m) => m.type() === 'error' && v.errors.push(m.text()))
+    v.on('pageerror', (e) => v.errors.push(String(e)))
+    v.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
+    v.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
     v.flying = new Set()
-    v.page.on('request', (r) => (v.requests.push(r.url()), v.flying.add(r)))
-    for (const end of ['requestfinished', 'requestfailed']) v.page.on(end, (r) => v.flying.delete(r))
+    // The stream of changes lasts, and is one for all tabs.
+    v.on('request', (r) => r.url().endsWith('/v1/changes') || (v.requests.push(r.url()), v.flying.add(r)))
+    for (const end of ['requestfinished', 'requestfailed']) v.on(end, (r) => v.flying.delete(r))
     if (address) await v.page.goto(address)
     return v
+  }
+
+  /** on listens to the page until the visit ends. */
+  on(event, heard) {
+    this.heard.push([event, heard])
+    this.page.on(event, heard)
   }
 
   /** lead presses g and a letter until a path is shown: the letter has 1.5 s, and a busy machine may take longer between two keys. */
@@ -172,7 +213,7 @@ export class Visit {
   async landed() {
     for (const end = Date.now() + patience; this.flying.size; ) {
       if (Date.now() > end) throw new Error([...this.flying].map((r) => r.url()).join(' '))
-      await this.page.evaluate(() => 0)
+      await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 
@@ -185,21 +226,35 @@ export class Visit {
     return this.page.evaluate(() => window.reports)
   }
 
+  /** end leaves the tab to the next journey, with nothing of this one in it, or closes it where that cannot be. */
   async end() {
-    await this.context.close()
+    for (const [event, heard] of this.heard) this.page.off(event, heard)
+    const { context, page, worn } = this.tab
+    try {
+      if (worn) throw new Error('worn')
+      await page.unrouteAll({ behavior: 'ignoreErrors' })
+      await context.unrouteAll({ behavior: 'ignoreErrors' })
+      for (const other of context.pages()) if (other !== page) await other.close()
+      await context.clearCookies()
+      await page.goto(new URL('/healthz', page.url()).href) // of the same origin, so of the same process, and without a script
+      await page.evaluate(() => (sessionStorage.clear(), localStorage.clear()))
+      await page.mouse.move(0, 0)
+      await page.setViewportSize(this.options.viewport ?? usual.viewport)
+      await page.emulateMedia({ colorScheme: this.options.colorScheme ?? usual.colorScheme })
+    } catch {
+      await context.close()
+      return
+    }
+    const key = JSON.stringify(this.options)
+    left.set(key, [...(left.get(key) ?? []), this.tab])
   }
 }
 
 /** act opens a page to do something on it, and keeps which changes it asked for: no dry runs, and no questions. */
 export async function act(at) {
-  const v = await Visit.to(undefined)
+  const v = await Visit.to(undefined, { staying: true })
   v.sent = []
-  // On a busy machine a notice may have gone before it is looked at: here it stays.
-  await v.context.addInitScript(() => {
-    const real = window.setTimeout
-    window.setTimeout = (f, ms, ...rest) => real(f, ms === 12_000 ? 3_600_000 : ms, ...rest)
-  })
-  v.page.on('request', (r) => {
+  v.on('request', (r) => {
     if (r.method() === 'GET' || r.url().endsWith('/v1/runs/last') || r.url().endsWith('/v1/session')) return
     if (!r.postDataJSON()?.dry_run) v.sent.push(r)
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, test } from 'node:test'
-import { close, once, Server, shell, Visit } from './harness.mjs'
+import { close, once, Server, shell, some, Visit } from './harness.mjs'
 
 after(close)
 
@@ -44,9 +44,9 @@ test('names, payloads, logs and errors of others are text, whatever they say', a
       assert.ok(await page.locator('body').isVisible())
       assert.match(await page.title(), /Belfry$/)
     }
-    const names = ['/jobs/', '/runs/'].flatMap((p) => markup.map((m) => p + encodeURIComponent(m)))
+    const names = [0, 1].flatMap((n) => markup.map((m, i) => ['/jobs/', '/runs/'][(i + n) % 2] + encodeURIComponent(m)))
     const addresses = (async () => {
-      for (const at of [...names, '/jobs?q=' + encodeURIComponent(all), '/runs?job=' + encodeURIComponent(all) + '&label=' + encodeURIComponent(all), '/dead-letters?pattern=' + encodeURIComponent(all), '/' + encodeURIComponent(all)]) await shownIn(tabs[1], at)
+      for (const at of [...some(names, markup.length), '/jobs?q=' + encodeURIComponent(all), '/runs?job=' + encodeURIComponent(all) + '&label=' + encodeURIComponent(all), '/dead-letters?pattern=' + encodeURIComponent(all), '/' + encodeURIComponent(all)]) await shownIn(tabs[1], at)
     })()
     addresses.catch(() => {}) // it is waited for below
     const shown = (...what) => shownIn(tabs[0], ...what)

@@ -1,7 +1,7 @@
 // What an operator can do with many at once: dead letters by cause, runs and jobs by selection and by filter.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { act, clean, close, done, exec, once, Server, shell } from './harness.mjs'
+import { act, clean, close, deep, done, exec, once, Server, shell } from './harness.mjs'
 
 let server
 before(async () => {
@@ -216,11 +216,11 @@ test('many go by parts: one that is refused ends it, and who asks again has the 
   }
 })
 
-test('those that are named go on behind a part that was refused, and a slow pace holds between parts', async () => {
+deep('those that are named go on behind a part that was refused, and a slow pace holds between parts', async () => {
   const ids = await dead('named', 4, 'echo "named" >&2; exit 3')
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: named'))
   await v.press('Select', true)
-  await v.press('All 4 shown')
+  await v.press('All 4')
   await v.press('Redrive 4…')
   await v.dialog.getByText('4 runs').waitFor()
   const pace = v.dialog.getByLabel('Runs that start in a second')
@@ -246,7 +246,7 @@ test('those that are named go on behind a part that was refused, and a slow pace
   await v.end()
 })
 
-test('what dies while the dialog is open is not redriven, one that failed again is told, and curl is shown where one request does it', async () => {
+deep('what dies while the dialog is open is not redriven, one that failed again is told, and curl is shown where one request does it', async () => {
   await dead('late', 3, 'echo "late" >&2; exit 3')
   const pattern = 'exit: exit code #: late'
   const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent(pattern))
@@ -297,7 +297,35 @@ test('rows of dead letters that are selected stay where they are and stay select
   await done(v)
 })
 
-test('the number of a filter is one that can be: by force only, up to so many, and not known until it is counted again', async () => {
+test('dead letters beyond the newest 20 are shown, selected, and redriven or discarded', async () => {
+  const ids = await dead('deep', 30, 'echo "deep" >&2; exit 3')
+  const v = await act(server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: deep'))
+  await v.page.getByText('The newest 20 of 30.').waitFor()
+  await v.press('Select', true)
+  const grid = v.page.getByRole('grid', { name: 'Newest runs with this error' })
+  const last = grid.locator('.rows [role=row]').nth(19)
+  await last.getByRole('link').click()
+  await v.press('Show 100 more')
+  await v.press('All 30')
+  await v.page.getByRole('button', { name: 'Discard 30…' }).waitFor()
+  await v.press('Select', true)
+  await v.press('Select', true)
+  for (const n of [25, 27]) await grid.locator('.rows [role=row]').nth(n).getByRole('link').click()
+  await v.press('Discard 2…')
+  await v.dialog.getByText('2 runs').waitFor()
+  await v.press('Discard 2', true)
+  await v.told('2 runs were discarded')
+  assert.equal(bodies(v)[0].runs.length, 2)
+  assert.ok(bodies(v)[0].runs.every((id) => ids.includes(id)))
+  // They are told from those that are dead letters still, far down as well.
+  await grid.getByText('no longer a dead letter').nth(1).waitFor()
+  await v.press('Select', true)
+  await v.page.mouse.move(0, 0) // the number stays as it is under a pointer
+  await v.page.getByRole('button', { name: 'Redrive 28…' }).waitFor()
+  await done(v)
+})
+
+deep('the number of a filter is one that can be: by force only, up to so many, and not known until it is counted again', async () => {
   await server.put('fine', { target: exec('true'), ...once })
   const { id } = await server.trigger('fine')
   await server.until(id, 'succeeded')
@@ -366,33 +394,4 @@ test('a whole tenant is meant by a word, and a changed filter leaves select mode
   await v.press(/^All \d+$/)
   await v.page.getByRole('button', { name: /^Retry [1-9]/ }).waitFor()
   await done(v)
-})
-
-test('selected jobs are paused one by one until one is refused, and go on from there', async () => {
-  for (const name of ['night-a', 'night-b', 'night-c']) await server.put(name, { target: exec('true') })
-  const v = await act(server.console + '/jobs?q=night-')
-  await v.page.getByRole('grid', { name: 'Jobs' }).waitFor()
-  await v.press('Select', true)
-  assert.equal(await v.page.getByRole('button', { name: 'Pause 0…' }).getAttribute('aria-disabled'), 'true')
-  await v.press('All 3')
-  await v.press('Pause 3…')
-  await v.dialog.getByLabel('Reason').fill("Ada's move")
-  const commands = await v.dialog.locator('.command code').allTextContents()
-  assert.match(commands[0], /^belfry job pause night-a night-b night-c --reason='Ada'\\''s move' --address/)
-  assert.match(commands[1], /^for job in night-a night-b night-c; do curl -X POST .*\/v1\/jobs\/\$job\/pause; done$/)
-  await clean(v)
-  await v.page.route('**/v1/jobs/night-b/pause', (route) => route.fulfill(problem(503, 'outcome_unknown')), { times: 1 })
-  await v.press('Pause 3', true)
-  await v.said('It may have been done')
-  await v.dialog.getByText('1 of 3 jobs paused, at night-b').waitFor()
-  assert.equal(v.sent.length, 2)
-  await v.press('Pause 2', true)
-  await v.told('3 jobs are paused')
-  assert.equal(v.sent.length, 4)
-  const { items } = await server.call('GET', '/v1/jobs?prefix=night-')
-  assert.deepEqual(items.map((j) => j.status.paused_reason), Array(3).fill("Ada's move"))
-  await v.press('Resume 3…')
-  await v.press('Resume 3', true)
-  await v.told('3 jobs are resumed')
-  await v.end()
 })

@@ -11,7 +11,7 @@ export async function busy(server) {
   await server.put('sync-customers', { schedule: { every: '5s' }, target: shell('echo "page 1 of 3"; sleep 0.4; echo "page 2 of 3"; echo "page 3 of 3"'), labels: { team: 'crm' } })
   await server.put('night-shift', { schedule: { cron: '30 2 * * *', timezone: 'America/New_York', start: '2027-03-12T00:00:00Z' }, target: exec('true'), labels: { team: 'warehouse' } })
   await server.put('invoices', { schedule: { cron: '0 6 1 * *', timezone: 'Europe/Paris' }, target: { http: { url: 'http://127.0.0.1:1/invoices' } }, labels: { team: 'billing' }, retry: { max_attempts: 3, initial: '1s', max: '2s' } })
-  await server.put('import', { target: shell('i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo "$(date +%H:%M:%S) row $i of 400"; sleep 0.25; done'), timeout: '10m' })
+  await server.put('import', { target: shell('i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo "$(date +%H:%M:%S) row $i of 4000"; sleep 0.25; done'), timeout: '1h' })
   await server.put('move-db', { schedule: { cron: '0 3 * * 0', timezone: 'UTC' }, target: exec('true') })
   await server.call('POST', '/v1/jobs/move-db/pause', { reason: 'the new cluster is not ready, ask Ada' })
   const done = []
@@ -19,7 +19,7 @@ export async function busy(server) {
   done.push((await server.trigger('clean-up')).id)
   for (const id of done) await server.until(id, 'succeeded')
   const dead = (await server.trigger('invoices')).id
-  const going = (await server.trigger('import', { payload: { file: 'customers.csv', rows: 400 } })).id
+  const going = (await server.trigger('import', { payload: { file: 'customers.csv', rows: 4000 } })).id
   await server.until(going, 'running')
   return { done, dead, going }
 }

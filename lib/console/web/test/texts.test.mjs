@@ -11,7 +11,7 @@ async function source(name) {
   const made = ts.transpileModule(text, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } }).outputText
   return import('data:text/javascript;base64,' + Buffer.from(made).toString('base64'))
 }
-const { pretty, fieldText } = await source('json.ts')
+const { pretty, fieldText, elements } = await source('json.ts')
 const { Screen } = await source('ansi.ts')
 const { quoted } = await source('quoted.ts')
 const { labelsOf } = await source('labels.ts')
@@ -35,6 +35,12 @@ test('a field of JSON is found as it was sent', () => {
   assert.equal(fieldText('{"result":"result"}', 'result'), '"result"')
   assert.equal(fieldText('{"a":"result","result":null}', 'result'), 'null')
   assert.equal(fieldText('[]', 'result'), undefined)
+})
+
+test('what a JSON array holds is given as it was sent', () => {
+  assert.deepEqual(elements('[ {"a": [1, {"b": 2}]}, "x,]", 12345678901234567890, [], null ]'), ['{"a": [1, {"b": 2}]}', '"x,]"', '12345678901234567890', '[]', 'null'])
+  assert.deepEqual(elements('[]'), [])
+  assert.deepEqual(elements('[[1],[2]]'), ['[1]', '[2]'])
 })
 
 const lines = (screen) => screen.lines.map((l) => l.pieces.map((p) => (p.style ? `<${p.style}>` : '') + p.text).join(''))
@@ -113,4 +119,65 @@ test('a diff of long texts comes at once, and of what is too long all goes and c
   assert.equal(counted(differ(many.join('\n'), [...many.slice(0, 30_000), 'new', ...many.slice(30_000)].join('\n'))), '1 line added')
   const other = many.map((l) => l + (Number(l.slice(5)) % 2 ? '' : '!'))
   assert.equal(counted(differ(many.join('\n'), other.join('\n'))), '59999 lines removed, 59999 added')
+})
+
+const stats = await source('stats.ts')
+const point = (at, more = {}) => ({ at, due: 0, succeeded: 0, failed: 0, cancelled: 0, skipped: 0, dead: 0, unknown: 0, open: 0, retries: 0, lateness: { count: 0, buckets: [0, 0, 0] }, ...more })
+
+test('points stand in their minute, what has none is a gap, and what is not swept is told apart', () => {
+  const late = { count: 4, buckets: [2, 2, 0] }
+  const all = stats.bins({ from: '2026-11-26T15:00:00Z', to: '2026-11-26T16:00:00Z', step_seconds: 60, swept_until: '2026-11-26T15:57:00Z', lateness_bounds_ms: [10, 100],
+    points: [point('2026-11-26T15:03:00Z', { succeeded: 5, dead: 1, unknown: 1, failed: 1, skipped: 2, cancelled: 1, open: 4, lateness: late }), point('2026-11-26T15:58:00Z', { succeeded: 1 })] })
+  assert.equal(all.length, 60)
+  assert.deepEqual(all[3].counts, [5, 4, 3, 3])
+  assert.deepEqual(all[3].late, late)
+  assert.equal(all[2].late, undefined)
+  assert.deepEqual(all.map((b) => b.swept).lastIndexOf(true), 56)
+  assert.equal(stats.bins({ from: '2026-11-26T15:00:00Z', to: '2026-11-26T15:02:00Z', step_seconds: 60, lateness_bounds_ms: [], points: [] })[0].swept, false)
+})
+
+test('a day by the minute is drawn in stretches of five, with all that is in them', () => {
+  const points = Array.from({ length: 1440 }, (_, i) => point(new Date(Date.parse('2026-11-25T00:00:00Z') + i * 60_000).toISOString(), { succeeded: 1, lateness: { count: 1, buckets: [1, 0, 0] } }))
+  const all = stats.bins({ from: '2026-11-25T00:00:00Z', to: '2026-11-26T00:00:00Z', step_seconds: 60, swept_until: '2026-11-25T23:58:00Z', lateness_bounds_ms: [10, 100], points })
+  assert.equal(all.length, 288)
+  assert.ok(all.every((b) => b.counts[0] === 5 && b.late.count === 5 && b.late.buckets[0] === 5))
+  assert.deepEqual([all[286].swept, all[287].swept], [true, false])
+})
+
+test('a quantile of a histogram lies evenly within its bucket', () => {
+  const bounds = [10, 100]
+  assert.equal(stats.quantile({ count: 10, buckets: [10, 0, 0] }, bounds, 0.5), 5)
+  assert.equal(stats.quantile({ count: 10, buckets: [5, 5, 0] }, bounds, 0.75), 55)
+  assert.equal(stats.quantile({ count: 10, buckets: [0, 0, 10] }, bounds, 0.99), 100)
+  assert.equal(stats.quantile({ count: 2, buckets: [0, 2, 0] }, bounds, 0), 10)
+})
+
+test('lines end at gaps, and scales do not jump', () => {
+  assert.deepEqual(stats.stretches([undefined, 1, 2, undefined, 3]), [{ from: 1, values: [1, 2] }, { from: 4, values: [3] }])
+  assert.deepEqual([1, 3, 11, 50, 501].map(stats.nice), [1, 5, 20, 50, 1000])
+  assert.deepEqual([0, 1, 10, 100, 1e9].map((v) => stats.height(v, 1, 100)), [0, 0, 0.5, 1, 1])
+})
+
+const days = await source('days.ts')
+test('a calendar is 53 whole weeks from a Monday on, this week among them', () => {
+  for (let i = 0; i < 800; i++) {
+    const today = days.shift('2026-01-01', i)
+    const { from, to } = days.spanOf(today)
+    assert.equal(days.weekday(from), 0)
+    assert.equal(days.shift(from, 370), to)
+    assert.ok(today <= days.shift(to, -21) && today > days.shift(to, -28), today)
+  }
+})
+
+const load = await source('load.ts')
+test('hours of a week stand by the clock, also where it shows one twice or none', () => {
+  const clock = (ms) => ({ date: new Intl.DateTimeFormat('sv-SE', { timeZone: 'Europe/Berlin', dateStyle: 'short' }).format(ms), hour: Number(new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', hour: '2-digit', hourCycle: 'h23' }).format(ms)) })
+  const of = (from, to) => load.byClock(load.slots({ from, to, step_seconds: 3600, fires: Array.from({ length: 24 }, (_, i) => (i === 5 ? 7 : 0)) }), clock)
+  const back = of('2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z')
+  assert.equal(back.length, 1)
+  assert.equal(back[0].hours[2].length, 2)
+  assert.equal(back[0].hours.flat().length, 25)
+  const ahead = of('2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z')
+  assert.deepEqual([ahead.length, ahead[0].hours[2], ahead[0].hours.flat().filter(Boolean).length], [1, undefined, 23])
+  assert.deepEqual(load.quiet(of('2026-11-01T23:00:00Z', '2026-11-02T23:00:00Z')), ['00:00–05:00', '06:00–24:00'])
 })

@@ -1,10 +1,10 @@
 // Runs that were given up, by what they said: the same error with other numbers in it is the same cause.
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { get } from '../api'
 import { Discard, Redrive } from '../bulk'
 import { Button, open as ask } from '../dialog'
-import { Grid, usePicking, type Column } from '../grid'
-import { useHeld, useLive, useSettled } from '../live'
+import { Grid, Picks, usePicking, type Column } from '../grid'
+import { askAgain, useHeld, useLive, useSettled } from '../live'
 import { query, to, withQuery } from '../router'
 import { parse } from '../time'
 import { Ago, Command, Empty, Fresh, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
@@ -38,7 +38,7 @@ export interface Groups {
 
 export function DeadLetters() {
   const chosen = query.value.get('pattern')
-  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000)
+  const live = useLive('dead letters', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 4000, ['dead-letters'])
   const { shown: data, hold } = useHeld(live.data)
   const causes = (data?.items.length ?? 0) + (data?.more_groups ?? 0)
   const open = data?.items.find((g) => g.pattern === chosen)
@@ -99,8 +99,21 @@ const columns: Column[] = [
   { name: 'c-why', head: 'Last error' },
 ]
 
+interface Newest {
+  items: Letter[]
+  next?: string
+}
+
+const first = 20
+const more = 100
+const most = 520 // that are listed: all of them can be redriven and discarded without
+
 function Opened({ of }: { of: Group }) {
-  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<{ items: Letter[]; next?: string }>('/dead-letters', { pattern: of.pattern, limit: 20 }, stop)).data, 10_000)
+  const [limit, setLimit] = useState(first)
+  const live = useLive('dead letters of ' + of.pattern, async (stop) => (await get<Newest>('/dead-letters', { pattern: of.pattern, limit }, stop)).data, 10_000, ['dead-letters'])
+  useEffect(() => {
+    if (limit > first) askAgain()
+  }, [limit])
   const newest = live.data?.items ?? []
   const busy = useRef(false)
   const picking = usePicking(of.pattern)
@@ -126,14 +139,7 @@ function Opened({ of }: { of: Group }) {
         <Button scope="run" why={why} act={() => ask(<Discard of={chosen} />)}>
           Discard {count.toLocaleString('en')}…
         </Button>
-        <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
-          Select
-        </button>
-        {picking.on && (
-          <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
-            All {settled.ids.length} shown
-          </button>
-        )}
+        <Picks of={picking} ids={settled.ids} more={Boolean(live.data.next)} />
         <Fresh count={settled.fresh} apply={settled.apply} />
       </div>
       <Grid
@@ -150,7 +156,18 @@ function Opened({ of }: { of: Group }) {
         busy={busy}
         picking={picking}
       />
-      {of.count > newest.length && <p class="fine">The newest {newest.length} of {of.count.toLocaleString('en')}.</p>}
+      {live.data.next && (
+        <p class="fine">
+          The newest {newest.length.toLocaleString('en')} of {of.count.toLocaleString('en')}.{' '}
+          {limit < most ? (
+            <button type="button" class="plain" onClick={() => setLimit(newest.length + more)}>
+              Show {more} more
+            </button>
+          ) : (
+            'The buttons above are about all of them, unless you select.'
+          )}
+        </p>
+      )}
     </>
   )
 }

@@ -3,8 +3,9 @@ import { useRef } from 'preact/hooks'
 import { get } from '../api'
 import { now } from '../clock'
 import { Grid } from '../grid'
+import { lazy } from '../lazy'
 import { JobActs } from '../jobacts'
-import { useLive, useSettled } from '../live'
+import { useLater, useLive, useSettled } from '../live'
 import type { Job as Data, Page, Run } from '../model'
 import { Raw } from '../raw'
 import { to, withQuery } from '../router'
@@ -14,6 +15,9 @@ import { civil, dayIn, inFull, parse, short, zoneFor } from '../time'
 import { Ago, Command, Empty, Fresh, Instant, Labels, pending, Refused, State, Waiting } from '../ui'
 import { calls, lasted, on, overlaps, when } from '../words'
 import { columns, runCells } from './runs'
+
+const JobCalendar = lazy(() => import('./jobcalendar').then((m) => m.JobCalendar))
+const JobHistory = lazy(() => import('./jobhistory').then((m) => m.JobHistory))
 
 export interface Fire {
   at: string
@@ -31,16 +35,18 @@ export interface Fires {
 
 export function Job({ name }: { name: string }) {
   const at = '/jobs/' + encodeURIComponent(name)
-  const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000)
+  const live = useLive('job ' + name, async (stop) => get<Data>(at, {}, stop), 5000, ['job:' + name])
   const runs = useLive('runs of ' + name, async (stop) => {
     const asked = began()
     return keep((await get<Page<Run>>(at + '/runs', { limit: 10, due: 'true' }, stop)).data.items, asked)
-  })
+  }, undefined, ['job:' + name])
   const job = live.data?.data
   const cron = job?.schedule?.cron
   const zone = job?.schedule?.timezone
   // It moves on only when one is past.
   const fires = useLive('fires of ' + name, async (stop) => (await get<Fires>(at + '/fires', { count: 10 }, stop)).data, 5000)
+  // What is looked at second is asked for second.
+  const later = useLater(600)
   const busy = useRef(false)
   const settled = useSettled(runs.data, name, () => busy.current)
 
@@ -172,6 +178,8 @@ export function Job({ name }: { name: string }) {
         {runs.data?.length === 0 && <Empty command={`belfry job trigger ${name} --wait`}>It has not run yet.</Empty>}
         {settled.ids.length > 0 && <Grid label="Last runs" kind="g-runs" columns={columns} ids={settled.ids} cells={(id) => runCells(id, zone)} href={(id) => to('runs', id)} busy={busy} />}
       </section>
+      {later && <JobCalendar name={name} where={zone} />}
+      {later && <JobHistory name={name} where={zone} />}
       <details class="cli">
         <summary>The whole definition</summary>
         <Raw text={JSON.stringify(definition(live.data?.text ?? '{}'))} label={name} />

@@ -2,9 +2,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, post } from '../api'
 import { Button, open } from '../dialog'
-import { Grid, usePicking, type Column } from '../grid'
-import { mostJobs, PauseMany } from '../jobacts'
+import { Grid, Picks, usePicking, type Column } from '../grid'
 import { useLive, useSettled } from '../live'
+import { DeleteMany, ExportMany, LabelMany, PauseMany, ResumeMany, type ChosenJobs } from '../manyjobs'
 import type { Job, Page, State as Of } from '../model'
 import { now } from '../clock'
 import { Ticks } from '../ticks'
@@ -32,7 +32,7 @@ export function Jobs() {
   const label = query.value.get('label') ?? ''
   const paused = query.value.get('paused') ?? ''
   const key = JSON.stringify([prefix, label, paused])
-  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data)
+  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data, undefined, ['jobs'])
   const [rest, setRest] = useState<{ key: string; jobs: Job[]; next: string | undefined }>({ key, jobs: [], next: undefined })
   const [failed, setFailed] = useState<Error>()
   const loading = useRef(false)
@@ -58,12 +58,14 @@ export function Jobs() {
   const lasts = useLive(sight.length ? 'last ' + sight.join(' ') : '', async (stop) => {
     const { items } = await post<{ items: Last[] }>('/runs/last', { jobs: sight.slice(0, 100), limit: 10 }, stop)
     return new Map(items.map((i) => [i.job, i.runs]))
-  }, 4000)
+  }, 4000, ['runs'])
   const busy = useRef(false)
   const picking = usePicking(key)
   const settled = useSettled(live.data && [...byName.keys()], key, () => busy.current || picking.on)
-  const picked = [...picking.ids]
-  const why = picked.length === 0 ? 'Select jobs first.' : picked.length > mostJobs ? `Select at most ${mostJobs.toLocaleString('en')} jobs.` : undefined
+  const about = picking.on ? picking.ids.size.toLocaleString('en') : 'matching'
+  const why = picking.on && !picking.ids.size ? 'Select jobs first.' : undefined
+  const chosen = (): ChosenJobs =>
+    picking.on ? { jobs: [...picking.ids].map((name) => ({ name, etag: byName.get(name)?.status.etag })) } : { prefix, label, paused: paused === '' ? undefined : paused === 'true' }
   const filtered = Boolean(prefix || label || paused)
   const inTerminal = ['belfry job list', prefix && '--prefix=' + quoted(prefix), label && '--label=' + quoted(label), { true: '--paused', false: '--active' }[paused]].filter(Boolean).join(' ')
 
@@ -111,20 +113,24 @@ export function Jobs() {
           <a class="act" href={to('import')}>
             Import
           </a>
-          <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
-            Select
-          </button>
-          {picking.on && (
+          <Picks of={picking} ids={settled.ids} more={Boolean(next)} />
+          {/* Without a filter and a selection they would be about all jobs there are. */}
+          {(picking.on || filtered) && (
             <>
-              <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
-                All {settled.ids.length.toLocaleString('en')}
-                {next && ' loaded'}
-              </button>
-              <Button scope="write" why={why} act={() => open(<PauseMany jobs={picked} resumes={false} />)}>
-                Pause {picked.length.toLocaleString('en')}…
+              <Button scope="write" why={why} act={() => open(<PauseMany of={chosen()} />)}>
+                Pause {about}…
               </Button>
-              <Button scope="write" why={why} act={() => open(<PauseMany jobs={picked} resumes />)}>
-                Resume {picked.length.toLocaleString('en')}…
+              <Button scope="write" why={why} act={() => open(<ResumeMany of={chosen()} />)}>
+                Resume {about}…
+              </Button>
+              <Button scope="write" why={why} act={() => open(<LabelMany of={chosen()} />)}>
+                Label {about}…
+              </Button>
+              <Button why={why} act={() => open(<ExportMany of={chosen()} />)}>
+                Export {about}…
+              </Button>
+              <Button scope="write" why={why} act={() => open(<DeleteMany of={chosen()} />)}>
+                Delete {about}…
               </Button>
             </>
           )}

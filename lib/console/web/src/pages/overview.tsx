@@ -1,14 +1,16 @@
 // What runs, what failed, what comes next.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { get } from '../api'
 import { Outcomes } from '../chart'
 import { now } from '../clock'
+import { count } from '../days'
 import { Grid, type Column } from '../grid'
-import { lost, useHeld, useLive, useSettled } from '../live'
-import type { Job, Page, Run } from '../model'
+import { lost, useHeld, useLater, useLive, useSettled } from '../live'
+import type { Load } from '../load'
+import type { Job, Page, Queue, Run } from '../model'
 import { to, withQuery } from '../router'
 import { began, keep, runOf } from '../store'
-import { parse } from '../time'
+import { civil, parse, short, zoneFor } from '../time'
 import { Ago, Empty, Fresh, Instant, pending, Refused, State, Waiting } from '../ui'
 import type { Groups } from './deadletters'
 import { firstJob } from './jobs'
@@ -27,7 +29,7 @@ const columns: Column[] = [
 ]
 
 export function Overview() {
-  const jobs = useLive('overview jobs', async (stop) => (await get<Page<Job>>('/jobs', { limit: 1000 }, stop)).data, 10_000)
+  const jobs = useLive('overview jobs', async (stop) => (await get<Page<Job>>('/jobs', { limit: 1000 }, stop)).data, 10_000, ['jobs'])
   const running = useLive('overview running', async (stop) => {
     const asked = began()
     const found: Run[] = []
@@ -40,8 +42,8 @@ export function Overview() {
       if (!cursor) break
     }
     return keep(found, asked)
-  })
-  const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000)
+  }, undefined, ['runs'])
+  const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000, ['dead-letters'])
   // What is looked at second is asked for second.
   const later = useLater(600)
   const hour = useLive(later ? 'overview hour' : '', async (stop) => {
@@ -50,6 +52,11 @@ export function Overview() {
     const { data } = await get<Page<Run>>('/runs', { from, to: soon(), limit: 1000 }, stop)
     return { ids: keep(data.items, asked), since: data.next ? parse(data.items.at(-1)?.nominal_time) : 0 }
   }, 5000)
+  const queues = useLive(later ? 'overview queues' : '', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items, 5000)
+  const load = useLive(later ? 'overview load' : '', async (stop) => {
+    const from = Math.floor(now.peek() / 60_000) * 60_000
+    return (await get<Load>('/schedule/load', { from: new Date(from).toISOString(), to: new Date(from + 3_600_000).toISOString(), step: '1m' }, stop)).data
+  }, 60_000)
   const ready = useLive(later ? 'ready' : '', checks, 10_000)
   const busy = useRef(false)
   const settled = useSettled(running.data, 'running', () => busy.current)
@@ -62,6 +69,7 @@ export function Overview() {
     .sort((a, b) => a.at - b.at || (a.job.name < b.job.name ? -1 : 1))
   const over = (jobs.data?.items ?? []).every((j) => j.paused || !j.status.next_runs?.length)
   const { shown: soonest, hold: holdNext } = useHeld(coming.slice(0, 8).map(({ at, job }) => ({ at: new Date(at).toISOString(), job })))
+  const wants = needs(jobs.data?.items ?? [], queues.data ?? [], dead.data, now.value)
   const { shown: causes, hold: holdCauses } = useHeld(dead.data?.items.slice(0, 6))
   const hourRuns = (hour.data?.ids ?? []).map((id) => runOf(id)?.value).filter((r) => r !== undefined)
   return (
@@ -92,16 +100,25 @@ export function Overview() {
                 <Grid label="Running" kind="g-open" columns={columns} ids={settled.ids.slice(0, 8)} cells={openCells} href={(id) => to('runs', id)} busy={busy} />
               )}
             </section>
-            <section aria-labelledby="o-failed" {...holdCauses}>
+            <section aria-labelledby="o-needs" {...holdCauses}>
               <header class="bar">
-                <h2 id="o-failed">Given up</h2>
+                <h2 id="o-needs">Needs you</h2>
                 <a class="more" href={to('dead-letters')}>
                   All dead letters
                 </a>
               </header>
               <Refused error={dead.error} small />
               {!dead.data && pending(dead.error) && <Waiting />}
-              {dead.data && dead.data.items.length === 0 && <p class="nothing">No run was given up.</p>}
+              {dead.data && jobs.data && !dead.data.items.length && !wants.length && <p class="nothing">Nothing: no run was given up, no job is paused for long, and no work lacks a worker.</p>}
+              <ul class="brief wants">
+                {wants.map((w) => (
+                  <li key={w.href + w.text}>
+                    <a href={w.href}>
+                      <State of={w.state} /> <span>{w.text}</span>
+                    </a>
+                  </li>
+                ))}
+              </ul>
               <ul class="brief">
                 {causes?.map((g) => (
                   <li key={g.pattern}>
@@ -119,10 +136,11 @@ export function Overview() {
             <section aria-labelledby="o-next" {...holdNext}>
               <header class="bar">
                 <h2 id="o-next">Next</h2>
-                <a class="more" href={to('jobs')}>
-                  All jobs
+                <a class="more" href={to('schedule')}>
+                  The week
                 </a>
               </header>
+              {load.data && load.data.total > 0 && <NextHour of={load.data} />}
               {!jobs.data && pending(jobs.error) && <Waiting />}
               {jobs.data && soonest.length === 0 && <p class="nothing">{over ? 'No schedule fires any more.' : 'It is known when the server has answered.'}</p>}
               <ul class="brief next">
@@ -152,13 +170,52 @@ function openCells(id: string) {
   return [state, run, due, took, why]
 }
 
-function useLater(ms: number): boolean {
-  const [is, set] = useState(false)
-  useEffect(() => {
-    const timer = setTimeout(() => set(true), ms)
-    return () => clearTimeout(timer)
-  }, [ms])
-  return is
+interface Want {
+  state: string
+  text: string
+  href: string
+}
+
+const week = 7 * 86_400_000
+
+// What is wrong until somebody does something.
+function needs(jobs: Job[], queues: Queue[], dead: Groups | undefined, at: number): Want[] {
+  const named = (all: Job[]) => (all.length === 1 ? (all[0]?.name ?? '') : all.length.toLocaleString('en') + ' jobs')
+  const wants: Want[] = []
+  const letters = (dead?.items ?? []).reduce((n, g) => n + g.count, 0)
+  const causes = (dead?.items.length ?? 0) + (dead?.more_groups ?? 0)
+  if (letters) wants.push({ state: 'dead', text: `${count(letters, 'dead letter')}${dead?.more ? ' or more' : ''}, ${count(causes, 'cause')}`, href: to('dead-letters') })
+  const parked = jobs.filter((j) => j.status.fault)
+  if (parked.length) wants.push({ state: 'failing', text: `${named(parked)}: the next fire cannot be computed`, href: parked.length === 1 ? to('jobs', parked[0]?.name ?? '') : to('jobs') })
+  for (const q of queues) for (const what of q.lacking ?? []) wants.push({ state: 'attention', text: `${what}: no worker of ${q.name} has it`, href: to('queues') })
+  // A job that is paused and was not changed for a week has been paused for a week at least.
+  const old = jobs.filter((j) => j.paused && parse(j.status.updated_at) < at - week)
+  if (old.length) wants.push({ state: 'paused', text: `${named(old)} paused for more than 7 days`, href: old.length === 1 ? to('jobs', old[0]?.name ?? '') : withQuery(to('jobs'), { paused: 'true' }) })
+  return wants
+}
+
+/** NextHour is how much is due in each minute of the next hour. */
+function NextHour({ of }: { of: Load }) {
+  const zone = zoneFor()
+  const most = of.peak?.fires ?? 1
+  const clock = (n: number) => civil(parse(of.from) + n * 60_000, zone).clock.slice(0, 5)
+  const peak = of.peak && `${civil(parse(of.peak.at), zone).clock.slice(0, 5)} ${short(zone)} (${of.peak.fires.toLocaleString('en')})`
+  return (
+    <figure class="next-hour">
+      <svg viewBox="0 0 600 24" preserveAspectRatio="none" role="img" aria-label={`Runs due in the next hour, by the minute: ${of.total}, most at ${peak}`}>
+        {of.fires.map((n, i) => (
+          <g key={i}>
+            <title>{`${clock(i)}: ${n}`}</title>
+            <rect class="under" x={i * 10} width="10" height="24" />
+            {n > 0 && <rect x={i * 10 + 1} width="8" y={24 - Math.max(2, (n / most) * 24)} height={Math.max(2, (n / most) * 24)} />}
+          </g>
+        ))}
+      </svg>
+      <figcaption class="fine">
+        {of.total.toLocaleString('en')} due in the next hour; peak {peak}
+      </figcaption>
+    </figure>
+  )
 }
 
 function Health({ of }: { of: { name: string; state: string; detail: string }[] }) {

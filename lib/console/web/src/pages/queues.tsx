@@ -9,7 +9,7 @@ import { Ago, Command, Empty, pending, Refused, State, Waiting } from '../ui'
 const priorities = ['high', 'normal', 'low']
 
 export function Queues() {
-  const queues = useLive('queues', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items)
+  const queues = useLive('queues', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items, undefined, ['queues'])
   const workers = useLive('workers', async (stop) => (await get<Page<Worker>>('/workers', {}, stop)).data.items)
   const ready = useLive('ready', checks, 10_000)
   const deepest = Math.max(1, ...(queues.data ?? []).flatMap((q) => priorities.map((p) => sum(q, p))))

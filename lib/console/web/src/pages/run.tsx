@@ -27,7 +27,7 @@ export function Run({ id }: { id: string }) {
     const answer = await get<Data>('/runs/' + encodeURIComponent(id), {}, stop)
     keep([answer.data], asked.current)
     return answer
-  })
+  }, undefined, ['run:' + id])
   const name = live.data?.data.job ?? ''
   const job = useLive(name && 'job ' + name, async (stop) => (await get<Job>('/jobs/' + encodeURIComponent(name), {}, stop)).data, 30_000)
   if (!live.data) {
@@ -119,7 +119,7 @@ export function Run({ id }: { id: string }) {
       </nav>
       {chosen === 'log' && run.attempt === 0 && !isOpen(run.state) && <p class="nothing">It never started, so it has no log.</p>}
       {chosen === 'log' && (run.attempt > 0 || isOpen(run.state)) && <Log key={run.id + ' ' + run.attempt} run={run.id} attempt={run.attempt} state={run.state} />}
-      {chosen === 'steps' && <Steps run={run} where={where} />}
+      {chosen === 'steps' && <Steps run={run} where={where} job={job.data} />}
       {chosen === 'result' && <Result text={text} run={run} />}
       {chosen === 'payload' && <Payload key={run.id} id={run.id} />}
       {chosen === 'record' && <Raw text={text} label="The run as the API returns it" />}

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { get, type Query } from '../api'
 import { now } from '../clock'
 import { Button, open } from '../dialog'
-import { Grid, usePicking, type Column } from '../grid'
+import { Grid, Picks, usePicking, type Column } from '../grid'
 import { useLive, useSettled } from '../live'
 import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
@@ -83,7 +83,7 @@ export function Runs() {
     const bounds = bounded()
     const { data } = await get<Page<Run>>('/runs', { ...bounds, limit: first }, stop)
     return { ids: keep(data.items, asked), next: data.next, bounds }
-  })
+  }, undefined, ['runs'])
 
   const [older, setOlder] = useState<Older>({ key: '', ids: [], next: undefined, bounds: {} })
   const [failed, setFailed] = useState<Error>()
@@ -157,15 +157,7 @@ export function Runs() {
         </span>
         <Fresh count={settled.fresh} apply={settled.apply} />
         <div class="acts">
-          <button type="button" class="act" aria-pressed={picking.on} onClick={() => picking.set(!picking.on)}>
-            Select
-          </button>
-          {picking.on && (
-            <button type="button" class="act" onClick={() => picking.set(true, settled.ids)}>
-              All {settled.ids.length.toLocaleString('en')}
-              {unfinished && ' loaded'}
-            </button>
-          )}
+          <Picks of={picking} ids={settled.ids} more={Boolean(unfinished)} />
           <Button scope="run" letter="r" why={chosen(retries) ? undefined : none('retried')} act={() => open(<RetryMany of={chosen(retries) ?? {}} forced={picking.on || states.includes('unknown') || states.includes('succeeded')} />)}>
             Retry {about}…
           </Button>

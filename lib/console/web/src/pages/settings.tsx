@@ -1,6 +1,7 @@
 // What a viewer chooses, kept in this browser.
 import '../app'
-import { outside, getAt, session, signOut, skew } from '../api'
+import { useState } from 'preact/hooks'
+import { byCookie, outside, getAt, session, signOut, skew } from '../api'
 import { now } from '../clock'
 import { byKey } from '../key'
 import { useLive } from '../live'
@@ -10,6 +11,7 @@ import { Instant } from '../ui'
 
 export function Settings() {
   const health = useLive('health', async (stop) => (await getAt<{ version?: string }>(outside('/healthz'), stop)).data, 60_000)
+  const [error, setError] = useState<Error>()
   return (
     <section class="page settings">
       <header class="bar">
@@ -46,11 +48,12 @@ export function Settings() {
         <fieldset>
           <legend>Session</legend>
           <p>
-            This tab has the session <code>{session.value.id}</code> of {byKey ? '' : 'the token '}<code>{session.value.parent}</code>, with {session.value.scopes.length > 1 ? 'the scopes' : 'the scope'} {session.value.scopes.join(', ')}, until <Instant at={session.value.expires_at} /> or until it is closed.{' '}
-            <button type="button" class="plain" onClick={() => void signOut()}>
+            This {byCookie() ? 'browser' : 'tab'} has the session <code>{session.value.id}</code> of {byKey ? '' : 'the token '}<code>{session.value.parent}</code>, with {session.value.scopes.length > 1 ? 'the scopes' : 'the scope'} {session.value.scopes.join(', ')}, until <Instant at={session.value.expires_at} />{byCookie() ? ', in all its tabs' : ' or until it is closed'}.{' '}
+            <button type="button" class="plain" onClick={() => void signOut().catch(setError)}>
               Sign out
             </button>
           </p>
+          {error && <p class="refused" role="alert">You are still signed in: {error.message}</p>}
         </fieldset>
       )}
       <h2>About</h2>

@@ -1,0 +1,187 @@
+package stats
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// How long counts are kept: long enough to look back, and to add the minutes up.
+const (
+	KeepMinutes = 8 * 24 * time.Hour
+	KeepHours   = 400 * 24 * time.Hour
+)
+
+// Minute and Hour are the lengths of what is counted together, in ms.
+const (
+	Minute = int64(60_000)
+	Hour   = 60 * Minute
+)
+
+// Partition is where the counts of a tenant lie, and of no other.
+func Partition(tenant string) string { return "sum#" + tenant }
+
+// Records are the structs that this package stores, by what their partitions begin with.
+func Records() map[string]any { return map[string]any{"sum": body{}} }
+
+// Place is which runs a Sum counts: those of a tenant that were due in a minute and that a sweep of a minute came upon in a shard. All
+// minutes are counted from the epoch.
+type Place struct {
+	Tenant string
+	Minute int64 // in which the runs were due
+	Shard  int
+	Swept  int64 // the minute that was swept
+}
+
+// Key is where the Sum stands.
+func (p Place) Key() store.Key {
+	return store.Key{Partition: Partition(p.Tenant), Sort: fmt.Sprintf("%s#%02d#%010d", minuteSort(p.Minute), p.Shard, p.Swept)}
+}
+
+func minuteSort(minute int64) string { return fmt.Sprintf("m#%010d", minute) }
+func hourSort(hour int64) string     { return fmt.Sprintf("h#%010d", hour) }
+
+// Sum is what a sweep counted.
+type Sum struct {
+	Place
+	Version uint64 // of its item
+	body
+}
+
+type body struct {
+	Seen    int64    `cbor:"1,keyasint,omitempty"` // Unix ms: when the pass began whose sweep read the runs
+	Counts  Counts   `cbor:"2,keyasint,omitzero"`
+	Unended []string `cbor:"3,keyasint,omitempty"` // IDs of runs that are not in Counts yet, since they had not ended
+	named   int      // bytes of Unended
+}
+
+// maxNamed is how many bytes of IDs a Sum holds: some thousand runs. Those beyond are counted as open for good.
+const maxNamed = 64 << 10
+
+// Count adds a run. One that has not ended is named, so that a later sweep can tell what became of it.
+func (s *Sum) Count(r run.Run) {
+	if !r.State.Ended() {
+		if id := r.ID.String(); s.named+len(id) <= maxNamed {
+			s.named += len(id)
+			s.Unended = append(s.Unended, id)
+			return
+		}
+	}
+	s.Counts.Add(r)
+}
+
+// All are the counts with the runs that are named among the open ones.
+func (s *Sum) All() Counts {
+	all := s.Counts
+	all.Open += len(s.Unended)
+	return all
+}
+
+// Runs are those that are named.
+func (s *Sum) Runs() ([]run.Run, error) {
+	runs := make([]run.Run, len(s.Unended))
+	for i, text := range s.Unended {
+		id, err := run.ParseID(text)
+		if err != nil {
+			return nil, fmt.Errorf("counts %s: %w: %w", s.Key(), record.ErrBroken, err)
+		}
+		runs[i] = run.Run{ID: id, Tenant: s.Tenant}
+	}
+	return runs, nil
+}
+
+// Settle counts those of the named runs that have ended, given all of them as they stand in the order of Runs; with last it counts the
+// others as open and names none any more. A run that is not there was taken back by an edit, and counts for nothing. It tells whether anything has changed.
+func (s *Sum) Settle(standing []run.Run, last bool) (changed bool) {
+	named := s.Unended
+	s.Unended = nil
+	for i, r := range standing {
+		switch {
+		case r.Version == 0, r.State == run.Fenced:
+		case r.State.Ended(), last:
+			s.Counts.Add(r)
+		default:
+			s.Unended = append(s.Unended, named[i])
+		}
+	}
+	return len(s.Unended) != len(named)
+}
+
+// Put gives the write of the Sum under the version that was read. Counted at now, it is kept from then on or from its minute, whichever is later.
+func (s *Sum) Put(now time.Time, attempt uint64) (store.Op, error) {
+	value, err := record.Encode(s.body)
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Kind: store.Put, Key: s.Key(), If: store.At(store.Item{Version: s.Version}), Value: value,
+		Expires: later(now, time.UnixMilli(s.Minute*Minute)).Add(KeepMinutes), Attempt: attempt}, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// FromItem reads the Sum at a place; an item that is not there gives an empty one.
+func FromItem(p Place, item store.Item) (Sum, error) {
+	s := Sum{Place: p, Version: item.Version}
+	if !item.Exists() {
+		return s, nil
+	}
+	if err := record.Decode(item.Value, &s.body); err != nil {
+		return Sum{}, fmt.Errorf("counts %s: %w", item.Key, err)
+	}
+	return s, nil
+}
+
+// Minutes is the range of the Sums of a tenant's runs that were due in [from, to), minutes.
+func Minutes(tenant string, from, to int64) store.Range {
+	return store.Range{Partition: Partition(tenant), From: minuteSort(from), To: minuteSort(to)}
+}
+
+// Hours is the range of the counts of a tenant's hours in [from, to), counted from the epoch.
+func Hours(tenant string, from, to int64) store.Range {
+	return store.Range{Partition: Partition(tenant), From: hourSort(from), To: hourSort(to)}
+}
+
+// Read gives the counts of an item of Minutes or Hours, and which minute or hour and which shard they are of.
+func Read(item store.Item) (at int64, shard int, counts Counts, err error) {
+	parts := strings.Split(item.Sort, "#")
+	if len(parts) < 3 {
+		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w", item.Key, record.ErrBroken)
+	}
+	if at, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
+		shard, err = strconv.Atoi(parts[2])
+	}
+	if err != nil {
+		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w: %w", item.Key, record.ErrBroken, err)
+	}
+	var s Sum
+	if err := record.Decode(item.Value, &s.body); err != nil {
+		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w", item.Key, err)
+	}
+	return at, shard, s.All(), nil
+}
+
+// PutHour gives the write of what a shard has counted in an hour, over whatever stands there. Where some of the hour's minutes may be gone by now, what stands there
+// is kept instead.
+func PutHour(tenant string, hour int64, shard int, counts Counts, now time.Time, attempt uint64) (store.Op, error) {
+	value, err := record.Encode(body{Seen: now.UnixMilli(), Counts: counts})
+	if err != nil {
+		return store.Op{}, err
+	}
+	begins := time.UnixMilli(hour * Hour)
+	op := store.Op{Kind: store.Put, Key: store.Key{Partition: Partition(tenant), Sort: fmt.Sprintf("%s#%02d", hourSort(hour), shard)}, Value: value,
+		Expires: later(now, begins).Add(KeepHours), Attempt: attempt}
+	if now.Sub(begins) > KeepMinutes-24*time.Hour {
+		op.If = store.Absent
+	}
+	return op, nil
+}

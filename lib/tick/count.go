@@ -1,0 +1,360 @@
+package tick
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfry-scheduler/belfry/lib/record"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/stats"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// The sweeps count runs (package stats): the first one those that it comes upon, the later ones what has become of those that had not ended, and the
+// last one adds an hour up once it has passed it. Nothing of the protocol rests on that: an error is logged, and the sweep goes on.
+
+// A sweep of a minute is at it for so long at the most, and does again what failed, which adds nothing.
+const (
+	accountFor   = 5 * time.Second
+	accountTries = 3
+)
+
+// counted says where a sweep has counted runs of a tenant.
+type counted struct {
+	Tenant  string  `cbor:"1,keyasint"`
+	Minutes []int64 `cbor:"2,keyasint"`           // in which they were due: how many after the one that was swept, mostly 0
+	Open    []int64 `cbor:"3,keyasint,omitempty"` // those of them whose counts name runs that have not ended
+}
+
+// maxCounted is how many bytes of them a sweep remembers, about: some thousand tenants of a minute and shard. Runs of others that had not ended stay open,
+// and their hours are not added up.
+const maxCounted = 128 << 10
+
+// keepCounted is how long what the first sweep remembers is kept where it has counted: until the hour is added up.
+const keepCounted = 4 * time.Hour
+
+// tally is what a sweep of a minute has counted so far.
+type tally struct {
+	// Two timers may stand for one run: for a fire those lie in one bucket, for one on demand anywhere. By hash of tenant and ID.
+	fires []map[uint64]bool // by bucket of the shard, until it is read
+
+	mu    sync.Mutex
+	asked map[uint64]bool
+	sums  map[stats.Place]*stats.Sum
+}
+
+func newTally(buckets int) tally {
+	return tally{fires: make([]map[uint64]bool, buckets), asked: map[uint64]bool{}, sums: map[stats.Place]*stats.Sum{}}
+}
+
+// read forgets which fires were counted of a bucket that was read to its end.
+func (t *tally) read(i int) { t.fires[i] = nil }
+
+// reckon counts the runs of a page.
+func (s *minuteSweep) reckon(bucket int, seen []sighting) {
+	first, _ := s.p.Dispatch.Layout.BucketsOf(s.p.shard.Number)
+	fires := &s.tally.fires[bucket-first]
+	if *fires == nil {
+		*fires = map[uint64]bool{}
+	}
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	for _, r := range seen {
+		if !r.due || r.State == run.Fenced {
+			continue
+		}
+		met := *fires
+		if r.ID.OnDemand() {
+			met = s.tally.asked
+		}
+		sum := hashOf(r.Run)
+		if met[sum] {
+			continue
+		}
+		met[sum] = true
+		place := stats.Place{Tenant: r.Tenant, Minute: timer.Minute(r.ID.Nominal), Shard: s.p.shard.Number, Swept: s.minute}
+		if s.tally.sums[place] == nil {
+			s.tally.sums[place] = &stats.Sum{Place: place}
+		}
+		s.tally.sums[place].Count(r.Run)
+	}
+}
+
+func hashOf(r run.Run) uint64 {
+	var room [320]byte
+	return xxhash.Sum64(r.ID.Append(append(append(room[:0], r.Tenant...), '#')))
+}
+
+// account writes what was counted.
+func (s *minuteSweep) account(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, accountFor)
+	defer cancel()
+	do := func(what func(context.Context) error) {
+		err := what(ctx)
+		for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
+			err = what(ctx)
+		}
+		if err != nil {
+			s.p.Log.WarnContext(ctx, "runs were not counted in full", "shard", s.p.shard.Number, "minute", time.UnixMilli(s.minute*60_000).UTC(), "error", err)
+		}
+	}
+	switch {
+	case !s.later:
+		do(s.putSums)
+	case s.found:
+		do(s.settle)
+	}
+	if s.last && (s.minute+1)%60 == 0 {
+		do(s.addUp)
+	}
+}
+
+// putSums writes what the first sweep has counted, where nobody has written a newer reading.
+func (s *minuteSweep) putSums(ctx context.Context) error {
+	sums := make([]*stats.Sum, 0, len(s.tally.sums))
+	for _, sum := range s.tally.sums {
+		sum.Seen = s.p.bounds.Now
+		sums = append(sums, sum)
+	}
+	slices.SortFunc(sums, func(a, b *stats.Sum) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Minute, b.Minute))
+	})
+	overtaken, err := s.put(ctx, sums)
+	for _, c := range overtaken {
+		mine := sums[c.at]
+		standing, broken := stats.FromItem(mine.Place, c.item)
+		if broken == nil && standing.Seen > mine.Seen {
+			sums[c.at] = &standing // it counts what we do not know of any more
+			continue
+		}
+		mine.Version = c.item.Version
+		_, failed := s.put(ctx, []*stats.Sum{mine})
+		err = errors.Join(err, failed)
+	}
+	s.remember(sums)
+	return err
+}
+
+// overtaken is what stands where a Sum was to be written.
+type overtaken struct {
+	at   int
+	item store.Item
+}
+
+// put writes Sums, each under the version that was read, and gives those that it did not since others have written them.
+func (s *minuteSweep) put(ctx context.Context, sums []*stats.Sum) (lost []overtaken, err error) {
+	ops := make([]store.Op, len(sums))
+	for i, sum := range sums {
+		if ops[i], err = sum.Put(time.UnixMilli(s.p.bounds.Now), s.p.Dispatch.NewID()); err != nil {
+			return nil, err
+		}
+	}
+	verdicts, err := s.p.Dispatch.WriteEach(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range verdicts {
+		if conflict := store.AsConflict(v.Err); conflict != nil {
+			lost = append(lost, overtaken{i, conflict.Standing})
+		} else if v.Err != nil {
+			err = errors.Join(err, v.Err)
+		}
+	}
+	return lost, err
+}
+
+// remember notes in what the first sweep remembers where it has counted, for the later ones. sums are in order.
+func (s *minuteSweep) remember(sums []*stats.Sum) {
+	bytes := 0
+	all := &s.seen.Counted
+	*all = nil
+	for _, sum := range sums {
+		if len(*all) == 0 || (*all)[len(*all)-1].Tenant != sum.Tenant {
+			bytes += len(sum.Tenant) + 8
+			*all = append(*all, counted{Tenant: sum.Tenant})
+		}
+		if bytes += 8; bytes > maxCounted {
+			*all = (*all)[:len(*all)-1]
+			s.p.Log.Warn("so many tenants have runs in one minute that not all of them are counted again", "minute", time.UnixMilli(s.minute*60_000).UTC(), "from", sum.Tenant)
+			return
+		}
+		in := &(*all)[len(*all)-1]
+		in.Minutes = append(in.Minutes, sum.Minute-sum.Swept)
+		if len(sum.Unended) > 0 {
+			in.Open = append(in.Open, sum.Minute-sum.Swept)
+		}
+	}
+}
+
+// expires is until when what the first sweep saw is kept.
+func (s *minuteSweep) expires() time.Time {
+	end := time.UnixMilli((s.minute + 1) * 60_000)
+	if len(s.seen.Counted) == 0 {
+		return end.Add(2 * timer.Lags[timer.Sweeps-1])
+	}
+	if now := time.UnixMilli(s.p.bounds.Now); now.After(end) { // after an outage the later sweeps come as late
+		end = now
+	}
+	return end.Add(keepCounted)
+}
+
+// settle looks at the runs that had not ended when they were counted.
+func (s *minuteSweep) settle(ctx context.Context) error {
+	known, err := s.before(ctx)
+	if err != nil || known == nil {
+		return err
+	}
+	var places []stats.Place
+	for _, c := range known.Counted {
+		for _, after := range c.Open {
+			places = append(places, stats.Place{Tenant: c.Tenant, Minute: s.minute + after, Shard: s.p.shard.Number, Swept: s.minute})
+		}
+	}
+	for some := range slices.Chunk(places, store.MaxKeys) {
+		err = errors.Join(err, s.settleSome(ctx, some))
+	}
+	return err
+}
+
+func (s *minuteSweep) settleSome(ctx context.Context, places []stats.Place) error {
+	keys := make([]store.Key, len(places))
+	for i, place := range places {
+		keys[i] = place.Key()
+	}
+	items, err := s.p.store.Peek(ctx, keys...) // what is written goes by the version that was read
+	if err != nil {
+		return err
+	}
+	s.p.used.Add(int64(len(keys)))
+	var sums []*stats.Sum
+	var named []run.Run
+	var each []int
+	for i, item := range items {
+		sum, broken := stats.FromItem(places[i], item)
+		runs, unreadable := sum.Runs()
+		if broken != nil || unreadable != nil {
+			err = errors.Join(err, broken, unreadable)
+			s.p.Metrics.Unreadable.Inc()
+			continue
+		}
+		sums, named, each = append(sums, &sum), append(named, runs...), append(each, len(runs))
+	}
+	standing, failed := s.p.readOpen(ctx, named)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	s.p.used.Add(int64(len(named)))
+	var changed []*stats.Sum
+	for i, sum := range sums {
+		if sum.Settle(standing[:each[i]], s.last) {
+			changed = append(changed, sum)
+		}
+		standing = standing[each[i]:]
+	}
+	lost, failed := s.put(ctx, changed)
+	if len(lost) > 0 {
+		failed = errors.Join(failed, errors.New("others have written the counts of a minute meanwhile"))
+	}
+	return errors.Join(err, failed)
+}
+
+// tenantHour is an hour in which runs of a tenant were due.
+type tenantHour struct {
+	tenant string
+	hour   int64
+}
+
+// addUp adds up what this shard has counted in the hours that runs were due in which the sweeps of the last hour came upon.
+func (s *minuteSweep) addUp(ctx context.Context) error {
+	swept := s.minute / 60
+	hours := map[tenantHour]bool{}
+	r := store.Range{Partition: printKey(s.p.shard.Number, 0).Partition, From: printKey(s.p.shard.Number, swept*60).Sort, To: printKey(s.p.shard.Number, (swept+1)*60).Sort}
+	err := s.query(ctx, r, func(item store.Item) error {
+		var known print
+		if err := record.Decode(item.Value, &known); err != nil {
+			return fmt.Errorf("%s: %w", item.Key, err)
+		}
+		minute, err := strconv.ParseInt(item.Sort, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", item.Key, record.ErrBroken, err)
+		}
+		for _, c := range known.Counted {
+			for _, after := range c.Minutes {
+				hours[tenantHour{c.Tenant, (minute + after) / 60}] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var ops []store.Op
+	var group errgroup.Group
+	group.SetLimit(s.p.Parallel)
+	for _, h := range slices.SortedFunc(maps.Keys(hours), func(a, b tenantHour) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.hour, b.hour)) }) {
+		group.Go(func() error {
+			op, err := s.hour(ctx, h)
+			mu.Lock()
+			defer mu.Unlock()
+			ops = append(ops, op...)
+			return err
+		})
+	}
+	err = group.Wait()
+	verdicts, failed := s.p.Dispatch.WriteEach(ctx, ops)
+	err = errors.Join(err, failed)
+	for _, v := range verdicts {
+		if store.AsConflict(v.Err) == nil {
+			err = errors.Join(err, v.Err)
+		}
+	}
+	return err
+}
+
+// hour gives the write of an hour's counts, none where there are none.
+func (s *minuteSweep) hour(ctx context.Context, h tenantHour) (ops []store.Op, err error) {
+	var all stats.Counts
+	err = s.query(ctx, stats.Minutes(h.tenant, h.hour*60, (h.hour+1)*60), func(item store.Item) error {
+		_, shard, counts, err := stats.Read(item)
+		if err == nil && shard == s.p.shard.Number {
+			all.Merge(&counts)
+		}
+		return err
+	})
+	if err != nil || all.Due() == 0 {
+		return nil, err
+	}
+	op, err := stats.PutHour(h.tenant, h.hour, s.p.shard.Number, all, time.UnixMilli(s.p.bounds.Now), s.p.Dispatch.NewID())
+	return []store.Op{op}, err
+}
+
+// query visits the items of a range.
+func (s *minuteSweep) query(ctx context.Context, r store.Range, visit func(store.Item) error) error {
+	for {
+		page, err := s.p.store.Query(ctx, r)
+		if err != nil {
+			return err
+		}
+		s.p.used.Add(1)
+		for _, item := range page.Items {
+			if err := visit(item); err != nil {
+				return err
+			}
+		}
+		if r.Cursor = page.Cursor; r.Cursor == "" {
+			return nil
+		}
+	}
+}
