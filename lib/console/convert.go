@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,21 +22,24 @@ import (
 // Bounds of a conversion. It needs no token, as it has nothing but what it is sent; so few are made at once.
 const (
 	maxConverted = 1 << 20 // bytes of a request
-	maxAtOnce    = 16
-	maxFires     = 20   // of a job
-	maxListed    = 1000 // jobs of a text
-	maxLines     = 5000 // fields of which the line is told
+	maxHeld      = 64      // requests that are here at once
+	maxAtOnce    = 4       // of those that are worked on: the server has other things to do
+	maxFires     = 20      // of a job alone
+	maxOfMany    = 3       // of each of several
+	maxListed    = 1000    // jobs of a text
+	maxLines     = 5000    // fields of which the line is told
 )
 
 // converter makes of what people write what the API takes, and back, with the code of the command line. What it answers follows from what it is
 // sent alone.
 type converter struct {
-	now    func() time.Time
-	places chan struct{}
+	now  func() time.Time
+	held chan struct{}
+	work chan struct{}
 }
 
 func newConverter(now func() time.Time) *converter {
-	return &converter{now: now, places: make(chan struct{}, maxAtOnce)}
+	return &converter{now: now, held: make(chan struct{}, maxHeld), work: make(chan struct{}, maxAtOnce)}
 }
 
 // readRequest asks what a text says.
@@ -44,6 +48,7 @@ type readRequest struct {
 	As   jobfile.Form `json:"as"` // "": what it looks like
 	// Of a text of another scheduler: see jobfile.Source and jobfile.Changes.
 	Zone   string `json:"zone"`
+	Local  string `json:"local"`
 	User   string `json:"user"`
 	Home   string `json:"home"`
 	System bool   `json:"system"`
@@ -109,8 +114,8 @@ func (c *converter) serve(w http.ResponseWriter, r *http.Request, what string) {
 		return
 	}
 	select {
-	case c.places <- struct{}{}:
-		defer func() { <-c.places }()
+	case c.held <- struct{}{}:
+		defer func() { <-c.held }()
 	default:
 		w.Header().Set("Retry-After", "1")
 		problem(w, http.StatusTooManyRequests, "rate_limited", "Too many texts are being read. Try again in a second.")
@@ -124,6 +129,12 @@ func (c *converter) serve(w http.ResponseWriter, r *http.Request, what string) {
 		return
 	case err != nil:
 		problem(w, http.StatusBadRequest, "malformed", "The body broke off.")
+		return
+	}
+	select {
+	case c.work <- struct{}{}:
+		defer func() { <-c.work }()
+	case <-r.Context().Done():
 		return
 	}
 	var answer any
@@ -175,17 +186,17 @@ func (c *converter) read(q readRequest) (*readAnswer, error) {
 			return a, nil
 		}
 		for _, d := range documents {
-			a.add(c.jobOf(d, q.Fires, len(documents) == 1))
+			a.add(c.jobOf(d, countFor(q.Fires, len(documents)), len(documents) == 1))
 		}
 		return a.bounded(), nil
 	}
-	if q.Zone != "" {
-		if _, err := schedule.LoadZone(q.Zone); err != nil {
+	if zone := cmp.Or(q.Zone, q.Local); zone != "" {
+		if _, err := schedule.LoadZone(zone); err != nil {
 			a.Wrong = &wrongText{What: "time zone: " + strings.TrimPrefix(err.Error(), "timezone: ")}
 			return a, nil
 		}
 	}
-	from := jobfile.Source{Zone: q.Zone, User: q.User, Home: q.Home, System: q.System, Way: q.Way, URL: q.URL, Now: c.now()}
+	from := jobfile.Source{Zone: q.Zone, Local: q.Local, User: q.User, Home: q.Home, System: q.System, Way: q.Way, URL: q.URL, Now: c.now()}
 	taken, err := jobfile.TakeOver(a.As, text, from)
 	if err != nil {
 		a.Wrong = wrongOf(err)
@@ -202,7 +213,7 @@ func (c *converter) read(q readRequest) (*readAnswer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", j.Name, err)
 		}
-		read := c.jobOf(jobfile.Document{Name: j.Name, File: "-", Job: value}, q.Fires, false)
+		read := c.jobOf(jobfile.Document{Name: j.Name, File: "-", Job: value}, countFor(q.Fires, len(taken.Jobs)), false)
 		read.Line = j.Line
 		a.add(read)
 	}
@@ -213,6 +224,14 @@ func (c *converter) read(q readRequest) (*readAnswer, error) {
 		a.Notes = append(a.Notes, noteOf(n))
 	}
 	return a.bounded(), nil
+}
+
+// countFor is how many fires of each job are told, of so many jobs.
+func countFor(asked, jobs int) int {
+	if jobs > 1 {
+		return min(asked, maxOfMany)
+	}
+	return asked
 }
 
 func (a *readAnswer) add(j readJob) { a.Jobs = append(a.Jobs, j) }

@@ -113,6 +113,15 @@ func TestOtherSchedulersAreTakenOverAsByImport(t *testing.T) {
 	if notes := text(t, got["notes"]); len(got["jobs"].([]any)) != 1 || !strings.Contains(notes, "no mail server") {
 		t.Errorf("%v", got)
 	}
+	// The zone of whoever reads is that of a crontab's host, and of nothing else.
+	odd := "CRON_TZ=CET-1CEST\n0 9 * * * /bin/report\n"
+	cron := "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec: {schedule: 0 3 * * *, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}\n"
+	for _, c := range [][3]string{{"0 9 * * * /bin/report\n", "local", "timezone: Asia/Tokyo"}, {odd, "zone", "timezone: Asia/Tokyo"}, {odd, "local", ""}, {cron, "local", "timezone: UTC"}, {cron, "zone", "timezone: Asia/Tokyo"}} {
+		jobs := ask1(t, "read", fields{"text": c[0], c[1]: "Asia/Tokyo"})["jobs"].([]any)
+		if c[2] == "" && len(jobs) != 0 || c[2] != "" && (len(jobs) != 1 || !strings.Contains(jobs[0].(fields)["yaml"].(string), c[2])) {
+			t.Errorf("%q with %s: %v, want %q", c[0], c[1], jobs, c[2])
+		}
+	}
 	many := strings.Repeat("0 9 * * * /bin/report $RANDOM\n", 1001)
 	if got = ask1(t, "read", fields{"text": many}); got["wrong"] == nil {
 		t.Errorf("%d jobs are listed", len(got["jobs"].([]any)))
@@ -179,7 +188,7 @@ func TestFewTextsAreReadAtOnce(t *testing.T) {
 		return r
 	}
 	slow, ended := blocked{make(chan struct{}), make(chan struct{})}, make(chan struct{})
-	for range 16 {
+	for range 64 {
 		go func() {
 			h.ServeHTTP(httptest.NewRecorder(), post(slow))
 			ended <- struct{}{}
@@ -188,10 +197,10 @@ func TestFewTextsAreReadAtOnce(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, post(slow)); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" {
-		t.Errorf("the 17th: %d", w.Code)
+		t.Errorf("the 65th: %d", w.Code)
 	}
 	close(slow.end)
-	for range 16 {
+	for range 64 {
 		<-ended
 	}
 }

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ const (
 // kubectl, and schedules that call what they called.
 type Source struct {
 	Zone      string    // IANA name: of the host of a crontab, of the cluster's controller, of schedules whose own is not known; "" is not known
+	Local     string    // of a crontab whose Zone nobody has named: the zone to take its host's for
 	User      string    // of a crontab: whose jobs they are
 	Home      string    // of a crontab: the user's folder
 	System    bool      // of a crontab: lines name a user before the command
@@ -65,8 +67,7 @@ func isJobs(v *manifest.Value) bool {
 func TakeOver(form Form, text []byte, from Source) (Taken, error) {
 	switch form {
 	case Crontab:
-		zone := from.Zone
-		file, err := crontab.Parse(text, crontab.Config{System: from.System, User: from.User, Home: from.Home, Zone: zone, ZoneGiven: zone != ""})
+		file, err := crontab.Parse(text, crontab.Config{System: from.System, User: from.User, Home: from.Home, Zone: cmp.Or(from.Zone, from.Local), ZoneGiven: from.Zone != ""})
 		return Taken{Jobs: file.Jobs, Settings: file.Settings, Notes: file.Notes}, err
 	case Kubernetes:
 		cfg := cronjob.Config{Way: cronjob.Way(from.Way), URL: from.URL, Zone: from.Zone, Namespace: from.Namespace}

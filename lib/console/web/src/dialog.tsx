@@ -32,7 +32,7 @@ export function Dialogs() {
   useEffect(() => {
     if (now && !there) close()
   }, [there, now])
-  useEffect(() => close, []) // a session that has ended takes it along
+  useEffect(() => close, [session.value?.id]) // a session that has ended, or has become another one, takes it along
   return there ? <Fragment key={now.key}>{now.node}</Fragment> : null
 }
 

@@ -247,7 +247,7 @@ export class Draft {
   /** lineOf is where a field stands in the text, or what holds it. */
   lineOf(field: string): number {
     const { value: lines } = this.lines
-    for (let at = field; at; at = at.replace(/(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/, '')) if (lines[at]) return lines[at] ?? 1
+    for (let at = field; at; at = at.replace(/(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/, '')) if (Object.hasOwn(lines, at)) return lines[at] ?? 1
     return lines[''] ?? 1
   }
 }

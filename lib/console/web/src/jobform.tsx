@@ -91,7 +91,7 @@ function Choice({ draft, path, label, help, options, usual }: Of & { path: Path;
     <Row draft={draft} path={path} label={label} help={help}>
       {(ids) => (
         <select {...ids} value={value || usual} onChange={(event) => draft.set(path, text(event.currentTarget.value))}>
-          {value && !(value in options) && <option value={value}>{value}</option>}
+          {value && !Object.hasOwn(options, value) && <option value={value}>{value}</option>}
           {Object.entries(options).map(([name, says]) => (
             <option key={name} value={name}>
               {says}
@@ -349,6 +349,9 @@ function local(ms: number): string {
 
 const does: Record<string, string> = { exec: 'runs a program', http: 'calls a URL', handler: 'calls a handler of your worker', email: 'sends a mail', aws: 'calls a resource of AWS', workflow: 'runs the steps of a workflow' }
 
+// It is shown, never loaded from.
+const example = 'https:' + '//example.org/'
+
 const fresh: Record<string, string> = {
   exec: '{"argv":[""]}',
   http: '{"url":""}',
@@ -365,8 +368,22 @@ function toTarget(draft: Draft, kind: string): void {
   const now = targetKind(draft.value.value)
   const spec = at(draft.value.value, ['target', now])
   if (spec) held.set('target ' + now, spec)
-  draft.set(['target'], { members: [[kind, held.get('target ' + kind) ?? parse(fresh[kind] ?? '{}')]] })
+  draft.change((v) => {
+    v = set(v, ['target'], { members: [[kind, held.get('target ' + kind) ?? parse(fresh[kind] ?? '{}')]] })
+    for (const field of ofAttempts) {
+      const stands = at(v, [field])
+      if (kind !== 'workflow') v = set(v, [field], stands ?? held.get(field))
+      else if (stands) {
+        held.set(field, stands)
+        v = set(v, [field], undefined)
+      }
+    }
+    return v
+  })
 }
+
+// A workflow has no attempts: its steps have.
+const ofAttempts = ['timeout', 'guarantee', 'retry']
 
 function Target({ draft }: Of) {
   const kind = targetKind(draft.value.value)
@@ -397,7 +414,7 @@ function Target({ draft }: Of) {
       )}
       {kind === 'http' && (
         <>
-          <Text draft={draft} path={t('url')} label="URL" wide placeholder="https://HOST/report" help="An absolute http or https address." />
+          <Text draft={draft} path={t('url')} label="URL" wide placeholder={example + 'report'} help="An absolute http or https address." />
           <Choice draft={draft} path={t('method')} label="Method" usual="POST" options={Object.fromEntries(['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'].map((m) => [m, m]))} help="The payload is sent as its body." />
           <Pairs draft={draft} path={t('headers')} label="Headers" one="Header" secrets help="Sent beside Belfry's own." />
         </>
@@ -489,7 +506,7 @@ function Overlap({ draft }: Of) {
       {(ids) => (
         <div class="f-item">
           <select {...ids} value={policy || 'allow'} onChange={(event) => put(event.currentTarget.value, limit)}>
-            {policy && !(policy in options) && <option value={policy}>{policy}</option>}
+            {policy && !Object.hasOwn(options, policy) && <option value={policy}>{policy}</option>}
             {Object.entries(options).map(([name, says]) => (
               <option key={name} value={name}>
                 {says}

@@ -68,6 +68,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   }
   const submit = async () => {
     if (asking.current || !texts) return
+    if (!draft.ours()) return close() // another token has signed in meanwhile, in another tab
     asking.current = true
     setBusy(true)
     setError(undefined)

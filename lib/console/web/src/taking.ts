@@ -2,7 +2,7 @@
 // was asked for.
 import { signal } from '@preact/signals'
 import { outcome, type Outcome } from './acts'
-import { convert, Refusal, send, tried } from './api'
+import { convert, Refusal, send, session, tried } from './api'
 import { mayTry, type Read, type ReadAnswer } from './draft'
 import { askAgain } from './live'
 import type { Job } from './model'
@@ -19,6 +19,7 @@ export interface Row extends Read {
 export interface Source {
   as: string
   zone: string
+  local: string // of this browser
   user: string
   home: string
   system: boolean
@@ -138,12 +139,14 @@ export class Taking {
     const called = new Set(rows.flatMap((r) => r.calls ?? []))
     const chosen = rows.flatMap((r, i) => (this.chosen.peek().has(r.name) && able(r) ? [i] : []))
     const order = [...chosen.filter((i) => called.has(rows[i]?.name ?? '')), ...chosen.filter((i) => !called.has(rows[i]?.name ?? ''))]
+    const held = session.peek()
     let count = 0
     this.done.value = { count, of: order.length }
     this.busy.value = 'Creating …'
     for (const i of order) {
       const row = rows[i]
-      if (!row || this.halted) break
+      // Another session may be of another tenant.
+      if (!row || this.halted || session.peek() !== held) break
       this.put(i, { is: 'going' })
       try {
         await send<Job>(put(row.name, row.job, row.etag))

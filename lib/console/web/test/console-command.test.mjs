@@ -115,6 +115,12 @@ test('a link in a new tab asks for an address, and stays where it is when it is 
   await page.getByRole('heading', { name: 'payroll' }).waitFor()
   await page.getByRole('button', { name: 'Pause', exact: true }).click({ force: true })
   await page.getByText('End the command belfry console and start it without --read-only').last().waitFor()
+  // Texts are read by this process: what changes nothing is there all the same.
+  await page.getByRole('link', { name: 'Edit' }).click()
+  await page.getByLabel('YAML of the job').fill('schedule: {cron: 0 9 * * *, timezone: Asia/Tokyo}\ntarget: {exec: {argv: ["true"]}}\n')
+  await page.getByRole('region', { name: 'Next fires' }).getByText('At 09:00, Asia/Tokyo').waitFor()
+  await page.locator('.note', { hasText: 'start it without --read-only' }).first().waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Save…' }).getAttribute('aria-disabled'), 'true')
   const other = await v.context.newPage()
   await other.goto(first.split('#')[0] + '/jobs')
   await other.getByRole('heading', { name: 'an address from the terminal' }).waitFor()

@@ -235,6 +235,7 @@ export class Visit {
       await page.unrouteAll({ behavior: 'ignoreErrors' })
       await context.unrouteAll({ behavior: 'ignoreErrors' })
       for (const other of context.pages()) if (other !== page) await other.close()
+      await context.clearCookies()
       await page.goto(new URL('/healthz', page.url()).href) // of the same origin, so of the same process, and without a script
       await page.evaluate(() => (sessionStorage.clear(), localStorage.clear()))
       await page.mouse.move(0, 0)

@@ -16,6 +16,7 @@ for (const [name, at, scheme, width, height, button] of [
   ['run', '/runs/' + going, 'light', 1100, 640],
   ['redrive', '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'), 'light', 1100, 640, 'Redrive'],
   ['many', '/jobs?label=team%3Dbilling', 'light', 1100, 640, 'Pause matching'],
+  ['edit', '/jobs/night-shift/edit', 'light', 1100, 640],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { axe, belfry, close, exec, once, Server, Visit } from './harness.mjs'
+import { axe, belfry, close, deep, exec, once, Server, Visit } from './harness.mjs'
 
 let server, guarded
 const tokens = {}
@@ -30,10 +30,10 @@ after(async () => {
 const job = (name) => server.call('GET', '/v1/jobs/' + name)
 
 /** write opens a page to write on, and keeps which changes it asked for: no dry runs, no conversions. */
-async function write(at, options) {
-  const v = await Visit.to(undefined, options)
+async function write(at) {
+  const v = await Visit.to(undefined, { staying: true })
   v.sent = []
-  v.page.on('request', (r) => {
+  v.on('request', (r) => {
     const url = r.url()
     if (r.method() !== 'GET' && !url.includes('dry_run=true') && !url.includes('/console/convert/') && !/\/v1\/(runs\/last|session)$/.test(url)) v.sent.push(r)
   })
@@ -127,8 +127,7 @@ test('a job is created by form and YAML, with its fires and a clock change, and 
   await done(v)
 })
 
-// deep
-test('every kind of job that the form knows is what the API takes, and what was typed is there again', async () => {
+deep('every kind of job that the form knows is what the API takes, and what was typed is there again', async () => {
   const v = await write(server.console + '/new')
   await v.yaml.waitFor()
   await v.field('Name').fill('kinds')
@@ -143,10 +142,13 @@ test('every kind of job that the form knows is what the API takes, and what was 
   await runs.selectOption('handler')
   await v.field('Handler').fill('resize')
   await v.says('name: resize')
+  await v.field('Timeout').fill('7m')
   await runs.selectOption('workflow')
+  assert.equal(await v.field('Timeout').count(), 0)
   await v.page.getByText('Its 2 steps stand in the YAML: first, second.').waitFor()
   await v.ready('Create')
   await runs.selectOption('http')
+  assert.equal(await v.field('Timeout').inputValue(), '7m')
   await v.says('url: http://127.0.0.1:1/x')
   await runs.selectOption('exec')
   await v.page.getByLabel('Argument 2', { exact: true }).fill('two\nlines')
@@ -220,8 +222,7 @@ test('an edit shows what it means, and two people that edit the same job lose no
   await done(bob)
 })
 
-// deep
-test('a save of which nobody knows the outcome is looked at, and never sent a second time', async () => {
+deep('a save of which nobody knows the outcome is looked at, and never sent a second time', async () => {
   await server.put('lost', { target: exec('true') })
   const v = await write(server.console + '/jobs/lost/edit')
   let answer = 'lost'
@@ -347,8 +348,7 @@ test('a session that ends in the middle of an edit keeps what was written; anoth
   await done(v)
 })
 
-// deep
-test('who may only read writes nothing, is told the scope, and sees the fires all the same', async () => {
+deep('who may only read writes nothing, is told the scope, and sees the fires all the same', async () => {
   await guarded.call('PUT', '/v1/jobs/shown', { schedule: { cron: '0 9 * * *', timezone: 'Asia/Tokyo' }, target: exec('true') }, tokens.admin)
   const v = await write(guarded.console + '/jobs/shown/edit')
   await signIn(v, tokens.read)
@@ -449,8 +449,7 @@ test('CronJobs and schedules of EventBridge are recognised, and taken over once;
   await done(v)
 })
 
-// deep
-test('an import goes on behind a job that is refused, ends where all would be, and sends nothing twice', async () => {
+deep('an import goes on behind a job that is refused, ends where all would be, and sends nothing twice', async () => {
   const v = await write(server.console + '/import?prefix=part.')
   await v.page.getByRole('textbox').first().fill('1 1 * * * /bin/a\n2 2 * * * /bin/b\n3 3 * * * /bin/c\n')
   await v.page.getByText('3 new', { exact: true }).waitFor()
@@ -494,8 +493,7 @@ test('hostile text is text: in names, in YAML, in a crontab, in what a server sa
   await done(v)
 })
 
-// deep
-test('a job is created with the keyboard alone', async () => {
+deep('a job is created with the keyboard alone', async () => {
   const v = await write(server.console + '/jobs')
   const { keyboard } = v.page
   const to = async (name) => {

@@ -96,7 +96,8 @@ function Kept({ draft, on, drop }: { draft: Draft; on: () => void; drop: () => v
 }
 
 function Editing({ draft }: { draft: Draft }) {
-  const view = ((query.value.get('view') ?? '') in views ? query.value.get('view') : 'both') as View
+  const asked = query.value.get('view') ?? ''
+  const view = (Object.hasOwn(views, asked) ? asked : 'both') as View
   const here = draft.edits === undefined ? to('new') : to('jobs', draft.edits, 'edit')
   const dirty = draft.dirty.value || draft.unreadPayload.value
   useHeld(draft, dirty)
@@ -153,7 +154,7 @@ function Editing({ draft }: { draft: Draft }) {
       <div class={'beside v-' + view}>
         {view !== 'yaml' && <JobForm draft={draft} />}
         <div class="told">
-          {view !== 'form' && <Yaml draft={draft} />}
+          {view !== 'form' && <Yaml draft={draft} alone={view === 'yaml'} />}
           <Preview draft={draft} problems={problems} />
         </div>
       </div>
@@ -230,11 +231,12 @@ function Leave({ on }: { on: () => void }) {
   )
 }
 
-function Yaml({ draft }: { draft: Draft }) {
+function Yaml({ draft, alone }: { draft: Draft; alone: boolean }) {
   const area = useRef<HTMLTextAreaElement>(null)
   const wrong = draft.wrong.value
   const text = draft.text.value
-  const rows = Math.max(14, Math.min(40, text.split('\n').length + 1))
+  // Beside the form the fires are to be seen too.
+  const rows = alone ? Math.max(14, Math.min(40, text.split('\n').length + 1)) : 16
   const goTo = (line: number, column = 0) => {
     const at = text.split('\n').slice(0, line - 1).reduce((n, l) => n + l.length + 1, 0)
     const end = text.indexOf('\n', at)

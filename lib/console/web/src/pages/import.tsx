@@ -1,6 +1,6 @@
 // Jobs are taken over from a text of another scheduler, or one of Belfry's own.
 import '../app'
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useMemo } from 'preact/hooks'
 import { lacks } from '../acts'
 import { session } from '../api'
 import { Failed } from '../dialog'
@@ -19,6 +19,9 @@ const forms: Record<string, { name: string; how: string }> = {
   belfry: { name: 'jobs of Belfry', how: 'YAML or JSON: what “belfry export” writes.' },
 }
 
+// It is shown, never loaded from.
+const example = 'https:' + '//example.org/'
+
 // It stays while another page is shown, or the session has ended: with the token that had it.
 let taking: { of: Taking; owner: string | undefined } | undefined
 
@@ -29,10 +32,10 @@ function current(): Taking {
 }
 
 export function Import() {
-  const [of] = useState(current)
+  const of = useMemo(current, [session.value?.parent]) // another session may be of another tenant
   const given = (name: string) => query.value.get(name) ?? ''
   const source: Source = {
-    as: given('as') in forms ? given('as') : '', zone: given('zone') || mine, user: given('user'), home: given('home'), system: given('system') === '1', way: given('way'), url: given('url'),
+    as: Object.hasOwn(forms, given('as')) ? given('as') : '', zone: given('zone'), local: mine, user: given('user'), home: given('home'), system: given('system') === '1', way: given('way'), url: given('url'),
     prefix: given('prefix'), paused: given('paused') === '1',
   }
   const key = JSON.stringify(source)
@@ -53,11 +56,12 @@ export function Import() {
       <header class="bar">
         <h1>Import jobs</h1>
       </header>
-      <div class="beside">
+      <fieldset class="beside" disabled={making}>
+        <legend class="hidden">What to import</legend>
         <div class="source">
           <label class="field">
             <span>Paste a crontab, a CronJob of Kubernetes, a schedule of EventBridge, or jobs of Belfry</span>
-            <textarea rows={Math.max(8, Math.min(24, text.split('\n').length + 1))} value={text} spellcheck={false} wrap="off" placeholder={'30 9 * * 1-5  /usr/local/bin/report\n@daily         /usr/local/bin/clean-up'} onInput={(event) => (of.text.value = event.currentTarget.value)} />
+            <textarea rows={Math.max(14, Math.min(24, text.split('\n').length + 1))} value={text} spellcheck={false} wrap="off" placeholder={'30 9 * * 1-5  /usr/local/bin/report\n@daily         /usr/local/bin/clean-up'} onInput={(event) => (of.text.value = event.currentTarget.value)} />
           </label>
         </div>
         <div class="options">
@@ -73,7 +77,7 @@ export function Import() {
             </select>
           </label>
           {form && <p class="fine">{forms[form]?.how}</p>}
-          {form !== 'belfry' && <Option name="zone" label={{ crontab: 'Time zone of its host', kubernetes: 'Time zone of its cluster, for CronJobs without one', eventbridge: 'Time zone, for schedules whose own is not known' }[form] ?? 'Time zone'} value={source.zone} zones wrong={known(source.zone) ? undefined : 'This browser does not know the zone.'} />}
+          {form !== 'belfry' && <Option name="zone" label={{ crontab: 'Time zone of its host', kubernetes: 'Time zone of its cluster, for CronJobs without one', eventbridge: 'Time zone, for schedules whose own is not known' }[form] ?? 'Time zone'} value={source.zone} placeholder={{ crontab: mine, kubernetes: 'UTC' }[form]} zones wrong={!source.zone || known(source.zone) ? undefined : 'This browser does not know the zone.'} />}
           {form === 'crontab' && (
             <>
               <Option name="user" label="User whose jobs they are" value={source.user} placeholder="as whom the worker runs" />
@@ -93,7 +97,7 @@ export function Import() {
             </label>
           )}
           {(form === 'kubernetes' || form === 'eventbridge') && (
-            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={form === 'kubernetes' ? 'https://HOST/{namespace}/{name}' : 'https://HOST/{group}/{name}'} />
+            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={example + (form === 'kubernetes' ? '{namespace}/{name}' : '{group}/{name}')} />
           )}
           {form !== 'belfry' && (
             <>
@@ -104,7 +108,7 @@ export function Import() {
             </>
           )}
         </div>
-      </div>
+      </fieldset>
       {answer?.wrong && (
         <p class="refused" role="alert">
           <strong>{answer.wrong.line ? `Line ${answer.wrong.line}${answer.wrong.column ? `, column ${answer.wrong.column}` : ''}:` : 'It cannot be read:'}</strong> {sentence(answer.wrong.what)}

@@ -159,15 +159,16 @@ export function Jobs() {
         jobs.length === 0 &&
         (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : (
           <>
-            <p class="start">
+            <div class="start">
+              <p>There is no job yet.</p>
               <a class="act" href={to('import')}>
                 Paste your crontab
-              </a>{' '}
+              </a>
               <a class="act" href={to('new')}>
                 Write a job
               </a>
-            </p>
-            <Empty command={firstJob}>There is no job yet. This one says hello every two seconds:</Empty>
+            </div>
+            <Empty command={firstJob}>Or begin in a terminal, with one that says hello every two seconds:</Empty>
           </>
         ))}
       {jobs.length > 0 && (

@@ -80,7 +80,7 @@ export function Overview() {
       </header>
       <Refused error={jobs.error ?? running.error} />
       {none && running.data?.length === 0 && (
-        <Empty command={firstJob}>Belfry is ready, and there is no job yet. Paste this into a terminal and watch it here:</Empty>
+        <Empty command={firstJob}>Belfry is ready, and there is no job yet. <a href={to('import')}>Paste your crontab</a>, <a href={to('new')}>write a job</a>, or paste this into a terminal and watch it here:</Empty>
       )}
       {!(none && running.data?.length === 0) && (
         <>
