@@ -11,7 +11,8 @@ import { filter, query, to, withQuery } from '../router'
 import { civil, date, dayIn, instant, parse, short, zoneFor } from '../time'
 import { Command, Instant, pending, Refused, Waiting } from '../ui'
 
-const short4 = (n: number) => (n < 10_000 ? n.toLocaleString('en') : Math.round(n / 1000).toLocaleString('en') + 'k')
+// What has room in a cell; the cell's name has all digits.
+const brief = (n: number) => (n < 1000 ? String(n) : n < 9950 ? (n / 1000).toFixed(1) + 'k' : Math.round(n / 1000).toLocaleString('en') + 'k')
 
 export function Schedule() {
   const zone = zoneFor()
@@ -119,7 +120,7 @@ function Week({ of, zone, chosen, told }: { of: Load; zone: string; chosen: numb
       const begin = `${dayIn(slot.at, zone).slice(0, -5)}, ${civil(slot.at, zone).clock.slice(0, 5)} ${short(zone)}`
       return {
         look: (known ? 'l-' + strength(fires, most) : 'c-not') + (slot.at === chosen ? ' chosen' : ''),
-        text: known && fires ? short4(fires) : '',
+        text: known && fires ? brief(fires) : '',
         told: `${begin}: ${known ? (fires ? count(fires, 'run') + ' due' : 'nothing is due') : 'not counted'}${all.length > 1 ? '; the clock shows this hour twice' : ''}`,
         href: withQuery(to('schedule'), { at: new Date(slot.at).toISOString() }),
       }
