@@ -28,8 +28,8 @@ func bar(n, most int) string {
 	return strings.Repeat("#", max(1, n*longestBar/most))
 }
 
-// outcomes are the columns of a calendar, and which states each has.
-var outcomes = []struct {
+// dayOutcomes are the columns of a calendar, and which states each has.
+var dayOutcomes = []struct {
 	heading string
 	states  []string
 }{
@@ -86,7 +86,7 @@ FAILED counts failed, dead and unknown runs, SKIPPED skipped and cancelled ones.
 				shown = slices.DeleteFunc(slices.Clone(shown), func(d wire.CalendarDay) bool { return len(d.Runs) == 0 && d.Fires == 0 })
 			}
 			headings := []string{"DAY"}
-			for _, o := range outcomes {
+			for _, o := range dayOutcomes {
 				headings = append(headings, o.heading)
 			}
 			return list(c, each(shown), 0, append(headings, "TO COME", "NOTE"), dayRow)
@@ -112,7 +112,7 @@ func weekAhead(now time.Time, zone string, j wire.Job) (string, error) {
 
 func dayRow(d wire.CalendarDay) []string {
 	row := []string{d.Date}
-	for _, o := range outcomes {
+	for _, o := range dayOutcomes {
 		n := 0
 		for _, state := range o.states {
 			n += d.Runs[state]
