@@ -85,7 +85,7 @@ async function look(name, width, schemes) {
     await page.emulateMedia({ colorScheme: schemes[0] })
     await page.goto(server.console + at)
     await settled(page, name)
-    if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
+    if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart .outcomes').waitFor()
     if (what === 'job' && ['busy', 'broken'].includes(name)) await page.locator('.heat.days').waitFor()
     for (const scheme of schemes) {
       const tell = (text) => wrong.push(`${name} ${what}, ${width} wide, ${scheme}: ${text}`)
