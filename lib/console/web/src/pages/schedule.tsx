@@ -11,8 +11,8 @@ import { filter, query, to, withQuery } from '../router'
 import { civil, date, dayIn, instant, parse, short, zoneFor } from '../time'
 import { Command, Instant, pending, Refused, Waiting } from '../ui'
 
-// What has room in a cell; the cell's name has all digits.
-const brief = (n: number) => (n < 1000 ? String(n) : n < 9950 ? (n / 1000).toFixed(1) + 'k' : Math.round(n / 1000).toLocaleString('en') + 'k')
+// What has room in a cell. Its name has all digits, and this too.
+const brief = (n: number) => (n < 10_000 ? n.toLocaleString('en') : Math.round(n / 1000).toLocaleString('en') + 'k')
 
 export function Schedule() {
   const zone = zoneFor()
@@ -121,7 +121,7 @@ function Week({ of, zone, chosen, told }: { of: Load; zone: string; chosen: numb
       return {
         look: (known ? 'l-' + strength(fires, most) : 'c-not') + (slot.at === chosen ? ' chosen' : ''),
         text: known && fires ? brief(fires) : '',
-        told: `${begin}: ${known ? (fires ? count(fires, 'run') + ' due' : 'nothing is due') : 'not counted'}${all.length > 1 ? '; the clock shows this hour twice' : ''}`,
+        told: `${begin}: ${known ? (fires ? count(fires, 'run') + ' due' + (fires < 10_000 ? '' : ` (${brief(fires)})`) : 'nothing is due') : 'not counted'}${all.length > 1 ? '; the clock shows this hour twice' : ''}`,
         href: withQuery(to('schedule'), { at: new Date(slot.at).toISOString() }),
       }
     }),
