@@ -90,7 +90,7 @@ async function look(name, views) {
       if (!wide || (process.env.DEEP && wide !== width)) {
         await page.goto(server.console + at)
         await settled(page, name)
-        if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
+        if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart .outcomes').waitFor()
         if (what === 'job' && ['busy', 'broken'].includes(name)) await page.locator('.heat.days').waitFor()
       }
       wide = width
