@@ -7,6 +7,7 @@ import { helpShown, pages } from './keys'
 import { lazy } from './lazy'
 import { way } from './changes'
 import { lost, useTick } from './live'
+import { PaletteButton, PaletteHere } from './palette-key'
 import { followed, parts, to } from './router'
 import { singleKeys } from './settings'
 import { span } from './time'
@@ -19,6 +20,7 @@ import { Run } from './pages/run'
 import { Runs } from './pages/runs'
 import { Empty } from './ui'
 
+const Reference = lazy(() => import('./pages/reference').then((m) => m.Reference))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 
 function Shown() {
@@ -40,6 +42,8 @@ function Shown() {
         case 'queues':
         case 'workers':
           return <Queues />
+        case 'docs':
+          return <Reference />
         case 'settings':
           return <Settings />
       }
@@ -89,6 +93,7 @@ export function App() {
           </svg>
           Belfry
         </a>
+        <PaletteButton />
         <nav class="wide" aria-label="Pages">
           <ul>{links}</ul>
         </nav>
@@ -108,6 +113,7 @@ export function App() {
       </main>
       {locked.value === undefined && <Dialogs />}
       <Notices />
+      <PaletteHere />
       <Help />
     </div>
   )
@@ -143,6 +149,7 @@ const keys: [string, string][] = [
   ['u', 'undo what a notice tells of'],
   ['r', 'retry the run'],
   ['/', 'filter'],
+  ['Ctrl K', 'find a job, a run, a page or an act'],
   ...pages.map((p): [string, string] => ['g ' + p.key, p.name]),
   ['?', 'these keys'],
 ]

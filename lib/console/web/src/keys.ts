@@ -27,6 +27,7 @@ export const pages: { key: string; name: string; segments: string[] }[] = [
   { key: 'r', name: 'Runs', segments: ['runs'] },
   { key: 'd', name: 'Dead letters', segments: ['dead-letters'] },
   { key: 'q', name: 'Queues', segments: ['queues'] },
+  { key: 'a', name: 'API', segments: ['docs'] },
   { key: 's', name: 'Settings', segments: ['settings'] },
 ]
 
