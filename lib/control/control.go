@@ -120,6 +120,8 @@ type JobFilter struct {
 	Labels map[string]string // all of them
 	Paused *bool
 
+	Contains string // a part of the name, in any letter case
+
 	Bounded bool // those that bound how many of their runs are in progress
 }
 
