@@ -112,7 +112,7 @@ func simulateWorkflow(_ context.Context, _ *struct{}, in input[wire.PlayWorkflow
 	if err != nil {
 		return nil, err
 	}
-	return &answer[flow.Played]{w.Simulate(outcomes)}, nil
+	return &answer[flow.Played]{w.Simulate(outcomes, in.body.Input)}, nil
 }
 
 // workflowSchema is written when it is first asked for.

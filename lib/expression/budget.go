@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,10 +61,10 @@ type counting struct {
 func (c counting) Done() <-chan struct{} {
 	b := c.b
 	if b.steps++; b.steps > MaxSteps {
-		b.stop(errSteps)
+		b.over = cmp.Or(b.over, error(errSteps))
 	}
 	if b.steps%1024 == 0 && b.ctx.Err() != nil {
-		b.stop(b.ctx.Err())
+		b.over = cmp.Or(b.over, b.ctx.Err())
 	}
 	if b.over != nil {
 		return b.gone

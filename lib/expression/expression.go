@@ -37,6 +37,7 @@ type Expression struct {
 	query *gojq.Query
 	// bare is the step whose result is all that the expression gives, as it is; "" where it is anything else.
 	bare string
+	from int // characters of the text around it that stand before it
 }
 
 // Parse reads an expression and finds out what it reads. An error is an *Error.
@@ -105,6 +106,14 @@ func bare(q *gojq.Query) string {
 
 // String is the text of the expression.
 func (e *Expression) String() string { return e.text }
+
+// Place tells where a name stands, in characters from 1 of the text that the expression was read from; 0 where that is all of it.
+func (e *Expression) Place(name string) int {
+	if at := find(e.text, name); at > 0 {
+		return e.from + at
+	}
+	return 0
+}
 
 // Reads is what the expression reads.
 func (e *Expression) Reads() Reads { return e.reads }

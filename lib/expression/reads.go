@@ -122,10 +122,10 @@ func listOf(names []string) string {
 }
 
 // place finds where something stands in the text, in characters from 1: the first of its occurrences that is no part of a longer name.
-func (f *fence) place(what string) int { return Find(f.text, what) }
+func (f *fence) place(what string) int { return find(f.text, what) }
 
-// Find tells where a name or sign stands in the text of an expression, in characters from 1; 0 where it does not.
-func Find(text, what string) int {
+// find tells where a name or sign stands in the text of an expression, in characters from 1; 0 where it does not, or is all of it.
+func find(text, what string) int {
 	if what == text {
 		return 0
 	}

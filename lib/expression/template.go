@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 )
 
@@ -89,8 +90,11 @@ func (t *Template) Reads() Reads { return t.reads }
 // Bare is the step whose result is all that comes of the template, as it is; "" where anything else does.
 func (t *Template) Bare() string { return t.bare }
 
-// Eval gives what comes of the template over an input, as Expression.Eval does, with the errors of that: a *Failure says where it is.
-func (t *Template) Eval(b *Budget, input any) (any, error) { return eval(t.root, "", b, input) }
+// Eval gives what comes of the template over an input, as Expression.Eval does, with the errors of that. at is where the template stands: a *Failure says
+// where in it an expression does.
+func (t *Template) Eval(b *Budget, at string, input any) (any, error) {
+	return eval(t.root, at, b, input)
+}
 
 func eval(v any, at string, b *Budget, input any) (any, error) {
 	switch v := v.(type) {
@@ -121,4 +125,33 @@ func eval(v any, at string, b *Budget, input any) (any, error) {
 		return out, nil
 	}
 	return v, nil
+}
+
+// All gives the expressions of the template, each with the path of the text in which it stands.
+func (t *Template) All() iter.Seq2[string, *Expression] {
+	return func(yield func(string, *Expression) bool) { all(t.root, "", yield) }
+}
+
+func all(v any, at string, yield func(string, *Expression) bool) bool {
+	switch v := v.(type) {
+	case *Text:
+		for _, e := range v.Expressions() {
+			if !yield(at, e) {
+				return false
+			}
+		}
+	case []any:
+		for i, one := range v {
+			if !all(one, fmt.Sprintf("%s[%d]", at, i), yield) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, name := range sorted(v) {
+			if !all(v[name], at+"."+name, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -35,7 +35,7 @@ func TestATemplateIsFilledIn(t *testing.T) {
 			continue
 		}
 		b := expression.NewBudget(t.Context())
-		v, err := parsed.Eval(b, read(t, sample))
+		v, err := parsed.Eval(b, "", read(t, sample))
 		if err != nil {
 			t.Errorf("%s: %v", template, err)
 			continue
@@ -64,7 +64,7 @@ func TestWhatIsWrongWithATemplateIsToldWithItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parsed.Eval(expression.NewBudget(t.Context()), read(t, sample)); err == nil || !strings.HasPrefix(err.Error(), ".a[1]: ") {
+	if _, err := parsed.Eval(expression.NewBudget(t.Context()), "steps.x.input", read(t, sample)); err == nil || !strings.HasPrefix(err.Error(), "steps.x.input.a[1]: ") {
 		t.Errorf("it fails with %v, want the place", err)
 	}
 }

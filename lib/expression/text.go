@@ -50,6 +50,7 @@ func ParseText(text string) (*Text, error) {
 			}
 			return nil, err
 		}
+		e.from = utf8.RuneCountInString(text[:begins+2])
 		if chars.Len() > 0 {
 			t.parts = append(t.parts, part{chars: chars.String()})
 			chars.Reset()
