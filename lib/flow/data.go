@@ -182,8 +182,8 @@ func (w *Workflow) sees(n *Node) map[string]int {
 	return seen
 }
 
-// reading tells what the data read.
-func (d *Data) reading() Reading { return reading(d.Reads(), d.names) }
+// Reading tells what the data read.
+func (d *Data) Reading() Reading { return reading(d.Reads(), d.names) }
 
 // asked tells what the conditions of a node read, all together.
 func (n *Node) asked() Reading {
@@ -218,7 +218,7 @@ func (w *Workflow) Unsure(index int) []int {
 	sure := map[int]bool{}
 	w.ended(index, sure)
 	var unsure []int
-	for _, i := range n.Data.reading().Nodes {
+	for _, i := range n.Data.Reading().Nodes {
 		if !sure[i] {
 			unsure = append(unsure, i)
 		}

@@ -56,6 +56,9 @@ func (w *Workflow) Simulate(outcomes Outcomes, input json.RawMessage) Played {
 				if decided.States[cause] == Failed {
 					played.Reason = w.Nodes[cause].Path + " failed"
 				}
+				if wrong := p.steps[cause].Error; wrong != "" {
+					played.Reason += ": " + wrong
+				}
 			}
 			return played
 		}

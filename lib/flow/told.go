@@ -46,7 +46,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 
 // handed notes what a task is handed, and tells whether that failed.
 func (p *play) handed(n *Node, decided Decisions) (failed bool) {
-	if n.Data == nil || !p.knows(n.Data.reading(), decided) {
+	if n.Data == nil || !p.knows(n.Data.Reading(), decided) {
 		return false
 	}
 	input, _, err := p.evaluation(decided).Give(context.Background(), n.Data)
@@ -61,7 +61,7 @@ func (p *play) handed(n *Node, decided Decisions) (failed bool) {
 // output notes what comes of the whole, and says why it fails of that.
 func (p *play) output(played *Played, decided Decisions) (reason string) {
 	out := p.w.Output
-	if played.State != Succeeded || out == nil || !p.knows(out.reading(), decided) {
+	if played.State != Succeeded || out == nil || !p.knows(out.Reading(), decided) {
 		return ""
 	}
 	given, _, err := p.evaluation(decided).Give(context.Background(), out)
@@ -85,7 +85,7 @@ func (p *play) knows(r Reading, decided Decisions) bool {
 		case n.Kind == KindTask:
 			return p.outcomes[n.Path].Result == nil
 		case n.Data != nil:
-			return !p.knows(n.Data.reading(), decided)
+			return !p.knows(n.Data.Reading(), decided)
 		}
 		return false
 	})

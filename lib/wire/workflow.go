@@ -15,8 +15,8 @@ type CheckWorkflow struct {
 // PlayWorkflow asks how a workflow goes if its steps come out as told.
 type PlayWorkflow struct {
 	Workflow json.RawMessage            `json:"workflow" doc:"the definition, as /v1/schemas/workflow.json describes it"`
-	Input    json.RawMessage            `json:"input,omitempty" doc:"the payload of the run; nothing of a definition reads it yet"`
-	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes and fails, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
+	Input    json.RawMessage            `json:"input,omitempty" doc:"the payload of the run, for expressions that read it"`
+	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes, fails and result, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
 }
 
 // WorkflowGraph is a workflow that was found right.
