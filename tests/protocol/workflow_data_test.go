@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/target"
@@ -235,5 +236,51 @@ func TestWorkflow_ASkipGoesOnWhoeverDies(t *testing.T) {
 		if !met {
 			break
 		}
+	}
+}
+
+const relay = `{"steps": {"extract": {"handler": {"name": "give"}, "retry": {"max_attempts": 1}}, "x": {"needs": ["extract"], "handler": {"name": "give"}, "retry": {"max_attempts": 1}, "input": "${ .steps.extract.result }"},
+	"y": {"needs": ["x"], "pass": {}}}, "output": "${ .steps.x.result }"}`
+
+// A result of up to 16 MiB is handed on as it is, to the byte, also where it is no JSON that jq would write like that.
+func TestWorkflow_ALargeResultArrivesWhole(t *testing.T) {
+	for _, size := range []int{10, run.MaxResult, run.MaxResult + 1, 1 << 20, flow.MaxResult} {
+		result := `[1.50, "` + strings.Repeat("x", size-len(`[1.50, ""]`)) + `"]`
+		d := newDataWorld(newWorld(t), relay, `null`, result)
+		d.calm()
+		if head := d.head(); head.State != run.Succeeded || d.handed("x") != result || d.result() != result {
+			t.Errorf("of %d bytes: the run is %s: %s; %d bytes were handed on, and %d given", size, head.State, head.Reason, len(d.handed("x")), len(d.result()))
+		}
+	}
+}
+
+func TestWorkflow_AResultThatIsTooLargeFailsItsStep(t *testing.T) {
+	d := newDataWorld(newWorld(t), relay, `null`, `"`+strings.Repeat("x", flow.MaxResult)+`"`)
+	d.calm()
+	if head := d.head(); head.State != run.Failed || !strings.HasPrefix(head.Reason, "step extract is failed: result_too_large: ") || d.handed("x") != "nothing" {
+		t.Errorf("the run is %s: %s", head.State, head.Reason)
+	}
+}
+
+// A result that is gone when a successor starts fails that, and tells whose it was.
+func TestWorkflow_AResultThatIsGoneFailsWhoReadsIt(t *testing.T) {
+	for name, input := range map[string]string{"handed on": `"${ .steps.extract.result }"`, "read": `"${ .steps.extract.result | length }"`} {
+		t.Run(name, func(t *testing.T) {
+			workflow := strings.Replace(strings.Replace(relay, `"${ .steps.extract.result }"`, input, 1), `"give"}, "retry": {"max_attempts": 1}, "input"`, `"give"}, "retry": {"initial": "20m"}, "input"`, 1)
+			d := newDataWorld(newWorld(t), workflow, `null`, `"`+strings.Repeat("x", 1<<20)+`"`)
+			d.fails["x"] = 1
+			d.advance(5*time.Minute, 10*time.Second, "worker")
+			if len(d.inputs["x"]) != 1 {
+				t.Fatalf("x was called %d times", len(d.inputs["x"]))
+			}
+			if n, err := d.blobs.DeleteExpired(context.Background(), base.AddDate(10, 0, 0), 100); err != nil || n == 0 {
+				t.Fatalf("%d blobs are gone, %v", n, err)
+			}
+			d.advance(2*time.Hour, 10*time.Second, "worker")
+			head := d.head()
+			if want := "step x is failed: expression: steps.x.input: the result of step extract cannot be read any more"; head.State != run.Failed || !strings.HasPrefix(head.Reason, want) || len(d.inputs["x"]) != 1 {
+				t.Errorf("the run is %s:\n got %s\nwant %s", head.State, head.Reason, want)
+			}
+		})
 	}
 }
