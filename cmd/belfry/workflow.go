@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (c *cli) workflowValidate() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Say all that is wrong with workflows, and where",
 		Long: `Say all that is wrong with workflows, and where: a line FILE:LINE: FIELD: MESSAGE for each error, on standard error. The exit code is
-1 if anything is wrong. Whether a server has the queues that tasks name is not checked; POST /v1/workflows/validate does.`,
+1 if anything is wrong. Of a workflow that is right it is told what each of its expressions reads. Whether a server has the queues that tasks name is not checked; POST /v1/workflows/validate does.`,
 		Example: `  belfry workflow validate etl.yaml
   belfry workflow validate etl.yaml job-with-workflow.yaml -o json
   cat etl.yaml | belfry workflow validate -`,
@@ -170,6 +171,9 @@ func (c *cli) workflowValidate() *cobra.Command {
 				case c.structured():
 				case found.Valid:
 					fmt.Fprintf(c.stdout, "%s: %s\n", found.place(), countKinds(found.workflow))
+					for _, e := range found.workflow.Expressions() {
+						fmt.Fprintf(c.stdout, "  %s reads %s\n", terminal.Line(e.Field), cmp.Or(terminal.Line(strings.Join(e.Reads, ", ")), "nothing"))
+					}
 				default:
 					c.complain(found)
 				}

@@ -70,7 +70,7 @@ func (a *api) validateWorkflow(_ context.Context, _ *struct{}, in input[wire.Che
 func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 	graph := wire.WorkflowGraph{Timeout: w.Timeout, Steps: make([]wire.WorkflowStep, len(w.Nodes))}
 	for i, n := range w.Nodes {
-		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule), AllowFailure: n.AllowFailure}
+		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule), AllowFailure: n.AllowFailure, When: n.When}
 		for _, needed := range n.Needs {
 			shown.Needs = append(shown.Needs, w.Nodes[needed].Path)
 		}
@@ -84,6 +84,9 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 			shown.Ways = append(shown.Ways, wire.WorkflowWay{When: way.When, To: w.Nodes[way.To].Path})
 		}
 		graph.Steps[i] = shown
+	}
+	for _, e := range w.Expressions() {
+		graph.Expressions = append(graph.Expressions, wire.WorkflowExpression{Field: e.Field, Text: e.Text, Reads: e.Reads})
 	}
 	return graph
 }

@@ -26,6 +26,31 @@ func (r Reads) Names() []string { return slices.Sorted(maps.Keys(r.Steps)) }
 // Result tells whether the result of a step is read.
 func (r Reads) Result(step string) bool { return slices.Contains(r.Steps[step], "result") }
 
+// List says it in the words of expressions: ".input", ".run", ".steps.NAME.FIELD", and ".steps.NAME" for all of a step.
+func (r Reads) List() []string {
+	all := []string{}
+	if r.Input {
+		all = append(all, ".input")
+	}
+	if r.Run {
+		all = append(all, ".run")
+	}
+	for _, name := range r.Names() {
+		step := ".steps." + name
+		if strings.Contains(name, "-") || name[0] >= '0' && name[0] <= '9' {
+			step = `.steps["` + name + `"]`
+		}
+		if len(r.Steps[name]) == len(Fields) {
+			all = append(all, step)
+			continue
+		}
+		for _, field := range r.Steps[name] {
+			all = append(all, step+"."+field)
+		}
+	}
+	return all
+}
+
 // with adds what another reads.
 func (r Reads) with(o Reads) Reads {
 	all := Reads{Input: r.Input || o.Input, Run: r.Run || o.Run, Steps: map[string][]string{}}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/expression"
 )
@@ -248,4 +249,41 @@ func (w *Workflow) ended(index int, sure map[int]bool) {
 			}
 		}
 	}
+}
+
+// Said is an expression of a workflow.
+type Said struct {
+	Field string // where it stands in the definition
+	Text  string
+	Reads []string // what it reads: ".input", ".run", ".steps.NAME.FIELD"; ".steps.NAME" is all of a step
+}
+
+// Expressions lists those of the workflow, in the order of its nodes, and those of its output last.
+func (w *Workflow) Expressions() []Said {
+	var all []Said
+	add := func(at string, e *expression.Expression) {
+		all = append(all, Said{Field: at, Text: strings.TrimSpace(e.String()), Reads: e.Reads().List()})
+	}
+	data := func(d *Data) {
+		if d == nil {
+			return
+		}
+		for path, e := range d.All() {
+			add(d.at+path, e)
+		}
+	}
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.Condition != nil {
+			add(n.Condition.at, n.Condition.Expression)
+		}
+		for _, way := range n.Ways {
+			if way.Condition != nil {
+				add(way.Condition.at, way.Condition.Expression)
+			}
+		}
+		data(n.Data)
+	}
+	data(w.Output)
+	return all
 }

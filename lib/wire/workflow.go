@@ -23,6 +23,15 @@ type PlayWorkflow struct {
 type WorkflowGraph struct {
 	Timeout schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
 	Steps   []WorkflowStep    `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`
+
+	Expressions []WorkflowExpression `json:"expressions,omitempty" doc:"in the order of the steps, and those of the output last"`
+}
+
+// WorkflowExpression is an expression of a workflow, and what it reads.
+type WorkflowExpression struct {
+	Field string   `json:"field" doc:"where it stands, such as steps.load.input.id"`
+	Text  string   `json:"text"`
+	Reads []string `json:"reads" doc:"what it reads, such as .input or .steps.extract.result"`
 }
 
 // WorkflowStep is one step of a graph.
@@ -35,6 +44,7 @@ type WorkflowStep struct {
 
 	AllowFailure bool `json:"allow_failure,omitempty" doc:"its failure counts as a success, for the steps that need it and for the run"`
 
+	When   string        `json:"when,omitempty" doc:"the expression that is asked once its rule lets it run; false skips it"`
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
 }
