@@ -25,6 +25,7 @@ type dataWorld struct {
 	mu     sync.Mutex
 	inputs map[string][]string // what each attempt of a step was handed
 	fails  map[string]int      // how many attempts of a step fail
+	cut    bool                // the result of "extract" is the beginning of a longer one
 }
 
 // newDataWorld has a job with a workflow as JSON, triggered with a payload. Its steps call the handler "give", which gives back what it is handed, but the step "extract", whose result is told.
@@ -43,7 +44,7 @@ func newDataWorld(w *world, workflow, payload, extract string) *dataWorld {
 			return target.Result{}, errors.New("told to")
 		}
 		if id.Step == "extract" {
-			return target.Result{Body: []byte(extract), ContentType: "application/json"}, nil
+			return target.Result{Body: []byte(extract), ContentType: "application/json", Truncated: d.cut}, nil
 		}
 		return target.Result{Body: c.Payload, ContentType: "application/json"}, nil
 	}))
@@ -96,7 +97,7 @@ const etl = `{"steps": {
 		"input": "${ {large: .steps.large.state, small: .steps.small.result.of, check: .steps.check.state, inside: .steps.inside.state} }"}},
 	"output": {"report": "${ .steps.report.result }", "rows": "${ .steps.rows.result }"}}`
 
-func TestWorkflow_ResultsArePassedAlong(t *testing.T) {
+func TestW9_ResultsArePassedAlong(t *testing.T) {
 	d := newDataWorld(newWorld(t), etl, `{"day": "monday"}`, `{"id": 12345678901234567890, "rows": 7, "checked": false}`)
 	d.calm()
 	for path, want := range map[string]string{
@@ -124,7 +125,7 @@ func TestWorkflow_ResultsArePassedAlong(t *testing.T) {
 
 // The worker dies before each of its operations in turn, its messages are lost every other time, and attempts fail: a step is handed at each attempt what it was at the
 // first, and the run comes out the same.
-func TestWorkflow_AStepIsHandedTheSameAtEachAttempt(t *testing.T) {
+func TestW9_AStepIsHandedTheSameAtEachAttempt(t *testing.T) {
 	for n := 1; ; n++ {
 		w := newWorld(t)
 		d := newDataWorld(w, etl, `{"day": "monday"}`, `{"id": 5, "rows": 700, "checked": true}`)
@@ -153,7 +154,7 @@ func TestWorkflow_AStepIsHandedTheSameAtEachAttempt(t *testing.T) {
 }
 
 // What a step names may still be open when an early rule lets it run: then it is so for it at each attempt, also when that has ended meanwhile.
-func TestWorkflow_WhatWasOpenStaysOpenForAStep(t *testing.T) {
+func TestW9_WhatWasOpenStaysOpenForAStep(t *testing.T) {
 	d := newDataWorld(newWorld(t), `{"steps": {
 		"extract": {"handler": {"name": "give"}},
 		"slow": {"handler": {"name": "give"}, "retry": {"max_attempts": 5, "initial": "5m"}},
@@ -174,7 +175,7 @@ func TestWorkflow_WhatWasOpenStaysOpenForAStep(t *testing.T) {
 }
 
 // What cannot be evaluated fails for good, with the place in the definition, and nothing is called.
-func TestWorkflow_AnExpressionThatFailsFailsItsStep(t *testing.T) {
+func TestW9_Scenario25_AnExpressionThatFailsFailsItsStep(t *testing.T) {
 	endless := `[(1, 2)` + strings.Repeat("|(.,.)", 40) + `]`
 	for name, row := range map[string]struct{ step, reason string }{
 		"no boolean":         {`"when": ".steps.extract.result.rows"`, "step x is failed: expression: steps.x.when: it gives 7; a condition is to give true or false"},
@@ -219,7 +220,7 @@ func TestWorkflow_AnExpressionThatFailsFailsItsStep(t *testing.T) {
 }
 
 // A skip goes through a thousand steps, whoever dies where: none of them is called, and the run ends.
-func TestWorkflow_ASkipGoesOnWhoeverDies(t *testing.T) {
+func TestW2_W3_Scenario24_ASkipGoesOnWhoeverDies(t *testing.T) {
 	var steps strings.Builder
 	for i := range 297 {
 		fmt.Fprintf(&steps, `, "s%d": {"needs": ["%s"], "handler": {"name": "give"}, "input": "${ .steps.first.result }"}`, i, map[bool]string{true: "first", false: fmt.Sprintf("s%d", i-1)}[i == 0])
@@ -243,7 +244,7 @@ const relay = `{"steps": {"extract": {"handler": {"name": "give"}, "retry": {"ma
 	"y": {"needs": ["x"], "pass": {}}}, "output": "${ .steps.x.result }"}`
 
 // A result of up to 16 MiB is handed on as it is, to the byte, also where it is no JSON that jq would write like that.
-func TestWorkflow_ALargeResultArrivesWhole(t *testing.T) {
+func TestW9_ALargeResultArrivesWhole(t *testing.T) {
 	for _, size := range []int{10, run.MaxResult, run.MaxResult + 1, 1 << 20, flow.MaxResult} {
 		result := `[1.50, "` + strings.Repeat("x", size-len(`[1.50, ""]`)) + `"]`
 		d := newDataWorld(newWorld(t), relay, `null`, result)
@@ -254,7 +255,7 @@ func TestWorkflow_ALargeResultArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestWorkflow_AResultThatIsTooLargeFailsItsStep(t *testing.T) {
+func TestW9_AResultThatIsTooLargeFailsItsStep(t *testing.T) {
 	d := newDataWorld(newWorld(t), relay, `null`, `"`+strings.Repeat("x", flow.MaxResult)+`"`)
 	d.calm()
 	if head := d.head(); head.State != run.Failed || !strings.HasPrefix(head.Reason, "step extract is failed: result_too_large: ") || d.handed("x") != "nothing" {
@@ -262,8 +263,18 @@ func TestWorkflow_AResultThatIsTooLargeFailsItsStep(t *testing.T) {
 	}
 }
 
+// What a process has printed is cut where it is too long. Of a step that is no result.
+func TestW9_AResultThatWasCutFailsItsStep(t *testing.T) {
+	d := newDataWorld(newWorld(t), relay, `null`, `"the beginning"`)
+	d.cut = true
+	d.calm()
+	if head := d.head(); head.State != run.Failed || !strings.HasPrefix(head.Reason, "step extract is failed: result_too_large: ") || d.handed("x") != "nothing" {
+		t.Errorf("the run is %s: %s", head.State, head.Reason)
+	}
+}
+
 // A result that is gone when a successor starts fails that, and tells whose it was.
-func TestWorkflow_AResultThatIsGoneFailsWhoReadsIt(t *testing.T) {
+func TestW9_Scenario40_AResultThatIsGoneFailsWhoReadsIt(t *testing.T) {
 	for name, input := range map[string]string{"handed on": `"${ .steps.extract.result }"`, "read": `"${ .steps.extract.result | length }"`} {
 		t.Run(name, func(t *testing.T) {
 			workflow := strings.Replace(strings.Replace(relay, `"${ .steps.extract.result }"`, input, 1), `"give"}, "retry": {"max_attempts": 1}, "input"`, `"give"}, "retry": {"initial": "20m"}, "input"`, 1)
