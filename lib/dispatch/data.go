@@ -277,10 +277,11 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row r
 	case err != nil:
 		return run.Run{}, false, err
 	case n.Kind == flow.KindSwitch && to != flow.None:
-		end.Chose = f.workflow.Nodes[to].Path
+		end.Chose, end.Reason = f.workflow.Nodes[to].Path, "it chose "+f.workflow.Nodes[to].Name
 	case n.Kind == flow.KindSwitch:
+		end.Reason = "it chose nothing"
 	case !holds:
-		end = run.Answer{State: run.Skipped}
+		end = run.Answer{State: run.Skipped, Reason: "its condition does not hold"}
 	case n.Kind == flow.KindTask:
 		return run.Run{}, true, nil
 	}

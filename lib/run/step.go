@@ -29,7 +29,7 @@ func (r Run) Release(path string, since, now, expires int64) Run {
 type Answer struct {
 	State  State  // Succeeded, Skipped or Failed
 	Chose  string // of a switch: the path of the step that it chose, "" for none
-	Reason string // of a failure
+	Reason string // for people: what it chose, or why it failed or was skipped
 }
 
 // Answered is a node of the workflow's run that has ended without an attempt, by what came of what it asked. now and expires are those of Release.
