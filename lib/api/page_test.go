@@ -34,6 +34,7 @@ var whole = map[string]string{
 	"list-job-fires.fires":           "at most 100 fires",
 	"preview-cron.next":              "at most 1000 times",
 	"validate-workflow.steps":        "the steps of the request, at most 300",
+	"validate-workflow.expressions":  "the expressions of the request, which has 32 KiB at most",
 	"simulate-workflow.steps":        "the steps of the request, at most 300",
 	"ready.checks":                   "what the process needs, in a few lines",
 	"take-work.items":                "offers of at most max runs, without what they do",

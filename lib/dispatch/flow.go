@@ -342,18 +342,16 @@ func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, 
 
 // end ends the run, all of whose steps have ended or never run.
 func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Run) error {
-	state, reason := run.Succeeded, ""
-	var result run.Ref
 	if plan.End == flow.Failed {
-		state, reason = run.Failed, f.why(plan, steps)
-	} else {
-		var err error
-		if result, reason, err = f.output(ctx, plan, steps); err != nil {
-			return err
-		}
-		if reason != "" {
-			state = run.Failed
-		}
+		return f.write(ctx, f.head.Close(run.Failed, f.behind(steps), f.why(plan, steps), Limits(f.def)))
+	}
+	result, reason, err := f.output(ctx, plan, steps)
+	if err != nil {
+		return err
+	}
+	state := run.Succeeded
+	if reason != "" {
+		state = run.Failed
 	}
 	ended := f.head.Close(state, f.behind(steps), reason, Limits(f.def))
 	ended.Result = result

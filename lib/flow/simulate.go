@@ -2,11 +2,13 @@ package flow
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -39,7 +41,7 @@ type PlayedStep struct {
 // not given, and results of tasks are among the outcomes. A condition of which that is not known holds, but of a switch: it takes the way that has no
 // condition, or none.
 func (w *Workflow) Simulate(outcomes Outcomes, input json.RawMessage) Played {
-	p := play{w: w, outcomes: outcomes, input: input, facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
+	p := play{w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(context.Background()), facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
 	for i := range w.Nodes {
 		p.steps[i].Path = w.Nodes[i].Path
 	}
@@ -78,6 +80,7 @@ type play struct {
 	w        *Workflow
 	outcomes Outcomes
 	input    json.RawMessage
+	budget   *expression.Budget
 	facts    []Fact
 	now      time.Duration
 	running  []ending // by time, then by node

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/expression"
+	"github.com/belfry-scheduler/belfry/lib/job"
 )
 
 // This file has the expressions of a simulation: they are evaluated over what the outcomes tell.
@@ -54,7 +55,9 @@ func (p *play) handed(n *Node, decided Decisions) (failed bool) {
 		p.steps[n.Index].Error = err.Error()
 		return true
 	}
-	p.steps[n.Index].Input = input
+	if len(input) <= job.MaxPayload { // an answer has many of them
+		p.steps[n.Index].Input = input
+	}
 	return false
 }
 
@@ -91,8 +94,11 @@ func (p *play) knows(r Reading, decided Decisions) bool {
 	})
 }
 
+// evaluation is one of those of the simulation, which share a budget: whoever asks for one can have a few hundred made.
 func (p *play) evaluation(decided Decisions) *Evaluation {
-	return p.w.Evaluate(context.Background(), told{p, decided})
+	e := p.w.Evaluate(context.Background(), told{p, decided})
+	e.budget = p.budget
+	return e
 }
 
 // told is what expressions of a simulation read.
