@@ -1,1 +1,1 @@
-import{C as r,K as m,P as i,b as o}from"./shell.js";var p=document.getElementById("app");p&&m().finally(()=>o(r(i,{}),p));
+import{T as r,Va as i,b as o,da as m}from"./shell.js";var p=document.getElementById("app");p&&m().finally(()=>o(r(i,{}),p));

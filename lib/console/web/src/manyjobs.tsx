@@ -1,4 +1,5 @@
 // What can be done with many jobs: those that are selected, or those that match the filters of their list.
+import './app'
 import { useState } from 'preact/hooks'
 import { post } from './api'
 import { Bulk, Field, namesOf, Refused, some } from './bulk'

@@ -16,5 +16,5 @@ export function curl({ method, path, body, headers }: Omit<Change, 'method'> & {
   for (const [name, value] of Object.entries(given)) words.push('-H', quoted(`${name}: ${value}`))
   if (session.peek()) words.push('-H', '"Authorization: Bearer $BELFRY_TOKEN"')
   if (body !== undefined) words.push('-d', quoted(escaped(body)))
-  return [...words, quoted(urlOf(path))].join(' ')
+  return [...words, url].join(' ')
 }

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { act, belfry, close, done, exec, Server } from './harness.mjs'
+import { act, belfry, close, deep, done, exec, Server } from './harness.mjs'
 
 let server
 before(async () => {
@@ -157,7 +157,7 @@ test('many jobs are labelled, and exported as belfry does it', async () => {
 })
 
 // deep
-if (process.env.DEEP) test('many jobs go by parts: nothing is asked for twice, and who asks again has the others', async () => {
+deep('many jobs go by parts: nothing is asked for twice, and who asks again has the others', async () => {
   await jobs('part-', 500)
   const v = await act(server.console + '/jobs?q=part-')
   await v.press('Pause matching…')

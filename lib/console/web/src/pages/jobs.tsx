@@ -4,7 +4,8 @@ import { get, post } from '../api'
 import { Button, open } from '../dialog'
 import { Grid, Picks, usePicking, type Column } from '../grid'
 import { useLive, useSettled } from '../live'
-import { DeleteMany, ExportMany, LabelMany, PauseMany, ResumeMany, type ChosenJobs } from '../manyjobs'
+import { lazy } from '../lazy'
+import type { ChosenJobs } from '../manyjobs'
 import type { Job, Page, State as Of } from '../model'
 import { now } from '../clock'
 import { Ticks } from '../ticks'
@@ -14,6 +15,12 @@ import { quoted } from '../quoted'
 import { Empty, Fresh, Instant, pending, Refused, State, Waiting } from '../ui'
 import { calls, when } from '../words'
 import { Field } from './runs'
+
+const DeleteMany = lazy(() => import('../manyjobs').then((m) => m.DeleteMany))
+const ExportMany = lazy(() => import('../manyjobs').then((m) => m.ExportMany))
+const LabelMany = lazy(() => import('../manyjobs').then((m) => m.LabelMany))
+const PauseMany = lazy(() => import('../manyjobs').then((m) => m.PauseMany))
+const ResumeMany = lazy(() => import('../manyjobs').then((m) => m.ResumeMany))
 
 const columns: Column[] = [
   { name: 'c-name', head: 'Job' },
