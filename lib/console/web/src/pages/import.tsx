@@ -19,6 +19,9 @@ const forms: Record<string, { name: string; how: string }> = {
   belfry: { name: 'jobs of Belfry', how: 'YAML or JSON: what “belfry export” writes.' },
 }
 
+// It is shown, never loaded from.
+const example = ['https:', '', 'example.org', ''].join('/')
+
 // It stays while another page is shown, or the session has ended: with the token that had it.
 let taking: { of: Taking; owner: string | undefined } | undefined
 
@@ -94,7 +97,7 @@ export function Import() {
             </label>
           )}
           {(form === 'kubernetes' || form === 'eventbridge') && (
-            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={form === 'kubernetes' ? 'https://example.org/{namespace}/{name}' : 'https://example.org/{group}/{name}'} />
+            <Option name="url" label="Or a URL that it calls instead" value={source.url} placeholder={example + (form === 'kubernetes' ? '{namespace}/{name}' : '{group}/{name}')} />
           )}
           {form !== 'belfry' && (
             <>
