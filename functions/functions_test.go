@@ -12,7 +12,7 @@ import (
 // How functions are built; the Makefile's targets for sam build say the same.
 const (
 	tags     = "lambda.norpc,grpcnotrace"
-	mostMB   = 20
+	mostMB   = 21
 	megabyte = 1_000_000
 )
 

@@ -278,3 +278,60 @@ func TestAConsoleHasBounds(t *testing.T) {
 	all.Wait()
 	d.ask("GET", "/v1/jobs", "").is(200)
 }
+
+// A stream is passed on as it comes, and ends with its server. A stack on AWS has none, which is no fault of the credential.
+func TestAConsolePassesAStreamOnAsItComes(t *testing.T) {
+	t.Parallel()
+	more := make(chan string)
+	up := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for text := range more {
+			fmt.Fprint(w, text)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	d := consoleOf(t, "--address", up.URL).signedIn("read")
+	request, err := http.NewRequestWithContext(t.Context(), "GET", d.base+"/v1/changes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+d.session)
+	go func() { more <- "data: 1\n\n" }()
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewReader(answer.Body)
+	for i, want := range []string{"data: 1\n", "\n", "data: 2\n", "\n"} {
+		if i == 2 {
+			more <- "data: 2\n\n"
+		}
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Fatalf("read %q, %v; want %q", got, err, want)
+		}
+	}
+	close(more)
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
+		t.Errorf("at its end: %q, %v", rest, err)
+	}
+	up.will(said(403, "application/json", `{"message": "Missing Authentication Token"}`, "X-Amzn-Errortype", "MissingAuthenticationTokenException"))
+	d.ask("GET", "/v1/changes", "").refused(404, "no_such_path", "every ten seconds")
+	up.will(said(429, "application/problem+json", `{"status": 429, "code": "rate_limited", "detail": "As many follow."}`, "Retry-After", "45"))
+	d.ask("GET", "/v1/changes", "").refused(429, "rate_limited", "As many follow.")
+}
+
+// What a tab is told of its session is what it may do, not what the credential may.
+func TestATabIsToldOfItsOwnSession(t *testing.T) {
+	t.Parallel()
+	up := answering(t, emptyPage)
+	d := consoleOf(t, "--address", up.URL, "--read-only").signedIn("read", "write")
+	if got := d.ask("GET", "/v1/session", "").is(200).body; !strings.Contains(got, `"scopes":["read"]`) || !strings.Contains(got, `"parent":"default"`) || strings.Contains(got, d.session) {
+		t.Errorf("told %s", got)
+	}
+	if len(up.seen()) != 0 {
+		t.Error("the server was asked")
+	}
+}

@@ -83,7 +83,7 @@ func (e *engineFlags) check() error {
 // open opens the engines, and makes sure that they can be used: a process that cannot work is to say so at its start.
 func (e *engineFlags) open(ctx context.Context, pools []cloud.Pool, registry *metrics.Registry, log *slog.Logger) (*cloud.Data, error) {
 	data, err := cloud.Open(ctx, cloud.Config{Store: e.store, Queue: e.queues, Blob: e.blob, Queues: pools, OpenBlob: openBlob,
-		Now: time.Now, NewID: newID, Metrics: registry, Log: log})
+		Account: cloud.Host, Now: time.Now, NewID: newID, Metrics: registry, Log: log})
 	if err != nil {
 		return nil, badAddress(err)
 	}

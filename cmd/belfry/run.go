@@ -41,6 +41,9 @@ type cli struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now}
 	root := c.root()
+	if slices.Contains(args, cobra.ShellCompRequestCmd) || slices.Contains(args, cobra.ShellCompNoDescRequestCmd) {
+		c.complete(root) // a shell asks; for all else it would be work for nothing
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -120,7 +123,6 @@ Start one here with "belfry dev", give it a job with "belfry job apply", and see
 	root.InitDefaultHelpCmd()
 	group(root)
 	c.help(root)
-	c.complete(root)
 	return root
 }
 

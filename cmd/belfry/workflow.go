@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,7 +147,7 @@ func (c *cli) workflowValidate() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Say all that is wrong with workflows, and where",
 		Long: `Say all that is wrong with workflows, and where: a line FILE:LINE: FIELD: MESSAGE for each error, on standard error. The exit code is
-1 if anything is wrong. Whether a server has the queues that tasks name is not checked; POST /v1/workflows/validate does.`,
+1 if anything is wrong. Of a workflow that is right it is told what each of its expressions reads. Whether a server has the queues that tasks name is not checked; POST /v1/workflows/validate does.`,
 		Example: `  belfry workflow validate etl.yaml
   belfry workflow validate etl.yaml job-with-workflow.yaml -o json
   cat etl.yaml | belfry workflow validate -`,
@@ -169,6 +171,9 @@ func (c *cli) workflowValidate() *cobra.Command {
 				case c.structured():
 				case found.Valid:
 					fmt.Fprintf(c.stdout, "%s: %s\n", found.place(), countKinds(found.workflow))
+					for _, e := range found.workflow.Expressions() {
+						fmt.Fprintf(c.stdout, "  %s reads %s\n", terminal.Line(e.Field), cmp.Or(terminal.Line(strings.Join(e.Reads, ", ")), "nothing"))
+					}
 				default:
 					c.complain(found)
 				}
@@ -264,22 +269,24 @@ func (d *drawing) print(c *cli, w *flow.Workflow, marks picture.Marks) error {
 }
 
 func (c *cli) workflowSimulate() *cobra.Command {
-	var outcomes string
+	var outcomes, input string
 	cmd := &cobra.Command{
 		Use:   "simulate FILE",
 		Short: "Show how a workflow goes if its steps come out as told",
 		Long: `Show how a workflow goes if its steps come out as told, in virtual time: nothing runs and nothing waits. A file of outcomes, YAML or
-JSON, says it by the paths of tasks and switches. What it does not mention succeeds in one second, and a switch takes the way without a
-condition:
+JSON, says it by the paths of tasks and switches. What it does not mention succeeds in one second. Expressions are evaluated where all that
+they read was told: the payload of the run by --input, and what tasks give as results. Of others, when holds, and a switch takes the way
+without a condition:
 
   load: failed                   # or succeeded, dead, unknown, cancelled, skipped
   parts/index: {fails: 2}        # succeeds at the third attempt
   report: {takes: 5m}
   choose: {to: parts}            # a switch; {to: null} for none of its ways
+  extract: {result: {rows: 3}}   # what expressions read
 
 Steps are listed in the order in which they end.`,
 		Example: `  belfry workflow simulate etl.yaml --outcomes outcomes.yaml
-  belfry workflow simulate etl.yaml -o json
+  belfry workflow simulate etl.yaml --input '{"day": "monday"}' -o json
   echo 'load: failed' | belfry workflow simulate etl.yaml --outcomes -`,
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.ExactArgs(1),
@@ -295,13 +302,17 @@ Steps are listed in the order in which they end.`,
 			if err != nil {
 				return err
 			}
-			played := w.Simulate(told)
+			if input != "" && !json.Valid([]byte(input)) {
+				return misused("--input: got %s, want JSON", invalid.Quote(input))
+			}
+			played := w.Simulate(told, json.RawMessage(input))
 			if c.structured() {
 				return c.print(played)
 			}
 			return c.showPlayed(played)
 		},
 	}
+	cmd.Flags().StringVar(&input, "input", "", "`JSON` that the run brings as its payload, for expressions that read it")
 	cmd.Flags().StringVar(&outcomes, "outcomes", "", "`FILE` of outcomes, - for standard input; all steps succeed by default")
 	return cmd
 }
@@ -358,6 +369,17 @@ func (c *cli) showPlayed(played flow.Played) error {
 	}
 	if err := out.end(); err != nil {
 		return err
+	}
+	for _, s := range played.Steps {
+		if s.Input != nil {
+			fmt.Fprintf(c.stdout, "\n%s is handed %s", s.Path, terminal.Line(string(s.Input)))
+		}
+		if s.Error != "" {
+			fmt.Fprintf(c.stdout, "\n%s: %s", s.Path, terminal.Line(s.Error))
+		}
+	}
+	if played.Output != nil {
+		fmt.Fprintf(c.stdout, "\nThe run gives %s", terminal.Line(string(played.Output)))
 	}
 	why := "."
 	if played.Reason != "" {

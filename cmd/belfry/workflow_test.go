@@ -27,7 +27,7 @@ func written(t *testing.T, name, text string) string {
 
 func TestWorkflowValidate(t *testing.T) {
 	right := written(t, "etl.yaml", exampleWorkflow)
-	if got := belfry(t, "", "workflow", "validate", right); got.code != 0 || got.out != right+": valid, 6 steps: 4 tasks, 1 scope, 1 switch\n" || got.errors != "" {
+	if got := belfry(t, "", "workflow", "validate", right); got.code != 0 || got.out != right+": valid, 6 steps: 4 tasks, 1 scope, 1 switch\n  steps.choose.switch[0].when reads .input\n" || got.errors != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := belfry(t, exampleWorkflow, "workflow", "validate", "-"); got.code != 0 || !strings.HasPrefix(got.out, "standard input: valid, 6 steps") {

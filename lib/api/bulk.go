@@ -114,7 +114,7 @@ func (b *bulk) pace(perSecond float64) error {
 	if b.PerSecond = perSecond; perSecond == 0 {
 		b.PerSecond = reopenRate
 	}
-	most := min(control.MaxLimit, int(b.PerSecond*control.BulkTime.Seconds()))
+	most := mostAt(b.PerSecond)
 	field, wanted := "max", b.Max
 	if b.runs != nil {
 		field, wanted = "runs", len(b.runs)
@@ -127,6 +127,9 @@ func (b *bulk) pace(perSecond float64) error {
 	}
 	return nil
 }
+
+// mostAt is how many the time of one request is enough for, at a rate.
+func mostAt(perSecond float64) int { return min(control.MaxLimit, int(perSecond*control.BulkTime.Seconds())) }
 
 // inBulk acts on the runs of a request and shows what became of each.
 func (a *api) inBulk(ctx context.Context, asked bulk, act func(control.Bulk) (control.Outcome, error)) (*answer[wire.BulkVerdicts], error) {

@@ -57,9 +57,10 @@ type jobPatch struct {
 
 type jobList struct {
 	page
-	Prefix string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
-	Labels []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, more than once or with commas: all must hold"`
-	Paused string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
+	Prefix   string   `query:"prefix" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
+	Contains string   `query:"contains" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9._-]+$" doc:"part of the names, in any letter case; each page looks at 1,000 jobs at most, and may be empty and have a next one"`
+	Labels   []string `query:"label" maxItems:"32" minLength:"2" maxLength:"257" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=" doc:"as name=value, more than once or with commas: all must hold"`
+	Paused   string   `query:"paused" enum:"true,false" doc:"only paused jobs, or only those that are not"`
 }
 
 type jobAnswer struct {
@@ -179,7 +180,7 @@ func (a *api) listJobs(ctx context.Context, p *jobList, in input[noBody]) (*answ
 	if err != nil {
 		return nil, err
 	}
-	filter := control.JobFilter{Prefix: p.Prefix, Labels: labels}
+	filter := control.JobFilter{Prefix: p.Prefix, Contains: p.Contains, Labels: labels}
 	if p.Paused != "" {
 		paused := p.Paused == "true"
 		filter.Paused = &paused

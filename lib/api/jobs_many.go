@@ -88,7 +88,7 @@ func resumeOf(b wire.ResumeJobs) (control.JobFilter, control.JobBulk, error) {
 	if bulk.PerSecond = b.PerSecond; err != nil || b.PerSecond == 0 {
 		return filter, bulk, err
 	}
-	most := min(control.MaxLimit, int(b.PerSecond*control.BulkTime.Seconds()))
+	most := mostAt(b.PerSecond)
 	switch {
 	case bulk.DryRun:
 	case bulk.Max > most:

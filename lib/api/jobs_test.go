@@ -139,6 +139,7 @@ func TestJobsAreListedInPages(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 26, "prefix=job-": 25, "prefix=job-1": 10, "label=half=1": 12, "label=half=1&label=odd=a%3Db%2Cc": 12, "label=half=2": 0,
 		"paused=true": 1, "paused=false": 25, "prefix=zzz": 0,
+		"contains=OB-1": 10, "contains=b-2&prefix=job-2": 5, "contains=zzz": 0,
 	} {
 		got := names(query)
 		if len(got) != want {

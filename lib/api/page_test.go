@@ -40,6 +40,7 @@ var whole = map[string]string{
 	"get-stats.lateness_bounds_ms":   "always the same 16",
 	"get-stats.duration_bounds_ms":   "always the same 16",
 	"validate-workflow.steps":        "the steps of the request, at most 300",
+	"validate-workflow.expressions":  "the expressions of the request, which has 32 KiB at most",
 	"simulate-workflow.steps":        "the steps of the request, at most 300",
 	"get-session.scopes":             "at most five",
 	"ready.checks":                   "what the process needs, in a few lines",

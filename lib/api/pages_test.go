@@ -30,11 +30,16 @@ func TestBrowsersAreLedToTheConsole(t *testing.T) {
 	if r := s.send("GET", "/", "", browser...).is(302); r.header.Get("Location") != "/console" {
 		t.Errorf("led to %q", r.header.Get("Location"))
 	}
+	if r := s.send("GET", "/docs", "", browser...).is(302); r.header.Get("Location") != "/console/docs" {
+		t.Errorf("/docs leads to %q", r.header.Get("Location"))
+	}
+	s.send("GET", "/docs", "", "Accept", "*/*").refused(404, "no_such_path")
 	s.send("GET", "/", "", "Accept", "*/*").refused(404, "no_such_path")
 	s.send("POST", "/", "{}", browser...).refused(404, "no_such_path")
 
 	without := start(t, 0, nil)
 	without.send("GET", "/", "", browser...).refused(404, "no_such_path")
+	without.send("GET", "/docs", "", browser...).refused(404, "no_such_path")
 	without.send("GET", "/console", "", browser...).refused(404, "no_such_path")
 }
 
@@ -43,6 +48,7 @@ func TestALinkFromElsewhereLeadsToTheConsoleAndNowhereElse(t *testing.T) {
 	link := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Accept", "text/html"}
 	s.send("GET", "/console/runs/x", "", link...).is(200)
 	s.send("GET", "/", "", link...).is(302)
+	s.send("GET", "/docs", "", link...).is(302)
 	for _, path := range []string{"/v1/jobs", "/v1/runs/x~000000000/logs", "/openapi.json", "/metrics", "/consoles", "/healthz"} {
 		s.send("GET", path, "", link...).refused(403, "origin_not_allowed")
 	}

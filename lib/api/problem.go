@@ -92,6 +92,8 @@ var statusOf = map[control.Code]int{
 	control.CodeClockSkewed:   http.StatusServiceUnavailable,
 	control.CodeStepNotFound:  http.StatusNotFound,
 	control.CodeBegun:         http.StatusConflict,
+	control.CodeNotReleased:   http.StatusConflict,
+	control.CodeExpression:    http.StatusConflict,
 }
 
 // problem is a wire.Problem as an error that can be sent.

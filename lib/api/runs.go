@@ -153,7 +153,7 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
 		summary: "Show what a run, or a step of a workflow's run, hands to its target, as it was given",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codePayloadExpired}}, a.getRunPayload)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeNotReleased, control.CodeExpression, codePayloadExpired}}, a.getRunPayload)
 	a.steps()
 }
 

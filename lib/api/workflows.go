@@ -24,12 +24,18 @@ func (a *api) workflows() {
 		"extract": map[string]any{"http": map[string]any{"url": "https://example.org/extract"}},
 		"load":    map[string]any{"needs": []string{"extract"}, "handler": map[string]any{"name": "load"}},
 	}}
+	var one sync.Mutex // simulates: its expressions may hold some 100 MB for a moment
 	accept(a, operation{id: "validate-workflow", method: http.MethodPost, path: "/v1/workflows/validate", tag: "workflows", scope: access.Read,
 		summary: "Check a workflow, and show its graph; nothing is stored",
 		example: map[string]any{"workflow": example}}, a.workflowValues, a.validateWorkflow)
 	accept(a, operation{id: "simulate-workflow", method: http.MethodPost, path: "/v1/workflows/simulate", tag: "workflows", scope: access.Read,
 		summary: "Show how a workflow goes if its steps come out as told; nothing runs",
-		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues, simulateWorkflow)
+		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues,
+		func(ctx context.Context, p *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
+			one.Lock()
+			defer one.Unlock()
+			return simulateWorkflow(ctx, p, in)
+		})
 	register(a, operation{id: "get-workflow-schema", method: http.MethodGet, path: "/v1/schemas/workflow.json", tag: "workflows", scope: access.Read,
 		media:   "application/schema+json",
 		summary: "Show the JSON Schema of workflows, for editors"}, getWorkflowSchema)
@@ -70,7 +76,7 @@ func (a *api) validateWorkflow(_ context.Context, _ *struct{}, in input[wire.Che
 func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 	graph := wire.WorkflowGraph{Timeout: w.Timeout, Steps: make([]wire.WorkflowStep, len(w.Nodes))}
 	for i, n := range w.Nodes {
-		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule), AllowFailure: n.AllowFailure}
+		shown := wire.WorkflowStep{Path: n.Path, Kind: n.Kind.String(), Needs: []string{}, Rule: string(n.Rule), AllowFailure: n.AllowFailure, When: n.When}
 		for _, needed := range n.Needs {
 			shown.Needs = append(shown.Needs, w.Nodes[needed].Path)
 		}
@@ -84,6 +90,9 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 			shown.Ways = append(shown.Ways, wire.WorkflowWay{When: way.When, To: w.Nodes[way.To].Path})
 		}
 		graph.Steps[i] = shown
+	}
+	for _, e := range w.Expressions() {
+		graph.Expressions = append(graph.Expressions, wire.WorkflowExpression{Field: e.Field, Text: e.Text, Reads: e.Reads})
 	}
 	return graph
 }
@@ -112,7 +121,7 @@ func simulateWorkflow(_ context.Context, _ *struct{}, in input[wire.PlayWorkflow
 	if err != nil {
 		return nil, err
 	}
-	return &answer[flow.Played]{w.Simulate(outcomes)}, nil
+	return &answer[flow.Played]{w.Simulate(outcomes, in.body.Input)}, nil
 }
 
 // workflowSchema is written when it is first asked for.

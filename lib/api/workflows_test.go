@@ -32,7 +32,7 @@ func TestARightWorkflowIsAnsweredWithItsGraph(t *testing.T) {
 		{Path: "parts", Kind: "scope", Needs: []string{"choose"}, Rule: "all_success", Switch: "choose"},
 		{Path: "parts/load", Kind: "task", Target: "handler load", Needs: []string{}, Rule: "all_success"},
 		{Path: "end", Kind: "task", Target: "handler report", Needs: []string{"none", "parts"}, Rule: "none_failed_min_one_success"},
-	}}
+	}, Expressions: []wire.WorkflowExpression{{Field: "steps.choose.switch[0].when", Text: ".input.rows > 0", Reads: []string{".input"}}}}
 	if !reflect.DeepEqual(got, want) || got.Timeout.Std() != flow.DefaultTimeout {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
@@ -154,9 +154,9 @@ func TestAJobTakesAWorkflow(t *testing.T) {
 		`{"target": {"workflow": {"steps": {"a": {"pass": {}}}}}, "timeout": "1h", "guarantee": "at_most_once", "retry": {"max_attempts": 2}}`: {
 			"timeout": `got "1h", want nothing beside a workflow: its steps have it`, "guarantee": `got "at_most_once", want nothing beside a workflow: its steps have it`,
 			"retry": `got "a retry", want nothing beside a workflow: its steps have it`},
-		`{"target": {"workflow": {"steps": {"a": {"switch": [{"to": "b"}]}, "b": {"pass": {}}}}}}`: {
-			"target.workflow.steps.a.switch": "want no switch in a job: conditions are not built yet; it can be checked and simulated"},
-		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "when": ".x"}}}}}`: {"target.workflow.steps.a.when": "want nothing here: when is not built yet"},
+		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "input": "${ .steps.b.result }"}, "b": {"pass": {}}}}}}`: {
+			"target.workflow.steps.a.input": `got "b" at character 11, want a step that this one waits for; it waits for none`},
+		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "when": ".x"}}}}}`: {"target.workflow.steps.a.when": `got "x" at character 2, want one of input, run and steps`},
 		`{"target": {"workflow": {"steps": {"a": {"handler": {"name": "echo"}, "queue": "nowhere"}}}}}`: {
 			"target.workflow.steps.a.queue": `got "nowhere", want a queue that has workers, such as "default"`},
 	} {

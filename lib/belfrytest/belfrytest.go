@@ -82,7 +82,7 @@ func build(t testing.TB, at time.Time) (*Harness, error) {
 		return nil, err
 	}
 	dispatcher, err := dispatch.New(dispatch.Config{Store: stored, Book: job.NewBook(stored, job.Compile),
-		Queues: map[string]queue.Queue{job.DefaultQueue: waiting}, Layout: layout, Now: c.Now, Elapsed: c.Elapsed, NewID: newID, Log: log, Metrics: registry,
+		Queues: map[string]queue.Queue{job.DefaultQueue: waiting}, Layout: layout, Now: c.Now, Elapsed: c.Elapsed, NewID: newID, Log: log, Metrics: registry, Blobs: blobs,
 		Still:     true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	})

@@ -17,7 +17,7 @@ import (
 )
 
 // MaxBytes is the size of the largest blob. Reads hold one whole in memory, and never more.
-const MaxBytes = 8 << 20
+const MaxBytes = 16 << 20
 
 const putTries = 5
 

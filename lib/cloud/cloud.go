@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/blob/s3"
@@ -35,14 +34,14 @@ type Config struct {
 	// OpenBlob opens what is not s3://, for a process that links more than S3. Default: nothing else can be opened.
 	OpenBlob func(ctx context.Context, where string) (*blob.Bucket, error)
 
+	Account Account // whose engines they are
 	Now     func() time.Time
 	NewID   func() uint64     // random, never 0
 	Metrics *metrics.Registry // default: new
 	Log     *slog.Logger      // default: discards
 }
 
-// Data is what a scheduler keeps, open. AWS is the configuration that it was opened with: region and credentials by the SDK's
-// default chain.
+// Data is what a scheduler keeps, open. AWS is the configuration that it was opened with.
 type Data struct {
 	Store  store.Store
 	Queues map[string]queue.Queue
@@ -55,8 +54,8 @@ type Data struct {
 
 // Open checks the addresses and makes no request.
 func Open(ctx context.Context, cfg Config) (*Data, error) {
-	if cfg.Now == nil || cfg.NewID == nil {
-		return nil, errors.New("cloud: Now and NewID are required")
+	if cfg.Account == nil || cfg.Now == nil || cfg.NewID == nil {
+		return nil, errors.New("cloud: Account, Now and NewID are required")
 	}
 	if len(cfg.Queues) == 0 {
 		cfg.Queues = []Pool{defaultPool}
@@ -69,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Data, error) {
 	}
 	d := &Data{cfg: cfg, Queues: map[string]queue.Queue{}}
 	var err error
-	if d.AWS, err = configured(ctx); err != nil {
+	if d.AWS, err = cfg.Account(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.openStore(ctx); err != nil {
@@ -99,17 +98,9 @@ func endpoint(ctx context.Context, from aws.Config, given, service string) (stri
 	return aws.ToString(from.BaseEndpoint), nil
 }
 
-func configured(ctx context.Context) (aws.Config, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return cfg, fmt.Errorf("the AWS configuration of this host: %w", err)
-	}
-	return cfg, nil
-}
-
 // Table is the configuration of the table that a URL names, for who makes it or looks at it.
 func Table(ctx context.Context, where string, newID func() uint64, now func() time.Time) (dynamo.Config, error) {
-	from, err := configured(ctx)
+	from, err := Host(ctx)
 	if err != nil {
 		return dynamo.Config{}, err
 	}
@@ -131,7 +122,7 @@ func table(ctx context.Context, from aws.Config, where string, newID func() uint
 
 // Queues is the configuration of the pool's queues below the prefix that a URL names, for who makes them or looks at them.
 func (p Pool) Queues(ctx context.Context, where string, newID func() uint64) (sqs.Config, error) {
-	from, err := configured(ctx)
+	from, err := Host(ctx)
 	if err != nil {
 		return sqs.Config{}, err
 	}

@@ -65,7 +65,7 @@ func configure(t *testing.T, s *service) cloud.Config {
 		t.Setenv(name, value)
 	}
 	return cloud.Config{Store: "dynamodb://belfry-table", Queue: "sqs://belfry", Blob: "s3://belfry-blobs",
-		Queues: []cloud.Pool{{Name: "default", Longest: 14 * time.Minute}, {Name: "gpu"}}, Now: time.Now, NewID: rand.Uint64}
+		Queues: []cloud.Pool{{Name: "default", Longest: 14 * time.Minute}, {Name: "gpu"}}, Account: cloud.Host, Now: time.Now, NewID: rand.Uint64}
 }
 
 func open(t *testing.T, cfg cloud.Config) *cloud.Data {
@@ -194,7 +194,7 @@ func TestWrongAddressesAreRefused(t *testing.T) {
 		"queue too long":          {func(c *cloud.Config) { c.Queues = []cloud.Pool{{Name: strings.Repeat("a", 70)}} }, "80 characters at most"},
 		"bucket of another kind":  {func(c *cloud.Config) { c.Blob = "gs://belfry" }, "blob: got \"gs://belfry\", want s3://BUCKET"},
 		"everything is left out":  {func(c *cloud.Config) { c.Store, c.Queue, c.Blob = "", "", "" }, "want dynamodb://TABLE"},
-		"clock that is left out":  {func(c *cloud.Config) { c.Now = nil }, "Now and NewID are required"},
+		"clock that is left out":  {func(c *cloud.Config) { c.Now = nil }, "Account, Now and NewID are required"},
 		"region that is left out": {func(c *cloud.Config) {}, "set AWS_REGION"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,6 +78,8 @@ const (
 	CodeClockSkewed   Code = "clock_skewed"           // this host's clock is too far from the store's
 	CodeStepNotFound  Code = "step_not_found"         // a workflow's run has no such step, or the run is of no workflow
 	CodeBegun         Code = "workflow_begun"         // a workflow's run cannot be opened again
+	CodeNotReleased   Code = "step_not_released"      // what a step is handed is made of what ends before it
+	CodeExpression    Code = "expression_failed"      // of what a step is handed
 )
 
 // Refusal is a request that was understood and not done. Nothing was changed.
@@ -119,6 +121,8 @@ type JobFilter struct {
 	Prefix string
 	Labels map[string]string // all of them
 	Paused *bool
+
+	Contains string // a part of the name, in any letter case
 
 	Bounded bool // those that bound how many of their runs are in progress
 }

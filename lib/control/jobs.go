@@ -63,7 +63,7 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 		from = max(from, after+"\x00")
 	}
 	read := limit
-	if len(f.Labels) > 0 || f.Paused != nil || f.Bounded { // most will be left out
+	if len(f.Labels) > 0 || f.Paused != nil || f.Bounded || f.Contains != "" { // most will be left out
 		read = examinedJobs
 	}
 	for n := range ranges {
@@ -96,7 +96,8 @@ func (s *Service) Jobs(ctx context.Context, tenant string, f JobFilter, cursor s
 func AfterJob(j job.Job) string { return cursorAfter(j.Name) }
 
 func (f JobFilter) matches(j job.Job) bool {
-	if f.Bounded && j.Def.Overlap.IsZero() || f.Paused != nil && *f.Paused != j.Def.Paused || !strings.HasPrefix(j.Name, f.Prefix) {
+	if f.Bounded && j.Def.Overlap.IsZero() || f.Paused != nil && *f.Paused != j.Def.Paused || !strings.HasPrefix(j.Name, f.Prefix) ||
+		f.Contains != "" && !strings.Contains(strings.ToLower(j.Name), strings.ToLower(f.Contains)) {
 		return false
 	}
 	for key, want := range f.Labels {

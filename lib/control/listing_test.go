@@ -93,6 +93,7 @@ func TestP12_JobsAreListedByNameAndTenant(t *testing.T) {
 			"Prefix": {control.JobFilter{Prefix: "a-"}, func(n string, _ int) bool { return strings.HasPrefix(n, "a-") }},
 			"Label":  {control.JobFilter{Labels: map[string]string{"team": "billing"}}, func(_ string, i int) bool { return i%2 == 0 }},
 			"Paused": {control.JobFilter{Paused: &paused}, func(_ string, i int) bool { return i%5 == 0 }},
+			"Part":   {control.JobFilter{Contains: "-0"}, func(n string, _ int) bool { return strings.Contains(n, "-0") }},
 			"All":    {control.JobFilter{Prefix: "b", Labels: map[string]string{"team": "search"}, Paused: &paused}, func(n string, i int) bool { return n[0] == 'b' && i%2 == 1 && i%5 == 0 }},
 			"None":   {control.JobFilter{Labels: map[string]string{"nobody": ""}}, func(string, int) bool { return false }},
 		} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -46,6 +47,8 @@ func (s *Service) StepPayload(ctx context.Context, r run.Run, path string) ([]by
 	switch {
 	case err != nil:
 		return nil, "", err
+	case step.Computed:
+		return s.computed(ctx, r, path)
 	case step.Own:
 		return step.Def.Payload, FromStep, nil
 	}
@@ -73,4 +76,21 @@ func (s *Service) Payload(ctx context.Context, r run.Run) (data []byte, from Fro
 		return nil, "", err
 	}
 	return edition.Def.Payload, FromJob, nil
+}
+
+// computed gives what a step was handed, or is, of which expressions say what that is.
+func (s *Service) computed(ctx context.Context, r run.Run, path string) ([]byte, From, error) {
+	rows, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: r.ID.At(path), Tenant: r.Tenant}})
+	if err != nil {
+		return nil, "", err
+	}
+	if rows[0].Version == 0 {
+		return nil, "", refuse(CodeNotReleased, "step %s of run %s was not released, so nobody can tell what it is handed: expressions say that of what has ended before", path, r.ID)
+	}
+	data, err := s.Dispatch.StepInput(ctx, r, rows[0])
+	var failed *expression.Failure
+	if errors.As(err, &failed) {
+		return nil, "", refuse(CodeExpression, "step %s of run %s is handed nothing: %s", path, r.ID, failed.Message)
+	}
+	return data, FromStep, err
 }

@@ -80,7 +80,7 @@ func standOf(r run.Run, w *flow.Workflow, released map[string]run.Run) []Step {
 		case row.State == run.Cancelled:
 			facts[i] = flow.Fact{State: flow.Running, To: flow.None}
 		case row.State != 0:
-			facts[i] = flow.Fact{State: dispatch.FlowState(row.State), To: flow.None}
+			facts[i] = dispatch.FactOf(w, row)
 		}
 	}
 	states := w.Plan(facts).States

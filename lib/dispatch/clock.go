@@ -1,10 +1,13 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
 // MaxSkew is how far this host's clock may be from the store's. A host further away claims and starts nothing.
@@ -20,6 +23,7 @@ type steadiness struct {
 	apart   time.Duration // wall minus elapsed, when last looked at
 	settled time.Duration // on the elapsed clock: until then leases are not judged
 	ahead   int64         // Unix ms: up to here a clock that was set back since has been
+	doubt   bool          // the clock was stepped, and SureClock has not asked the store since
 }
 
 // Clock is the time by the store, in Unix ms, and ErrSkewed where this host must do nothing.
@@ -35,13 +39,35 @@ func (d *Dispatcher) Clock() (int64, error) {
 	defer d.steady.mu.Unlock()
 	if moved := apart - d.steady.apart; d.steady.seen && (moved > MaxSkew || moved < -MaxSkew) {
 		d.Log.Warn("the host's clock was stepped", "by", moved)
-		d.steady.settled = elapsed + d.Lease
+		d.steady.settled, d.steady.doubt = elapsed+d.Lease, true
 		if moved < 0 {
 			d.steady.ahead = max(d.steady.ahead, wall.Add(-moved).UnixMilli())
 		}
 	}
 	d.steady.seen, d.steady.apart = true, apart
 	return wall.Add(skew).UnixMilli(), nil
+}
+
+// SureClock is Clock for who ends a run by it: where this host's clock was stepped, the store may not have told yet how far they are apart now, so
+// its answer is waited for. That reads a run, once for each step.
+func (d *Dispatcher) SureClock(ctx context.Context, r run.Run) (int64, error) {
+	now, err := d.Clock()
+	for err == nil && d.inDoubt() {
+		if _, err := d.ReadRuns(ctx, []run.Run{r}); err != nil {
+			return 0, fmt.Errorf("ask the store for its time: %w", err)
+		}
+		d.steady.mu.Lock()
+		d.steady.doubt = false
+		d.steady.mu.Unlock()
+		now, err = d.Clock()
+	}
+	return now, err
+}
+
+func (d *Dispatcher) inDoubt() bool {
+	d.steady.mu.Lock()
+	defer d.steady.mu.Unlock()
+	return d.steady.doubt
 }
 
 // Unsettle says that living workers may have been unable to renew their leases, because the store was away: for the length of one

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -33,6 +34,9 @@ type Config struct {
 
 	// Elapsed is the time since some start, by a clock that is never stepped and goes on while the process is frozen.
 	Elapsed func() time.Duration
+
+	// Blobs hold results and payloads that expressions of workflows read, and the outputs of their runs. Default: none, where no workflow has expressions.
+	Blobs *blob.Bucket
 
 	Log     *slog.Logger      // default: discards
 	Metrics *metrics.Registry // default: new
@@ -66,6 +70,8 @@ type Dispatcher struct {
 	ends     ends
 	absent   absences
 
+	evaluators chan struct{} // a slot for each evaluation of expressions
+
 	fullMu    sync.Mutex
 	fullUntil map[string]time.Time // by queue
 }
@@ -96,7 +102,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, evaluators: make(chan struct{}, evaluations), entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

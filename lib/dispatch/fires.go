@@ -413,8 +413,11 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 		late := standing.Created - job.Grace.Milliseconds()
 		if next, err := nextAfter(f.Edition.Schedule, standing.ID.Nominal); err == nil && standing.ID.Nominal < late && next < late {
 			// It was claimed late, by another timer that stands for these fires too, and which decides over the next ones before it
-			// claims any of them: so do we.
+			// claims any of them: so do we. What was to run by then, and is too old by now, is to run still: it is owed, or was about to be.
 			f.from, f.known = next, 0
+			if f.runsAll(next, standing.Created) && !f.runsAll(next, b.Now) {
+				f.known = min(late, b.Now) - 1
+			}
 			return true
 		}
 		// A run stands at the head: whoever claimed it, at Created, found it in time, and may have been stopped among its claims. They lie below the horizon that
@@ -428,6 +431,12 @@ func (f *firing) adopt(b Bounds, epoch uint64, horizonAt func(int64) int64) (aga
 	f.owed = owed
 	f.from, f.known = f.plan.Rest, 0
 	return f.plan.Rest != never
+}
+
+// runsAll tells whether all missed fires from one on run by a decision of an instant, Unix ms.
+func (f *firing) runsAll(from, at int64) bool {
+	policy := f.Edition.Def.CatchUp
+	return policy.Mode == job.CatchUpAll && from >= at-policy.Window.Std().Milliseconds() && !tooLate(f.Timer, f.Edition, from, at)
 }
 
 // dropped tells whether a record is a decision over missed fires of a generation. What another one has dropped is its own.

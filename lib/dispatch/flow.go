@@ -142,16 +142,32 @@ func (f *following) step(ctx context.Context, again bool) error {
 		if s.State == 0 {
 			return fmt.Errorf("step %s cannot be read here: %w", s.ID.Step, store.ErrUnknown)
 		}
-		facts[n.Index] = flow.Fact{State: FlowState(s.State), To: flow.None}
+		facts[n.Index] = FactOf(f.workflow, s)
 		if s.State == run.Queued && s.Attempt == 0 {
 			waiting = append(waiting, s)
 		}
 	}
 	plan := f.workflow.Plan(facts)
+	var asked []run.Run // tasks that were released since what they ask holds
+	for len(plan.Ask) > 0 && err == nil {
+		var released []run.Run
+		steps, released, err = f.ask(ctx, plan.Ask, plan, steps)
+		asked = append(asked, released...)
+		for _, s := range steps {
+			if n, ok := f.workflow.Node(s.ID.Step); ok {
+				facts[n.Index] = FactOf(f.workflow, s)
+			}
+		}
+		plan = f.workflow.Plan(facts)
+	}
+	if err != nil {
+		return errors.Join(err, f.send(ctx, asked))
+	}
 	if plan.End != "" {
 		return f.end(ctx, plan, steps)
 	}
-	released, err := f.release(ctx, plan.Release, steps)
+	released, err := f.release(ctx, plan.Release, steps, plan.States)
+	released = append(released, asked...)
 	if again {
 		released = append(released, waiting...)
 	}
@@ -200,7 +216,8 @@ func (d *Dispatcher) Steps(ctx context.Context, of run.Run) ([]run.Run, error) {
 }
 
 // release puts steps that are to run, each where nothing stands. Those that another has put are that one's to send. steps are those that were read.
-func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) ([]run.Run, error) {
+// states are those of all nodes, or nil where no input names what may still be open.
+func (f *following) release(ctx context.Context, nodes []int, steps []run.Run, states []flow.State) ([]run.Run, error) {
 	ended := make([]int64, len(f.workflow.Nodes)) // Unix ms
 	for _, s := range steps {
 		if n, ok := f.workflow.Node(s.ID.Step); ok && s.State.Ended() {
@@ -208,7 +225,6 @@ func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) (
 		}
 	}
 	puts := make([]run.Run, len(nodes))
-	ops := make([]store.Op, len(nodes))
 	for i, index := range nodes {
 		n := &f.workflow.Nodes[index]
 		since := f.head.Started
@@ -217,13 +233,26 @@ func (f *following) release(ctx context.Context, nodes []int, steps []run.Run) (
 		}
 		puts[i] = f.head.Release(n.Path, since, f.now, f.expires())
 		puts[i].Priority = n.PriorityOf(f.head.Priority)
+		for _, named := range f.workflow.Unsure(index) {
+			if !states[named].Ended() {
+				puts[i].Unended = nodeSet(puts[i].Unended).with(named)
+			}
+		}
+	}
+	// Durable with this write: each step whose op is done. A crash here leaves it to the message of who has ended, which comes again and sends it, or to
+	// the check of the run.
+	return f.put(ctx, puts)
+}
+
+// put puts rows where nothing stands, and gives those that it has put.
+func (f *following) put(ctx context.Context, puts []run.Run) ([]run.Run, error) {
+	ops := make([]store.Op, len(puts))
+	for i := range puts {
 		var err error
 		if ops[i], err = puts[i].Item(f.NewID()); err != nil {
 			return nil, err
 		}
 	}
-	// Durable with this write: each step whose op is done. A crash here leaves it to the message of who has ended, which comes again and sends it, or to
-	// the check of the run.
 	verdicts, err := f.WriteEach(ctx, ops)
 	if err != nil {
 		return nil, err
@@ -313,11 +342,20 @@ func (f *following) stopSteps(ctx context.Context, steps []run.Run) ([]run.Run, 
 
 // end ends the run, all of whose steps have ended or never run.
 func (f *following) end(ctx context.Context, plan flow.Decisions, steps []run.Run) error {
-	state, reason := run.Succeeded, ""
 	if plan.End == flow.Failed {
-		state, reason = run.Failed, f.why(plan, steps)
+		return f.write(ctx, f.head.Close(run.Failed, f.behind(steps), f.why(plan, steps), Limits(f.def)))
 	}
-	return f.write(ctx, f.head.Close(state, f.behind(steps), reason, Limits(f.def)))
+	result, reason, err := f.output(ctx, plan, steps)
+	if err != nil {
+		return err
+	}
+	state := run.Succeeded
+	if reason != "" {
+		state = run.Failed
+	}
+	ended := f.head.Close(state, f.behind(steps), reason, Limits(f.def))
+	ended.Result = result
+	return f.write(ctx, ended)
 }
 
 // why says which step a run has failed of, and its error.
@@ -332,8 +370,8 @@ func (f *following) why(plan flow.Decisions, steps []run.Run) string {
 	}
 	text := fmt.Sprintf("step %s is %s", n.Path, plan.States[cause])
 	for _, s := range steps {
-		if count := len(s.Attempts); s.ID.Step == n.Path && count > 0 && s.Attempts[count-1].Error != "" {
-			return text + ": " + s.Attempts[count-1].Error
+		if fault := s.Fault(); s.ID.Step == n.Path && fault != "" {
+			return text + ": " + fault
 		}
 	}
 	return text

@@ -35,6 +35,8 @@ type plan struct {
 	Owed   *timer.Timer    // of further such fires, which come in a later pass; nil for none
 	Known  int64           // what it was planned with
 	Beside bool            // the successor's first fires are to be claimed now: they come behind those owed, and wait for none of them
+
+	all bool // whatever was missed from here on runs
 }
 
 // places gives missed fires their places, in turn. The first of a plan has one, however far ahead; the others only such as the pass would claim a
@@ -200,6 +202,13 @@ func (p *plan) owe(t timer.Timer, from, decided, newest, limit int64, e *job.Edi
 		if last, err = lastLate(e.Schedule, from, min(decided, newest-1), b); err != nil {
 			return err
 		}
+		if p.all {
+			// Passes may have died meanwhile, each behind a gap of its own. All that was missed in these runs, the oldest first, and what was found in
+			// time in between comes in its turn.
+			if last, err = lastMissed(e.Schedule, last, min(limit, newest-1), b); err != nil {
+				return err
+			}
+		}
 	}
 	wake := b.Next
 	for _, place := range p.Places {
@@ -293,6 +302,7 @@ func (p *plan) catchUp(t timer.Timer, from, limit int64, e *job.Edition, until i
 			return 0, 0, 0, err
 		}
 	}
+	p.all = policy.Mode == job.CatchUpAll && first <= last
 	return first, last, spared, nil
 }
 
@@ -344,6 +354,23 @@ func lastLate(s job.Fires, from, limit int64, b Bounds) (int64, error) {
 			return last, nil
 		}
 	}
+}
+
+// lastMissed gives the last late fire from one that is late up to a limit, whatever lies between them.
+func lastMissed(s job.Fires, last, limit int64, b Bounds) (int64, error) {
+	for _, g := range b.Gaps {
+		f, err := nextAfter(s, max(g.After, last))
+		if err != nil {
+			return 0, err
+		}
+		if f > limit || !b.late(f) {
+			continue
+		}
+		if last, err = lastLate(s, f, limit, b); err != nil {
+			return 0, err
+		}
+	}
+	return last, nil
 }
 
 func (p *plan) last() int64 {

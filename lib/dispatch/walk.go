@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -97,7 +98,7 @@ func (f *following) walk(ctx context.Context, ended run.Run) error {
 		return f.step(ctx, false)
 	}
 	known := make([]flow.Known, len(f.workflow.Nodes))
-	known[n.Index] = flow.Known{Read: true, Fact: flow.Fact{State: FlowState(ended.State), To: flow.None}}
+	known[n.Index] = flow.Known{Read: true, Fact: FactOf(f.workflow, ended)}
 	steps := []run.Run{ended} // those that were read
 	for looks := min(maxLooks, len(known)/perLook); ; looks-- {
 		next := f.workflow.Walk(n.Index, known, looks)
@@ -111,11 +112,13 @@ func (f *following) walk(ctx context.Context, ended run.Run) error {
 			}
 			known[next.Read].Read = true
 			if s := read[0]; s.Version != 0 {
-				known[next.Read].Fact = flow.Fact{State: FlowState(s.State), To: flow.None}
+				known[next.Read].Fact = FactOf(f.workflow, s)
 				steps = append(steps, s)
 			}
+		case slices.ContainsFunc(next.Release, func(i int) bool { return len(f.workflow.Unsure(i)) > 0 }):
+			return f.step(ctx, false) // what they name has to be looked at
 		default:
-			released, err := f.release(ctx, next.Release, steps)
+			released, err := f.release(ctx, next.Release, steps, nil)
 			if err = errors.Join(err, f.send(ctx, released)); err != nil || len(released) == len(next.Release) {
 				return err
 			}

@@ -68,6 +68,7 @@ func Check(v *manifest.Value, judge Judge) (*Workflow, error) {
 	c := checkerOf(r, def, judge)
 	c.build()
 	if r.count() == 0 {
+		c.expressions()
 		c.reach()
 	}
 	if r.count() > 0 {
@@ -156,7 +157,7 @@ func (c *checker) graph(steps map[string]Step, around outside) []int {
 			c.add(at, invalid.Quote(name), "another name: the steps here see a step of that name outside of their scope")
 		}
 		n := Node{Index: len(c.w.Nodes), Path: join(around.path, name), Name: name, Kind: kindOf(s), Depth: around.depth, Scope: around.scope,
-			Rule: s.Rule, AllowFailure: s.AllowFailure, Switch: None}
+			Rule: s.Rule, When: s.When, AllowFailure: s.AllowFailure, Switch: None}
 		fill(&n.Rule, AllSuccess)
 		for _, needed := range g.needs[name] {
 			n.Needs = append(n.Needs, index[needed])

@@ -20,6 +20,8 @@ type Workflow struct {
 
 	Timeout schedule.Duration // of the whole run, from its start
 
+	Output *Data // the result of the whole run; nil: none
+
 	source Definition
 }
 
@@ -87,6 +89,12 @@ type Node struct {
 	// AllowFailure has a failure of the node count as a success, for those that need it and for the whole around it. Its own state tells it.
 	AllowFailure bool
 
+	// When is the text of what is asked once the rule lets a task or pass run: false skips it. "": it runs.
+	When      string
+	Condition *Condition // made of When
+	// Data is what a task is handed, or a pass gives, where expressions say it; nil: what Task.Input or Pass.Input is.
+	Data *Data
+
 	// Switch is the switch that leads here, or None. The node runs only if Rule says so and that switch has chosen it. If Rule says so
 	// and the switch has chosen another, the node is skipped.
 	Switch int
@@ -130,7 +138,12 @@ type Fail struct {
 type Way struct {
 	When string // the text of its condition; "" holds always, and stands last
 	To   int    // the node that runs, a sibling; several ways may lead to one node
+
+	Condition *Condition // made of When
 }
+
+// Asks tells whether something has to be evaluated before it is known what becomes of the node: what comes of it is written down as a fact.
+func (n *Node) Asks() bool { return n.Kind == KindSwitch || n.When != "" }
 
 // Node finds a node by its path.
 func (w *Workflow) Node(path string) (*Node, bool) {

@@ -21,8 +21,13 @@
 // what follows from one end for somebody who has read few others.
 // Workflow.Simulate plays a graph in virtual time with made-up outcomes.
 //
+// # What is read
+//
+// Expressions stand in inputs, conditions and the output; package expression parses and evaluates them. Check finds the nodes that each names: those before its
+// own, which have ended when it is evaluated, but for what Unsure tells. An Evaluation evaluates one text over Facts: what the run brings, and what its nodes
+// have come to and given. The result of a pass is not kept anywhere, since it is made of those before it.
+//
 // # What it does not do
 //
-// It draws nothing (package flow/picture), and it evaluates no expression: a switch's condition is kept as text, and whoever plays a graph
-// says what it chooses. What later versions bring is refused by its name, so that no definition changes its meaning.
+// It draws nothing (package flow/picture). What later versions bring is refused by its name, so that no definition changes its meaning.
 package flow

@@ -28,6 +28,7 @@ type Definition struct {
 	OnFailure OnFailure         `json:"on_failure,omitempty"`
 	Defaults  *Defaults         `json:"defaults,omitempty"`
 	Steps     map[string]Step   `json:"steps"`
+	Output    json.RawMessage   `json:"output,omitempty"`
 }
 
 // OnFailure says what becomes of the other branches of a graph in which a step failed.
@@ -48,6 +49,7 @@ type Defaults struct {
 type Step struct {
 	Needs []string `json:"needs,omitempty"`
 	Rule  Rule     `json:"rule,omitempty"`
+	When  string   `json:"when,omitempty"`
 
 	target.Spec
 	Steps  map[string]Step `json:"steps,omitempty"`

@@ -46,7 +46,7 @@ var (
 )
 
 // stepFieldsToCome are fields of steps that a later version has.
-var stepFieldsToCome = []string{"when", "foreach", "repeat", "poll", "wait", "run", "catch", "compensate", "callback", "gates", "output",
+var stepFieldsToCome = []string{"foreach", "repeat", "poll", "wait", "run", "catch", "compensate", "callback", "gates", "output",
 	"branch", "parallel", "chain"}
 
 var elsewhere = map[string]string{
@@ -85,7 +85,7 @@ var stepsShape = names{of: ref("step"), pattern: regexp.MustCompile(NamePattern)
 
 var workflowShape = object{
 	phrase: "a workflow as an object with steps",
-	later:  []string{"output", "when", "foreach", "catch", "compensate"},
+	later:  []string{"when", "foreach", "catch", "compensate"},
 	hints: map[string]string{
 		"retry": "it in the steps, or in defaults", "queue": "it in the steps, or in defaults", "priority": "it in the steps, or in defaults", "guarantee": "it in the steps",
 		"gates": "none: gates of steps are not built yet, and a workflow has none", "schedule": elsewhere["schedule"], "overlap": elsewhere["overlap"], "on": elsewhere["on"],
@@ -99,6 +99,7 @@ var workflowShape = object{
 		{name: "timeout", shape: durationShape, doc: "longest time of the whole run, from its start; 7d by default"},
 		{name: "on_failure", shape: failureShape, doc: "what becomes of the other branches when a step fails: finish, the default, lets them go on"},
 		{name: "defaults", shape: defaultsShape, doc: "for tasks that say nothing else"},
+		{name: "output", shape: data{}, doc: "any JSON, with expressions in its texts: the result of the run"},
 	},
 }
 
@@ -151,10 +152,12 @@ var stepShape = object{
 		{name: "needs", shape: list{of: nameShape, most: MaxNodes, distinct: true, phrase: "the names of the steps that it waits for, as an array"},
 			doc: "names of steps in the same scope that it waits for"},
 		{name: "rule", shape: ruleShape, doc: "which ends of the steps that it needs let it run; all_success by default"},
+		{name: "when", shape: condition{text{longest: MaxCondition}}, beside: slices.Concat(targetFields, []string{"pass"}), later: []string{"steps"},
+			doc: "an expression without ${ }, asked once its rule lets the step run: true or false; false skips it"},
 	}, targetForms, []field{
 		{name: "steps", shape: ref("steps"), doc: "a scope: a graph of its own, which is one step from outside"},
 		{name: "pass", shape: object{phrase: "an object, {} or with input", fields: []field{
-			{name: "input", shape: anything{}, doc: "its result"}}}, doc: "succeeds at once: joins branches"},
+			{name: "input", shape: data{}, doc: "its result: any JSON, with expressions in its texts"}}}, doc: "succeeds at once: joins branches"},
 		{name: "fail", shape: object{phrase: "an object such as {\"code\": \"rejected\", \"message\": \"…\"}, or {}", fields: []field{
 			{name: "code", shape: text{pattern: regexp.MustCompile(codePattern), phrase: "1 to 64 letters, digits, dots, colons, underscores or hyphens, beginning with a letter or digit"}, doc: "of the failure; failed by default"},
 			{name: "message", shape: text{longest: MaxMessage, computed: true}, doc: "for people"}}}, doc: "fails at once"},
@@ -162,7 +165,7 @@ var stepShape = object{
 			phrase: fmt.Sprintf(`1 to %d ways as an array, such as [{"when": ".input.rows > 0", "to": "load"}, {"to": "report"}]`, MaxWays)},
 			doc: "chooses the first way whose condition holds"},
 
-		{name: "input", shape: anything{}, beside: targetFields, doc: "any JSON, handed to the target; the payload of the run by default"},
+		{name: "input", shape: data{}, beside: targetFields, doc: "any JSON, with expressions in its texts, handed to the target; the payload of the run by default"},
 		{name: "timeout", shape: durationShape, beside: targetFields, later: []string{"steps"}, doc: "longest time of one attempt"},
 		{name: "retry", shape: ref("retry"), beside: targetFields, doc: "how failed attempts are tried again"},
 		{name: "guarantee", shape: guaranteeShape, beside: targetFields, doc: "what happens when the outcome of an attempt cannot be known; at_least_once by default"},

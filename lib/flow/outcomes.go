@@ -30,6 +30,8 @@ type Outcome struct {
 	Fails int `json:"fails,omitempty"`
 	// To is the name of the step that a switch chooses, or null for none of its ways.
 	To json.RawMessage `json:"to,omitempty"`
+	// Result is what a task gives, for expressions that read it; nil where nothing is said.
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // defaultTakes is how long an attempt takes of which nothing is said.
@@ -43,7 +45,7 @@ func wantOutcome(n *Node) string {
 	if n.Kind == KindSwitch {
 		return `{"to": "NAME"} with the step that the switch chooses, {"to": null} for none, or "failed" where a condition fails`
 	}
-	return `a state such as "failed", or an object of state, takes and fails`
+	return `a state such as "failed", or an object of state, takes, fails and result`
 }
 
 // wrong reports a field that holds what it cannot. A text is shown in quotes, other JSON as it is.
@@ -143,8 +145,10 @@ func readOutcome(n *Node, text json.RawMessage) (Outcome, error) {
 			}
 		case "to":
 			o.To = field
+		case "result":
+			o.Result = field
 		default:
-			errs = append(errs, invalid.Field(name, name, "one of state, takes, fails and to"))
+			errs = append(errs, invalid.Field(name, name, "one of state, takes, fails, to and result"))
 		}
 	}
 	return o, errors.Join(errs...)
@@ -175,6 +179,8 @@ func (w *Workflow) check(n *Node, o Outcome) error {
 			return invalid.Field("takes", o.Takes.String(), "nothing: a switch takes no time")
 		case o.Fails != 0:
 			return invalid.Field("fails", strconv.Itoa(o.Fails), "nothing: a switch has no attempts")
+		case o.Result != nil:
+			return wrong("result", o.Result, "nothing: a switch has no result")
 		case o.State != "" && o.To != nil:
 			return wrong("to", o.To, "nothing beside the state failed")
 		}
@@ -223,16 +229,6 @@ func (w *Workflow) chosen(n *Node, o Outcome) (int, error) {
 	}
 	slices.Sort(names)
 	return None, invalid.Field("to", name, "one of the steps that the switch names: "+strings.Join(slices.Compact(names), ", "))
-}
-
-// choice is what a switch chooses, or that it failed.
-func (p *play) choice(n *Node) Fact {
-	o := p.outcomes[n.Path]
-	if o.State == Failed {
-		return Fact{State: Failed, To: None}
-	}
-	to, _ := p.w.chosen(n, o) // checked when it was read
-	return Fact{State: Succeeded, To: to}
 }
 
 // course is how a released task goes: attempts of some length, with waits between them.

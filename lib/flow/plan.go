@@ -10,13 +10,14 @@ type Fact struct {
 
 // Decisions are what follows from the facts about the nodes of a workflow.
 type Decisions struct {
-	// States holds the state of every node, by index: by its fact, or as it follows from the facts of others. A node that Release or Choose
+	// States holds the state of every node, by index: by its fact, or as it follows from the facts of others. A node that Release or Ask
 	// lists is Queued, an open scope Running, and a node of which nothing follows Pending.
 	States []State
 	// Release lists the tasks that are to run now and of which nothing is known, by index, ascending.
 	Release []int
-	// Choose lists the switches that are to choose now: their conditions are looked at, and the choice is a new fact.
-	Choose []int
+	// Ask lists the nodes that run now if what they ask says so, by index, ascending: switches, and tasks and passes with a condition. What comes of it is a
+	// new fact.
+	Ask []int
 	// End is the state of the workflow once all nodes have ended, Succeeded or Failed, and "" before.
 	End State
 }
@@ -150,6 +151,10 @@ func (n *Node) counts(s State) State {
 
 // run gives the state of a node that is to run.
 func (p *planner) run(n *Node) State {
+	if n.Asks() {
+		p.Ask = append(p.Ask, n.Index)
+		return Queued
+	}
 	switch n.Kind {
 	case KindScope:
 		return p.graph(n.Body.Steps)
@@ -157,8 +162,6 @@ func (p *planner) run(n *Node) State {
 		return Succeeded
 	case KindFail:
 		return Failed
-	case KindSwitch:
-		p.Choose = append(p.Choose, n.Index)
 	default:
 		p.Release = append(p.Release, n.Index)
 	}
@@ -178,9 +181,9 @@ func (p *planner) spread(n *Node, end State) {
 		return
 	}
 	// By its own fact it is over. What follows of its steps is told; nothing in it is released any more.
-	release, choose := len(p.Release), len(p.Choose)
+	release, ask := len(p.Release), len(p.Ask)
 	p.graph(n.Body.Steps)
-	p.Release, p.Choose = p.Release[:release], p.Choose[:choose]
+	p.Release, p.Ask = p.Release[:release], p.Ask[:ask]
 	for i := n.Index + 1; i < len(p.States) && p.w.Nodes[i].Depth > n.Depth; i++ {
 		if p.facts[i].State == "" && !p.States[i].Ended() {
 			p.States[i] = Pending

@@ -144,7 +144,7 @@ func (g *graph) agree(t *testing.T, d flow.Decisions, want reference.Outcome) {
 			t.Errorf("%s is %s, want %c", path, s, end)
 		}
 	}
-	for _, i := range slices.Concat(d.Release, d.Choose) {
+	for _, i := range slices.Concat(d.Release, d.Ask) {
 		if path := g.flow.Nodes[i].Path; !want.Ran[path] {
 			t.Errorf("%s is released, and its rule says %c", path, want.Ends[path])
 		}
@@ -159,7 +159,7 @@ func (g *graph) awaited(t *testing.T, d flow.Decisions) {
 	t.Helper()
 	for i, s := range d.States {
 		n := &g.flow.Nodes[i]
-		if s.Ended() || s == flow.Queued && !slices.Contains(d.Release, i) && !slices.Contains(d.Choose, i) {
+		if s.Ended() || s == flow.Queued && !slices.Contains(d.Release, i) && !slices.Contains(d.Ask, i) {
 			continue // what was released waits for nothing here
 		}
 		holder, open := g.flow.Awaits(i, d.States)
@@ -222,7 +222,7 @@ func (g *graph) history(t *testing.T, chance *rand.Rand) {
 			ran[g.flow.Nodes[i].Path] = true
 			facts[i] = flow.Fact{State: flow.Queued}
 		}
-		for _, i := range d.Choose {
+		for _, i := range d.Ask {
 			if chance.IntN(2) == 0 {
 				ran[g.flow.Nodes[i].Path] = true
 				facts[i] = g.fact(i, chance)

@@ -37,7 +37,7 @@ func drawn(r *rand.Rand) Definition {
 			for j := i + 1; j < n; j++ {
 				if to := fmt.Sprint("s", j); !led[to] && r.IntN(2) == 0 {
 					led[to] = true
-					s.Switch = append(s.Switch, Choice{When: ".x", To: to})
+					s.Switch = append(s.Switch, Choice{When: ".input.x", To: to})
 				}
 			}
 			if s.Switch == nil {
@@ -87,7 +87,7 @@ func TestWhatIsRefusedAsUnreachableNeverRuns(t *testing.T) {
 			t.Fatalf("%s is refused for %v", text, err)
 		}
 		everyOutcomeOf(c.w, func(o Outcomes) {
-			for _, s := range c.w.Simulate(o).Steps {
+			for _, s := range c.w.Simulate(o, nil).Steps {
 				if never[s.Path] && s.StartedAfter != nil {
 					t.Fatalf("%s of %s runs with %v, and is refused as unreachable: %v", s.Path, text, o, err)
 				}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/manifest"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
@@ -85,7 +87,17 @@ func (r *report) duration(text, at string) bool {
 	return err == nil
 }
 
-// expression reports a text that holds one: they are still to come, and who writes one wants more than its characters.
+// wrongly reports what is wrong with an expression.
+func (r *report) wrongly(at string, err error) {
+	var what *expression.Error
+	if errors.As(err, &what) {
+		r.add(at, what.Shown(), what.Want)
+		return
+	}
+	r.add(at, "", err.Error())
+}
+
+// expression reports a text that holds one where none can stand yet: who writes one wants more than its characters.
 func (r *report) expression(text, at string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, "${")
@@ -93,7 +105,7 @@ func (r *report) expression(text, at string) bool {
 			return false
 		}
 		if i == 0 || rest[i-1] != '$' {
-			r.add(at, invalid.Quote(text), "text without ${: "+notBuilt("expressions")+"; for the characters themselves write $${")
+			r.add(at, invalid.Quote(text), "text without ${: "+notBuilt("expressions here")+", and input takes them; for the characters themselves write $${")
 			return true
 		}
 		rest = rest[i+2:]
@@ -105,8 +117,15 @@ type condition struct{ text }
 
 func (s condition) read(r *report, v *manifest.Value, at string) *manifest.Value {
 	kept := s.text.read(r, v, at)
-	if kept != nil && strings.HasPrefix(strings.TrimSpace(kept.Scalar), "${") {
+	if kept == nil {
+		return nil
+	}
+	if strings.HasPrefix(strings.TrimSpace(kept.Scalar), "${") {
 		r.add(at, invalid.Quote(kept.Scalar), "a bare condition, without ${ }")
+		return nil
+	}
+	if _, err := expression.Parse(kept.Scalar); err != nil {
+		r.wrongly(at, err)
 		return nil
 	}
 	return kept
@@ -186,18 +205,21 @@ func (s yesOrNo) read(r *report, v *manifest.Value, at string) *manifest.Value {
 	return v
 }
 
-// anything is any JSON.
-type anything struct{}
+// data is any JSON, with expressions in its texts.
+type data struct{}
 
-func (anything) want() string           { return "any JSON" }
-func (anything) schema() map[string]any { return map[string]any{} }
+func (data) want() string           { return "any JSON" }
+func (data) schema() map[string]any { return map[string]any{} }
 
-func (anything) read(r *report, v *manifest.Value, at string) *manifest.Value {
+func (data) read(r *report, v *manifest.Value, at string) *manifest.Value {
 	found := false
 	var look func(v *manifest.Value, at string)
 	look = func(v *manifest.Value, at string) {
-		if v.Kind == manifest.Text && r.expression(v.Scalar, at) {
-			found = true
+		if v.Kind == manifest.Text {
+			if _, err := expression.ParseText(v.Scalar); err != nil {
+				r.wrongly(at, err)
+				found = true
+			}
 		}
 		for i, item := range v.Items {
 			look(item, entry(at, i))

@@ -2,10 +2,13 @@ package flow
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 )
 
@@ -16,6 +19,8 @@ type Played struct {
 	Takes  schedule.Duration `json:"takes" doc:"from its start to its end"`
 	// Steps has each node once, in the order of their ends; those that end at once stand in the order in which one follows from another.
 	Steps []PlayedStep `json:"steps"`
+	// Output is the result of the run.
+	Output json.RawMessage `json:"output,omitempty" doc:"the result of the run, where the workflow has an output and all that its expressions read was given"`
 }
 
 // PlayedStep is how one node comes out.
@@ -26,13 +31,17 @@ type PlayedStep struct {
 	// StartedAfter is when its rule let it run; nil if it never did.
 	StartedAfter *schedule.Duration `json:"started_after,omitempty" doc:"from the start of the workflow until the step was released; missing if it never was"`
 	EndedAfter   schedule.Duration  `json:"ended_after" doc:"from the start of the workflow until the step had ended, or could no longer run"`
+	Input        json.RawMessage    `json:"input,omitempty" doc:"what its target is handed, where the step has an input with expressions and all that they read was given"`
+	Error        string             `json:"error,omitempty" doc:"of an expression that fails"`
 }
 
 // Simulate plays the workflow with made-up outcomes, which ReadOutcomes has checked against it. Tasks start as soon as they are released: no
 // queue and no worker holds them up. Waits between attempts are the longest that the step's retry policy allows. What the outcomes do not
-// mention succeeds at its first attempt in one second, and a switch takes the way that has no condition, or none.
-func (w *Workflow) Simulate(outcomes Outcomes) Played {
-	p := play{w: w, outcomes: outcomes, facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
+// mention succeeds at its first attempt in one second. Expressions are evaluated where all that they read is known: input is the payload of the run, nil where it is
+// not given, and results of tasks are among the outcomes. A condition of which that is not known holds, but of a switch: it takes the way that has no
+// condition, or none.
+func (w *Workflow) Simulate(outcomes Outcomes, input json.RawMessage) Played {
+	p := play{w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(context.Background()), facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
 	for i := range w.Nodes {
 		p.steps[i].Path = w.Nodes[i].Path
 	}
@@ -40,10 +49,17 @@ func (w *Workflow) Simulate(outcomes Outcomes) Played {
 		decided := p.look()
 		if decided.End != "" {
 			played := p.over(decided.End)
+			if reason := p.output(&played, decided); reason != "" {
+				played.State, played.Reason = Failed, reason
+				return played
+			}
 			if cause := w.Cause(None, decided.States); cause != None {
 				played.Reason = w.Nodes[cause].Path + " is " + string(decided.States[cause])
 				if decided.States[cause] == Failed {
 					played.Reason = w.Nodes[cause].Path + " failed"
+				}
+				if wrong := p.steps[cause].Error; wrong != "" {
+					played.Reason += ": " + wrong
 				}
 			}
 			return played
@@ -63,6 +79,8 @@ func (w *Workflow) Simulate(outcomes Outcomes) Played {
 type play struct {
 	w        *Workflow
 	outcomes Outcomes
+	input    json.RawMessage
+	budget   *expression.Budget
 	facts    []Fact
 	now      time.Duration
 	running  []ending // by time, then by node
@@ -84,12 +102,19 @@ type ending struct {
 func (p *play) look() Decisions {
 	for {
 		decided := p.w.Plan(p.facts)
-		again := len(decided.Choose) > 0
-		for _, i := range decided.Choose {
-			p.facts[i] = p.choice(&p.w.Nodes[i])
+		released, again := decided.Release, false
+		for _, i := range decided.Ask {
+			if fact := p.ask(&p.w.Nodes[i], decided); fact.State != "" {
+				p.facts[i], again = fact, true
+			} else {
+				released = append(released, i)
+			}
 		}
-		for _, i := range decided.Release {
+		for _, i := range released {
 			c := p.outcomes[p.w.Nodes[i].Path].task(p.w.Nodes[i].Task)
+			if failed := p.handed(&p.w.Nodes[i], decided); failed {
+				c = course{state: Failed, starts: []time.Duration{0}}
+			}
 			if c.state == Skipped {
 				p.facts[i], again = Fact{State: Skipped, To: None}, true
 				continue

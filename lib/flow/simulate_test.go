@@ -44,8 +44,8 @@ func played(t testing.TB, w *flow.Workflow, outcomes string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.Simulate(o)
-	if again := w.Simulate(o); !reflect.DeepEqual(p, again) {
+	p := w.Simulate(o, nil)
+	if again := w.Simulate(o, nil); !reflect.DeepEqual(p, again) {
 		t.Errorf("played twice, got %v and %v", p, again)
 	}
 	lines := []string{fmt.Sprintf("%s in %s", p.State, p.Takes)}
@@ -159,7 +159,7 @@ func TestW14_ACascadeOfSkipsEnds(t *testing.T) {
 		fmt.Fprintf(&steps, `, "s%d": {"needs": ["s%d"], "pass": {}}`, i+1, i)
 	}
 	w := workflow(t, `{"steps": {"choose": {"switch": [{"when": ".input.a", "to": "s0"}]}, "s0": {"pass": {}}`+steps.String()+`}}`)
-	p := w.Simulate(nil)
+	p := w.Simulate(nil, nil)
 	skipped := 0
 	for _, s := range p.Steps {
 		if s.State == flow.Skipped {
@@ -186,7 +186,7 @@ func FuzzSimulate(f *testing.F) {
 			}
 			return
 		}
-		p := w.Simulate(o)
+		p := w.Simulate(o, nil)
 		if !p.State.Ended() || len(p.Steps) != len(w.Nodes) {
 			t.Errorf("%s with %d of %d steps", p.State, len(p.Steps), len(w.Nodes))
 		}
@@ -205,9 +205,9 @@ func TestReadOutcomesNamesWhatIsWrong(t *testing.T) {
 		`{"extract": "done"}`:                           `extract: got "done", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
 		`{"extract": ""}`:                               `extract: got "", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
 		`{"extract": "upstream_failed"}`:                `extract: got "upstream_failed", want one of succeeded, failed, dead, unknown, cancelled, skipped`,
-		`{"extract": 3}`:                                `extract: got 3, want a state such as "failed", or an object of state, takes and fails`,
-		`{"extract": null}`:                             `extract: got null, want a state such as "failed", or an object of state, takes and fails`,
-		`{"extract": {"State": "failed"}}`:              `extract.State: got "State", want one of state, takes, fails and to`,
+		`{"extract": 3}`:                                `extract: got 3, want a state such as "failed", or an object of state, takes, fails and result`,
+		`{"extract": null}`:                             `extract: got null, want a state such as "failed", or an object of state, takes, fails and result`,
+		`{"extract": {"State": "failed"}}`:              `extract.State: got "State", want one of state, takes, fails, to and result`,
 		`{"extract": {"takes": "-1s"}}`:                 `extract.takes: got "-1s", want a duration such as "90s", "5m", "1h30m" or "30d", not a negative one`,
 		`{"extract": {"takes": 5}}`:                     `extract.takes: got "5", want a duration such as "90s", "5m", "1h30m" or "30d", in quotes`,
 		`{"extract": {"fails": 1.5}}`:                   `extract.fails: got 1.5, want a whole number`,
@@ -277,7 +277,7 @@ func TestW2_SimulationsComeOutAsTheEvaluatorSays(t *testing.T) {
 				outcomes[n.Path] = flow.Outcome{To: to}
 			}
 		}
-		p := g.flow.Simulate(outcomes)
+		p := g.flow.Simulate(outcomes, nil)
 		decided := flow.Decisions{States: make([]flow.State, len(g.flow.Nodes)), End: p.State}
 		at := map[string]flow.PlayedStep{}
 		for _, s := range p.Steps {

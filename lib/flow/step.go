@@ -29,21 +29,7 @@ func CheckTarget(text json.RawMessage, inherited string, judge Judge) (*Workflow
 		fill(&def.Queue, inherited)
 		return judge(def)
 	})
-	if err != nil {
-		return nil, invalid.Under(at, err)
-	}
-	return w, invalid.Under(at, w.runnable())
-}
-
-// runnable refuses what can be checked and simulated and does not run yet.
-func (w *Workflow) runnable() error {
-	r := &report{}
-	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Kind == KindSwitch {
-			r.add(w.field(n)+".switch", "", "no switch in a job: conditions are not built yet; it can be checked and simulated")
-		}
-	}
-	return r.err()
+	return w, invalid.Under(at, err)
 }
 
 // field is the path of a node's field in the definition.
@@ -162,10 +148,10 @@ func (w *Workflow) edition(n *Node, of *job.Edition) *job.Edition {
 	def := job.Definition{Target: literal(t.Target), Payload: of.Def.Payload, Queue: t.Queue, Priority: t.Priority, Timeout: t.Timeout, Guarantee: t.Guarantee,
 		Retry: t.Retry, Retention: schedule.Duration(of.Def.Kept()), Labels: of.Def.Labels}
 	fill(&def.Queue, of.Def.Queue)
-	if t.Input != nil {
+	if t.Input != nil && n.Data == nil {
 		def.Payload = unescaped(t.Input)
 	}
-	return &job.Edition{Generation: of.Generation, Def: def, Own: t.Input != nil}
+	return &job.Edition{Generation: of.Generation, Def: def, Own: t.Input != nil, Computed: n.Data != nil}
 }
 
 // PriorityOf is the priority of a step of a run.

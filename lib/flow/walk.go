@@ -29,6 +29,9 @@ type Walk struct {
 func (w *Workflow) Walk(ended int, known []Known, looks int) Walk {
 	k := walker{w: w, ended: ended, known: known, next: None}
 	plan := w.Plan(k.assume())
+	if len(plan.Ask) > 0 {
+		return Walk{Read: None, All: true} // what is asked may be about any of them
+	}
 	k.states = plan.States
 	leaves := true
 	for _, i := range k.reached() {
@@ -85,7 +88,7 @@ func (k *walker) assume() []Fact {
 		switch {
 		case k.known[i].Read:
 			facts[i] = k.known[i].Fact
-		case k.inside[i], !k.behind[i] && (node.Kind == KindTask || node.Kind == KindSwitch):
+		case k.inside[i], !k.behind[i] && (node.Kind == KindTask || node.Asks()):
 			facts[i].State = Running
 		}
 	}
@@ -172,7 +175,7 @@ func (k *walker) open(i int) bool {
 func (k *walker) unread(of []int, all bool) int {
 	first := None
 	for _, i := range of {
-		if k.w.Nodes[i].Kind != KindTask || k.known[i].Read || k.behind[i] || all && k.before[i] {
+		if k.w.Nodes[i].Kind != KindTask && !k.w.Nodes[i].Asks() || k.known[i].Read || k.behind[i] || all && k.before[i] {
 			continue
 		}
 		if i > k.ended {

@@ -28,6 +28,8 @@ type Edition struct {
 
 	// Own says of a step's edition that its payload is its own, whatever the run brings.
 	Own bool
+	// Computed says of it that its payload is made by expressions, when an attempt starts.
+	Computed bool
 
 	jitter Jitter // nil: spread
 

@@ -49,7 +49,7 @@ func Open(ctx context.Context, getenv func(string) string, out io.Writer) (*Host
 	h := &Host{Settings: settings, Metrics: metrics.New(), Now: clock, Elapsed: elapsed(), NewID: newID, Random: random,
 		Log: slog.New(trace.Log(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: settings.LogLevel})))}
 	if h.Data, err = cloud.Open(ctx, cloud.Config{Store: h.Store, Queue: h.Queue, Blob: h.Blob, Queues: h.Pools,
-		Now: h.Now, NewID: h.NewID, Metrics: h.Metrics, Log: h.Log}); err != nil {
+		Account: cloud.Environment, Now: h.Now, NewID: h.NewID, Metrics: h.Metrics, Log: h.Log}); err != nil {
 		return nil, err
 	}
 	var keys func() (*secret.Ring, error)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -92,7 +93,11 @@ func (t *turn) give() {
 // Task is what the attempt is to do.
 func (h *Held) Task() worker.Task {
 	def, r := h.edition.Def, h.started
-	return worker.Task{Tenant: r.Tenant, Run: h.name, Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
+	most := 0
+	if r.ID.IsStep() {
+		most = flow.MaxResult
+	}
+	return worker.Task{MaxResult: most, Tenant: r.Tenant, Run: h.name, Job: r.ID.Job, Attempt: r.Attempt, Fence: r.Fence, Nominal: r.ID.Time(),
 		Target: def.Target, Payload: h.payload, Timeout: def.Timeout.Std(), AtMostOnce: def.Guarantee == job.AtMostOnce,
 		Lease: h.desk.Dispatch.Lease, Failure: h.lost, Trace: r.Trace}
 }
@@ -193,11 +198,36 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 // Finish puts result and log away, and has the end written together with those of other attempts that end now. told gets the state that
 // it led to when it is durable and the message is settled, or the error.
 func (h *Held) Finish(ctx context.Context, e worker.End, told func(run.State, error)) {
+	e = h.whole(ctx, e)
 	h.desk.ends.add(h.desk, &ending{held: h, ctx: ctx, outcome: e.Outcome, change: h.ending(ctx, e), told: told})
+}
+
+// whole is how an attempt of a step has ended: where others would read its result, and it is not there as a whole, it has failed.
+func (h *Held) whole(ctx context.Context, e worker.End) worker.End {
+	if !h.started.ID.IsStep() {
+		return e
+	}
+	failed := func(why string, permanent bool) worker.End {
+		e.Outcome, e.Result.Body, e.Failure = run.OutcomeFailed, nil, &target.Failure{Kind: target.KindTooLarge, Permanent: permanent, Message: why}
+		return e
+	}
+	switch {
+	case e.Outcome == run.OutcomeFailed && e.Failure.Kind == target.KindResult:
+		return failed(e.Failure.Message, true)
+	case e.Outcome != run.OutcomeSucceeded:
+		return e
+	case e.Result.Truncated:
+		return failed(fmt.Sprintf("the result is larger than the %d KiB that are kept of one; what the step was to do is done", (len(e.Result.Body)+1023)>>10), true)
+	}
+	if note := h.keep(ctx, e).note; note != "" {
+		return failed(note+"; what the step was to do is done", false)
+	}
+	return e
 }
 
 // finish is Finish for an end that is written by itself.
 func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
+	e = h.whole(ctx, e)
 	return h.conclude(ctx, e.Outcome, h.ending(ctx, e), nil)
 }
 

@@ -123,6 +123,11 @@ func (d *Desk) step(ctx context.Context, r run.Run, m delivery) (*Offer, *run.Ru
 		return nil, next, v
 	}
 	if r.Expired(now) {
+		if now, err = d.Dispatch.SureClock(ctx, r); err != nil {
+			return nil, nil, shortly
+		}
+	}
+	if r.Expired(now) {
 		switch _, err := d.Dispatch.Expire(ctx, r); {
 		case store.AsConflict(err) != nil:
 			return nil, nil, handBack // it stands otherwise than its message says: whoever gets that next reads the run

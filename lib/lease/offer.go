@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -178,7 +179,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	if !may {
 		return gone(o.stopped(taking, err))
 	}
-	payload, err := o.desk.payload(taking, brings, o.edition)
+	payload, err := o.desk.payload(taking, o.run, brings, o.edition, IsRemote(holder))
 	switch {
 	case err == nil, errors.As(err, &lost):
 	case taking.Err() != nil:
@@ -330,10 +331,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// payload reads what a run brings, or what its job has for all. Of a step, r is the run that it is of. Data that is gone for good is a *target.Failure: no attempt will
-// find it. With any other error there is nothing to be told of the run yet.
-func (d *Desk) payload(ctx context.Context, r run.Run, e *job.Edition) ([]byte, error) {
+// maxAfar is how much a worker elsewhere is handed, in bytes: with what is around it, no more than the 6 MB that Lambda passes on.
+const maxAfar = 4 << 20
+
+// payload reads what a run brings, or what its job has for all; of a step, what its input says. brings is the run itself, or the one that the step is of. Data
+// that is gone for good is a *target.Failure, and so is an input that cannot be made: no attempt will find it. With any other error there is nothing to be told
+// of the run yet. afar says that it is for a worker elsewhere.
+func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, afar bool) ([]byte, error) {
+	r := brings
 	switch {
+	case e.Computed:
+		data, err := d.Dispatch.StepInput(ctx, brings, of)
+		var failed *expression.Failure
+		if errors.As(err, &failed) {
+			return nil, &target.Failure{Kind: target.KindExpression, Permanent: true, Message: failed.Message}
+		}
+		if afar && len(data) > maxAfar {
+			return nil, &target.Failure{Kind: target.KindPayload, Permanent: true,
+				Message: fmt.Sprintf("the input has %d bytes, and a worker elsewhere is handed at most %d", len(data), maxAfar)}
+		}
+		return data, err
 	case e.Own:
 	case r.Payload.Blob != "":
 		ctx, cancel := context.WithTimeout(ctx, d.Dispatch.Lease/3)

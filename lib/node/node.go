@@ -140,7 +140,7 @@ func New(ctx context.Context, cfg Config) (*Node, error) {
 	if n.Dispatch, err = dispatch.New(dispatch.Config{
 		Store: cfg.Store, Book: job.NewBook(cfg.Store, job.Compile), Queues: cfg.Queues, Owners: cfg.Elsewhere, Longest: cfg.Longest, Layout: layout,
 		Now: cfg.Now, Elapsed: cfg.Elapsed, NewID: cfg.NewID, Log: cfg.Log, LookAhead: cfg.LookAhead, Lease: cfg.Lease, CatchUpRate: cfg.CatchUpRate,
-		Metrics: cfg.Metrics, Tracer: cfg.Tracer, Callbacks: cfg.Callbacks,
+		Metrics: cfg.Metrics, Tracer: cfg.Tracer, Callbacks: cfg.Callbacks, Blobs: cfg.Blobs,
 	}); err != nil {
 		return nil, err
 	}

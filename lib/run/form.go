@@ -12,7 +12,7 @@ import (
 
 // Size is about how many bytes the run's record takes, and a few more.
 func (r *Run) Size() int {
-	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run) + r.Callees.size()
+	size := 40 + len(r.Worker) + len(r.Reason) + len(r.Payload.Inline) + len(r.Payload.Blob) + len(r.Result.Inline) + len(r.Result.Blob) + len(r.Log) + len(r.Callback.Run) + r.Callees.size() + len(r.Unended) + len(r.Chose)
 	if r.Started != 0 {
 		size += 36 + attemptBytes*len(r.Attempts)
 	}
@@ -87,6 +87,10 @@ func (r *Run) WriteFields(w *record.Writer) {
 	w.Bool(40, r.IgnorePause)
 	w.Int(44, r.Lag)
 	w.Int(48, r.StartBy)
+	if len(r.Unended) > 0 {
+		w.Bytes(52, r.Unended)
+	}
+	w.Text(53, r.Chose)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -239,6 +243,10 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Lag = s.Int()
 		case 48:
 			r.StartBy = s.Int()
+		case 52:
+			r.Unended = append([]byte{}, s.Bytes()...)
+		case 53:
+			r.Chose = string(s.Text())
 		default:
 			s.Fail()
 		}

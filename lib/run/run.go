@@ -149,6 +149,9 @@ type Run struct {
 	// has started; the run of a workflow keeps it when it is opened.
 	StartBy int64 `cbor:"48,keyasint,omitempty"`
 
+	Unended []byte `cbor:"52,keyasint,omitempty"` // of a step: what its input names and had not ended when it was released, a bit for each node of the workflow
+	Chose   string `cbor:"53,keyasint,omitempty"` // of a switch of a workflow: the path of the step that it chose
+
 	Lag int64 `cbor:"44,keyasint,omitempty"` // of a step: ms from the end that it follows from, or the opening of its run, to its release
 
 	Upto    int64 `cbor:"25,keyasint,omitempty"` // the horizon of the deciding tick: fires from Through to it are not missed
@@ -277,8 +280,9 @@ func (r Run) Changed(due, now int64) int64 {
 // CaughtUp is the reason of a run that makes up for a missed fire at a place in time, until it ends.
 const CaughtUp = "catch-up of a missed fire"
 
-// The codes of a run that was skipped since it was one too many at its job's own gate, or too late.
+// The codes of a run that was skipped since it was one too many at its job's own gate, or too late, and of a step whose condition was false.
 const (
+	WhyWhen    = "when"    // of a step: what it asks did not hold
 	WhyOverlap = "overlap" // its policy lets nobody wait, or one at most
 	WhyExpired = "expired" // it had not started within the time that its job gives it
 	WhyFull    = "full"    // as many wait as the policy allows

@@ -25,6 +25,32 @@ func (r Run) Release(path string, since, now, expires int64) Run {
 		Lag: max(0, now-since), Trace: r.spanOf(id), Expires: expires}
 }
 
+// Answer is what came of what a node of a workflow asked.
+type Answer struct {
+	State  State  // Succeeded, Skipped or Failed
+	Chose  string // of a switch: the path of the step that it chose, "" for none
+	Reason string // for people: what it chose, or why it failed or was skipped
+}
+
+// Answered is a node of the workflow's run that has ended without an attempt, by what came of what it asked. now and expires are those of Release.
+func (r Run) Answered(path string, a Answer, now, expires int64) Run {
+	id := r.ID.At(path)
+	end := Run{ID: id, Tenant: r.Tenant, State: a.State, Generation: r.Generation, Trigger: r.Trigger, Created: now, Ended: now, Chose: a.Chose,
+		Reason: cut(a.Reason, newestError), Trace: r.spanOf(id), Expires: expires}
+	if a.State == Skipped {
+		end.Why.Code = WhyWhen
+	}
+	return end
+}
+
+// Fault is what the newest attempt failed of, or why there was none.
+func (r Run) Fault() string {
+	if n := len(r.Attempts); n > 0 && r.Attempts[n-1].Error != "" {
+		return r.Attempts[n-1].Error
+	}
+	return r.Reason
+}
+
 // Late is how late a step is that starts at now (Unix ms): since the end that it follows from, or the opening of its run.
 func (r Run) Late(now int64) time.Duration {
 	return time.Duration(now-r.Created+r.Lag) * time.Millisecond

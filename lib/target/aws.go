@@ -89,9 +89,9 @@ func (s *Set) callAWS(ctx context.Context, to AWS, call Call) (Result, error) {
 	if err != nil {
 		return Result{}, handedOver(ctx, err)
 	}
-	if len(got.Body) > MaxResultBytes {
+	if most := call.most(); len(got.Body) > most {
 		// Cloned: the rest of a large answer must not stay in memory behind its beginning.
-		got.Body, got.Truncated = append([]byte(nil), WholeText(got.Body[:MaxResultBytes])...), true
+		got.Body, got.Truncated = append([]byte(nil), WholeText(got.Body[:most])...), true
 	}
 	return got, nil
 }

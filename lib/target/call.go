@@ -17,6 +17,9 @@ type Call struct {
 	Nominal time.Time // the instant that the schedule asked for; told in UTC
 	Payload []byte    // body, standard input, or as it is; may be empty
 
+	// MaxResult is how many bytes of a result are kept; 0 is MaxResultBytes, and no less is taken.
+	MaxResult int
+
 	Trace trace.Context // the call's span, which what the target does goes below; zero where nobody looks
 
 	// AtMostOnce says that a second delivery would do harm: no Idempotency-Key is sent, and nothing below may send twice.
@@ -25,15 +28,22 @@ type Call struct {
 	// Log takes what a process prints and a handler logs; nil discards. Its errors are ignored, and it must not block. Call
 	// never writes to it from two goroutines at once, and never after it has returned.
 	Log io.Writer
+
+	room *room // for a result over MaxResultBytes
 }
 
-// MaxResultBytes is how much of an answer is kept: enough for a report's summary, small enough that a worker's memory is
+// most is how many bytes of a result are kept.
+func (c Call) most() int { return max(c.MaxResult, MaxResultBytes) }
+
+// MaxResultBytes is how much of an answer is kept, unless the call says more: enough for a report's summary, small enough that a worker's memory is
 // bounded by its concurrency.
 const MaxResultBytes = 256 << 10
 
 // Result is what a target answered when it succeeded.
 type Result struct {
-	Body        []byte // at most MaxResultBytes
+	Body        []byte // at most MaxResultBytes, or what the call says
 	ContentType string // a media type, "" when the target named none
-	Truncated   bool   // what a process or a service of AWS said was longer than MaxResultBytes; Body is its beginning
+	Truncated   bool   // what a process or a service of AWS said was longer than is kept; Body is its beginning
+
+	room *room
 }

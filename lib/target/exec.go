@@ -101,7 +101,7 @@ func (s *Set) callExec(ctx context.Context, e Exec, call Call, known revealed) (
 	if err != nil {
 		return Result{}, err
 	}
-	var stdout capture
+	stdout := captureOf(ctx, call)
 	var stderr tail
 	// Each output by itself: a secret that is printed to one is not torn by what the other says in between.
 	veiledOut, veiledErr := known.veil.over(both{&stdout, call.Log}), known.veil.over(both{&stderr, call.Log})

@@ -13,23 +13,25 @@ import (
 
 // Kinds of Failure. They are stored with the attempt, and people filter by them: they never change their meaning.
 const (
-	KindHTTPStatus = "http_status" // the target answered, not with 2xx or 3xx
-	KindRedirect   = "redirect"    // the target answered 3xx; Belfry follows none
-	KindConnect    = "connect"     // no connection came about: not a byte of the request was sent
-	KindLost       = "lost"        // the connection broke after the request may have been sent: the effect is unknown
-	KindRefused    = "refused"     // the address, ARN or recipient is one that the operator does not allow: not a byte was sent
-	KindPayload    = "payload"     // the payload cannot be read, or not be given to this target: nothing was sent
-	KindSecret     = "secret"      // a secret that the target needs could not be had: nothing was sent, nothing ran
-	KindTimeout    = "timeout"     // the attempt's time was over: the effect is unknown
-	KindResult     = "result"      // the target did its work, and its result is larger than what is kept of one
-	KindStart      = "start"       // the process could not be started: nothing ran
-	KindExit       = "exit"        // the process ended with an exit code other than 0
-	KindSignal     = "signal"      // the process was killed by a signal that Belfry did not send
-	KindPanic      = "panic"       // the handler panicked
-	KindHandler    = "handler"     // the handler returned an error
-	KindAWS        = "aws"         // AWS answered that it did not do it
-	KindFunction   = "function"    // the Lambda function ran, and failed
-	KindSMTP       = "smtp"        // the mail server answered that it does not take the mail, or not for everybody
+	KindHTTPStatus = "http_status"      // the target answered, not with 2xx or 3xx
+	KindRedirect   = "redirect"         // the target answered 3xx; Belfry follows none
+	KindConnect    = "connect"          // no connection came about: not a byte of the request was sent
+	KindLost       = "lost"             // the connection broke after the request may have been sent: the effect is unknown
+	KindRefused    = "refused"          // the address, ARN or recipient is one that the operator does not allow: not a byte was sent
+	KindPayload    = "payload"          // the payload cannot be read, or not be given to this target: nothing was sent
+	KindExpression = "expression"       // of a step of a workflow: an expression of its definition fails: nothing was sent
+	KindSecret     = "secret"           // a secret that the target needs could not be had: nothing was sent, nothing ran
+	KindTimeout    = "timeout"          // the attempt's time was over: the effect is unknown
+	KindResult     = "result"           // the target did its work, and its result is larger than what is kept of one
+	KindTooLarge   = "result_too_large" // of a step of a workflow: it did its work, and its result is larger than what is kept of one, or could not be kept
+	KindStart      = "start"            // the process could not be started: nothing ran
+	KindExit       = "exit"             // the process ended with an exit code other than 0
+	KindSignal     = "signal"           // the process was killed by a signal that Belfry did not send
+	KindPanic      = "panic"            // the handler panicked
+	KindHandler    = "handler"          // the handler returned an error
+	KindAWS        = "aws"              // AWS answered that it did not do it
+	KindFunction   = "function"         // the Lambda function ran, and failed
+	KindSMTP       = "smtp"             // the mail server answered that it does not take the mail, or not for everybody
 )
 
 // Failure is the error of a call that reached its end and did not succeed. Every other error of Set.Call is no verdict on
@@ -59,7 +61,7 @@ func KindOf(text string) string {
 	return kind
 }
 
-var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindSecret, KindTimeout, KindResult, KindStart,
+var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindExpression, KindSecret, KindTimeout, KindResult, KindTooLarge, KindStart,
 	KindExit, KindSignal, KindPanic, KindHandler, KindAWS, KindFunction, KindSMTP}
 
 // Unwrap gives the error that a handler returned or that the network gave, where there was one.
@@ -123,8 +125,8 @@ func Reported(kind, message string, permanent bool, retryAfter time.Duration) *F
 
 // tooLarge says that a result which others are to read whole is not kept: its beginning would pass for all of it, and is no JSON any more. The
 // work is done, and another attempt would do it again.
-func tooLarge(what string) *Failure {
-	return failed(KindResult, nil, "%s is larger than the %d KiB that are kept of a result; what it was to do is done", what, MaxResultBytes>>10).permanent()
+func tooLarge(what string, call Call) *Failure {
+	return failed(KindResult, nil, "%s is larger than the %d KiB that are kept of a result; what it was to do is done", what, call.most()>>10).permanent()
 }
 
 func (f *Failure) permanent() *Failure {

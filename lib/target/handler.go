@@ -94,8 +94,8 @@ func (s *Set) callHandler(ctx context.Context, name string, call Call) (Result, 
 	if got.err != nil {
 		return Result{}, handlerFailure(ctx, got.err)
 	}
-	if len(got.result.Body) > MaxResultBytes {
-		return Result{}, tooLarge("the handler's result")
+	if len(got.result.Body) > call.most() {
+		return Result{}, tooLarge("the handler's result", call)
 	}
 	return got.result, nil
 }

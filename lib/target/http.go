@@ -176,7 +176,7 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, a
 		return Result{}, s.refusedBy(h, response, nil, known.veil)
 	}
 
-	body, err := readAnswer(response.Body, known.veil)
+	body, err := readAnswer(response.Body, captureOf(ctx, call), known.veil)
 	if err != nil || body.truncated || !isSuccess(response.StatusCode) {
 		s.tellSent(h, call, known)
 		s.tellAnswer(call, known, response, body.kept)
@@ -189,16 +189,15 @@ func (s *Set) exchange(ctx context.Context, h HTTP, call Call, known revealed, a
 		return Result{}, brokenCall(ctx, fmt.Errorf("read the answer: %w", err), at, known.veil)
 	}
 	if body.truncated {
-		return Result{}, tooLarge("the answer")
+		return Result{}, tooLarge("the answer", call)
 	}
 	return Result{Body: body.kept, ContentType: oneLine(known.veil.hide(response.Header.Get("Content-Type")), 200)}, nil
 }
 
 // readAnswer keeps the beginning of an answer, without what it repeats of secrets. It reads a little more than it keeps,
 // since what replaces a secret may be shorter.
-func readAnswer(from io.Reader, v *veil) (capture, error) {
-	var body capture
-	limit := int64(MaxResultBytes + 1)
+func readAnswer(from io.Reader, body capture, v *veil) (capture, error) {
+	limit := int64(body.most + 1)
 	if v != nil {
 		limit += int64(v.longest)
 	}

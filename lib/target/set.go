@@ -73,6 +73,7 @@ type Set struct {
 	fresh     *http.Transport // a connection for each call: for calls at most once
 	abandoned atomic.Int64
 	starting  chan struct{} // one slot: who starts a process
+	large     chan struct{} // a slot for each large result
 
 	mu       sync.Mutex
 	families map[*family]struct{} // those of attempts that have not ended
@@ -108,7 +109,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), families: map[*family]struct{}{}}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), large: make(chan struct{}, largeResults), families: map[*family]struct{}{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
@@ -159,6 +160,17 @@ func (s *Set) Able() Abilities {
 // Call never tries twice: retries are the caller's. What ctx ends by context.WithDeadlineCause with a cause of its own
 // counts as a cancellation, not as the job's timeout.
 func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
+	call.room = &room{of: s.large}
+	result, err := s.call(ctx, spec, call)
+	if err != nil {
+		call.room.give()
+		return result, err
+	}
+	result.room = call.room
+	return result, nil
+}
+
+func (s *Set) call(ctx context.Context, spec Spec, call Call) (Result, error) {
 	if err := s.Can(spec); err != nil {
 		return Result{}, err
 	}
@@ -268,12 +280,28 @@ func (l *callLog) close() {
 
 // capture keeps the beginning of what is written to it.
 type capture struct {
+	ctx  context.Context //nolint:containedctx // of the call, for whose result there may be no room yet
+	most int
+	room *room
+
 	kept      []byte
 	truncated bool
 }
 
+// captureOf keeps what the call keeps of a result.
+func captureOf(ctx context.Context, call Call) capture {
+	return capture{ctx: ctx, most: call.most(), room: call.room}
+}
+
+// Write waits for room where it is large. Its error is that of the call's context.
 func (c *capture) Write(p []byte) (int, error) {
-	room := MaxResultBytes - len(c.kept)
+	if c.most > MaxResultBytes && len(c.kept)+len(p) > MaxResultBytes {
+		if err := c.room.take(c.ctx); err != nil {
+			c.truncated = true
+			return 0, err
+		}
+	}
+	room := c.most - len(c.kept)
 	c.kept = append(c.kept, p[:min(room, len(p))]...)
 	c.truncated = c.truncated || len(p) > room
 	return len(p), nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -243,9 +242,8 @@ func (s *minuteSweep) settleSome(ctx context.Context, places []stats.Place) erro
 	for i, item := range items {
 		sum, broken := stats.FromItem(places[i], item)
 		runs, unreadable := sum.Runs()
-		if broken != nil || unreadable != nil {
-			err = errors.Join(err, broken, unreadable)
-			s.p.Metrics.Unreadable.Inc()
+		if broken := cmp.Or(broken, unreadable); broken != nil {
+			s.unreadable(item, broken)
 			continue
 		}
 		sums, named, each = append(sums, &sum), append(named, runs...), append(each, len(runs))
@@ -282,12 +280,10 @@ func (s *minuteSweep) addUp(ctx context.Context) error {
 	r := store.Range{Partition: printKey(s.p.shard.Number, 0).Partition, From: printKey(s.p.shard.Number, swept*60).Sort, To: printKey(s.p.shard.Number, (swept+1)*60).Sort}
 	err := s.query(ctx, r, func(item store.Item) error {
 		var known print
-		if err := record.Decode(item.Value, &known); err != nil {
-			return fmt.Errorf("%s: %w", item.Key, err)
-		}
 		minute, err := strconv.ParseInt(item.Sort, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", item.Key, record.ErrBroken, err)
+		if err = cmp.Or(err, record.Decode(item.Value, &known)); err != nil {
+			s.unreadable(item, err)
+			return nil
 		}
 		for _, c := range known.Counted {
 			for _, after := range c.Minutes {
@@ -299,45 +295,54 @@ func (s *minuteSweep) addUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	var ops []store.Op
+	all := slices.SortedFunc(maps.Keys(hours), func(a, b tenantHour) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.hour, b.hour)) })
+	counts, errs := make([]stats.Counts, len(all)), make([]error, len(all))
 	var group errgroup.Group
 	group.SetLimit(s.p.Parallel)
-	for _, h := range slices.SortedFunc(maps.Keys(hours), func(a, b tenantHour) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.hour, b.hour)) }) {
+	for i, h := range all {
 		group.Go(func() error {
-			op, err := s.hour(ctx, h)
-			mu.Lock()
-			defer mu.Unlock()
-			ops = append(ops, op...)
-			return err
+			errs[i] = s.hour(ctx, h, &counts[i])
+			return nil
 		})
 	}
-	err = group.Wait()
-	verdicts, failed := s.p.Dispatch.WriteEach(ctx, ops)
-	err = errors.Join(err, failed)
+	_ = group.Wait()
+	var ops []store.Op
+	for i, h := range all {
+		if errs[i] != nil || counts[i].Due() == 0 {
+			continue
+		}
+		op, err := stats.PutHour(h.tenant, h.hour, s.p.shard.Number, counts[i], time.UnixMilli(s.p.bounds.Now), s.p.Dispatch.NewID())
+		if err != nil {
+			return err
+		}
+		ops = append(ops, op)
+	}
+	verdicts, err := s.p.Dispatch.WriteEach(ctx, ops)
 	for _, v := range verdicts {
 		if store.AsConflict(v.Err) == nil {
 			err = errors.Join(err, v.Err)
 		}
 	}
-	return err
+	return errors.Join(append(errs, err)...)
 }
 
-// hour gives the write of an hour's counts, none where there are none.
-func (s *minuteSweep) hour(ctx context.Context, h tenantHour) (ops []store.Op, err error) {
-	var all stats.Counts
-	err = s.query(ctx, stats.Minutes(h.tenant, h.hour*60, (h.hour+1)*60), func(item store.Item) error {
+// hour adds up what this shard has counted in an hour.
+func (s *minuteSweep) hour(ctx context.Context, h tenantHour, all *stats.Counts) error {
+	return s.query(ctx, stats.Minutes(h.tenant, h.hour*60, (h.hour+1)*60), func(item store.Item) error {
 		_, shard, counts, err := stats.Read(item)
-		if err == nil && shard == s.p.shard.Number {
+		if err != nil {
+			s.unreadable(item, err)
+		} else if shard == s.p.shard.Number {
 			all.Merge(&counts)
 		}
-		return err
+		return nil
 	})
-	if err != nil || all.Due() == 0 {
-		return nil, err
-	}
-	op, err := stats.PutHour(h.tenant, h.hour, s.p.shard.Number, all, time.UnixMilli(s.p.bounds.Now), s.p.Dispatch.NewID())
-	return []store.Op{op}, err
+}
+
+// unreadable tells of an item that cannot be read, and is left out.
+func (s *minuteSweep) unreadable(item store.Item, err error) {
+	s.p.Metrics.Unreadable.Inc()
+	s.p.Log.Error("counts are unreadable and left out", "key", item.Key.String(), "error", err)
 }
 
 // query visits the items of a range.

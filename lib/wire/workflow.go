@@ -15,14 +15,23 @@ type CheckWorkflow struct {
 // PlayWorkflow asks how a workflow goes if its steps come out as told.
 type PlayWorkflow struct {
 	Workflow json.RawMessage            `json:"workflow" doc:"the definition, as /v1/schemas/workflow.json describes it"`
-	Input    json.RawMessage            `json:"input,omitempty" doc:"the payload of the run; nothing of a definition reads it yet"`
-	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes and fails, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
+	Input    json.RawMessage            `json:"input,omitempty" doc:"the payload of the run, for expressions that read it"`
+	Outcomes map[string]json.RawMessage `json:"outcomes,omitempty" doc:"how tasks and switches come out, by path: a state such as \"failed\", an object of state, takes, fails and result, or {\"to\": \"NAME\"} for a switch; what is not named succeeds"`
 }
 
 // WorkflowGraph is a workflow that was found right.
 type WorkflowGraph struct {
 	Timeout schedule.Duration `json:"timeout" doc:"longest time of the whole run"`
 	Steps   []WorkflowStep    `json:"steps" doc:"each behind those that it needs, and those of a scope behind it"`
+
+	Expressions []WorkflowExpression `json:"expressions,omitempty" doc:"in the order of the steps, and those of the output last"`
+}
+
+// WorkflowExpression is an expression of a workflow, and what it reads.
+type WorkflowExpression struct {
+	Field string   `json:"field" doc:"where it stands, such as steps.load.input.id"`
+	Text  string   `json:"text"`
+	Reads []string `json:"reads" doc:"what it reads, such as .input or .steps.extract.result"`
 }
 
 // WorkflowStep is one step of a graph.
@@ -35,6 +44,7 @@ type WorkflowStep struct {
 
 	AllowFailure bool `json:"allow_failure,omitempty" doc:"its failure counts as a success, for the steps that need it and for the run"`
 
+	When   string        `json:"when,omitempty" doc:"the expression that is asked once its rule lets it run; false skips it"`
 	Switch string        `json:"switch,omitempty" doc:"path of the switch that leads to it"`
 	Ways   []WorkflowWay `json:"ways,omitempty" doc:"of a switch, in the order in which they are tried"`
 }

@@ -122,7 +122,7 @@ func (a *attempt) try(ctx context.Context) (target.Result, error) {
 	defer cancel()
 	result, err := a.Targets.Call(ctx, t.Target, target.Call{
 		Tenant: t.Tenant, Run: t.Run, Job: t.Job, Attempt: t.Attempt, Fence: t.Fence, Nominal: t.Nominal,
-		Payload: t.Payload, AtMostOnce: t.AtMostOnce, Log: a.log, Trace: trace.From(ctx),
+		Payload: t.Payload, AtMostOnce: t.AtMostOnce, MaxResult: t.MaxResult, Log: a.log, Trace: trace.From(ctx),
 	})
 	if span != nil {
 		what := t.Target.String()
@@ -253,6 +253,7 @@ func (a *attempt) finish(ctx context.Context, e End, began, wait time.Duration) 
 			})
 			return
 		}
+		e.Result.Release()
 		a.close()
 	})
 }

@@ -96,6 +96,7 @@ type Task struct {
 	Withheld   map[string]string // of the others, by name, why the source has them not
 	Timeout    time.Duration
 	AtMostOnce bool
+	MaxResult  int             // bytes that are kept of a result; 0: target.MaxResultBytes
 	Lease      time.Duration   // how long it is held without renewing
 	Failure    *target.Failure // why there is nothing to call, nil in general: the attempt ends with it
 	Trace      trace.Context   // the span that the run began with, zero where nobody looks

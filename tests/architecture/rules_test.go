@@ -179,7 +179,7 @@ func (t tree) check(sleepers, hasty map[string]string) []string {
 	return broken
 }
 
-// checkConsole holds that only what runs a server of its own has the console in it. A function has 20 MB, and each file of a page would be
+// checkConsole holds that only what runs a server of its own has the console in it. A function has 21 MB, and each file of a page would be
 // an invocation.
 func checkConsole(dir string, s source, refuse func(where, format string, args ...any)) {
 	if slices.Contains(s.imports, "lib/console") && !strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "examples/") {

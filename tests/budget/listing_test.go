@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/calendar"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -60,6 +61,10 @@ func TestWhatAListingCosts(t *testing.T) {
 		}
 		put("failing", "0 * * * *")
 		put("asked", "")
+		for range 3 {
+			put("edited", "0 0 1 1 *")
+			put("edited", "")
+		}
 		for range 30 {
 			if _, _, err := n.Control.Trigger(ctx, "default", "asked", control.Request{Delay: new(72 * time.Hour)}); err != nil {
 				t.Fatal(err)
@@ -111,6 +116,43 @@ func TestWhatAListingCosts(t *testing.T) {
 				t.Errorf("%s: %d points, %v; want %d", l.name, len(found.Points), err, l.points)
 			}
 			t.Logf("%-30s %5.0f read units for %d points", l.name, c.reads, len(found.Points))
+			if c.reads > l.units {
+				t.Errorf("%s: %.0f read units, want at most %.0f", l.name, c.reads, l.units)
+			}
+		}
+		for _, l := range []struct {
+			name  string
+			units float64
+			read  func() (int, error) // gives how much was found
+			found int
+		}{
+			{"the calendar of a job", 45, func() (int, error) {
+				j, err := n.Control.Job(t.Context(), "default", "minutely-00")
+				if err != nil {
+					return 0, err
+				}
+				counted, err := n.Control.Calendar(t.Context(), j, calendar.Days(now.AddDate(0, 0, -364), now, time.UTC))
+				sum := 0
+				for _, d := range counted.Days {
+					sum += d.Runs[run.Succeeded]
+				}
+				return sum, err
+			}, 360},
+			{"the definitions of a job", 3, func() (int, error) {
+				all, _, err := n.Control.Generations(t.Context(), "default", "edited", "", 50)
+				return len(all), err
+			}, 6},
+			{"the load of the schedule", 70, func() (int, error) {
+				load, err := n.Control.ScheduleLoad(t.Context(), "default", calendar.Window{From: now.Truncate(time.Hour), Step: time.Hour, Bins: 24})
+				return load.Total, err
+			}, 20*24*60 + 24},
+		} {
+			c.reads = 0
+			found, err := l.read()
+			if err != nil || found != l.found {
+				t.Errorf("%s: found %d, %v; want %d", l.name, found, err, l.found)
+			}
+			t.Logf("%-30s %5.0f read units", l.name, c.reads)
 			if c.reads > l.units {
 				t.Errorf("%s: %.0f read units, want at most %.0f", l.name, c.reads, l.units)
 			}

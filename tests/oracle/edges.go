@@ -312,6 +312,12 @@ func placedOrRises(b, a *run.Run) string {
 		fallthrough
 	case nextAt:
 		return unless(b.Reason == run.CaughtUp && a.NextAt > b.NextAt && b.Wait.Rank < b.NextAt, "only what makes up for a missed fire, and has joined no line since its place, is given another place, and a later one")
+	case epoch:
+		// A try of a request that came long before its time has left a timer, and a later one has put the run as claimed. A tick that comes upon the timer takes
+		// the run for one that stands unclaimed in its first version.
+		if a.ID.OnDemand() && b.Version == 1 && b.Epoch == 0 {
+			return ""
+		}
 	}
 	return all(rises, func(b, a *run.Run) string { return unless(a.Opening == b.Opening, "an opening is asked for") })(b, a)
 }

@@ -287,3 +287,47 @@ func TestAStepHasNoShareOfTheJitter(t *testing.T) {
 		})
 	}
 }
+
+// TestARepeatedRequestMayBeClaimedOnceMore: a later try of a request has put the run as claimed, and a tick that comes upon the timer of an earlier one
+// takes it for unclaimed. Nothing but the claimer changes by that, and only where nobody else has written the run.
+func TestARepeatedRequestMayBeClaimedOnceMore(t *testing.T) {
+	asked := run.RequestID("asked", base.Add(time.Minute).UnixMilli(), 7)
+	by := func(epoch uint64) func(r *run.Run) { return func(r *run.Run) { r.Epoch = epoch } }
+	for name, c := range map[string]struct {
+		writes []func(r *run.Run)
+		want   string
+	}{
+		"by a tick":             {[]func(r *run.Run){by(7)}, ""},
+		"by two ticks":          {[]func(r *run.Run){by(7), by(8)}, "P6: run asked.* went from queued to queued in version 3: generation 1 does not pass 1"},
+		"with another priority": {[]func(r *run.Run){func(r *run.Run) { r.Epoch, r.Priority = 7, "high" }}, "P6: run asked.* went from queued to queued in version 2: generation 1 does not pass 1"},
+		"with a time to start":  {[]func(r *run.Run){func(r *run.Run) { r.Epoch, r.StartBy = 7, 9 }}, "P6: run asked.* went from queued to queued in version 2: generation 1 does not pass 1"},
+		"by nobody":             {[]func(r *run.Run){by(0)}, "P6: run asked.* went from queued to queued in version 2: generation 1 does not pass 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := oracle.New(oracle.Config{})
+			standing := map[store.Key]store.Item{}
+			stored := func(op store.Op, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := standing[op.Key]
+				after := store.Item{Key: op.Key, Value: op.Value, Version: before.Version + 1}
+				judge.Stored(base, before, after)
+				standing[op.Key] = after
+			}
+			stored(job.Job{Tenant: tenant, Name: "asked", Generation: 1, Def: works(1, nil), Created: base.UnixMilli(), Updated: base.UnixMilli()}.Put(1))
+			judge.Asked(oracle.Request{Op: oracle.Trigger, Tenant: tenant, Job: "asked", At: base})
+			r := run.Run{ID: asked, Tenant: tenant, State: run.Queued, Generation: 1, Trigger: run.ByRequest, Created: base.UnixMilli()}
+			stored(r.Item(2))
+			for i, change := range c.writes {
+				change(&r)
+				r.Version = uint64(i + 1)
+				stored(r.Item(uint64(3 + i)))
+			}
+			if text := strings.Join(judge.Violations(), "; "); (c.want == "") != (text == "") || !regexp.MustCompile("^"+c.want).MatchString(text) {
+				t.Errorf("found %q, want %q", text, c.want)
+			}
+		})
+	}
+}

@@ -3,11 +3,13 @@ package protocol_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 	"github.com/belfry-scheduler/belfry/tests/oracle"
@@ -267,4 +269,41 @@ func TestP2_Fault07_an_edit_by_a_clock_behind_takes_nothing_from_the_one_before(
 		t.Errorf("%d runs started, want the one that was due before the pause", len(w.starts))
 	}
 	w.wants(w.settle())
+}
+
+// The first try of a request for later stops behind its timer, and the second comes when the run is due soon: it puts the run as claimed, and sends it.
+// A tick that comes upon the timer of the first believes that the run stands as that would have put it, unclaimed, and claims it once more: the run is the
+// same, and runs once.
+func TestP6_P9_a_request_repeated_when_it_is_due_soon_runs_once(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.host("api").put(tenant, "a", definition(nil, 1)))
+	delay := 10 * time.Minute
+	asked := control.Request{Key: "k", Delay: &delay}
+	h := w.restart("stopped")
+	h.before = func(op operation) faulty.Fault {
+		if op.writes() && strings.Contains(op.text, "run#") {
+			return faulty.Fault{Refuse: errCrashed}
+		}
+		return faulty.Fault{}
+	}
+	if _, _, err := h.order(tenant, "a", asked); err == nil {
+		t.Fatal("the first try has put its run")
+	}
+	delete(w.hosts, "stopped")
+	w.advance(delay-5*time.Second, time.Second, "ticks")
+	accepted, repeated, err := w.host("api").order(tenant, "a", asked)
+	if err != nil || !repeated || accepted.State != run.Queued || accepted.Version != 1 {
+		t.Fatalf("repeated %v, as %+v: %v; want it put as claimed", repeated, accepted, err)
+	}
+	w.advance(4*time.Second, time.Second, "ticks")
+	anew, _ := w.run(tenant, accepted.ID)
+	if accepted.Version, accepted.Epoch = 2, anew.Epoch; anew.Epoch == 0 || !reflect.DeepEqual(anew, accepted) {
+		t.Errorf("claimed as %+v, want %+v", anew, accepted)
+	}
+	w.advance(5*time.Minute, time.Second, "ticks")
+	w.work()
+	if r, _ := w.run(tenant, accepted.ID); r.State != run.Succeeded || len(w.starts) != 1 {
+		t.Errorf("it is %s, and started %d times", r.State, len(w.starts))
+	}
+	w.wants(w.check(w.now() - 1))
 }

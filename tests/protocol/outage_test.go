@@ -59,10 +59,16 @@ func TestP2_Fault10_Fault17_after_any_outage_each_job_starts_what_the_rule_says(
 	if testing.Short() {
 		n /= 10
 	}
-	for lane := range uint64(4) {
+	// In these passes died behind gaps of their own, and all that was missed in several gaps was to run in its order; in 5058 it was owed still when a sweep came
+	// upon it, older than the window by then.
+	for lane, found := range [][]uint64{{5002}, {5023}, {5058}, {5088}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			for seed := *fromSeed + lane; seed < *fromSeed+uint64(n); seed += 4 {
+			drawn := found
+			for seed := *fromSeed + uint64(lane); seed < *fromSeed+uint64(n); seed += 4 {
+				drawn = append(drawn, seed)
+			}
+			for _, seed := range drawn {
 				r := rand.New(rand.NewPCG(seed, 7))
 				pick := func(from []time.Duration) time.Duration { return from[r.IntN(len(from))] }
 				some := func(d time.Duration) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,14 +44,63 @@ func drawSteps(chance *rand.Rand, prefix string, depth int) []reference.Step {
 // Random graphs under random faults come out as the evaluator says, whatever was lost, doubled or gone; those that are cancelled end cancelled, with
 // nothing started after the answer.
 func TestW1_W2_W3_W4_W5_RandomGraphsUnderRandomFaults(t *testing.T) {
+	randomGraphs(t, 35, func(*rand.Rand, []reference.Step) {})
+}
+
+// The same holds where steps ask whether they run, switches choose, and inputs name the steps before them.
+func TestW1_W2_W3_W4_W5_W9_RandomGraphsThatAsk(t *testing.T) {
+	randomGraphs(t, 38, asking)
+}
+
+// asking has some tasks of a graph be skipped by what they ask, makes switches of others, and has inputs name the steps before.
+func asking(chance *rand.Rand, steps []reference.Step) {
+	led := map[string]bool{}
+	for i := range steps {
+		s := &steps[i]
+		if len(s.Inside) > 0 {
+			asking(chance, s.Inside)
+			continue
+		}
+		switch chance.IntN(4) {
+		case 0:
+			s.End = reference.Skip
+		case 1:
+			for k := i + 1; k < len(steps); k++ {
+				to := &steps[k]
+				if led[to.Name] || chance.IntN(2) == 0 {
+					continue
+				}
+				led[to.Name] = true
+				if s.Choices == nil {
+					s.Choices = map[string]bool{}
+				}
+				s.Choices[to.Name] = true
+				if !slices.Contains(to.Parents, s.Name) {
+					to.Parents = append(to.Parents, s.Name)
+				}
+				if chance.IntN(2) == 0 {
+					s.Chosen = to.Name
+				}
+			}
+			if s.Choices != nil {
+				s.End, s.Allowed = good, false
+			}
+		}
+		s.Reads = len(s.Parents) > 0 && len(s.Choices) == 0 && chance.IntN(2) == 0
+	}
+}
+
+func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference.Step)) {
+	t.Helper()
 	seeds := uint64(400)
 	if testing.Short() {
 		seeds = 80
 	}
 	ran := 0
 	for seed := range seeds {
-		chance := rand.New(rand.NewPCG(seed, 35))
+		chance := rand.New(rand.NewPCG(seed, salt))
 		steps := drawSteps(chance, "s", 0)
+		change(chance, steps)
 		w := newWorld(t)
 		probe := job.Definition{Target: target.Spec{Workflow: fmt.Appendf(nil, `{"steps": %s}`, stepsJSON(steps))}}
 		if w.host("api").control.Check(tenant, probe) != nil {

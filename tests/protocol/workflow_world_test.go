@@ -30,6 +30,7 @@ type flowWorld struct {
 	during   func(path string) // called in each attempt
 	stopped  bool              // a cancel was answered: nothing may start any more
 	breaches []string
+	handed   map[string]string // what a step was handed, by its name RUN/PATH
 }
 
 // call is one attempt of a step that reached its target.
@@ -42,7 +43,7 @@ type call struct {
 // newFlowWorld has a job whose workflow has these steps, triggered once. Each calls a handler that ends as the step says. change is what the job has
 // beside its target.
 func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definition)) *flowWorld {
-	f := &flowWorld{world: w, steps: steps}
+	f := &flowWorld{world: w, steps: steps, handed: map[string]string{}}
 	ends := map[string]rune{}
 	var note func(steps []reference.Step, prefix string)
 	note = func(steps []reference.Step, prefix string) {
@@ -59,6 +60,10 @@ func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definiti
 		}
 		f.mu.Lock()
 		f.calls = append(f.calls, call{id, c.Attempt, c.Fence})
+		if first, again := f.handed[c.Run]; again && first != string(c.Payload) {
+			f.breaches = append(f.breaches, fmt.Sprintf("W9: step %s was handed %s, and then %s", id.Step, first, c.Payload))
+		}
+		f.handed[c.Run] = string(c.Payload)
 		if f.stopped {
 			f.breaches = append(f.breaches, "W5: step "+id.Step+" started after the cancel was answered")
 		}
@@ -99,8 +104,16 @@ func stepsJSON(steps []reference.Step) string {
 	texts := make([]string, len(steps))
 	for i, s := range steps {
 		what := `"handler": {"name": "act"}`
-		if len(s.Inside) > 0 {
+		switch {
+		case len(s.Inside) > 0:
 			what = `"steps": ` + stepsJSON(s.Inside)
+		case len(s.Choices) > 0:
+			what = `"switch": ` + waysJSON(s)
+		case s.End == reference.Skip:
+			what += `, "when": ".input.day == \"tuesday\""`
+		}
+		if s.Reads {
+			what += `, "input": "${ ` + statesOf(s.Parents) + ` }"`
 		}
 		if s.Allowed {
 			what += `, "allow_failure": true`
@@ -111,6 +124,28 @@ func stepsJSON(steps []reference.Step) string {
 		texts[i] = fmt.Sprintf(`"%s": {%s}`, s.Name, what)
 	}
 	return "{" + strings.Join(texts, ",") + "}"
+}
+
+// waysJSON are the ways of a switch, of which the chosen one's condition holds.
+func waysJSON(s reference.Step) string {
+	var ways []string
+	for _, to := range slices.Sorted(maps.Keys(s.Choices)) {
+		day := "tuesday"
+		if to == s.Chosen {
+			day = "monday"
+		}
+		ways = append(ways, fmt.Sprintf(`{"when": ".input.day == \"%s\"", "to": "%s"}`, day, to))
+	}
+	return "[" + strings.Join(ways, ", ") + "]"
+}
+
+// statesOf is an expression that gives the states of steps.
+func statesOf(names []string) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = fmt.Sprintf(`.steps[\"%s\"].state`, name)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // crashing has a new worker host take what it can until its n-th operation, and then it is gone, with all that it holds. It tells whether it came so
@@ -217,8 +252,11 @@ func (f *flowWorld) wrong() []string {
 	for _, path := range slices.Sorted(maps.Keys(tasks)) {
 		row, released := rows[path]
 		end := run.Succeeded
-		if tasks[path] == reference.Failure {
+		switch tasks[path] {
+		case reference.Failure:
 			end = run.Failed
+		case reference.Skip:
+			end = run.Skipped
 		}
 		switch {
 		case released != want.Ran[path]:

@@ -236,7 +236,7 @@ func (w *world) host(name string) *host {
 	h.dispatch, err = dispatch.New(dispatch.Config{
 		Store: h.store, Book: job.NewBook(h.store, w.compile), Queues: queues, Layout: w.layout, Now: now,
 		Elapsed: func() time.Duration { return w.elapsed }, NewID: w.newID, LookAhead: w.lookAhead,
-		CatchUpRate: w.rate, Callbacks: w.callbacks,
+		CatchUpRate: w.rate, Callbacks: w.callbacks, Blobs: w.blobs,
 	})
 	w.must(err)
 	h.ticker, err = tick.New(tick.Config{Dispatch: h.dispatch, Metrics: metrics.New(), Owner: name, Parallel: 1, Lease: w.lease, Counts: w.counts})

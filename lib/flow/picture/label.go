@@ -49,6 +49,9 @@ func labelOf(w *flow.Workflow, n *flow.Node, stands string) Label {
 		lines = append(lines, "may fail")
 	}
 	lines = append(lines, conditions(w, n)...)
+	if n.When != "" {
+		lines = append(lines, "if "+n.When)
+	}
 	l := Label{Title: cut(n.Name, longestTitle), Full: terminal.Line(n.Path + ": " + strings.Join(lines, "; "))}
 	for _, line := range lines {
 		l.Lines = append(l.Lines, cut(line, longestLine))

@@ -90,6 +90,18 @@ const mostNames = 8
 
 // when says when a node runs: "" for one that runs at the start of its graph.
 func when(w *flow.Workflow, n *flow.Node) string {
+	text := behind(w, n)
+	switch {
+	case n.When == "":
+		return text
+	case text == "":
+		return "if " + n.When
+	}
+	return text + ", if " + n.When
+}
+
+// behind says after which others a node runs.
+func behind(w *flow.Workflow, n *flow.Node) string {
 	if len(n.Needs) == 0 {
 		return ""
 	}

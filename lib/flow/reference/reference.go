@@ -105,6 +105,7 @@ type Step struct {
 	End     rune            // of what has no steps inside: Success, Failure or Skip
 	Choices map[string]bool // of a switch: the siblings that it may choose
 	Chosen  string          // of a switch: the one that it chooses if it runs, or ""
+	Reads   bool            // its input names its parents
 }
 
 // Outcome is how a workflow comes out.

@@ -79,11 +79,13 @@ export interface Outcome {
 // Codes of the range of 500 that say that nothing was done. All others, and what stands in front of a server, leave it open.
 const undone = new Set(['throttled', 'not_ready', 'clock_skewed', 'stopping'])
 
-export function outcome(error: unknown): Outcome {
+/** outcome: where reads, nothing was to be changed. */
+export function outcome(error: unknown, reads = false): Outcome {
+  if (reads && error instanceof Unreachable) return { title: 'Not done: no answer came.', detail: 'Ask again when the server answers.', maybe: false, fields: [], code: '' }
   if (error instanceof Unreachable) return { title: 'No answer came. It may have been done.', detail: 'Look again before you ask a second time.', maybe: true, fields: [], code: '' }
   if (!(error instanceof Refusal)) return { title: 'This page made an error.', detail: String(error), maybe: true, fields: [], code: '' }
   const { problem, requestID, retryAfter } = error
-  const maybe = problem.status >= 500 && !undone.has(problem.code)
+  const maybe = !reads && problem.status >= 500 && !undone.has(problem.code)
   const told = { detail: problem.detail, maybe, fields: problem.errors ?? [], code: [problem.code || problem.status, requestID && 'request ' + requestID].filter(Boolean).join(' · ') }
   const later = retryAfter > 0 ? ` Try again in ${Math.ceil(retryAfter / 1000)} s.` : ' Try again later.'
   if (problem.code === 'outcome_unknown') return { ...told, title: 'It may have been done.', detail: 'The server does not know whether the change was written. Look again before you ask a second time.' }

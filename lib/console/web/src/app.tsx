@@ -7,6 +7,7 @@ import { helpShown, pages } from './keys'
 import { lazy } from './lazy'
 import { way } from './changes'
 import { lost, useTick } from './live'
+import { PaletteButton, PaletteHere } from './palette-key'
 import { followed, parts, to } from './router'
 import { singleKeys } from './settings'
 import { span } from './time'
@@ -20,6 +21,7 @@ import { Runs } from './pages/runs'
 import { Empty } from './ui'
 
 const Schedule = lazy(() => import('./pages/schedule').then((m) => m.Schedule))
+const Reference = lazy(() => import('./pages/reference').then((m) => m.Reference))
 const Settings = lazy(() => import('./pages/settings').then((m) => m.Settings))
 const Edit = lazy(() => import('./pages/edit').then((m) => m.Edit))
 const Import = lazy(() => import('./pages/import').then((m) => m.Import))
@@ -46,6 +48,8 @@ function Shown() {
           return <Queues />
         case 'schedule':
           return <Schedule />
+        case 'docs':
+          return <Reference />
         case 'settings':
           return <Settings />
         case 'new':
@@ -99,6 +103,7 @@ export function App() {
           </svg>
           Belfry
         </a>
+        <PaletteButton />
         <nav class="wide" aria-label="Pages">
           <ul>{links}</ul>
         </nav>
@@ -118,6 +123,7 @@ export function App() {
       </main>
       {locked.value === undefined && <Dialogs />}
       <Notices />
+      <PaletteHere />
       <Help />
     </div>
   )
@@ -153,6 +159,7 @@ const keys: [string, string][] = [
   ['u', 'undo what a notice tells of'],
   ['r', 'retry the run'],
   ['/', 'filter'],
+  ['Ctrl K', 'find a job, a run, a page or an act'],
   ...pages.map((p): [string, string] => ['g ' + p.key, p.name]),
   ['?', 'these keys'],
 ]

@@ -6,7 +6,7 @@ import { get, serverNow } from './api'
 import { Ask, Failed, teller, type Look } from './dialog'
 import { useLive } from './live'
 import { sampled } from './limits'
-import { carryAll, inOne, start, Stopped, useCount, type Count, type Counting, type Many, type Progress, type Refusals } from './many'
+import { carryAll, inOne, start, Stopped, useCount, type Count, type Counting, type Many, type Progress, type Refusals, type Seen } from './many'
 import { isOpen, type Run } from './model'
 import { to } from './router'
 import { belfry } from './terminal'
@@ -99,7 +99,7 @@ interface Asked {
   stamp?: number
   asks?: boolean // for the number, before anything is done
   missing?: string // what is to be given first
-  undo?: (so: Progress) => (() => void) | undefined // takes back what was done
+  undo?: (changed: Seen[]) => (() => void) | undefined // takes back what was done
 }
 
 /** Bulk asks about many runs or jobs. The number that its dry run gives is the most that it changes, however often it is refused and asked again. */
@@ -111,6 +111,17 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
   const [phase, setPhase] = useState<'' | 'runs' | 'stops'>('')
   const [typed, setTyped] = useState('')
   const stop = useStop()
+  // What was done before a part was refused can be taken back by whoever leaves it at that.
+  const halfway = useRef<() => void>()
+  const closed = useRef(false)
+  const earlier = useRef<Seen[]>([]) // changed before the rest was counted anew
+  useEffect(
+    () => () => {
+      closed.current = true
+      halfway.current?.()
+    },
+    [],
+  )
   const { found } = counted
   const so = standing.current?.of === found ? standing.current?.so : undefined
   const total = found?.count ?? 0
@@ -142,12 +153,21 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         standing.current = { of: found, so: now }
         stop.current = false
         setPhase('runs')
+        halfway.current = undefined
+        const back = () => undo?.([...earlier.current, ...now.changed])
+        const did = () => `${some(now.done, noun[0] + ' was', noun[1] + ' were')} ${done}`
         setProgress({ done: now.done, of: total })
         try {
           await carryAll(many, total, now, (at) => setProgress({ done: at.done, of: total }), () => stop.current, found.at)
         } catch (error) {
+          const undo = back()
+          if (undo) halfway.current = () => tell(<>{did()}, then it was stopped.</>, { undo })
+          if (closed.current) halfway.current?.()
           // How many are left is not known where nobody knows what became of a part.
-          if (outcome(error instanceof Stopped ? error.why : error).maybe) setRound((n) => n + 1)
+          if (outcome(error instanceof Stopped ? error.why : error).maybe) {
+            earlier.current.push(...now.changed)
+            setRound((n) => n + 1)
+          }
           throw error
         } finally {
           setPhase('')
@@ -155,10 +175,10 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         const refused = now.refusals.size > 0
         tell(
           <>
-            {some(now.done, noun[0] + ' was', noun[1] + ' were')} {done}
+            {did()}
             {stop.current && now.done < total ? ', then it was stopped' : ''}. {refused && <Refused of={now.refusals} jobs={jobs} />}
           </>,
-          { bad: refused, undo: undo?.(now) },
+          { bad: refused, undo: back() },
         )
         return null
       }}

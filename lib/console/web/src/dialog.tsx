@@ -55,10 +55,11 @@ interface Asked {
   missing?: string // what is to be given first: until then there is no request, and no command of it
   grave?: boolean
   doing?: string // on the button, while it is done
+  reads?: boolean // it changes nothing
 }
 
 /** Ask is a dialog about one change. Its button is disabled while the request runs; where it is closed meanwhile, a notice tells the outcome. */
-export function Ask({ title, says, wont, button, act, terminal, look, children, missing, ready = true, grave = false, doing = 'Asking …' }: Asked) {
+export function Ask({ title, says, wont, button, act, terminal, look, children, missing, ready = true, grave = false, doing = 'Asking …', reads }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
@@ -94,7 +95,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
       end()
     } catch (failed) {
       if (there.current) setError(failed)
-      else tell(<Failed error={failed} look={look} />, { bad: true })
+      else tell(<Failed error={failed} look={look} reads={reads} />, { bad: true })
     }
     asking.current = false
     if (there.current) setBusy(false)
@@ -115,7 +116,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
         <p class="wont">
           <b>What will not happen:</b> {wont}
         </p>
-        {error !== undefined && <Failed error={error} look={look} />}
+        {error !== undefined && <Failed error={error} look={look} reads={reads} />}
         <p class="buttons">
           <button type="submit" class={grave ? 'main grave' : 'main'} aria-disabled={busy || !able ? 'true' : undefined} aria-describedby={missing ? id + 'missing' : undefined}>
             {busy ? doing : button}
@@ -144,9 +145,9 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
 }
 
 /** Failed says what is known of a change that was not answered with a yes. */
-export function Failed({ error, look, what = '' }: { error: unknown; look?: Look; what?: string }) {
+export function Failed({ error, look, what = '', reads }: { error: unknown; look?: Look; what?: string; reads?: boolean }) {
   const stopped = error instanceof Stopped
-  const told = outcome(stopped ? error.why : error)
+  const told = outcome(stopped ? error.why : error, reads)
   return (
     <div class="refused" role="alert">
       <strong>

@@ -52,7 +52,7 @@ export function PauseMany({ of }: { of: ChosenJobs }) {
       wont="What has started goes on, with its retries. Fires of the pause are not made up."
       command={command('pause', about, { reason })}
       look={list}
-      undo={(so) => (so.changed.length ? () => void unpause(so.changed) : undefined)}
+      undo={(changed) => (changed.length ? () => void unpause(changed) : undefined)}
     >
       <Field name="Reason" value={text} set={setText} most={500} />
     </Bulk>
@@ -171,6 +171,7 @@ export function ExportMany({ of }: { of: ChosenJobs }) {
       }
       wont="Nothing is changed. Runs, reasons of pauses and what secrets hold are not in the file; what headers and environments say in plain text is."
       button="Download"
+      reads
       doing={progress ? `${progress.toLocaleString('en')} …` : 'Asking …'}
       act={async () => {
         const { texts, count, missing } = await exported(body, setProgress)

@@ -8,12 +8,13 @@ export function belfry(words: string[], flags: Record<string, string | number | 
   return ['belfry', ...words.map(quoted), ...given].join(' ')
 }
 
-/** curl sends a request as the page does. It takes the token from the environment: that of the page is for the page alone. */
-export function curl({ method, path, body, headers }: Change): string {
+/** curl sends a request as the page does, to url, which is a word of the shell. It takes the token from the environment: that of the page is
+ * for the page alone. */
+export function curl({ method, path, body, headers }: Omit<Change, 'method'> & { method: string }, url = quoted(urlOf(path))): string {
   const words = ['curl', '-X', method]
   const given = { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers }
   for (const [name, value] of Object.entries(given)) words.push('-H', quoted(`${name}: ${value}`))
   if (session.peek()) words.push('-H', '"Authorization: Bearer $BELFRY_TOKEN"')
   if (body !== undefined) words.push('-d', quoted(escaped(body)))
-  return [...words, quoted(urlOf(path))].join(' ')
+  return [...words, url].join(' ')
 }

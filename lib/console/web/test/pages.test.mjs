@@ -19,12 +19,12 @@ before(async () => {
     servers[name] = s
     const ids = await seed(s)
     seeded[name] = ids
-    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', schedule: '/schedule', settings: '/settings' }
+    const always = { overview: '/', jobs: '/jobs', runs: '/runs', 'dead-letters': '/dead-letters', queues: '/queues', api: '/docs', schedule: '/schedule', settings: '/settings' }
     pages[name] = {
       empty: () => ({ ...always, 'jobs-none': '/jobs?q=x&paused=true', 'runs-none': '/runs?state=dead&job=x', 'job-none': '/jobs/x', 'run-none': '/runs/x~0mi4lf3k0', nowhere: '/nowhere' }),
       busy: () => ({
         ...always, 'schedule-hour': '/schedule?at=' + new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString(), job: '/jobs/report', new: '/new', edit: '/jobs/night-shift/edit', import: '/import', 'night-shift': '/jobs/night-shift', paused: '/jobs/move-db', run: '/runs/' + ids.done[0], going: '/runs/' + ids.going,
-        payload: `/runs/${ids.going}?tab=payload`, result: `/runs/${ids.done[0]}?tab=result`, record: `/runs/${ids.done[0]}?tab=record`,
+        payload: `/runs/${ids.going}?tab=payload`, result: `/runs/${ids.done[0]}?tab=result`, record: `/runs/${ids.done[0]}?tab=record`, operation: '/docs?at=put-job',
       }),
       broken: () => ({
         ...always, run: '/runs/' + ids.dead[0], retrying: '/runs/' + ids.retrying, steps: '/runs/' + ids.etl, step: `/runs/${ids.etl}?step=parts%2Findex`, workflow: '/jobs/nightly', job: '/jobs/mail', cause: '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'),
@@ -53,7 +53,7 @@ async function keyed(server) {
 
 // The dialogs of pages, by the button that opens each; their details are opened too.
 const dialogs = {
-  busy: (ids) => [['/jobs/report', 'Trigger…'], ['/jobs/move-db', 'Trigger…'], ['/jobs/move-db', 'Reason…'], ['/jobs/report', 'Delete…'], ['/runs/' + ids.going, 'Cancel…'], ['/runs/' + ids.done[0], 'Retry…'], ['/runs/' + ids.done[0], 'Run again…'], ['/runs', 'Cancel matching…'], ['/jobs', 'Select', 'All', 'Pause'], ['/jobs', 'Select', 'All', 'Resume'], ['/jobs?q=r', 'Label'], ['/jobs?q=r', 'Export'], ['/jobs?q=r', 'Delete']],
+  busy: (ids) => [['/jobs/report', 'Trigger…'], ['/jobs/move-db', 'Trigger…'], ['/jobs/move-db', 'Reason…'], ['/jobs/report', 'Delete…'], ['/runs/' + ids.going, 'Cancel…'], ['/runs/' + ids.done[0], 'Retry…'], ['/runs/' + ids.done[0], 'Run again…'], ['/runs', 'Cancel matching…'], ['/jobs', 'Select', 'All', 'Pause'], ['/jobs', 'Select', 'All', 'Resume'], ['/jobs?q=r', 'Label'], ['/jobs?q=r', 'Export'], ['/jobs?q=r', 'Delete'], ['/jobs', 'Find']],
   broken: (ids) => [['/runs/' + ids.dead[0], 'Retry…'], ['/runs/' + ids.dead[0], 'Discard…'], ['/runs?state=failed,dead,unknown', 'Retry matching…'], [cause, 'Redrive'], [cause, 'Discard'], [cause, 'Select']],
 }
 const cause = '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused')
@@ -90,7 +90,7 @@ async function look(name, views) {
       if (!wide || (process.env.DEEP && wide !== width)) {
         await page.goto(server.console + at)
         await settled(page, name)
-        if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart svg').waitFor()
+        if (what === 'overview' && ['busy', 'broken'].includes(name)) await page.locator('.chart .outcomes').waitFor()
         if (what === 'job' && ['busy', 'broken'].includes(name)) await page.locator('.heat.days').waitFor()
       }
       wide = width

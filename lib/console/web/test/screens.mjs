@@ -3,6 +3,8 @@ import path from 'node:path'
 import { close, Server, Visit } from './harness.mjs'
 import { broken, busy } from './seed.mjs'
 
+// Names of pictures; without any, all are taken.
+const wanted = process.argv.slice(2)
 const server = await Server.start()
 const { going } = await busy(server)
 const { etl } = await broken(server)
@@ -13,15 +15,18 @@ for (const [name, at, scheme, width, height, button] of [
   ['runs', '/runs', 'dark', 1100, 560],
   ['run', '/runs/' + going, 'light', 1100, 640],
   ['redrive', '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'), 'light', 1100, 640, 'Redrive'],
+  ['many', '/jobs?label=team%3Dbilling', 'light', 1100, 640, 'Pause matching'],
   ['edit', '/jobs/night-shift/edit', 'light', 1100, 640],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
+  if (wanted.length && !wanted.includes(name)) continue
   const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
   await v.page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
   if (button) {
     await v.page.getByRole('button', { name: button }).click()
     await v.page.locator('dialog summary').click()
-    await v.page.locator('dialog').getByLabel('Runs that').blur()
+    await v.page.waitForFunction(() => !document.querySelector('dialog .says').textContent.includes('Counting'))
+    await v.page.evaluate(() => document.activeElement.blur())
   } else await v.page.waitForTimeout(3000) // so that there is something to see
   await v.page.screenshot({ path: path.join(folder, `console-${name}.png`) })
   await v.end()

@@ -1,15 +1,16 @@
 // What runs, what failed, what comes next.
 import { useRef } from 'preact/hooks'
 import { get } from '../api'
-import { Outcomes } from '../chart'
 import { now } from '../clock'
 import { count } from '../days'
+import { sample } from '../depth'
 import { Grid, type Column } from '../grid'
+import { lazy } from '../lazy'
 import { lost, useHeld, useLater, useLive, useSettled } from '../live'
 import type { Load } from '../load'
 import type { Job, Page, Queue, Run } from '../model'
 import { to, withQuery } from '../router'
-import { began, keep, runOf } from '../store'
+import { began, keep } from '../store'
 import { civil, parse, short, zoneFor } from '../time'
 import { Ago, Empty, Fresh, Instant, pending, Refused, State, Waiting } from '../ui'
 import type { Groups } from './deadletters'
@@ -17,6 +18,8 @@ import { firstJob } from './jobs'
 import { checks } from './queues'
 import { nextFire } from '../words'
 import { runCells } from './runs'
+
+const Charts = lazy(() => import('./charts').then((m) => m.Charts))
 
 const open = 'running,retrying,queued,waiting'
 
@@ -46,13 +49,11 @@ export function Overview() {
   const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000, ['dead-letters'])
   // What is looked at second is asked for second.
   const later = useLater(600)
-  const hour = useLive(later ? 'overview hour' : '', async (stop) => {
-    const asked = began()
-    const from = new Date(Math.floor(now.peek() / 60_000 - 59) * 60_000).toISOString()
-    const { data } = await get<Page<Run>>('/runs', { from, to: soon(), limit: 1000 }, stop)
-    return { ids: keep(data.items, asked), since: data.next ? parse(data.items.at(-1)?.nominal_time) : 0 }
+  const queues = useLive(later ? 'overview queues' : '', async (stop) => {
+    const { data } = await get<Page<Queue>>('/queues', {}, stop)
+    sample(data.items, now.peek())
+    return data.items
   }, 5000)
-  const queues = useLive(later ? 'overview queues' : '', async (stop) => (await get<Page<Queue>>('/queues', {}, stop)).data.items, 5000)
   const load = useLive(later ? 'overview load' : '', async (stop) => {
     const from = Math.floor(now.peek() / 60_000) * 60_000
     return (await get<Load>('/schedule/load', { from: new Date(from).toISOString(), to: new Date(from + 3_600_000).toISOString(), step: '1m' }, stop)).data
@@ -71,7 +72,6 @@ export function Overview() {
   const { shown: soonest, hold: holdNext } = useHeld(coming.slice(0, 8).map(({ at, job }) => ({ at: new Date(at).toISOString(), job })))
   const wants = needs(jobs.data?.items ?? [], queues.data ?? [], dead.data, now.value)
   const { shown: causes, hold: holdCauses } = useHeld(dead.data?.items.slice(0, 6))
-  const hourRuns = (hour.data?.ids ?? []).map((id) => runOf(id)?.value).filter((r) => r !== undefined)
   return (
     <section class="page">
       <header class="bar">
@@ -84,7 +84,7 @@ export function Overview() {
       )}
       {!(none && running.data?.length === 0) && (
         <>
-          {hour.data ? <Outcomes runs={hourRuns} since={hour.data.since} /> : <div class="chart" />}
+          <div class="over-time">{later && <Charts />}</div>
           <div class="columns three">
             <section aria-labelledby="o-running">
               <header class="bar">

@@ -11,7 +11,8 @@ import { filter, query, to, withQuery } from '../router'
 import { civil, date, dayIn, instant, parse, short, zoneFor } from '../time'
 import { Command, Instant, pending, Refused, Waiting } from '../ui'
 
-const short4 = (n: number) => (n < 10_000 ? n.toLocaleString('en') : Math.round(n / 1000).toLocaleString('en') + 'k')
+// What has room in a cell. Its name has all digits, and this too.
+const brief = (n: number) => (n < 10_000 ? n.toLocaleString('en') : Math.round(n / 1000).toLocaleString('en') + 'k')
 
 export function Schedule() {
   const zone = zoneFor()
@@ -119,8 +120,8 @@ function Week({ of, zone, chosen, told }: { of: Load; zone: string; chosen: numb
       const begin = `${dayIn(slot.at, zone).slice(0, -5)}, ${civil(slot.at, zone).clock.slice(0, 5)} ${short(zone)}`
       return {
         look: (known ? 'l-' + strength(fires, most) : 'c-not') + (slot.at === chosen ? ' chosen' : ''),
-        text: known && fires ? short4(fires) : '',
-        told: `${begin}: ${known ? (fires ? count(fires, 'run') + ' due' : 'nothing is due') : 'not counted'}${all.length > 1 ? '; the clock shows this hour twice' : ''}`,
+        text: known && fires ? brief(fires) : '',
+        told: `${begin}: ${known ? (fires ? count(fires, 'run') + ' due' + (fires < 10_000 ? '' : ` (${brief(fires)})`) : 'nothing is due') : 'not counted'}${all.length > 1 ? '; the clock shows this hour twice' : ''}`,
         href: withQuery(to('schedule'), { at: new Date(slot.at).toISOString() }),
       }
     }),

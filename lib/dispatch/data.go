@@ -1,0 +1,338 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/expression"
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// This file has what the expressions of a workflow's run read. All of it has ended, and nothing that has ended is written again: so whoever evaluates the
+// same expression, at whatever attempt, gets the same. What had not ended when a step was released is noted in its row, and stays open for it.
+
+// evaluations is how many expressions a process evaluates at once: each may hold some 100 MB for a moment.
+const evaluations = 2
+
+// evaluationTime is the longest that one may take. Who is cut off has failed of nothing, and tries again.
+const evaluationTime = 5 * time.Second
+
+// evaluating has f done when there is room for another evaluation.
+func (d *Dispatcher) evaluating(ctx context.Context, f func(context.Context) error) error {
+	select {
+	case d.evaluators <- struct{}{}:
+		defer func() { <-d.evaluators }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
+	defer cancel()
+	return f(ctx)
+}
+
+// reading is what expressions of a run read, as it stands.
+type reading struct {
+	*Dispatcher
+	head   run.Run
+	def    job.Definition
+	w      *flow.Workflow
+	rows   map[int]run.Run // by the index of the node
+	states []flow.State
+	open   nodeSet // of a step: what had not ended when it was released
+}
+
+var _ flow.Facts = (*reading)(nil)
+
+// FactOf is what is known of a node by its row.
+func FactOf(w *flow.Workflow, row run.Run) flow.Fact {
+	fact := flow.Fact{State: FlowState(row.State), To: flow.None}
+	if row.Chose != "" {
+		if to, ok := w.Node(row.Chose); ok {
+			fact.To = to.Index
+		}
+	}
+	return fact
+}
+
+func (f *following) reading(steps []run.Run, states []flow.State) *reading {
+	return read(f.Dispatcher, f.head, f.def, f.workflow, steps, states)
+}
+
+func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, steps []run.Run, states []flow.State) *reading {
+	r := &reading{Dispatcher: d, head: head, def: def, w: w, rows: map[int]run.Run{}, states: states}
+	for _, s := range steps {
+		if n, ok := w.Node(s.ID.Step); ok && s.Version != 0 {
+			r.rows[n.Index] = s
+		}
+	}
+	return r
+}
+
+// Payload is what the run brings, or what its job has for all.
+func (r *reading) Payload(ctx context.Context) ([]byte, error) {
+	switch {
+	case r.head.Payload.Blob != "":
+		return r.blob(ctx, r.head.Payload.Blob, "the payload of the run")
+	case len(r.head.Payload.Inline) > 0:
+		return r.head.Payload.Inline, nil
+	}
+	return r.def.Payload, nil
+}
+
+// blob reads what is kept; what is gone for good is a *expression.Failure.
+func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
+	if r.Blobs == nil {
+		return nil, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
+	}
+	data, err := r.Blobs.Get(ctx, r.head.Tenant, key)
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+		return nil, &expression.Failure{Message: what + " cannot be read any more: " + err.Error()}
+	}
+	return data, err
+}
+
+// Run is what is told of the run itself.
+func (r *reading) Run() map[string]any {
+	return flow.RunFacts(r.head.ID.Whole().String(), r.head.ID.Job, r.head.ID.Time().UTC().Format("2006-01-02T15:04:05.000Z"), r.head.Trigger.String())
+}
+
+// Seen is what is known of a node.
+func (r *reading) Seen(index int) flow.Seen {
+	if r.open.has(index) {
+		return flow.Seen{State: flow.Open}
+	}
+	row, ok := r.rows[index]
+	if !ok {
+		seen := flow.Seen{State: r.states[index]}
+		if n := &r.w.Nodes[index]; n.Kind == flow.KindFail && seen.State == flow.Failed {
+			seen.Error = n.Fail.Message
+		}
+		return ended(seen)
+	}
+	seen := flow.Seen{State: FlowState(row.State), Attempt: row.Attempt, Started: moment(row.Started), Ended: moment(row.Ended)}
+	if row.State != run.Succeeded {
+		seen.Error = row.Fault()
+	}
+	return ended(seen)
+}
+
+// ended is what is seen of a node: nothing but that it is open, before it has ended.
+func ended(seen flow.Seen) flow.Seen {
+	if !seen.State.Ended() {
+		return flow.Seen{State: flow.Open}
+	}
+	return seen
+}
+
+func moment(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(at)
+}
+
+// Result is what a task has given.
+func (r *reading) Result(ctx context.Context, index int) (data []byte, mediaType string, err error) {
+	row, what := r.rows[index], "the result of step "+r.w.Nodes[index].Path
+	switch {
+	case row.Result.Cut:
+		return nil, "", &expression.Failure{Message: what + " was kept in part only, by an older version of Belfry"}
+	case row.Result.Blob == "":
+		return row.Result.Inline, row.Result.Type, nil
+	}
+	data, err = r.blob(ctx, row.Result.Blob, what)
+	return data, row.Result.Type, err
+}
+
+// StepInput gives what a step is handed, of which expressions say what that is. whole is the run that the step is of. It is the same at each attempt. An
+// error is an *expression.Failure where it is so at each attempt.
+func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run) ([]byte, error) {
+	edition, err := d.Book.Edition(ctx, whole.Tenant, whole.ID.Job, whole.Generation)
+	if err != nil {
+		return nil, err
+	}
+	w, err := flow.Of(edition)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := w.Node(step.ID.Step)
+	if !ok || n.Data == nil {
+		return nil, fmt.Errorf("%w: no expressions say what step %q is handed", flow.ErrDefinition, step.ID.Step)
+	}
+	r, err := d.read(ctx, whole, edition.Def, w, n)
+	if err != nil {
+		return nil, fmt.Errorf("read what the input of step %s is made of: %w", step.ID.Step, err)
+	}
+	r.open = nodeSet(step.Unended)
+	for _, i := range n.Data.Reading().Nodes {
+		if !r.open.has(i) && r.Seen(i).State == flow.Open { // it had ended when the step was released, so this was read too early
+			return nil, fmt.Errorf("step %s, which step %s reads, is not seen to have ended: %w", w.Nodes[i].Path, n.Path, store.ErrUnknown)
+		}
+	}
+	var data []byte
+	err = d.evaluating(ctx, func(ctx context.Context) (err error) {
+		data, _, err = w.Evaluate(ctx, r).Give(ctx, n.Data)
+		return err
+	})
+	return data, err
+}
+
+// read reads what the data of a node are made of: the rows that it names, or all where some of that follows from others.
+func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition, w *flow.Workflow, n *flow.Node) (*reading, error) {
+	named := n.Data.Reading().Nodes
+	ask := make([]run.Run, 0, len(named))
+	for _, i := range named {
+		if w.Nodes[i].Kind == flow.KindTask {
+			ask = append(ask, run.Run{ID: whole.ID.Whole().At(w.Nodes[i].Path), Tenant: whole.Tenant})
+		}
+	}
+	if len(ask) == len(named) {
+		rows, err := d.ReadRuns(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		r := read(d, whole, def, w, rows, nil)
+		if len(r.rows) == len(named) {
+			return r, nil
+		}
+	}
+	rows, err := d.Steps(ctx, whole)
+	if err != nil {
+		return nil, err
+	}
+	facts := make([]flow.Fact, len(w.Nodes))
+	for _, row := range rows {
+		if n, ok := w.Node(row.ID.Step); ok && row.State != 0 {
+			facts[n.Index] = FactOf(w, row)
+		}
+	}
+	return read(d, whole, def, w, rows, w.Plan(facts).States), nil
+}
+
+// ask evaluates what nodes ask, and writes down what comes of it, each where nothing stands. It gives the steps as they stand, and the tasks among them that are to be sent. Where
+// another has written one, that is a *store.Conflict: what he has written counts.
+func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, steps []run.Run) (stand, released []run.Run, err error) {
+	r := f.reading(steps, plan.States)
+	var rows []run.Run
+	var runs []int
+	for _, i := range nodes {
+		n := &f.workflow.Nodes[i]
+		row, runsNow, err := f.answer(ctx, r, n)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("ask what becomes of step %s: %w", n.Path, err)
+		case runsNow:
+			runs = append(runs, i)
+		default:
+			rows = append(rows, row)
+		}
+	}
+	// Durable with this write: what becomes of each node whose op is done. A crash here leaves the others to whoever asks them next, who gets the same answers of the same steps.
+	written, err := f.put(ctx, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, row := range written {
+		if n, ok := f.workflow.Node(row.ID.Step); ok && n.Kind == flow.KindTask {
+			f.CountEnd(row)
+		}
+	}
+	released, err = f.release(ctx, runs, steps, plan.States)
+	if err != nil {
+		return nil, released, err
+	}
+	if len(written) < len(rows) || len(released) < len(runs) {
+		return nil, released, errElse
+	}
+	return append(append(steps, written...), released...), released, nil
+}
+
+// errElse says that another has written what was to be written: all is to be read again.
+var errElse = &store.Conflict{}
+
+// answer evaluates what a node asks. It gives the row that says what comes of it, or that its task runs.
+func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row run.Run, runs bool, err error) {
+	var holds bool
+	var to int
+	err = f.evaluating(ctx, func(ctx context.Context) (err error) {
+		e := f.workflow.Evaluate(ctx, r)
+		if n.Kind == flow.KindSwitch {
+			to, err = e.Choose(ctx, n)
+		} else {
+			holds, err = e.Holds(ctx, n.Condition)
+		}
+		return err
+	})
+	var failed *expression.Failure
+	end := run.Answer{State: run.Succeeded}
+	switch {
+	case errors.As(err, &failed):
+		end = run.Answer{State: run.Failed, Reason: ExpressionFailed + failed.Message}
+	case err != nil:
+		return run.Run{}, false, err
+	case n.Kind == flow.KindSwitch && to != flow.None:
+		end.Chose, end.Reason = f.workflow.Nodes[to].Path, "it chose "+f.workflow.Nodes[to].Name
+	case n.Kind == flow.KindSwitch:
+		end.Reason = "it chose nothing"
+	case !holds:
+		end = run.Answer{State: run.Skipped, Reason: "its condition does not hold"}
+	case n.Kind == flow.KindTask:
+		return run.Run{}, true, nil
+	}
+	return f.head.Answered(n.Path, end, f.now, f.expires()), false, nil
+}
+
+// ExpressionFailed begins what is said of an expression that fails: it is the kind of that failure.
+const ExpressionFailed = "expression: "
+
+// output gives the result of the run, which has succeeded, or says why it has failed after all.
+func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run.Run) (result run.Ref, reason string, err error) {
+	if f.workflow.Output == nil {
+		return run.Ref{}, "", nil
+	}
+	var data []byte
+	var mediaType string
+	err = f.evaluating(ctx, func(ctx context.Context) (err error) {
+		data, mediaType, err = f.workflow.Evaluate(ctx, f.reading(steps, plan.States)).Give(ctx, f.workflow.Output)
+		return err
+	})
+	var failed *expression.Failure
+	if errors.As(err, &failed) {
+		return run.Ref{}, ExpressionFailed + failed.Message, nil
+	}
+	if err != nil {
+		return run.Ref{}, "", fmt.Errorf("make the output: %w", err)
+	}
+	if len(data) <= run.MaxResult {
+		return run.Ref{Inline: data, Type: mediaType}, "", nil
+	}
+	if f.Blobs == nil {
+		return run.Ref{}, "", fmt.Errorf("keep the output: %w", blob.ErrUnavailable)
+	}
+	// Durable before the end that names it. Whoever makes it makes the same.
+	expires := time.UnixMilli(f.now + f.def.Kept().Milliseconds()).Add(closing)
+	key, err := f.Blobs.Put(ctx, blob.Ref{Tenant: f.head.Tenant, Kind: blob.Result, ID: f.head.ID.String() + "~output", Expires: expires}, data)
+	if err != nil {
+		return run.Ref{}, "", fmt.Errorf("keep the output: %w", err)
+	}
+	return run.Ref{Blob: key, Type: mediaType}, "", nil
+}
+
+// nodeSet is a set of nodes, by a bit for each.
+type nodeSet []byte
+
+func (s nodeSet) has(i int) bool { return i/8 < len(s) && s[i/8]&(1<<(i%8)) != 0 }
+
+func (s nodeSet) with(i int) nodeSet {
+	for len(s) <= i/8 {
+		s = append(s, 0)
+	}
+	s[i/8] |= 1 << (i % 8)
+	return s
+}

@@ -1,0 +1,339 @@
+package expression_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/belfry-scheduler/belfry/lib/expression"
+)
+
+const sample = `{"input": {"a": 1, "b": [3, 1, 2], "s": "Héllo, world", "o": {"x": 1, "y": [true, null]}, "n": null, "f": 1.50, "big": 12345678901234567890123,
+	"list": [{"k": "p", "v": 2}, {"k": "q", "v": 1}, {"k": "p", "v": 3}], "nested": [[1, [2]], [3]], "json": "{\"z\": [1]}", "when": "2026-01-02T03:04:05Z", "t": 1767322985},
+	"run": {"id": "etl~1", "nominal_time": "2026-01-02T03:04:05Z"},
+	"steps": {"extract": {"state": "succeeded", "result": {"rows": 5, "files": ["x", "y"]}, "attempt": 2}, "my-step": {"state": "failed", "error": "no disk"}}}`
+
+// give evaluates an expression over the sample.
+func give(t *testing.T, text string) (any, error) {
+	t.Helper()
+	e, err := expression.Parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return e.Eval(expression.NewBudget(t.Context()), read(t, sample))
+}
+
+func read(t *testing.T, text string) any {
+	t.Helper()
+	v, err := expression.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// What an expression pays for makes no difference to what it gives: that is what jq gives.
+func TestExpressionsGiveWhatJqGives(t *testing.T) {
+	for _, text := range []string{
+		`.input`, `.input.a`, `.input["a"]`, `.input."a"`, `.steps["my-step"].error`, `.steps.extract | .result.rows`, `.steps.extract`, `.input.none.none`, `.input.a.b?`, `[.input.a.b?]`,
+		`.input.a + 1`, `.input.a - .input.f * 2 / 3 % 2`, `-.input.a`, `-(.input.b | length)`, `.input.big + 1`, `.input.big * .input.big`, `1 / 3`, `1 / 0`, `5 % 0`, `-5 % 3`, `.input.b + [1]`, `.input.o + {z: 1}`,
+		`.input.s + "!"`, `null + 1`, `{} + 1`, `.input.o * {x: {w: 1}}`, `.input.b - [1]`, `[1, 2, 1] - [1]`, `[[1], 2] - [[1]]`, `"a" - 1`, `[] - {}`, `{} * 2`, `[] * 2`,
+		`.input.a == 1`, `.input.o == {y: [true, null], x: 1}`, `.input.b < [3, 2]`, `"a" < "b"`, `null < false`, `1 != 1.0`, `.input.big >= 1e22`, `.input.b > .input.o`, `1 <= "x"`,
+		`.input.b[0]`, `.input.b[-1]`, `.input.b[.input.a]`, `.input.b[1:]`, `.input.b[:-1]`, `.input.s[1:3]`, `.input.b[.input.a:2]`, `.input.n[1:2]`, `.input.b[7]`, `.input.o["x", "y"]`, `[.input.b[0, 1]]`, `.input.a[0]`, `[.input.b[(0, 1):(2, 3)]]`,
+		`.input.b[]`, `[.input.b[]]`, `[.input.o[]]`, `.input.a[]`, `[.input.a[]?]`, `[.input.b[] | . + 1]`, `[.input[]?]`, `[.input.nested[][]]`, `.input.list[1].k`, `[.input.list[].k]`, `[.input.list[] | {k, v: (.v + 1)}]`,
+		`{a: .input.a, "b": .input.b, ("c" + "d"): 1, "x\(1)": 2}`, `{(.input.b[] | tostring): 1}`, `[{a: (1, 2), b: (3, 4)}]`, `.input as {a: $q, b: [$x, $y], $s} | [$q, $x, $y, $s]`, `.input.a as $v | {$v}`, `.input.o | {x}`, `.input.o | {"x"}`, `{(1): 2}`,
+		`"x-\(.input.a)-\(.input.o)-\(.input.s)"`, `["\(1, 2)-\(3, 4)"]`, `@base64 "\(.input.s)?"`, `.input.s | @uri`, `.input.s | @base64 | @base64d`, `[1, "a\"b", null] | @csv`, `[1, "a"] | @tsv`, `"<&'>" | @html`, `[1, "a b'c"] | @sh`, `.input.o | @json`, `.input.o | @text`, `{} | @csv`,
+		`if .input.a == 1 then "one" elif .input.a then 2 else 3 end`, `.input.n | if . then 1 end`, `.input.n // "else"`, `[.input.b[] | select(. > 1)] | add`, `(.input.none // .input.a) | . + 1`, `[(false, null, 1) // 2]`, `.input.a and .input.n`, `[(true, false) or false]`, `.input.n | not`,
+		`try error("x") catch .`, `try error({a: 1}) catch .a`, `error("x")`, `error(null)`, `.input.o | error`, `[.input.b[] | try (if . == 1 then error("one") else . end) catch "caught"]`, `[1, empty, 2]`, `try (1 / 0) catch .`,
+		`.input.b | map(. * 2)`, `.input.b | sort`, `.input.b | sort_by(-.)`, `.input.list | sort_by(.k, .v)`, `.input.list | group_by(.k)`, `.input.list | unique_by(.k)`, `.input.list | min_by(.v)`, `.input.list | max_by(.v)`, `[3, 1, 3] | unique`, `.input.b | min, max | . + 0 | select(. > 2)`,
+		`.input.b | max`, `[] | min`, `.input.b | reverse`, `.input.b | add`, `add(.input.b[])`, `["a", null, "b"] | add`, `[{a: 1}, {b: 2}] | add`, `[] | add`, `.input.nested | flatten`, `.input.nested | flatten(1)`, `.input.o | to_entries`, `[{name: "a", value: 1}] | from_entries`, `.input.o | with_entries(select(.key != "x"))`,
+		`.input.o | keys`, `.input.b | keys`, `.input.o | has("x")`, `.input.b | has(7)`, `.input.s | length`, `.input.s | utf8bytelength`, `[.input[] | length?]`, `.input.o | type`, `[.input[] | type]`, `[.input[] | scalars]`, `[.input[] | arrays, objects, strings, numbers, nulls, booleans, iterables] | length`, `[.input[] | values] | length`,
+		`first(.input.b[])`, `last(.input.b[])`, `[limit(2; .input.b[])]`, `[skip(1; .input.b[])]`, `nth(1; .input.b[])`, `.input.b | first`, `.input.b | last`, `isempty(.input.b[])`, `any(.input.b[]; . == 2)`, `all(.input.b[]; . > 1)`, `.input.b | any(. > 2)`, `.input.b | all(. > 0)`, `[true, false] | any`, `[true, false] | all`, `[limit(0; 1, 2)]`, `[limit(-1; 1)]`,
+		`1.7 | floor, ceil, round, trunc | select(. == 2) | . + 0.5 | floor`, `16 | sqrt`, `-3 | abs`, `pow(2; 10)`, `"true" | toboolean`, `"12" | tonumber`, `"x" | tonumber`, `12 | tostring`, `.input.o | tojson`, `.input.json | fromjson`, `"[1" | fromjson`, `1 | fromjson`, `.input.f | tojson`, `.input.big | tostring`,
+		`.input.s | ascii_downcase`, `.input.s | ascii_upcase`, `" a " | trim`, `" a " | ltrim + rtrim`, `.input.s | startswith("Hé")`, `.input.s | endswith("world")`, `.input.s | ltrimstr("H")`, `.input.s | rtrimstr("d")`, `.input.s | split(", ")`, `"abc" | split("")`, `"" | split("a")`, `.input.b | join("-")`, `["a", null, 1.5, true] | join(", ")`, `[] | join(",")`, `[[1]] | join(",")`,
+		`.input.s | contains("ello")`, `.input.b | contains([1, 3])`, `.input.o | contains({y: [true]})`, `["foobar"] | contains(["bar"])`, `1 | contains(1)`, `1 | contains("a")`, `{a: 1} | contains({a: "x"})`, `{a: 1} | contains({b: 1})`, `null | contains(null)`,
+		`.input.t | todate`, `.input.when | fromdate`, `.input.when | fromdateiso8601`, `.input.t | todateiso8601`, `"x" | fromdate`, `.run.nominal_time[:10]`, `[.steps.extract.result.files[] | {file: .}]`, `.steps.extract.result.rows > 3 and .steps["my-step"].state == "failed"`,
+	} {
+		got, err := give(t, text)
+		query, parseErr := gojq.Parse(text)
+		if parseErr != nil {
+			t.Fatal(parseErr)
+		}
+		all := query.Run(read(t, sample))
+		want, more := all.Next()
+		_, second := all.Next()
+		wantErr, _ := want.(error)
+		switch {
+		case !more || second && wantErr == nil:
+			if err == nil {
+				t.Errorf("%s: got %v, and jq gives no value, or several", text, got)
+			}
+		case (err != nil) != (wantErr != nil):
+			t.Errorf("%s: got %v, %v; jq gives %v", text, got, err, want)
+		case err == nil && gojq.Compare(got, want) != 0:
+			t.Errorf("%s: got %v; jq gives %v", text, got, want)
+		}
+		var failure *expression.Failure
+		if err != nil && !errors.As(err, &failure) {
+			t.Errorf("%s: got the error %v, which is no Failure", text, err)
+		}
+	}
+}
+
+func TestWhatIsNoExpressionIsRefusedWithItsPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		`.`:                                `got ".", want the name of what is read: .input, .run or .steps.NAME`,
+		`.steps`:                           `got "steps" at character 2, want the name of a step behind it, such as .steps.NAME`,
+		`.steps | keys`:                    `got "steps" at character 2, want the name of a step behind it, such as .steps.NAME`,
+		`.steps[.input.name].result`:       `got "steps" at character 2, want the name of a step behind it, such as .steps.NAME`,
+		`. as $all | $all`:                 `got "." at character 1, want the name of what is read: .input, .run or .steps.NAME`,
+		`[.[]]`:                            `got "." at character 2, want the name of what is read: .input, .run or .steps.NAME`,
+		`{steps}`:                          `got "steps" at character 2, want the name of a step behind it, such as .steps.NAME`,
+		`.inptu`:                           `got "inptu" at character 2, want one of input, run and steps; did you mean "input"?`,
+		`.item`:                            `got "item" at character 2, want one of input, run and steps`,
+		`.steps.a.reslt`:                   `got "reslt" at character 10, want a field of a step: state, result, error, attempt, started_at or ended_at; did you mean "result"?`,
+		`.input | slect(.a)`:               `got "slect" at character 10, want one of the functions that expressions may use; did you mean "select"?`,
+		`"é" | now`:                        `got "now" at character 7, want another function: the result would be another at each attempt`,
+		`env.PATH`:                         `got "env" at character 1, want another function: an expression reads no environment`,
+		`$ENV.PATH`:                        `got "$ENV" at character 1, want another function: an expression reads no environment`,
+		`$__loc__`:                         `got "$__loc__", want a variable that as has bound`,
+		`$x`:                               `got "$x", want a variable that as has bound`,
+		`1 as $x | 2 as $y | {$z}`:         `got "$z" at character 22, want a variable that as has bound`,
+		`input`:                            `got "input", want another function: what an expression reads is .input, with a dot`,
+		`.input | test("a+")`:              `got "test" at character 10, want another function: regular expressions are not taken; use startswith, endswith, contains or split`,
+		`.input | map(1; 2)`:               `got "map" at character 10, want it with 1 arguments, not 2`,
+		`.input.a = 1`:                     `got "=" at character 10, want an expression that assigns nothing`,
+		`.input.a |= 1`:                    `got "|=" at character 10, want an expression that assigns nothing`,
+		`.input.a += 1`:                    `got "+=" at character 10, want an expression that assigns nothing`,
+		`def f: f; f`:                      `got "def" at character 1, want an expression without functions of its own`,
+		`import "a" as a; 1`:               `got "import" at character 1, want an expression without modules`,
+		`reduce .input[] as $x (0; . + 1)`: `got "reduce" at character 1, want add, map, select or another function that ends by itself`,
+		`foreach .input[] as $x (0; 1)`:    `got "foreach" at character 1, want map, select or another function that ends by itself`,
+		`label $out | break $out`:          `got "label" at character 1, want first or limit`,
+		`[..]`:                             `got ".." at character 2, want the names of what is meant: .. goes as deep as it likes`,
+		`.input | @base32`:                 `got "@base32" at character 10, want one of the formats @base64, @base64d, @csv, @html, @json, @sh, @text, @tsv, @uri`,
+		`.input as [$a] ?// $a | 1`:        `got "?//" at character 16, want one pattern behind as`,
+		`.input.a +`:                       `got ".input.a +", want an expression of jq: it ends too early`,
+		`.input.a ! 1`:                     `got "!" at character 10, want an expression of jq: unexpected token "!"`,
+		`.input | _glance`:                 `got "_glance" at character 10, want one of the functions that expressions may use`,
+		` `:                                `got " ", want an expression such as .input or .steps.NAME.result`,
+		`if .input then 1 end`:             `got "if" at character 1, want an else: without one it gives all that there is to read`,
+	} {
+		e, err := expression.Parse(text)
+		if err == nil {
+			t.Errorf("%s is taken, and reads %+v", text, e.Reads())
+		} else if err.Error() != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, err, want)
+		}
+	}
+	if _, err := expression.Parse("." + strings.Repeat("x", expression.MaxText)); err == nil {
+		t.Error("an expression of 1,025 characters is taken")
+	}
+}
+
+func TestWhatAnExpressionReadsIsKnownBefore(t *testing.T) {
+	for text, want := range map[string]string{
+		`.input.a`:                               `{true false map[]}`,
+		`.run.id`:                                `{false true map[]}`,
+		`1 + 1`:                                  `{false false map[]}`,
+		`.steps.a.result`:                        `{false false map[a:[result]]}`,
+		`.steps.a | .result.rows > .input.least`: ``,
+		`.steps | .a | .state`:                   `{false false map[a:[state]]}`,
+		`(.steps.a, .steps.b) | .state`:          ``,
+		`first((.steps.a, .steps.b) | select(.state == "failed") | .error)`: `{false false map[a:[state error] b:[state error]]}`,
+		`.steps["my-step"].result // .steps.a.error`:                        `{false false map[a:[error] my-step:[result]]}`,
+		`.steps.a as {result: {$rows}, $state} | [$rows, $state]`:           `{false false map[a:[state result]]}`,
+		`. as $c | [1, 2] | map(. + $c.steps.a.result)`:                     `{false false map[a:[result]]}`,
+		`if .input then .steps.a else .steps.b end | .state`:                `{true false map[a:[state] b:[state]]}`,
+		`.steps.a`:                         `{false false map[a:[state result error attempt started_at ended_at]]}`,
+		`"\(.steps.a.result)"`:             `{false false map[a:[result]]}`,
+		`{steps: .steps.a.state}`:          `{false false map[a:[state]]}`,
+		`.input.steps.x.anything`:          `{true false map[]}`,
+		`.steps.a.result.steps.b`:          `{false false map[a:[result]]}`,
+		`[.steps.a.result[] | .run]`:       `{false false map[a:[result]]}`,
+		`try .steps.a.result catch .steps`: `{false false map[a:[result]]}`,
+	} {
+		e, err := expression.Parse(text)
+		if err != nil {
+			if want != "" {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if got := fmt.Sprint(e.Reads()); want != "" && got != want {
+			t.Errorf("%s reads %s, want %s", text, got, want)
+		}
+	}
+}
+
+// hostile are texts that would take all the memory or time there is, each to be stopped by what it is refused for, or by a budget.
+func hostile() map[string]string {
+	doubled := strings.Repeat("|[.,.]", 120)
+	return map[string]string{
+		"a text times a number":      `"x" * 1000000000`,
+		"a far index":                `.input.list[100000000]`,
+		"an assignment":              `.input.list[100000000] = 1`,
+		"setpath":                    `.input | setpath([100000000]; 1)`,
+		"recursion":                  `def f: [f]; f`,
+		"recurse":                    `.input | recurse([.])`,
+		"range":                      `[range(1000000000000)]`,
+		"repeat":                     `[limit(1000000000; repeat(1))]`,
+		"until":                      `0 | until(false; . + 1)`,
+		"reduce":                     `reduce .input.list[] as $x (0; . + 1)`,
+		"splits":                     `.input.s | splits("(a+)+$")`,
+		"regular expression":         `.input.s | test("((a{100}){100}){100}")`,
+		"implode":                    `[1114111] | implode`,
+		"environment":                `env`,
+		"halt":                       `halt`,
+		"doubling a text":            `.input.s` + strings.Repeat("|.+.", 150),
+		"doubling an array":          `.input.list` + strings.Repeat("|.+.", 150),
+		"doubling by nesting":        `.input.list` + doubled + ` | . == .`,
+		"nested, as JSON":            `.input.list` + doubled + ` | tojson`,
+		"nested, as text":            `.input.list` + doubled + ` | "\(.)"`,
+		"nested, flattened":          `.input.list` + doubled + ` | flatten`,
+		"nested, sorted":             `.input.list` + doubled + ` | sort`,
+		"nested, unique":             `.input.list` + doubled + ` | unique_by(.)`,
+		"nested, contains":           `.input.list` + doubled + ` | contains(.)`,
+		"nested, as it is":           `.input.list` + doubled,
+		"nested, as an error":        `.input.list` + doubled + ` | error`,
+		"nested, joined":             `.input.list` + doubled + ` | join(",")`,
+		"nested, subtracted":         `.input.list` + doubled + ` | . - .`,
+		"nested, base64":             `.input.list` + doubled + ` | @base64`,
+		"nested, merged":             `{a: .input.list}` + strings.Repeat("|{a:.,b:.}", 90) + ` | . * .`,
+		"squared":                    `.input.big` + strings.Repeat("|.*.", 150),
+		"many values":                `[(1, 2)` + strings.Repeat("|(.,.)", 100) + `]`,
+		"many values, none of them":  `first((1, 2)` + strings.Repeat("|(.,.)", 100) + ` | select(. > 2))`,
+		"every one with every other": `[.input.list[] as $a | .input.list[] as $b | .input.list[] as $c | [$a, $b, $c]]`,
+		"every one with the whole":   `[.input.list[] as $a | .input.list | length] | add`,
+		"a slice for each":           `.input.s as $s | [.input.list[] | $s[1:]] | length`,
+		"texts for each":             `.input.s as $s | [.input.list[] | $s + "x"] | length`,
+		"a sort for each":            `.input.list as $l | [.input.list[] | $l | sort] | length`,
+		"split into letters":         `[.input.s, .input.s, .input.s | split("")]`,
+		"joined by a long text":      `.input.s as $s | .input.list | join($s)`,
+		"numbers of a text":          `(.input.list | map("9") | add) | tonumber`,
+		"JSON out of a text":         `("[" + (.input.list | map("[") | add)) | fromjson`,
+		"a budget caught":            `try (.input.list` + strings.Repeat("|.+.", 100) + `) catch "caught"`,
+		"a budget left out":          `(.input.list` + strings.Repeat("|.+.", 100) + `)? // "caught"`,
+		"any of many":                `any(.input.list[] | (1, 2)` + strings.Repeat("|(.,.)", 100) + `; . > 2)`,
+		"grouped by the whole":       `.input.list as $l | .input.list | group_by($l) | length`,
+		"least by the whole":         `.input.list as $l | .input.list | min_by($l)`,
+		"names in one":               `.input.s as $s | [.input.list[] | {key: $s, value: 1}] | from_entries`,
+		"names looked for":           `.input.s as $s | {($s): 1} as $o | [.input.list[] | $o[$s]] | length`,
+		"names added":                `.input.s as $s | {($s): 1} as $o | [.input.list[] | $o + {a: 1}] | length`,
+		"names asked for":            `.input.s as $s | {($s): 1} as $o | [.input.list[] | . as $x | $o | has($s)] | length`,
+		"beginnings":                 `.input.s as $s | ($s + "x") as $t | [.input.list[] | . as $x | $t | startswith($s)] | length`,
+		"names entered":              `.input.s as $s | .input.list | map({key: $s, value: 1}) | {a: .} | with_entries(.value[]) | length`,
+		"names":                      `.input.s as $s | [.input.list[] | {($s): 1}] | add`,
+	}
+}
+
+// large is an input of 8 MiB.
+func large(t testing.TB) any {
+	list := make([]any, 200_000)
+	for i := range list {
+		list[i] = json.Number(fmt.Sprint(i))
+	}
+	v, err := expression.Decode([]byte(`{"input": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.(map[string]any)["input"] = map[string]any{"list": list, "s": strings.Repeat("aé", 2<<20), "big": json.Number(strings.Repeat("7", 300))}
+	return v
+}
+
+// The budgets hold memory and time under any expression: both are counted, so each row comes out the same wherever it runs.
+func TestNoExpressionTakesAllMemoryOrTime(t *testing.T) {
+	const most = 128 << 20 // bytes allocated in all, most of which are free again at once
+	in := large(t)
+	for name, text := range hostile() {
+		e, err := expression.Parse(text)
+		if err != nil {
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b := expression.NewBudget(t.Context())
+		v, err := e.Eval(b, in)
+		if err == nil {
+			_, err = b.Marshal(v, expression.MaxBytes)
+		}
+		runtime.ReadMemStats(&after)
+		var failure *expression.Failure
+		if err != nil && !errors.As(err, &failure) {
+			t.Errorf("%s: %v, want a Failure", name, err)
+		}
+		steps, work := b.Spent()
+		if used := after.TotalAlloc - before.TotalAlloc; used > most || steps > expression.MaxSteps+2 || work > expression.MaxWork {
+			t.Errorf("%s took %d MiB, %d steps and %d bytes of work: %v", name, used>>20, steps, work, err)
+		}
+		if strings.HasPrefix(name, "a budget") && err == nil {
+			t.Errorf("%s: an expression went on beyond its budget", name)
+		}
+	}
+}
+
+// Whoever stops an evaluation, by its context, gets that as the error: the expression has not failed.
+func TestAnEvaluationIsStoppedByItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e, err := expression.Parse(`[(1, 2)` + strings.Repeat("|(.,.)", 100) + `]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Eval(expression.NewBudget(ctx), read(t, `{}`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was stopped", err)
+	}
+}
+
+func FuzzExpression(f *testing.F) {
+	for _, text := range hostile() {
+		f.Add(text)
+	}
+	f.Add(`.input | map(select(.k == "p")) | sort_by(.v) | first`)
+	in := map[string]any{"input": map[string]any{"list": []any{1, 2.5, "x", nil, true, []any{1}, map[string]any{"k": "p"}}, "s": strings.Repeat("aé", 1<<10), "big": json.Number(strings.Repeat("7", 300))},
+		"steps": map[string]any{"a": map[string]any{"state": "succeeded", "result": map[string]any{"rows": 3}}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := expression.Parse(text)
+		if err != nil {
+			var wrong *expression.Error
+			if !errors.As(err, &wrong) || wrong.At < 0 || wrong.At > len(text)+1 {
+				t.Fatalf("%q is refused with %v", text, err)
+			}
+			return
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b := expression.NewBudget(t.Context())
+		v, err := e.Eval(b, in)
+		if err == nil {
+			_, err = b.Marshal(v, expression.MaxBytes)
+		}
+		runtime.ReadMemStats(&after)
+		var failure *expression.Failure
+		if err != nil && !errors.As(err, &failure) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		steps, work := b.Spent()
+		if used := after.TotalAlloc - before.TotalAlloc; used > 256<<20 || steps > expression.MaxSteps+2 || work > expression.MaxWork {
+			t.Fatalf("%q took %d MiB, %d steps, %d bytes of work", text, used>>20, steps, work)
+		}
+		again, err2 := e.Eval(expression.NewBudget(t.Context()), in)
+		if (err == nil) != (err2 == nil) && failure == nil || err == nil && gojq.Compare(v, again) != 0 {
+			t.Fatalf("%q gives %v, and then %v", text, v, again)
+		}
+	})
+}
+
+func TestFunctionsAreInTheirOrder(t *testing.T) {
+	functions, formats := expression.Functions()
+	if !slices.IsSorted(functions) || !slices.IsSorted(formats) || len(functions) < 60 {
+		t.Errorf("got %v and %v", functions, formats)
+	}
+}

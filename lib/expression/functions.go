@@ -1,0 +1,295 @@
+package expression
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/itchyny/gojq"
+)
+
+// toll is what a function pays before it is called: for its input, its arguments, or neither.
+type toll uint8
+
+const (
+	free     toll = iota // it costs no more than its instructions
+	glances              // it looks at its input, and not at what is in that
+	looks                // it looks at all of its input
+	sorts                // it compares all that is in its input
+	keys                 // it compares what its argument gives for each entry of its input
+	renders              // it makes a text of its input, up to eight times as long
+	breaks               // it makes many values of a text
+	short                // it takes a short text
+	replaced             // its place is taken by a function of ours
+)
+
+// taken are the functions of jq that an expression may use, by name and number of arguments.
+var taken = map[string]toll{
+	"empty/0": free, "not/0": free, "type/0": free, "error/0": renders, "error/1": renders,
+	"select/1": free, "first/0": free, "last/0": free, "first/1": free, "last/1": free, "limit/2": free, "skip/2": free, "nth/2": free, "isempty/1": free,
+	"any/0": glances, "all/0": glances, "any/1": glances, "all/1": glances, "any/2": free, "all/2": free,
+	"arrays/0": free, "objects/0": free, "booleans/0": free, "numbers/0": free, "strings/0": free, "nulls/0": free, "values/0": free, "iterables/0": free, "scalars/0": free,
+	"has/1": free, "length/0": glances, "utf8bytelength/0": glances, "keys/0": glances, "to_entries/0": glances, "from_entries/0": looks, "with_entries/1": replaced,
+	"map/1": glances, "reverse/0": glances, "add/0": looks, "add/1": replaced, "flatten/0": looks, "flatten/1": looks, "contains/1": replaced,
+	"min/0": looks, "max/0": looks, "sort/0": sorts, "unique/0": sorts, "min_by/1": keys, "max_by/1": keys, "sort_by/1": keys, "group_by/1": keys, "unique_by/1": keys,
+	"floor/0": free, "ceil/0": free, "round/0": free, "trunc/0": free, "sqrt/0": free, "abs/0": glances, "pow/2": free, "toboolean/0": free,
+	"tonumber/0": short, "tostring/0": renders, "tojson/0": renders, "fromjson/0": replaced,
+	"ascii_downcase/0": glances, "ascii_upcase/0": glances, "trim/0": glances, "ltrim/0": glances, "rtrim/0": glances, "startswith/1": free, "endswith/1": free,
+	"ltrimstr/1": free, "rtrimstr/1": free, "split/1": breaks, "join/1": replaced,
+	"todate/0": glances, "fromdate/0": short, "todateiso8601/0": glances, "fromdateiso8601/0": short,
+}
+
+// formats are the formats that an expression may use.
+var formats = []string{"@base64", "@base64d", "@csv", "@html", "@json", "@sh", "@text", "@tsv", "@uri"}
+
+// Functions lists the functions that an expression may use, as NAME/ARGUMENTS, and the formats, each in the order of their names.
+func Functions() (functions, asFormats []string) {
+	return slices.Sorted(maps.Keys(taken)), slices.Clone(formats)
+}
+
+// left are functions of jq that are left out for a reason that is worth a word.
+var left = map[string]string{
+	"now": "the result would be another at each attempt", "localtime": "it depends on the host", "strflocaltime": "it depends on the host", "env": "an expression reads no environment",
+	"$ENV": "an expression reads no environment", "input": "what an expression reads is .input, with a dot", "inputs": "what an expression reads is .input, with a dot",
+	"debug": "there is nowhere to write", "stderr": "there is nowhere to write", "halt": "use error", "halt_error": "use error",
+	"range": "it counts as far as it likes", "recurse": "it goes as deep as it likes", "repeat": "it repeats for ever", "while": "it repeats for ever", "until": "it repeats for ever", "walk": "it goes as deep as it likes",
+	"combinations": "it makes too many values", "setpath": "an expression assigns nothing", "delpaths": "an expression assigns nothing", "del": "an expression assigns nothing; use with_entries(select(.key != \"…\"))",
+	"map_values": "an expression assigns nothing; use with_entries", "test": notRegexp, "match": notRegexp, "capture": notRegexp, "scan": notRegexp, "split": "with one argument, a plain text", "splits": notRegexp, "sub": notRegexp, "gsub": notRegexp,
+}
+
+const notRegexp = "regular expressions are not taken; use startswith, endswith, contains or split"
+
+// ours are the functions that rewritten expressions use beside those of jq. They are bound to the budget of one evaluation.
+func (b *Budget) ours() []gojq.CompilerOption {
+	return []gojq.CompilerOption{
+		gojq.WithFunction("_glance", 0, 0, func(v any, _ []any) any { return paid(v, b.glance(v)) }),
+		gojq.WithFunction("_look", 1, 1, func(v any, args []any) any { return paid(v, b.look(v, args[0].(int), 0)) }),
+		gojq.WithFunction("_short", 0, 0, func(v any, _ []any) any {
+			if s, ok := v.(string); ok && len(s) > maxDigits {
+				return failed("a text of more than %d characters is no number and no date", maxDigits)
+			}
+			return paid(v, b.glance(v))
+		}),
+		gojq.WithFunction("_pair", 3, 3, func(_ any, args []any) any {
+			l, r := args[1], args[2]
+			return paid([]any{l, r}, b.operands(args[0].(string), l, r))
+		}),
+		gojq.WithFunction("_at", 2, 2, func(_ any, args []any) any {
+			switch args[1].(type) {
+			case []any, map[string]any:
+				return failed("an index is a name or a number, not %s", gojq.Preview(args[1]))
+			}
+			return paid([]any{args[0], args[1]}, errors.Join(b.glanceNumber(args[0]), b.glance(args[1])))
+		}),
+		gojq.WithFunction("_part", 3, 3, func(_ any, args []any) any { return paid(args, b.glance(args[0])) }),
+		gojq.WithFunction("_join", 1, 1, func(v any, args []any) any { return b.join(v, args[0]) }),
+		gojq.WithFunction("_contains", 1, 1, func(v any, args []any) any {
+			has, err := b.contains(v, args[0], 0)
+			return paid(has, err)
+		}),
+		gojq.WithFunction("_fromjson", 0, 0, func(v any, _ []any) any {
+			s, ok := v.(string)
+			if !ok {
+				return failed("fromjson takes a text, not %s", gojq.Preview(v))
+			}
+			read, err := b.decode([]byte(s))
+			return paid(read, err)
+		}),
+	}
+}
+
+func paid(v any, err error) any {
+	if err != nil {
+		return err
+	}
+	return v
+}
+
+// operands pays for an operator over two values, or refuses to do it.
+func (b *Budget) operands(op string, l, r any) error {
+	switch op {
+	case "+":
+		return errors.Join(b.glance(l), b.glance(r))
+	case "-":
+		x, isList := l.([]any)
+		y, isOther := r.([]any)
+		if isList && isOther {
+			return errors.Join(b.look(l, 1+len(y), 0), b.look(r, 1+len(x), 0))
+		}
+		return errors.Join(b.glance(l), b.glance(r))
+	case "*", "/", "%":
+		if _, ok := l.(map[string]any); ok && op == "*" {
+			return errors.Join(b.look(l, 4, 0), b.look(r, 4, 0))
+		}
+		for _, v := range []any{l, r} {
+			if _, text := v.(string); text {
+				return failed("%s takes numbers here, not the text %s", op, gojq.Preview(v))
+			}
+		}
+		return errors.Join(b.glanceNumber(l), b.glanceNumber(r))
+	}
+	return b.compare(l, r)
+}
+
+// join puts the entries of an array together, as jq does.
+func (b *Budget) join(v, by any) any {
+	list, ok := v.([]any)
+	between, isText := by.(string)
+	if !ok || !isText {
+		return failed("join takes an array and a text, not %s and %s", gojq.Preview(v), gojq.Preview(by))
+	}
+	parts := make([]string, len(list))
+	if err := b.glance(v); err != nil {
+		return err
+	}
+	for i, one := range list {
+		switch one := one.(type) {
+		case nil:
+		case string:
+			parts[i] = one
+		case bool, int, float64, *big.Int, json.Number:
+			if err := b.glance(one); err != nil {
+				return err
+			}
+			text, err := gojq.Marshal(one)
+			if err != nil {
+				return err
+			}
+			parts[i] = string(text)
+		default:
+			return failed("join takes no %s", gojq.Preview(one))
+		}
+		if err := b.spend(perValue + len(parts[i]) + len(between)); err != nil {
+			return err
+		}
+	}
+	return strings.Join(parts, between)
+}
+
+// contains is jq's: texts by what stands in them, arrays and objects by their entries, all else by being equal.
+func (b *Budget) contains(l, r any, depth int) (bool, error) {
+	if depth > maxNested {
+		return false, b.stop(errNested)
+	}
+	if err := b.spend(perValue); err != nil {
+		return false, err
+	}
+	switch y := r.(type) {
+	case string:
+		if x, ok := l.(string); ok {
+			return strings.Contains(x, y), b.spend(len(x) + len(y))
+		}
+	case []any:
+		if x, ok := l.([]any); ok {
+			for _, wanted := range y {
+				has, err := b.any(x, wanted, depth)
+				if err != nil || !has {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+	case map[string]any:
+		if x, ok := l.(map[string]any); ok {
+			for name, wanted := range y {
+				if err := b.spend(perValue + len(name)); err != nil {
+					return false, err
+				}
+				one, ok := x[name]
+				if !ok {
+					return false, nil
+				}
+				has, err := b.contains(one, wanted, depth+1)
+				if err != nil || !has {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+	default:
+		if gojq.TypeOf(l) == gojq.TypeOf(r) {
+			return gojq.Compare(l, r) == 0, errors.Join(b.glanceNumber(l), b.glanceNumber(r))
+		}
+	}
+	if depth > 0 {
+		return false, nil
+	}
+	return false, failed("%s and %s are of two kinds, so neither contains the other", gojq.Preview(l), gojq.Preview(r))
+}
+
+func (b *Budget) any(list []any, wanted any, depth int) (bool, error) {
+	for _, one := range list {
+		if has, err := b.contains(one, wanted, depth+1); err != nil || has {
+			return has, err
+		}
+	}
+	return false, nil
+}
+
+// decode reads JSON into what the interpreter takes. Numbers stay as they are written.
+func (b *Budget) decode(text []byte) (any, error) {
+	if err := b.spend(4 * len(text)); err != nil {
+		return nil, err
+	}
+	v, err := Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	return v, b.look(v, 1, 0)
+}
+
+// Decode reads JSON into what expressions read. Numbers stay as they are written. The error is a *Failure.
+func Decode(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, failed("it is no JSON: %s", err)
+	}
+	if d.More() {
+		return nil, failed("it is no JSON: there is more behind it")
+	}
+	if err := sound(v, 0); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// sound refuses what no expression can be let at.
+func sound(v any, depth int) error {
+	if depth > maxNested/2 {
+		return failed("it is nested more than %d levels deep", maxNested/2)
+	}
+	switch v := v.(type) {
+	case json.Number:
+		if len(v) > maxDigits {
+			return failed("it has a number of more than %d digits", maxDigits)
+		}
+	case []any:
+		for _, one := range v {
+			if err := sound(one, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, one := range v {
+			if err := sound(one, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// written is what stands for a value inside of a text: a text as it is, anything else as JSON.
+func written(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	text, err := gojq.Marshal(v)
+	return string(text), err
+}

@@ -1,0 +1,176 @@
+package expression
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/invalid"
+)
+
+// Fields are what an expression may read of a step.
+var Fields = []string{"state", "result", "error", "attempt", "started_at", "ended_at"}
+
+// Reads is what an expression reads of its input.
+type Reads struct {
+	Input bool
+	Run   bool
+	Steps map[string][]string // names of steps, each with the fields that are read of it, in the order of Fields
+}
+
+// Names lists the steps that are read, in the order of their names.
+func (r Reads) Names() []string { return slices.Sorted(maps.Keys(r.Steps)) }
+
+// Result tells whether the result of a step is read.
+func (r Reads) Result(step string) bool { return slices.Contains(r.Steps[step], "result") }
+
+// List says it in the words of expressions: ".input", ".run", ".steps.NAME.FIELD", and ".steps.NAME" for all of a step.
+func (r Reads) List() []string {
+	all := []string{}
+	if r.Input {
+		all = append(all, ".input")
+	}
+	if r.Run {
+		all = append(all, ".run")
+	}
+	for _, name := range r.Names() {
+		step := ".steps." + name
+		if strings.Contains(name, "-") || name[0] >= '0' && name[0] <= '9' {
+			step = `.steps["` + name + `"]`
+		}
+		if len(r.Steps[name]) == len(Fields) {
+			all = append(all, step)
+			continue
+		}
+		for _, field := range r.Steps[name] {
+			all = append(all, step+"."+field)
+		}
+	}
+	return all
+}
+
+// with adds what another reads.
+func (r Reads) with(o Reads) Reads {
+	all := Reads{Input: r.Input || o.Input, Run: r.Run || o.Run, Steps: map[string][]string{}}
+	for _, steps := range []map[string][]string{r.Steps, o.Steps} {
+		for name, fields := range steps {
+			all.Steps[name] = inOrder(append(slices.Clone(all.Steps[name]), fields...))
+		}
+	}
+	return all
+}
+
+func inOrder(some []string) []string {
+	return slices.DeleteFunc(slices.Clone(Fields), func(field string) bool { return !slices.Contains(some, field) })
+}
+
+// place is a part of an expression's input: all of it, all its steps, or one of these.
+type place struct {
+	steps bool
+	step  string
+}
+
+// origin says which parts of the input a value may be, other than those that are read once they are named. Most values are none.
+type origin []place
+
+var whole = origin{{}}
+
+func join(a, b origin) origin {
+	all := slices.Clone(a)
+	for _, p := range b {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// field is what a name leads to.
+func (f *fence) field(is origin, name string) origin {
+	var all origin
+	for _, p := range is {
+		switch {
+		case p.step != "":
+			if !slices.Contains(Fields, name) {
+				f.refuse(name, "a field of a step: "+listOf(Fields)+guess(name, Fields))
+			}
+			f.read(p.step, name)
+		case p.steps:
+			all = join(all, origin{{steps: true, step: name}})
+			f.read(name)
+		case name == "steps":
+			all = join(all, origin{{steps: true}})
+		case name == "input":
+			f.reads.Input = true
+		case name == "run":
+			f.reads.Run = true
+		default:
+			f.refuse(name, "one of input, run and steps"+guess(name, []string{"input", "run", "steps"}))
+		}
+	}
+	return all
+}
+
+// use is for a value that is wanted itself, and not only a part of it.
+func (f *fence) use(is origin) {
+	for _, p := range is {
+		switch {
+		case p.step != "":
+			f.read(p.step, Fields...)
+		case p.steps:
+			f.refuse("steps", "the name of a step behind it, such as .steps.NAME")
+		default:
+			f.refuse(".", "the name of what is read: .input, .run or .steps.NAME")
+		}
+	}
+}
+
+func (f *fence) read(step string, fields ...string) {
+	if f.reads.Steps == nil {
+		f.reads.Steps = map[string][]string{}
+	}
+	f.reads.Steps[step] = inOrder(append(slices.Clone(f.reads.Steps[step]), fields...))
+}
+
+func guess(name string, among []string) string {
+	if near := invalid.Nearest(name, among); near != "" {
+		return `; did you mean "` + near + `"?`
+	}
+	return ""
+}
+
+func listOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// place finds where something stands in the text, in characters from 1: the first of its occurrences that is no part of a longer name.
+func (f *fence) place(what string) int { return find(f.text, what) }
+
+// find tells where a name or sign stands in the text of an expression, in characters from 1; 0 where it does not, or is all of it.
+func find(text, what string) int {
+	if what == text {
+		return 0
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], what)
+		if i < 0 {
+			return 0
+		}
+		i += from
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(what):])
+		first, _ := utf8.DecodeRuneInString(what)
+		if !named(first) || !named(before) && !named(after) {
+			return utf8.RuneCountInString(text[:i]) + 1
+		}
+		from = i + len(what)
+	}
+}
+
+func named(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// sorted lists the names of an object, in their order: what is wrong first is then the same each time.
+func sorted(v map[string]any) []string { return slices.Sorted(maps.Keys(v)) }

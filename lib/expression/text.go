@@ -1,0 +1,156 @@
+package expression
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text is a text that may hold expressions: ${ … }. One that is nothing but an expression gives what that gives, of any kind. In every other the
+// values stand in the text. $${ stands for the characters ${ themselves.
+type Text struct {
+	parts []part
+	whole bool // one expression, and nothing around it
+}
+
+// part is a piece of a text: an expression, or else characters.
+type part struct {
+	chars string
+	is    *Expression
+}
+
+// ParseText reads a text. An error is an *Error, whose place is that in the text.
+func ParseText(text string) (*Text, error) {
+	t := &Text{}
+	var chars strings.Builder
+	for rest := text; ; {
+		i := strings.Index(rest, "${")
+		if i < 0 {
+			chars.WriteString(rest)
+			break
+		}
+		if i > 0 && rest[i-1] == '$' {
+			chars.WriteString(rest[:i-1] + "${")
+			rest = rest[i+2:]
+			continue
+		}
+		chars.WriteString(rest[:i])
+		begins := len(text) - len(rest) + i
+		inside, ok := cutExpression(rest[i+2:])
+		if !ok {
+			return nil, &Error{At: utf8.RuneCountInString(text[:begins]) + 1, Got: "${", Want: "a } behind the expression; for the characters themselves write $${"}
+		}
+		e, err := Parse(inside)
+		if err != nil {
+			var wrong *Error
+			if errors.As(err, &wrong) && wrong.At > 0 {
+				moved := *wrong
+				moved.At += utf8.RuneCountInString(text[:begins+2])
+				return nil, &moved
+			}
+			return nil, err
+		}
+		e.from = utf8.RuneCountInString(text[:begins+2])
+		if chars.Len() > 0 {
+			t.parts = append(t.parts, part{chars: chars.String()})
+			chars.Reset()
+		}
+		t.parts = append(t.parts, part{is: e})
+		rest = rest[i+2+len(inside)+1:]
+	}
+	t.whole = len(t.parts) == 1 && chars.Len() == 0 && t.parts[0].is != nil
+	if chars.Len() > 0 {
+		t.parts = append(t.parts, part{chars: chars.String()})
+	}
+	return t, nil
+}
+
+// cutExpression gives what stands before the } that ends an expression: none that stands in a text or has a { of its own.
+func cutExpression(rest string) (string, bool) {
+	// What is open: '{', '(' of a text, or '"'.
+	var open []byte
+	top := func() byte {
+		if len(open) == 0 {
+			return 0
+		}
+		return open[len(open)-1]
+	}
+	for i := 0; i < len(rest); i++ {
+		c := rest[i]
+		if top() == '"' {
+			switch {
+			case c == '\\' && i+1 < len(rest) && rest[i+1] == '(':
+				open = append(open, '(')
+				i++
+			case c == '\\':
+				i++
+			case c == '"':
+				open = open[:len(open)-1]
+			}
+			continue
+		}
+		switch c {
+		case '"':
+			open = append(open, '"')
+		case '{', '(':
+			open = append(open, c)
+		case ')':
+			if top() == '(' {
+				open = open[:len(open)-1]
+			}
+		case '}':
+			if top() == 0 {
+				return rest[:i], true
+			}
+			if top() == '{' {
+				open = open[:len(open)-1]
+			}
+		case '#':
+			end := strings.IndexByte(rest[i:], '\n')
+			if end < 0 {
+				return "", false
+			}
+			i += end
+		}
+	}
+	return "", false
+}
+
+// Expressions lists those of the text.
+func (t *Text) Expressions() []*Expression {
+	var all []*Expression
+	for _, p := range t.parts {
+		if p.is != nil {
+			all = append(all, p.is)
+		}
+	}
+	return all
+}
+
+// eval gives what stands for the text.
+func (t *Text) eval(b *Budget, input any) (any, error) {
+	if t.whole {
+		return t.parts[0].is.Eval(b, input)
+	}
+	var out strings.Builder
+	for _, p := range t.parts {
+		chars := p.chars
+		if p.is != nil {
+			v, err := p.is.Eval(b, input)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.look(v, 8, 0); err != nil {
+				return nil, err
+			}
+			if chars, err = written(v); err != nil {
+				return nil, failure(err)
+			}
+		}
+		if err := b.spend(len(chars)); err != nil {
+			return nil, err
+		}
+		out.WriteString(chars)
+	}
+	return out.String(), nil
+}

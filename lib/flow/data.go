@@ -1,0 +1,289 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/belfry-scheduler/belfry/lib/expression"
+)
+
+// Condition is an expression that asks whether something holds.
+type Condition struct {
+	*expression.Expression
+	at    string
+	names map[string]int // the nodes that it names, by index
+}
+
+// Data is JSON with expressions in its texts.
+type Data struct {
+	*expression.Template
+	at    string
+	names map[string]int // the nodes that it names, by index
+}
+
+// Reading tells what expressions read: the payload of the run, and of which nodes, by index, ascending, something, or the result.
+type Reading struct {
+	Input   bool
+	Nodes   []int
+	Results []int
+}
+
+func reading(reads expression.Reads, names map[string]int) Reading {
+	r := Reading{Input: reads.Input}
+	for name, i := range names {
+		r.Nodes = append(r.Nodes, i)
+		if reads.Result(name) {
+			r.Results = append(r.Results, i)
+		}
+	}
+	slices.Sort(r.Nodes)
+	slices.Sort(r.Results)
+	return r
+}
+
+// expressions reads the expressions of all nodes, and finds what they name.
+func (c *checker) expressions() {
+	for i := range c.w.Nodes {
+		n := &c.w.Nodes[i]
+		at := c.w.field(n)
+		s := c.w.step(n)
+		if n.When != "" {
+			n.Condition = c.condition(at+".when", n.When, n)
+		}
+		for k := range n.Ways {
+			if n.Ways[k].When != "" {
+				n.Ways[k].Condition = c.condition(entry(at+".switch", k)+".when", n.Ways[k].When, n)
+			}
+		}
+		switch {
+		case n.Kind == KindTask:
+			n.Data = c.data(at+".input", s.Input, n)
+		case n.Kind == KindPass:
+			n.Data = c.data(at+".pass.input", s.Pass.Input, n)
+		}
+	}
+	c.w.Output = c.data("output", c.def.Output, nil)
+}
+
+// step is a node as it is written.
+func (w *Workflow) step(n *Node) Step {
+	if n.Scope == None {
+		return w.source.Steps[n.Name]
+	}
+	return w.step(&w.Nodes[n.Scope]).Steps[n.Name]
+}
+
+// condition reads a condition of a node. Its form was looked at before.
+func (c *checker) condition(at, text string, n *Node) *Condition {
+	e, err := expression.Parse(text)
+	if err != nil {
+		c.wrongly(at, err)
+		return nil
+	}
+	return &Condition{e, at, c.named(at, e, n)}
+}
+
+// data reads JSON of a node, or of the whole workflow; nil where it holds no expression. Of the whole it is never nil, where there is any.
+func (c *checker) data(at string, text json.RawMessage, n *Node) *Data {
+	if text == nil {
+		return nil
+	}
+	t, err := expression.ParseTemplate(text)
+	if err != nil {
+		var which *expression.At
+		if errors.As(err, &which) {
+			at += which.Path
+		}
+		c.wrongly(at, err)
+		return nil
+	}
+	if t.Constant() && n != nil {
+		return nil
+	}
+	names := map[string]int{}
+	for path, e := range t.All() {
+		for name, i := range c.named(at+path, e, n) {
+			names[name] = i
+		}
+	}
+	return &Data{t, at, names}
+}
+
+// named finds the nodes that an expression names: those that node n waits for, or of the whole workflow any outside of every scope.
+func (c *checker) named(at string, e *expression.Expression, n *Node) map[string]int {
+	reads := e.Reads()
+	names := map[string]int{}
+	seen := c.w.sees(n)
+	for _, name := range reads.Names() {
+		i, ok := seen[name]
+		if !ok {
+			got := &expression.Error{At: e.Place(name), Got: name}
+			c.add(at, got.Shown(), "a step "+whatIsNamed(n)+c.whichElse(name, seen))
+			continue
+		}
+		if c.w.Nodes[i].Kind == KindScope && reads.Result(name) {
+			got := &expression.Error{At: e.Place(name), Got: name}
+			c.add(at, got.Shown(), "the state of it, or a step that is no scope: results of scopes are not built yet")
+			continue
+		}
+		names[name] = i
+	}
+	return names
+}
+
+func whatIsNamed(n *Node) string {
+	if n == nil {
+		return "outside of every scope"
+	}
+	return "that this one waits for"
+}
+
+// whichElse says which names there are, in words to put behind others.
+func (c *checker) whichElse(name string, seen map[string]int) string {
+	var names []string
+	for one := range seen {
+		names = append(names, one)
+	}
+	slices.Sort(names)
+	const few = 10
+	switch guess := c.guess(name, names); {
+	case guess != "":
+		return guess
+	case len(names) == 0:
+		return "; it waits for none"
+	case len(names) <= few:
+		return ": " + listOf(names)
+	}
+	return ""
+}
+
+// sees gives the nodes that expressions of a node may name, by their names: those that it waits for, and those that the scopes around it do. Of the whole workflow, for
+// nil, it gives all outside of every scope.
+func (w *Workflow) sees(n *Node) map[string]int {
+	seen := map[string]int{}
+	if n == nil {
+		for _, i := range w.Top {
+			seen[w.Nodes[i].Name] = i
+		}
+		return seen
+	}
+	for at := n.Index; at != None; at = w.Nodes[at].Scope {
+		todo := slices.Clone(w.Nodes[at].Needs)
+		for len(todo) > 0 {
+			i := todo[0]
+			todo = todo[1:]
+			if _, met := seen[w.Nodes[i].Name]; !met {
+				seen[w.Nodes[i].Name] = i
+				todo = append(todo, w.Nodes[i].Needs...)
+			}
+		}
+	}
+	return seen
+}
+
+// Reading tells what the data read.
+func (d *Data) Reading() Reading { return reading(d.Reads(), d.names) }
+
+// asked tells what the conditions of a node read, all together.
+func (n *Node) asked() Reading {
+	var all Reading
+	add := func(c *Condition) {
+		if c == nil {
+			return
+		}
+		r := reading(c.Reads(), c.names)
+		all = Reading{Input: all.Input || r.Input, Nodes: merged(all.Nodes, r.Nodes), Results: merged(all.Results, r.Results)}
+	}
+	add(n.Condition)
+	for _, way := range n.Ways {
+		add(way.Condition)
+	}
+	return all
+}
+
+func merged(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Unsure lists the nodes that the data of a node names, by index, ascending, which may still be open when the node is released: it stands behind an early
+// rule, or they do. All others have ended by then, whatever happened.
+func (w *Workflow) Unsure(index int) []int {
+	n := &w.Nodes[index]
+	if n.Data == nil {
+		return nil
+	}
+	sure := map[int]bool{}
+	w.ended(index, sure)
+	var unsure []int
+	for _, i := range n.Data.Reading().Nodes {
+		if !sure[i] {
+			unsure = append(unsure, i)
+		}
+	}
+	return unsure
+}
+
+// ended adds the nodes that have ended when a node runs, as far as the rules alone say so.
+func (w *Workflow) ended(index int, sure map[int]bool) {
+	n := &w.Nodes[index]
+	if n.Scope != None {
+		w.ended(n.Scope, sure) // it has been released
+	}
+	switch n.Rule {
+	case OneSuccess, OneFailed, OneDone, Always:
+		if n.Switch != None { // it has chosen, whatever the rule
+			sure[n.Switch] = true
+			w.ended(n.Switch, sure)
+		}
+		return
+	}
+	for _, i := range n.Needs {
+		if !sure[i] {
+			sure[i] = true
+			if n.Rule == AllSuccess || i == n.Switch { // it ran
+				w.ended(i, sure)
+			}
+		}
+	}
+}
+
+// Said is an expression of a workflow.
+type Said struct {
+	Field string // where it stands in the definition
+	Text  string
+	Reads []string // what it reads: ".input", ".run", ".steps.NAME.FIELD"; ".steps.NAME" is all of a step
+}
+
+// Expressions lists those of the workflow, in the order of its nodes, and those of its output last.
+func (w *Workflow) Expressions() []Said {
+	var all []Said
+	add := func(at string, e *expression.Expression) {
+		all = append(all, Said{Field: at, Text: strings.TrimSpace(e.String()), Reads: e.Reads().List()})
+	}
+	data := func(d *Data) {
+		if d == nil {
+			return
+		}
+		for path, e := range d.All() {
+			add(d.at+path, e)
+		}
+	}
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.Condition != nil {
+			add(n.Condition.at, n.Condition.Expression)
+		}
+		for _, way := range n.Ways {
+			if way.Condition != nil {
+				add(way.Condition.at, way.Condition.Expression)
+			}
+		}
+		data(n.Data)
+	}
+	data(w.Output)
+	return all
+}
