@@ -350,7 +350,7 @@ function local(ms: number): string {
 const does: Record<string, string> = { exec: 'runs a program', http: 'calls a URL', handler: 'calls a handler of your worker', email: 'sends a mail', aws: 'calls a resource of AWS', workflow: 'runs the steps of a workflow' }
 
 // It is shown, never loaded from.
-const example = 'https:' + '//example.org/'
+const example = ['https:', '', 'example.org', ''].join('/')
 
 const fresh: Record<string, string> = {
   exec: '{"argv":[""]}',

@@ -20,7 +20,7 @@ const forms: Record<string, { name: string; how: string }> = {
 }
 
 // It is shown, never loaded from.
-const example = 'https:' + '//example.org/'
+const example = ['https:', '', 'example.org', ''].join('/')
 
 // It stays while another page is shown, or the session has ended: with the token that had it.
 let taking: { of: Taking; owner: string | undefined } | undefined
