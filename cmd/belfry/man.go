@@ -65,7 +65,7 @@ func manPage(cmd *cobra.Command) string {
 	line(".SH NAME\n%s \\- %s", roff(manName(cmd)), roff(cmd.Short))
 	if cmd.Runnable() {
 		cmd.InheritedFlags() // brings those of the root in, for the synopsis
-	line(".SH SYNOPSIS\n\\fB%s\\fR", roff(cmd.UseLine()))
+		line(".SH SYNOPSIS\n\\fB%s\\fR", roff(cmd.UseLine()))
 	}
 	line(".SH DESCRIPTION\n%s", manText(cmd.Long, cmd.Short))
 	options := func(title string, flags *pflag.FlagSet) {
