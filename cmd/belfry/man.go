@@ -64,6 +64,7 @@ func manPage(cmd *cobra.Command) string {
 	line(`.TH "%s" "1" "%s" "Belfry %s" "Belfry"`, roff(strings.ToUpper(manName(cmd))), date, roff(thisBuild().Version))
 	line(".SH NAME\n%s \\- %s", roff(manName(cmd)), roff(cmd.Short))
 	if cmd.Runnable() {
+		cmd.InheritedFlags() // brings those of the root in, for the synopsis
 		line(".SH SYNOPSIS\n\\fB%s\\fR", roff(cmd.UseLine()))
 	}
 	line(".SH DESCRIPTION\n%s", manText(cmd.Long, cmd.Short))

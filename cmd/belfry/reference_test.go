@@ -125,6 +125,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 			}
 		}
 	} else {
+		cmd.InheritedFlags() // brings those of the root in
 		fmt.Fprintf(b, "\n```text\n%s\n```\n", cmd.UseLine())
 	}
 	if cmd.Long != "" {
