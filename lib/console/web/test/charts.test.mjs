@@ -1,7 +1,7 @@
 // Counts over time. What the API says of minutes that are past is given here: a server's own come minutes later.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { close, done, Server, exec, Visit } from './harness.mjs'
+import { close, deep, done, exec, Server, Visit } from './harness.mjs'
 
 let server
 before(async () => {
@@ -90,8 +90,7 @@ test('the charts say what was counted, under the pointer, by keyboard and as a t
   await done(v)
 })
 
-// deep
-test('a stretch is chosen with the mouse, and a day is drawn by five minutes', async () => {
+deep('a stretch is chosen with the mouse, and a day is drawn by five minutes', async () => {
   const v = await Visit.to(undefined)
   const { page } = v
   await counted(v)
@@ -114,8 +113,7 @@ test('a stretch is chosen with the mouse, and a day is drawn by five minutes', a
   await done(v)
 })
 
-// deep
-test('a window that cannot be is refused in the words of the server, and another can be chosen', async () => {
+deep('a window that cannot be is refused in the words of the server, and another can be chosen', async () => {
   const v = await Visit.to(server.console + '/?from=1990-01-01T00:00:00Z&to=2026-01-01T00:00:00Z')
   await v.page.locator('.charts .refused').waitFor()
   await counted(v)

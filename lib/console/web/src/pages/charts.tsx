@@ -43,7 +43,7 @@ export function Charts() {
   const fresh = useLive(since && since < now.value && !window.fixed && window.name === '1h' ? 'fresh runs ' + since : '', async (stop) => {
     const { data } = await get<Page<Run>>('/runs', { from: new Date(since).toISOString(), to: new Date(Math.ceil(now.peek() / 1000) * 1000).toISOString(), limit: 1000 }, stop)
     return data
-  }, 5000)
+  }, 5000, ['runs'])
   const [table, setTable] = useState(false)
   return (
     <section class="charts" aria-label="Runs over time">

@@ -27,7 +27,7 @@ export function JobHistory({ name, where }: { name: string; where: string | unde
     const { data, text } = await get<Page<Generation>>('/jobs/' + encodeURIComponent(name) + '/generations', { limit: most }, stop)
     const sent = elements(fieldText(text, 'items') ?? '[]')
     return { items: data.items.map((g, i): Kept => ({ ...g, text: pretty(fieldText(sent[i] ?? '', 'definition') ?? '') })), next: data.next }
-  }, 10_000)
+  }, 10_000, ['job:' + name])
   const all = live.data?.items ?? []
   const q = query.value
   const chosen = (field: string) => all.find((g) => String(g.generation) === q.get(field))
