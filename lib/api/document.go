@@ -32,6 +32,7 @@ const (
 	tokenPattern    = `^[0-9a-f]{16}$`
 	labelPattern    = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}=`
 	dayPattern      = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
+	containsPattern = `^[A-Za-z0-9._-]+$` // as job names, which it is a part of
 )
 
 // durationText stands for schedule.Duration in schemas: it is a number in Go and text in JSON.

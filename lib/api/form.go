@@ -166,6 +166,7 @@ var meaning = map[string]string{
 	base64Pattern:   "base64",
 	labelPattern:    "name=value",
 	dayPattern:      "a day such as 2026-03-29",
+	containsPattern: "1 to 128 letters, digits, dots, underscores or hyphens",
 }
 
 // wantOf says in a phrase what the schema takes.
