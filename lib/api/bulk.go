@@ -129,7 +129,9 @@ func (b *bulk) pace(perSecond float64) error {
 }
 
 // mostAt is how many the time of one request is enough for, at a rate.
-func mostAt(perSecond float64) int { return min(control.MaxLimit, int(perSecond*control.BulkTime.Seconds())) }
+func mostAt(perSecond float64) int {
+	return min(control.MaxLimit, int(perSecond*control.BulkTime.Seconds()))
+}
 
 // inBulk acts on the runs of a request and shows what became of each.
 func (a *api) inBulk(ctx context.Context, asked bulk, act func(control.Bulk) (control.Outcome, error)) (*answer[wire.BulkVerdicts], error) {
