@@ -1,1 +1,1 @@
-import{T as r,Va as i,b as o,da as m}from"./shell.js";var p=document.getElementById("app");p&&m().finally(()=>o(r(i,{}),p));
+import{U as m,Wa as p,b as o,ea as i,x as r}from"./shell.js";var t=document.getElementById("app");t&&i().finally(()=>{r(),o(m(p,{}),t)});

@@ -1,5 +1,5 @@
 // The frame around the pages, and which of them is shown.
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { locked } from './api'
 import { Dialogs, Notices } from './dialog'
 import { SignIn } from './key'
@@ -79,6 +79,7 @@ export function App() {
     document.title = title
   }, [title])
   const menu = useRef<HTMLDetailsElement>(null)
+  const [unfolded, setUnfolded] = useState(false)
   useEffect(() => {
     if (menu.current) menu.current.open = false
   }, [first, second])
@@ -107,14 +108,16 @@ export function App() {
         <nav class="wide" aria-label="Pages">
           <ul>{links}</ul>
         </nav>
-        <details class="narrow" ref={menu}>
+        <details class="narrow" ref={menu} onToggle={(event) => setUnfolded(event.currentTarget.open)}>
           <summary>
             <span class="hidden">Pages: </span>
             {pages.find((p) => p.segments[0] === here)?.name ?? 'Pages'}
           </summary>
-          <nav aria-label="Pages, narrow">
-            <ul>{links}</ul>
-          </nav>
+          {unfolded && (
+            <nav aria-label="Pages, narrow">
+              <ul>{links}</ul>
+            </nav>
+          )}
         </details>
         <Live />
       </header>

@@ -107,8 +107,17 @@ function begin(): () => void {
   }
 }
 
+// Before a tab has signed in, as with a key in its address, a question would be refused.
+let arrived = false
+
+/** hear has this tab learn of changes, from when it knows its session. */
+export function hear(): void {
+  arrived = true
+  takePart()
+}
+
 function takePart(): void {
-  const may = !document.hidden && locked.peek() === undefined
+  const may = arrived && !document.hidden && locked.peek() === undefined
   if (!('locks' in navigator)) way.value = 'poll' // nothing says that the page is the server's own: no TLS, and not this machine
   else if (may && !end) end = begin()
   else if (!may && end) {
