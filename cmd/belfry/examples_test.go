@@ -410,6 +410,7 @@ func (s *stage) aToken() string {
 const exampleJobs = `{"jobs": [
 {"name": "report", "schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"exec": {"argv": ["cat"]}}, "labels": {"team": "billing"}},
 {"name": "etl", "target": {"workflow": {"steps": {"extract": {"exec": {"argv": ["cat"]}}, "parts": {"needs": ["extract"], "steps": {"index": {"exec": {"argv": ["echo", "done"]}}}}}}}},
+{"name": "clean-up", "target": {"exec": {"argv": ["true"]}}},
 {"name": "tell-ops", "target": {"exec": {"argv": ["cat"]}}},
 {"name": "hello", "target": {"exec": {"argv": ["echo", "hello"]}}},
 {"name": "broken", "target": {"exec": {"argv": ["sh", "-c", "echo connection refused; exit 3"], "permanent_exit_codes": [3]}}}]}`

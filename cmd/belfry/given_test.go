@@ -147,6 +147,7 @@ func TestEveryListOfFlagsIsTakenRepeatedAndWithCommas(t *testing.T) {
 			lists[f.Name] = true
 			entries := map[string][]string{
 				"label":         {"team=billing", "env=prod"},
+				"set":           {"team=billing", "env=prod"},
 				"allow-address": {"100.64.0.0/10", "192.0.2.1"},
 				"aws-target":    {"arn:aws:lambda:*:123456789012:function:a", "arn:aws:lambda:*:123456789012:function:b"},
 				"on-failed":     {"tell-ops", "acme=ops"},
@@ -167,7 +168,7 @@ func TestEveryListOfFlagsIsTakenRepeatedAndWithCommas(t *testing.T) {
 					}
 				}
 				l := labels{texts: found.Flags().Lookup(f.Name).Value.(pflag.SliceValue).GetSlice()}
-				if f.Name != "label" {
+				if f.Name != "label" && f.Name != "set" {
 					return l.texts
 				}
 				if err := l.read(); err != nil {

@@ -114,7 +114,7 @@ func TestExitCodes(t *testing.T) {
 		{"help", []string{"--help"}, 0, "", "belfry dev --allow-exec"},
 		{"help of a command", []string{"job", "apply", "--help"}, 0, "", "belfry job apply -f job.json"},
 		{"nothing", nil, 0, "", "Usage:"},
-		{"a noun alone", []string{"job"}, 2, "apply, delete, edit, get, list, next, patch, pause, resume, trigger", ""},
+		{"a noun alone", []string{"job"}, 2, "apply, calendar, delete, edit, get, history, label, list, next, patch, pause, resume, trigger", ""},
 		{"no such command", []string{"jobs"}, 2, `"belfry jobs"`, ""},
 		{"no such verb", []string{"job", "frobnicate"}, 2, `"belfry job frobnicate"`, ""},
 		{"no such flag", []string{"job", "list", "--frobnicate"}, 2, "--frobnicate", ""},
