@@ -13,6 +13,14 @@ RELEASE   ?= $(VERSION)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 LINTER  := .ci/tools/bin/golangci-lint
 
+# One way to build for all targets, so that what one has compiled, no other compiles again, and a second clone does not either: without C,
+# so that a binary runs on any host of its kind, and without the paths of this one. grpcnotrace leaves out pages that gRPC would show, and
+# with them a template engine, for whose sake the linker keeps every method of every SDK: 20 MB. disable_grpc_modules leaves out how
+# Google's storage would be reached by gRPC, which is not used: 5 MB.
+BUILD_FLAGS := -trimpath -tags=grpcnotrace,disable_grpc_modules
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(GOFLAGS)) $(BUILD_FLAGS)
+
 # Folders whose tests have the build tag "emulators": the adapters of AWS, and in make test-deep all.
 EMULATED := lib/store/dynamo lib/queue/sqs lib/blob/s3
 # Packages whose goroutines share what they change.
@@ -28,13 +36,10 @@ help: ## list the targets
 run: build ## run the scheduler here, its data under .belfry, commands allowed as targets
 	bin/belfry dev --data .belfry --allow-exec $(RUN_FLAGS)
 
-# Static, so that the binary runs on any host of its kind, and without the paths of this one, so that Go compiles once for it and for
-# the release. Without a git tag the version is the commit; without git it stays empty, and the binary tells what Go noted about
-# the build. grpcnotrace leaves out pages that gRPC would show, and with them a template engine, for whose sake the linker keeps every
-# method of every SDK: 20 MB. disable_grpc_modules leaves out how Google's storage would be reached by gRPC, which is not used: 5 MB. What
-# is stripped is for debuggers alone.
+# Without a git tag the version is the commit; without git it stays empty, and the binary tells what Go noted about the build. What is
+# stripped is for debuggers alone.
 build: ## build bin/belfry, one static binary with its version in it
-	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace,disable_grpc_modules -ldflags "-s -w -X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
+	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/belfry ./cmd/belfry
 
 # lambda.norpc leaves out what only the runtime of old, go1.x, wanted.
 FUNCTION_FLAGS = -trimpath -tags lambda.norpc,grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)"
@@ -48,7 +53,7 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 
 # What fails fast stands first. The stack and the browser stand beside the Go tests, since nearly all of their time is waiting.
 test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
-	@MAKE="$(MAKE)" .ci/steps "architecture generated lint promises docs test-model" "test-go | test-aws test-console" "test-race | test-emulators"
+	@MAKE="$(MAKE)" .ci/steps "architecture lint | generated promises docs test-model" "test-go | test-aws test-console" "test-race | test-emulators"
 
 # Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
@@ -59,9 +64,10 @@ test-deep: ## what looks further, before a release and each night: drawn seeds, 
 # -short trims volumes, as fewer random histories, kills and zones; make test-deep does not.
 SHORT := -short
 
+# What is listed with what it exports is compiled, and not linked.
 .PHONY: architecture
 architecture: ## where code may lie and what it may know; patches of planted bugs apply and have their records
-	$(GO) build ./...
+	$(GO) list -export ./... > /dev/null
 	$(GO) test $(SHORT) ./tests/architecture
 	$(GO) test $(SHORT) ./tests/mutants -run 'Patch|Rule|EveryMutant'
 
@@ -75,14 +81,15 @@ check-go:
 	@mkdir -p .ci/cache && GO="$(GO)" .ci/changed > .ci/cache/changed
 	@if [ -s .ci/cache/changed ]; then xargs $(GO) test $(SHORT) -timeout 30m < .ci/cache/changed; else echo "no Go test has to do with what changed"; fi
 
+# What vet finds lint finds.
 test-go: ## every Go test but those of emulators; needs nothing but Go
-	$(GO) test $(SHORT) -timeout 30m ./...
+	$(GO) test $(SHORT) -vet=off -timeout 30m ./...
 	cd tests/bench/peers && $(GO) test $(SHORT) -timeout 30m ./...
 
-# The detector costs five to ten times. What vet finds test-go finds.
+# The detector costs five to ten times.
 test-race: ## packages that share memory, under the race detector
 	@if command -v "$$($(GO) env CC)" >/dev/null || .ci/system gcc libc6-dev; \
-	then set -x; $(GO) test -race -short -vet=off -timeout 30m $(RACED); \
+	then set -x; CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 30m $(RACED); \
 	else .ci/absent "a C compiler (make test-race)"; fi
 
 # spin is in Debian and Homebrew. What passes here test-go finds cached, since the flags are the same.
@@ -249,10 +256,7 @@ generate: console docs-reference template-routes docs-screens ## write all that 
 	cd tests/cost && $(GO) test -count=1 -run '$(OF_COSTS)' -args -update
 
 generated: build console-dist ## tell what of it is stale
-	$(GO) test ./cmd/belfry -run '$(OF_COMMANDS)'
-	$(GO) test ./lib/api -run '$(OF_THE_API)'
-	$(GO) test ./tests/template -run '$(OF_ROUTES)'
-	$(GO) test ./tests/cost -run '$(OF_COSTS)'
+	$(GO) test -vet=off -run '$(OF_COMMANDS)|$(OF_THE_API)|$(OF_ROUTES)|$(OF_COSTS)' ./cmd/belfry ./lib/api ./tests/template ./tests/cost
 	@if .ci/python; then set -x; .ci/venv/bin/python .ci/site/screens.py --check; else .ci/absent "Rich (make generated)"; fi
 
 docs-reference:

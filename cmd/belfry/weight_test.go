@@ -13,7 +13,7 @@ const buildTags = "grpcnotrace,disable_grpc_modules"
 
 func TestEveryBuildIsTheOneThatIsWeighed(t *testing.T) {
 	for path, want := range map[string]string{
-		"Makefile":                `build -trimpath -tags ` + buildTags + ` -ldflags "-s -w `,
+		"Makefile":                "BUILD_FLAGS := -trimpath -tags=" + buildTags + "\n",
 		"infra/docker/Dockerfile": `build -trimpath -tags ` + buildTags + ` -ldflags "-s -w `,
 		".ci/release/main.go":     `"-tags", "` + buildTags + `", "-ldflags", "-s -w `,
 	} {
