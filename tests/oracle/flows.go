@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 // flowState is what is known of a workflow's run from when it was opened.
 type flowState struct {
 	workflow  *flow.Workflow
+	since     int                  // the event that opened it
 	steps     map[string]*runState // that were released, by path
 	orphan    bool                 // opened after the answer to a delete of its job
 	cancelled int                  // the event that asked it to stop; 0 for none
@@ -171,7 +173,7 @@ func (j *Judge) stepped(at time.Time, rs *runState, b *run.Run) {
 // released: a step is put once (W1), of its run's definition (W8), and when its needs let it run, whatever becomes of what is open (W2).
 func (j *Judge) released(rs *runState) {
 	a, f := &rs.run, rs.head.flow
-	if len(rs.past) > 1 {
+	if slices.ContainsFunc(rs.past[:len(rs.past)-1], func(s sight) bool { return s.state != nothing && s.since >= f.since }) {
 		j.violate("W1", "step %s of %s was released before, and is again", a.ID, a.Tenant)
 	}
 	f.steps[a.ID.Step] = rs
@@ -248,7 +250,13 @@ func (j *Judge) opened(at time.Time, rs *runState, b *run.Run) {
 	j.early(at, due, rs, a.Attempt, "opened")
 	j.replaced(rs, "was opened")
 	j.letIn(rs)
-	rs.flow = &flowState{workflow: w, steps: map[string]*runState{}, orphan: rs.orphaned()}
+	// A callback that was cleaned up comes again after a long outage. Its steps may be kept for longer than it was: what they did is done.
+	steps := map[string]*runState{}
+	if rs.flow != nil {
+		maps.Copy(steps, rs.flow.steps)
+		maps.DeleteFunc(steps, func(_ string, s *runState) bool { return s.run.Version == 0 })
+	}
+	rs.flow = &flowState{workflow: w, since: j.event, steps: steps, orphan: rs.orphaned()}
 }
 
 // closes: a run ends as its steps say (W2), when all have ended that were to run (W3, W4). One that was to stop ends for that, and nothing of it runs

@@ -400,3 +400,43 @@ var ofFlows = map[string]row{
 		p.life = slices.DeleteFunc(p.life, func(e event) bool { return strings.HasPrefix(e.key.Partition, "dead#") })
 	}, "P4: run flow~.* of default is still running .*: first S, .*last S"},
 }
+
+// TestAWorkflowThatComesAgainIsAnotherOne: a callback that was cleaned up comes again after an outage that is longer than it was kept. Then its steps
+// are released again, or still stand with what they did. What else this says of a run that was no callback is not looked at, nor that a step of at most
+// once is called again.
+func TestAWorkflowThatComesAgainIsAnotherOne(t *testing.T) {
+	whole := branching(t)
+	for name, stepsStand := range map[string]bool{"its steps are gone as well": false, "its steps are kept for longer": true} {
+		t.Run(name, func(t *testing.T) {
+			p := &plot{TB: t, life: slices.Clone(whole)}
+			_, head := p.head(first, "flow", run.Failed)
+			later := p.life[p.end()].at.Add(400 * 24 * time.Hour)
+			var again, gone life
+			seen := map[store.Key]bool{}
+			for _, e := range p.life {
+				r, ok := p.of(e)
+				if !ok && !stepsStand {
+					r, ok = p.stepOf(e)
+				}
+				if !ok || r.ID.Whole() != head.ID {
+					continue
+				}
+				if !seen[e.key] {
+					seen[e.key] = true
+					gone = append(gone, event{at: later, key: e.key, gone: true})
+				}
+				e.at = later.Add(time.Hour)
+				again = append(again, e)
+			}
+			p.life = append(p.life, append(gone, again...)...)
+			if len(again) < 3 {
+				t.Fatalf("%d changes of the run and its steps", len(again))
+			}
+			for _, v := range p.judged(p.cfg) {
+				if strings.HasPrefix(v, "W") && !strings.HasPrefix(v, "W13") {
+					t.Error(v)
+				}
+			}
+		})
+	}
+}

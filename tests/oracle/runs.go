@@ -110,6 +110,7 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 	rs.run = a
 	rs.past = append(rs.past, sight{since: j.event, state: a.Stage(), cancel: a.Cancel, generation: a.Generation, attempt: a.Attempt, fence: a.Fence, ended: a.Ended, discarded: !a.Discarded.IsZero()})
 	if b.Version == 0 {
+		rs.left = nil // it may come again: a callback does, after an outage that is longer than it was kept
 		rs.ahead = a.Created > ms(at)+j.cfg.Clocks.Milliseconds()
 	}
 	if a.Cancel && !b.Cancel && !j.mayStop(rs) {
