@@ -170,10 +170,8 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run) ([]byte
 		return nil, fmt.Errorf("read what the input of step %s is made of: %w", step.ID.Step, err)
 	}
 	r.open = nodeSet(step.Unended)
-	for _, i := range n.Data.Reading().Nodes {
-		if !r.open.has(i) && r.Seen(i).State == flow.Open { // it had ended when the step was released, so this was read too early
-			return nil, fmt.Errorf("step %s, which step %s reads, is not seen to have ended: %w", w.Nodes[i].Path, n.Path, store.ErrUnknown)
-		}
+	if early := w.Early(n.Index, r, r.open.has); len(early) > 0 { // it had ended when the step was released, so this was read too early
+		return nil, fmt.Errorf("step %s, which step %s reads, is not seen to have ended: %w", w.Nodes[early[0]].Path, n.Path, store.ErrUnknown)
 	}
 	var data []byte
 	err = d.evaluating(ctx, func(ctx context.Context) (err error) {

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -209,22 +210,57 @@ func merged(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// Unsure lists the nodes that the data of a node names, by index, ascending, which may still be open when the node is released: it stands behind an early
-// rule, or they do. All others have ended by then, whatever happened.
+// Unsure lists the nodes that are read for the data of a node, by it or by passes whose results it reads, by index, ascending, which may still be open when
+// the node is released: it stands behind an early rule, or they do. All others have ended by then, whatever happened.
 func (w *Workflow) Unsure(index int) []int {
-	n := &w.Nodes[index]
-	if n.Data == nil {
+	if w.Nodes[index].Data == nil {
 		return nil
 	}
-	sure := map[int]bool{}
-	w.ended(index, sure)
+	released := map[int]bool{}
+	w.ended(index, released)
 	var unsure []int
-	for _, i := range n.Data.Reading().Nodes {
-		if !sure[i] {
-			unsure = append(unsure, i)
+	w.through(index, func(int) bool { return true }, func(reader int, reads Reading) {
+		sure := released
+		if reader != index { // it is read only if it ran
+			sure = maps.Clone(released)
+			w.ended(reader, sure)
+		}
+		for _, i := range reads.Nodes {
+			if !sure[i] {
+				unsure = append(unsure, i)
+			}
+		}
+	})
+	return merged(unsure, nil)
+}
+
+// Early lists the nodes that are read for the data of a node, by it or by passes whose results it reads, and of which facts do not say yet what it is to be
+// handed of them: that they have ended, or are Open for it, as lasting tells. It gives their indexes, ascending.
+func (w *Workflow) Early(index int, facts Facts, lasting func(int) bool) []int {
+	var early []int
+	w.through(index, func(pass int) bool { return facts.Seen(pass).State == Succeeded }, func(_ int, reads Reading) {
+		for _, i := range reads.Nodes {
+			if facts.Seen(i).State == Open && !lasting(i) {
+				early = append(early, i)
+			}
+		}
+	})
+	return merged(early, nil)
+}
+
+// through visits the data of a node, and of each pass whose result is read for it and for which follow says so, once.
+func (w *Workflow) through(index int, follow func(pass int) bool, visit func(reader int, reads Reading)) {
+	met := map[int]bool{index: true}
+	for todo := []int{index}; len(todo) > 0; todo = todo[1:] {
+		reads := w.Nodes[todo[0]].Data.Reading()
+		visit(todo[0], reads)
+		for _, i := range reads.Results {
+			if n := &w.Nodes[i]; n.Kind == KindPass && n.Data != nil && !met[i] && follow(i) {
+				met[i] = true
+				todo = append(todo, i)
+			}
 		}
 	}
-	return unsure
 }
 
 // ended adds the nodes that have ended when a node runs, as far as the rules alone say so.

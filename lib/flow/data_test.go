@@ -32,6 +32,11 @@ func TestWhatMayBeOpenFollowsFromTheRules(t *testing.T) {
 		"in a scope":                 {``, `"n": {"needs": ["p", "q"], "steps": {"in": {` + reads + `}}}`, nil},
 		"in a scope behind all_done": {``, `"n": {"needs": ["p", "q"], "rule": "all_done", "steps": {"in": {` + reads + `}}}`, []string{"g"}},
 		"early, chosen by a switch":  {``, `"s": {"needs": ["p", "q"], "switch": [{"to": "n"}]}, "n": {"needs": ["q"], "rule": "one_done", ` + reads + `}`, nil},
+		"through a pass":             {``, `"r": {"needs": ["p", "q"], "rule": "one_done", "pass": {"input": "${ .steps.q.state }"}}, "n": {"needs": ["r"], "handler": {"name": "x"}, "input": "${ .steps.r.result }"}`, []string{"q"}},
+		"through two":                {``, `"r": {"needs": ["p", "q"], "rule": "one_done", "pass": {"input": "${ .steps.q.state }"}}, "s": {"needs": ["r"], "pass": {"input": "${ [.steps.r.result, .steps.p.state] }"}}, "n": {"needs": ["s"], "handler": {"name": "x"}, "input": "${ .steps.s.result }"}`, []string{"p", "q"}},
+		"a pass's state alone":       {``, `"r": {"needs": ["p", "q"], "rule": "one_done", "pass": {"input": "${ .steps.q.state }"}}, "n": {"needs": ["r"], "handler": {"name": "x"}, "input": "${ .steps.r.state }"}`, nil},
+		"a pass that waits for all":  {``, `"r": {"needs": ["p", "q"], "pass": {"input": "${ .steps.g.state }"}}, "n": {"needs": ["r"], "rule": "all_done", "handler": {"name": "x"}, "input": "${ .steps.r.result }"}`, nil},
+		"a pass that is open":        {``, `"r": {"needs": ["q"], "pass": {"input": "${ .steps.q.state }"}}, "n": {"needs": ["r", "p"], "rule": "one_done", "handler": {"name": "x"}, "input": "${ .steps.r.result }"}`, []string{"r"}},
 		"names nothing":              {``, `"n": {"needs": ["p", "q"], "rule": "always", "handler": {"name": "x"}, "input": "${ .input }"}`, nil},
 	} {
 		w := workflow(t, `{"steps": {`+fmt.Sprintf(steps, row.p)+`, `+row.n+`}}`)

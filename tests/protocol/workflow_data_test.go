@@ -174,6 +174,33 @@ func TestW9_WhatWasOpenStaysOpenForAStep(t *testing.T) {
 	}
 }
 
+// The same holds for what a pass reads whose result a step reads: whoever looks at it later sees as much of it as the first attempt did.
+func TestW9_WhatWasOpenStaysOpenThroughAPass(t *testing.T) {
+	for name, steps := range map[string]string{
+		"one":            `"all": {"needs": ["extract", "slow"], "rule": "one_success", "pass": {"input": "${ [.steps.extract.result, .steps.slow.state] }"}}, "first": {"needs": ["all"], `,
+		"one that asks":  `"all": {"needs": ["extract", "slow"], "rule": "one_success", "when": "true", "pass": {"input": "${ [.steps.extract.result, .steps.slow.state] }"}}, "first": {"needs": ["all"], `,
+		"one behind one": `"some": {"needs": ["extract", "slow"], "rule": "one_success", "pass": {"input": "${ .steps.slow.state }"}}, "all": {"needs": ["some"], "pass": {"input": ["${ .steps.extract.result }", "${ .steps.some.result }"]}}, "first": {"needs": ["all"], `,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDataWorld(newWorld(t), `{"steps": {
+				"extract": {"handler": {"name": "give"}},
+				"slow": {"handler": {"name": "give"}, "retry": {"max_attempts": 5, "initial": "5m"}},
+				`+steps+`"handler": {"name": "give"}, "retry": {"initial": "10m"}, "input": "${ .steps.all.result }"}}}`, `null`, `{"id": 1}`)
+			d.fails["slow"], d.fails["first"] = 2, 3
+			d.advance(90*time.Minute, 10*time.Second, "worker")
+			if wrong := d.same(); len(wrong) > 0 {
+				t.Error(wrong)
+			}
+			if got, want := d.handed("first"), `[{"id":1},"open"]`; got != want || len(d.inputs["first"]) != 4 {
+				t.Errorf("it was handed %s at %d attempts, want %s", got, len(d.inputs["first"]), want)
+			}
+			if head := d.head(); head.State != run.Succeeded {
+				t.Errorf("the run is %s: %s", head.State, head.Reason)
+			}
+		})
+	}
+}
+
 // What cannot be evaluated fails for good, with the place in the definition, and nothing is called.
 func TestW9_Scenario25_AnExpressionThatFailsFailsItsStep(t *testing.T) {
 	endless := `[(1, 2)` + strings.Repeat("|(.,.)", 40) + `]`

@@ -44,15 +44,28 @@ func drawSteps(chance *rand.Rand, prefix string, depth int) []reference.Step {
 // Random graphs under random faults come out as the evaluator says, whatever was lost, doubled or gone; those that are cancelled end cancelled, with
 // nothing started after the answer.
 func TestW1_W2_W3_W4_W5_RandomGraphsUnderRandomFaults(t *testing.T) {
-	randomGraphs(t, 35, func(*rand.Rand, []reference.Step) {})
+	randomGraphs(t, 35, func(_ *rand.Rand, steps []reference.Step) []reference.Step { return steps })
 }
 
-// The same holds where steps ask whether they run, switches choose, and inputs name the steps before them.
+// The same holds where steps ask whether they run, switches choose, and inputs name the steps before them, directly and through passes: whatever of that is
+// still open, a step is handed the same at each attempt.
 func TestW1_W2_W3_W4_W5_W9_RandomGraphsThatAsk(t *testing.T) {
-	randomGraphs(t, 38, asking)
+	randomGraphs(t, 38, func(chance *rand.Rand, steps []reference.Step) []reference.Step {
+		asking(chance, steps)
+		readingOthers(chance, steps, nil)
+		if chance.IntN(3) > 0 {
+			return steps
+		}
+		early := []string{"one_success", "one_done", "always"}
+		slow, quick, pass, reader := task("slow", good, ""), task("quick", good, ""), task("early", good, early[chance.IntN(3)], "slow", "quick"), task("reader", good, "", "early")
+		slow.Fails, slow.Again = 1+chance.IntN(2), 20*time.Second
+		pass.Pass, pass.Reads = true, []string{".steps.slow", ".steps.quick.result"}
+		reader.Reads, reader.Fails, reader.Again = []string{".steps.early.result"}, 1+chance.IntN(2), 5*time.Minute
+		return append(steps, slow, quick, pass, reader)
+	})
 }
 
-// asking has some tasks of a graph be skipped by what they ask, makes switches of others, and has inputs name the steps before.
+// asking has some tasks of a graph be skipped by what they ask, makes switches and passes of others, and has attempts fail.
 func asking(chance *rand.Rand, steps []reference.Step) {
 	led := map[string]bool{}
 	for i := range steps {
@@ -61,7 +74,7 @@ func asking(chance *rand.Rand, steps []reference.Step) {
 			asking(chance, s.Inside)
 			continue
 		}
-		switch chance.IntN(4) {
+		switch chance.IntN(6) {
 		case 0:
 			s.End = reference.Skip
 		case 1:
@@ -85,12 +98,61 @@ func asking(chance *rand.Rand, steps []reference.Step) {
 			if s.Choices != nil {
 				s.End, s.Allowed = good, false
 			}
+		case 2, 3:
+			s.Pass, s.End, s.Allowed = true, good, false
+			if chance.IntN(4) == 0 {
+				s.End = reference.Skip
+			}
 		}
-		s.Reads = len(s.Parents) > 0 && len(s.Choices) == 0 && chance.IntN(2) == 0
+		if chance.IntN(4) == 0 || s.Pass && chance.IntN(4) > 0 {
+			s.Rule = []string{"one_success", "one_done", "always"}[chance.IntN(3)] // while others are open
+		}
+		if len(s.Choices) == 0 && !s.Pass && chance.IntN(3) > 0 {
+			s.Fails, s.Again = 1+chance.IntN(2), 20*time.Second
+		}
 	}
 }
 
-func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference.Step)) {
+// readingOthers has inputs read steps that are waited for, directly or not; outer are those that the scope around does.
+func readingOthers(chance *rand.Rand, steps []reference.Step, outer []reference.Step) {
+	before := make([][]reference.Step, len(steps)) // a step comes behind its parents
+	for i := range steps {
+		s := &steps[i]
+		all := slices.Clone(outer)
+		for k := range i {
+			if slices.Contains(s.Parents, steps[k].Name) {
+				all = append(append(all, steps[k]), before[k]...)
+			}
+		}
+		before[i] = all
+		if len(s.Inside) > 0 {
+			readingOthers(chance, s.Inside, all)
+			continue
+		}
+		if len(all) == 0 || len(s.Choices) > 0 || chance.IntN(4) == 0 {
+			continue
+		}
+		for range 1 + chance.IntN(3) {
+			of := all[chance.IntN(len(all))]
+			if k := slices.IndexFunc(all, func(of reference.Step) bool { return of.Pass }); k >= 0 && chance.IntN(3) > 0 {
+				of = all[k]
+			}
+			name := fmt.Sprintf(`.steps[\"%s\"]`, of.Name)
+			switch {
+			case len(of.Inside) > 0 || chance.IntN(3) == 0:
+				name += ".state"
+			case of.Pass || chance.IntN(2) == 0:
+				name += ".result"
+			}
+			s.Reads = append(s.Reads, name)
+		}
+		if s.Fails > 0 && chance.IntN(2) == 0 {
+			s.Again = 5 * time.Minute // others end meanwhile
+		}
+	}
+}
+
+func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference.Step) []reference.Step) {
 	t.Helper()
 	seeds := uint64(400)
 	if testing.Short() {
@@ -100,7 +162,7 @@ func randomGraphs(t *testing.T, salt uint64, change func(*rand.Rand, []reference
 	for seed := range seeds {
 		chance := rand.New(rand.NewPCG(seed, salt))
 		steps := drawSteps(chance, "s", 0)
-		change(chance, steps)
+		steps = change(chance, steps)
 		w := newWorld(t)
 		probe := job.Definition{Target: target.Spec{Workflow: fmt.Appendf(nil, `{"steps": %s}`, stepsJSON(steps))}}
 		if w.host("api").control.Check(tenant, probe) != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type flowWorld struct {
 	stopped  bool              // a cancel was answered: nothing may start any more
 	breaches []string
 	handed   map[string]string // what a step was handed, by its name RUN/PATH
+	tries    map[string]int    // attempts that were told to fail, by path
 }
 
 // call is one attempt of a step that reached its target.
@@ -43,12 +45,12 @@ type call struct {
 // newFlowWorld has a job whose workflow has these steps, triggered once. Each calls a handler that ends as the step says. change is what the job has
 // beside its target.
 func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definition)) *flowWorld {
-	f := &flowWorld{world: w, steps: steps, handed: map[string]string{}}
-	ends := map[string]rune{}
+	f := &flowWorld{world: w, steps: steps, handed: map[string]string{}, tries: map[string]int{}}
+	ends, fails := map[string]rune{}, map[string]int{}
 	var note func(steps []reference.Step, prefix string)
 	note = func(steps []reference.Step, prefix string) {
 		for _, s := range steps {
-			ends[prefix+s.Name] = s.End
+			ends[prefix+s.Name], fails[prefix+s.Name] = s.End, s.Fails
 			note(s.Inside, prefix+s.Name+"/")
 		}
 	}
@@ -68,14 +70,21 @@ func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definiti
 			f.breaches = append(f.breaches, "W5: step "+id.Step+" started after the cancel was answered")
 		}
 		during := f.during
+		again := f.tries[id.Step] < fails[id.Step]
+		f.tries[id.Step]++
 		f.mu.Unlock()
 		if during != nil {
 			during(id.Step)
 		}
+		if again {
+			return target.Result{}, errors.New("told to, for now")
+		}
 		if ends[id.Step] == reference.Failure {
 			return target.Result{}, target.Permanent(errors.New("told to"))
 		}
-		return target.Result{Body: c.Payload}, nil
+		digest := fnv.New64()
+		digest.Write(c.Payload)
+		return target.Result{Body: fmt.Appendf(nil, `"%x"`, digest.Sum64()), ContentType: "application/json"}, nil
 	}))
 	var def job.Definition
 	for _, c := range change {
@@ -103,17 +112,25 @@ func (f *flowWorld) defineAs(name, more string, def job.Definition) error {
 func stepsJSON(steps []reference.Step) string {
 	texts := make([]string, len(steps))
 	for i, s := range steps {
-		what := `"handler": {"name": "act"}`
+		what, input := `"handler": {"name": "act"}`, ""
+		if len(s.Reads) > 0 {
+			input = `"input": "${ [` + strings.Join(s.Reads, ", ") + `] }"`
+		}
 		switch {
 		case len(s.Inside) > 0:
 			what = `"steps": ` + stepsJSON(s.Inside)
 		case len(s.Choices) > 0:
 			what = `"switch": ` + waysJSON(s)
-		case s.End == reference.Skip:
-			what += `, "when": ".input.day == \"tuesday\""`
+		case s.Pass:
+			what = `"pass": {` + input + `}`
+		case input != "":
+			what += ", " + input
 		}
-		if s.Reads {
-			what += `, "input": "${ ` + statesOf(s.Parents) + ` }"`
+		if s.Fails > 0 {
+			what += fmt.Sprintf(`, "retry": {"max_attempts": 20, "initial": "%s"}`, s.Again)
+		}
+		if s.End == reference.Skip {
+			what += `, "when": ".input.day == \"tuesday\""`
 		}
 		if s.Allowed {
 			what += `, "allow_failure": true`
@@ -137,15 +154,6 @@ func waysJSON(s reference.Step) string {
 		ways = append(ways, fmt.Sprintf(`{"when": ".input.day == \"%s\"", "to": "%s"}`, day, to))
 	}
 	return "[" + strings.Join(ways, ", ") + "]"
-}
-
-// statesOf is an expression that gives the states of steps.
-func statesOf(names []string) string {
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = fmt.Sprintf(`.steps[\"%s\"].state`, name)
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // crashing has a new worker host take what it can until its n-th operation, and then it is gone, with all that it holds. It tells whether it came so
@@ -238,21 +246,21 @@ func (f *flowWorld) wrong() []string {
 	if head.State != state {
 		wrong = append(wrong, fmt.Sprintf("W3, W4: the run is %s (%s), want %s", head.State, head.Reason, state))
 	}
-	tasks := map[string]rune{}
+	written := map[string]rune{} // the ends of steps with a row of their own
 	var note func(steps []reference.Step, prefix string)
 	note = func(steps []reference.Step, prefix string) {
 		for _, s := range steps {
-			if len(s.Inside) == 0 {
-				tasks[prefix+s.Name] = s.End
+			if len(s.Inside) == 0 && (!s.Pass || s.End == reference.Skip) {
+				written[prefix+s.Name] = s.End
 			}
 			note(s.Inside, prefix+s.Name+"/")
 		}
 	}
 	note(f.steps, "")
-	for _, path := range slices.Sorted(maps.Keys(tasks)) {
+	for _, path := range slices.Sorted(maps.Keys(written)) {
 		row, released := rows[path]
 		end := run.Succeeded
-		switch tasks[path] {
+		switch written[path] {
 		case reference.Failure:
 			end = run.Failed
 		case reference.Skip:

@@ -2,7 +2,10 @@
 // still end. Tests hold lib/flow against it, so it shares nothing with it: no code, no types, no tables. It is slow.
 package reference
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // The ends of a step, as rules tell them apart, and Open for one that has not ended.
 const (
@@ -105,7 +108,10 @@ type Step struct {
 	End     rune            // of what has no steps inside: Success, Failure or Skip
 	Choices map[string]bool // of a switch: the siblings that it may choose
 	Chosen  string          // of a switch: the one that it chooses if it runs, or ""
-	Reads   bool            // its input names its parents
+	Reads   []string        // what its input reads, as expressions name it
+	Pass    bool            // it calls nothing, and its result is its input
+	Fails   int             // attempts of a task that fail before the one that ends it
+	Again   time.Duration   // the shortest wait behind those
 }
 
 // Outcome is how a workflow comes out.
