@@ -198,37 +198,14 @@ func (h *Held) write(ctx context.Context, outcome run.Outcome, change func(run.R
 // Finish puts result and log away, and has the end written together with those of other attempts that end now. told gets the state that
 // it led to when it is durable and the message is settled, or the error.
 func (h *Held) Finish(ctx context.Context, e worker.End, told func(run.State, error)) {
-	e = h.whole(ctx, e)
-	h.desk.ends.add(h.desk, &ending{held: h, ctx: ctx, outcome: e.Outcome, change: h.ending(ctx, e), told: told})
-}
-
-// whole is how an attempt of a step has ended: where others would read its result, and it is not there as a whole, it has failed.
-func (h *Held) whole(ctx context.Context, e worker.End) worker.End {
-	if !h.started.ID.IsStep() {
-		return e
-	}
-	failed := func(why string, permanent bool) worker.End {
-		e.Outcome, e.Result.Body, e.Failure = run.OutcomeFailed, nil, &target.Failure{Kind: target.KindTooLarge, Permanent: permanent, Message: why}
-		return e
-	}
-	switch {
-	case e.Outcome == run.OutcomeFailed && e.Failure.Kind == target.KindResult:
-		return failed(e.Failure.Message, true)
-	case e.Outcome != run.OutcomeSucceeded:
-		return e
-	case e.Result.Truncated:
-		return failed(fmt.Sprintf("the result is larger than the %d KiB that are kept of one; what the step was to do is done", (len(e.Result.Body)+1023)>>10), true)
-	}
-	if note := h.keep(ctx, e).note; note != "" {
-		return failed(note+"; what the step was to do is done", false)
-	}
-	return e
+	outcome, change := h.ending(ctx, e)
+	h.desk.ends.add(h.desk, &ending{held: h, ctx: ctx, outcome: outcome, change: change, told: told})
 }
 
 // finish is Finish for an end that is written by itself.
 func (h *Held) finish(ctx context.Context, e worker.End) (run.State, error) {
-	e = h.whole(ctx, e)
-	return h.conclude(ctx, e.Outcome, h.ending(ctx, e), nil)
+	outcome, change := h.ending(ctx, e)
+	return h.conclude(ctx, outcome, change, nil)
 }
 
 // callOff ends an attempt whose target is not called: as cancelled since its job was deleted, or, where that cannot be told, as handed back, to
@@ -348,10 +325,14 @@ func (h *Held) Close() {
 	h.settle(context.Background(), verdict{again: h.desk.Dispatch.Lease})
 }
 
-// ending gives the change that an end makes of the run. It puts result and log away, so it may take a while.
-func (h *Held) ending(ctx context.Context, e worker.End) func(run.Run, int64) run.Run {
+// ending gives how the attempt has ended, and the change that this makes of the run. It puts result and log away, so it may take a while.
+func (h *Held) ending(ctx context.Context, e worker.End) (run.Outcome, func(run.Run, int64) run.Run) {
+	e, k := h.keep(ctx, e)
+	return e.Outcome, h.change(e, k)
+}
+
+func (h *Held) change(e worker.End, k kept) func(run.Run, int64) run.Run {
 	limits := dispatch.Limits(h.edition.Def)
-	k := h.keep(ctx, e)
 	switch e.Outcome {
 	case run.OutcomeSucceeded:
 		return func(r run.Run, now int64) run.Run {

@@ -21,9 +21,18 @@ type kept struct {
 	draw   uint64 // decides the wait before the next attempt
 }
 
-func (h *Held) keep(ctx context.Context, e worker.End) kept {
+// keep puts away what the attempt gives, and says how it has ended by that: of a step others read the result, so where that is not there as a whole, it has failed.
+func (h *Held) keep(ctx context.Context, e worker.End) (worker.End, kept) {
 	h.keeping.take()
 	defer h.keeping.give()
+	step := h.started.ID.IsStep()
+	switch {
+	case !step:
+	case e.Outcome == run.OutcomeFailed && e.Failure.Kind == target.KindResult:
+		e = resultless(e, e.Failure.Message, true)
+	case e.Outcome == run.OutcomeSucceeded && e.Result.Truncated:
+		e = resultless(e, fmt.Sprintf("the result is larger than the %d KiB that are kept of one; %s", (len(e.Result.Body)+1023)>>10, isDone), true)
+	}
 	if !h.isKept {
 		h.isKept, h.kept = true, kept{log: h.keepLog(ctx, e), draw: h.desk.Dispatch.NewID()}
 		if e.Outcome == run.OutcomeSucceeded {
@@ -31,7 +40,18 @@ func (h *Held) keep(ctx context.Context, e worker.End) kept {
 		}
 		h.showing.conceal(ctx, h.kept.log != "")
 	}
-	return h.kept
+	if step && e.Outcome == run.OutcomeSucceeded && h.kept.note != "" {
+		e = resultless(e, h.kept.note+"; "+isDone, false)
+	}
+	return e, h.kept
+}
+
+const isDone = "what the step was to do is done"
+
+// resultless is the end of a step whose result others cannot read.
+func resultless(e worker.End, why string, permanent bool) worker.End {
+	e.Outcome, e.Result.Body, e.Failure = run.OutcomeFailed, nil, &target.Failure{Kind: target.KindTooLarge, Permanent: permanent, Message: why}
+	return e
 }
 
 // longestType is how long a media type may be that is kept with a result. A longer one is left out.
