@@ -87,7 +87,7 @@ func (s *Service) computed(ctx context.Context, r run.Run, path string) ([]byte,
 	if rows[0].Version == 0 {
 		return nil, "", refuse(CodeNotReleased, "step %s of run %s was not released, so nobody can tell what it is handed: expressions say that of what has ended before", path, r.ID)
 	}
-	data, err := s.Dispatch.StepInput(ctx, r, rows[0])
+	data, err := s.Dispatch.StepInput(ctx, r, rows[0], false)
 	var failed *expression.Failure
 	if errors.As(err, &failed) {
 		return nil, "", refuse(CodeExpression, "step %s of run %s is handed nothing: %s", path, r.ID, failed.Message)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/expression"
@@ -12,28 +15,96 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // This file has what the expressions of a workflow's run read. All of it has ended, and nothing that has ended is written again: so whoever evaluates the
 // same expression, at whatever attempt, gets the same. What had not ended when a step was released is noted in its row, and stays open for it.
 
-// evaluations is how many expressions a process evaluates at once: each may hold some 100 MB for a moment.
-const evaluations = 2
+const (
+	// evaluations is how many texts a process evaluates at once: each may hold some 100 MB for a moment.
+	evaluations = 2
 
-// evaluationTime is the longest that one may take. Who is cut off has failed of nothing, and tries again.
-const evaluationTime = 5 * time.Second
+	// evaluationTime is the longest that one may take, without what it reads. Who is cut off has failed of nothing, and tries again.
+	evaluationTime = 5 * time.Second
 
-// evaluating has f done when there is room for another evaluation.
-func (d *Dispatcher) evaluating(ctx context.Context, f func(context.Context) error) error {
-	select {
-	case d.evaluators <- struct{}{}:
-		defer func() { <-d.evaluators }()
-	case <-ctx.Done():
-		return ctx.Err()
+	// evaluationTries is how often one is tried that takes longer. What it may cost is bounded, so this is rare.
+	evaluationTries = 5
+
+	// blobReaders is how many evaluations hold blobs at once, each up to 24 MiB.
+	blobReaders = 8
+)
+
+// evaluating is the room for evaluations in a process. Who comes first goes first, and comes anew for each text.
+type evaluating struct {
+	turns   *semaphore.Weighted
+	readers *semaphore.Weighted
+
+	mu   sync.Mutex
+	slow map[store.Key]int // how often what becomes of a node has taken too long
+}
+
+func newEvaluating() evaluating {
+	return evaluating{turns: semaphore.NewWeighted(evaluations), readers: semaphore.NewWeighted(blobReaders), slow: map[store.Key]int{}}
+}
+
+// errSlow says that an evaluation was cut off.
+var errSlow = fmt.Errorf("expressions took longer than %s: %w", evaluationTime, context.DeadlineExceeded)
+
+// Evaluating has f evaluate expressions when there is room for that, with a context that ends when it has taken too long. Then its error is a
+// context.DeadlineExceeded.
+func (d *Dispatcher) Evaluating(ctx context.Context, f func(context.Context) error) error {
+	if err := d.evaluations.turns.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for room for an evaluation: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
+	defer d.evaluations.turns.Release(1)
+	within, cancel := context.WithTimeoutCause(ctx, evaluationTime, errSlow)
 	defer cancel()
-	return f(ctx)
+	err := f(within)
+	if err != nil && errors.Is(context.Cause(within), errSlow) && errors.Is(err, context.DeadlineExceeded) {
+		return errSlow
+	}
+	return err
+}
+
+// evaluate has f evaluate a text of the run, which says what becomes of a node, or is its output where that is nil. It tells what fails of itself, and would again,
+// from all else.
+func (r *reading) evaluate(ctx context.Context, n *flow.Node, f func(*flow.Evaluation) error) (failed *expression.Failure, err error) {
+	defer r.leave()
+	if err = f(r.texts); errors.As(err, &failed) {
+		return failed, nil
+	}
+	if r.once {
+		return nil, err
+	}
+	of, at := "the output of the run", r.head.ID
+	if n != nil {
+		of, at = "step "+n.Path, r.head.ID.At(n.Path)
+	}
+	if tries := r.evaluations.tried(at.Key(r.head.Tenant), errors.Is(err, errSlow)); tries >= evaluationTries {
+		return &expression.Failure{Message: fmt.Sprintf("%s: its expressions took longer than %s, %d times", of, evaluationTime, tries)}, nil
+	}
+	return nil, err
+}
+
+// maxSlow bounds what is remembered of evaluations that took too long; what is forgotten is tried more often.
+const maxSlow = 1000
+
+// tried counts how often in a row what is evaluated under a key has taken too long.
+func (e *evaluating) tried(key store.Key, slow bool) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.slow[key] + 1
+	if delete(e.slow, key); !slow {
+		return 0
+	}
+	if n < evaluationTries {
+		if len(e.slow) >= maxSlow {
+			clear(e.slow)
+		}
+		e.slow[key] = n
+	}
+	return n
 }
 
 // reading is what expressions of a run read, as it stands.
@@ -45,6 +116,11 @@ type reading struct {
 	rows   map[int]run.Run // by the index of the node
 	states []flow.State
 	open   nodeSet // of a step: what had not ended when it was released
+
+	once  bool // nobody tries again what takes too long
+	texts *flow.Evaluation
+	holds bool  // blobs, of what is evaluated now
+	away  error // of the first blob that could not be read for now: no other is asked for
 }
 
 var _ flow.Facts = (*reading)(nil)
@@ -71,6 +147,7 @@ func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, ste
 			r.rows[n.Index] = s
 		}
 	}
+	r.texts = w.Evaluate(r, d.Evaluating)
 	return r
 }
 
@@ -87,14 +164,35 @@ func (r *reading) Payload(ctx context.Context) ([]byte, error) {
 
 // blob reads what is kept; what is gone for good is a *expression.Failure.
 func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
-	if r.Blobs == nil {
+	switch {
+	case r.Blobs == nil:
 		return nil, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
+	case r.away != nil:
+		return nil, r.away
+	case !r.holds:
+		if err := r.evaluations.readers.Acquire(ctx, 1); err != nil {
+			return nil, fmt.Errorf("wait for room for %s: %w", what, err)
+		}
+		r.holds = true
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.Lease/3)
+	defer cancel()
 	data, err := r.Blobs.Get(ctx, r.head.Tenant, key)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 		return nil, &expression.Failure{Message: what + " cannot be read any more: " + err.Error()}
 	}
-	return data, err
+	if err != nil {
+		r.away = fmt.Errorf("read %s: %w", what, err)
+	}
+	return data, r.away
+}
+
+// leave gives back the room for blobs.
+func (r *reading) leave() {
+	if r.holds {
+		r.evaluations.readers.Release(1)
+		r.holds = false
+	}
 }
 
 // Run is what is told of the run itself.
@@ -151,8 +249,8 @@ func (r *reading) Result(ctx context.Context, index int) (data []byte, mediaType
 }
 
 // StepInput gives what a step is handed, of which expressions say what that is. whole is the run that the step is of. It is the same at each attempt. An
-// error is an *expression.Failure where it is so at each attempt.
-func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run) ([]byte, error) {
+// error is an *expression.Failure where it is so at each attempt. again tells that an attempt wants it, which tries again where it takes too long: not for ever.
+func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again bool) ([]byte, error) {
 	edition, err := d.Book.Edition(ctx, whole.Tenant, whole.ID.Job, whole.Generation)
 	if err != nil {
 		return nil, err
@@ -174,10 +272,14 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run) ([]byte
 		return nil, fmt.Errorf("step %s, which step %s reads, is not seen to have ended: %w", w.Nodes[early[0]].Path, n.Path, store.ErrUnknown)
 	}
 	var data []byte
-	err = d.evaluating(ctx, func(ctx context.Context) (err error) {
-		data, _, err = w.Evaluate(ctx, r).Give(ctx, n.Data)
+	r.once = !again
+	failed, err := r.evaluate(ctx, n, func(texts *flow.Evaluation) (err error) {
+		data, _, err = texts.Give(ctx, n.Data)
 		return err
 	})
+	if failed != nil {
+		return nil, failed
+	}
 	return data, err
 }
 
@@ -213,42 +315,60 @@ func (d *Dispatcher) read(ctx context.Context, whole run.Run, def job.Definition
 	return read(d, whole, def, w, rows, w.Plan(facts).States), nil
 }
 
-// ask evaluates what nodes ask, and writes down what comes of it, each where nothing stands. It gives the steps as they stand, and the tasks among them that are to be sent. Where
-// another has written one, that is a *store.Conflict: what he has written counts.
+// askFor is for how long nodes are asked before what has come of it is written.
+const askFor = time.Second
+
+// ask evaluates what nodes ask, and writes down what comes of it, each where nothing stands. It gives the steps as they stand, and the tasks among them that are to be
+// sent, also with an error: what cannot be told of one node for now holds up no other. Where another has written one, that is a *store.Conflict: what he has written
+// counts.
 func (f *following) ask(ctx context.Context, nodes []int, plan flow.Decisions, steps []run.Run) (stand, released []run.Run, err error) {
 	r := f.reading(steps, plan.States)
+	stand = steps
 	var rows []run.Run
 	var runs []int
+	keep := func() error {
+		// Durable with this write: what becomes of each node whose op is done. A crash here leaves the others to whoever asks them next, who gets the same answers of the same steps.
+		written, err := f.put(ctx, rows)
+		for _, row := range written {
+			if n, ok := f.workflow.Node(row.ID.Step); ok && n.Kind == flow.KindTask {
+				f.CountEnd(row)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		now, err := f.release(ctx, runs, steps, plan.States)
+		stand, released = append(append(stand, written...), now...), append(released, now...)
+		if err == nil && (len(written) < len(rows) || len(now) < len(runs)) {
+			err = errElse
+		}
+		rows, runs = nil, nil
+		return err
+	}
+	var errs []error
+	since := f.Elapsed()
 	for _, i := range nodes {
 		n := &f.workflow.Nodes[i]
 		row, runsNow, err := f.answer(ctx, r, n)
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("ask what becomes of step %s: %w", n.Path, err)
+			errs = append(errs, fmt.Errorf("ask what becomes of step %s: %w", n.Path, err))
 		case runsNow:
 			runs = append(runs, i)
 		default:
 			rows = append(rows, row)
 		}
-	}
-	// Durable with this write: what becomes of each node whose op is done. A crash here leaves the others to whoever asks them next, who gets the same answers of the same steps.
-	written, err := f.put(ctx, rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, row := range written {
-		if n, ok := f.workflow.Node(row.ID.Step); ok && n.Kind == flow.KindTask {
-			f.CountEnd(row)
+		if now := f.Elapsed(); now-since >= askFor {
+			if err := keep(); err != nil {
+				return stand, released, err
+			}
+			since = now
 		}
 	}
-	released, err = f.release(ctx, runs, steps, plan.States)
-	if err != nil {
-		return nil, released, err
+	if err := keep(); err != nil {
+		return stand, released, err
 	}
-	if len(written) < len(rows) || len(released) < len(runs) {
-		return nil, released, errElse
-	}
-	return append(append(steps, written...), released...), released, nil
+	return stand, released, errors.Join(errs...)
 }
 
 // errElse says that another has written what was to be written: all is to be read again.
@@ -258,22 +378,20 @@ var errElse = &store.Conflict{}
 func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row run.Run, runs bool, err error) {
 	var holds bool
 	var to int
-	err = f.evaluating(ctx, func(ctx context.Context) (err error) {
-		e := f.workflow.Evaluate(ctx, r)
+	failed, err := r.evaluate(ctx, n, func(texts *flow.Evaluation) (err error) {
 		if n.Kind == flow.KindSwitch {
-			to, err = e.Choose(ctx, n)
+			to, err = texts.Choose(ctx, n)
 		} else {
-			holds, err = e.Holds(ctx, n.Condition)
+			holds, err = texts.Holds(ctx, n.Condition)
 		}
 		return err
 	})
-	var failed *expression.Failure
 	end := run.Answer{State: run.Succeeded}
 	switch {
-	case errors.As(err, &failed):
-		end = run.Answer{State: run.Failed, Reason: ExpressionFailed + failed.Message}
 	case err != nil:
 		return run.Run{}, false, err
+	case failed != nil:
+		end = run.Answer{State: run.Failed, Reason: faultOf(failed)}
 	case n.Kind == flow.KindSwitch && to != flow.None:
 		end.Chose, end.Reason = f.workflow.Nodes[to].Path, "it chose "+f.workflow.Nodes[to].Name
 	case n.Kind == flow.KindSwitch:
@@ -286,8 +404,10 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row r
 	return f.head.Answered(n.Path, end, f.now, f.expires()), false, nil
 }
 
-// ExpressionFailed begins what is said of an expression that fails: it is the kind of that failure.
-const ExpressionFailed = "expression: "
+// faultOf is what is told of an expression that fails, as of a target: its kind, and what happened.
+func faultOf(failed *expression.Failure) string {
+	return (&target.Failure{Kind: target.KindExpression, Message: failed.Message}).Error()
+}
 
 // output gives the result of the run, which has succeeded, or says why it has failed after all.
 func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run.Run) (result run.Ref, reason string, err error) {
@@ -296,21 +416,18 @@ func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run
 	}
 	var data []byte
 	var mediaType string
-	err = f.evaluating(ctx, func(ctx context.Context) (err error) {
-		data, mediaType, err = f.workflow.Evaluate(ctx, f.reading(steps, plan.States)).Give(ctx, f.workflow.Output)
+	failed, err := f.reading(steps, plan.States).evaluate(ctx, nil, func(texts *flow.Evaluation) (err error) {
+		data, mediaType, err = texts.Give(ctx, f.workflow.Output)
 		return err
 	})
-	var failed *expression.Failure
-	if errors.As(err, &failed) {
-		return run.Ref{}, ExpressionFailed + failed.Message, nil
-	}
-	if err != nil {
+	switch {
+	case failed != nil:
+		return run.Ref{}, faultOf(failed), nil
+	case err != nil:
 		return run.Ref{}, "", fmt.Errorf("make the output: %w", err)
-	}
-	if len(data) <= run.MaxResult {
+	case len(data) <= run.MaxResult:
 		return run.Ref{Inline: data, Type: mediaType}, "", nil
-	}
-	if f.Blobs == nil {
+	case f.Blobs == nil:
 		return run.Ref{}, "", fmt.Errorf("keep the output: %w", blob.ErrUnavailable)
 	}
 	// Durable before the end that names it. Whoever makes it makes the same.

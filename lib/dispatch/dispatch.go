@@ -70,7 +70,7 @@ type Dispatcher struct {
 	ends     ends
 	absent   absences
 
-	evaluators chan struct{} // a slot for each evaluation of expressions
+	evaluations evaluating
 
 	fullMu    sync.Mutex
 	fullUntil map[string]time.Time // by queue
@@ -102,7 +102,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, evaluators: make(chan struct{}, evaluations), entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

@@ -160,18 +160,18 @@ func (f *following) step(ctx context.Context, again bool) error {
 		}
 		plan = f.workflow.Plan(facts)
 	}
-	if err != nil {
+	if store.AsConflict(err) != nil {
 		return errors.Join(err, f.send(ctx, asked))
 	}
 	if plan.End != "" {
 		return f.end(ctx, plan, steps)
 	}
-	released, err := f.release(ctx, plan.Release, steps, plan.States)
+	released, failed := f.release(ctx, plan.Release, steps, plan.States) // also where an answer is wanting: they do not wait for it
 	released = append(released, asked...)
 	if again {
 		released = append(released, waiting...)
 	}
-	return errors.Join(err, f.send(ctx, released))
+	return errors.Join(err, failed, f.send(ctx, released))
 }
 
 // orphaned has a run of which nothing was seen to be released be cancelled where its job was deleted: a delete that was answered before the run was opened

@@ -47,35 +47,137 @@ type Seen struct {
 // Open is the state that expressions see of a step that had not ended when it was looked at for the first time.
 const Open State = "open"
 
-// Evaluation evaluates one text of a run's workflow. It is for one at a time, and for one text: what that may cost is counted.
+// Evaluation evaluates texts of a run's workflow: conditions, and data. It is for one at a time. What a text may cost is counted for each by itself, whatever was
+// evaluated before, so it comes out the same wherever that is done. Its errors are *expression.Failure where it would fail at any time, those of facts and of
+// turns, and that of a context that has ended.
 type Evaluation struct {
 	w      *Workflow
 	facts  Facts
+	turn   Turn
+	common *expression.Budget // of all texts; nil where each has its own
+	known  map[int]*read      // what facts gave, by the index of the node, or payload
+	size   int                // bytes of that
+
+	// of the text in hand
 	budget *expression.Budget
-	read   int // bytes
-	known  map[int]any
+	counts map[int]bool // what of known counts
+	bytes  int          // of that
+	passes map[int]any  // what they give
 }
 
-// Evaluate begins an evaluation. Its errors are *expression.Failure where it would fail at any time, those of facts, and that of ctx once that has ended.
-func (w *Workflow) Evaluate(ctx context.Context, facts Facts) *Evaluation {
-	return &Evaluation{w: w, facts: facts, budget: expression.NewBudget(ctx), known: map[int]any{}}
+// Turn has f done when there is room for what it holds, with a context that ends when it has taken too long. All that f is to look at was read before.
+type Turn func(ctx context.Context, f func(context.Context) error) error
+
+// read is what was read of a node.
+type read struct {
+	data      []byte
+	mediaType string
+	value     any // once it is decoded
+	decoded   bool
+}
+
+// payload stands for the payload of the run among nodes.
+const payload = None
+
+// maxKnown is how much is kept from one text for the next, in bytes: decoded it takes some ten times as much.
+const maxKnown = 256 << 10
+
+// Evaluate begins evaluations of a run's workflow. turn may be nil: then nobody waits for a turn.
+func (w *Workflow) Evaluate(facts Facts, turn Turn) *Evaluation {
+	if turn == nil {
+		turn = func(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
+	}
+	return &Evaluation{w: w, facts: facts, turn: turn, known: map[int]*read{}}
+}
+
+// text has one text evaluated by f, in its turn. What it reads is read before: that may take long, and holds up no other.
+func (e *Evaluation) text(ctx context.Context, at string, reads Reading, f func() error) error {
+	e.counts, e.bytes, e.passes = map[int]bool{}, 0, map[int]any{}
+	defer func() {
+		if e.passes = nil; e.size > maxKnown {
+			clear(e.known)
+			e.size = 0
+		}
+	}()
+	if err := e.fetch(ctx, at, reads); err != nil {
+		return err
+	}
+	return e.turn(ctx, func(ctx context.Context) error {
+		if e.budget = e.common; e.budget == nil {
+			e.budget = expression.NewBudget(ctx)
+		}
+		return f()
+	})
+}
+
+// fetch reads what is read, through passes too.
+func (e *Evaluation) fetch(ctx context.Context, at string, reads Reading) error {
+	if reads.Input {
+		if err := e.take(payload, func() (data []byte, mediaType string, err error) {
+			data, err = e.facts.Payload(ctx)
+			return data, "", err
+		}); err != nil {
+			return within(at, err)
+		}
+	}
+	for _, i := range reads.Results {
+		n := &e.w.Nodes[i]
+		if e.counts[i] || e.facts.Seen(i).State != Succeeded {
+			continue
+		}
+		var err error
+		switch {
+		case n.Kind == KindTask:
+			err = e.take(i, func() ([]byte, string, error) { return e.facts.Result(ctx, i) })
+		case n.Data != nil:
+			e.counts[i] = true
+			err = e.fetch(ctx, n.Data.at, n.Data.Reading())
+		}
+		if err != nil {
+			return within(at, err)
+		}
+	}
+	return nil
+}
+
+// take has something be known, and counts it.
+func (e *Evaluation) take(index int, from func() (data []byte, mediaType string, err error)) error {
+	if e.counts[index] {
+		return nil
+	}
+	if e.known[index] == nil {
+		data, mediaType, err := from()
+		if err != nil {
+			return err
+		}
+		e.known[index] = &read{data: data, mediaType: mediaType}
+		e.size += len(data)
+	}
+	e.counts[index] = true
+	if e.bytes += len(e.known[index].data); e.bytes > MaxRead {
+		return &expression.Failure{Message: fmt.Sprintf("what it reads has more than %d MiB", MaxRead>>20)}
+	}
+	return nil
 }
 
 // Holds asks a condition of a node.
-func (e *Evaluation) Holds(ctx context.Context, c *Condition) (bool, error) {
-	input, err := e.input(ctx, c.at, c.Reads(), c.names)
-	if err != nil {
-		return false, err
-	}
-	v, err := c.Eval(e.budget, input)
-	if err != nil {
-		return false, within(c.at, err)
-	}
-	holds, ok := v.(bool)
-	if !ok {
-		return false, within(c.at, &expression.Failure{Message: "it gives " + shownValue(v) + "; a condition is to give true or false"})
-	}
-	return holds, nil
+func (e *Evaluation) Holds(ctx context.Context, c *Condition) (holds bool, err error) {
+	err = e.text(ctx, c.at, reading(c.Reads(), c.names), func() error {
+		input, err := e.input(c.at, c.Reads(), c.names)
+		if err != nil {
+			return err
+		}
+		v, err := c.Eval(e.budget, input)
+		if err != nil {
+			return within(c.at, err)
+		}
+		var is bool
+		if holds, is = v.(bool); !is {
+			return within(c.at, &expression.Failure{Message: "it gives " + shownValue(v) + "; a condition is to give true or false"})
+		}
+		return nil
+	})
+	return holds, err
 }
 
 // Choose asks a switch which node it chooses, or None.
@@ -105,32 +207,31 @@ func (e *Evaluation) Give(ctx context.Context, d *Data) (data []byte, mediaType 
 		}
 		return data, mediaType, within(d.at, err)
 	}
-	v, err := e.value(ctx, d)
-	if err != nil {
-		return nil, "", err
-	}
-	data, err = e.budget.Marshal(v, expression.MaxBytes)
-	return data, "application/json", within(d.at, err)
+	err = e.text(ctx, d.at, d.Reading(), func() error {
+		v, err := e.value(d)
+		if err != nil {
+			return err
+		}
+		data, err = e.budget.Marshal(v, expression.MaxBytes)
+		return within(d.at, err)
+	})
+	return data, "application/json", err
 }
 
-func (e *Evaluation) value(ctx context.Context, d *Data) (any, error) {
-	input, err := e.input(ctx, d.at, d.Reads(), d.names)
+func (e *Evaluation) value(d *Data) (any, error) {
+	input, err := e.input(d.at, d.Reads(), d.names)
 	if err != nil {
 		return nil, err
 	}
-	v, err := d.Eval(e.budget, d.at, input)
-	return v, err
+	return d.Eval(e.budget, d.at, input)
 }
 
 // input makes what an expression reads.
-func (e *Evaluation) input(ctx context.Context, at string, reads expression.Reads, names map[string]int) (map[string]any, error) {
+func (e *Evaluation) input(at string, reads expression.Reads, names map[string]int) (map[string]any, error) {
 	input := map[string]any{"run": e.facts.Run()}
 	if reads.Input {
-		payload, err := e.facts.Payload(ctx)
-		if err != nil {
-			return nil, within(at, err)
-		}
-		if input["input"], err = e.decoded(payload, "", payloadOfRun); err != nil {
+		var err error
+		if input["input"], err = e.known[payload].decode(payloadOfRun); err != nil {
 			return nil, within(at, err)
 		}
 	}
@@ -144,7 +245,7 @@ func (e *Evaluation) input(ctx context.Context, at string, reads expression.Read
 		}
 		if reads.Result(name) && seen.State == Succeeded {
 			var err error
-			if one["result"], err = e.result(ctx, i); err != nil {
+			if one["result"], err = e.result(i); err != nil {
 				return nil, within(at, err)
 			}
 		}
@@ -155,37 +256,40 @@ func (e *Evaluation) input(ctx context.Context, at string, reads expression.Read
 }
 
 // result is what a node has given.
-func (e *Evaluation) result(ctx context.Context, index int) (any, error) {
-	if v, known := e.known[index]; known {
+func (e *Evaluation) result(index int) (v any, err error) {
+	n := &e.w.Nodes[index]
+	if n.Kind == KindTask {
+		return e.known[index].decode("the result of step " + n.Path)
+	}
+	if v, met := e.passes[index]; met {
 		return v, nil
 	}
-	n := &e.w.Nodes[index]
-	var v any
-	var err error
 	switch {
-	case n.Kind == KindTask:
-		data, mediaType, failed := e.facts.Result(ctx, index)
-		if failed != nil {
-			return nil, failed
-		}
-		v, err = e.decoded(data, mediaType, "the result of step "+n.Path)
 	case n.Data != nil:
-		v, err = e.value(ctx, n.Data)
+		v, err = e.value(n.Data)
 	case n.Kind == KindPass && n.Pass.Input != nil:
 		v, err = expression.Decode(unescaped(n.Pass.Input))
 	}
 	if err != nil {
 		return nil, err
 	}
-	e.known[index] = v
+	e.passes[index] = v
 	return v, nil
 }
 
-// decoded makes of bytes what expressions read: what is said to be JSON, or as a payload is, and of anything else a text.
-func (e *Evaluation) decoded(data []byte, mediaType, what string) (any, error) {
-	if e.read += len(data); e.read > MaxRead {
-		return nil, &expression.Failure{Message: fmt.Sprintf("what it reads has more than %d MiB", MaxRead>>20)}
+// decode makes of bytes what expressions read: what is said to be JSON, or as a payload is, and of anything else a text.
+func (r *read) decode(what string) (any, error) {
+	if r.decoded {
+		return r.value, nil
 	}
+	v, err := decoded(r.data, r.mediaType, what)
+	if err == nil {
+		r.value, r.decoded = v, true
+	}
+	return v, err
+}
+
+func decoded(data []byte, mediaType, what string) (any, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}

@@ -96,8 +96,8 @@ func (p *play) knows(r Reading, decided Decisions) bool {
 
 // evaluation is one of those of the simulation, which share a budget: whoever asks for one can have a few hundred made.
 func (p *play) evaluation(decided Decisions) *Evaluation {
-	e := p.w.Evaluate(context.Background(), told{p, decided})
-	e.budget = p.budget
+	e := p.w.Evaluate(told{p, decided}, nil)
+	e.common = p.budget
 	return e
 }
 

@@ -341,7 +341,7 @@ func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, 
 	r := brings
 	switch {
 	case e.Computed:
-		data, err := d.Dispatch.StepInput(ctx, brings, of)
+		data, err := d.Dispatch.StepInput(ctx, brings, of, true)
 		var failed *expression.Failure
 		if errors.As(err, &failed) {
 			return nil, &target.Failure{Kind: target.KindExpression, Permanent: true, Message: failed.Message}

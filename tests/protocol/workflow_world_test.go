@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,13 @@ func newFlowWorld(w *world, steps []reference.Step, change ...func(*job.Definiti
 		if ends[id.Step] == reference.Failure {
 			return target.Result{}, target.Permanent(errors.New("told to"))
 		}
-		digest := fnv.New64()
-		digest.Write(c.Payload)
-		return target.Result{Body: fmt.Appendf(nil, `"%x"`, digest.Sum64()), ContentType: "application/json"}, nil
+		result := c.Payload
+		if bytes.HasPrefix(result, []byte("[")) { // by its input; whoever reads several would be handed ever more
+			digest := fnv.New64()
+			digest.Write(result)
+			result = fmt.Appendf(nil, `"%x"`, digest.Sum64())
+		}
+		return target.Result{Body: result, ContentType: "application/json"}, nil
 	}))
 	var def job.Definition
 	for _, c := range change {

@@ -1,0 +1,174 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocdk "gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
+	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// reads is a bucket whose reads go through a hook first.
+type reads struct {
+	driver.Bucket
+	of     *gocdk.Bucket
+	before func(key string) error
+}
+
+type content struct{ *bytes.Reader }
+
+func (content) Close() error { return nil }
+func (c content) Attributes() *driver.ReaderAttributes {
+	return &driver.ReaderAttributes{Size: c.Size()}
+}
+func (content) As(any) bool { return false }
+
+func (reads) ErrorCode(err error) gcerrors.ErrorCode { return gcerrors.Code(err) }
+func (reads) Close() error                           { return nil }
+
+func (r reads) NewRangeReader(ctx context.Context, key string, _, _ int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+	if err := r.before(key); err != nil {
+		return nil, err
+	}
+	data, err := r.of.ReadAll(ctx, key)
+	return content{bytes.NewReader(data)}, err
+}
+
+// large ends a step with a result that lies in the bucket, which lets before see each read of one.
+func (f *forked) large(path, result string, before func() error) run.Run {
+	f.t.Helper()
+	memory := memblob.OpenBucket(nil)
+	key, err := blob.New(memory).Put(f.t.Context(), blob.Ref{Tenant: "default", Kind: blob.Result, ID: path, Expires: f.now.AddDate(1, 0, 0)}, []byte(result))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.Blobs = blob.New(gocdk.NewBucket(reads{of: memory, before: func(string) error { return before() }}))
+	s := f.write(f.step(path).Start("worker", f.now.UnixMilli(), f.Lease))
+	return f.write(s.Succeed(f.now.UnixMilli(), run.Ref{Blob: key, Type: "application/json"}, "", run.Limits{Retention: 24 * time.Hour}))
+}
+
+// Evaluations take their turns in the order of their coming. Who has had one comes last: none is left out, however many others want.
+func TestEvaluationsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGated(t)
+		var order []string
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			go func() {
+				for range 2 {
+					err := f.Evaluating(t.Context(), func(context.Context) error {
+						order = append(order, name)
+						time.Sleep(time.Second)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if want := []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e"}; !slices.Equal(order, want) {
+			t.Errorf("they were let in as %v, want %v", order, want)
+		}
+	})
+}
+
+// One that takes too long is cut off; who waits for a turn is not, unless he gives up.
+func TestAnEvaluationThatTakesTooLongIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGated(t)
+		ends := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		begun := time.Now()
+		for range 2 {
+			go func() {
+				if err := f.Evaluating(t.Context(), ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 5*time.Second {
+					t.Errorf("one was cut off after %s, with %v", time.Since(begun), err)
+				}
+			}()
+		}
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := f.Evaluating(impatient, ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
+			t.Errorf("who gives up was told so after %s, with %v", time.Since(begun), err)
+		}
+		if err := f.Evaluating(t.Context(), func(ctx context.Context) error { return ctx.Err() }); err != nil || time.Since(begun) != 5*time.Second {
+			t.Errorf("who waited was let in after %s, with %v", time.Since(begun), err)
+		}
+		synctest.Wait()
+	})
+}
+
+// What an evaluation reads may take longer than it may itself, and takes no room of others.
+func TestW3_BlobsAreReadBeforeATurnIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForked(t, calls("a")+`, "x": {"needs": ["a"], "handler": {"name": "x"}, "when": ".steps.a.result == 1"}`)
+		read := 0
+		s := f.large("a", "1", func() error {
+			read++
+			time.Sleep(8 * time.Second)
+			return f.Evaluating(t.Context(), func(ctx context.Context) error { // all the room there is
+				return f.Evaluating(ctx, func(context.Context) error { return nil })
+			})
+		})
+		if err := f.Left(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+		if f.are("x", ""); read != 1 {
+			t.Errorf("it was read %d times, want once", read)
+		}
+	})
+}
+
+// A node whose answer cannot be had for now holds up none of the others; what others read is read once for all of them.
+func TestW3_AnAnswerThatIsWantingHoldsUpNoOther(t *testing.T) {
+	f := newForked(t, calls("a", "z:a")+`, "m": {"needs": ["a"], "handler": {"name": "x"}, "when": ".steps.a.result == 1"}, "n": {"needs": ["a"], "handler": {"name": "x"}, "when": ".steps.a.result == 1"},
+		"o": {"needs": ["a"], "handler": {"name": "x"}, "when": ".run.job == \"report\""}, "p": {"needs": ["a"], "handler": {"name": "x"}, "when": ".steps.a.state == \"failed\""}`)
+	read, away := 0, errors.New("away")
+	s := f.large("a", "1", func() error { read++; return away })
+	if err := f.Left(t.Context(), s); err == nil {
+		t.Error("nobody was told that two steps were not asked")
+	}
+	if f.are("o p z", "m n"); read != 1 {
+		t.Errorf("a bucket that is away was asked %d times, want once", read)
+	}
+	away, read = nil, 0
+	if err := f.Left(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	if f.are("m n o p z", ""); read != 1 {
+		t.Errorf("it was read %d times, want once", read)
+	}
+}
+
+// Where answers take long, each is written before the next is looked for: a crash loses one.
+func TestW3_AnswersAreWrittenAsTheyCome(t *testing.T) {
+	f := newForked(t, calls("a", "b")+`, "m": {"needs": ["a", "b"], "handler": {"name": "x"}, "when": ".steps.a.state == \"failed\""}, "n": {"needs": ["a", "b"], "handler": {"name": "x"}, "when": ".run.job == \"report\""},
+		"o": {"needs": ["a", "b"], "handler": {"name": "x"}, "when": ".steps.b.result == 1"}, "p": {"needs": ["a", "b"], "handler": {"name": "x"}, "when": ".steps.b.result == 2"}`)
+	f.ended("a")
+	s := f.large("b", `"`+string(bytes.Repeat([]byte("x"), 300<<10))+`"`, func() error {
+		if f.elapsed > 0 {
+			f.are("m n o", "")
+		}
+		f.elapsed += 2 * time.Second
+		return nil
+	})
+	if err := f.Left(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	f.are("m n o p", "")
+	if f.elapsed != 4*time.Second {
+		t.Errorf("a large result was read for %s, want twice: it is not kept from one text to the next", f.elapsed)
+	}
+}

@@ -1,0 +1,39 @@
+package dispatch
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/run"
+)
+
+// What takes too long each time is tried a few times, and has failed then, with the step's name. A try that was in time, or that failed of something else, begins anew; and who
+// only looks counts nothing.
+func TestAnEvaluationThatAlwaysTakesTooLongFails(t *testing.T) {
+	d := &Dispatcher{evaluations: newEvaluating()}
+	n := &flow.Node{Path: "parts/load"}
+	try := func(once bool, with error) string {
+		r := &reading{Dispatcher: d, head: run.Run{ID: run.FireID("etl", 0), Tenant: "acme"}, once: once}
+		failed, err := r.evaluate(t.Context(), n, func(*flow.Evaluation) error { return with })
+		if failed != nil {
+			return failed.Message
+		}
+		if !errors.Is(err, with) {
+			t.Errorf("got %v, want %v", err, with)
+		}
+		return ""
+	}
+	away := errors.New("away")
+	for i, with := range []error{errSlow, errSlow, errSlow, errSlow, nil, errSlow, errSlow, errSlow, errSlow, away, errSlow, errSlow, errSlow, errSlow} {
+		if got := try(false, with) + try(true, errSlow); got != "" {
+			t.Errorf("try %d has failed: %s", i, got)
+		}
+	}
+	if got, want := try(false, errSlow), "step parts/load: its expressions took longer than 5s, 5 times"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := try(false, errSlow); got != "" || len(d.evaluations.slow) != 1 {
+		t.Errorf("got %q, and %d are remembered", got, len(d.evaluations.slow))
+	}
+}
