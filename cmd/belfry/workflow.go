@@ -290,7 +290,7 @@ Steps are listed in the order in which they end.`,
   echo 'load: failed' | belfry workflow simulate etl.yaml --outcomes -`,
 		Annotations: map[string]string{anyConfig: "yes"},
 		Args:        cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && outcomes == "-" {
 				return misused("--outcomes -: standard input is the workflow already")
 			}
@@ -305,7 +305,10 @@ Steps are listed in the order in which they end.`,
 			if input != "" && !json.Valid([]byte(input)) {
 				return misused("--input: got %s, want JSON", invalid.Quote(input))
 			}
-			played := w.Simulate(told, json.RawMessage(input))
+			played, err := w.Simulate(cmd.Context(), told, json.RawMessage(input))
+			if err != nil {
+				return err
+			}
 			if c.structured() {
 				return c.print(played)
 			}

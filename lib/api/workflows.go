@@ -24,18 +24,12 @@ func (a *api) workflows() {
 		"extract": map[string]any{"http": map[string]any{"url": "https://example.org/extract"}},
 		"load":    map[string]any{"needs": []string{"extract"}, "handler": map[string]any{"name": "load"}},
 	}}
-	var one sync.Mutex // simulates: its expressions may hold some 100 MB for a moment
 	accept(a, operation{id: "validate-workflow", method: http.MethodPost, path: "/v1/workflows/validate", tag: "workflows", scope: access.Read,
 		summary: "Check a workflow, and show its graph; nothing is stored",
 		example: map[string]any{"workflow": example}}, a.workflowValues, a.validateWorkflow)
 	accept(a, operation{id: "simulate-workflow", method: http.MethodPost, path: "/v1/workflows/simulate", tag: "workflows", scope: access.Read,
 		summary: "Show how a workflow goes if its steps come out as told; nothing runs",
-		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues,
-		func(ctx context.Context, p *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
-			one.Lock()
-			defer one.Unlock()
-			return simulateWorkflow(ctx, p, in)
-		})
+		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues, a.simulateWorkflow)
 	register(a, operation{id: "get-workflow-schema", method: http.MethodGet, path: "/v1/schemas/workflow.json", tag: "workflows", scope: access.Read,
 		media:   "application/schema+json",
 		summary: "Show the JSON Schema of workflows, for editors"}, getWorkflowSchema)
@@ -116,12 +110,21 @@ func playValues(in input[wire.PlayWorkflow]) error {
 	return err
 }
 
-func simulateWorkflow(_ context.Context, _ *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
+// simulateWorkflow takes room for one evaluation, whatever it evaluates: anybody who may read can ask for it.
+func (a *api) simulateWorkflow(ctx context.Context, _ *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
 	w, outcomes, err := play(in)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[flow.Played]{w.Simulate(outcomes, in.body.Input)}, nil
+	var played flow.Played
+	err = a.Control.Dispatch.Evaluating(ctx, func(ctx context.Context) (err error) {
+		played, err = w.Simulate(ctx, outcomes, in.body.Input)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer[flow.Played]{played}, nil
 }
 
 // workflowSchema is written when it is first asked for.

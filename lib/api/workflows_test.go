@@ -1,12 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/flow"
@@ -310,4 +314,33 @@ func TestCancellingAWorkflow(t *testing.T) {
 		}
 		s.send("POST", "/v1/runs/"+id+"/cancel", `{}`).refused(409, "run_ended")
 	})
+}
+
+// A simulation takes the room of an evaluation, and its caller may give up: whoever may read can ask for as many as he likes.
+func TestASimulationWaitsForItsTurn(t *testing.T) {
+	s := start(t, 0, nil)
+	simulate := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/workflows/simulate", strings.NewReader(`{"workflow": `+rightETL+`}`))
+		r.Host = "127.0.0.1:7340"
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	inside := func(f func()) error {
+		return s.node.Dispatch.Evaluating(t.Context(), func(context.Context) error { f(); return nil })
+	}
+	var nested error
+	err := inside(func() {
+		nested = inside(func() { // there is room for two
+			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if got := simulate(short); got != http.StatusServiceUnavailable {
+				t.Errorf("it was answered with %d, though others take all the room there is", got)
+			}
+		})
+	})
+	if got := simulate(t.Context()); err != nil || nested != nil || got != http.StatusOK {
+		t.Errorf("it is answered with %d once there is room: %v, %v", got, err, nested)
+	}
 }

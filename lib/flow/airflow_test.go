@@ -126,7 +126,7 @@ func TestAirflowsRowsGiveTheSame(t *testing.T) {
 				RunState string `json:"run_state"`
 			}
 			mustUnmarshal(t, row.Expect, &expect)
-			compare(row.ID, string(w.Simulate(flow.Outcomes{"op2": {State: flow.Failed}}, nil).State), strings.Replace(expect.RunState, "success", "succeeded", 1))
+			compare(row.ID, string(playedAs(t, w, flow.Outcomes{"op2": {State: flow.Failed}}, nil).State), strings.Replace(expect.RunState, "success", "succeeded", 1))
 		case row.Kind == "branch":
 			branch(t, row, compare)
 		default:
@@ -167,7 +167,7 @@ func branch(t *testing.T, row peerRow, compare func(id, got, want string)) {
 	if !expect.Passed {
 		want = expect.Set
 	}
-	for _, s := range w.Simulate(flow.Outcomes{"s": {To: json.RawMessage(to)}}, nil).Steps {
+	for _, s := range playedAs(t, w, flow.Outcomes{"s": {To: json.RawMessage(to)}}, nil).Steps {
 		if s.Path == step {
 			compare(row.ID, string(s.State), want)
 		}

@@ -81,7 +81,7 @@ func TestASimulationEvaluatesExpressions(t *testing.T) {
 		if row.input != "" {
 			input = json.RawMessage(row.input)
 		}
-		p := w.Simulate(outcomes, input)
+		p := playedAs(t, w, outcomes, input)
 		var said, ends []string
 		for _, s := range p.Steps {
 			ends = append(ends, s.Path+"="+string(s.State))

@@ -87,7 +87,11 @@ func TestWhatIsRefusedAsUnreachableNeverRuns(t *testing.T) {
 			t.Fatalf("%s is refused for %v", text, err)
 		}
 		everyOutcomeOf(c.w, func(o Outcomes) {
-			for _, s := range c.w.Simulate(o, nil).Steps {
+			played, failed := c.w.Simulate(t.Context(), o, nil)
+			if failed != nil {
+				t.Fatal(failed)
+			}
+			for _, s := range played.Steps {
 				if never[s.Path] && s.StartedAfter != nil {
 					t.Fatalf("%s of %s runs with %v, and is refused as unreachable: %v", s.Path, text, o, err)
 				}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -39,9 +40,17 @@ type PlayedStep struct {
 // queue and no worker holds them up. Waits between attempts are the longest that the step's retry policy allows. What the outcomes do not
 // mention succeeds at its first attempt in one second. Expressions are evaluated where all that they read is known: input is the payload of the run, nil where it is
 // not given, and results of tasks are among the outcomes. A condition of which that is not known holds, but of a switch: it takes the way that has no
-// condition, or none.
-func (w *Workflow) Simulate(outcomes Outcomes, input json.RawMessage) Played {
-	p := play{w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(context.Background()), facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
+// condition, or none. The error is that of ctx, once that has ended.
+func (w *Workflow) Simulate(ctx context.Context, outcomes Outcomes, input json.RawMessage) (Played, error) {
+	played := w.play(ctx, outcomes, input)
+	if err := ctx.Err(); err != nil { // of which expressions have failed
+		return Played{}, fmt.Errorf("simulate the workflow: %w", err)
+	}
+	return played, nil
+}
+
+func (w *Workflow) play(ctx context.Context, outcomes Outcomes, input json.RawMessage) Played {
+	p := play{ctx: ctx, w: w, outcomes: outcomes, input: input, budget: expression.NewBudget(ctx), facts: make([]Fact, len(w.Nodes)), steps: make([]PlayedStep, len(w.Nodes)), ended: make([]bool, len(w.Nodes))}
 	for i := range w.Nodes {
 		p.steps[i].Path = w.Nodes[i].Path
 	}
@@ -77,6 +86,7 @@ func (w *Workflow) Simulate(outcomes Outcomes, input json.RawMessage) Played {
 
 // play is a workflow under way in virtual time.
 type play struct {
+	ctx      context.Context //nolint:containedctx // of the whole simulation
 	w        *Workflow
 	outcomes Outcomes
 	input    json.RawMessage

@@ -44,8 +44,8 @@ func played(t testing.TB, w *flow.Workflow, outcomes string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.Simulate(o, nil)
-	if again := w.Simulate(o, nil); !reflect.DeepEqual(p, again) {
+	p := playedAs(t, w, o, nil)
+	if again := playedAs(t, w, o, nil); !reflect.DeepEqual(p, again) {
 		t.Errorf("played twice, got %v and %v", p, again)
 	}
 	lines := []string{fmt.Sprintf("%s in %s", p.State, p.Takes)}
@@ -63,6 +63,15 @@ func played(t testing.TB, w *flow.Workflow, outcomes string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func playedAs(t testing.TB, w *flow.Workflow, o flow.Outcomes, input json.RawMessage) flow.Played {
+	t.Helper()
+	p, err := w.Simulate(t.Context(), o, input)
+	if err != nil {
+		t.Error(err)
+	}
+	return p
 }
 
 func TestSimulate(t *testing.T) {
@@ -159,7 +168,7 @@ func TestW14_ACascadeOfSkipsEnds(t *testing.T) {
 		fmt.Fprintf(&steps, `, "s%d": {"needs": ["s%d"], "pass": {}}`, i+1, i)
 	}
 	w := workflow(t, `{"steps": {"choose": {"switch": [{"when": ".input.a", "to": "s0"}]}, "s0": {"pass": {}}`+steps.String()+`}}`)
-	p := w.Simulate(nil, nil)
+	p := playedAs(t, w, nil, nil)
 	skipped := 0
 	for _, s := range p.Steps {
 		if s.State == flow.Skipped {
@@ -186,7 +195,7 @@ func FuzzSimulate(f *testing.F) {
 			}
 			return
 		}
-		p := w.Simulate(o, nil)
+		p := playedAs(t, w, o, nil)
 		if !p.State.Ended() || len(p.Steps) != len(w.Nodes) {
 			t.Errorf("%s with %d of %d steps", p.State, len(p.Steps), len(w.Nodes))
 		}
@@ -277,7 +286,7 @@ func TestW2_SimulationsComeOutAsTheEvaluatorSays(t *testing.T) {
 				outcomes[n.Path] = flow.Outcome{To: to}
 			}
 		}
-		p := g.flow.Simulate(outcomes, nil)
+		p := playedAs(t, g.flow, outcomes, nil)
 		decided := flow.Decisions{States: make([]flow.State, len(g.flow.Nodes)), End: p.State}
 		at := map[string]flow.PlayedStep{}
 		for _, s := range p.Steps {

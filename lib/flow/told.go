@@ -22,7 +22,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 		to, _ := p.w.chosen(n, o) // checked when it was read
 		return Fact{State: Succeeded, To: to}
 	case n.Kind == KindSwitch:
-		to, err := p.evaluation(decided).Choose(context.Background(), n)
+		to, err := p.evaluation(decided).Choose(p.ctx, n)
 		if err != nil {
 			p.steps[n.Index].Error = err.Error()
 			return Fact{State: Failed, To: None}
@@ -30,7 +30,7 @@ func (p *play) ask(n *Node, decided Decisions) Fact {
 		return Fact{State: Succeeded, To: to}
 	}
 	if p.knows(n.asked(), decided) {
-		holds, err := p.evaluation(decided).Holds(context.Background(), n.Condition)
+		holds, err := p.evaluation(decided).Holds(p.ctx, n.Condition)
 		switch {
 		case err != nil:
 			p.steps[n.Index].Error = err.Error()
@@ -50,7 +50,7 @@ func (p *play) handed(n *Node, decided Decisions) (failed bool) {
 	if n.Data == nil || !p.knows(n.Data.Reading(), decided) {
 		return false
 	}
-	input, _, err := p.evaluation(decided).Give(context.Background(), n.Data)
+	input, _, err := p.evaluation(decided).Give(p.ctx, n.Data)
 	if err != nil {
 		p.steps[n.Index].Error = err.Error()
 		return true
@@ -67,7 +67,7 @@ func (p *play) output(played *Played, decided Decisions) (reason string) {
 	if played.State != Succeeded || out == nil || !p.knows(out.Reading(), decided) {
 		return ""
 	}
-	given, _, err := p.evaluation(decided).Give(context.Background(), out)
+	given, _, err := p.evaluation(decided).Give(p.ctx, out)
 	if err != nil {
 		return err.Error()
 	}
