@@ -214,7 +214,7 @@ func (r *reading) Seen(index int) flow.Seen {
 		return ended(seen)
 	}
 	seen := flow.Seen{State: FlowState(row.State), Attempt: row.Attempt, Started: moment(row.Started), Ended: moment(row.Ended)}
-	if row.State != run.Succeeded {
+	if seen.State.Failure() {
 		seen.Error = row.Fault()
 	}
 	return ended(seen)

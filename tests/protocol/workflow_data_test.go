@@ -94,7 +94,7 @@ const etl = `{"steps": {
 	"check": {"needs": ["extract"], "handler": {"name": "give"}, "when": ".steps.extract.result.checked"},
 	"inside": {"needs": ["small"], "steps": {"deep": {"handler": {"name": "give"}, "input": "${ [.steps.small.result.of, .run.job] }"}}},
 	"report": {"needs": ["large", "small", "check", "inside"], "rule": "none_failed_min_one_success", "handler": {"name": "give"},
-		"input": "${ {large: .steps.large.state, small: .steps.small.result.of, check: .steps.check.state, inside: .steps.inside.state} }"}},
+		"input": "${ {large: .steps.large.state, small: .steps.small.result.of, check: .steps.check.state, why: .steps.check.error, inside: .steps.inside.state} }"}},
 	"output": {"report": "${ .steps.report.result }", "rows": "${ .steps.rows.result }"}}`
 
 func TestW9_ResultsArePassedAlong(t *testing.T) {
@@ -103,7 +103,7 @@ func TestW9_ResultsArePassedAlong(t *testing.T) {
 	for path, want := range map[string]string{
 		"small":       `{"day":"on monday","literal":"${","of":12345678901234567890}`,
 		"inside/deep": `[12345678901234567890,"flow"]`,
-		"report":      `{"check":"skipped","inside":"succeeded","large":"skipped","small":12345678901234567890}`,
+		"report":      `{"check":"skipped","inside":"succeeded","large":"skipped","small":12345678901234567890,"why":null}`,
 		"large":       "nothing",
 		"check":       "nothing",
 	} {
@@ -114,7 +114,7 @@ func TestW9_ResultsArePassedAlong(t *testing.T) {
 	if head := d.head(); head.State != run.Succeeded {
 		t.Errorf("the run is %s: %s", head.State, head.Reason)
 	}
-	if got, want := d.result(), `{"report":{"check":"skipped","inside":"succeeded","large":"skipped","small":12345678901234567890},"rows":7}`; got != want {
+	if got, want := d.result(), `{"report":{"check":"skipped","inside":"succeeded","large":"skipped","small":12345678901234567890,"why":null},"rows":7}`; got != want {
 		t.Errorf("the run gives %s, want %s", got, want)
 	}
 	rows := d.rows()
@@ -138,7 +138,7 @@ func TestW9_AStepIsHandedTheSameAtEachAttempt(t *testing.T) {
 		wrong := d.same()
 		if head := d.head(); head.State != run.Succeeded {
 			wrong = append(wrong, fmt.Sprintf("the run is %s: %s", head.State, head.Reason))
-		} else if got, want := d.result(), `{"report":{"check":"succeeded","inside":"skipped","large":"succeeded","small":null},"rows":700}`; got != want {
+		} else if got, want := d.result(), `{"report":{"check":"succeeded","inside":"skipped","large":"succeeded","small":null,"why":null},"rows":700}`; got != want {
 			wrong = append(wrong, fmt.Sprintf("the run gives %s, want %s", got, want))
 		}
 		for _, problem := range wrong {
