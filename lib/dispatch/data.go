@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
@@ -430,9 +431,9 @@ func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run
 	case f.Blobs == nil:
 		return run.Ref{}, "", fmt.Errorf("keep the output: %w", blob.ErrUnavailable)
 	}
-	// Durable before the end that names it. Whoever makes it makes the same.
+	// Durable before the end that names it. Whoever makes it makes the same, but after an upgrade, or where a backup was restored: so another content has another name.
 	expires := time.UnixMilli(f.now + f.def.Kept().Milliseconds()).Add(closing)
-	key, err := f.Blobs.Put(ctx, blob.Ref{Tenant: f.head.Tenant, Kind: blob.Result, ID: f.head.ID.String() + "~output", Expires: expires}, data)
+	key, err := f.Blobs.Put(ctx, blob.Ref{Tenant: f.head.Tenant, Kind: blob.Result, ID: fmt.Sprintf("%s~output~%016x", f.head.ID, xxhash.Sum64(data)), Expires: expires}, data)
 	if err != nil {
 		return run.Ref{}, "", fmt.Errorf("keep the output: %w", err)
 	}

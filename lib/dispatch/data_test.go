@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,5 +171,27 @@ func TestW3_AnswersAreWrittenAsTheyCome(t *testing.T) {
 	f.are("m n o p", "")
 	if f.elapsed != 4*time.Second {
 		t.Errorf("a large result was read for %s, want twice: it is not kept from one text to the next", f.elapsed)
+	}
+}
+
+// The output of a run may be made twice and come out otherwise: of a backup that was restored the bucket knows nothing. The end names what was made for it.
+func TestW3_AnOutputThatIsMadeTwiceStandsTwice(t *testing.T) {
+	f := newForked(t, calls("a")+`}, "output": {"r": "${ .steps.a.result }", "s": "${ .steps.a.result }"`)
+	f.Blobs = blob.New(memblob.OpenBucket(nil))
+	open, released := f.stands(f.head), f.step("a")
+	for _, letter := range []string{"x", "y", "y"} {
+		result := `"` + strings.Repeat(letter, 2000) + `"`
+		open.Version, released.Version = f.stands(open).Version, f.step("a").Version
+		f.write(open)
+		s := f.write(released.Start("worker", f.now.UnixMilli(), f.Lease))
+		s = f.write(s.Succeed(f.now.UnixMilli(), run.Ref{Inline: []byte(result), Type: "application/json"}, "", run.Limits{Retention: 24 * time.Hour}))
+		if err := f.Left(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		head := f.stands(open)
+		got, err := f.Blobs.Get(t.Context(), "default", head.Result.Blob)
+		if want := `{"r":` + result + `,"s":` + result + `}`; head.State != run.Succeeded || err != nil || string(got) != want {
+			t.Errorf("with %s the run is %s with %.20s, %v, want %.20s", letter, head.State, got, err, want)
+		}
 	}
 }
