@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -21,9 +23,11 @@ import (
 
 // Bounds of a conversion. It needs no token, as it has nothing but what it is sent; so few are made at once.
 const (
-	maxConverted = 1 << 20 // bytes of a request
-	maxHeld      = 64      // requests that are here at once
-	maxAtOnce    = 4       // of those that are worked on: the server has other things to do
+	maxConverted = 1 << 20          // bytes of a request
+	maxComing    = 64 << 20         // bytes of requests that are still being sent, together
+	maxReading   = 20 * time.Second // from its headers to the end of its body
+	maxHeld      = 64               // requests at once that are here as a whole: one that is slow to come keeps no other one out
+	maxAtOnce    = 4                // of those that are worked on: the server has other things to do
 	maxFires     = 20      // of a job alone
 	maxOfMany    = 3       // of each of several
 	maxListed    = 1000    // jobs of a text
@@ -33,9 +37,10 @@ const (
 // converter makes of what people write what the API takes, and back, with the code of the command line. What it answers follows from what it is
 // sent alone.
 type converter struct {
-	now  func() time.Time
-	held chan struct{}
-	work chan struct{}
+	now    func() time.Time
+	coming atomic.Int64 // bytes
+	held   chan struct{}
+	work   chan struct{}
 }
 
 func newConverter(now func() time.Time) *converter {
@@ -113,22 +118,27 @@ func (c *converter) serve(w http.ResponseWriter, r *http.Request, what string) {
 		problem(w, http.StatusUnsupportedMediaType, "not_json", "The body must be JSON, and the header Content-Type: application/json say so.")
 		return
 	}
-	select {
-	case c.held <- struct{}{}:
-		defer func() { <-c.held }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		problem(w, http.StatusTooManyRequests, "rate_limited", "Too many texts are being read. Try again in a second.")
-		return
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxConverted))
+	text, err := c.body(w, r)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		problem(w, http.StatusRequestEntityTooLarge, "too_large", "The text is larger than 1 MB. The command line takes larger ones.")
 		return
+	case errors.Is(err, errCrowded):
+		crowded(w)
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		problem(w, http.StatusRequestTimeout, "malformed", fmt.Sprintf("The body was not here after %s.", maxReading))
+		return
 	case err != nil:
 		problem(w, http.StatusBadRequest, "malformed", "The body broke off.")
+		return
+	}
+	select {
+	case c.held <- struct{}{}:
+		defer func() { <-c.held }()
+	default:
+		crowded(w)
 		return
 	}
 	select {
@@ -153,6 +163,44 @@ func (c *converter) serve(w http.ResponseWriter, r *http.Request, what string) {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(answer) // the page may have gone
 }
+
+func crowded(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	problem(w, http.StatusTooManyRequests, "rate_limited", "Too many texts are being read. Try again in a second.")
+}
+
+var errCrowded = errors.New("too much is being sent")
+
+// body reads a request, in a time that is bounded where the server can do that. Elsewhere requests come as a whole.
+func (c *converter) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	timed := connection.SetReadDeadline(time.Now().Add(maxReading)) == nil
+	coming := &coming{Reader: http.MaxBytesReader(w, r.Body, maxConverted), all: &c.coming}
+	defer coming.leave()
+	text, err := io.ReadAll(coming)
+	if timed && err == nil { // else the server, which reads what is left of a body, waits for it no longer
+		err = connection.SetReadDeadline(time.Time{})
+	}
+	return text, err
+}
+
+// coming is a body on its way. It counts among all that are, and ends where those are too much.
+type coming struct {
+	io.Reader
+	all *atomic.Int64
+	n   int64
+}
+
+func (c *coming) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	if c.all.Add(int64(n)) > maxComing {
+		return 0, errCrowded
+	}
+	return n, err
+}
+
+func (c *coming) leave() { c.all.Add(-c.n) }
 
 func decoded[Q, A any](text []byte, answer func(Q) (A, error)) (any, error) {
 	var asked Q
@@ -347,8 +395,11 @@ func (c *converter) write(q writeRequest) (*readJob, error) {
 	}
 	text := manifest.Rewrite([]byte(q.Over), v)
 	again, err := manifest.Read("x.yaml", text)
-	if err != nil || len(again) != 1 {
+	if err != nil {
 		return nil, fmt.Errorf("job: %w", err)
+	}
+	if len(again) != 1 {
+		return nil, fmt.Errorf("job: its text has %d documents, want one", len(again))
 	}
 	return &readJob{Line: again[0].Line, Job: string(v.JSON()), YAML: string(text), Lines: linesOf(again[0]), Fires: c.firesOf(v, q.Fires)}, nil
 }

@@ -1,12 +1,17 @@
 package console_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/console"
@@ -171,36 +176,88 @@ func TestAConversionIsGuardedAsAWriteIs(t *testing.T) {
 	}
 }
 
-// blocked is a body that has not come yet.
-type blocked struct{ began, end chan struct{} }
-
-func (b blocked) Read([]byte) (int, error) {
-	b.began <- struct{}{}
-	<-b.end
-	return 0, http.ErrBodyReadAfterClose
+// slow is a body that begins to come, and has not come yet.
+type slow struct {
+	sent        int // bytes
+	began, came chan struct{}
 }
 
-func TestFewTextsAreReadAtOnce(t *testing.T) {
-	h := mounted(t, console.Config{})
-	post := func(body blocked) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, "/console/convert/read", body)
-		r.Header.Set("Content-Type", "application/json")
-		return r
+func (s *slow) Read(p []byte) (int, error) {
+	if s.sent == 0 {
+		s.began <- struct{}{}
+		<-s.came
+		return 0, io.EOF
 	}
-	slow, ended := blocked{make(chan struct{}), make(chan struct{})}, make(chan struct{})
-	for range 64 {
-		go func() {
-			h.ServeHTTP(httptest.NewRecorder(), post(slow))
-			ended <- struct{}{}
-		}()
-		<-slow.began
-	}
+	n := min(len(p), s.sent)
+	s.sent -= n
+	return copy(p, bytes.Repeat([]byte(" "), n)), nil
+}
+
+func posted(h http.Handler, body io.Reader) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/console/convert/read", body)
+	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, post(slow)); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" {
-		t.Errorf("the 65th: %d", w.Code)
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Connections that send a text slowly, or none of it, take the conversion from nobody. What they send together is bounded.
+func TestTextsThatAreSlowToComeKeepNobodyOut(t *testing.T) {
+	const body = `{"text":"0 9 * * * a"}`
+	for _, c := range []struct{ bytes, many, then int }{{0, 300, 200}, {1 << 20, 63, 200}, {1 << 20, 64, 429}} {
+		h, came, ended := mounted(t, console.Config{}), make(chan struct{}), make(chan int)
+		for range c.many {
+			one := &slow{c.bytes, make(chan struct{}), came}
+			go func() { ended <- posted(h, one).Code }()
+			<-one.began
+		}
+		if w := posted(h, strings.NewReader(body)); w.Code != c.then || (c.then == 429) != (w.Header().Get("Retry-After") == "1") {
+			t.Errorf("beside %d of %d bytes: %d %s, want %d", c.many, c.bytes, w.Code, w.Body, c.then)
+		}
+		close(came)
+		for range c.many {
+			if code := <-ended; code != 400 {
+				t.Errorf("a text that broke off: %d", code)
+			}
+		}
+		if w := posted(h, strings.NewReader(body)); w.Code != 200 {
+			t.Errorf("once they are gone: %d %s", w.Code, w.Body)
+		}
 	}
-	close(slow.end)
-	for range 64 {
-		<-ended
+}
+
+// lone is a listener that gives one connection.
+type lone chan net.Conn
+
+func (l lone) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
 	}
+	return nil, net.ErrClosed
+}
+func (l lone) Close() error   { return nil }
+func (l lone) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestATextHasToComeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &http.Server{Handler: mounted(t, console.Config{})}
+		listener := make(lone, 1)
+		ours, theirs := net.Pipe()
+		listener <- theirs
+		close(listener)
+		go func() { _ = server.Serve(listener) }()
+		began := time.Now()
+		if _, err := io.WriteString(ours, "POST /console/convert/read HTTP/1.1\r\nHost: host\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := http.ReadResponse(bufio.NewReader(ours), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); got.StatusCode != http.StatusRequestTimeout || took != 20*time.Second {
+			t.Errorf("%d after %s, want 408 after 20 s", got.StatusCode, took)
+		}
+		_ = ours.Close()
+		_ = server.Close()
+	})
 }

@@ -227,14 +227,15 @@ export async function tried<T>(path: string, body: string, stop?: AbortSignal, b
   return { data: JSON.parse(text) as T, text, headers: answer.headers }
 }
 
-/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. */
+/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. A host that has too much to do is asked
+ * again, a few times. */
 export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
-  for (;;) {
+  for (let left = 4; ; left--) {
     try {
       const answer = await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })
       return (await answer.json()) as T
     } catch (error) {
-      if (!(error instanceof Refusal && error.problem.status === 429)) throw error
+      if (!left || !(error instanceof Refusal && error.problem.status === 429)) throw error
       await new Promise((resolve) => setTimeout(resolve, error.retryAfter || 1000))
       stop?.throwIfAborted()
     }

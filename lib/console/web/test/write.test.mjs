@@ -127,6 +127,27 @@ test('a job is created by form and YAML, with its fires and a clock change, and 
   await done(v)
 })
 
+test('a host with too much to do is asked for a conversion a few times, and then says so', async () => {
+  const v = await write(server.console + '/new')
+  await v.yaml.waitFor()
+  await v.landed()
+  let asked = 0
+  await v.page.route('**/console/convert/write', (route) => {
+    asked++
+    const problem = { title: 'x', status: 429, code: 'rate_limited', detail: 'Too many texts are being read.' }
+    return route.fulfill({ status: 429, headers: { 'Content-Type': 'application/problem+json', 'Retry-After': '0.01' }, body: JSON.stringify(problem) })
+  })
+  await v.field('Name').fill('late')
+  await v.page.locator('.refused', { hasText: 'too many requests' }).waitFor()
+  assert.equal(asked, 5)
+  await v.page.unroute('**/console/convert/write')
+  await v.field('Name').fill('later')
+  await v.says('name: later')
+  await v.page.locator('.refused').waitFor({ state: 'detached' })
+  v.errors = v.errors.filter((e) => !/status of 429/.test(e))
+  await done(v)
+})
+
 deep('every kind of job that the form knows is what the API takes, and what was typed is there again', async () => {
   const v = await write(server.console + '/new')
   await v.yaml.waitFor()
