@@ -36,7 +36,7 @@ func (s *Service) seekCallees(ctx context.Context, tenant string, orders []*orde
 			}
 		}
 	}
-	parallel(all, func(w *sought) {
+	parallel(all, func(_ int, w *sought) {
 		if w.job, w.err = s.Dispatch.Book.Known(ctx, tenant, w.name, s.Now()); w.err == nil {
 			w.err = existing(&w.job)
 		}

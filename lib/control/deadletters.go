@@ -110,14 +110,14 @@ func (s *Service) mayDiscard(ctx context.Context, r run.Run) error {
 }
 
 // chooseDeadLetters gives the pages of a filter over dead letters.
-func (s *Service) chooseDeadLetters(tenant string, f DeadFilter) chooser {
-	return func(ctx context.Context, cursor string, limit int) (chosen, error) {
+func (s *Service) chooseDeadLetters(tenant string, f DeadFilter) chooser[run.ID] {
+	return func(ctx context.Context, cursor string, limit int) (chosen[run.ID], error) {
 		letters, next, err := s.DeadLetters(ctx, tenant, f, cursor, limit)
 		ids := make([]run.ID, len(letters))
 		for i, l := range letters {
 			ids[i] = l.Run
 		}
-		return chosen{ids: ids, next: next, after: func(i int) string { return letters[i].After(tenant) }}, err
+		return chosen[run.ID]{things: ids, next: next, after: func(i int) string { return letters[i].After(tenant) }}, err
 	}
 }
 

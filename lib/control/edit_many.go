@@ -57,8 +57,8 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 		}
 		return placed
 	}
-	parallel(slices.Collect(slices.Chunk(valid, together)), func(some []*placing) {
-		parallel(s.create(ctx, tenant, some), func(p *placing) {
+	parallel(slices.Collect(slices.Chunk(valid, together)), func(_ int, some []*placing) {
+		parallel(s.create(ctx, tenant, some), func(_ int, p *placing) {
 			p.Job, p.Err = s.edit(ctx, tenant, p.name, p.apply)
 			p.Change = p.change
 		})
@@ -66,16 +66,16 @@ func (s *Service) PutMany(ctx context.Context, tenant string, wanted []Wanted) [
 	return placed
 }
 
-// parallel does something with each of some things, several at once. Each has its own verdict. Who does which is known beforehand, and
+// parallel does something with each of some things, several at once, and says which of them it is. Each has its own verdict. Who does which is known beforehand, and
 // not a matter of who is faster, so that a simulation can be replayed.
-func parallel[T any](things []T, do func(T)) {
+func parallel[T any](things []T, do func(i int, thing T)) {
 	if len(things) == 0 {
 		return
 	}
 	several := min(fanOut, len(things))
 	work := func(first int) {
 		for i := first; i < len(things); i += several {
-			do(things[i])
+			do(i, things[i])
 		}
 	}
 	var others sync.WaitGroup
@@ -182,7 +182,7 @@ func (s *Service) settleNew(ctx context.Context, fresh []*placing) error {
 		horizon := shards[s.Dispatch.Layout.ShardOf(timer.BucketOf(p.Job.Tenant, p.name))].Horizon
 		return !p.Job.Active() || !p.fires(p.Job.Updated, horizon)
 	})
-	parallel(soon, func(p *placing) {
+	parallel(soon, func(_ int, p *placing) {
 		settled, err := s.settle(ctx, p.Job, false)
 		if err == nil && !settled.Deleted {
 			p.Job = settled

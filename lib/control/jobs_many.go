@@ -15,6 +15,8 @@ import (
 type Seen struct {
 	Name string
 	ETag string // of job.Job.ETag; "" for the job as it stands
+
+	found *job.Job // where a filter has just found it
 }
 
 // JobBulk says how to change many jobs.
@@ -113,168 +115,69 @@ func (s *Service) alterMany(ctx context.Context, tenant string, f JobFilter, b J
 	}})
 }
 
-// altering is a request over many jobs under way.
+// altering is what a request over many jobs does to each.
 type altering struct {
 	*Service
 	tenant string
 	bulk   JobBulk
 	do     alteration
 	act    func(ctx context.Context, name string, match Match) (j job.Job, changed bool, err error) // does it
-	end    time.Duration                                                                            // of the time that it may take, by the clock that is never stepped
-	out    JobOutcome
 }
 
 // overJobs changes jobs, several at once unless a rate is asked for. Each has its own verdict; the error is for what ended the whole. A job that
-// a filter chooses is changed as the filter found it, or refused.
-func (s *Service) overJobs(ctx context.Context, f JobFilter, w *altering) (out JobOutcome, err error) {
-	b := w.bulk
-	if b.PerSecond != 0 && !(b.PerSecond >= slowest) {
-		return out, invalid.Field("per_second", fmt.Sprint(b.PerSecond), fmt.Sprintf("a rate of at least %v", slowest))
+// a filter chooses is changed as the filter found it, or refused. A dry run with a filter counts those that would be changed.
+func (s *Service) overJobs(ctx context.Context, f JobFilter, w *altering) (JobOutcome, error) {
+	w.Service = s
+	at := s.storeTime().UTC().Truncate(time.Millisecond)
+	m := many[Seen, JobVerdict]{Service: s, named: w.bulk.Jobs, choose: s.chooseJobs(w.tenant, f), most: w.bulk.Max, perSecond: w.bulk.PerSecond, dryRun: w.bulk.DryRun,
+		do: w.change, try: w.try, atOnce: fanOut, spares: true}
+	m.count = func(_ context.Context, seen Seen) {
+		v, would := w.judge(*seen.found, Match{})
+		if would {
+			m.done.Count++
+		}
+		if len(m.done.Verdicts) < Sampled && (would || v.Err != nil) {
+			m.done.Verdicts = append(m.done.Verdicts, v)
+		}
 	}
-	w.Service, w.end = s, s.Dispatch.Elapsed()+BulkTime
-	w.out = JobOutcome{At: s.storeTime().UTC().Truncate(time.Millisecond), Next: b.Cursor}
-	switch {
-	case b.Jobs != nil:
-		var n int
-		n, err = w.all(ctx, b.Jobs)
-		w.out.Remaining = b.Jobs[n:]
-	case b.DryRun:
-		err = w.count(ctx, f)
-	default:
-		err = w.matching(ctx, f)
-	}
-	return w.out, err
+	err := m.run(ctx, w.bulk.Cursor)
+	return JobOutcome{Verdicts: m.done.Verdicts, Count: m.done.Count, Next: m.done.Next, Remaining: m.done.Remaining, At: at}, err
 }
 
-// paced tells whether a rate is to be kept.
-func (w *altering) paced() bool { return w.bulk.PerSecond > 0 && !w.bulk.DryRun }
-
-func (w *altering) over() bool { return w.Dispatch.Elapsed() >= w.end }
-
-// most is how many jobs it may still change.
-func (w *altering) most() int {
-	if w.bulk.Jobs != nil {
-		return len(w.bulk.Jobs)
-	}
-	most := w.bulk.Max
-	if most == 0 {
-		most = MaxLimit
-	}
-	return most - w.out.Count
-}
-
-// matching changes the jobs of a filter.
-func (w *altering) matching(ctx context.Context, f JobFilter) error {
-	for w.most() > 0 && len(w.out.Verdicts) < MaxLimit {
-		jobs, next, err := w.Jobs(ctx, w.tenant, f, w.out.Next, min(bulkPage, MaxLimit-len(w.out.Verdicts)))
-		if err != nil && len(w.out.Verdicts) > 0 {
-			return nil // what was done is told, and Next says where to go on; an error would say that nothing was
-		}
-		if err != nil {
-			return err
-		}
+func (s *Service) chooseJobs(tenant string, f JobFilter) chooser[Seen] {
+	return func(ctx context.Context, cursor string, limit int) (chosen[Seen], error) {
+		jobs, next, err := s.Jobs(ctx, tenant, f, cursor, limit)
 		seen := make([]Seen, len(jobs))
 		for i, j := range jobs {
-			seen[i] = Seen{j.Name, j.ETag()}
+			seen[i] = Seen{Name: j.Name, ETag: j.ETag(), found: &jobs[i]}
 		}
-		n, err := w.all(ctx, seen)
-		if n > 0 {
-			w.out.Next = AfterJob(jobs[n-1])
-		}
-		if err != nil || n < len(jobs) {
-			return err
-		}
-		if w.out.Next = next; next == "" || w.over() {
-			break
-		}
+		return chosen[Seen]{things: seen, next: next, after: func(i int) string { return AfterJob(jobs[i]) }}, err
 	}
-	return nil
 }
 
-// count tells how many jobs of a filter would be changed.
-func (w *altering) count(ctx context.Context, f JobFilter) error {
-	for range countedPages {
-		jobs, next, err := w.Jobs(ctx, w.tenant, f, w.out.Next, MaxLimit)
-		if err != nil {
-			return err
-		}
-		for _, j := range jobs {
-			v := w.try(j, Match{})
-			if v.Changed {
-				w.out.Count++
-			}
-			if len(w.out.Verdicts) < Sampled && (v.Changed || v.Err != nil) {
-				w.out.Verdicts = append(w.out.Verdicts, v)
-			}
-		}
-		if w.out.Next = next; next == "" {
-			break
-		}
+// change does it to a job, as it was seen.
+func (w *altering) change(ctx context.Context, seen Seen) (JobVerdict, bool) {
+	if err := job.ValidName(seen.Name); err != nil {
+		return JobVerdict{Name: seen.Name, Err: err}, false
 	}
-	return nil
+	j, changed, err := w.act(ctx, seen.Name, Match{ETag: seen.ETag})
+	changed = changed && err == nil
+	return JobVerdict{Name: seen.Name, Job: j, Changed: changed, Err: err}, changed
 }
 
-// try tells what would become of a job that stands.
-func (w *altering) try(j job.Job, match Match) JobVerdict {
+// try tells what change would do to a job as it stands now.
+func (w *altering) try(ctx context.Context, seen Seen) (JobVerdict, bool) {
+	j, err := w.Job(ctx, w.tenant, seen.Name)
+	if err != nil {
+		return JobVerdict{Name: seen.Name, Err: err}, false
+	}
+	return w.judge(j, Match{ETag: seen.ETag})
+}
+
+// judge tells what would become of a job that stands.
+func (w *altering) judge(j job.Job, match Match) (JobVerdict, bool) {
 	after := j
 	changed, err := alterable(&after, match, w.bulk.Since, w.do)
-	return JobVerdict{Name: j.Name, Job: j, Changed: changed && err == nil, Err: err}
-}
-
-// all changes jobs, and gives how many it came to.
-func (w *altering) all(ctx context.Context, seen []Seen) (came int, err error) {
-	for came < len(seen) && w.most() > 0 && !w.over() {
-		several := min(fanOut, w.most(), len(seen)-came)
-		if w.paced() {
-			several = 1
-		}
-		if ctx.Err() != nil {
-			return came, ctx.Err()
-		}
-		verdicts := make([]JobVerdict, several)
-		places := make([]int, several)
-		for i := range places {
-			places[i] = i
-		}
-		parallel(places, func(i int) { verdicts[i] = w.one(ctx, seen[came+i]) })
-		for _, v := range verdicts {
-			if v.Changed {
-				w.out.Count++
-			}
-		}
-		w.out.Verdicts = append(w.out.Verdicts, verdicts...)
-		came += several
-	}
-	return came, nil
-}
-
-func (w *altering) one(ctx context.Context, seen Seen) JobVerdict {
-	match := Match{ETag: seen.ETag}
-	if w.bulk.DryRun || w.paced() {
-		j, err := w.Job(ctx, w.tenant, seen.Name)
-		if err != nil {
-			return JobVerdict{Name: seen.Name, Err: err}
-		}
-		if v := w.try(j, match); w.bulk.DryRun || !v.Changed {
-			return v // nothing that would keep a rate
-		}
-		if w.out.Count > 0 {
-			w.wait(ctx)
-		}
-	}
-	if err := job.ValidName(seen.Name); err != nil {
-		return JobVerdict{Name: seen.Name, Err: err}
-	}
-	j, changed, err := w.act(ctx, seen.Name, match)
-	return JobVerdict{Name: seen.Name, Job: j, Changed: changed && err == nil, Err: err}
-}
-
-// wait keeps the rate.
-func (w *altering) wait(ctx context.Context) {
-	next := time.NewTimer(time.Duration(float64(time.Second) / w.bulk.PerSecond))
-	defer next.Stop()
-	select {
-	case <-next.C:
-	case <-ctx.Done():
-	}
+	changed = changed && err == nil
+	return JobVerdict{Name: j.Name, Job: j, Changed: changed, Err: err}, changed
 }

@@ -3,13 +3,16 @@ package control_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/store/faulty"
 )
@@ -155,6 +158,49 @@ func TestAJobThatNoLongerMatchesIsLeft(t *testing.T) {
 		refused(t, out.Verdicts[25].Err, control.CodeStale)
 		if _, err := g.Job(t.Context(), "acme", names[25]); err != nil {
 			t.Errorf("the one that no longer matches: %v", err)
+		}
+	})
+}
+
+// A rate is kept among what is done alone, and ends with the time of a request: what it has not come to by then is left.
+func TestARateIsKeptWithinTheTimeOfARequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		names := g.many("acme", 5)
+		var runs []run.ID
+		var asked []control.Seen
+		for i, name := range names {
+			asked = append(asked, control.Seen{Name: name})
+			if i == 1 {
+				continue // stays as it is, and takes no time
+			}
+			if _, err := g.Pause(t.Context(), "acme", name, "", control.Match{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			r, _, err := g.Trigger(t.Context(), "acme", names[1], control.Request{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, r.ID)
+		}
+		began := time.Now()
+		out, err := g.ResumeMany(t.Context(), "acme", control.JobFilter{}, control.JobBulk{Jobs: asked, PerSecond: 0.1})
+		if took := time.Since(began); err != nil || out.Count != 2 || len(out.Verdicts) != 3 || len(out.Remaining) != 2 || took != 20*time.Second {
+			t.Errorf("%d of %d jobs are resumed in %s and %d remain, %v; want 2 of 3 at 0 and 10 s, and nothing once the time is over", out.Count, len(out.Verdicts), took, len(out.Remaining), err)
+		}
+		began = time.Now()
+		cancelled, err := g.CancelMany(t.Context(), "acme", control.RunFilter{}, control.Bulk{Runs: runs, PerSecond: 0.1}, "")
+		if took := time.Since(began); err != nil || cancelled.Count != 2 || len(cancelled.Remaining) != 1 || took != 20*time.Second {
+			t.Errorf("%d runs are cancelled in %s and %d remain, %v", cancelled.Count, took, len(cancelled.Remaining), err)
+		}
+		for _, rate := range []float64{-1, 1e-9, math.NaN()} {
+			if _, err := g.ResumeMany(t.Context(), "acme", control.JobFilter{}, control.JobBulk{PerSecond: rate}); invalid.All(err) == nil {
+				t.Errorf("jobs at %v a second: %v", rate, err)
+			}
+			if _, err := g.CancelMany(t.Context(), "acme", control.RunFilter{}, control.Bulk{PerSecond: rate}, ""); invalid.All(err) == nil {
+				t.Errorf("runs at %v a second: %v", rate, err)
+			}
 		}
 	})
 }

@@ -77,7 +77,7 @@ func (s *Service) bindKeys(ctx context.Context, tenant string, orders []*order) 
 		if open = s.reserve(ctx, open); len(open) == 0 {
 			return
 		}
-		parallel(open, func(b *binding) { b.Err = s.adopt(ctx, tenant, b) })
+		parallel(open, func(_ int, b *binding) { b.Err = s.adopt(ctx, tenant, b) })
 		open = slices.DeleteFunc(open, func(b *binding) bool { return b.begun || b.Err != nil })
 	}
 	for _, b := range open {
