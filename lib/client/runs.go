@@ -261,31 +261,24 @@ func deadQuery(f wire.DeadFilter) url.Values {
 
 // Redrive queues dead letters again, with a verdict for each.
 func (c *Client) Redrive(ctx context.Context, r wire.Redrive) (wire.BulkVerdicts, error) {
-	return c.bulk(ctx, "/v1/dead-letters/redrive", r)
+	return many[wire.BulkVerdicts](ctx, c, "/v1/dead-letters/redrive", r)
 }
 
 // Discard settles dead letters without running them again, with a verdict for each.
 func (c *Client) Discard(ctx context.Context, r wire.Discard) (wire.BulkVerdicts, error) {
-	return c.bulk(ctx, "/v1/dead-letters/discard", r)
+	return many[wire.BulkVerdicts](ctx, c, "/v1/dead-letters/discard", r)
 }
 
 // CancelMany cancels runs by ID or by filter, with a verdict for each. What it did not come to in its time is told by Next and
 // Remaining.
 func (c *Client) CancelMany(ctx context.Context, r wire.CancelRuns) (wire.BulkVerdicts, error) {
-	return c.bulk(ctx, "/v1/runs/cancel", r)
+	return many[wire.BulkVerdicts](ctx, c, "/v1/runs/cancel", r)
 }
 
 // RetryMany runs ended runs again, by ID or by filter, with a verdict for each. What it did not come to in its time is told by
 // Next and Remaining.
 func (c *Client) RetryMany(ctx context.Context, r wire.RetryRuns) (wire.BulkVerdicts, error) {
-	return c.bulk(ctx, "/v1/runs/retry", r)
-}
-
-// bulk sends a request over many runs, once: another try would find some of them done.
-func (c *Client) bulk(ctx context.Context, path string, body any) (wire.BulkVerdicts, error) {
-	var verdicts wire.BulkVerdicts
-	_, _, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body}, &verdicts)
-	return verdicts, err
+	return many[wire.BulkVerdicts](ctx, c, "/v1/runs/retry", r)
 }
 
 // Cron previews an expression: count fires after from, in a zone ("" for UTC).
