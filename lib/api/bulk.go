@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,42 +17,42 @@ import (
 
 // reopenRate is how many runs a second a redrive or retry starts unless told otherwise: what failed together may fail together
 // again, and should not do so all at once.
-const reopenRate = 10
+const reopenRate = 10.0
 
-func (a *api) cancelRuns(ctx context.Context, _ *struct{}, in input[wire.CancelRuns]) (*answer[wire.BulkVerdicts], error) {
-	filter, asked, err := cancelOf(in.body)
-	if err != nil {
-		return nil, err
-	}
-	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
-		return a.Control.CancelMany(ctx, in.tenant, filter, bulk, in.body.Reason)
-	})
+// overRuns is a bulk request over runs.
+type overRuns struct {
+	filter control.RunFilter
+	bulk
 }
 
-func cancelOf(b wire.CancelRuns) (control.RunFilter, bulk, error) {
+func cancelOf(in input[wire.CancelRuns]) (overRuns, error) {
+	b := in.body
 	filter, wrong := filterOf(b.Matching, "scheduled, queued, running or retrying: the others have ended", func(s run.State) bool { return !s.Ended() })
 	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
-	return filter, asked, errors.Join(wrong, err)
+	return overRuns{filter, asked}, errors.Join(wrong, err)
 }
 
-func (a *api) retryRuns(ctx context.Context, _ *struct{}, in input[wire.RetryRuns]) (*answer[wire.BulkVerdicts], error) {
-	filter, asked, err := retryOf(in.body)
-	if err != nil {
-		return nil, err
-	}
-	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
-		return a.Control.RetryMany(ctx, in.tenant, filter, bulk, in.body.Force)
+func (a *api) cancelRuns(ctx context.Context, _ *struct{}, in input[wire.CancelRuns], asked overRuns) (*answer[wire.BulkVerdicts], error) {
+	return a.inBulk(ctx, asked.bulk, func(bulk control.Bulk) (control.Outcome, error) {
+		return a.Control.CancelMany(ctx, in.tenant, asked.filter, bulk, in.body.Reason)
 	})
 }
 
-func retryOf(b wire.RetryRuns) (control.RunFilter, bulk, error) {
+func retryOf(in input[wire.RetryRuns]) (overRuns, error) {
+	b := in.body
 	filter, wrong := filterOf(b.Matching, "failed, dead, cancelled, unknown or succeeded: the others have not ended, or never ran",
 		func(s run.State) bool { return s.Ended() && s != run.Skipped })
 	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
 	if err == nil {
 		err = asked.pace(b.PerSecond)
 	}
-	return filter, asked, errors.Join(wrong, err)
+	return overRuns{filter, asked}, errors.Join(wrong, err)
+}
+
+func (a *api) retryRuns(ctx context.Context, _ *struct{}, in input[wire.RetryRuns], asked overRuns) (*answer[wire.BulkVerdicts], error) {
+	return a.inBulk(ctx, asked.bulk, func(bulk control.Bulk) (control.Outcome, error) {
+		return a.Control.RetryMany(ctx, in.tenant, asked.filter, bulk, in.body.Force)
+	})
 }
 
 // filterOf reads the filter of a bulk request, which chooses all where there is none. Of states it takes those that fit, which want lists.
@@ -110,27 +111,27 @@ func bulkOf(runs []string, cursor string, most int, dry bool) (bulk, error) {
 }
 
 // pace sets how fast runs start, and refuses more of them than the time of one request is enough for.
-func (b *bulk) pace(perSecond float64) error {
-	if b.PerSecond = perSecond; perSecond == 0 {
-		b.PerSecond = reopenRate
-	}
-	most := mostAt(b.PerSecond)
-	field, wanted := "max", b.Max
-	if b.runs != nil {
-		field, wanted = "runs", len(b.runs)
-	}
-	if wanted > most && !b.DryRun {
-		return invalid.Field(field, strconv.Itoa(wanted), fmt.Sprintf("at most %d at %v a second, or a higher per_second: one request lasts at most %s", most, b.PerSecond, control.BulkTime))
-	}
-	if b.Max == 0 {
-		b.Max = most
-	}
-	return nil
+func (b *bulk) pace(perSecond float64) (err error) {
+	b.PerSecond = cmp.Or(perSecond, reopenRate)
+	b.Max, err = mostAt(b.PerSecond, b.Max, len(b.runs), b.DryRun, func(want string) error {
+		return invalid.Field("runs", strconv.Itoa(len(b.runs)), want)
+	})
+	return err
 }
 
-// mostAt is how many the time of one request is enough for, at a rate.
-func mostAt(perSecond float64) int {
-	return min(control.MaxLimit, int(perSecond*control.BulkTime.Seconds()))
+// mostAt is how many of those that match a request acts on at a rate: most, or where that is 0 as many as its time is enough for. It refuses more of
+// them, and with tooMany more that are named, except in a dry run.
+func mostAt(perSecond float64, most, named int, dry bool, tooMany func(want string) error) (int, error) {
+	fit := min(control.MaxLimit, int(perSecond*control.BulkTime.Seconds()))
+	want := fmt.Sprintf("at most %d at %v a second, or a higher per_second: one request lasts at most %s", fit, perSecond, control.BulkTime)
+	switch {
+	case dry:
+	case most > fit:
+		return most, invalid.Field("max", strconv.Itoa(most), want)
+	case named > fit:
+		return most, tooMany(want)
+	}
+	return cmp.Or(most, fit), nil
 }
 
 // inBulk acts on the runs of a request and shows what became of each.

@@ -37,24 +37,22 @@ func (a *api) deadLetters() {
 		summary: "Group the newest dead letters by the pattern of their errors"}, a.groupDeadLetters)
 	accept(a, operation{id: "redrive", method: http.MethodPost, path: "/v1/dead-letters/redrive", tag: "dead letters", scope: access.Run,
 		summary: "Queue dead letters again, by ID or by filter, with a verdict for each",
-		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Redrive]) error { _, err := redriveOf(in.body); return err }, a.redrive)
+		codes:   []control.Code{control.CodeBusy}}, redriveOf, a.redrive)
 	accept(a, operation{id: "discard-dead-letters", method: http.MethodPost, path: "/v1/dead-letters/discard", tag: "dead letters", scope: access.Run,
 		summary: "Settle dead letters without running them again, by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"job": "daily-report", "error": "no such account"}, "note": "accounts were closed", "dry_run": true},
-		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.Discard]) error { _, err := discardOf(in.body); return err }, a.discard)
+		codes:   []control.Code{control.CodeBusy}}, discardOf, a.discard)
 }
 
-func (a *api) discard(ctx context.Context, _ *struct{}, in input[wire.Discard]) (*answer[wire.BulkVerdicts], error) {
-	asked, err := discardOf(in.body)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) discard(ctx context.Context, _ *struct{}, in input[wire.Discard], asked bulk) (*answer[wire.BulkVerdicts], error) {
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
 		return a.Control.Discard(ctx, in.tenant, deadFilterOf(in.body.Matching), bulk, who(callerOf(ctx)), in.body.Note)
 	})
 }
 
-func discardOf(b wire.Discard) (bulk, error) { return bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun) }
+func discardOf(in input[wire.Discard]) (bulk, error) {
+	return bulkOf(in.body.Runs, in.body.Cursor, in.body.Max, in.body.DryRun)
+}
 
 // who names a caller for people: the token's name and ID, or as whatever stands in front of Belfry knows them; "" where nobody is asked.
 func who(c access.Caller) string {
@@ -105,17 +103,14 @@ func (a *api) groupDeadLetters(ctx context.Context, p *deadGroups, in input[noBo
 	return &answer[wire.DeadLetterGroups]{groups}, nil
 }
 
-func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive]) (*answer[wire.BulkVerdicts], error) {
-	asked, err := redriveOf(in.body)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) redrive(ctx context.Context, _ *struct{}, in input[wire.Redrive], asked bulk) (*answer[wire.BulkVerdicts], error) {
 	return a.inBulk(ctx, asked, func(bulk control.Bulk) (control.Outcome, error) {
 		return a.Control.Redrive(ctx, in.tenant, deadFilterOf(in.body.Matching), bulk)
 	})
 }
 
-func redriveOf(b wire.Redrive) (bulk, error) {
+func redriveOf(in input[wire.Redrive]) (bulk, error) {
+	b := in.body
 	asked, err := bulkOf(b.Runs, b.Cursor, b.Max, b.DryRun)
 	if err == nil {
 		err = asked.pace(b.PerSecond)

@@ -18,21 +18,17 @@ const exportPath = manyJobs + "/export"
 // readTogether is how many jobs that are named are read at once.
 const readTogether = 50
 
-func exportValues(in input[wire.ExportJobs]) error {
-	_, err := jobFilterOf(in.body.Matching)
+func exportOf(in input[wire.ExportJobs]) (control.JobFilter, error) {
+	filter, err := jobFilterOf(in.body.Matching)
 	if in.body.Jobs != nil && in.body.Cursor != "" {
 		err = errors.Join(err, noCursor)
 	}
-	return errors.Join(err, eachOnce(in.body.Jobs, "jobs[%d]"))
+	return filter, errors.Join(err, eachOnce(in.body.Jobs, "jobs[%d]"))
 }
 
-func (a *api) exportJobs(ctx context.Context, _ *struct{}, in input[wire.ExportJobs]) (*answer[wire.ExportedJobs], error) {
-	if err := exportValues(in); err != nil {
-		return nil, err
-	}
+func (a *api) exportJobs(ctx context.Context, _ *struct{}, in input[wire.ExportJobs], filter control.JobFilter) (*answer[wire.ExportedJobs], error) {
 	out := &export{left: a.PageBytes - pageFrame, measure: a.Measure}
 	if in.body.Jobs == nil {
-		filter, _ := jobFilterOf(in.body.Matching)
 		jobs, next, err := a.Control.Jobs(ctx, in.tenant, filter, in.body.Cursor, control.MaxLimit)
 		if err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func (a *api) jobs() {
 	for _, id := range []string{"get-job", "pause-job", "resume-job", "list-job-runs", "trigger-job", "delete-job"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"job": "$request.path.job"}}
 	}
-	accept(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
+	acceptUnread(a, operation{id: "put-job", method: http.MethodPut, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, created: true, links: links,
 		summary: "Create or replace a job",
 		example: map[string]any{
 			"schedule": map[string]any{"cron": "30 9 * * 1-5", "timezone": "Europe/Berlin"},
@@ -83,7 +83,7 @@ func (a *api) jobs() {
 			"labels":   map[string]any{"team": "billing"},
 		},
 		codes: []control.Code{control.CodeStale, control.CodeBusy}}, a.jobValues, a.putJob)
-	accept(a, operation{id: "patch-job", method: http.MethodPatch, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, takes: mediaMerge,
+	acceptUnread(a, operation{id: "patch-job", method: http.MethodPatch, path: "/v1/jobs/{job}", tag: "jobs", scope: access.Write, takes: mediaMerge,
 		summary: "Change some fields of a job, by a merge patch",
 		example: map[string]any{"retry": map[string]any{"max_attempts": 3}, "labels": map[string]any{"team": "billing", "old": nil}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.patchJob)
@@ -98,13 +98,13 @@ func (a *api) jobs() {
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, a.deleteJob)
 	register(a, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs", tagged: true, scope: access.Read,
 		summary: "List jobs by name"}, a.listJobs)
-	accept(a, operation{id: "put-jobs", method: http.MethodPost, path: manyJobs, tag: "jobs", scope: access.Write, batch: true,
+	acceptUnread(a, operation{id: "put-jobs", method: http.MethodPost, path: manyJobs, tag: "jobs", scope: access.Write, batch: true,
 		summary: "Create or replace many jobs, with a verdict for each"}, a.batchValues, a.putJobs)
 	a.manyJobs()
-	accept(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
+	acceptUnread(a, operation{id: "pause-job", method: http.MethodPost, path: "/v1/jobs/{job}/pause", tag: "jobs", scope: access.Write,
 		summary: "Pause a job: it makes no runs until it is resumed, and does not make up for them",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.pauseJob)
-	accept(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
+	acceptUnread(a, operation{id: "resume-job", method: http.MethodPost, path: "/v1/jobs/{job}/resume", tag: "jobs", scope: access.Write,
 		summary: "Resume a paused job",
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeStale, control.CodeBusy}}, formAlone, a.resumeJob)
 }

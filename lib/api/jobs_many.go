@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -21,25 +20,31 @@ func (a *api) manyJobs() {
 	accept(a, operation{id: "pause-jobs", method: http.MethodPost, path: manyJobs + "/pause", tag: "jobs", scope: access.Write, batch: true, codes: busy,
 		summary: "Pause jobs, by name or by filter, with a verdict for each; those that are paused keep their reason",
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}}, "reason": "the database moves", "dry_run": true}},
-		func(in input[wire.PauseJobs]) error { _, _, err := jobsOf(in.body.ChosenJobs); return err }, a.pauseJobs)
+		func(in input[wire.PauseJobs]) (overJobs, error) { return jobsOf(in.body.ChosenJobs) }, a.pauseJobs)
 	accept(a, operation{id: "resume-jobs", method: http.MethodPost, path: manyJobs + "/resume", tag: "jobs", scope: access.Write, batch: true, codes: busy,
 		summary: "Resume paused jobs, by name or by filter, with a verdict for each",
 		example: map[string]any{"jobs": []any{map[string]any{"name": "daily-report"}}}},
-		func(in input[wire.ResumeJobs]) error { _, _, err := resumeOf(in.body); return err }, a.resumeJobs)
+		resumeOf, a.resumeJobs)
 	accept(a, operation{id: "delete-jobs", method: http.MethodPost, path: manyJobs + "/delete", tag: "jobs", scope: access.Write, batch: true, codes: busy,
 		summary: "Delete jobs, by name or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"prefix": "try-"}, "dry_run": true}},
-		func(in input[wire.DeleteJobs]) error { _, _, err := jobsOf(in.body.ChosenJobs); return err }, a.deleteJobs)
+		func(in input[wire.DeleteJobs]) (overJobs, error) { return jobsOf(in.body.ChosenJobs) }, a.deleteJobs)
 	accept(a, operation{id: "label-jobs", method: http.MethodPost, path: manyJobs + "/label", tag: "jobs", scope: access.Write, batch: true, codes: busy,
 		summary: "Give jobs labels and take others from them, by name or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"prefix": "report-"}, "set": map[string]any{"team": "billing"}, "remove": []any{"old"}}},
-		func(in input[wire.LabelJobs]) error { _, _, err := labelsOfMany(in.body); return err }, a.labelJobs)
+		labelsOfMany, a.labelJobs)
 	accept(a, operation{id: "export-jobs", method: http.MethodPost, path: exportPath, tag: "jobs", scope: access.Read, batch: true,
-		summary: "Give the definitions of jobs, by name or by filter, as files have them"}, exportValues, a.exportJobs)
+		summary: "Give the definitions of jobs, by name or by filter, as files have them"}, exportOf, a.exportJobs)
+}
+
+// overJobs is a request over many jobs.
+type overJobs struct {
+	filter control.JobFilter
+	bulk   control.JobBulk
 }
 
 // jobsOf reads which jobs a request is about.
-func jobsOf(c wire.ChosenJobs) (control.JobFilter, control.JobBulk, error) {
+func jobsOf(c wire.ChosenJobs) (overJobs, error) {
 	bulk := control.JobBulk{Cursor: c.Cursor, Max: c.Max, Since: timeOf(c.UnchangedSince), DryRun: c.DryRun}
 	filter, wrong := jobFilterOf(c.Matching)
 	all := []error{wrong}
@@ -57,7 +62,7 @@ func jobsOf(c wire.ChosenJobs) (control.JobFilter, control.JobBulk, error) {
 		}
 		all = append(all, eachOnce(names, "jobs[%d].name"))
 	}
-	return filter, bulk, errors.Join(all...)
+	return overJobs{filter, bulk}, errors.Join(all...)
 }
 
 var noCursor = invalid.Missing("cursor", "no cursor beside jobs: all of them are meant")
@@ -83,60 +88,37 @@ func jobFilterOf(m *wire.JobFilter) (control.JobFilter, error) {
 	return control.JobFilter{Prefix: m.Prefix, Labels: m.Labels, Paused: m.Paused}, namesOfLabels(m.Labels)
 }
 
-func resumeOf(b wire.ResumeJobs) (control.JobFilter, control.JobBulk, error) {
-	filter, bulk, err := jobsOf(b.ChosenJobs)
-	if bulk.PerSecond = b.PerSecond; err != nil || b.PerSecond == 0 {
-		return filter, bulk, err
+func resumeOf(in input[wire.ResumeJobs]) (overJobs, error) {
+	asked, err := jobsOf(in.body.ChosenJobs)
+	b := &asked.bulk
+	if b.PerSecond = in.body.PerSecond; err != nil || b.PerSecond == 0 {
+		return asked, err
 	}
-	most := mostAt(b.PerSecond)
-	switch {
-	case bulk.DryRun:
-	case bulk.Max > most:
-		return filter, bulk, invalid.Field("max", strconv.Itoa(bulk.Max), fmt.Sprintf("at most %d at %v a second, or a higher per_second: one request lasts at most %s", most, b.PerSecond, control.BulkTime))
-	case len(bulk.Jobs) > most:
-		return filter, bulk, invalid.Field("per_second", fmt.Sprint(b.PerSecond), fmt.Sprintf("a rate at which %d jobs take at most %s, or fewer jobs", len(bulk.Jobs), control.BulkTime))
-	}
-	if bulk.Max == 0 {
-		bulk.Max = most
-	}
-	return filter, bulk, nil
+	b.Max, err = mostAt(b.PerSecond, b.Max, len(b.Jobs), b.DryRun, func(string) error {
+		return invalid.Field("per_second", fmt.Sprint(b.PerSecond), fmt.Sprintf("a rate at which %d jobs take at most %s, or fewer jobs", len(b.Jobs), control.BulkTime))
+	})
+	return asked, err
 }
 
-func labelsOfMany(b wire.LabelJobs) (control.JobFilter, control.JobBulk, error) {
-	filter, bulk, err := jobsOf(b.ChosenJobs)
-	return filter, bulk, errors.Join(err, control.CheckLabels(b.Set, b.Remove))
+func labelsOfMany(in input[wire.LabelJobs]) (overJobs, error) {
+	asked, err := jobsOf(in.body.ChosenJobs)
+	return asked, errors.Join(err, control.CheckLabels(in.body.Set, in.body.Remove))
 }
 
-func (a *api) pauseJobs(ctx context.Context, _ *struct{}, in input[wire.PauseJobs]) (*answer[wire.BulkJobVerdicts], error) {
-	filter, bulk, err := jobsOf(in.body.ChosenJobs)
-	if err != nil {
-		return nil, err
-	}
-	return a.altered(ctx, control.Updated)(a.Control.PauseMany(ctx, in.tenant, filter, bulk, in.body.Reason))
+func (a *api) pauseJobs(ctx context.Context, _ *struct{}, in input[wire.PauseJobs], asked overJobs) (*answer[wire.BulkJobVerdicts], error) {
+	return a.altered(ctx, control.Updated)(a.Control.PauseMany(ctx, in.tenant, asked.filter, asked.bulk, in.body.Reason))
 }
 
-func (a *api) resumeJobs(ctx context.Context, _ *struct{}, in input[wire.ResumeJobs]) (*answer[wire.BulkJobVerdicts], error) {
-	filter, bulk, err := resumeOf(in.body)
-	if err != nil {
-		return nil, err
-	}
-	return a.altered(ctx, control.Updated)(a.Control.ResumeMany(ctx, in.tenant, filter, bulk))
+func (a *api) resumeJobs(ctx context.Context, _ *struct{}, in input[wire.ResumeJobs], asked overJobs) (*answer[wire.BulkJobVerdicts], error) {
+	return a.altered(ctx, control.Updated)(a.Control.ResumeMany(ctx, in.tenant, asked.filter, asked.bulk))
 }
 
-func (a *api) deleteJobs(ctx context.Context, _ *struct{}, in input[wire.DeleteJobs]) (*answer[wire.BulkJobVerdicts], error) {
-	filter, bulk, err := jobsOf(in.body.ChosenJobs)
-	if err != nil {
-		return nil, err
-	}
-	return a.altered(ctx, control.Deleted)(a.Control.DeleteMany(ctx, in.tenant, filter, bulk))
+func (a *api) deleteJobs(ctx context.Context, _ *struct{}, in input[wire.DeleteJobs], asked overJobs) (*answer[wire.BulkJobVerdicts], error) {
+	return a.altered(ctx, control.Deleted)(a.Control.DeleteMany(ctx, in.tenant, asked.filter, asked.bulk))
 }
 
-func (a *api) labelJobs(ctx context.Context, _ *struct{}, in input[wire.LabelJobs]) (*answer[wire.BulkJobVerdicts], error) {
-	filter, bulk, err := labelsOfMany(in.body)
-	if err != nil {
-		return nil, err
-	}
-	return a.altered(ctx, control.Updated)(a.Control.LabelMany(ctx, in.tenant, filter, bulk, in.body.Set, in.body.Remove))
+func (a *api) labelJobs(ctx context.Context, _ *struct{}, in input[wire.LabelJobs], asked overJobs) (*answer[wire.BulkJobVerdicts], error) {
+	return a.altered(ctx, control.Updated)(a.Control.LabelMany(ctx, in.tenant, asked.filter, asked.bulk, in.body.Set, in.body.Remove))
 }
 
 // altered shows what became of many jobs; change is what became of those that were changed.

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
-	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -23,28 +20,17 @@ func OnlyReads(r *http.Request) bool {
 // shownLast is how many of its last runs a job shows unless told otherwise.
 const shownLast = 10
 
-func lastRunsValues(in input[wire.LastRunsRequest]) error {
-	var wrong []error
-	seen := map[string]int{}
-	for i, name := range in.body.Jobs {
-		if first, twice := seen[name]; twice {
-			wrong = append(wrong, invalid.Field(fmt.Sprintf("jobs[%d]", i), name, fmt.Sprintf("each job once; jobs[%d] is that job", first)))
-			continue
-		}
-		seen[name] = i
-	}
-	return errors.Join(wrong...)
+// lastRunsOf gives the names of the jobs.
+func lastRunsOf(in input[wire.LastRunsRequest]) ([]string, error) {
+	return in.body.Jobs, eachOnce(in.body.Jobs, "jobs[%d]")
 }
 
-func (a *api) listLastRuns(ctx context.Context, _ *struct{}, in input[wire.LastRunsRequest]) (*answer[wire.LastRunsList], error) {
-	if err := lastRunsValues(in); err != nil {
-		return nil, err
-	}
+func (a *api) listLastRuns(ctx context.Context, _ *struct{}, in input[wire.LastRunsRequest], jobs []string) (*answer[wire.LastRunsList], error) {
 	limit := in.body.Limit
 	if limit == 0 {
 		limit = shownLast
 	}
-	last, err := a.Control.LastRuns(ctx, in.tenant, in.body.Jobs, limit)
+	last, err := a.Control.LastRuns(ctx, in.tenant, jobs, limit)
 	if err != nil {
 		return nil, err
 	}

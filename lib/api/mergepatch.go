@@ -163,8 +163,8 @@ func (a *api) patched(tenant, name string, def job.Definition, patch mergePatch)
 	if text.Len() > maxBody {
 		return job.Definition{}, newProblem(codeTooLarge, "With this change the job would be larger than one may be that is put, which is "+sizeText(maxBody)+".")
 	}
-	in := input[wire.Job]{tenant: tenant, path: func(string) string { return name }}
-	err := in.judge(a.jobValues, check.body(schema, text.Bytes()), &check)
+	asked, err := judging(a.jobValues).read(input[wire.Job]{tenant: tenant, path: func(string) string { return name }}, check.body(schema, text.Bytes()), &check)
+	in := asked.in
 	if err == nil {
 		err = check.problem()
 	}

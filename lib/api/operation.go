@@ -21,14 +21,28 @@ type input[B any] struct {
 // register adds an operation without a body, whose parameters are the fields of P and whose answer is O. The form of a request is checked
 // before the handler runs.
 func register[P, O any](a *api, op operation, handle func(ctx context.Context, params *P, in input[noBody]) (*O, error)) {
-	add(a, op, nil, nil, handle)
+	add(a, op, nil, reader[noBody, struct{}]{}, bare(handle))
 }
 
-// accept is register for an operation with a body of type B. values names what of a body cannot be, as far as that can be told without the
-// store: where the form of something is wrong, what it says of the rest is answered too. The handler refuses the same.
-func accept[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+// accept is register for an operation with a body of type B, of which read makes what is asked for, and refuses what cannot be, as far as that can
+// be told without the store: where the form of something is wrong, what it says of the rest is answered too. The handler gets what was read.
+func accept[P, B, Q, O any](a *api, op operation, read func(in input[B]) (Q, error), handle func(ctx context.Context, params *P, in input[B], asked Q) (*O, error)) {
 	var none B
-	add(a, op, a.schemaOf(none), values, handle)
+	add(a, op, a.schemaOf(none), reader[B, Q]{of: read}, handle)
+}
+
+// acceptUnread is accept for an operation whose handler judges the values itself: beside what stands in the store, or each with a verdict of its
+// own. values names what the handler refuses, where the form of something else is wrong.
+func acceptUnread[P, B, O any](a *api, op operation, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+	var none B
+	add(a, op, a.schemaOf(none), judging(values), bare(handle))
+}
+
+// bare is a handler to which nothing is handed on.
+func bare[P, B, O any](handle func(ctx context.Context, params *P, in input[B]) (*O, error)) func(ctx context.Context, params *P, in input[B], _ struct{}) (*O, error) {
+	return func(ctx context.Context, params *P, in input[B], _ struct{}) (*O, error) {
+		return handle(ctx, params, in)
+	}
 }
 
 // formAlone is for bodies of which the form says all.
@@ -36,13 +50,14 @@ func formAlone[B any](input[B]) error { return nil }
 
 // add is compiled once for each operation, so all that does not ask for their types is in operate: the function behind API Gateway is to
 // stay small. It is why the framework describes the API and does not serve it.
-func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in input[B]) error, handle func(ctx context.Context, params *P, in input[B]) (*O, error)) {
+func add[P, B, Q, O any](a *api, op operation, schema *huma.Schema, read reader[B, Q], handle func(ctx context.Context, params *P, in input[B], asked Q) (*O, error)) {
 	a.operate(op, schema, handling{
 		params: reflect.TypeFor[P](),
 		answer: reflect.TypeFor[O](),
-		read:   judging(values),
-		handle: func(ctx context.Context, params, in any) (reflect.Value, error) {
-			out, err := handle(ctx, params.(*P), in.(input[B]))
+		read:   read.request,
+		handle: func(ctx context.Context, params, asked any) (reflect.Value, error) {
+			r := asked.(asking[B, Q])
+			out, err := handle(ctx, params.(*P), r.in, r.asked)
 			return reflect.ValueOf(out), err
 		},
 	})
@@ -50,34 +65,51 @@ func add[P, B, O any](a *api, op operation, schema *huma.Schema, values func(in 
 
 // handling is an operation's own part, its types hidden.
 type handling struct {
-	params, answer reflect.Type                                                                // structs
-	read           func(r *http.Request, right []byte, check *form) (in any, err error)        // gives an input
-	handle         func(ctx context.Context, params, in any) (answer reflect.Value, err error) // params and the answer are pointers, that of the answer may be nil
+	params, answer reflect.Type                                                                   // structs
+	read           func(r *http.Request, right []byte, check *form) (asked any, err error)        // gives an asking
+	handle         func(ctx context.Context, params, asked any) (answer reflect.Value, err error) // params and the answer are pointers, that of the answer may be nil
 }
 
-// judging reads a body of the right form, nil for an operation without one, and judges its values where its form is wrong elsewhere.
-func judging[B any](values func(in input[B]) error) func(r *http.Request, right []byte, check *form) (in any, err error) {
-	return func(r *http.Request, right []byte, check *form) (any, error) {
-		in := input[B]{tenant: callerOf(r.Context()).Tenant, path: r.PathValue}
-		if err := in.judge(values, right, check); err != nil {
-			return nil, err
-		}
-		return in, nil
-	}
+// asking is an input, and what was read of it.
+type asking[B, Q any] struct {
+	in    input[B]
+	asked Q
 }
 
-// judge reads the body of an input, and judges its values where its form is wrong elsewhere.
-func (in *input[B]) judge(values func(in input[B]) error, right []byte, check *form) error {
+// reader makes of an input what is asked for. late: where the form of a request is right, that is left to the handler.
+type reader[B, Q any] struct {
+	of   func(in input[B]) (Q, error)
+	late bool
+}
+
+// judging is a reader that leaves values of a right form to the handler.
+func judging[B any](values func(in input[B]) error) reader[B, struct{}] {
+	return reader[B, struct{}]{of: func(in input[B]) (struct{}, error) { return struct{}{}, values(in) }, late: true}
+}
+
+// request reads what a request asks for.
+func (d reader[B, Q]) request(r *http.Request, right []byte, check *form) (any, error) {
+	return d.read(input[B]{tenant: callerOf(r.Context()).Tenant, path: r.PathValue}, right, check)
+}
+
+// read reads a body of the right form, nil for an operation without one, into an input. Where the form of something else is wrong, it only judges
+// the values.
+func (d reader[B, Q]) read(in input[B], right []byte, check *form) (q asking[B, Q], err error) {
+	q.in = in
 	wrong := check.wrong() > 0
 	if right == nil || check.full() {
-		return nil
+		return q, nil
 	}
-	if err := json.Unmarshal(right, &in.body); err != nil && !wrong {
-		return err
-	} else if err == nil && wrong {
-		check.judge(values(*in))
+	if err := json.Unmarshal(right, &q.in.body); err != nil && !wrong {
+		return q, err
+	} else if err != nil || d.late && !wrong {
+		return q, nil
 	}
-	return nil
+	if q.asked, err = d.of(q.in); wrong {
+		check.judge(err)
+		return q, nil
+	}
+	return q, err
 }
 
 // operate describes an operation and serves it: who calls may do it, and what is asked for has the form that the document says.
@@ -103,13 +135,13 @@ func (a *api) operate(op operation, schema *huma.Schema, h handling) {
 			}
 			right = check.body(schema, text)
 		}
-		in, err := h.read(r, right, &check)
+		asked, err := h.read(r, right, &check)
 		if err == nil {
 			err = check.problem()
 		}
 		var out reflect.Value
 		if err == nil {
-			out, err = h.handle(r.Context(), params.Interface(), in)
+			out, err = h.handle(r.Context(), params.Interface(), asked)
 		}
 		if err == nil {
 			err = op.write(w, r, out)

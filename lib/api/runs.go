@@ -117,20 +117,20 @@ func (a *api) runs() {
 	for _, id := range []string{"get-run", "cancel-run", "retry-run", "get-run-logs"} {
 		links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{"run": "$response.body#/id"}}
 	}
-	accept(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
+	acceptUnread(a, operation{id: "trigger-job", method: http.MethodPost, path: "/v1/jobs/{job}/runs", tag: "runs", scope: access.Run, status: http.StatusAccepted, links: links,
 		summary: "Run a job now, at a time or after a delay",
 		example: map[string]any{"delay": "10m", "payload": map[string]any{"report": "once"}},
 		codes:   []control.Code{control.CodeJobNotFound, control.CodeKeyReused, control.CodeBusy}}, a.triggerValues, a.triggerJob)
-	accept(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
+	acceptUnread(a, operation{id: "trigger-jobs", method: http.MethodPost, path: "/v1/runs/batch", tag: "runs", scope: access.Run, batch: true,
 		summary: "Ask for many runs, with a verdict for each"}, a.triggersValues, a.triggerJobs)
 	accept(a, operation{id: "cancel-runs", method: http.MethodPost, path: "/v1/runs/cancel", tag: "runs", scope: access.Run, batch: true,
 		summary: "Cancel runs by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"job": "daily-report", "states": []string{"scheduled", "queued"}}, "dry_run": true},
-		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.CancelRuns]) error { _, _, err := cancelOf(in.body); return err }, a.cancelRuns)
+		codes:   []control.Code{control.CodeBusy}}, cancelOf, a.cancelRuns)
 	accept(a, operation{id: "retry-runs", method: http.MethodPost, path: "/v1/runs/retry", tag: "runs", scope: access.Run, batch: true,
 		summary: "Run ended runs again, by ID or by filter, with a verdict for each",
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
-		codes:   []control.Code{control.CodeBusy}}, func(in input[wire.RetryRuns]) error { _, _, err := retryOf(in.body); return err }, a.retryRuns)
+		codes:   []control.Code{control.CodeBusy}}, retryOf, a.retryRuns)
 	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", tagged: true, scope: access.Read,
 		summary: "List a job's runs, newest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
@@ -138,14 +138,14 @@ func (a *api) runs() {
 		summary: "List the runs of all jobs, newest first"}, a.listRuns)
 	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: lastRunsPath, tag: "runs", scope: access.Read,
 		summary: "List the last few runs of many jobs, newest first",
-		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsValues, a.listLastRuns)
+		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsOf, a.listLastRuns)
 	register(a, operation{id: "get-run", method: http.MethodGet, path: "/v1/runs/{run}", tag: "runs", tagged: true, scope: access.Read,
 		summary: "Show a run with its result, or with why it does not go on",
 		codes:   []control.Code{control.CodeRunNotFound}}, a.getRun)
-	accept(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
+	acceptUnread(a, operation{id: "cancel-run", method: http.MethodPost, path: "/v1/runs/{run}/cancel", tag: "runs", scope: access.Run,
 		summary: "Cancel a run that has not ended; one that is running is told to stop",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, formAlone, a.cancelRun)
-	accept(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
+	acceptUnread(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,

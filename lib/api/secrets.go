@@ -31,7 +31,7 @@ type secretAnswer struct {
 }
 
 func (a *api) secrets() {
-	accept(a, operation{id: "put-secret", method: http.MethodPut, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, created: true,
+	acceptUnread(a, operation{id: "put-secret", method: http.MethodPut, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, created: true,
 		summary: "Set a secret, which is kept encrypted; no answer ever shows its value",
 		example: map[string]any{"value": "Bearer 0123456789abcdef"},
 		codes:   []control.Code{codeNoSecretsKey, codeTooManySecrets}}, func(in input[wire.SecretRequest]) error { return secret.ValidValue(in.body.Value) }, a.putSecret)
@@ -40,7 +40,7 @@ func (a *api) secrets() {
 	register(a, operation{id: "delete-secret", method: http.MethodDelete, path: "/v1/secrets/{secret}", tag: "secrets", scope: access.Admin, status: http.StatusNoContent,
 		summary: "Delete a secret: attempts that need it fail from now on",
 		codes:   []control.Code{codeSecretNotFound}}, a.deleteSecret)
-	accept(a, operation{id: "rotate-secret-keys", method: http.MethodPost, path: "/v1/secret-keys/rotate", tag: "secrets", scope: access.Admin,
+	acceptUnread(a, operation{id: "rotate-secret-keys", method: http.MethodPost, path: "/v1/secret-keys/rotate", tag: "secrets", scope: access.Admin,
 		summary: "Read the keys anew, and encrypt all secrets of the caller's tenant under the newest",
 		codes:   []control.Code{codeNoSecretsKey}}, formAlone, a.rotateSecretKeys)
 }

@@ -15,7 +15,7 @@ func (a *api) sessions() {
 	accept(a, operation{id: "create-session", method: http.MethodPost, path: "/v1/session", tag: "tokens", scope: access.Read, status: http.StatusCreated,
 		summary: "Open a session: a token that ends soon and allows no more than the one that asks, for a browser to keep; its secret is shown this once",
 		codes:   []control.Code{codeNoSession},
-		example: map[string]any{"name": "console"}}, func(in input[wire.SessionRequest]) error { _, err := a.sessionOf(in.body); return err }, a.createSession)
+		example: map[string]any{"name": "console"}}, a.sessionOf, a.createSession)
 	register(a, operation{id: "get-session", method: http.MethodGet, path: "/v1/session", tag: "tokens", scope: access.Read,
 		summary: "Tell who asks: the session or the token, its tenant, and what it may do"}, a.getSession)
 	register(a, operation{id: "end-session", method: http.MethodDelete, path: "/v1/session", tag: "tokens", scope: access.Read, status: http.StatusNoContent,
@@ -23,7 +23,8 @@ func (a *api) sessions() {
 		codes:   []control.Code{codeNoSession}}, a.endSession)
 }
 
-func (a *api) sessionOf(b wire.SessionRequest) (access.Request, error) {
+func (a *api) sessionOf(in input[wire.SessionRequest]) (access.Request, error) {
+	b := in.body
 	want := access.Request{Name: b.Name, Scopes: []access.Scope{access.Read}, Expires: a.Now().Add(access.SessionFor)}
 	if b.Scopes != nil {
 		want.Scopes = nil
@@ -51,11 +52,7 @@ type (
 	}
 )
 
-func (a *api) createSession(ctx context.Context, _ *struct{}, in input[wire.SessionRequest]) (*opened, error) {
-	want, err := a.sessionOf(in.body)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) createSession(ctx context.Context, _ *struct{}, in input[wire.SessionRequest], want access.Request) (*opened, error) {
 	text, t, err := a.Gate.Open(ctx, callerOf(ctx), want)
 	if err != nil {
 		return nil, err

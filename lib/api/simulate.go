@@ -33,7 +33,7 @@ type Simulator interface {
 func (a *api) simulations() {
 	var one sync.Mutex
 	values := func(in input[wire.Scenario]) error { return a.Simulator.Check(in.body) }
-	accept(a, operation{id: "simulate", method: http.MethodPost, path: "/v1/simulate", tag: "system", scope: access.Read,
+	acceptUnread(a, operation{id: "simulate", method: http.MethodPost, path: "/v1/simulate", tag: "system", scope: access.Read,
 		summary: "Play a scenario in virtual time: which runs would start and when; one at a time, and nothing is stored",
 		codes:   []control.Code{control.CodeBusy, codeSimulationTooLong}, limit: maxScenario, example: exampleScenario}, values,
 		func(ctx context.Context, _ *struct{}, in input[wire.Scenario]) (*answer[wire.Simulation], error) {

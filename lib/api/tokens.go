@@ -21,7 +21,7 @@ type tokenList struct{ page }
 func (a *api) tokens() {
 	accept(a, operation{id: "create-token", method: http.MethodPost, path: "/v1/tokens", tag: "tokens", scope: access.Admin, status: http.StatusCreated,
 		summary: "Make a token of the caller's tenant; its secret is shown this once",
-		example: map[string]any{"name": "deploys", "scopes": []string{"read", "run"}, "expires_in": "90d"}}, func(in input[wire.TokenRequest]) error { _, err := a.tokenOf(in.body); return err }, a.createToken)
+		example: map[string]any{"name": "deploys", "scopes": []string{"read", "run"}, "expires_in": "90d"}}, a.tokenOf, a.createToken)
 	register(a, operation{id: "list-tokens", method: http.MethodGet, path: "/v1/tokens", tag: "tokens", tagged: true, scope: access.Admin,
 		summary: "List the tokens of the caller's tenant, those included that ended in the last 30 days"}, a.listTokens)
 	register(a, operation{id: "revoke-token", method: http.MethodDelete, path: "/v1/tokens/{token}", tag: "tokens", scope: access.Admin, status: http.StatusNoContent,
@@ -32,11 +32,7 @@ func (a *api) tokens() {
 // longestToken keeps the expiry of a token in the times that RFC 3339 can write.
 const longestToken = 100 * 365 * 24 * time.Hour
 
-func (a *api) createToken(ctx context.Context, _ *struct{}, in input[wire.TokenRequest]) (*answer[wire.NewToken], error) {
-	want, err := a.tokenOf(in.body)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) createToken(ctx context.Context, _ *struct{}, in input[wire.TokenRequest], want access.Request) (*answer[wire.NewToken], error) {
 	text, t, err := a.Gate.Tokens.Create(ctx, in.tenant, want)
 	if err != nil {
 		return nil, err
@@ -44,7 +40,8 @@ func (a *api) createToken(ctx context.Context, _ *struct{}, in input[wire.TokenR
 	return &answer[wire.NewToken]{wire.NewToken{Token: TokenForm(t), Secret: text}}, nil
 }
 
-func (a *api) tokenOf(b wire.TokenRequest) (access.Request, error) {
+func (a *api) tokenOf(in input[wire.TokenRequest]) (access.Request, error) {
+	b := in.body
 	want := access.Request{Name: b.Name}
 	for _, s := range b.Scopes {
 		want.Scopes = append(want.Scopes, access.Scope(s))

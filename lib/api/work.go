@@ -44,22 +44,22 @@ func (a *api) work() {
 	accept(a, operation{id: "take-work", method: http.MethodPost, path: "/v1/work/take", tag: "work", scope: access.Work, waits: true,
 		summary: "Wait for runs to work on, as a worker in another process",
 		example: map[string]any{"queue": "gpu", "worker": "gpu-1-7f3a", "max": 1, "wait": "20s", "http": true},
-		codes:   []control.Code{codeNoSuchPool, codeStopping}}, func(in input[wire.WorkRequest]) error { return announced(in.body) }, a.takeWork)
-	accept(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
+		codes:   []control.Code{codeNoSuchPool, codeStopping}}, announced, a.takeWork)
+	acceptUnread(a, operation{id: "start-work", method: http.MethodPost, path: "/v1/work/start", tag: "work", scope: access.Work,
 		summary: "Begin an attempt of a run that was offered; repeating it gives the same attempt",
 		codes:   []control.Code{control.CodeRunNotFound, codeOfferGone, codeTicket}}, formAlone, a.startWork)
-	accept(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
+	acceptUnread(a, operation{id: "leave-work", method: http.MethodPost, path: "/v1/work/leave", tag: "work", scope: access.Work, status: http.StatusNoContent,
 		summary: "Give back a run that was offered",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.leaveWork)
-	accept(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
+	acceptUnread(a, operation{id: "renew-work", method: http.MethodPost, path: "/v1/work/renew", tag: "work", scope: access.Work,
 		summary: "Keep the lease of an attempt, and hear of a cancel",
 		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, formAlone, a.renewWork)
 	accept(a, operation{id: "show-work", method: http.MethodPost, path: "/v1/work/show", tag: "work", scope: access.Work,
 		summary: "Show what an attempt has written so far to those who read it; what is kept is the log that its end gives",
-		codes:   []control.Code{control.CodeRunNotFound, codeTicket}}, func(in input[wire.WorkLog]) error { _, err := logOf(in.body); return err }, a.showWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeTicket}}, shownOf, a.showWork)
 	accept(a, operation{id: "finish-work", method: http.MethodPost, path: "/v1/work/finish", tag: "work", scope: access.Work,
 		summary: "Say how an attempt ended; repeating it finds it said",
-		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, func(in input[wire.WorkEnd]) error { _, err := endOf(in.body); return err }, a.finishWork)
+		codes:   []control.Code{control.CodeRunNotFound, codeFenced, codeTicket}}, finishedOf, a.finishWork)
 }
 
 // ofWork tells what a worker decides on; every other error is as anywhere.
@@ -90,13 +90,8 @@ func runOf(id string) (run.ID, error) {
 	return parsed, nil
 }
 
-func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkRequest]) (*answer[wire.OfferList], error) {
-	b := in.body
-	if err := announced(b); err != nil {
-		return nil, err
-	}
-	offers, err := a.Remote.Take(ctx, in.tenant, lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS, Email: b.Email,
-		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, b.Max, b.Wait.Std())
+func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkRequest], who lease.Announced) (*answer[wire.OfferList], error) {
+	offers, err := a.Remote.Take(ctx, in.tenant, who, in.body.Max, in.body.Wait.Std())
 	if err != nil {
 		return nil, ofWork(err)
 	}
@@ -120,13 +115,15 @@ func (a *api) takeWork(ctx context.Context, _ *struct{}, in input[wire.WorkReque
 	return &answer[wire.OfferList]{list}, nil
 }
 
-// announced refuses what a worker cannot be, or ask for.
-func announced(b wire.WorkRequest) error {
+// announced gives who asks, and refuses what a worker cannot be, or ask for.
+func announced(in input[wire.WorkRequest]) (lease.Announced, error) {
+	b := in.body
 	var wait error
 	if b.Wait < 0 || b.Wait.Std() > queue.MaxWait {
 		wait = invalid.Field("wait", b.Wait.String(), "0s to 20s")
 	}
-	return errors.Join(wait, validLabels(b.Labels))
+	return lease.Announced{Worker: b.Worker, Queue: b.Queue, Handlers: b.Handlers, HTTP: b.HTTP, Exec: b.Exec, AWS: b.AWS, Email: b.Email,
+		Labels: b.Labels, Concurrency: b.Concurrency, Running: b.Running}, errors.Join(wait, validLabels(b.Labels))
 }
 
 // mostLabels is how many labels a worker may have.
@@ -182,6 +179,28 @@ func claimOf(c wire.WorkClaim) (lease.Claim, error) {
 	return lease.Claim{Run: id, Fence: c.Fence, Holder: lease.Holder(c.Holder), Ticket: c.Ticket}, err
 }
 
+// claimed is what somebody says of a run that they hold.
+type claimed[T any] struct {
+	claim lease.Claim
+	what  T
+}
+
+// claimedOf refuses a run that cannot be, and what is wrong with what is said of it.
+func claimedOf[T any](c wire.WorkClaim, what T, wrong error) (claimed[T], error) {
+	claim, err := claimOf(c)
+	return claimed[T]{claim, what}, errors.Join(err, wrong)
+}
+
+func shownOf(in input[wire.WorkLog]) (claimed[runlog.Log], error) {
+	log, wrong := logOf(in.body)
+	return claimedOf(in.body.WorkClaim, log, wrong)
+}
+
+func finishedOf(in input[wire.WorkEnd]) (claimed[worker.End], error) {
+	end, wrong := endOf(in.body)
+	return claimedOf(in.body.WorkClaim, end, wrong)
+}
+
 func (a *api) renewWork(ctx context.Context, _ *struct{}, in input[wire.WorkClaim]) (*answer[wire.WorkLease], error) {
 	claim, err := claimOf(in.body)
 	if err != nil {
@@ -194,16 +213,8 @@ func (a *api) renewWork(ctx context.Context, _ *struct{}, in input[wire.WorkClai
 	return &answer[wire.WorkLease]{wire.WorkLease(renewed)}, nil
 }
 
-func (a *api) showWork(ctx context.Context, _ *struct{}, in input[wire.WorkLog]) (*answer[wire.WorkShown], error) {
-	claim, err := claimOf(in.body.WorkClaim)
-	if err != nil {
-		return nil, err
-	}
-	so, err := logOf(in.body)
-	if err != nil {
-		return nil, err
-	}
-	read, err := a.Remote.Show(ctx, in.tenant, claim, so)
+func (a *api) showWork(ctx context.Context, _ *struct{}, in input[wire.WorkLog], asked claimed[runlog.Log]) (*answer[wire.WorkShown], error) {
+	read, err := a.Remote.Show(ctx, in.tenant, asked.claim, asked.what)
 	if err != nil {
 		return nil, ofWork(err)
 	}
@@ -218,16 +229,8 @@ func logOf(b wire.WorkLog) (runlog.Log, error) {
 	return runlog.Decode(data), nil
 }
 
-func (a *api) finishWork(ctx context.Context, _ *struct{}, in input[wire.WorkEnd]) (*answer[wire.WorkEnded], error) {
-	claim, err := claimOf(in.body.WorkClaim)
-	if err != nil {
-		return nil, err
-	}
-	end, err := endOf(in.body)
-	if err != nil {
-		return nil, err
-	}
-	state, err := a.Remote.Finish(ctx, in.tenant, claim, end)
+func (a *api) finishWork(ctx context.Context, _ *struct{}, in input[wire.WorkEnd], asked claimed[worker.End]) (*answer[wire.WorkEnded], error) {
+	state, err := a.Remote.Finish(ctx, in.tenant, asked.claim, asked.what)
 	if err != nil {
 		return nil, ofWork(err)
 	}

@@ -26,10 +26,10 @@ func (a *api) workflows() {
 	}}
 	accept(a, operation{id: "validate-workflow", method: http.MethodPost, path: "/v1/workflows/validate", tag: "workflows", scope: access.Read,
 		summary: "Check a workflow, and show its graph; nothing is stored",
-		example: map[string]any{"workflow": example}}, a.workflowValues, a.validateWorkflow)
+		example: map[string]any{"workflow": example}}, a.validated, validateWorkflow)
 	accept(a, operation{id: "simulate-workflow", method: http.MethodPost, path: "/v1/workflows/simulate", tag: "workflows", scope: access.Read,
 		summary: "Show how a workflow goes if its steps come out as told; nothing runs",
-		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playValues, a.simulateWorkflow)
+		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playOf, a.simulateWorkflow)
 	register(a, operation{id: "get-workflow-schema", method: http.MethodGet, path: "/v1/schemas/workflow.json", tag: "workflows", scope: access.Read,
 		media:   "application/schema+json",
 		summary: "Show the JSON Schema of workflows, for editors"}, getWorkflowSchema)
@@ -53,16 +53,7 @@ func (a *api) validated(in input[wire.CheckWorkflow]) (*flow.Workflow, error) {
 	})
 }
 
-func (a *api) workflowValues(in input[wire.CheckWorkflow]) error {
-	_, err := a.validated(in)
-	return err
-}
-
-func (a *api) validateWorkflow(_ context.Context, _ *struct{}, in input[wire.CheckWorkflow]) (*answer[wire.WorkflowGraph], error) {
-	w, err := a.validated(in)
-	if err != nil {
-		return nil, err
-	}
+func validateWorkflow(_ context.Context, _ *struct{}, _ input[wire.CheckWorkflow], w *flow.Workflow) (*answer[wire.WorkflowGraph], error) {
 	return &answer[wire.WorkflowGraph]{GraphForm(w)}, nil
 }
 
@@ -91,34 +82,31 @@ func GraphForm(w *flow.Workflow) wire.WorkflowGraph {
 	return graph
 }
 
-// play reads what a simulation needs. Outcomes can be judged only of a workflow that is right.
-func play(in input[wire.PlayWorkflow]) (*flow.Workflow, flow.Outcomes, error) {
+// play is a simulation that is asked for.
+type play struct {
+	workflow *flow.Workflow
+	outcomes flow.Outcomes
+}
+
+// playOf reads what a simulation needs. Outcomes can be judged only of a workflow that is right.
+func playOf(in input[wire.PlayWorkflow]) (play, error) {
 	w, err := workflow(in.body.Workflow, flow.AnyQueue)
 	if err != nil {
-		return nil, nil, err
+		return play{}, err
 	}
 	text, err := json.Marshal(in.body.Outcomes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("outcomes: %w", err)
+		return play{}, fmt.Errorf("outcomes: %w", err)
 	}
 	outcomes, err := w.ReadOutcomes(text)
-	return w, outcomes, invalid.Under("outcomes", err)
-}
-
-func playValues(in input[wire.PlayWorkflow]) error {
-	_, _, err := play(in)
-	return err
+	return play{w, outcomes}, invalid.Under("outcomes", err)
 }
 
 // simulateWorkflow takes room for one evaluation, whatever it evaluates: anybody who may read can ask for it.
-func (a *api) simulateWorkflow(ctx context.Context, _ *struct{}, in input[wire.PlayWorkflow]) (*answer[flow.Played], error) {
-	w, outcomes, err := play(in)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) simulateWorkflow(ctx context.Context, _ *struct{}, in input[wire.PlayWorkflow], asked play) (*answer[flow.Played], error) {
 	var played flow.Played
-	err = a.Control.Dispatch.Evaluating(ctx, func(ctx context.Context) (err error) {
-		played, err = w.Simulate(ctx, outcomes, in.body.Input)
+	err := a.Control.Dispatch.Evaluating(ctx, func(ctx context.Context) (err error) {
+		played, err = asked.workflow.Simulate(ctx, asked.outcomes, in.body.Input)
 		return err
 	})
 	if err != nil {
