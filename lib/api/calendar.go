@@ -128,19 +128,18 @@ func generationForm(k job.Kept) wire.Generation {
 }
 
 func (a *api) getScheduleLoad(ctx context.Context, p *scheduleLoad, in input[noBody]) (*answer[wire.ScheduleLoad], error) {
-	window, err := p.window(a.Now())
+	w, err := p.window(a.Now())
 	if err != nil {
 		return nil, err
 	}
-	load, err := a.Control.ScheduleLoad(ctx, in.tenant, window)
+	load, err := a.Control.ScheduleLoad(ctx, in.tenant, calendar.Window{From: w.from, Step: w.step, Bins: w.steps})
 	if err != nil {
 		return nil, err
 	}
-	at := func(bin int) time.Time { return window.From.Add(time.Duration(bin) * window.Step) }
-	shown := wire.ScheduleLoad{From: window.From, To: at(window.Bins), CountedTo: at(len(load.Fires)), Step: int(window.Step / time.Second),
+	shown := wire.ScheduleLoad{From: w.from, To: w.to(), CountedTo: w.at(len(load.Fires)), Step: int(w.step / time.Second),
 		Fires: load.Fires, Total: load.Total, Jobs: load.Jobs, Paused: load.Paused, MoreJobs: load.MoreJobs, Minutes: load.Minutes[:]}
 	if load.Peak >= 0 {
-		shown.Peak = &wire.Peak{At: at(load.Peak), Fires: load.Fires[load.Peak], Jobs: make([]wire.JobShare, len(load.At)), MoreJobs: load.More}
+		shown.Peak = &wire.Peak{At: w.at(load.Peak), Fires: load.Fires[load.Peak], Jobs: make([]wire.JobShare, len(load.At)), MoreJobs: load.More}
 		for i, s := range load.At {
 			shown.Peak.Jobs[i] = wire.JobShare{Job: s.Job, Fires: s.Fires}
 		}
@@ -149,7 +148,7 @@ func (a *api) getScheduleLoad(ctx context.Context, p *scheduleLoad, in input[noB
 }
 
 // window reads what is to be counted.
-func (p *scheduleLoad) window(now time.Time) (calendar.Window, error) {
+func (p *scheduleLoad) window(now time.Time) (window, error) {
 	from, to, step := p.From, p.To, p.Step.Std()
 	if from.IsZero() {
 		from = now
@@ -158,21 +157,16 @@ func (p *scheduleLoad) window(now time.Time) (calendar.Window, error) {
 	if to.IsZero() {
 		to = from.Add(7 * 24 * time.Hour)
 	}
-	long := to.Sub(from)
 	if to.AddDate(0, 0, 2).Year() > 9999 {
-		return calendar.Window{}, invalid.Field("to", to.Format(time.RFC3339), "a time before the year 10000")
+		return window{}, invalid.Field("to", to.Format(time.RFC3339), "a time before the year 10000")
 	}
-	if long <= 0 || long > control.MaxLoadTime {
-		return calendar.Window{}, invalid.Field("to", to.Format(time.RFC3339), fmt.Sprintf("a time after from, %s, and at most 31 days after it", from.Format(time.RFC3339)))
+	if long := to.Sub(from); long <= 0 || long > control.MaxLoadTime {
+		return window{}, invalid.Field("to", to.Format(time.RFC3339), fmt.Sprintf("a time after from, %s, and at most 31 days after it", from.Format(time.RFC3339)))
 	}
-	if step == 0 {
-		if step = time.Hour; long <= 6*time.Hour {
-			step = time.Minute
+	if step == 0 || step >= time.Minute && step <= 24*time.Hour && step%time.Minute == 0 {
+		if w := windowOf(from, to, step, time.Minute); w.steps <= control.MaxLoadBins {
+			return w, nil
 		}
 	}
-	bins := int((long + step - 1) / step)
-	if step < time.Minute || step > 24*time.Hour || step%time.Minute != 0 || bins > control.MaxLoadBins {
-		return calendar.Window{}, invalid.Field("step", p.Step.String(), fmt.Sprintf("whole minutes up to 1d, of which at most %d lie between from and to", control.MaxLoadBins))
-	}
-	return calendar.Window{From: from, Step: step, Bins: bins}, nil
+	return window{}, invalid.Field("step", p.Step.String(), fmt.Sprintf("whole minutes up to 1d, of which at most %d lie between from and to", control.MaxLoadBins))
 }

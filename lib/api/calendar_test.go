@@ -165,6 +165,14 @@ func TestTheLoadOfTheSchedule(t *testing.T) {
 	if got := load("?from=2099-03-27T00:00:00Z&to=2099-03-27T06:00:00Z"); got.Step != 60 || len(got.Fires) != 360 {
 		t.Errorf("six hours: %d steps of %d s", len(got.Fires), got.Step)
 	}
+	// A begun minute more is none, as for counts.
+	for to, want := range map[string]int{"06:00:59": 60, "06:01:00": 3600} {
+		const from = "?from=2099-03-27T00:00:00Z&to=2099-03-27T"
+		counts := into[wire.Stats](s.send("GET", "/v1/stats"+from+to+"Z", "").is(200))
+		if got := load(from + to + "Z"); got.Step != want || counts.StepSeconds != want || !got.To.Equal(counts.To) {
+			t.Errorf("to %s: steps of %d s to %s, counts of %d s to %s; want %d s", to, got.Step, got.To, counts.StepSeconds, counts.To, want)
+		}
+	}
 	if got := load("?from=2099-03-27T00:00:00Z&to=2099-03-27T01:00:01Z&step=15m"); len(got.Fires) != 5 || got.To.Minute() != 15 {
 		t.Errorf("what does not end with a step: %d steps, to %s", len(got.Fires), got.To)
 	}

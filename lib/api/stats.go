@@ -15,7 +15,6 @@ import (
 // What a window of stats may be, and a begun step more: who reckons back from now does so in whole seconds.
 const (
 	shownStats   = time.Hour      // unless told otherwise
-	finestStats  = 6 * time.Hour  // by minutes unless told otherwise
 	minutesStats = 24 * time.Hour // by minutes at the most
 	hoursStats   = 32 * 24 * time.Hour
 )
@@ -31,9 +30,12 @@ func (a *api) stats() {
 		summary: "Count the runs that were due in each minute or hour, by what became of them, with how late they started and how long they took"}, a.getStats)
 }
 
-// settle gives the window in whole steps, and what a step is.
-func (w statsWindow) settle(now time.Time) (from, to time.Time, step time.Duration, err error) {
-	from, to = w.From.UTC(), w.To.UTC()
+// stepsOf are the lengths that a point may have, 0 where none is asked for.
+var stepsOf = map[string]time.Duration{"1m": time.Minute, "1h": time.Hour}
+
+// settle gives the window in whole steps.
+func (w statsWindow) settle(now time.Time) (window, error) {
+	from, to := w.From.UTC(), w.To.UTC()
 	if w.To.IsZero() {
 		to = now.UTC()
 	}
@@ -41,32 +43,29 @@ func (w statsWindow) settle(now time.Time) (from, to time.Time, step time.Durati
 		from = to.Add(-shownStats)
 	}
 	if !from.Before(to) {
-		return from, to, 0, invalid.Field("from", from.Format(time.RFC3339), "a time before to, which is "+to.Format(time.RFC3339))
+		return window{}, invalid.Field("from", from.Format(time.RFC3339), "a time before to, which is "+to.Format(time.RFC3339))
 	}
+	settled := windowOf(from, to, stepsOf[w.Step], time.Hour)
 	most, want := minutesStats, "at most 24 h before to with step=1m; step=1h takes up to 32 days"
-	step = time.Minute
-	if w.Step == "1h" || w.Step == "" && to.Sub(from) >= finestStats+step {
-		step, most, want = time.Hour, hoursStats, "at most 32 days before to"
+	if settled.step == time.Hour {
+		most, want = hoursStats, "at most 32 days before to"
 	}
-	if to.Sub(from) >= most+step {
-		return from, to, step, invalid.Field("from", from.Format(time.RFC3339), want)
+	if to.Sub(from) >= most+settled.step {
+		return window{}, invalid.Field("from", from.Format(time.RFC3339), want)
 	}
-	if end := to.Truncate(step); end.Before(to) {
-		to = end.Add(step)
-	}
-	return from.Truncate(step), to, step, nil
+	return settled, nil
 }
 
 func (a *api) getStats(ctx context.Context, p *statsWindow, in input[noBody]) (*answer[wire.Stats], error) {
-	from, to, step, err := p.settle(a.Now())
+	w, err := p.settle(a.Now())
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.Control.Stats(ctx, in.tenant, from, to, step)
+	found, err := a.Control.Stats(ctx, in.tenant, w.from, w.to(), w.step)
 	if err != nil {
 		return nil, err
 	}
-	shown := wire.Stats{From: from, To: to, StepSeconds: int(step.Seconds()), SweptUntil: found.Swept, Points: make([]wire.StatsPoint, len(found.Points)),
+	shown := wire.Stats{From: w.from, To: w.to(), StepSeconds: int(w.step.Seconds()), SweptUntil: found.Swept, Points: make([]wire.StatsPoint, len(found.Points)),
 		LatenessBoundsMS: boundsForm(&stats.LatenessBounds), DurationBoundsMS: boundsForm(&stats.DurationBounds), Totals: countsForm(&found.Totals)}
 	for i := range found.Points {
 		shown.Points[i] = wire.StatsPoint{At: found.Points[i].At, StatsCounts: countsForm(&found.Points[i].Counts)}
