@@ -46,6 +46,7 @@ func retryOf(in input[wire.RetryRuns]) (overRuns, error) {
 	if err == nil {
 		err = asked.pace(b.PerSecond)
 	}
+	asked.EndedBefore = timeOf(b.EndedBefore)
 	return overRuns{filter, asked}, errors.Join(wrong, err)
 }
 

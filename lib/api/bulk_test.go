@@ -47,6 +47,10 @@ func TestManyRunsAreCancelledAndRetried(t *testing.T) {
 			t.Errorf("by filter: %+v", matching)
 		}
 
+		if dry := bulk("/v1/runs/retry", `{"matching": {"states": ["cancelled"]}, "ended_before": "2000-01-01T00:00:00Z", "dry_run": true}`); dry.Count != 0 {
+			t.Errorf("%d ended before they were made", dry.Count)
+		}
+
 		for _, path := range []string{"/v1/runs/cancel", "/v1/runs/retry"} {
 			for _, body := range []string{`{}`, fmt.Sprintf(`{"runs": [%q], "matching": {}}`, ids[0])} {
 				s.send("POST", path, body).refused(400, "malformed")

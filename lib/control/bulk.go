@@ -33,8 +33,8 @@ func (s *Service) RetryMany(ctx context.Context, tenant string, f RunFilter, b B
 	if len(f.States) == 0 {
 		f.States = []run.State{run.Failed, run.Dead}
 	}
-	f.spare = true
-	return s.bulk(ctx, s.chooseRuns(tenant, f), b, s.reopening(tenant, reopening{reason: retried, force: force, spare: b.Runs == nil}))
+	f.spare, f.ended = true, b.EndedBefore
+	return s.bulk(ctx, s.chooseRuns(tenant, f), b, s.reopening(tenant, reopening{reason: retried, force: force, spare: b.Runs == nil, ended: b.EndedBefore}))
 }
 
 // Redrive opens dead letters again. One that was discarded is opened where it is named.

@@ -148,7 +148,8 @@ type RunFilter struct {
 	To     time.Time         // nominal time, exclusive
 	Due    bool              // none whose time has not come
 
-	spare bool // leaves out dead letters that were discarded
+	spare bool      // leaves out dead letters that were discarded
+	ended time.Time // leaves out runs that have ended at this time or later; zero: none
 }
 
 // DeadFilter chooses dead letters. Zero fields choose all.
@@ -175,6 +176,8 @@ type Bulk struct {
 	Max       int      // with a filter: at most so many; 0: MaxLimit
 	PerSecond float64  // 0: as fast as it goes
 	DryRun    bool     // change nothing
+
+	EndedBefore time.Time // of a retry: none that has ended at this time or later, as again after a retry; zero: any
 }
 
 // Outcome is what became of many runs, in the order in which they were come to.

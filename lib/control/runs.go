@@ -168,7 +168,7 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 			return false, nil
 		}
 	}
-	if !holds(r.LastError(), f.Error) {
+	if endedSince(r, f.ended) || !holds(r.LastError(), f.Error) {
 		return false, nil
 	}
 	if len(f.Labels) == 0 {
@@ -187,6 +187,11 @@ func (s *Service) matches(ctx context.Context, f RunFilter, r run.Run) (bool, er
 		}
 	}
 	return true, nil
+}
+
+// endedSince tells whether a run has ended at this time or later; the zero time is none.
+func endedSince(r run.Run, at time.Time) bool {
+	return !at.IsZero() && r.Ended >= at.UnixMilli()
 }
 
 // holds tells whether a text has a part, in any letter case; every one has "".
@@ -257,8 +262,9 @@ const retried = "retried on request"
 // reopening is how runs are opened again.
 type reopening struct {
 	reason string
-	force  bool // also what may have had its effect
-	spare  bool // a filter has chosen them: not what was discarded since
+	force  bool      // also what may have had its effect
+	spare  bool      // a filter has chosen them: not what was discarded since
+	ended  time.Time // not what has ended at this time or later; zero: any
 }
 
 func (s *Service) reopen(ctx context.Context, tenant string, id run.ID, how reopening) (run.Run, error) {
@@ -347,6 +353,8 @@ func (how reopening) may(r run.Run) error {
 	switch {
 	case !r.State.Ended():
 		return refuse(CodeRunNotEnded, "run %s is %s: cancel it first, or wait until it has ended", r.ID, r.State)
+	case endedSince(r, how.ended):
+		return refuse(CodeStale, "run %s ended at %s, which is not before %s: it may have been retried since", r.ID, time.UnixMilli(r.Ended).UTC().Format(time.RFC3339Nano), how.ended.UTC().Format(time.RFC3339Nano))
 	case r.Missed():
 		return refuse(CodeRunSkipped, "run %s stands for fires that were missed and never ran: trigger the job instead", r.ID)
 	case r.Headed(): // its steps stand where they ended

@@ -264,3 +264,52 @@ func TestBulkCountsActsAndGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// Who got no answer sends a retry a second time: what it has retried may have ended again by then.
+func TestARetryThatIsSentAgainLeavesWhatHasEndedSince(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		g.put("acme", "a")
+		var failed []run.Run
+		for range 3 {
+			failed = append(failed, g.fail(g.trigger("acme", "a", control.Request{}), "code 1"))
+			time.Sleep(time.Millisecond)
+		}
+		for _, f := range []control.RunFilter{{}, {Job: "a"}} {
+			asked := control.Bulk{EndedBefore: time.Now(), PerSecond: 1000, Max: 2}
+			first, err := g.RetryMany(ctx, "acme", f, asked, false)
+			if err != nil || first.Count != 2 {
+				t.Fatalf("the first time: %+v, %v", first, err)
+			}
+			for _, v := range first.Verdicts {
+				g.fail(v.Run, "code 1")
+			}
+			asked.Max, asked.DryRun = 0, true
+			if out, err := g.RetryMany(ctx, "acme", f, asked, false); err != nil || out.Count != 1 {
+				t.Errorf("%+v counts %+v, %v; want the one that was not retried", f, out, err)
+			}
+			asked.DryRun = false
+			if out, err := g.RetryMany(ctx, "acme", f, asked, false); err != nil || out.Count != 1 || len(out.Verdicts) != 1 {
+				t.Errorf("%+v, the second time: %+v, %v", f, out, err)
+			} else {
+				g.fail(out.Verdicts[0].Run, "code 1")
+			}
+			time.Sleep(time.Millisecond)
+		}
+
+		// By name they are refused, by a dry run too.
+		asked := control.Bulk{EndedBefore: time.Now(), PerSecond: 1000, Runs: []run.ID{failed[0].ID}}
+		if out, err := g.RetryMany(ctx, "acme", control.RunFilter{}, asked, false); err != nil || out.Count != 1 {
+			t.Fatalf("by name: %+v, %v", out, err)
+		}
+		g.fail(failed[0], "code 1")
+		asked.Runs = append(asked.Runs, failed[1].ID)
+		for _, asked.DryRun = range []bool{true, false} {
+			out, err := g.RetryMany(ctx, "acme", control.RunFilter{}, asked, false)
+			if err != nil || out.Count != 1 || len(out.Verdicts) != 2 || out.Verdicts[1].Err != nil {
+				t.Fatalf("by name again: %+v, %v", out, err)
+			}
+			refused(t, out.Verdicts[0].Err, control.CodeStale)
+		}
+	})
+}

@@ -21,6 +21,8 @@ type RetryRuns struct {
 	PerSecond float64    `json:"per_second,omitempty" minimum:"0.1" maximum:"10000" doc:"how fast the runs start, 10 by default"`
 	DryRun    bool       `json:"dry_run,omitempty" doc:"only count, and show what would become of the first few"`
 	Force     bool       `json:"force,omitempty" doc:"also runs that succeeded or whose outcome is unknown: their effect may then happen twice"`
+
+	EndedBefore *time.Time `json:"ended_before,omitempty" doc:"only runs that ended before this time: a request that is sent a second time does not retry what the first one has, and has ended again. Of runs, the others are refused with precondition_failed"`
 }
 
 // RunFilter chooses runs; what is left out chooses all.
