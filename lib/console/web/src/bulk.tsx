@@ -99,7 +99,13 @@ interface Asked {
   stamp?: number
   asks?: boolean // for the number, before anything is done
   missing?: string // what is to be given first
-  undo?: (changed: Seen[]) => (() => void) | undefined // takes back what was done
+  undo?: (changed: Seen[], lost: Lost[]) => (() => void) | undefined // takes back what was done, and what may have been
+}
+
+/** Lost is a request that nobody knows the outcome of, and when the jobs that it is about were counted. */
+export interface Lost {
+  body: Many['body']
+  since: string
 }
 
 /** Bulk asks about many runs or jobs. The number that its dry run gives is the most that it changes, however often it is refused and asked again. */
@@ -115,6 +121,7 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
   const halfway = useRef<() => void>()
   const closed = useRef(false)
   const earlier = useRef<Seen[]>([]) // changed before the rest was counted anew
+  const lost = useRef<Lost[]>([])
   useEffect(
     () => () => {
       closed.current = true
@@ -154,17 +161,20 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         stop.current = false
         setPhase('runs')
         halfway.current = undefined
-        const back = () => undo?.([...earlier.current, ...now.changed])
+        const back = () => undo?.([...earlier.current, ...now.changed], lost.current)
+        const open = () => undo && lost.current.length > 0 && <> The answer to a part was lost: whether its {noun[1]} were {done} is not known. Undo looks for them.</>
         const did = () => `${some(now.done, noun[0] + ' was', noun[1] + ' were')} ${done}`
         setProgress({ done: now.done, of: total })
         try {
           await carryAll(many, total, now, (at) => setProgress({ done: at.done, of: total }), () => stop.current, found.at)
         } catch (error) {
+          const { maybe } = outcome(error instanceof Stopped ? error.why : error)
+          if (maybe && found.at) lost.current.push({ body: many.body, since: found.at })
           const undo = back()
-          if (undo) halfway.current = () => tell(<>{did()}, then it was stopped.</>, { undo })
+          if (undo) halfway.current = () => tell(<>{did()}, then it was stopped.{open()}</>, { undo })
           if (closed.current) halfway.current?.()
           // How many are left is not known where nobody knows what became of a part.
-          if (outcome(error instanceof Stopped ? error.why : error).maybe) {
+          if (maybe) {
             earlier.current.push(...now.changed)
             setRound((n) => n + 1)
           }
@@ -177,6 +187,7 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
           <>
             {did()}
             {stop.current && now.done < total ? ', then it was stopped' : ''}. {refused && <Refused of={now.refusals} jobs={jobs} />}
+            {open()}
           </>,
           { bad: refused, undo: back() },
         )

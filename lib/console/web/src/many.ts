@@ -14,6 +14,7 @@ export interface Many {
     reason?: string
     note?: string
     force?: boolean
+    ended_before?: string
     per_second?: number
     set?: Record<string, string>
     remove?: string[]

@@ -1,14 +1,16 @@
 // What can be done with many jobs: those that are selected, or those that match the filters of their list.
 import './app'
 import { useState } from 'preact/hooks'
-import { post } from './api'
-import { Bulk, Field, namesOf, Refused, some } from './bulk'
+import { get, post } from './api'
+import { Bulk, Field, namesOf, Refused, some, type Lost } from './bulk'
 import { Ask, Failed, teller } from './dialog'
 import { labelsOf } from './labels'
 import { inRequest } from './limits'
 import { carryAll, start, type Many, type Matching, type Seen } from './many'
+import type { Job, Page } from './model'
 import { to } from './router'
 import { belfry } from './terminal'
+import { parse } from './time'
 
 /** ChosenJobs are the jobs that a list's buttons are about. */
 export interface ChosenJobs {
@@ -53,24 +55,53 @@ export function PauseMany({ of }: { of: ChosenJobs }) {
       wont="What has started goes on, with its retries. Fires of the pause are not made up."
       command={command('pause', about, { reason })}
       look={list}
-      undo={(changed) => (changed.length ? () => void unpause(changed) : undefined)}
+      undo={(changed, lost) => (changed.length || lost.length ? () => void unpause(changed, lost, of) : undefined)}
     >
       <Field name="Reason" value={text} set={setText} most={500} />
     </Bulk>
   )
 }
 
-/** unpause takes back a pause of many: of those that it has paused, those that nobody has changed since. */
-async function unpause(jobs: Seen[]): Promise<void> {
+/** mayHave gives the jobs that requests without an answer may have paused: those that are paused with their reason, and were changed since they were counted. */
+async function mayHave(lost: Lost[], { prefix, label }: ChosenJobs, known: Seen[]): Promise<Seen[]> {
+  const found = new Map<string, Seen>()
+  const settled = new Set(known.map((j) => j.name))
+  for (const { body, since } of lost) {
+    const named = body.jobs && new Set(body.jobs.map((j) => j.name))
+    for (let cursor: string | undefined, first = true; first || cursor; first = false) {
+      const { data }: { data: Page<Job> } = await get<Page<Job>>('/jobs', { ...(named ? {} : { prefix, label }), paused: 'true', limit: 1000, cursor })
+      for (const { name, status } of data.items) {
+        const its = (status.paused_reason ?? '') === (body.reason ?? '') && parse(status.updated_at) >= parse(since)
+        if (its && !settled.has(name) && (!named || named.has(name))) found.set(name, { name, etag: status.etag })
+      }
+      cursor = data.next
+    }
+  }
+  return [...found.values()]
+}
+
+/** unpause takes back a pause of many: of those that it has paused, or may have, those that nobody has changed since. */
+async function unpause(changed: Seen[], lost: Lost[], of: ChosenJobs): Promise<void> {
   const tell = teller()
-  const many: Many = { path: '/jobs/batch/resume', body: { jobs } }
-  const so = start(many)
+  const many: Many = { path: '/jobs/batch/resume', body: {} }
+  let so = start(many)
   try {
-    await carryAll(many, jobs.length, so, () => {}, () => false)
+    const maybe = await mayHave(lost, of, changed)
+    const jobs = [...changed, ...maybe]
+    many.body.jobs = jobs
+    so = start(many)
+    if (jobs.length) await carryAll(many, jobs.length, so, () => {}, () => false)
     const left = so.refusals.size > 0
     tell(
       <>
-        {some(so.done, 'job is', 'jobs are')} as before the pause. {left && <>The others stay as somebody has made them since. <Refused of={so.refusals} jobs /></>}
+        {some(so.done, 'job is', 'jobs are')} as before the pause.{' '}
+        {lost.length > 0 && (
+          <>
+            Of a part the answer was lost: {maybe.length ? <>{some(maybe.length, 'of them was', 'of them were')} paused with the same reason since the dialog counted, by it or by somebody else</> : 'no job was paused with its reason since the dialog counted'}.
+            If the server is still at it, it pauses more: look at the list again.{' '}
+          </>
+        )}
+        {left && <>The others stay as somebody has made them since. <Refused of={so.refusals} jobs /></>}
       </>,
       { bad: left },
     )

@@ -111,6 +111,7 @@ test('runs that match are counted, then cancelled or retried, and what the list 
   await v.told('3 runs were queued again')
   for (const id of ids) await server.until(id, 'succeeded')
   assert.equal(v.sent.length, 1)
+  assert.ok(Date.parse(bodies(v)[0].ended_before) <= Date.now(), 'a second one would retry what ends again')
   const { to, ...matching } = bodies(v)[0].matching
   assert.deepEqual(matching, { job: 'bulk', labels: { team: 'bulk' } })
   assert.ok(Date.parse(to))
@@ -127,6 +128,34 @@ test('runs that match are counted, then cancelled or retried, and what the list 
   await v.page.goto(server.console + '/runs?job=bulk&state=succeeded')
   assert.equal(await v.page.getByRole('button', { name: 'Cancel matching…' }).getAttribute('aria-disabled'), 'true')
   await done(v)
+})
+
+// deep
+deep('a retry whose answer is lost is made once: what has ended again since is not counted, and not retried', async () => {
+  const ids = await dead('again', 2, 'exit 7')
+  for (const by of ['filter', 'name']) {
+    const v = await act(server.console + '/runs?job=again')
+    await v.page.getByRole('grid', { name: 'Runs' }).waitFor()
+    if (by === 'name') {
+      await v.press('Select', true)
+      await v.press('All 2')
+    }
+    await v.press(by === 'name' ? 'Retry 2…' : 'Retry matching…')
+    await v.dialog.getByText('2 runs', { exact: true }).waitFor()
+    const before = await Promise.all(ids.map((id) => server.call('GET', '/v1/runs/' + id)))
+    await v.page.route('**/v1/runs/retry', async (route) => {
+      if (route.request().postDataJSON().dry_run) return route.continue()
+      await route.fetch()
+      for (const { id, fence } of before) for (let now; !(now?.ended_at && now.fence > fence); ) now = await server.call('GET', '/v1/runs/' + id)
+      return route.abort()
+    })
+    await v.press('Retry 2', true)
+    await v.said('No answer came. It may have been done.')
+    await v.dialog.getByText('0 runs').waitFor()
+    if (by === 'name') await v.dialog.getByText('2 are refused, precondition_failed').waitFor()
+    assert.equal(await v.dialog.getByRole('button', { name: 'Retry 0' }).getAttribute('aria-disabled'), 'true')
+    await v.end()
+  }
 })
 
 test('runs are selected by keys and by the pointer; a force is asked for, and counted anew', async () => {

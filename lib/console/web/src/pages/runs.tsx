@@ -4,15 +4,19 @@ import { get, type Query } from '../api'
 import { now } from '../clock'
 import { Button, open } from '../dialog'
 import { Grid, Picks, usePicking, type Column } from '../grid'
+import { lazy } from '../lazy'
 import { useLive, useSettled } from '../live'
+import type { Chosen } from '../manyruns'
 import { all, isOpen, type Page, type Run, type State as Of } from '../model'
 import { filter, query, to } from '../router'
-import { CancelMany, RetryMany, type Chosen } from '../runacts'
 import { began, keep, runOf } from '../store'
 import { quoted } from '../quoted'
 import { parse, span } from '../time'
 import { Empty, Fresh, Instant, pending, Refused, RunLink, State, Waiting } from '../ui'
 import { because, lasted, late } from '../words'
+
+const CancelMany = lazy(() => import('../manyruns').then((m) => m.CancelMany))
+const RetryMany = lazy(() => import('../manyruns').then((m) => m.RetryMany))
 
 export const columns: Column[] = [
   { name: 'c-state', head: 'State' },
