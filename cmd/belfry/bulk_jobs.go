@@ -30,13 +30,14 @@ type bulkJobs struct {
 
 // jobFilter is the flags that choose jobs.
 type jobFilter struct {
-	prefix         string
+	prefix, part   string
 	labels         labels
 	paused, active bool
 }
 
 func (f *jobFilter) flags(cmd *cobra.Command, which string) {
 	cmd.Flags().StringVar(&f.prefix, "prefix", "", which+" jobs whose names begin with `PREFIX`")
+	cmd.Flags().StringVar(&f.part, "contains", "", which+" jobs whose names have this `PART`, in any letter case")
 	f.labels.flag(cmd, which+" jobs with this label, `NAME=VALUE`, more than once or with commas: all must hold")
 	cmd.Flags().BoolVar(&f.paused, "paused", false, which+" jobs that are paused")
 	cmd.Flags().BoolVar(&f.active, "active", false, which+" jobs that are not paused")
@@ -50,11 +51,11 @@ func (f *jobFilter) filter() (chosen client.JobFilter, given bool, err error) {
 	if f.paused && f.active {
 		return chosen, false, misused("--paused and --active exclude each other")
 	}
-	chosen = client.JobFilter{Prefix: f.prefix, Labels: f.labels.values}
+	chosen = client.JobFilter{Prefix: f.prefix, Contains: f.part, Labels: f.labels.values}
 	if f.paused || f.active {
 		chosen.Paused = &f.paused
 	}
-	return chosen, f.prefix != "" || len(f.labels.values) > 0 || chosen.Paused != nil, nil
+	return chosen, f.prefix != "" || f.part != "" || len(f.labels.values) > 0 || chosen.Paused != nil, nil
 }
 
 func (b *bulkJobs) flags(cmd *cobra.Command) {

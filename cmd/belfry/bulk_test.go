@@ -101,6 +101,9 @@ func TestJobsInBulk(t *testing.T) {
 	if got := call(0, "", "job", "pause", "--prefix", "try-", "--dry-run").errors; !strings.HasPrefix(got, "12 jobs match.\n  try-00\n") || !strings.HasSuffix(got, "  and 2 more\n") || paused() != 0 {
 		t.Errorf("counted: %s", got)
 	}
+	if got := call(0, "", "job", "pause", "--contains", "Y-0", "--dry-run").errors; !strings.HasPrefix(got, "10 jobs match.\n  try-00\n") {
+		t.Errorf("counted by a part of the name: %s", got)
+	}
 	if got := call(0, "", "job", "pause", "--label", "half=1", "--yes", "--reason", "r"); got.out != "6 jobs paused\n" || paused() != 6 {
 		t.Errorf("paused: %s, %d", got.out, paused())
 	}

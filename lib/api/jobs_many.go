@@ -85,7 +85,7 @@ func jobFilterOf(m *wire.JobFilter) (control.JobFilter, error) {
 	if m == nil {
 		return control.JobFilter{}, nil
 	}
-	return control.JobFilter{Prefix: m.Prefix, Labels: m.Labels, Paused: m.Paused}, namesOfLabels(m.Labels)
+	return control.JobFilter{Prefix: m.Prefix, Contains: m.Contains, Labels: m.Labels, Paused: m.Paused}, namesOfLabels(m.Labels)
 }
 
 func resumeOf(in input[wire.ResumeJobs]) (overJobs, error) {

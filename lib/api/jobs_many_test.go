@@ -93,6 +93,10 @@ func TestManyJobsArePausedAndResumed(t *testing.T) {
 		if got := saying(paused.Items); got != "a-1 200 updated, a-3 200 updated" {
 			t.Errorf("those that are paused: %s", got)
 		}
+		parts := s.overJobs("resume", `{"matching": {"contains": "-3", "paused": true}, "dry_run": true}`)
+		if got := saying(parts.Items); got != "a-3 200 updated" {
+			t.Errorf("those with a part of a name: %s", got)
+		}
 		began := time.Now()
 		s.overJobs("resume", `{"matching": {}, "per_second": 2}`)
 		if took := time.Since(began); took != 500*time.Millisecond {

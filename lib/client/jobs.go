@@ -164,9 +164,10 @@ func trying(beside []string) url.Values {
 
 // JobFilter chooses jobs. Zero fields choose all.
 type JobFilter struct {
-	Prefix string
-	Labels map[string]string
-	Paused *bool
+	Prefix   string
+	Contains string // part of the name, in any letter case
+	Labels   map[string]string
+	Paused   *bool
 }
 
 // Jobs gives the jobs by name, page after page, up to the first error.
@@ -174,6 +175,9 @@ func (c *Client) Jobs(ctx context.Context, f JobFilter) iter.Seq2[wire.Job, erro
 	query := url.Values{}
 	if f.Prefix != "" {
 		query.Set("prefix", f.Prefix)
+	}
+	if f.Contains != "" {
+		query.Set("contains", f.Contains)
 	}
 	for name, value := range f.Labels {
 		query.Add("label", wire.JoinLabel(name, value))

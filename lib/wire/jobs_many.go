@@ -20,9 +20,10 @@ type SeenJob struct {
 
 // JobFilter chooses jobs; what is left out chooses all.
 type JobFilter struct {
-	Prefix string            `json:"prefix,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
-	Labels map[string]string `json:"labels,omitempty" doc:"all of these"`
-	Paused *bool             `json:"paused,omitempty" doc:"only paused jobs, or only those that are not"`
+	Prefix   string            `json:"prefix,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"beginning of the names"`
+	Contains string            `json:"contains,omitempty" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9._-]+$" doc:"part of the names, in any letter case"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"all of these"`
+	Paused   *bool             `json:"paused,omitempty" doc:"only paused jobs, or only those that are not"`
 }
 
 // PauseJobs pauses jobs. One that is paused already stays as it is, with its reason.
