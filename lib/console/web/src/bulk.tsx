@@ -59,7 +59,7 @@ function Matching({ of: { path, body } }: { of: Many }) {
   if (path.startsWith('/jobs/')) {
     return (
       <ul class="matching" aria-label="Jobs that match">
-        {m.prefix && <li>name begins with {m.prefix}</li>}
+        {m.contains && <li>{m.contains} in the name</li>}
         {labels.length > 0 && <li>label {labels.join(', ')}</li>}
         {m.paused !== undefined && <li>{m.paused ? 'paused' : 'not paused'}</li>}
       </ul>

@@ -34,7 +34,7 @@ const ofJobs = ({ path }: Many) => path.startsWith('/jobs/')
 /** Matching is a filter of the API: over runs, over dead letters by pattern, or over jobs. from and to are of when runs are due, and of when dead letters
  * ended. */
 export interface Matching {
-  prefix?: string
+  contains?: string
   paused?: boolean
   job?: string
   states?: string[]

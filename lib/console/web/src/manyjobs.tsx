@@ -15,7 +15,7 @@ import { parse } from './time'
 /** ChosenJobs are the jobs that a list's buttons are about. */
 export interface ChosenJobs {
   jobs?: Seen[] // that are selected, as they are shown
-  prefix?: string
+  contains?: string // a part of the name
   label?: string
   paused?: boolean
 }
@@ -24,8 +24,8 @@ const list = { href: to('jobs'), text: 'jobs' }
 const which = (of: ChosenJobs) => (of.jobs ? 'selected jobs' : 'jobs that match')
 
 /** matching is the filter of the list, as the API has it. */
-function matching({ prefix, label, paused }: ChosenJobs): Matching {
-  return { prefix: prefix || undefined, labels: label ? labelsOf(label) : undefined, paused }
+function matching({ contains, label, paused }: ChosenJobs): Matching {
+  return { contains: contains || undefined, labels: label ? labelsOf(label) : undefined, paused }
 }
 
 /** asked is what a request is about: seen says that of selected jobs those that somebody has changed since they were shown are refused. */
@@ -34,7 +34,7 @@ function asked(of: ChosenJobs, seen: boolean): Many['body'] {
 }
 
 function command(verb: string, of: ChosenJobs, flags: Parameters<typeof belfry>[1]): string {
-  const filters = of.jobs ? {} : { prefix: of.prefix, label: of.label, paused: of.paused === true, active: of.paused === false }
+  const filters = of.jobs ? {} : { contains: of.contains, label: of.label, paused: of.paused === true, active: of.paused === false }
   return belfry(['job', verb, ...(of.jobs ?? []).map((j) => j.name)], { ...filters, ...flags })
 }
 
@@ -63,13 +63,13 @@ export function PauseMany({ of }: { of: ChosenJobs }) {
 }
 
 /** mayHave gives the jobs that requests without an answer may have paused: those that are paused with their reason, and were changed since they were counted. */
-async function mayHave(lost: Lost[], { prefix, label }: ChosenJobs, known: Seen[]): Promise<Seen[]> {
+async function mayHave(lost: Lost[], { contains, label }: ChosenJobs, known: Seen[]): Promise<Seen[]> {
   const found = new Map<string, Seen>()
   const settled = new Set(known.map((j) => j.name))
   for (const { body, since } of lost) {
     const named = body.jobs && new Set(body.jobs.map((j) => j.name))
     for (let cursor: string | undefined, first = true; first || cursor; first = false) {
-      const { data }: { data: Page<Job> } = await get<Page<Job>>('/jobs', { ...(named ? {} : { prefix, label }), paused: 'true', limit: 1000, cursor })
+      const { data }: { data: Page<Job> } = await get<Page<Job>>('/jobs', { ...(named ? {} : { contains, label }), paused: 'true', limit: 1000, cursor })
       for (const { name, status } of data.items) {
         const its = (status.paused_reason ?? '') === (body.reason ?? '') && parse(status.updated_at) >= parse(since)
         if (its && !settled.has(name) && (!named || named.has(name))) found.set(name, { name, etag: status.etag })
@@ -216,7 +216,7 @@ export function ExportMany({ of }: { of: ChosenJobs }) {
       }}
       look={list}
       terminal={{
-        command: names ? belfry(['export', file], { job: names.join(',') }) : belfry(['export', file], { prefix: of.prefix, label: of.label, paused: of.paused === true, active: of.paused === false }),
+        command: names ? belfry(['export', file], { job: names.join(',') }) : belfry(['export', file], { contains: of.contains, label: of.label, paused: of.paused === true, active: of.paused === false }),
         change: { method: 'POST', path: '/jobs/batch/export', body: JSON.stringify(body) },
       }}
     />

@@ -5,7 +5,7 @@ import { get } from './api'
 import { pages } from './keys'
 import type { Job, Page } from './model'
 import { paletteShown } from './palette-key'
-import { go, to } from './router'
+import { go, to, withQuery } from './router'
 
 interface Choice {
   kind: string
@@ -17,18 +17,20 @@ const runID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$/
 const most = 10 // jobs that are shown
 const looks = 5 // pages of 1,000 jobs that are looked through for one word
 
-const nameOf = (button: HTMLButtonElement): string => (button.getAttribute('aria-label') ?? button.innerText).trim()
+const nameOf = (button: HTMLElement): string => (button.getAttribute('aria-label') ?? button.innerText).trim()
+
+const anywhere = [...pages, { name: 'New job', segments: ['new'] }, { name: 'Import', segments: ['import'] }]
 
 /** onPage are the buttons of the page that can be pressed: what is done to what is shown. */
 function onPage(): Choice[] {
-  return [...document.querySelectorAll<HTMLButtonElement>('#main button')]
-    .filter((button) => !button.disabled && button.getAttribute('aria-disabled') !== 'true' && !button.matches('.copy, .fresh') && button.offsetParent !== null)
+  return [...document.querySelectorAll<HTMLElement>('#main button, #main a.act')]
+    .filter((button) => !button.matches(':disabled') && button.getAttribute('aria-disabled') !== 'true' && !button.matches('.copy, .fresh') && button.offsetParent !== null)
     .map((button) => {
       const name = nameOf(button)
       // The page lives on: a button that was Pause may be Resume by now.
       return { kind: 'here', name, act: () => nameOf(button) === name && button.click() }
     })
-    .filter((choice, i, all) => choice.name && all.findIndex((c) => c.name === choice.name) === i)
+    .filter((choice, i, all) => choice.name && !anywhere.some((p) => p.name === choice.name) && all.findIndex((c) => c.name === choice.name) === i)
 }
 
 export function Palette() {
@@ -36,7 +38,7 @@ export function Palette() {
   const here = useMemo(onPage, [])
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const [jobs, setJobs] = useState<{ word: string; names: string[]; error?: Error }>({ word: '', names: [] })
+  const [jobs, setJobs] = useState<{ word: string; names: string[]; looked?: number; error?: Error }>({ word: '', names: [] })
   const id = useId()
   const word = text.trim()
   useEffect(() => dialog.current?.showModal(), [])
@@ -48,13 +50,14 @@ export function Palette() {
       const ask = async () => {
         const names: string[] = []
         let cursor: string | undefined
-        for (let i = 0; i < looks && names.length < most; i++) {
+        let i = 0
+        for (; i < looks && names.length < most; i++) {
           const { data } = await get<Page<Job>>('/jobs', { contains: word, limit: most, cursor }, stop.signal)
           names.push(...data.items.map((job) => job.name))
           cursor = data.next
           if (!cursor) break
         }
-        setJobs({ word, names: names.slice(0, most) })
+        setJobs({ word, names: names.slice(0, most), looked: cursor ? i * 1000 : undefined })
       }
       ask().catch((error: unknown) => stop.signal.aborted || setJobs({ word, names: [], error: error as Error }))
     }, 150)
@@ -64,12 +67,14 @@ export function Palette() {
     }
   }, [word])
 
+  const looked = word === jobs.word ? jobs.looked : undefined
   const has = (name: string) => name.toLowerCase().includes(word.toLowerCase())
   const choices: Choice[] = [
     ...(runID.test(word) ? [{ kind: 'run', name: word, act: () => go(to('runs', word)) }] : []),
     ...here.filter((c) => has(c.name)),
     ...(word ? jobs.names.map((name) => ({ kind: 'job', name, act: () => go(to('jobs', name)) })) : []),
-    ...pages.filter((p) => has(p.name)).map((p) => ({ kind: 'page', name: p.name, act: () => go(to(...p.segments)) })),
+    ...(looked ? [{ kind: 'page', name: `All jobs with ${word} in the name`, act: () => go(withQuery(to('jobs'), { q: word })) }] : []),
+    ...anywhere.filter((p) => has(p.name)).map((p) => ({ kind: 'page', name: p.name, act: () => go(to(...p.segments)) })),
   ]
   const chosen = Math.min(at, choices.length - 1)
   const take = (choice: Choice | undefined) => {
@@ -115,7 +120,7 @@ export function Palette() {
         ))}
       </div>
       <p class="fine" role="status">
-        {jobs.error && word === jobs.word ? 'Jobs cannot be looked for: ' + jobs.error.message : searching ? 'Looking for jobs …' : choices.length ? '' : 'Nothing is called so.'}
+        {jobs.error && word === jobs.word ? 'Jobs cannot be looked for: ' + jobs.error.message : searching ? 'Looking for jobs …' : looked && jobs.names.length < most ? `Looked among the first ${looked.toLocaleString('en')} jobs by name.` : choices.length ? '' : 'Nothing is called so.'}
       </p>
     </dialog>
   )

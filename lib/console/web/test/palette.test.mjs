@@ -45,6 +45,20 @@ test('by keys alone the palette leads to a job by a part of its name, to a run b
   assert.equal(v.sent.length, 1)
   assert.ok((await server.call('GET', '/v1/jobs/weekly-report')).paused)
 
+  // What leads on is a link on the page, and New job and Import are there on each.
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('edit')
+  await option(page, /^Edit/).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/jobs\/weekly-report\/edit$/)
+  for (const [name, path] of [['import', /\/import$/], ['new job', /\/new$/]]) {
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(name)
+    await option(page, new RegExp(name, 'i')).first().waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(path)
+  }
+
   await page.keyboard.press('Control+k')
   await field(page).fill(run)
   await option(page, run).waitFor()
@@ -56,6 +70,24 @@ test('by keys alone the palette leads to a job by a part of its name, to a run b
   await option(page, /Queues/).waitFor()
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/queues$/)
+  await done(v)
+})
+
+test('where there are more jobs than the palette looks through it says so, and leads to the list, which looks further', async () => {
+  const v = await Visit.to(server.console + '/settings')
+  const { page } = v
+  await page.route(/\/v1\/jobs\?contains=far/, (route) => route.fulfill({ json: { items: [], next: 'x' } }))
+  await page.getByRole('button', { name: 'Find' }).click()
+  await field(page).fill('far')
+  await page.getByText('Looked among the first 5,000 jobs by name.').waitFor()
+  await option(page, /All jobs with far in the name/).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/jobs\?q=far$/)
+  await page.getByText('No job of those that were looked at matches').waitFor()
+  await page.unroute(/\/v1\/jobs\?contains=far/)
+  await page.route(/\/v1\/jobs\?contains=far.*cursor=/, async (route) => route.fulfill({ json: { items: [await server.call('GET', '/v1/jobs/0-first')] } }))
+  await page.getByRole('button', { name: 'Look further' }).click()
+  await page.getByRole('link', { name: '0-first' }).waitFor()
   await done(v)
 })
 

@@ -33,17 +33,18 @@ const columns: Column[] = [
 
 const first = 100
 const most = 5000
+const patience = 30 // pages
 
 export function Jobs() {
-  const prefix = query.value.get('q') ?? ''
+  const contains = query.value.get('q') ?? ''
   const label = query.value.get('label') ?? ''
   const paused = query.value.get('paused') ?? ''
-  const key = JSON.stringify([prefix, label, paused])
-  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { prefix, label, paused, limit: first }, stop)).data, undefined, ['jobs'])
-  const [rest, setRest] = useState<{ key: string; jobs: Job[]; next: string | undefined }>({ key, jobs: [], next: undefined })
+  const key = JSON.stringify([contains, label, paused])
+  const live = useLive('jobs ' + key, async (stop) => (await get<Page<Job>>('/jobs', { contains, label, paused, limit: first }, stop)).data, undefined, ['jobs'])
+  const [rest, setRest] = useState<{ key: string; jobs: Job[]; next: string | undefined }>({ key: '', jobs: [], next: undefined })
   const [failed, setFailed] = useState<Error>()
   const loading = useRef(false)
-  const begun = rest.key === key && rest.jobs.length > 0
+  const begun = rest.key === key
   const last = live.data?.items.at(-1)?.name ?? ''
   const jobs = [...(live.data?.items ?? []), ...(begun ? rest.jobs.filter((j) => j.name > last) : [])]
   const byName = new Map(jobs.map((j) => [j.name, j]))
@@ -53,13 +54,23 @@ export function Jobs() {
   const end = () => {
     if (!next || loading.current || jobs.length >= most) return
     loading.current = true
-    get<Page<Job>>('/jobs', { prefix, label, paused, limit: 500, cursor: next })
+    get<Page<Job>>('/jobs', { contains, label, paused, limit: 500, cursor: next })
       .then(({ data }) => setRest((r) => ({ key, jobs: [...(r.key === key ? r.jobs : []), ...data.items], next: data.next })))
       .catch((error: Error) => setFailed(error))
       .finally(() => {
         loading.current = false
       })
   }
+  // A page looks at so many jobs and may find few of them fit: it is asked on, but not for ever.
+  const [patient, setPatient] = useState(1)
+  const looked = useRef({ key, pages: 0 })
+  if (looked.current.key !== key) looked.current = { key, pages: 0 }
+  const searching = Boolean(live.data && jobs.length < first && next && looked.current.pages < patience * patient)
+  useEffect(() => {
+    if (!searching || loading.current) return
+    looked.current.pages++
+    end()
+  }, [searching, rest, live.data, patient])
   // Of the rows in sight alone, which is what a list of any length costs.
   const [sight, setSight] = useState<string[]>([])
   const lasts = useLive(sight.length ? 'last ' + sight.join(' ') : '', async (stop) => {
@@ -72,9 +83,9 @@ export function Jobs() {
   const about = picking.on ? picking.ids.size.toLocaleString('en') : 'matching'
   const why = picking.on && !picking.ids.size ? 'Select jobs first.' : undefined
   const chosen = (): ChosenJobs =>
-    picking.on ? { jobs: [...picking.ids].map((name) => ({ name, etag: byName.get(name)?.status.etag })) } : { prefix, label, paused: paused === '' ? undefined : paused === 'true' }
-  const filtered = Boolean(prefix || label || paused)
-  const inTerminal = ['belfry job list', prefix && '--prefix=' + quoted(prefix), label && '--label=' + quoted(label), { true: '--paused', false: '--active' }[paused]].filter(Boolean).join(' ')
+    picking.on ? { jobs: [...picking.ids].map((name) => ({ name, etag: byName.get(name)?.status.etag })) } : { contains, label, paused: paused === '' ? undefined : paused === 'true' }
+  const filtered = Boolean(contains || label || paused)
+  const inTerminal = ['belfry job list', contains && '--contains=' + quoted(contains), label && '--label=' + quoted(label), { true: '--paused', false: '--active' }[paused]].filter(Boolean).join(' ')
 
   const cells = (name: string) => {
     const job = byName.get(name)
@@ -144,7 +155,7 @@ export function Jobs() {
         </div>
       </header>
       <div class="filters" role="search" aria-label="Filter jobs">
-        <Field name="q" label="Name" value={prefix} placeholder="beginning of a name" find />
+        <Field name="q" label="Name" value={contains} placeholder="part of a name" find />
         <Field name="label" label="Label" value={label} placeholder="team=billing" />
         <label>
           <span>State</span>
@@ -164,7 +175,14 @@ export function Jobs() {
       {!live.data && pending(live.error) && <Waiting lines={12} />}
       {live.data &&
         jobs.length === 0 &&
-        (filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : (
+        (searching ? <p class="nothing">Looking through more jobs …</p> : next ? (
+          <Empty command={inTerminal}>
+            No job of those that were looked at matches these filters.{' '}
+            <button type="button" class="plain" onClick={() => setPatient((n) => n + 1)}>
+              Look further
+            </button>
+          </Empty>
+        ) : filtered ? <Empty command={inTerminal}>No job matches these filters.</Empty> : (
           <>
             <div class="start">
               <p>There is no job yet.</p>
