@@ -8,7 +8,7 @@ import { Ask, atOnce, Button, open } from './dialog'
 import type { Job, Run } from './model'
 import { go, path, to, withQuery } from './router'
 import { belfry } from './terminal'
-import { civil, dayIn, known, mine } from './time'
+import { civil, dayIn, mine, typed, zoneFor } from './time'
 import { useCount } from './many'
 import { RunLink } from './ui'
 
@@ -99,9 +99,9 @@ function isJSON(text: string): boolean {
   }
 }
 
-/** Clocks is an instant as clocks show it here, and where the job has its zone. */
-function Clocks({ ms, where }: { ms: number; where: string | undefined }) {
-  const zones = [...new Set([mine, where && known(where) ? where : 'UTC'])]
+/** Clocks is an instant as clocks show it in a zone, and here. */
+function Clocks({ ms, zone }: { ms: number; zone: string }) {
+  const zones = [...new Set([zone, mine])]
   return (
     <>
       {zones.map((zone, i) => (
@@ -143,7 +143,8 @@ export function Trigger({ job: given }: { job: Job }) {
   const [ignorePause, setIgnorePause] = useState(false)
   const text = payload.trim()
   const wrong = text !== '' && !isJSON(text)
-  const ms = later ? new Date(when).getTime() : NaN
+  const zone = zoneFor(job.schedule?.timezone)
+  const ms = later ? typed(when, zone) : NaN
   const at = Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
   const past = ms < serverNow()
   const held = job.paused && !ignorePause
@@ -154,7 +155,7 @@ export function Trigger({ job: given }: { job: Job }) {
       says={
         <>
           One run of {name} is made{' '}
-          {at === undefined ? (later ? 'for a time that you choose' : 'now') : <>for <Clocks ms={ms} where={job.schedule?.timezone} /></>}.{past && ' That time is past, so it is due at once.'}{' '}
+          {at === undefined ? (later ? 'for a time that you choose' : 'now') : <>for <Clocks ms={ms} zone={zone} /></>}.{past && ' That time is past, so it is due at once.'}{' '}
           {held ? 'The job is paused: the run is held, and starts when the job is resumed' : later && !past ? 'It starts at that time' : 'It starts now'}
           {held && later && !past && ', not before its time'}.
         </>
@@ -184,7 +185,7 @@ export function Trigger({ job: given }: { job: Job }) {
         </label>
         {later && (
           <label>
-            <input type="datetime-local" value={when} aria-label={`Time, as clocks show it in ${mine}`} onInput={(event) => setWhen(event.currentTarget.value)} /> <span class="fine">{mine}</span>
+            <input type="datetime-local" value={when} aria-label={`Time, as clocks show it in ${zone}`} onInput={(event) => setWhen(event.currentTarget.value)} /> <span class="fine">{zone}</span>
           </label>
         )}
       </fieldset>

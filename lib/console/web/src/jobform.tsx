@@ -4,7 +4,7 @@ import { useId, useRef, useState } from 'preact/hooks'
 import type { Draft } from './draft'
 import { said } from './firelist'
 import { pretty } from './json'
-import { known, mine } from './time'
+import { civil, dayIn, field, known, mine, typed, zoneFor } from './time'
 import { at, fields, isText, kinds, number, parse, set, shown, text, write, type Value } from './value'
 import { Ago, Instant } from './ui'
 
@@ -319,32 +319,28 @@ function Next({ draft }: Of) {
   )
 }
 
-/** Moment is an instant, typed as clocks show it here. */
+/** Moment is an instant, typed as clocks show it in the zone of the job, where it has one, or which the settings name. */
 function Moment({ draft, path, label, help }: Of & { path: Path; label: string; help: string }) {
   const value = shown(at(draft.value.value, path))
   const ms = Date.parse(value)
+  const zone = zoneFor(shown(at(draft.value.value, ['schedule', 'timezone'])))
+  const here = zone !== mine && !Number.isNaN(ms) && <>, which is {dayIn(ms, mine)} {civil(ms, mine).clock} {mine}</>
   return (
-    <Row draft={draft} path={path} label={label} help={<>{help} By the clock of {mine}{value && <>; the job has <code>{value}</code></>}.</>}>
+    <Row draft={draft} path={path} label={label} help={<>{help} By the clock of {zone}{here}{value && <>; the job has <code>{value}</code></>}.</>}>
       {(ids) => (
         <input
           {...ids}
           type="datetime-local"
           step={1}
-          value={Number.isNaN(ms) ? '' : local(ms)}
+          value={Number.isNaN(ms) ? '' : field(ms, zone)}
           onInput={(event) => {
-            const typed = new Date(event.currentTarget.value).getTime()
-            draft.set(path, Number.isNaN(typed) ? undefined : text(new Date(typed).toISOString().replace('.000', '')))
+            const at = typed(event.currentTarget.value, zone)
+            draft.set(path, Number.isNaN(at) ? undefined : text(new Date(at).toISOString().replace('.000', '')))
           }}
         />
       )}
     </Row>
   )
-}
-
-function local(ms: number): string {
-  const d = new Date(ms)
-  const two = (n: number) => String(n).padStart(2, '0')
-  return `${String(d.getFullYear()).padStart(4, '0')}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`
 }
 
 const does: Record<string, string> = { exec: 'runs a program', http: 'calls a URL', handler: 'calls a handler of your worker', email: 'sends a mail', aws: 'calls a resource of AWS', workflow: 'runs the steps of a workflow' }

@@ -67,6 +67,19 @@ export function date(ms: number, of: string): string {
   return `${part.year?.padStart(4, '0')}-${part.month}-${part.day}`
 }
 
+/** field is an instant as a field for dates and times has it, by the clock of a zone. */
+export const field = (ms: number, of: string): string => `${date(ms, of)}T${civil(ms, of).clock}`
+
+/** typed is the instant that such a field means; NaN for none. Of two the first; a time that clocks skip is as much later as they go forward. */
+export function typed(text: string, of: string): number {
+  const clock = Date.parse(text + 'Z')
+  if (Number.isNaN(clock)) return NaN
+  const ahead = (ms: number) => Date.parse(field(ms, of) + 'Z') - ms
+  const [before, after] = [clock - ahead(clock - 86_400_000), clock - ahead(clock + 86_400_000)]
+  const fits = [before, after].filter((ms) => ms + ahead(ms) === clock)
+  return fits.length ? Math.min(...fits) : before
+}
+
 /** inFull is what a pointer over an instant is told: it in UTC and here, to the millisecond. */
 export function inFull(ms: number, of: string): string {
   const zones = [...new Set([of, 'UTC', mine])]

@@ -148,6 +148,23 @@ test('a host with too much to do is asked for a conversion a few times, and then
   await done(v)
 })
 
+test("the first fire is typed by the clock of the job's zone, where clocks change, too", async () => {
+  const v = await write(server.console + '/new')
+  await v.field('Time zone').fill('America/New_York')
+  await v.page.locator('summary', { hasText: 'First and last fire' }).click()
+  const first = v.field('Not before')
+  for (const [typed, means] of [['2027-07-01T09:30:00', '2027-07-01T13:30:00Z'], ['2027-03-14T02:30:00', '2027-03-14T07:30:00Z'], ['2027-11-07T01:30:00', '2027-11-07T05:30:00Z']]) {
+    await first.fill(typed)
+    await v.says(means)
+  }
+  await v.page.getByText('By the clock of America/New_York, which is Sun 7 Nov 2027 06:30:00 Europe/Paris').waitFor()
+  await v.field('Time zone').fill('Asia/Tokyo')
+  await v.page.getByText('By the clock of Asia/Tokyo').first().waitFor()
+  assert.match(await first.inputValue(), /^2027-11-07T14:30/)
+  assert.equal(v.sent.length, 0)
+  await v.end()
+})
+
 deep('every kind of job that the form knows is what the API takes, and what was typed is there again', async () => {
   const v = await write(server.console + '/new')
   await v.yaml.waitFor()
@@ -215,6 +232,7 @@ test('an edit shows what it means, and two people that edit the same job lose no
   await ada.dialog.locator('li.d-minus', { hasText: 'cron: 0 9 * * *' }).waitFor()
   await ada.dialog.getByText(/of the next fires fall away/).waitFor()
   await ada.dialog.getByText('No run starts by this').waitFor()
+  await looks(ada)
   await ada.dialog.getByRole('button', { name: 'Save' }).click()
   await ada.told('The job pair is saved')
   assert.match(ada.sent[0].headers()['if-match'], /^"/)
