@@ -88,7 +88,10 @@ const shown = ({ token, id, parent, scopes, expires_at }: Session): Session => (
 /** signIn opens a session of a token, with all that the token allows, or with the scope read alone. */
 export async function signIn(token: string, readOnly: boolean): Promise<void> {
   const wants = { name: 'console', scopes: readOnly ? ['read'] : ['read', 'run', 'write'], ...(overTLS ? { cookie: true } : {}) }
+  const before = session.peek()?.token
   const answer = await ask(base + '/session', { ...json, Authorization: 'Bearer ' + token }, undefined, { method: 'POST', body: JSON.stringify(wants) })
+  // Nobody would use it any more. Where the server cannot be told, it ends by itself.
+  if (before) void ask(base + '/session', { Authorization: 'Bearer ' + before }, undefined, { method: 'DELETE', keepalive: true }).catch(() => {})
   hold(shown((await answer.json()) as Session), undefined)
   tabs?.postMessage('in')
 }

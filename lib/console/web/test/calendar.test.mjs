@@ -1,7 +1,7 @@
 // Days, weeks and definitions of a job: what the pages say is what the API counts.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { close, deep, done, exec, once, Server, Visit } from './harness.mjs'
+import { clean, close, deep, done, exec, once, Server, Visit } from './harness.mjs'
 
 let server
 before(async () => {
@@ -89,6 +89,7 @@ deep('days that were too much at once are counted when somebody asks for it', as
   await page.waitForFunction(() => document.querySelectorAll('.heat.days .c-bad').length === 60)
   assert.equal(await page.locator('.heat.days .c-not').count(), before - 30)
   assert.equal(asked, 2)
+  await clean(v)
   await page.getByRole('button', { name: 'As a table' }).first().click()
   assert.equal(await page.getByRole('region', { name: 'Runs of full by day' }).locator('tbody tr').count(), 60)
   await done(v)
@@ -118,6 +119,7 @@ test('definitions that a job has had are compared, any two, by a link too', asyn
   await page.reload()
   await diff.waitFor()
   assert.equal((await lines('minus')).length, 2)
+  await clean(v)
   await done(v)
 })
 
@@ -142,6 +144,7 @@ test('the schedule says what the API counts of each hour, the peak, and leads to
   await page.waitForURL('**/schedule?at=*')
   const hour = page.getByRole('region', { name: /09:00 to 10:00 UTC/ })
   await hour.getByText('7 runs of 5 jobs; the busiest minute is 09:00, with 5.').waitFor()
+  await clean(v)
   assert.deepEqual((await hour.getByRole('listitem').allInnerTexts()).map((t) => t.replace(/\s+/g, ' ')), ['third 3 runs', 'nine-0 1 run', 'nine-1 1 run', 'nine-2 1 run', 'nine-3 1 run'])
   await done(v)
 })

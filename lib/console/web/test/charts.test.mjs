@@ -1,7 +1,7 @@
 // Counts over time. What the API says of minutes that are past is given here: a server's own come minutes later.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { close, deep, done, exec, Server, Visit } from './harness.mjs'
+import { clean, close, deep, done, exec, Server, Visit } from './harness.mjs'
 
 let server
 before(async () => {
@@ -49,6 +49,11 @@ test('the charts say what was counted, under the pointer, by keyboard and as a t
   assert.equal(Date.parse(v.answered.to) - Date.parse(v.answered.from), 3_600_000)
   const legend = () => page.locator('.charts .legend b').allInnerTexts().then((all) => all.map((t) => Number(t.replaceAll(',', ''))))
   assert.deepEqual(await legend(), [sum(points, 'succeeded'), sum(points, 'open'), sum(points, 'cancelled', 'skipped'), sum(points, 'failed', 'dead', 'unknown')])
+  // What is in the queues is seen by this tab alone, and the chart says so.
+  await page.getByText('No server keeps this: seen in this tab, since').waitFor()
+  await page.getByText('No job has a schedule: each runs when somebody asks for it.').waitFor()
+  await page.getByRole('link', { name: 'Runs of this window' }).waitFor()
+  await clean(v)
   // One crosshair in all charts.
   await chart.focus()
   await page.keyboard.press('Home')

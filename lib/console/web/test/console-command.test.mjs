@@ -103,6 +103,16 @@ test('the printed address opens one tab, which stays signed in and shows neither
   await other.goto(second)
   await other.getByRole('heading', { name: 'Overview' }).waitFor()
   assert.equal(await other.evaluate(() => location.hash), '')
+
+  // Who signs in again, in the same tab, leaves no session behind.
+  const held = () => other.evaluate(() => JSON.parse(sessionStorage.getItem('belfry-session')).token)
+  const old = await held()
+  const ended = other.waitForResponse((r) => r.request().method() === 'DELETE' && r.url().endsWith('/v1/session'))
+  await other.goto(await c.next())
+  await ended
+  assert.notEqual(await held(), old)
+  const asked = async (held) => (await fetch(new URL('/v1/jobs', second), { headers: { Authorization: 'Bearer ' + held } })).status
+  assert.deepEqual([await asked(old), await asked(await held())], [401, 200])
   await v.end()
   assert.equal(await c.stop(), 0)
 })

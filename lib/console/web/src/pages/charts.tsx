@@ -60,7 +60,7 @@ export function Charts() {
             {instant(window.from, now.value, zone, false)} to {instant(window.to, now.value, zone, false)} {short(zone)}
           </span>
         )}
-        <a href={withQuery(to('runs'), { from: new Date(window.from).toISOString(), to: new Date(window.to).toISOString() })}>Its runs</a>
+        <a href={withQuery(to('runs'), { from: new Date(window.from).toISOString(), to: new Date(window.to).toISOString() })}>Runs of this window</a>
         {live.data && (
           <button type="button" class="plain more" aria-pressed={table} onClick={() => setTable(!table)}>
             {table ? 'As charts' : 'As a table'}
@@ -148,7 +148,7 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
           onPointerLeave={() => setAt(-1)}>
           <Outcomes {...under} />
           <Lateness {...under} p50={p50} p99={p99} />
-          <Deep {...under} from={from} to={end} />
+          <Deep {...under} from={from} to={end} zone={zone} />
           <div class="axis" aria-hidden="true">
             <span>{when(from)}</span>
             <span>{when((from + end) / 2)}</span>
@@ -261,7 +261,7 @@ const apart = 20_000 // ms: samples further apart are not joined
 
 const depths = ['ready', 'delayed', 'taken'] as const
 
-function Deep({ from, to: end, ...under }: Under & { from: number; to: number }) {
+function Deep({ from, to: end, zone, ...under }: Under & { from: number; to: number; zone: string }) {
   const { all, at } = under
   const tall = 56
   const seen = sampled().filter((s) => s.at >= from && s.at <= end)
@@ -280,7 +280,7 @@ function Deep({ from, to: end, ...under }: Under & { from: number; to: number })
             {d} {near ? near[d].toLocaleString('en') : ''}{' '}
           </span>
         ))}
-        <span class="fine">seen while this tab is open</span> <b>{most}</b>
+        <span class="fine">{seen[0] ? `No server keeps this: seen in this tab, since ${instant(seen[0].at, now.value, zone, false)} ${short(zone)}.` : 'No server keeps this, and this tab was not open then.'}</span> <b>{most}</b>
       </figcaption>
       <div class="plot">
         <Unswept all={all} />

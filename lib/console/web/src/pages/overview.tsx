@@ -68,7 +68,6 @@ export function Overview() {
     .map((job) => ({ at: nextFire(job, now.value), job }))
     .filter((f) => !Number.isNaN(f.at))
     .sort((a, b) => a.at - b.at || (a.job.name < b.job.name ? -1 : 1))
-  const over = (jobs.data?.items ?? []).every((j) => j.paused || !j.status.next_runs?.length)
   const { shown: soonest, hold: holdNext } = useHeld(coming.slice(0, 8).map(({ at, job }) => ({ at: new Date(at).toISOString(), job })))
   const wants = needs(jobs.data?.items ?? [], queues.data ?? [], dead.data, now.value)
   const { shown: causes, hold: holdCauses } = useHeld(dead.data?.items.slice(0, 6))
@@ -142,7 +141,7 @@ export function Overview() {
               </header>
               {load.data && load.data.total > 0 && <NextHour of={load.data} />}
               {!jobs.data && pending(jobs.error) && <Waiting />}
-              {jobs.data && soonest.length === 0 && <p class="nothing">{over ? 'No schedule fires any more.' : 'It is known when the server has answered.'}</p>}
+              {jobs.data && soonest.length === 0 && <p class="nothing">{silence(jobs.data.items)}</p>}
               <ul class="brief next">
                 {soonest.map(({ at, job }) => (
                   <li key={job.name}>
@@ -168,6 +167,14 @@ const soon = () => new Date(Math.ceil(now.peek() / 1000) * 1000).toISOString()
 function openCells(id: string) {
   const [state, run, due, , took, , why] = runCells(id)
   return [state, run, due, took, why]
+}
+
+/** silence is why nothing comes of these jobs. */
+function silence(jobs: Job[]): string {
+  const timed = jobs.filter((j) => j.schedule)
+  if (!timed.length) return 'No job has a schedule: each runs when somebody asks for it.'
+  if (timed.every((j) => j.paused)) return 'All jobs that have a schedule are paused.'
+  return timed.every((j) => j.paused || !j.status.next_runs?.length) ? 'No schedule fires any more.' : 'It is known when the server has answered.'
 }
 
 interface Want {
