@@ -174,3 +174,24 @@ test('what needs somebody is named on the overview, and each leads there', async
   await page.waitForURL('**/jobs?paused=true')
   await done(v)
 })
+
+test('what has run and waited for longest is named on the overview, and of how many', async () => {
+  await server.put('lasting', { target: exec('true') })
+  const done = await server.until((await server.trigger('lasting')).id, 'succeeded')
+  const v = await Visit.to(undefined)
+  const { page } = v
+  const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString()
+  const made = (n, state, minutes) => ({ ...done, id: done.id.replace(/.$/, n), state, ended_at: undefined, nominal_time: ago(minutes), started_at: ago(minutes), attempts: state === 'running' ? [{ attempt: 1, started_at: ago(minutes), outcome: '' }] : [] })
+  const all = [made(0, 'running', 2), made(1, 'running', 14), made(2, 'queued', 3), made(3, 'waiting', 6), made(4, 'running', 5), made(5, 'running', 1)]
+  await page.route(/\/v1\/runs\?.*limit=200/, (route) => route.fulfill({ json: { items: all, next: 'more' } }))
+  await page.goto(server.console + '/')
+  const told = async (name) => {
+    const panel = page.getByRole('region', { name })
+    await panel.getByText('Of the newest 200 runs that have not ended.').waitFor()
+    return (await panel.getByRole('listitem').allInnerTexts()).map((t) => t.replace(/\s+/g, ' ').replace(' ~', '~'))
+  }
+  assert.deepEqual((await told('Slowest now')).map((t) => t.replace(/( \d+ m).*/, '$1')), [1, 4, 0].map((n, i) => `${all.find((r) => r.id.endsWith(n)).id} ${[14, 5, 2][i]} m`))
+  assert.deepEqual((await told('Longest waiting')).map((t) => t.replace(/( \d+ m).*/, '$1')), [3, 2].map((n, i) => `${all.find((r) => r.id.endsWith(n)).id} ${[6, 3][i]} m`))
+  await clean(v)
+  await v.end()
+})

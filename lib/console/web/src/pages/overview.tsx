@@ -19,9 +19,10 @@ import { checks } from './queues'
 import { nextFire } from '../words'
 import { runCells } from './runs'
 
+const Longest = lazy(() => import('./longest').then((m) => m.Longest))
 const Charts = lazy(() => import('./charts').then((m) => m.Charts))
 
-const open = 'running,retrying,queued,waiting'
+export const open = 'running,retrying,queued,waiting'
 
 const columns: Column[] = [
   { name: 'c-state', head: 'State' },
@@ -155,6 +156,7 @@ export function Overview() {
               {jobs.data?.next && <p class="fine">Of the first 1,000 jobs by name.</p>}
             </section>
           </div>
+          {later && <Longest />}
         </>
       )}
     </section>
@@ -162,7 +164,7 @@ export function Overview() {
 }
 
 // Runs are made a little before their time; those of later than now are what comes, not what runs.
-const soon = () => new Date(Math.ceil(now.peek() / 1000) * 1000).toISOString()
+export const soon = () => new Date(Math.ceil(now.peek() / 1000) * 1000).toISOString()
 
 function openCells(id: string) {
   const [state, run, due, , took, , why] = runCells(id)
