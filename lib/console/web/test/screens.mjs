@@ -1,7 +1,7 @@
 // Takes the pictures of docs/console.md and the README into docs/screens, of a server on which something happens.
 import path from 'node:path'
 import { close, Server, Visit } from './harness.mjs'
-import { broken, busy } from './seed.mjs'
+import { broken, busy, past } from './seed.mjs'
 
 // Names of pictures; without any, all are taken.
 const wanted = process.argv.slice(2)
@@ -10,17 +10,19 @@ const { going } = await busy(server)
 const { etl } = await broken(server)
 const folder = path.resolve(import.meta.dirname, '../../../../docs/screens')
 for (const [name, at, scheme, width, height, button] of [
-  ['overview', '/', 'light', 1100, 560],
-  ['job', '/jobs/night-shift', 'light', 1100, 440],
+  ['overview', '/', 'light', 1100, 1000],
+  ['job', '/jobs/night-shift', 'light', 1100, 424],
   ['runs', '/runs', 'dark', 1100, 560],
   ['run', '/runs/' + going, 'light', 1100, 640],
   ['redrive', '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: connection refused'), 'light', 1100, 640, 'Redrive'],
   ['many', '/jobs?label=team%3Dbilling', 'light', 1100, 640, 'Pause matching'],
-  ['edit', '/jobs/night-shift/edit', 'light', 1100, 640],
+  ['edit', '/jobs/night-shift/edit', 'light', 1100, 720],
   ['steps', `/runs/${etl}?step=parts%2Findex`, 'light', 1100, 760],
 ]) {
   if (wanted.length && !wanted.includes(name)) continue
-  const v = await Visit.to(server.console + at, { colorScheme: scheme, viewport: { width, height } })
+  const v = await Visit.to(undefined, { colorScheme: scheme, viewport: { width, height } })
+  await past(v.page)
+  await v.page.goto(server.console + at)
   await v.page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.waiting'))
   if (button) {
     await v.page.getByRole('button', { name: button }).click()
