@@ -38,6 +38,7 @@ type Budget struct {
 	ctx   context.Context //nolint:containedctx // of the evaluation, which asks it once in a while
 	steps int
 	work  int
+	held  int   // bytes that values take which were made of JSON
 	over  error // once it may not go on
 	gone  chan struct{}
 }
@@ -98,11 +99,22 @@ func (b *Budget) spend(bytes int) error {
 // perValue is what a value costs beside the bytes of its text.
 const perValue = 16
 
+// weight is what a value by itself costs: the bytes of its text, and those that hold it.
+func weight(v any) int {
+	switch v := v.(type) {
+	case string:
+		return perValue + len(v)
+	case json.Number:
+		return perValue + len(v)
+	case *big.Int:
+		return perValue + v.BitLen()/3 + 1 // no fewer than its digits
+	}
+	return perValue
+}
+
 // glance pays for a value without what is in it.
 func (b *Budget) glance(v any) error {
 	switch v := v.(type) {
-	case string:
-		return b.spend(perValue + len(v))
 	case []any:
 		return b.spend(perValue * (1 + len(v)))
 	case map[string]any:
@@ -111,6 +123,13 @@ func (b *Budget) glance(v any) error {
 			bytes += len(name)
 		}
 		return b.spend(bytes)
+	}
+	return b.scalar(v, 1)
+}
+
+// scalar pays for a value with nothing in it. It refuses numbers that are too long to reckon with.
+func (b *Budget) scalar(v any, times int) error {
+	switch v := v.(type) {
 	case *big.Int:
 		if v.BitLen() > maxBits {
 			return failed("a number is larger than 2^%d", maxBits)
@@ -120,17 +139,15 @@ func (b *Budget) glance(v any) error {
 			return failed("a number has more than %d digits", maxDigits)
 		}
 	}
-	return b.spend(perValue)
+	return b.spend(times * weight(v))
 }
 
-// look pays for a value and all that is in it, times as often.
+// look pays for a value and all that is in it, times as often. Names come in their order: where it is over, that is so at the same place on every machine.
 func (b *Budget) look(v any, times, depth int) error {
 	if depth > maxNested {
 		return b.stop(errNested)
 	}
 	switch v := v.(type) {
-	case string:
-		return b.spend(times * (perValue + len(v)))
 	case []any:
 		if err := b.spend(times * perValue); err != nil {
 			return err
@@ -142,23 +159,21 @@ func (b *Budget) look(v any, times, depth int) error {
 		}
 		return nil
 	case map[string]any:
-		if err := b.spend(times * perValue); err != nil {
+		bytes := perValue
+		for name := range v {
+			bytes += 2*perValue + len(name)
+		}
+		if err := b.spend(times * bytes); err != nil {
 			return err
 		}
-		for name, one := range v {
-			if err := b.spend(times * (2*perValue + len(name))); err != nil {
-				return err
-			}
-			if err := b.look(one, times, depth+1); err != nil {
+		for _, name := range sorted(v) {
+			if err := b.look(v[name], times, depth+1); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := b.glance(v); err != nil {
-		return err
-	}
-	return b.spend((times - 1) * perValue)
+	return b.scalar(v, times)
 }
 
 // compare pays for finding out which of two values comes first.
@@ -182,10 +197,19 @@ func (b *Budget) compare(l, r any) error {
 	return b.spend(perValue)
 }
 
+// glanceNumber pays for a value of which no more than a number is looked at.
 func (b *Budget) glanceNumber(v any) error {
 	switch v.(type) {
 	case *big.Int, json.Number:
-		return b.glance(v)
+		return b.scalar(v, 1)
 	}
 	return b.spend(perValue)
+}
+
+// glanceText pays for a value of which no more than a number or a text is looked at.
+func (b *Budget) glanceText(v any) error {
+	if s, ok := v.(string); ok {
+		return b.scalar(s, 1)
+	}
+	return b.glanceNumber(v)
 }

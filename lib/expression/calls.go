@@ -14,9 +14,6 @@ import (
 var passing = []string{"select/1", "first/1", "last/1", "limit/2", "skip/2", "nth/2", "arrays/0", "objects/0", "booleans/0", "numbers/0", "strings/0", "nulls/0",
 	"values/0", "iterables/0", "scalars/0"}
 
-// byText are the functions that go through the text that their argument is.
-var byText = []string{"has/1", "startswith/1", "endswith/1", "ltrimstr/1", "rtrimstr/1", "split/1"}
-
 // function rewrites a call, or a variable.
 func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 	if strings.HasPrefix(fn.Name, "$") {
@@ -49,8 +46,10 @@ func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 		inside = nil
 	}
 	args := f.values(fn.Args, inside)
-	if slices.Contains(byText, full) {
-		args[0] = pipe(bracketed(args[0]), call("_glance"))
+	if takes, goesThrough := arguments[full]; goesThrough {
+		for i := range args {
+			args[i] = f.argument(args[i], fn.Name, takes)
+		}
 	}
 	plain := call(fn.Name, args...)
 	switch pays {
@@ -73,6 +72,10 @@ func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 		}
 	case replaced:
 		switch full {
+		case "first/0":
+			plain = at(identity(), number("0"))
+		case "last/0":
+			plain = at(identity(), number("-1"))
 		case "with_entries/1":
 			plain = pipe(pipe(call("_glance"), call("to_entries")), pipe(call("map", args[0]), pipe(looked("2"), call("from_entries"))))
 		case "add/1":
@@ -81,7 +84,15 @@ func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 			plain = call("_"+fn.Name, args...)
 		}
 	}
+	if takes, picky := inputs[full]; picky {
+		plain = pipe(f.checked(takes, fn.Name+" cannot be applied to"), plain)
+	}
 	return inner(plain), nil
+}
+
+// argument pays for an argument that a function goes through.
+func (f *fence) argument(given *gojq.Query, name string, takes kinds) *gojq.Query {
+	return pipe(bracketed(given), pipe(f.checked(takes, name+" cannot be given"), call("_glance")))
 }
 
 // passes rewrites a call of a function that gives on what it is given.
@@ -92,6 +103,9 @@ func (f *fence) passes(fn *gojq.Func, full string, dot origin) (*gojq.Term, orig
 	}
 	last := len(fn.Args) - 1
 	args := f.values(fn.Args[:last], dot)
+	for i := range args {
+		args[i] = f.argument(args[i], fn.Name, arguments[full])
+	}
 	given, is := f.query(fn.Args[last], dot)
 	if full == "select/1" {
 		f.use(is)

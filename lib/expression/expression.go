@@ -32,9 +32,10 @@ func (e *Error) Shown() string {
 
 // Expression is one that may be evaluated. It is never changed, and may be shared.
 type Expression struct {
-	text  string
-	reads Reads
-	query *gojq.Query
+	text   string
+	reads  Reads
+	query  *gojq.Query
+	checks []check // that the query calls
 	// bare is the step whose result is all that the expression gives, as it is; "" where it is anything else.
 	bare string
 	from int // characters of the text around it that stand before it
@@ -45,23 +46,23 @@ func Parse(text string) (e *Expression, err error) {
 	if n := utf8.RuneCountInString(text); n > MaxText {
 		return nil, &Error{Got: text, Want: fmt.Sprintf("an expression of at most %d characters; it has %d", MaxText, n)}
 	}
-	q, err := gojq.Parse(text)
-	if err != nil {
-		return nil, syntax(text, err)
-	}
 	defer func() {
 		switch caught := recover().(type) {
 		case nil:
 		case *Error:
 			e, err = nil, caught
-		default:
-			panic(caught)
+		default: // by whatever parses definitions, workers among them: the text breaks each of them
+			e, err = nil, &Error{Got: text, Want: "another expression: " + broken(caught).Error()}
 		}
 	}()
+	q, err := gojq.Parse(text)
+	if err != nil {
+		return nil, syntax(text, err)
+	}
 	f := &fence{text: text}
 	rewritten := f.value(q, whole)
-	e = &Expression{text: text, reads: f.reads, query: rewritten, bare: bare(q)}
-	if _, err := gojq.Compile(rewritten, NewBudget(nil).ours()...); err != nil { //nolint:staticcheck // nothing is evaluated
+	e = &Expression{text: text, reads: f.reads, query: rewritten, checks: f.checks, bare: bare(q)}
+	if _, err := gojq.Compile(rewritten, NewBudget(nil).ours(f.checks)...); err != nil { //nolint:staticcheck // nothing is evaluated
 		return nil, &Error{Got: text, Want: "an expression of jq: " + err.Error()}
 	}
 	return e, nil
@@ -120,8 +121,13 @@ func (e *Expression) Reads() Reads { return e.reads }
 
 // Eval gives the one value that comes of the expression over an input: an object that has what it reads, as Decode gives it. What is wrong for good is a
 // *Failure; any other error is that of the budget's context.
-func (e *Expression) Eval(b *Budget, input any) (any, error) {
-	code, err := gojq.Compile(e.query, b.ours()...)
+func (e *Expression) Eval(b *Budget, input any) (v any, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			v, err = nil, broken(caught)
+		}
+	}()
+	code, err := gojq.Compile(e.query, b.ours(e.checks)...)
 	if err != nil {
 		return nil, fmt.Errorf("compile an expression that was compiled before: %w", err)
 	}
@@ -149,8 +155,13 @@ func (e *Expression) Eval(b *Budget, input any) (any, error) {
 	return v, nil
 }
 
+// broken is a defect of the interpreter, which the expression meets wherever it is evaluated.
+func broken(caught any) error {
+	return failure(fmt.Errorf("the interpreter of jq has a defect that it meets: %v", caught))
+}
+
 func several(first, second any) error {
-	return failed("it gives several values, %s and %s first; it is to give exactly one", gojq.Preview(first), gojq.Preview(second))
+	return failed("it gives several values, %s and %s first; it is to give exactly one", preview(first), preview(second))
 }
 
 // longestError is how much of an error is told, in bytes.
@@ -171,19 +182,4 @@ func failure(err error) error {
 		text += "…"
 	}
 	return &Failure{text}
-}
-
-// Marshal gives a value as JSON, of at most most bytes. It pays for that.
-func (b *Budget) Marshal(v any, most int) ([]byte, error) {
-	if err := b.look(v, 1, 0); err != nil {
-		return nil, err
-	}
-	text, err := gojq.Marshal(v)
-	if err != nil {
-		return nil, failure(err)
-	}
-	if len(text) > most {
-		return nil, failed("what comes of it has %d bytes, at most %d are taken", len(text), most)
-	}
-	return text, nil
 }

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -10,9 +11,11 @@ import (
 // fence looks at an expression, finds out what it reads, and gives it rewritten so that it pays for what it does. It stops at the first thing that
 // an expression may not do.
 type fence struct {
-	text  string
-	reads Reads
-	vars  []variable // that are bound here, the newest last
+	text   string
+	reads  Reads
+	vars   []variable // that are bound here, the newest last
+	parts  int        // of values that patterns have taken apart
+	checks []check    // that the rewritten expression calls
 }
 
 type variable struct {
@@ -43,12 +46,28 @@ func text(s string) *gojq.Query {
 }
 
 func looked(times string) *gojq.Query {
-	return call("_look", &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: times}})
+	return call("_look", number(times))
 }
+
+func number(n string) *gojq.Query {
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: n}}
+}
+
+func identity() *gojq.Query { return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}} }
 
 // index gives one of the values that were put together to be paid for.
 func index(n string) *gojq.Query {
-	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: &gojq.Index{Start: &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: n}}}}}
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: &gojq.Index{Start: number(n)}}}
+}
+
+// at gives what stands in a value under a name or number that is reckoned, and pays for that.
+func at(of, i *gojq.Query) *gojq.Query {
+	return pipe(call("_at", of, i), call("_index", index("0"), index("1")))
+}
+
+// under gives what stands in an object under a name.
+func (f *fence) under(of *gojq.Query, name string) *gojq.Term {
+	return &gojq.Term{Type: gojq.TermTypeQuery, Query: pipe(of, f.checked(aNull|anObject, noObject)), SuffixList: []*gojq.Suffix{{Index: &gojq.Index{Str: &gojq.String{Str: name}}}}}
 }
 
 // query rewrites a query whose input is dot, and says what comes of it.
@@ -75,10 +94,13 @@ func (f *fence) query(q *gojq.Query, dot origin) (*gojq.Query, origin) {
 			f.refuse("?//", "one pattern behind as")
 		}
 		bound := len(f.vars)
-		f.pattern(q.Patterns[0], is)
+		binds := f.pattern(q.Patterns[0], l, is)
 		r, out := f.query(q.Right, dot)
 		f.vars = f.vars[:bound]
-		return &gojq.Query{Left: l, Op: gojq.OpPipe, Right: r, Patterns: q.Patterns}, out
+		for _, one := range slices.Backward(binds) {
+			r = &gojq.Query{Left: one.value, Op: gojq.OpPipe, Right: r, Patterns: []*gojq.Pattern{{Name: one.name}}}
+		}
+		return r, out
 	case gojq.OpComma, gojq.OpAlt:
 		l, a := f.query(q.Left, dot)
 		r, b := f.query(q.Right, dot)
@@ -112,34 +134,49 @@ func (f *fence) values(qs []*gojq.Query, dot origin) []*gojq.Query {
 	return out
 }
 
-// pattern binds the variables of what stands behind as.
-func (f *fence) pattern(p *gojq.Pattern, is origin) {
-	switch {
-	case p.Name != "":
+// binding gives a variable its value.
+type binding struct {
+	name  string
+	value *gojq.Query
+}
+
+// pattern binds the variables of what stands behind as. What takes a value apart is written as one binding after another, so that each is checked.
+func (f *fence) pattern(p *gojq.Pattern, value *gojq.Query, is origin) []binding {
+	if p.Name != "" {
 		f.bind(p.Name, is)
-	case len(p.Array) > 0:
+		return []binding{{p.Name, value}}
+	}
+	whole := "$#" + strconv.Itoa(f.parts) // which no expression can say
+	f.parts++
+	binds := []binding{{whole, value}}
+	if len(p.Array) > 0 {
 		f.use(is)
-		for _, one := range p.Array {
-			f.pattern(one, nil)
+		for i, one := range p.Array {
+			entry := pipe(call(whole), pipe(f.checked(aNull|anArray, noArray), index(strconv.Itoa(i))))
+			binds = append(binds, f.pattern(one, entry, nil)...)
 		}
-	default:
-		for _, one := range p.Object {
-			name := one.Key
-			switch {
-			case one.KeyQuery != nil, one.KeyString != nil && one.KeyString.Queries != nil:
-				f.refuse("as", "names in a pattern that stand there as they are")
-			case one.KeyString != nil:
-				name = one.KeyString.Str
-			}
-			at := f.field(is, strings.TrimPrefix(name, "$"))
-			if strings.HasPrefix(name, "$") && one.KeyString == nil {
-				f.bind(name, at)
-			}
-			if one.Val != nil {
-				f.pattern(one.Val, at)
-			}
+		return binds
+	}
+	for _, one := range p.Object {
+		name := one.Key
+		switch {
+		case one.KeyQuery != nil, one.KeyString != nil && one.KeyString.Queries != nil:
+			f.refuse("as", "names in a pattern that stand there as they are")
+		case one.KeyString != nil:
+			name = one.KeyString.Str
+		}
+		field := strings.TrimPrefix(name, "$")
+		at := f.field(is, field)
+		entry := &gojq.Query{Term: f.under(call(whole), field)}
+		if strings.HasPrefix(name, "$") && one.KeyString == nil {
+			f.bind(name, at)
+			binds = append(binds, binding{name, entry})
+		}
+		if one.Val != nil {
+			binds = append(binds, f.pattern(one.Val, entry, at)...)
 		}
 	}
+	return binds
 }
 
 func (f *fence) bind(name string, is origin) {
@@ -180,7 +217,7 @@ func (f *fence) index(of *gojq.Term, is origin, i *gojq.Index, dot origin) (*goj
 	}
 	if static {
 		at := f.field(is, name)
-		return &gojq.Term{Type: gojq.TermTypeQuery, Query: &gojq.Query{Term: of}, SuffixList: []*gojq.Suffix{{Index: &gojq.Index{Str: &gojq.String{Str: name}}}}}, at
+		return f.under(&gojq.Query{Term: of}, name), at
 	}
 	f.use(is)
 	source := &gojq.Query{Term: of}
@@ -195,11 +232,11 @@ func (f *fence) index(of *gojq.Term, is origin, i *gojq.Index, dot origin) (*goj
 		}
 		return inner(pipe(call("_part", source, end, start), call("_slice", index("0"), index("1"), index("2")))), nil
 	}
-	at := i.Start
+	by := i.Start
 	if i.Str != nil {
-		at = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: i.Str}}
+		by = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: i.Str}}
 	}
-	return inner(pipe(call("_at", source, f.value(at, dot)), call("_index", index("0"), index("1")))), nil
+	return inner(at(source, f.value(by, dot))), nil
 }
 
 func (f *fence) base(t *gojq.Term, dot origin) (*gojq.Term, origin) {
@@ -232,7 +269,7 @@ func (f *fence) base(t *gojq.Term, dot origin) (*gojq.Term, origin) {
 	case gojq.TermTypeUnary:
 		of, is := f.term(t.Unary.Term, dot)
 		f.use(is)
-		return &gojq.Term{Type: t.Type, Unary: &gojq.Unary{Op: t.Unary.Op, Term: inner(pipe(&gojq.Query{Term: of}, call("_glance")))}}, nil
+		return &gojq.Term{Type: t.Type, Unary: &gojq.Unary{Op: t.Unary.Op, Term: inner(pipe(&gojq.Query{Term: of}, pipe(f.checked(aNumber, "no sign can stand before"), call("_glance"))))}}, nil
 	case gojq.TermTypeArray:
 		if t.Array.Query == nil {
 			return &gojq.Term{Type: t.Type, Array: &gojq.Array{}}, nil
@@ -339,7 +376,7 @@ func (f *fence) object(o *gojq.Object, dot origin) *gojq.Term {
 			}
 			one.KeyQuery = pipe(&gojq.Query{Term: f.string(kv.KeyString, "tostring/0", dot)}, call("_glance"))
 		default:
-			one.KeyQuery = pipe(bracketed(f.value(kv.KeyQuery, dot)), call("_glance"))
+			one.KeyQuery = pipe(bracketed(f.value(kv.KeyQuery, dot)), pipe(f.checked(aText, "expected a string for object key but got"), call("_glance")))
 		}
 		switch {
 		case kv.Val != nil:

@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -21,7 +20,7 @@ const (
 	looks                // it looks at all of its input
 	sorts                // it compares all that is in its input
 	keys                 // it compares what its argument gives for each entry of its input
-	renders              // it makes a text of its input, up to eight times as long
+	renders              // it makes a text of its input, up to eight times as long, or what takes as much
 	breaks               // it makes many values of a text
 	short                // it takes a short text
 	replaced             // its place is taken by a function of ours
@@ -30,17 +29,17 @@ const (
 // taken are the functions of jq that an expression may use, by name and number of arguments.
 var taken = map[string]toll{
 	"empty/0": free, "not/0": free, "type/0": free, "error/0": renders, "error/1": renders,
-	"select/1": free, "first/0": free, "last/0": free, "first/1": free, "last/1": free, "limit/2": free, "skip/2": free, "nth/2": free, "isempty/1": free,
+	"select/1": free, "first/0": replaced, "last/0": replaced, "first/1": free, "last/1": free, "limit/2": free, "skip/2": free, "nth/2": free, "isempty/1": free,
 	"any/0": glances, "all/0": glances, "any/1": glances, "all/1": glances, "any/2": free, "all/2": free,
 	"arrays/0": free, "objects/0": free, "booleans/0": free, "numbers/0": free, "strings/0": free, "nulls/0": free, "values/0": free, "iterables/0": free, "scalars/0": free,
-	"has/1": free, "length/0": glances, "utf8bytelength/0": glances, "keys/0": glances, "to_entries/0": glances, "from_entries/0": looks, "with_entries/1": replaced,
+	"has/1": replaced, "length/0": glances, "utf8bytelength/0": glances, "keys/0": glances, "to_entries/0": glances, "from_entries/0": looks, "with_entries/1": replaced,
 	"map/1": glances, "reverse/0": glances, "add/0": looks, "add/1": replaced, "flatten/0": looks, "flatten/1": looks, "contains/1": replaced,
 	"min/0": looks, "max/0": looks, "sort/0": sorts, "unique/0": sorts, "min_by/1": keys, "max_by/1": keys, "sort_by/1": keys, "group_by/1": keys, "unique_by/1": keys,
-	"floor/0": free, "ceil/0": free, "round/0": free, "trunc/0": free, "sqrt/0": free, "abs/0": glances, "pow/2": free, "toboolean/0": free,
+	"floor/0": renders, "ceil/0": renders, "round/0": renders, "trunc/0": renders, "sqrt/0": renders, "abs/0": glances, "pow/2": free, "toboolean/0": glances,
 	"tonumber/0": short, "tostring/0": renders, "tojson/0": renders, "fromjson/0": replaced,
 	"ascii_downcase/0": glances, "ascii_upcase/0": glances, "trim/0": glances, "ltrim/0": glances, "rtrim/0": glances, "startswith/1": free, "endswith/1": free,
 	"ltrimstr/1": free, "rtrimstr/1": free, "split/1": breaks, "join/1": replaced,
-	"todate/0": glances, "fromdate/0": short, "todateiso8601/0": glances, "fromdateiso8601/0": short,
+	"todate/0": looks, "fromdate/0": short, "todateiso8601/0": looks, "fromdateiso8601/0": short,
 }
 
 // formats are the formats that an expression may use.
@@ -63,9 +62,9 @@ var left = map[string]string{
 
 const notRegexp = "regular expressions are not taken; use startswith, endswith, contains or split"
 
-// ours are the functions that rewritten expressions use beside those of jq. They are bound to the budget of one evaluation.
-func (b *Budget) ours() []gojq.CompilerOption {
-	return []gojq.CompilerOption{
+// ours are the functions that a rewritten expression uses beside those of jq. They are bound to the budget of one evaluation.
+func (b *Budget) ours(checks []check) []gojq.CompilerOption {
+	all := []gojq.CompilerOption{
 		gojq.WithFunction("_glance", 0, 0, func(v any, _ []any) any { return paid(v, b.glance(v)) }),
 		gojq.WithFunction("_look", 1, 1, func(v any, args []any) any { return paid(v, b.look(v, args[0].(int), 0)) }),
 		gojq.WithFunction("_short", 0, 0, func(v any, _ []any) any {
@@ -79,28 +78,55 @@ func (b *Budget) ours() []gojq.CompilerOption {
 			return paid([]any{l, r}, b.operands(args[0].(string), l, r))
 		}),
 		gojq.WithFunction("_at", 2, 2, func(_ any, args []any) any {
-			switch args[1].(type) {
-			case []any, map[string]any:
-				return failed("an index is a name or a number, not %s", gojq.Preview(args[1]))
+			of, at := args[0], args[1]
+			switch kindOf(at) {
+			case aText:
+				if kindOf(of)&(aNull|anObject) == 0 {
+					return failed("%s: %s", noObject, shown(of))
+				}
+			case aNumber:
+				if kindOf(of)&(aNull|anArray|aText) == 0 {
+					return failed("%s: %s", noArray, shown(of))
+				}
+			default:
+				return failed("an index is a name or a number, not %s", shown(at))
 			}
-			return paid([]any{args[0], args[1]}, errors.Join(b.glanceNumber(args[0]), b.glance(args[1])))
+			return paid([]any{of, at}, errors.Join(b.glanceText(of), b.glance(at))) // a text is counted through for each of its characters
 		}),
-		gojq.WithFunction("_part", 3, 3, func(_ any, args []any) any { return paid(args, b.glance(args[0])) }),
+		gojq.WithFunction("_part", 3, 3, func(_ any, args []any) any {
+			of, end, start := args[0], args[1], args[2]
+			if of == nil {
+				return []any{nil, nil, nil}
+			}
+			if kindOf(of)&(anArray|aText) == 0 {
+				return failed("%s: %s", noArray, shown(of))
+			}
+			for _, bound := range []any{start, end} {
+				if kindOf(bound)&(aNull|aNumber) == 0 {
+					return failed("a slice is from one number to another, not %s", shown(bound))
+				}
+			}
+			return paid([]any{of, end, start}, errors.Join(b.glance(of), b.glance(end), b.glance(start)))
+		}),
+		gojq.WithFunction("_has", 1, 1, func(v any, args []any) any { return b.has(v, args[0]) }),
 		gojq.WithFunction("_join", 1, 1, func(v any, args []any) any { return b.join(v, args[0]) }),
 		gojq.WithFunction("_contains", 1, 1, func(v any, args []any) any {
 			has, err := b.contains(v, args[0], 0)
 			return paid(has, err)
 		}),
-		gojq.WithFunction("_fromjson", 0, 0, func(v any, _ []any) any {
-			s, ok := v.(string)
-			if !ok {
-				return failed("fromjson takes a text, not %s", gojq.Preview(v))
-			}
-			read, err := b.decode([]byte(s))
-			return paid(read, err)
-		}),
+		gojq.WithFunction("_fromjson", 0, 0, func(v any, _ []any) any { return b.fromJSON(v) }),
 	}
+	for i, c := range checks {
+		all = append(all, gojq.WithFunction(checkName(i), 0, 0, c.function))
+	}
+	return all
 }
+
+// What is said of a value that has nothing under a name or number.
+const (
+	noObject = "expected an object but got"
+	noArray  = "expected an array but got"
+)
 
 func paid(v any, err error) any {
 	if err != nil {
@@ -109,30 +135,52 @@ func paid(v any, err error) any {
 	return v
 }
 
+// operations are what the operators of arithmetic are called, and of which kinds both operands may be.
+var operations = map[string]struct {
+	name  string
+	takes kinds
+}{
+	"+": {"add", aNumber | aText | anArray | anObject}, "-": {"subtract", aNumber | anArray}, "*": {"multiply", aNumber | anObject}, "/": {"divide", aNumber}, "%": {"modulo", aNumber},
+}
+
 // operands pays for an operator over two values, or refuses to do it.
 func (b *Budget) operands(op string, l, r any) error {
-	switch op {
-	case "+":
-		return errors.Join(b.glance(l), b.glance(r))
-	case "-":
-		x, isList := l.([]any)
-		y, isOther := r.([]any)
-		if isList && isOther {
-			return errors.Join(b.look(l, 1+len(y), 0), b.look(r, 1+len(x), 0))
-		}
-		return errors.Join(b.glance(l), b.glance(r))
-	case "*", "/", "%":
-		if _, ok := l.(map[string]any); ok && op == "*" {
-			return errors.Join(b.look(l, 4, 0), b.look(r, 4, 0))
-		}
-		for _, v := range []any{l, r} {
-			if _, text := v.(string); text {
-				return failed("%s takes numbers here, not the text %s", op, gojq.Preview(v))
-			}
-		}
-		return errors.Join(b.glanceNumber(l), b.glanceNumber(r))
+	of, reckons := operations[op]
+	if !reckons {
+		return b.compare(l, r)
 	}
-	return b.compare(l, r)
+	switch x, y := kindOf(l), kindOf(r); {
+	case op == "+" && (x == aNull || y == aNull): // gives the other
+		return b.spend(perValue)
+	case x != y || x&of.takes == 0:
+		return failed("cannot %s: %s and %s", of.name, shown(l), shown(r))
+	case op == "-" && x == anArray:
+		return errors.Join(b.look(l, 1+len(r.([]any)), 0), b.look(r, 1+len(l.([]any)), 0))
+	case op == "*" && x == anObject:
+		return errors.Join(b.look(l, 4, 0), b.look(r, 4, 0))
+	}
+	return errors.Join(b.glance(l), b.glance(r))
+}
+
+// has tells whether an object has a name, or an array an entry.
+func (b *Budget) has(v, at any) any {
+	if err := b.glance(at); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case nil:
+		return false
+	case []any:
+		if i, ok := gojq.ToInt(at); ok {
+			return i >= 0 && i < len(v)
+		}
+	case map[string]any:
+		if name, ok := at.(string); ok {
+			_, has := v[name]
+			return has
+		}
+	}
+	return failed("has takes an array and a number, or an object and a name, not %s and %s", shown(v), shown(at))
 }
 
 // join puts the entries of an array together, as jq does.
@@ -140,7 +188,7 @@ func (b *Budget) join(v, by any) any {
 	list, ok := v.([]any)
 	between, isText := by.(string)
 	if !ok || !isText {
-		return failed("join takes an array and a text, not %s and %s", gojq.Preview(v), gojq.Preview(by))
+		return failed("join takes an array and a text, not %s and %s", shown(v), shown(by))
 	}
 	parts := make([]string, len(list))
 	if err := b.glance(v); err != nil {
@@ -161,7 +209,7 @@ func (b *Budget) join(v, by any) any {
 			}
 			parts[i] = string(text)
 		default:
-			return failed("join takes no %s", gojq.Preview(one))
+			return failed("join takes no %s", shown(one))
 		}
 		if err := b.spend(perValue + len(parts[i]) + len(between)); err != nil {
 			return err
@@ -181,7 +229,10 @@ func (b *Budget) contains(l, r any, depth int) (bool, error) {
 	switch y := r.(type) {
 	case string:
 		if x, ok := l.(string); ok {
-			return strings.Contains(x, y), b.spend(len(x) + len(y))
+			if err := b.spend(len(x) + len(y)); err != nil {
+				return false, err
+			}
+			return strings.Contains(x, y), nil
 		}
 	case []any:
 		if x, ok := l.([]any); ok {
@@ -195,15 +246,15 @@ func (b *Budget) contains(l, r any, depth int) (bool, error) {
 		}
 	case map[string]any:
 		if x, ok := l.(map[string]any); ok {
-			for name, wanted := range y {
-				if err := b.spend(perValue + len(name)); err != nil {
-					return false, err
-				}
+			if err := b.glance(y); err != nil {
+				return false, err
+			}
+			for _, name := range sorted(y) { // so that where it ends, and what that costs, is the same at each attempt
 				one, ok := x[name]
 				if !ok {
 					return false, nil
 				}
-				has, err := b.contains(one, wanted, depth+1)
+				has, err := b.contains(one, y[name], depth+1)
 				if err != nil || !has {
 					return false, err
 				}
@@ -212,13 +263,16 @@ func (b *Budget) contains(l, r any, depth int) (bool, error) {
 		}
 	default:
 		if gojq.TypeOf(l) == gojq.TypeOf(r) {
-			return gojq.Compare(l, r) == 0, errors.Join(b.glanceNumber(l), b.glanceNumber(r))
+			if err := errors.Join(b.glanceNumber(l), b.glanceNumber(r)); err != nil {
+				return false, err
+			}
+			return gojq.Compare(l, r) == 0, nil
 		}
 	}
 	if depth > 0 {
 		return false, nil
 	}
-	return false, failed("%s and %s are of two kinds, so neither contains the other", gojq.Preview(l), gojq.Preview(r))
+	return false, failed("%s and %s are of two kinds, so neither contains the other", shown(l), shown(r))
 }
 
 func (b *Budget) any(list []any, wanted any, depth int) (bool, error) {
@@ -230,59 +284,20 @@ func (b *Budget) any(list []any, wanted any, depth int) (bool, error) {
 	return false, nil
 }
 
-// decode reads JSON into what the interpreter takes. Numbers stay as they are written.
-func (b *Budget) decode(text []byte) (any, error) {
-	if err := b.spend(4 * len(text)); err != nil {
-		return nil, err
+// fromJSON reads a text as JSON.
+func (b *Budget) fromJSON(v any) any {
+	s, ok := v.(string)
+	if !ok {
+		return failed("fromjson takes a text, not %s", shown(v))
 	}
-	v, err := Decode(text)
+	if err := b.spend(4 * len(s)); err != nil {
+		return err
+	}
+	read, err := b.Decode([]byte(s))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return v, b.look(v, 1, 0)
-}
-
-// Decode reads JSON into what expressions read. Numbers stay as they are written. The error is a *Failure.
-func Decode(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, failed("it is no JSON: %s", err)
-	}
-	if d.More() {
-		return nil, failed("it is no JSON: there is more behind it")
-	}
-	if err := sound(v, 0); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// sound refuses what no expression can be let at.
-func sound(v any, depth int) error {
-	if depth > maxNested/2 {
-		return failed("it is nested more than %d levels deep", maxNested/2)
-	}
-	switch v := v.(type) {
-	case json.Number:
-		if len(v) > maxDigits {
-			return failed("it has a number of more than %d digits", maxDigits)
-		}
-	case []any:
-		for _, one := range v {
-			if err := sound(one, depth+1); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for _, one := range v {
-			if err := sound(one, depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return paid(read, b.look(read, 1, 0))
 }
 
 // written is what stands for a value inside of a text: a text as it is, anything else as JSON.
