@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -72,14 +73,14 @@ type Turn func(ctx context.Context, f func(context.Context) error) error
 type read struct {
 	data      []byte
 	mediaType string
-	value     any // once it is decoded
+	value     any // once it is decoded for the text in hand
 	decoded   bool
 }
 
 // payload stands for the payload of the run among nodes.
 const payload = None
 
-// maxKnown is how much is kept from one text for the next, in bytes: decoded it takes some ten times as much.
+// maxKnown is how much is kept from one text for the next, in bytes.
 const maxKnown = 256 << 10
 
 // Evaluate begins evaluations of a run's workflow. turn may be nil: then nobody waits for a turn.
@@ -98,6 +99,9 @@ func (e *Evaluation) text(ctx context.Context, at string, reads Reading, f func(
 			clear(e.known)
 			e.size = 0
 		}
+		for _, r := range e.known { // the next text pays for what it has decoded by itself
+			r.value, r.decoded = nil, false
+		}
 	}()
 	if err := e.fetch(ctx, at, reads); err != nil {
 		return err
@@ -106,6 +110,7 @@ func (e *Evaluation) text(ctx context.Context, at string, reads Reading, f func(
 		if e.budget = e.common; e.budget == nil {
 			e.budget = expression.NewBudget(ctx)
 		}
+		e.budget.Release() // by the text before
 		return f()
 	})
 }
@@ -155,9 +160,17 @@ func (e *Evaluation) take(index int, from func() (data []byte, mediaType string,
 	}
 	e.counts[index] = true
 	if e.bytes += len(e.known[index].data); e.bytes > MaxRead {
-		return &expression.Failure{Message: fmt.Sprintf("what it reads has more than %d MiB", MaxRead>>20)}
+		return &expression.Failure{Message: fmt.Sprintf("%s is too large to compute with: all that is read may have %d MiB", e.what(index), MaxRead>>20)}
 	}
 	return nil
+}
+
+// what says in words what was read.
+func (e *Evaluation) what(index int) string {
+	if index == payload {
+		return payloadOfRun
+	}
+	return "the result of step " + e.w.Nodes[index].Path
 }
 
 // Holds asks a condition of a node.
@@ -207,6 +220,10 @@ func (e *Evaluation) Give(ctx context.Context, d *Data) (data []byte, mediaType 
 		}
 		return data, mediaType, within(d.at, err)
 	}
+	if pass := e.passed(d); pass != nil {
+		data, mediaType, err := e.Give(ctx, pass)
+		return data, mediaType, within(d.at, err)
+	}
 	err = e.text(ctx, d.at, d.Reading(), func() error {
 		v, err := e.value(d)
 		if err != nil {
@@ -216,6 +233,18 @@ func (e *Evaluation) Give(ctx context.Context, d *Data) (data []byte, mediaType 
 		return within(d.at, err)
 	})
 	return data, "application/json", err
+}
+
+// passed is what a pass hands on, which is a result as a whole, where a text is nothing but the result of that pass; else nil.
+func (e *Evaluation) passed(d *Data) *Data {
+	if d.Bare() == "" {
+		return nil
+	}
+	n := &e.w.Nodes[d.names[d.Bare()]]
+	if n.Data == nil || n.Data.Bare() == "" || n.Kind != KindPass || e.facts.Seen(n.Index).State != Succeeded {
+		return nil
+	}
+	return n.Data
 }
 
 func (e *Evaluation) value(d *Data) (any, error) {
@@ -231,7 +260,7 @@ func (e *Evaluation) input(at string, reads expression.Reads, names map[string]i
 	input := map[string]any{"run": e.facts.Run()}
 	if reads.Input {
 		var err error
-		if input["input"], err = e.known[payload].decode(payloadOfRun); err != nil {
+		if input["input"], err = e.decode(payload); err != nil {
 			return nil, within(at, err)
 		}
 	}
@@ -259,7 +288,7 @@ func (e *Evaluation) input(at string, reads expression.Reads, names map[string]i
 func (e *Evaluation) result(index int) (v any, err error) {
 	n := &e.w.Nodes[index]
 	if n.Kind == KindTask {
-		return e.known[index].decode("the result of step " + n.Path)
+		return e.decode(index)
 	}
 	if v, met := e.passes[index]; met {
 		return v, nil
@@ -268,7 +297,7 @@ func (e *Evaluation) result(index int) (v any, err error) {
 	case n.Data != nil:
 		v, err = e.value(n.Data)
 	case n.Kind == KindPass && n.Pass.Input != nil:
-		v, err = expression.Decode(unescaped(n.Pass.Input))
+		v, err = e.budget.Decode(unescaped(n.Pass.Input))
 	}
 	if err != nil {
 		return nil, err
@@ -277,40 +306,37 @@ func (e *Evaluation) result(index int) (v any, err error) {
 	return v, nil
 }
 
-// decode makes of bytes what expressions read: what is said to be JSON, or as a payload is, and of anything else a text.
-func (r *read) decode(what string) (any, error) {
+// decode makes of what was read what expressions read: what is said to be JSON, or as a payload is, and of anything else a text.
+func (e *Evaluation) decode(index int) (any, error) {
+	r := e.known[index]
 	if r.decoded {
 		return r.value, nil
 	}
-	v, err := decoded(r.data, r.mediaType, what)
-	if err == nil {
-		r.value, r.decoded = v, true
+	v, err := e.decoded(r, index)
+	if err != nil {
+		return nil, within(e.what(index), err)
 	}
-	return v, err
+	r.value, r.decoded = v, true
+	return v, nil
 }
 
-func decoded(data []byte, mediaType, what string) (any, error) {
-	if len(data) == 0 {
+func (e *Evaluation) decoded(r *read, index int) (any, error) {
+	switch {
+	case len(r.data) == 0:
 		return nil, nil
+	case isJSON(r.mediaType), r.mediaType == "" && index == payload && json.Valid(r.data):
+		return e.budget.Decode(r.data)
+	case !utf8.Valid(r.data):
+		return nil, &expression.Failure{Message: e.what(index) + " is neither JSON nor text: only as a whole it can be handed on"}
 	}
-	isJSON := isJSON(mediaType)
-	if isJSON || mediaType == "" && what == payloadOfRun {
-		v, err := expression.Decode(data)
-		if err == nil || isJSON {
-			return v, within(what, err)
-		}
-	}
-	if !utf8.Valid(data) {
-		return nil, &expression.Failure{Message: what + " is neither JSON nor text: only as a whole it can be handed on"}
-	}
-	return string(data), nil
+	return string(r.data), nil
 }
 
 const payloadOfRun = "the payload of the run"
 
 func isJSON(mediaType string) bool {
 	name, _, err := mime.ParseMediaType(mediaType)
-	return err == nil && (name == "application/json" || strings.HasSuffix(name, "+json"))
+	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && (name == "application/json" || strings.HasSuffix(name, "+json"))
 }
 
 func moment(t time.Time) any {
