@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -54,16 +55,26 @@ func resultless(e worker.End, why string, permanent bool) worker.End {
 	return e
 }
 
-// longestType is how long a media type may be that is kept with a result. A longer one is left out.
+// longestType is how long a media type may be that is kept with a result. Of a longer one the parameters are left out: without the type itself, JSON would
+// be read as a text.
 const longestType = 80
+
+// keptType is what is kept of a media type, "" where even the type itself is too long.
+func keptType(mediaType string) string {
+	if len(mediaType) > longestType {
+		mediaType, _, _ = strings.Cut(mediaType, ";")
+		mediaType = strings.TrimSpace(mediaType)
+	}
+	if len(mediaType) > longestType {
+		return ""
+	}
+	return mediaType
+}
 
 // keepResult puts a result into the run while it is small, else into a blob, and notes where neither worked: the run has
 // succeeded all the same.
 func (h *Held) keepResult(ctx context.Context, result target.Result) (run.Ref, string) {
-	ref := run.Ref{Type: result.ContentType, Cut: result.Truncated}
-	if len(ref.Type) > longestType {
-		ref.Type = ""
-	}
+	ref := run.Ref{Type: keptType(result.ContentType), Cut: result.Truncated}
 	if len(result.Body) <= run.MaxResult {
 		ref.Inline = result.Body
 		return ref, ""

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,12 @@ type dataWorld struct {
 	inputs map[string][]string // what each attempt of a step was handed
 	fails  map[string]int      // how many attempts of a step fail
 	cut    bool                // the result of "extract" is the beginning of a longer one
+	media  string              // the media type of that
 }
 
 // newDataWorld has a job with a workflow as JSON, triggered with a payload. Its steps call the handler "give", which gives back what it is handed, but the step "extract", whose result is told.
 func newDataWorld(w *world, workflow, payload, extract string) *dataWorld {
-	d := &dataWorld{flowWorld: &flowWorld{world: w}, inputs: map[string][]string{}, fails: map[string]int{}}
+	d := &dataWorld{flowWorld: &flowWorld{world: w}, inputs: map[string][]string{}, fails: map[string]int{}, media: "application/json"}
 	w.must(w.handlers.Register("give", func(_ context.Context, c target.Call) (target.Result, error) {
 		id, err := run.ParseID(c.Run)
 		if err != nil {
@@ -44,7 +46,7 @@ func newDataWorld(w *world, workflow, payload, extract string) *dataWorld {
 			return target.Result{}, errors.New("told to")
 		}
 		if id.Step == "extract" {
-			return target.Result{Body: []byte(extract), ContentType: "application/json", Truncated: d.cut}, nil
+			return target.Result{Body: []byte(extract), ContentType: d.media, Truncated: d.cut}, nil
 		}
 		return target.Result{Body: c.Payload, ContentType: "application/json"}, nil
 	}))
@@ -278,6 +280,52 @@ func TestW9_ALargeResultArrivesWhole(t *testing.T) {
 		d.calm()
 		if head := d.head(); head.State != run.Succeeded || d.handed("x") != result || d.result() != result {
 			t.Errorf("of %d bytes: the run is %s: %s; %d bytes were handed on, and %d given", size, head.State, head.Reason, len(d.handed("x")), len(d.result()))
+		}
+	}
+}
+
+// A pass that is nothing but a result hands that on as it is: nobody has to read it.
+func TestW9_ALargeResultArrivesWholeThroughAPass(t *testing.T) {
+	workflow := `{"steps": {"extract": {"handler": {"name": "give"}}, "mid": {"needs": ["extract"], "pass": {"input": "${ .steps.extract.result }"}}, "more": {"needs": ["mid"], "pass": {"input": "${ .steps.mid.result }"}},
+		"x": {"needs": ["more"], "handler": {"name": "give"}, "input": "${ .steps.more.result }"}}, "output": "${ .steps.mid.result }"}`
+	for _, result := range []string{"", `{"n": 1.50}`, `[1.50, "` + strings.Repeat("x", flow.MaxResult-len(`[1.50, ""]`)) + `"]`, "[" + strings.Repeat("0,", 5<<20) + "0]"} {
+		d := newDataWorld(newWorld(t), workflow, `null`, result)
+		d.calm()
+		want := cmp.Or(result, "null")
+		if head := d.head(); head.State != run.Succeeded || d.handed("x") != want || d.result() != want {
+			t.Errorf("of %d bytes: the run is %s: %s; %d bytes were handed on, and %d given", len(result), head.State, head.Reason, len(d.handed("x")), len(d.result()))
+		}
+	}
+}
+
+// What is too large to compute with fails who reads it, once and for good, and says which result or payload that is.
+func TestW9_Scenario25_WhatIsTooLargeToComputeWithFailsItsStep(t *testing.T) {
+	large, values, objects := `"`+strings.Repeat("x", flow.MaxRead)+`"`, "["+strings.Repeat("0,", 3<<20)+"0]", "["+strings.Repeat("{},", 300<<10)+"0]"
+	for name, row := range map[string]struct{ input, payload, result, reason string }{
+		"a result":            {`"${ .steps.extract.result | length }"`, `null`, large, "the result of step extract is too large to compute with: all that is read may have 8 MiB"},
+		"a result of values":  {`"${ .steps.extract.result | length }"`, `null`, values, "the result of step extract: it is too large to compute with: the values of all that is read take more than 64 MiB"},
+		"a payload of values": {`["${ .input }"]`, objects, `1`, "the payload of the run: it is too large to compute with: the values of all that is read take more than 64 MiB"},
+		"JSON in a text":      {`"${ .steps.extract.result | fromjson | length }"`, `null`, `"` + values + `"`, "it is too large to compute with: the values of all that is read take more than 64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDataWorld(newWorld(t), `{"steps": {"extract": {"handler": {"name": "give"}}, "x": {"needs": ["extract"], "handler": {"name": "give"}, "input": `+row.input+`}}}`, row.payload, row.result)
+			d.calm()
+			head, want := d.head(), "step x is failed: expression: steps.x.input: "+row.reason
+			if head.State != run.Failed || head.Reason != want && !(strings.HasSuffix(head.Reason, "…") && strings.HasPrefix(want, strings.TrimSuffix(head.Reason, "…"))) || d.handed("x") != "nothing" {
+				t.Errorf("the run is %s:\n got %s\nwant %s", head.State, head.Reason, want)
+			}
+		})
+	}
+}
+
+// JSON is JSON however much its media type says beside that.
+func TestW9_AResultIsJSONByItsMediaTypeAlone(t *testing.T) {
+	for _, media := range []string{"application/json", "application/json; charset=utf-8", "application/json; profile=" + strings.Repeat("x", 100), "application/problem+json;" + strings.Repeat(" ", 100) + "a=b", "application/json; charset"} {
+		d := newDataWorld(newWorld(t), `{"steps": {"extract": {"handler": {"name": "give"}}, "x": {"needs": ["extract"], "handler": {"name": "give"}, "input": ["${ .steps.extract.result.rows }"]}}}`, `null`, `{"rows": 7}`)
+		d.media = media
+		d.calm()
+		if head := d.head(); head.State != run.Succeeded || d.handed("x") != "[7]" {
+			t.Errorf("%s: the run is %s: %s; %s was handed on", media, head.State, head.Reason, d.handed("x"))
 		}
 	}
 }
