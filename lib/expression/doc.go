@@ -9,7 +9,9 @@
 //
 // What is left could still grow: each doubling of a value costs five characters. So while an expression is evaluated two things are counted. The
 // interpreter asks before each of its instructions whether it may go on, which counts those. And whatever looks at more than one value in a single
-// instruction, such as a sort, a comparison or an addition, is rewritten so that it tells first how much it is about to look at or copy. Both
+// instruction, such as a sort, a comparison or an addition, is rewritten so that it tells first how much it is about to look at or copy. Where it
+// would fail of the kind of a value, it is rewritten so that this is found out before (kinds.go): an error of the interpreter goes through the whole of what it
+// shows. A third count is of the memory that values take which are made of JSON, before they are made (decode.go). All
 // counts are the same on every machine, so an expression that is over its budget once is so always: it fails. No clock decides that.
 //
 // # What an expression may read
