@@ -4,10 +4,12 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -306,6 +308,147 @@ func TestP12_NoOperationTellsATenantOfAnother(t *testing.T) {
 			}
 		}
 		s.send("GET", "/v1/jobs", "", bearing(token.Secret)...).is(200)
+	})
+}
+
+// chosenBy has the paths of the operations that act on what a filter chooses, by their IDs.
+func (s *server) chosenBy(headers ...string) map[string]string {
+	s.t.Helper()
+	type ref struct {
+		Ref string `json:"$ref"`
+	}
+	var d struct {
+		Paths map[string]map[string]struct {
+			OperationID string
+			RequestBody struct {
+				Content map[string]struct{ Schema ref }
+			}
+		}
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]any
+				OneOf      []ref
+			}
+		}
+	}
+	if err := json.Unmarshal(s.send("GET", "/openapi.json", "", headers...).is(200).body, &d); err != nil {
+		s.t.Fatal(err)
+	}
+	paths := map[string]string{}
+	for at, methods := range d.Paths {
+		for _, op := range methods {
+			for _, content := range op.RequestBody.Content {
+				for _, form := range d.Components.Schemas[path.Base(content.Schema.Ref)].OneOf {
+					if d.Components.Schemas[path.Base(form.Ref)].Properties["matching"] != nil {
+						paths[op.OperationID] = at
+					}
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// Two tenants have jobs and runs of the same names and labels. What one of them counts, and does to all that match, is about its own alone.
+func TestP12_NoFilterAndNoCountTellsATenantOfAnother(t *testing.T) {
+	running(t, func(t *testing.T, s *server) {
+		ann, bob := s.of("ann"), s.of("bob")
+		def := `{"schedule": {"cron": "0 12 * * *"}, "labels": {"team": "x"}, "target": {"handler": {"name": "fail"}}}`
+		made := func(name string, failed, ahead int, headers []string) {
+			s.send("PUT", "/v1/jobs/"+name, def, headers...).is(201)
+			for range failed {
+				s.send("POST", "/v1/jobs/"+name+"/runs", `{}`, headers...).is(202)
+			}
+			for range ahead {
+				s.send("POST", "/v1/jobs/"+name+"/runs", `{"delay": "30d"}`, headers...).is(202)
+			}
+		}
+		made("shared", 3, 2, ann)
+		made("canary", 1, 1, ann)
+		made("shared", 1, 1, bob)
+		s.send("PATCH", "/v1/jobs/shared", `{"description": "canary"}`, ann...).is(200)
+		s.send("POST", "/v1/jobs/canary/pause", `{"reason": "canary"}`, ann...).is(200)
+		time.Sleep(5 * time.Minute) // until their minute is counted
+
+		const week = "/v1/schedule/load?from=2099-03-02T00:00:00Z&to=2099-03-09T00:00:00Z"
+		watched := []string{"/v1/jobs", "/v1/runs", "/v1/dead-letters", "/v1/dead-letters/groups", "/v1/jobs/shared/generations", week}
+		read := func() (shown []string) {
+			for _, path := range watched {
+				shown = append(shown, string(s.send("GET", path, "", ann...).is(200).body))
+			}
+			for _, name := range []string{"shared", "canary"} {
+				shown = append(shown, fmt.Sprintf("%+v", into[wire.JobCalendar](s.send("GET", "/v1/jobs/"+name+"/calendar", "", ann...).is(200)).Days))
+			}
+			return append(shown, fmt.Sprintf("%+v", into[wire.Stats](s.send("GET", "/v1/stats", "", ann...).is(200)).Totals))
+		}
+		before := read()
+
+		due := func(headers []string) int {
+			return into[wire.Stats](s.send("GET", "/v1/stats", "", headers...).is(200)).Totals.Due
+		}
+		if ours, theirs := due(bob), due(ann); ours != 1 || theirs != 4 {
+			t.Errorf("bob counts %d runs and ann %d, want 1 and 4", ours, theirs)
+		}
+		load := into[wire.ScheduleLoad](s.send("GET", week, "", bob...).is(200))
+		if load.Jobs != 1 || load.Total != 7 || load.Paused != 0 || load.Peak == nil || len(load.Peak.Jobs) != 1 || load.Peak.Fires != 1 {
+			t.Errorf("the load of bob's schedule is %+v, want one fire a day", load)
+		}
+		runs := 0
+		for _, day := range into[wire.JobCalendar](s.send("GET", "/v1/jobs/shared/calendar", "", bob...).is(200)).Days {
+			for _, n := range day.Runs {
+				runs += n
+			}
+		}
+		if runs != 1 {
+			t.Errorf("the calendar of bob's job has %d runs, want one", runs)
+		}
+		if got := into[wire.GenerationPage](s.send("GET", "/v1/jobs/shared/generations", "", bob...).is(200)); len(got.Items) != 1 {
+			t.Errorf("bob's job has had %d definitions, want one", len(got.Items))
+		}
+		if got := into[wire.DeadLetterGroups](s.send("GET", "/v1/dead-letters/groups", "", bob...).is(200)); got.LookedAt != 1 || len(got.Items) != 1 || got.Items[0].Count != 1 {
+			t.Errorf("bob's dead letters are %+v, want one", got)
+		}
+
+		paths := s.chosenBy(bob...)
+		for _, act := range []struct{ id, body string }{
+			{"export-jobs", `{"matching": {"labels": {"team": "x"}}`},
+			{"pause-jobs", `{"matching": {"labels": {"team": "x"}}, "reason": "bob"`},
+			{"resume-jobs", `{"matching": {"paused": true}`},
+			{"label-jobs", `{"matching": {}, "set": {"of": "bob"}`},
+			{"cancel-runs", `{"matching": {"labels": {"team": "x"}}`},
+			{"retry-runs", `{"matching": {"job": "shared", "error": "no such account"}`},
+			{"redrive", `{"matching": {}`},
+			{"discard-dead-letters", `{"matching": {"job": "shared"}`},
+			{"delete-jobs", `{"matching": {}`},
+		} {
+			path := paths[act.id]
+			if path == "" {
+				t.Fatalf("%s acts on nothing that a filter chooses", act.id)
+			}
+			delete(paths, act.id)
+			for _, more := range []string{`, "dry_run": true}`, `}`} {
+				if act.id == "export-jobs" {
+					more = `}`
+				}
+				r := s.send("POST", path, act.body+more, bob...).is(200)
+				var got struct {
+					Count int
+					Next  string
+				}
+				if err := json.Unmarshal(r.body, &got); err != nil || got.Count != 1 || got.Next != "" || strings.Contains(string(r.body), "canary") {
+					t.Errorf("%s%s: %s, %v; want one, which is bob's", act.body, more, r.body, err)
+				}
+				settle()
+			}
+		}
+		for id := range paths {
+			t.Errorf("%s acts on what a filter chooses: have it do so in this test", id)
+		}
+		for i, after := range read() {
+			if after != before[i] {
+				t.Errorf("after all that bob did ann has\n%s, she had\n%s", after, before[i])
+			}
+		}
 	})
 }
 
