@@ -100,14 +100,14 @@ func (d reader[B, Q]) read(in input[B], right []byte, check *form) (q asking[B, 
 	if right == nil || check.full() {
 		return q, nil
 	}
-	if err := json.Unmarshal(right, &q.in.body); err != nil && !wrong {
-		return q, err
-	} else if err != nil || d.late && !wrong {
-		return q, nil
+	err = json.Unmarshal(right, &q.in.body)
+	if err == nil && (wrong || !d.late) {
+		if q.asked, err = d.of(q.in); wrong {
+			check.judge(err)
+		}
 	}
-	if q.asked, err = d.of(q.in); wrong {
-		check.judge(err)
-		return q, nil
+	if wrong {
+		return q, nil // it is answered with all else that is
 	}
 	return q, err
 }

@@ -28,10 +28,10 @@ const (
 	maxReading   = 20 * time.Second // from its headers to the end of its body
 	maxHeld      = 64               // requests at once that are here as a whole: one that is slow to come keeps no other one out
 	maxAtOnce    = 4                // of those that are worked on: the server has other things to do
-	maxFires     = 20      // of a job alone
-	maxOfMany    = 3       // of each of several
-	maxListed    = 1000    // jobs of a text
-	maxLines     = 5000    // fields of which the line is told
+	maxFires     = 20               // of a job alone
+	maxOfMany    = 3                // of each of several
+	maxListed    = 1000             // jobs of a text
+	maxLines     = 5000             // fields of which the line is told
 )
 
 // converter makes of what people write what the API takes, and back, with the code of the command line. What it answers follows from what it is
@@ -173,13 +173,17 @@ var errCrowded = errors.New("too much is being sent")
 
 // body reads a request, in a time that is bounded where the server can do that. Elsewhere requests come as a whole.
 func (c *converter) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	connection := http.NewResponseController(w)
-	timed := connection.SetReadDeadline(time.Now().Add(maxReading)) == nil
+	ended := make(chan struct{})
+	late := time.AfterFunc(maxReading, func() {
+		defer close(ended)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // long past: whoever reads stops
+	})
 	coming := &coming{Reader: http.MaxBytesReader(w, r.Body, maxConverted), all: &c.coming}
 	defer coming.leave()
 	text, err := io.ReadAll(coming)
-	if timed && err == nil { // else the server, which reads what is left of a body, waits for it no longer
-		err = connection.SetReadDeadline(time.Time{})
+	if !late.Stop() {
+		<-ended // w is this request's alone while it is served
+		return nil, os.ErrDeadlineExceeded
 	}
 	return text, err
 }

@@ -254,6 +254,7 @@ func TestATextHasToComeInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer got.Body.Close()
 		if took := time.Since(began); got.StatusCode != http.StatusRequestTimeout || took != 20*time.Second {
 			t.Errorf("%d after %s, want 408 after 20 s", got.StatusCode, took)
 		}
