@@ -1,26 +1,13 @@
 // What an operator can do from the pages: each act once against the server, what answers say, and who may not.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { createServer } from 'node:http'
-import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { promisify } from 'node:util'
-import { act, belfry, clean, close, deep, done, exec, once, Server, some, Visit } from './harness.mjs'
+import { act, clean, close, deep, done, exec, once, Server, some, Visit } from './harness.mjs'
 
-let server, guarded
-const tokens = {}
+let server, guarded, tokens
 before(async () => {
   server = await Server.start()
-  guarded = await Server.start({
-    command: 'serve',
-    arguments: ['--auth', 'required'],
-    before: async (s) => {
-      for (const [name, scope, tenant] of [['admin', 'admin', 'default'], ['read', 'read', 'default'], ['run', 'read,run', 'default'], ['acme', 'write', 'acme']]) {
-        const made = await promisify(execFile)(belfry, ['token', 'create', '--scope', scope, '--tenant', tenant, '--name', name, '--data', path.join(s.folder, 'data'), '--output', 'json'])
-        tokens[name] = JSON.parse(made.stdout).token
-      }
-    },
-  })
+  ;({ server: guarded, tokens } = await Server.guarded({ admin: ['admin'], read: ['read'], run: ['read,run'], acme: ['write', 'acme'] }))
 })
 after(async () => {
   await server.stop()

@@ -1,6 +1,6 @@
 // What all journeys share: a real `belfry dev` in a folder of its own, and Debian's Chromium.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 
 export const belfry = process.env.BELFRY ?? path.resolve(import.meta.dirname, '../../../../bin/belfry')
@@ -34,6 +35,23 @@ export class Server {
     if (options.before) await options.before(s)
     await s.run('127.0.0.1:0')
     return s
+  }
+
+  /** guarded starts a server that asks for a token, and makes those that are asked for: tokens has each by its name, and wanted its scopes, and its
+   * tenant where that is another than default. */
+  static async guarded(wanted) {
+    const tokens = {}
+    const server = await Server.start({
+      command: 'serve',
+      arguments: ['--auth', 'required'],
+      before: async (s) => {
+        for (const [name, [scope, tenant = 'default']] of Object.entries(wanted)) {
+          const made = await promisify(execFile)(belfry, ['token', 'create', '--scope', scope, '--tenant', tenant, '--name', name, '--data', path.join(s.folder, 'data'), '--output', 'json'])
+          tokens[name] = JSON.parse(made.stdout).token
+        }
+      },
+    })
+    return { server, tokens }
   }
 
   async run(listen) {

@@ -1,25 +1,12 @@
 // Jobs are written: by form and as YAML, taken over from a text, run again with another payload.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { promisify } from 'node:util'
-import { axe, belfry, close, deep, exec, once, Server, Visit } from './harness.mjs'
+import { axe, close, deep, exec, once, Server, Visit } from './harness.mjs'
 
-let server, guarded
-const tokens = {}
+let server, guarded, tokens
 before(async () => {
   server = await Server.start()
-  guarded = await Server.start({
-    command: 'serve',
-    arguments: ['--auth', 'required'],
-    before: async (s) => {
-      for (const [name, scope, tenant] of [['admin', 'admin', 'default'], ['write', 'write', 'default'], ['read', 'read', 'default'], ['acme', 'write', 'acme']]) {
-        const made = await promisify(execFile)(belfry, ['token', 'create', '--scope', scope, '--tenant', tenant, '--name', name, '--data', path.join(s.folder, 'data'), '--output', 'json'])
-        tokens[name] = JSON.parse(made.stdout).token
-      }
-    },
-  })
+  ;({ server: guarded, tokens } = await Server.guarded({ admin: ['admin'], write: ['write'], read: ['read'], acme: ['write', 'acme'] }))
 })
 after(async () => {
   await server.stop()
