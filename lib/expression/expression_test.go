@@ -326,14 +326,14 @@ func bounds(t *testing.T, text string, in any) (v any, end string, err error) {
 	runtime.ReadMemStats(&after)
 	steps, work := b.Spent()
 	if used := after.TotalAlloc - before.TotalAlloc; used > most || steps > expression.MaxSteps+2 || work > expression.MaxWork {
-		t.Errorf("%q took %d MiB, %d steps and %d bytes of work: %v", text, used>>20, steps, work, err)
+		t.Errorf("%.80q took %d MiB, %d steps and %d bytes of work: %v", text, used>>20, steps, work, err)
 	}
 	var failure *expression.Failure
 	switch {
 	case err == nil:
 		return v, given, nil
 	case !errors.As(err, &failure):
-		t.Errorf("%q: %v, want a Failure", text, err)
+		t.Errorf("%.80q: %v, want a Failure", text, err)
 	case strings.HasPrefix(err.Error(), "it took more than"), strings.HasPrefix(err.Error(), "it went through more than"), strings.HasPrefix(err.Error(), "what comes of it has more than"), strings.HasPrefix(err.Error(), "it is too large"):
 		return nil, stopped, err
 	}
