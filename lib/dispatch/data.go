@@ -70,7 +70,7 @@ func (d *Dispatcher) Evaluating(ctx context.Context, f func(context.Context) err
 
 // evaluate has f evaluate a text of the run, which says what becomes of a node, or is its output where that is nil. It tells what fails of itself, and would again,
 // from all else.
-func (r *reading) evaluate(ctx context.Context, n *flow.Node, f func(*flow.Evaluation) error) (failed *expression.Failure, err error) {
+func (r *reading) evaluate(n *flow.Node, f func(*flow.Evaluation) error) (failed *expression.Failure, err error) {
 	defer r.leave()
 	if err = f(r.texts); errors.As(err, &failed) {
 		return failed, nil
@@ -274,7 +274,7 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 	}
 	var data []byte
 	r.once = !again
-	failed, err := r.evaluate(ctx, n, func(texts *flow.Evaluation) (err error) {
+	failed, err := r.evaluate(n, func(texts *flow.Evaluation) (err error) {
 		data, _, err = texts.Give(ctx, n.Data)
 		return err
 	})
@@ -379,7 +379,7 @@ var errElse = &store.Conflict{}
 func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row run.Run, runs bool, err error) {
 	var holds bool
 	var to int
-	failed, err := r.evaluate(ctx, n, func(texts *flow.Evaluation) (err error) {
+	failed, err := r.evaluate(n, func(texts *flow.Evaluation) (err error) {
 		if n.Kind == flow.KindSwitch {
 			to, err = texts.Choose(ctx, n)
 		} else {
@@ -417,7 +417,7 @@ func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run
 	}
 	var data []byte
 	var mediaType string
-	failed, err := f.reading(steps, plan.States).evaluate(ctx, nil, func(texts *flow.Evaluation) (err error) {
+	failed, err := f.reading(steps, plan.States).evaluate(nil, func(texts *flow.Evaluation) (err error) {
 		data, mediaType, err = texts.Give(ctx, f.workflow.Output)
 		return err
 	})

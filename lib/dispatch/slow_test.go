@@ -15,7 +15,7 @@ func TestAnEvaluationThatAlwaysTakesTooLongFails(t *testing.T) {
 	n := &flow.Node{Path: "parts/load"}
 	try := func(once bool, with error) string {
 		r := &reading{Dispatcher: d, head: run.Run{ID: run.FireID("etl", 0), Tenant: "acme"}, once: once}
-		failed, err := r.evaluate(t.Context(), n, func(*flow.Evaluation) error { return with })
+		failed, err := r.evaluate(n, func(*flow.Evaluation) error { return with })
 		if failed != nil {
 			return failed.Message
 		}
