@@ -66,16 +66,16 @@ func (a *api) getStats(ctx context.Context, p *statsWindow, in input[noBody]) (*
 		return nil, err
 	}
 	shown := wire.Stats{From: w.from, To: w.to(), StepSeconds: int(w.step.Seconds()), SweptUntil: found.Swept, Points: make([]wire.StatsPoint, len(found.Points)),
-		LatenessBoundsMS: boundsForm(&stats.LatenessBounds), DurationBoundsMS: boundsForm(&stats.DurationBounds), Totals: countsForm(&found.Totals)}
+		LatenessBoundsMS: boundsForm(&stats.LatenessBounds), DurationBoundsMS: boundsForm(&stats.DurationBounds), Totals: countsForm(&found.Totals, found.Unended)}
 	for i := range found.Points {
-		shown.Points[i] = wire.StatsPoint{At: found.Points[i].At, StatsCounts: countsForm(&found.Points[i].Counts)}
+		shown.Points[i] = wire.StatsPoint{At: found.Points[i].At, StatsCounts: countsForm(&found.Points[i].Counts, found.Points[i].Unended)}
 	}
 	return &answer[wire.Stats]{shown}, nil
 }
 
-func countsForm(c *stats.Counts) wire.StatsCounts {
+func countsForm(c *stats.Counts, unended int) wire.StatsCounts {
 	return wire.StatsCounts{Due: c.Due(), Succeeded: c.In(run.Succeeded), Failed: c.In(run.Failed), Cancelled: c.In(run.Cancelled), Skipped: c.In(run.Skipped),
-		Dead: c.In(run.Dead), Unknown: c.In(run.Unknown), Open: c.Open, Retries: c.Retries,
+		Dead: c.In(run.Dead), Unknown: c.In(run.Unknown), Open: c.Open - unended, Unended: unended, Retries: c.Retries,
 		Lateness: histogramForm(&c.Lateness, &stats.LatenessBounds), Duration: histogramForm(&c.Duration, &stats.DurationBounds)}
 }
 

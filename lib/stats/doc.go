@@ -11,11 +11,16 @@
 // its place and adds nothing.
 //
 // A Sum names the runs that had not ended. The later sweeps read these alone, and move each that has ended by then into the counts, in one
-// write under the version that was read. So each is moved once, whoever else does the same. What has not ended at the last sweep stays open.
+// write under the version that was read. So each is moved once, whoever else does the same.
 //
-// When the last sweep has passed an hour, it adds the Sums up into one of the hour, by a plain put: a repetition writes the same.
+// When the last sweep has passed an hour, each shard adds its own Sums up into one of the hour, a tenant at a time, under the version of the hour that was
+// known before the minutes were read: no older reading takes the place of a newer one. What is left of that, the ticks note, and go on with it minute by minute.
+//
+// LateHours after that come the last looks: the runs that are named still are moved into the counts as they are, and the hours that have such are written
+// again. What had not ended by then stays open.
 //
 // # When a step fails
 //
-// Nothing rests on a Sum. One that could not be written leaves its minute without a point, or with an older one, and the sweep goes on.
+// Nothing of the protocol rests on a Sum. One that could not be written leaves its minute without a point, or with an older one, and the sweep goes on. An hour
+// that could not be written, and a last look that failed, are tried again until they succeed, for as long as the minutes are kept.
 package stats

@@ -1,12 +1,16 @@
 package stats_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 var minute = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC).UnixMilli()
@@ -120,16 +124,53 @@ func TestASumIsBounded(t *testing.T) {
 	}
 }
 
-// TestAnHourIsNotAddedUpOverWhatHasExpired: once its minutes may be gone, what stands stays.
+// TestAnHourIsNotAddedUpOverWhatHasExpired: once its minutes may be gone, what stands stays. Before that it is written over the version that is known.
 func TestAnHourIsNotAddedUpOverWhatHasExpired(t *testing.T) {
 	at := time.UnixMilli(minute)
-	for after, absent := range map[time.Duration]bool{2 * time.Hour: false, 6 * 24 * time.Hour: false, 8 * 24 * time.Hour: true} {
-		op, err := stats.PutHour("acme", minute/stats.Hour, 3, stats.Counts{Open: 1}, at.Add(after), 1)
+	for after, expired := range map[time.Duration]bool{2 * time.Hour: false, 6 * 24 * time.Hour: false, 8 * 24 * time.Hour: true} {
+		op, kept, err := stats.PutHour("acme", minute/stats.Hour, 3, stats.Counts{Open: 1}, 7, at.Add(after), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if op.If.IsAbsent() == !absent || op.If.IsAny() == absent {
-			t.Errorf("after %s: under %s", after, op.If)
+		want := store.Version(7)
+		if expired {
+			want = store.Absent
 		}
+		if op.If != want || kept != expired {
+			t.Errorf("after %s: under %s, kept %t", after, op.If, kept)
+		}
+	}
+}
+
+// TestTheLastLookIsLaterThanDefaultRetries, so that a job that says nothing of retries is counted as dead and not as under way.
+func TestTheLastLookIsLaterThanDefaultRetries(t *testing.T) {
+	def := job.Definition{}.WithDefaults()
+	if longest := def.Retry.Longest(def.Timeout.Std()); stats.Within < longest {
+		t.Errorf("runs are looked at for %s, and by default they may take %s", stats.Within, longest)
+	}
+	if want := timer.Lags[timer.Sweeps-1] + stats.LateHours*time.Hour; stats.Within != want {
+		t.Errorf("runs are said to be looked at for %s, want %s", stats.Within, want)
+	}
+	passed := time.Date(2026, 1, 5, 14, 7, 0, 0, time.UTC) // 9 to 10 o'clock was looked at for the last time when the last sweep passed 14 o'clock
+	if got := stats.Settled(passed.UnixMilli()); got != passed.Truncate(time.Hour).Add(-4*time.Hour).UnixMilli() {
+		t.Errorf("settled up to %s", time.UnixMilli(got).UTC())
+	}
+}
+
+// TestAPlaceIsReadFromItsKey.
+func TestAPlaceIsReadFromItsKey(t *testing.T) {
+	s := stats.Sum{Place: stats.Place{Tenant: "acme", Minute: minute / stats.Minute, Shard: 9, Swept: minute/stats.Minute + 8}}
+	s.Count(ran(run.Dead, 1, 1))
+	op, err := s.Put(time.UnixMilli(minute), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := store.Item{Key: op.Key, Version: 4, Value: op.Value}
+	if got, err := stats.OfMinute("acme", item); err != nil || got.Place != s.Place || got.Version != 4 || got.All() != s.All() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	item.Sort = "m#x"
+	if _, err := stats.OfMinute("acme", item); !errors.Is(err, record.ErrBroken) {
+		t.Errorf("%v", err)
 	}
 }

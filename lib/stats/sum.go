@@ -2,8 +2,6 @@ package stats
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/record"
@@ -23,6 +21,16 @@ const (
 	Hour   = 60 * Minute
 )
 
+// LateHours is how many hours after the last sweep has passed an hour those runs of it are looked at for the last time that had not ended until then.
+const LateHours = 4
+
+// Within is the longest that a run is followed for certain: from the end of the minute in which it was due to the last look. It is longer than what
+// retries take by default.
+const Within = (LateHours + 1) * time.Hour
+
+// Settled is up to where nothing is looked at again, Unix ms, once the last sweep has come to an instant.
+func Settled(swept int64) int64 { return max(swept/Hour-LateHours, 0) * Hour }
+
 // Partition is where the counts of a tenant lie, and of no other.
 func Partition(tenant string) string { return "sum#" + tenant }
 
@@ -40,11 +48,12 @@ type Place struct {
 
 // Key is where the Sum stands.
 func (p Place) Key() store.Key {
-	return store.Key{Partition: Partition(p.Tenant), Sort: fmt.Sprintf("%s#%02d#%010d", minuteSort(p.Minute), p.Shard, p.Swept)}
+	return store.Key{Partition: Partition(p.Tenant), Sort: fmt.Sprintf("%s#%010d", minuteSort(p.Shard, p.Minute), p.Swept)}
 }
 
-func minuteSort(minute int64) string { return fmt.Sprintf("m#%010d", minute) }
-func hourSort(hour int64) string     { return fmt.Sprintf("h#%010d", hour) }
+// The shard stands before the minute, since each shard adds up what it has counted itself, and reads nothing of the others.
+func minuteSort(shard int, minute int64) string { return fmt.Sprintf("m#%02d#%010d", shard, minute) }
+func hourSort(hour int64) string                { return fmt.Sprintf("h#%010d", hour) }
 
 // Sum is what a sweep counted.
 type Sum struct {
@@ -141,9 +150,9 @@ func FromItem(p Place, item store.Item) (Sum, error) {
 	return s, nil
 }
 
-// Minutes is the range of the Sums of a tenant's runs that were due in [from, to), minutes.
-func Minutes(tenant string, from, to int64) store.Range {
-	return store.Range{Partition: Partition(tenant), From: minuteSort(from), To: minuteSort(to)}
+// Minutes is the range of the Sums that a shard has made of a tenant's runs that were due in [from, to), minutes.
+func Minutes(tenant string, shard int, from, to int64) store.Range {
+	return store.Range{Partition: Partition(tenant), From: minuteSort(shard, from), To: minuteSort(shard, to)}
 }
 
 // Hours is the range of the counts of a tenant's hours in [from, to), counted from the epoch.
@@ -151,37 +160,39 @@ func Hours(tenant string, from, to int64) store.Range {
 	return store.Range{Partition: Partition(tenant), From: hourSort(from), To: hourSort(to)}
 }
 
-// Read gives the counts of an item of Minutes or Hours, and which minute or hour and which shard they are of.
-func Read(item store.Item) (at int64, shard int, counts Counts, err error) {
-	parts := strings.Split(item.Sort, "#")
-	if len(parts) < 3 {
-		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w", item.Key, record.ErrBroken)
+// OfMinute reads an item of Minutes.
+func OfMinute(tenant string, item store.Item) (Sum, error) {
+	p := Place{Tenant: tenant}
+	if _, err := fmt.Sscanf(item.Sort, "m#%02d#%010d#%010d", &p.Shard, &p.Minute, &p.Swept); err != nil {
+		return Sum{}, fmt.Errorf("counts %s: %w: %w", item.Key, record.ErrBroken, err)
 	}
-	if at, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
-		shard, err = strconv.Atoi(parts[2])
-	}
-	if err != nil {
-		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w: %w", item.Key, record.ErrBroken, err)
+	return FromItem(p, item)
+}
+
+// OfHour reads an item of Hours, and gives which hour it is of.
+func OfHour(item store.Item) (hour int64, counts Counts, err error) {
+	var shard int
+	if _, err := fmt.Sscanf(item.Sort, "h#%010d#%02d", &hour, &shard); err != nil {
+		return 0, Counts{}, fmt.Errorf("counts %s: %w: %w", item.Key, record.ErrBroken, err)
 	}
 	var s Sum
 	if err := record.Decode(item.Value, &s.body); err != nil {
-		return 0, 0, Counts{}, fmt.Errorf("counts %s: %w", item.Key, err)
+		return 0, Counts{}, fmt.Errorf("counts %s: %w", item.Key, err)
 	}
-	return at, shard, s.All(), nil
+	return hour, s.All(), nil
 }
 
-// PutHour gives the write of what a shard has counted in an hour, over whatever stands there. Where some of the hour's minutes may be gone by now, what stands there
-// is kept instead.
-func PutHour(tenant string, hour int64, shard int, counts Counts, now time.Time, attempt uint64) (store.Op, error) {
+// PutHour gives the write of what a shard has counted in an hour, over what stood there at a version before the minutes were read, 0 for nothing: so
+// no older reading takes the place of a newer one. Where some of the hour's minutes may be gone by now, what stands there is kept instead, and kept tells so.
+func PutHour(tenant string, hour int64, shard int, counts Counts, standing uint64, now time.Time, attempt uint64) (op store.Op, kept bool, err error) {
 	value, err := record.Encode(body{Seen: now.UnixMilli(), Counts: counts})
 	if err != nil {
-		return store.Op{}, err
+		return store.Op{}, false, err
 	}
 	begins := time.UnixMilli(hour * Hour)
-	op := store.Op{Kind: store.Put, Key: store.Key{Partition: Partition(tenant), Sort: fmt.Sprintf("%s#%02d", hourSort(hour), shard)}, Value: value,
-		Expires: later(now, begins).Add(KeepHours), Attempt: attempt}
-	if now.Sub(begins) > KeepMinutes-24*time.Hour {
-		op.If = store.Absent
+	if kept = now.Sub(begins) > KeepMinutes-24*time.Hour; kept {
+		standing = 0
 	}
-	return op, nil
+	return store.Op{Kind: store.Put, Key: store.Key{Partition: Partition(tenant), Sort: fmt.Sprintf("%s#%02d", hourSort(hour), shard)}, If: store.At(store.Item{Version: standing}),
+		Value: value, Expires: later(now, begins).Add(KeepHours), Attempt: attempt}, kept, nil
 }

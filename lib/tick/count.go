@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/stats"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -23,7 +19,7 @@ import (
 // The sweeps count runs (package stats): the first one those that it comes upon, the later ones what has become of those that had not ended, and the
 // last one adds an hour up once it has passed it. Nothing of the protocol rests on that: an error is logged, and the sweep goes on.
 
-// A sweep of a minute is at it for so long at the most, and does again what failed, which adds nothing.
+// A pass is at it for so long at the most, or its shard's part of a quarter of the look-ahead, and does again what failed, which adds nothing.
 const (
 	accountFor   = 5 * time.Second
 	accountTries = 3
@@ -95,28 +91,48 @@ func hashOf(r run.Run) uint64 {
 	return xxhash.Sum64(r.ID.Append(append(append(room[:0], r.Tenant...), '#')))
 }
 
-// account writes what was counted.
-func (s *minuteSweep) account(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, accountFor)
-	defer cancel()
-	do := func(what func(context.Context) error) {
-		err := what(ctx)
-		for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
-			err = what(ctx)
-		}
-		if err != nil {
-			s.p.Log.WarnContext(ctx, "runs were not counted in full", "shard", s.p.shard.Number, "minute", time.UnixMilli(s.minute*60_000).UTC(), "error", err)
-		}
+// forCounts is how long a pass may be at its counts: what is due next is claimed when it has ended.
+func (t *Ticker) forCounts() time.Duration {
+	return min(accountFor, t.Dispatch.LookAhead/time.Duration(4*t.Dispatch.Layout.Shards))
+}
+
+// countedEnough tells whether a pass has been at its counts for as long as it may.
+func (p *pass) countedEnough() bool { return p.counted >= p.forCounts() }
+
+// counting does what counts, within what the pass may take for it, or an eighth of that where nothing is left.
+func (p *pass) counting(ctx context.Context, do func(context.Context)) {
+	if !p.Dispatch.Still { // else it takes no time
+		most := p.forCounts()
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, max(most-p.counted, most/8))
+		defer cancel()
 	}
-	switch {
-	case !s.later:
-		do(s.putSums)
-	case s.found:
-		do(s.settle)
+	began := p.Dispatch.Elapsed()
+	do(ctx)
+	p.counted += p.Dispatch.Elapsed() - began
+}
+
+// account writes what was counted. An error is one of what the sweeps remember, without which the cursor is not to move.
+func (s *minuteSweep) account(ctx context.Context) error {
+	write := s.putSums
+	if s.later {
+		write = s.settle
 	}
-	if s.last && (s.minute+1)%60 == 0 {
-		do(s.addUp)
+	if !s.later || s.found {
+		s.p.counting(ctx, func(ctx context.Context) {
+			err := write(ctx)
+			for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
+				err = write(ctx)
+			}
+			if err != nil {
+				s.p.Log.WarnContext(ctx, "runs were not counted in full", "shard", s.p.shard.Number, "minute", time.UnixMilli(s.minute*60_000).UTC(), "error", err)
+			}
+		})
 	}
+	if s.last {
+		return s.addUp(ctx)
+	}
+	return nil
 }
 
 // putSums writes what the first sweep has counted, where nobody has written a newer reading.
@@ -237,106 +253,45 @@ func (s *minuteSweep) settleSome(ctx context.Context, places []stats.Place) erro
 	}
 	s.p.used.Add(int64(len(keys)))
 	var sums []*stats.Sum
-	var named []run.Run
-	var each []int
 	for i, item := range items {
 		sum, broken := stats.FromItem(places[i], item)
-		runs, unreadable := sum.Runs()
-		if broken := cmp.Or(broken, unreadable); broken != nil {
+		if broken != nil {
 			s.unreadable(item, broken)
 			continue
 		}
-		sums, named, each = append(sums, &sum), append(named, runs...), append(each, len(runs))
+		sums = append(sums, &sum)
 	}
-	standing, failed := s.p.readOpen(ctx, named)
-	if failed != nil {
-		return errors.Join(err, failed)
+	return s.follow(ctx, sums, false)
+}
+
+// follow counts those runs that Sums name and that have ended, with last all of them.
+func (s *minuteSweep) follow(ctx context.Context, sums []*stats.Sum, last bool) error {
+	var named []run.Run
+	each := make([]int, len(sums))
+	for i, sum := range sums {
+		runs, broken := sum.Runs()
+		if broken != nil {
+			s.unreadable(store.Item{Key: sum.Key()}, broken)
+		}
+		named, each[i] = append(named, runs...), len(runs)
+	}
+	standing, err := s.p.readOpen(ctx, named)
+	if err != nil {
+		return err
 	}
 	s.p.used.Add(int64(len(named)))
 	var changed []*stats.Sum
 	for i, sum := range sums {
-		if sum.Settle(standing[:each[i]], s.last) {
+		if each[i] > 0 && sum.Settle(standing[:each[i]], last) {
 			changed = append(changed, sum)
 		}
 		standing = standing[each[i]:]
 	}
-	lost, failed := s.put(ctx, changed)
+	lost, err := s.put(ctx, changed)
 	if len(lost) > 0 {
-		failed = errors.Join(failed, errors.New("others have written the counts of a minute meanwhile"))
+		err = errors.Join(err, errors.New("others have written the counts of a minute meanwhile"))
 	}
-	return errors.Join(err, failed)
-}
-
-// tenantHour is an hour in which runs of a tenant were due.
-type tenantHour struct {
-	tenant string
-	hour   int64
-}
-
-// addUp adds up what this shard has counted in the hours that runs were due in which the sweeps of the last hour came upon.
-func (s *minuteSweep) addUp(ctx context.Context) error {
-	swept := s.minute / 60
-	hours := map[tenantHour]bool{}
-	r := store.Range{Partition: printKey(s.p.shard.Number, 0).Partition, From: printKey(s.p.shard.Number, swept*60).Sort, To: printKey(s.p.shard.Number, (swept+1)*60).Sort}
-	err := s.query(ctx, r, func(item store.Item) error {
-		var known print
-		minute, err := strconv.ParseInt(item.Sort, 10, 64)
-		if err = cmp.Or(err, record.Decode(item.Value, &known)); err != nil {
-			s.unreadable(item, err)
-			return nil
-		}
-		for _, c := range known.Counted {
-			for _, after := range c.Minutes {
-				hours[tenantHour{c.Tenant, (minute + after) / 60}] = true
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	all := slices.SortedFunc(maps.Keys(hours), func(a, b tenantHour) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.hour, b.hour)) })
-	counts, errs := make([]stats.Counts, len(all)), make([]error, len(all))
-	var group errgroup.Group
-	group.SetLimit(s.p.Parallel)
-	for i, h := range all {
-		group.Go(func() error {
-			errs[i] = s.hour(ctx, h, &counts[i])
-			return nil
-		})
-	}
-	_ = group.Wait()
-	var ops []store.Op
-	for i, h := range all {
-		if errs[i] != nil || counts[i].Due() == 0 {
-			continue
-		}
-		op, err := stats.PutHour(h.tenant, h.hour, s.p.shard.Number, counts[i], time.UnixMilli(s.p.bounds.Now), s.p.Dispatch.NewID())
-		if err != nil {
-			return err
-		}
-		ops = append(ops, op)
-	}
-	verdicts, err := s.p.Dispatch.WriteEach(ctx, ops)
-	for _, v := range verdicts {
-		if store.AsConflict(v.Err) == nil {
-			err = errors.Join(err, v.Err)
-		}
-	}
-	return errors.Join(append(errs, err)...)
-}
-
-// hour adds up what this shard has counted in an hour.
-func (s *minuteSweep) hour(ctx context.Context, h tenantHour, all *stats.Counts) error {
-	return s.query(ctx, stats.Minutes(h.tenant, h.hour*60, (h.hour+1)*60), func(item store.Item) error {
-		_, shard, counts, err := stats.Read(item)
-		if err != nil {
-			s.unreadable(item, err)
-		} else if shard == s.p.shard.Number {
-			all.Merge(&counts)
-		}
-		return nil
-	})
+	return err
 }
 
 // unreadable tells of an item that cannot be read, and is left out.

@@ -32,7 +32,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 		end -= end % 60_000 // the first instant of the first minute that is not over
 		budget := p.used.Load() + int64(p.work/4)
 		enough := func() bool { return p.Alone && p.used.Load() >= budget && p.Dispatch.Elapsed() >= p.spare }
-		for swept < end && p.used.Load() < budget && !p.over() {
+		for first := true; swept < end && p.used.Load() < budget && !p.over() && (first || !p.countedEnough()); first = false {
 			minute := timer.Minute(swept)
 			done, err := p.sweep(ctx, k, minute, enough)
 			if err != nil {
@@ -63,7 +63,7 @@ func printKey(shard int, minute int64) store.Key {
 }
 
 // Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"swept": print{}} }
+func Records() map[string]any { return map[string]any{"swept": print{}, "owed": owed{}} }
 
 // minuteSweep is a sweep of one minute, which may take several passes. It is in memory only: where it is lost, to a crash or an error, the
 // minute is swept from its beginning.
@@ -267,7 +267,9 @@ func (s *minuteSweep) finish(ctx context.Context) error {
 		return err
 	}
 	if s.p.Counts {
-		s.account(ctx)
+		if err := s.account(ctx); err != nil {
+			return err
+		}
 	}
 	if s.later || !s.found {
 		return nil

@@ -29,6 +29,8 @@ type pass struct {
 	behind bool          // something is left that a further pass may do at once
 	under  underWay      // sweeps
 
+	counted time.Duration // for so long it has been at its counts
+
 	// saving has room for the one who writes the shard, which is under the version of the write before. It is no mutex, which is not to be
 	// held over a request.
 	saving chan struct{}

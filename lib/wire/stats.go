@@ -29,7 +29,8 @@ type StatsCounts struct {
 	Skipped   int            `json:"skipped" doc:"missed fires that catch-up dropped in one go are one run"`
 	Dead      int            `json:"dead"`
 	Unknown   int            `json:"unknown"`
-	Open      int            `json:"open" doc:"had not ended when they were looked at last, at most an hour after the minute"`
+	Open      int            `json:"open" doc:"had not ended when they were looked at last, and are looked at again"`
+	Unended   int            `json:"unended" doc:"had not ended within 5 hours of the minute, and are not looked at again"`
 	Retries   int            `json:"retries" doc:"attempts after the first"`
 	Lateness  StatsHistogram `json:"lateness" doc:"from the nominal time, or the end of a wait in line, to the start of the first attempt"`
 	Duration  StatsHistogram `json:"duration" doc:"from the start of the last attempt to the end of the run"`

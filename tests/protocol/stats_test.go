@@ -3,6 +3,7 @@ package protocol_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,17 @@ import (
 )
 
 // checkStats holds the counts of each minute and hour since the world began against the runs that stand. What is not swept is left out, and what has
-// ended behind the last sweep is as it was.
+// ended behind the last look that was taken is open. Once nothing is looked at again, that is told apart.
 func (w *world) checkStats() (wrong []string) {
 	reader := w.reader()
+	swept := int64(math.MaxInt64)
+	for n := range w.layout.Shards {
+		s, err := timer.ShardFromItem(n, w.get(timer.ShardKey(n)))
+		w.must(err)
+		swept = min(swept, s.Swept[timer.Sweeps-1])
+	}
+	lag := timer.Lags[timer.Sweeps-1].Milliseconds()
+	settled := stats.Settled(swept)
 	for _, tenant := range []string{tenant, other} {
 		for _, step := range []time.Duration{time.Minute, time.Hour} {
 			to := w.clock().Truncate(time.Hour).Add(time.Hour)
@@ -28,19 +37,32 @@ func (w *world) checkStats() (wrong []string) {
 			w.must(err)
 			want := map[time.Time]*stats.Counts{}
 			var total stats.Counts
+			unended := 0
 			for _, r := range w.runs() {
 				at := r.ID.Time()
 				if r.Tenant != tenant || r.State == run.Fenced || !at.Truncate(time.Minute).Before(got.Swept) {
 					continue
 				}
-				if r.Ended > at.Truncate(time.Minute).Add(time.Minute+timer.Lags[timer.Sweeps-1]).UnixMilli() {
-					r.State = run.Running
+				looked := at.Truncate(time.Minute).Add(time.Minute).UnixMilli() + lag
+				last := at.UnixMilli() < settled
+				if last { // it was looked at with all of its hour
+					looked = at.Truncate(time.Hour).Add((1+stats.LateHours)*time.Hour).UnixMilli() + lag
 				}
 				if at = at.Truncate(step); want[at] == nil {
 					want[at] = new(stats.Counts)
 				}
-				want[at].Add(r)
-				total.Add(r)
+				var one stats.Counts
+				if open := !r.State.Ended() || r.Ended > looked; open && !last {
+					one.Open = 1 // what else there is to be counted is known later
+				} else {
+					if open {
+						r.State = run.Running
+						unended++
+					}
+					one.Add(r)
+				}
+				want[at].Merge(&one)
+				total.Merge(&one)
 			}
 			for _, p := range got.Points {
 				if want[p.At] == nil || *want[p.At] != p.Counts {
@@ -51,8 +73,8 @@ func (w *world) checkStats() (wrong []string) {
 			for at, missing := range want {
 				wrong = append(wrong, fmt.Sprintf("%s, %s from %s: nothing is counted, want %+v", tenant, step, clock(at.UnixMilli()), *missing))
 			}
-			if len(wrong) == 0 && total != got.Totals {
-				wrong = append(wrong, fmt.Sprintf("%s: in all %+v are counted, want %+v", tenant, got.Totals, total))
+			if len(wrong) == 0 && (total != got.Totals || unended != got.Unended) {
+				wrong = append(wrong, fmt.Sprintf("%s: in all %+v are counted and %d are given up, want %+v and %d", tenant, got.Totals, got.Unended, total, unended))
 			}
 		}
 	}
@@ -104,8 +126,8 @@ func (w *world) end(held []run.Run) {
 }
 
 // An hour of runs of two tenants, with look-aheads as of a server and of functions: to the millisecond on a minute, some each minute, failures that are tried
-// again, on demand. Some end 5, 30 and 90 minutes late. A job is edited, paused and resumed, one is deleted, and ticks are away for a quarter of an hour. Each run is
-// counted once, as it stood an hour after its minute.
+// again, on demand. Some end 5, 30 and 90 minutes late, some after three hours and some never. A job is edited, paused and resumed, one is deleted, and ticks are away
+// for a quarter of an hour. Each run is counted once, as it stood an hour after its minute, and five hours later as it stands then.
 func TestStatsOfAnHourAreTheRuns(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -125,7 +147,8 @@ func TestStatsOfAnHourAreTheRuns(t *testing.T) {
 			w.must(api.put(tenant, "minutely", definition(until(time.Hour, every(time.Minute)), 1)))
 			w.must(api.put(other, "minutely", definition(until(time.Hour, every(time.Minute)), 1)))
 			w.must(api.put(other, "asked", definition(nil, 1)))
-			slow := map[time.Duration]time.Duration{3 * time.Minute: 5 * time.Minute, 10 * time.Minute: 30 * time.Minute, 20 * time.Minute: 90 * time.Minute}
+			slow := map[time.Duration]time.Duration{3 * time.Minute: 5 * time.Minute, 10 * time.Minute: 30 * time.Minute, 20 * time.Minute: 90 * time.Minute,
+				22 * time.Minute: 3 * time.Hour, 24 * time.Minute: 9 * time.Hour}
 			ends := map[time.Duration][]run.Run{}
 			for w.elapsed < 2*time.Hour {
 				if w.elapsed += time.Second; w.elapsed > 61*time.Minute {
@@ -158,17 +181,22 @@ func TestStatsOfAnHourAreTheRuns(t *testing.T) {
 				w.end(ends[w.elapsed])
 				w.work()
 			}
-			w.passes("ticks", 3*time.Hour+10*time.Minute, time.Minute)
-			wrong := w.checkStats()
-			if len(wrong) > 0 {
-				t.Error(strings.Join(wrong, "\n"))
+			for _, at := range []time.Duration{3*time.Hour + 10*time.Minute, 3*time.Hour + 22*time.Minute, 7*time.Hour + 10*time.Minute} {
+				w.passes("ticks", at, time.Minute)
+				w.end(ends[at])
+				if wrong := w.checkStats(); len(wrong) > 0 {
+					t.Errorf("after %s:\n%s", at, strings.Join(wrong, "\n"))
+				}
+			}
+			if at := 22*time.Minute + 3*time.Hour; len(ends[at]) == 0 || len(ends[24*time.Minute+9*time.Hour]) == 0 {
+				t.Error("no run was held for hours")
 			}
 		})
 	}
 }
 
-// Every operation of a tick that sweeps and counts is broken in each way: the first sweep of a minute, a later one that finds what has ended meanwhile, and the
-// last one of an hour. Whoever goes on counts each run once.
+// Every operation of a tick that sweeps and counts is broken in each way: the first sweep of a minute, a later one that finds what has ended meanwhile, the
+// last one of an hour, and the one that looks at runs of hours ago. Whoever goes on counts each run once.
 func TestStatsHoldWhateverBreaks(t *testing.T) {
 	jobs := func(w *world) {
 		api := w.host("api")
@@ -215,6 +243,13 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 			later(w, 61*time.Minute-time.Second)
 		},
 		"hour": func(w *world) { jobs(w); later(w, 2*time.Hour-time.Second) },
+		"late": func(w *world) {
+			jobs(w)
+			later(w, 3*time.Hour)
+			w.end(running(w)[:1])
+			w.passes("before", 6*time.Hour-time.Second, 30*time.Minute)
+			w.elapsed += time.Second
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,8 +285,11 @@ func TestStatsHoldWhateverBreaks(t *testing.T) {
 						delete(w.hosts, "acting")
 					}
 					until := 65 * time.Minute
-					if name == "hour" {
+					switch name {
+					case "hour":
 						until *= 2
+					case "late":
+						until = 7 * time.Hour
 					}
 					w.passes("calm", until, 10*time.Minute)
 					if wrong := w.checkStats(); len(wrong) > 0 {

@@ -1,0 +1,339 @@
+package tick_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/schedule"
+	"github.com/belfry-scheduler/belfry/lib/stats"
+	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/store/memory"
+	"github.com/belfry-scheduler/belfry/lib/target"
+	"github.com/belfry-scheduler/belfry/lib/tick"
+	"github.com/belfry-scheduler/belfry/lib/timer"
+)
+
+// server is a cloud of one shard, as a server alone has it.
+func server(t *testing.T) *cloud {
+	c := &cloud{T: t, durable: memory.New(memory.Config{}), sent: map[string][]time.Time{}}
+	var err error
+	if c.layout, err = timer.Setup(t.Context(), c.durable, 1, time.Now().UnixMilli(), c.newID); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// counts is a store whose counts take their time, or are refused; all else is quick.
+type counts struct {
+	store.Store
+	took    atomic.Int64 // ns, of each request
+	refused atomic.Bool  // what is written of hours
+	reads   atomic.Int64 // items of minutes
+	asked   atomic.Int64 // requests for counts
+}
+
+func (s *counts) wait(ctx context.Context, partitions ...string) error {
+	for _, p := range partitions {
+		if strings.HasPrefix(p, "sum#") {
+			s.asked.Add(1)
+			select {
+			case <-time.After(time.Duration(s.took.Load())):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+func (s *counts) Peek(ctx context.Context, keys ...store.Key) ([]store.Item, error) {
+	if len(keys) > 0 {
+		if err := s.wait(ctx, keys[0].Partition); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Peek(ctx, keys...)
+}
+
+func (s *counts) Query(ctx context.Context, r store.Range) (store.Page, error) {
+	if err := s.wait(ctx, r.Partition); err != nil {
+		return store.Page{}, err
+	}
+	page, err := s.Store.Query(ctx, r)
+	if strings.HasPrefix(r.Partition, "sum#") {
+		s.reads.Add(int64(len(page.Items)))
+	}
+	return page, err
+}
+
+func (s *counts) WriteEach(ctx context.Context, ops ...store.Op) ([]store.Verdict, error) {
+	partitions := make([]string, len(ops))
+	for i, op := range ops {
+		partitions[i] = op.Key.Partition
+		if s.refused.Load() && strings.HasPrefix(op.Key.Partition, "sum#") && strings.HasPrefix(op.Key.Sort, "h#") {
+			return nil, store.ErrThrottled
+		}
+	}
+	if err := s.wait(ctx, partitions...); err != nil {
+		return nil, err
+	}
+	return s.Store.WriteEach(ctx, ops...)
+}
+
+// counting gives a process that counts.
+func (c *cloud) counting(s *counts, lookAhead time.Duration) *tick.Ticker {
+	c.Helper()
+	cfg := c.dispatcher().Config
+	if s.Store == nil {
+		s.Store = cfg.Store
+	}
+	cfg.Store, cfg.Book, cfg.LookAhead = s, job.NewBook(s, job.Compile), lookAhead
+	d, err := dispatch.New(cfg)
+	if err != nil {
+		c.Fatal(err)
+	}
+	ticks, err := tick.New(tick.Config{Dispatch: d, Metrics: metrics.New(), Owner: fmt.Sprint("node-", c.owners.Add(1)), Alone: true, Counts: true})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return ticks
+}
+
+// put makes a job of a tenant.
+func (c *cloud) put(tenant, name string, spec schedule.Spec) {
+	c.Helper()
+	d := c.dispatcher()
+	service, err := control.New(control.Config{Store: d.Store, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: c.newID,
+		Can: func(string, target.Spec) error { return nil }})
+	if err != nil {
+		c.Fatal(err)
+	}
+	def := job.Definition{Schedule: &spec, Target: target.Spec{Handler: &target.Handler{Name: "note"}}}
+	if _, _, err := service.Put(c.Context(), tenant, name, def, control.Match{}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// ticksUntil has a process tick so far apart.
+func (c *cloud) ticksUntil(t *tick.Ticker, until time.Time, every time.Duration) {
+	c.Helper()
+	for time.Now().Before(until) {
+		began := time.Now()
+		if _, err := t.Tick(c.Context()); err != nil {
+			c.Fatal(err)
+		}
+		time.Sleep(max(every-time.Since(began), time.Millisecond))
+	}
+}
+
+// hour gives what stands of an hour of a tenant.
+func (c *cloud) hour(tenant string, at time.Time) (counts stats.Counts) {
+	c.Helper()
+	hour := at.UnixMilli() / stats.Hour
+	page, err := c.durable.Query(c.Context(), stats.Hours(tenant, hour, hour+1))
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, item := range page.Items {
+		_, some, err := stats.OfHour(item)
+		if err != nil {
+			c.Fatal(err)
+		}
+		counts.Merge(&some)
+	}
+	return counts
+}
+
+// TestCountsHoldUpNoFire has all requests for counts take three seconds, of a server that claims two seconds ahead: while its sweeps write what they have
+// counted, and when an hour is added up, all that is due is sent in time.
+func TestCountsHoldUpNoFire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := server(t)
+		began := time.Now()
+		c.put("default", "often", schedule.Spec{Every: schedule.Duration(time.Second)})
+		s := new(counts)
+		s.took.Store(int64(3 * time.Second))
+		ticks := c.counting(s, 2*time.Second)
+		judged := 0
+		judge := func(from time.Time) {
+			for id, times := range c.sent {
+				parsed, err := run.ParseID(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if due := parsed.Time(); !due.Before(from) {
+					judged++
+					if late := times[0].Sub(due); late > 0 {
+						t.Errorf("%s was sent %s late", id, late)
+					}
+				}
+			}
+		}
+		c.ticksUntil(ticks, began.Add(6*time.Minute), time.Second)
+		judge(began.Add(time.Minute))
+		clear(c.sent)
+		c.ticksUntil(ticks, began.Add(118*time.Minute), 20*time.Second)
+		s.asked.Store(0)
+		c.ticksUntil(ticks, began.Add(123*time.Minute), time.Second) // the last sweep passes the hour
+		judge(began.Add(119 * time.Minute))
+		if judged < 500 || s.asked.Load() < 10 {
+			t.Errorf("%d runs were judged, beside %d requests for counts", judged, s.asked.Load())
+		}
+	})
+}
+
+// tenants makes so many, each with a job that fires every ten minutes.
+func (c *cloud) tenants(n int) (names []string) {
+	c.Helper()
+	for i := range n {
+		names = append(names, fmt.Sprint("t-", i))
+		c.put(names[i], "a", schedule.Spec{Every: schedule.Duration(10 * time.Minute)})
+	}
+	return names
+}
+
+// added is how many tenants have an hour that is added up in full.
+func (c *cloud) added(tenants []string, at time.Time, due int) (n int) {
+	c.Helper()
+	for _, tenant := range tenants {
+		switch counts := c.hour(tenant, at); counts.Due() {
+		case due:
+			n++
+		case 0:
+		default:
+			c.Errorf("of %s %d runs are added up, want %d or none", tenant, counts.Due(), due)
+		}
+	}
+	return n
+}
+
+// kill has the runs of a tenant's job that were due in an hour end as dead.
+func (c *cloud) kill(tenant string, hour time.Time) {
+	c.Helper()
+	for at := hour; at.Before(hour.Add(time.Hour)); at = at.Add(10 * time.Minute) {
+		id := run.FireID("a", at.UnixMilli())
+		items, err := c.durable.Get(c.Context(), id.Key(tenant))
+		if err != nil {
+			c.Fatal(err)
+		}
+		r, ok, err := run.FromItem(tenant, id, items[0])
+		if err != nil || !ok {
+			c.Fatalf("run %s: %t, %v", id, ok, err)
+		}
+		r.State = run.Dead
+		op, err := r.Item(c.newID())
+		if err != nil {
+			c.Fatal(err)
+		}
+		op.If = store.Any
+		if _, err := c.durable.Write(c.Context(), op); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+// TestAnHourIsAddedUpInParts has so many tenants that one pass has no time for them all: each minute some more are added up, also by the next life of the process,
+// and none is left out for good. Runs that end three hours late are counted with their end, in parts too.
+func TestAnHourIsAddedUpInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := server(t)
+		began := time.Now()
+		tenants := c.tenants(60)
+		hour := began.Add(time.Hour)
+		s := new(counts)
+		s.took.Store(int64(100 * time.Millisecond)) // two for each hour, eight tenants at a time, in half a second
+		ticks := c.counting(s, 2*time.Second)
+		c.ticksUntil(ticks, began.Add(3*time.Hour+30*time.Second), 30*time.Second)
+		some := c.added(tenants, hour, 6)
+		if some == 0 || some > 20 {
+			t.Errorf("the first part added %d tenants up", some)
+		}
+		ticks = c.counting(s, 2*time.Second)
+		c.ticksUntil(ticks, began.Add(3*time.Hour+10*time.Minute), 30*time.Second)
+		if n := c.added(tenants, hour, 6); n != len(tenants) {
+			t.Errorf("%d of %d tenants are added up", n, len(tenants))
+		}
+		dead := tenants[:30]
+		for _, tenant := range dead {
+			c.kill(tenant, hour)
+		}
+		c.ticksUntil(ticks, began.Add(7*time.Hour+30*time.Second), 30*time.Second)
+		if n := c.hour(tenants[59], hour).Open; n != 6 {
+			t.Errorf("%d runs are open", n)
+		}
+		c.ticksUntil(ticks, began.Add(7*time.Hour+50*time.Minute), 30*time.Second)
+		for i, tenant := range tenants {
+			counts := c.hour(tenant, hour)
+			if i < len(dead) && counts.In(run.Dead) != 6 || i >= len(dead) && counts.Open != 6 || counts.Due() != 6 {
+				t.Errorf("%s: %+v", tenant, counts)
+			}
+		}
+	})
+}
+
+// TestAnHourIsAddedUpOnceTheStoreTakesIt, however long it has refused that. What is left to be done is known to the next life of the process.
+func TestAnHourIsAddedUpOnceTheStoreTakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := server(t)
+		began := time.Now()
+		tenants := c.tenants(5)
+		s := new(counts)
+		ticks := c.counting(s, 2*time.Second)
+		s.refused.Store(true)
+		c.ticksUntil(ticks, began.Add(5*time.Hour+2*time.Minute), 30*time.Second)
+		if n := c.added(tenants, began.Add(time.Hour), 6); n != 0 {
+			t.Fatalf("%d are added up though none may be", n)
+		}
+		s.refused.Store(false)
+		ticks = c.counting(s, 2*time.Second)
+		c.ticksUntil(ticks, began.Add(5*time.Hour+5*time.Minute), 30*time.Second)
+		for hour := 1; hour < 4; hour++ {
+			if n := c.added(tenants, began.Add(time.Duration(hour)*time.Hour), 6); n != len(tenants) {
+				t.Errorf("hour %d: %d of %d tenants are added up", hour, n, len(tenants))
+			}
+		}
+		page, err := c.durable.Query(t.Context(), store.Range{Partition: "owed#00"})
+		if err != nil || len(page.Items) == 0 {
+			t.Fatalf("nothing is owed, though all runs are open: %v", err)
+		}
+	})
+}
+
+// TestAShardReadsItsOwnCountsAlone when it adds up, of a tenant whose runs lie in all shards.
+func TestAShardReadsItsOwnCountsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t)
+		began := time.Now()
+		for i := range 48 {
+			c.put("default", fmt.Sprint("job-", i), schedule.Spec{Every: schedule.Duration(10 * time.Minute)})
+		}
+		s := new(counts)
+		ticks := c.counting(s, 150*time.Second)
+		c.ticksUntil(ticks, began.Add(4*time.Hour), time.Minute)
+		items := 0
+		for shard := range shards {
+			page, err := c.durable.Query(t.Context(), stats.Minutes("default", shard, 0, time.Now().UnixMilli()/stats.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			items += len(page.Items)
+		}
+		if n := int(s.reads.Load()); n == 0 || n > items {
+			t.Errorf("%d items of minutes were read, of %d", n, items)
+		}
+	})
+}
