@@ -121,7 +121,7 @@ func TestEveryKindOfRecordIsKnown(t *testing.T) {
 		job.Key("t", "n").Partition: job.Job{}, job.PastKey("t", "n", 1).Partition: nil, timer.Partition(0, 0): nil,
 		timer.ShardKey(0).Partition: timer.Shard{}, timer.LayoutKey.Partition: timer.Layout{}, "swept#00": nil,
 		runs.Partition("t", "n", 0): runs.Run{}, runs.DeadPartition("t", 0): runs.DeadLetter{}, "idem#t#key": nil,
-		stats.Partition("t"): nil,
+		stats.Partition("t"): nil, "owed#00": nil,
 	} {
 		prefix, _, _ := strings.Cut(partition, "#")
 		got := records()[prefix]

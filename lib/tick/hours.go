@@ -55,7 +55,7 @@ type debt struct {
 // addUp adds up the hour whose last minute this is, and goes on with what is left of those before.
 func (s *minuteSweep) addUp(ctx context.Context) error {
 	ends := (s.minute+1)%60 == 0
-	if !ends && s.p.square(s.p.shard.Number) {
+	if !ends && !s.p.owes(s.p.shard.Number) {
 		return nil
 	}
 	debts, err := s.debts(ctx)
@@ -83,7 +83,7 @@ func (s *minuteSweep) addUp(ctx context.Context) error {
 	if err := s.record(ctx, debts); err != nil {
 		return err
 	}
-	s.p.noteSquare(s.p.shard.Number, !left)
+	s.p.noteOwing(s.p.shard.Number, left)
 	return nil
 }
 
@@ -263,15 +263,17 @@ func (s *minuteSweep) sums(ctx context.Context, h tenantHour, swept int64, last 
 	return all, !last && len(late) > 0, err
 }
 
-// square tells whether this process knows that nothing is left to be added up of what a shard has counted.
-func (t *Ticker) square(shard int) bool {
+// owes tells whether this process knows that something is left to be done of what a shard has counted, or is to see whether it is. What others have left, those
+// who are not alone come upon with the next hour.
+func (t *Ticker) owes(shard int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.squared[shard]
+	owing, known := t.owing[shard]
+	return owing || !known && t.Alone
 }
 
-func (t *Ticker) noteSquare(shard int, is bool) {
+func (t *Ticker) noteOwing(shard int, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.squared[shard] = is
+	t.owing[shard] = is
 }

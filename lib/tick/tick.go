@@ -53,10 +53,10 @@ type Ticker struct {
 	Config
 	store store.Store
 
-	mu      sync.Mutex
-	left    map[int]left // by number of the shard
-	failed  map[int]bool // by number: this process could not take it
-	squared map[int]bool // by number: this process knows that nothing is left to be added up
+	mu     sync.Mutex
+	left   map[int]left // by number of the shard
+	failed map[int]bool // by number: this process could not take it
+	owing  map[int]bool // by number: this process knows whether something is left to be added up
 }
 
 // left is a shard as this process has left it, perhaps with cursors that it has not written.
@@ -85,7 +85,7 @@ func New(cfg Config) (*Ticker, error) {
 	if cfg.Parallel == 0 {
 		cfg.Parallel = DefaultParallel
 	}
-	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]left{}, failed: map[int]bool{}, squared: map[int]bool{}}, nil
+	return &Ticker{Config: cfg, store: cfg.Dispatch.Store, left: map[int]left{}, failed: map[int]bool{}, owing: map[int]bool{}}, nil
 }
 
 // Report is what a tick did.

@@ -43,7 +43,7 @@ type meter struct {
 
 // standing tells what is counted by the minute: the shards' progress, what the sweeps remember, and what they count.
 func standing(partition string) bool {
-	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || partition == stats.Partition("default")
+	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || strings.HasPrefix(partition, "owed#") || partition == stats.Partition("default")
 }
 
 func (m *meter) add(writes, reads float64) {

@@ -142,7 +142,7 @@ func (m *meter) wrote(op store.Op, before store.Item, done bool, factor float64)
 
 // shared tells of cursors of shards, what sweeps remember and count, and the index by time that they write. What is listed alone is a run's.
 func shared(partition string) bool {
-	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || strings.HasPrefix(partition, "sum#") || indexed(partition)
+	return strings.HasPrefix(partition, "shard#") || strings.HasPrefix(partition, "swept#") || strings.HasPrefix(partition, "sum#") || strings.HasPrefix(partition, "owed#") || indexed(partition)
 }
 
 // indexed tells of the index by time that sweeps write: it is one partition of its tenant.
