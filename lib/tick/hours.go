@@ -220,20 +220,15 @@ func (s *minuteSweep) hour(ctx context.Context, h tenantHour, swept int64, last 
 			return open, err
 		}
 		conflict := store.AsConflict(verdicts[0].Err)
-		if conflict == nil || kept {
-			return open, verdictOf(verdicts[0].Err, kept)
+		if conflict == nil {
+			return open, verdicts[0].Err
+		}
+		if kept {
+			return open, nil
 		}
 		standing = conflict.Standing.Version // the minutes are to be read after that was written
 	}
 	return open, errors.New("others have written the counts of an hour meanwhile")
-}
-
-// verdictOf is the error of the write of an hour, where one that stands may be kept.
-func verdictOf(err error, kept bool) error {
-	if kept && store.AsConflict(err) != nil {
-		return nil
-	}
-	return err
 }
 
 // sums adds up the minutes of an hour.
