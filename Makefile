@@ -247,7 +247,7 @@ docs-screens: build
 
 # What is made from the code: each is a test that compares, and writes instead under -update.
 OF_COMMANDS := TestTheReferenceIsTheCode|TestTheConfigurationPageIsTheCode|TestEveryExitCodeIsDocumented|TestThePictureOfThePlanPage|TestTheWorkflowsOfThePage
-OF_THE_API  := TestTheReferenceIsTheDocument|TestTheConsoleHasTheLimits
+OF_THE_API  := TestTheReferenceIsTheDocument|TestTheConsoleHasTheLimits|TestTheConsoleCounts
 OF_ROUTES   := TestTheRoutesAreTheDocument
 OF_COSTS    := TestTheCostPageIsWhatIsCounted|TestTheUnitsOfPlansAreWhatIsCounted
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/client"
 	"github.com/belfry-scheduler/belfry/lib/jobfile"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
@@ -27,17 +28,6 @@ func bar(n, most int) string {
 		return ""
 	}
 	return strings.Repeat("#", max(1, n*longestBar/most))
-}
-
-// dayOutcomes are the columns of a calendar, and which states each has.
-var dayOutcomes = []struct {
-	heading string
-	states  []string
-}{
-	{"SUCCEEDED", []string{"succeeded"}},
-	{"FAILED", []string{"failed", "dead", "unknown"}},
-	{"SKIPPED", []string{"skipped", "cancelled"}},
-	{"OPEN", []string{"scheduled", "queued", "waiting", "running", "retrying"}},
 }
 
 func (c *cli) jobCalendar() *cobra.Command {
@@ -87,8 +77,8 @@ FAILED counts failed, dead and unknown runs, SKIPPED skipped and cancelled ones.
 				shown = slices.DeleteFunc(slices.Clone(shown), func(d wire.CalendarDay) bool { return len(d.Runs) == 0 && d.Fires == 0 })
 			}
 			headings := []string{"DAY"}
-			for _, o := range dayOutcomes {
-				headings = append(headings, o.heading)
+			for _, class := range runs.Classes() {
+				headings = append(headings, strings.ToUpper(class.String()))
 			}
 			return list(c, each(shown), 0, append(headings, "TO COME", "NOTE"), dayRow)
 		}),
@@ -113,10 +103,10 @@ func weekAhead(now time.Time, zone string, j wire.Job) (string, error) {
 
 func dayRow(d wire.CalendarDay) []string {
 	row := []string{d.Date}
-	for _, o := range dayOutcomes {
+	for _, class := range runs.Classes() {
 		n := 0
-		for _, state := range o.states {
-			n += d.Runs[state]
+		for _, state := range class.States() {
+			n += d.Runs[state.String()]
 		}
 		row = append(row, orNothing(n))
 	}

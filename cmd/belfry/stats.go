@@ -22,8 +22,8 @@ func (c *cli) stats() *cobra.Command {
 		Long: `Count the runs that were due in each minute or hour, by what became of them, with how late they started and how long they took. A minute
 without runs is left out, and so is a column that is 0 throughout. Percentiles are estimates, from histograms.
 
-Runs are counted 2 minutes after their minute at the earliest, and those that had not ended again 10 minutes and an hour after it: what has not
-ended by then stays open. Minutes are kept for 8 days, hours for 400.`,
+Runs are counted 2 minutes after their minute at the earliest, and those that had not ended again 10 minutes, an hour, and 5 to 6 hours after it.
+OPEN are those that are still to be looked at, UNENDED those that had not ended within 5 hours and are not looked at again. Minutes are kept for 8 days, hours for 400.`,
 		Example: `  belfry stats
   belfry stats --last 24h
   belfry stats --last 7d -o json
@@ -82,6 +82,7 @@ var outcomes = []struct {
 	{"CANCELLED", func(n wire.StatsCounts) int { return n.Cancelled }},
 	{"SKIPPED", func(n wire.StatsCounts) int { return n.Skipped }},
 	{"OPEN", func(n wire.StatsCounts) int { return n.Open }},
+	{"UNENDED", func(n wire.StatsCounts) int { return n.Unended }},
 	{"RETRIES", func(n wire.StatsCounts) int { return n.Retries }},
 }
 

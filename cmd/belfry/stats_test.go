@@ -17,8 +17,8 @@ func TestStatsAreShown(t *testing.T) {
 	late := wire.StatsHistogram{Count: 3, P50: 2.5, P90: 20, P99: 1234.5}
 	given := wire.Stats{From: at.Truncate(time.Hour), To: at.Add(57 * time.Minute), StepSeconds: 60, SweptUntil: at.Add(10 * time.Minute),
 		Points: []wire.StatsPoint{{At: at, StatsCounts: wire.StatsCounts{Due: 4, Succeeded: 3, Dead: 1, Lateness: late, Duration: late}},
-			{At: at.Add(time.Minute), StatsCounts: wire.StatsCounts{Due: 1, Skipped: 1}}},
-		Totals: wire.StatsCounts{Due: 5, Succeeded: 3, Dead: 1, Skipped: 1, Lateness: late, Duration: late}}
+			{At: at.Add(time.Minute), StatsCounts: wire.StatsCounts{Due: 2, Skipped: 1, Unended: 1}}},
+		Totals: wire.StatsCounts{Due: 6, Succeeded: 3, Dead: 1, Skipped: 1, Unended: 1, Lateness: late, Duration: late}}
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.RequestURI())
@@ -30,15 +30,15 @@ func TestStatsAreShown(t *testing.T) {
 	if got.code != 0 {
 		t.Fatalf("code %d: %s", got.code, got.errors)
 	}
-	want := `FROM                  DUE  SUCCEEDED  DEAD  SKIPPED  LATE P50  LATE P99  TOOK P50  TOOK P99
-2026-11-26 15:03 UTC  4    3          1     0        2.5ms     1.2s      2.5ms     1.2s
-2026-11-26 15:04 UTC  1    0          0     1
-all                   5    3          1     1        2.5ms     1.2s      2.5ms     1.2s
+	want := `FROM                  DUE  SUCCEEDED  DEAD  SKIPPED  UNENDED  LATE P50  LATE P99  TOOK P50  TOOK P99
+2026-11-26 15:03 UTC  4    3          1     0        0        2.5ms     1.2s      2.5ms     1.2s
+2026-11-26 15:04 UTC  2    0          0     1        1
+all                   6    3          1     1        1        2.5ms     1.2s      2.5ms     1.2s
 `
 	if text := trimmed(got.out); text != want || !strings.Contains(got.errors, "counted up to 2026-11-26 15:13:00 UTC") {
 		t.Errorf("shown as\n%s%swant\n%s", text, got.errors, want)
 	}
-	if found := decode[wire.Stats](t, belfry(t, "", "stats", "--address", server.URL, "--last", "7d", "-o", "json").out); len(found.Points) != 2 || found.Totals.Due != 5 {
+	if found := decode[wire.Stats](t, belfry(t, "", "stats", "--address", server.URL, "--last", "7d", "-o", "json").out); len(found.Points) != 2 || found.Totals.Due != 6 {
 		t.Errorf("for programs: %+v", found)
 	}
 	belfry(t, "", "stats", "--address", server.URL, "--from", "2026-11-21T09:00:00Z", "--to", "2026-11-21T10:00:00Z", "--step", "1m")

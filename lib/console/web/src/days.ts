@@ -1,4 +1,5 @@
 // What a calendar makes of the days that the API counts. Nothing here knows of pages.
+import { outcomes } from './outcomes'
 
 export interface Day {
   date: string
@@ -35,10 +36,10 @@ export function spanOf(today: string): { from: string; to: string } {
 
 // The worst first.
 const kinds: [string, string[]][] = [
-  ['bad', ['failed', 'dead', 'unknown']],
-  ['open', ['running', 'retrying', 'waiting', 'queued', 'scheduled']],
-  ['ok', ['succeeded']],
-  ['off', ['cancelled', 'skipped']],
+  ['bad', outcomes.failed],
+  ['open', outcomes.open],
+  ['ok', outcomes.succeeded],
+  ['off', outcomes.skipped],
 ]
 
 export const total = (day: Day): number => Object.values(day.runs ?? {}).reduce((a, b) => a + b, 0)

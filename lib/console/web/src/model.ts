@@ -1,4 +1,5 @@
 // What the API answers, as far as pages read it. docs/reference/api.md has all of it.
+import { outcomes } from './outcomes'
 
 export type State = 'scheduled' | 'queued' | 'waiting' | 'running' | 'retrying' | 'succeeded' | 'failed' | 'cancelled' | 'skipped' | 'dead' | 'unknown'
 
@@ -136,10 +137,10 @@ export interface Check {
   detail: string
 }
 
-export const open: State[] = ['scheduled', 'queued', 'waiting', 'running', 'retrying']
+export const open = outcomes.open
 export const all: State[] = ['running', 'retrying', 'queued', 'waiting', 'scheduled', 'succeeded', 'failed', 'dead', 'unknown', 'cancelled', 'skipped']
 export const isOpen = (state: Step['state']): boolean => (open as string[]).includes(state)
-export const isBad = (state: State): boolean => state === 'failed' || state === 'dead' || state === 'unknown'
+export const isBad = (state: State): boolean => outcomes.failed.includes(state)
 
 /** lastError is why a run is where it is: what its newest attempt with an error said. */
 export function lastError(run: Run): string {

@@ -1,4 +1,6 @@
 // What charts make of the counts that the API gives by the minute or the hour. Nothing here knows of pages.
+import type { State } from './model'
+import { followed, outcomes } from './outcomes'
 
 export interface Histogram {
   count: number
@@ -14,6 +16,7 @@ export interface Counts {
   dead: number
   unknown: number
   open: number
+  unended: number
   retries: number
   lateness: Histogram
 }
@@ -28,7 +31,10 @@ export interface Stats {
 }
 
 /** kinds are the parts of a bar, from the bottom up. */
-export const kinds = ['succeeded', 'under way', 'cancelled or skipped', 'failed'] as const
+export const kinds = ['succeeded', 'under way', 'cancelled or skipped', 'failed', `not ended within ${followed} hours`] as const
+
+/** kindOf is which of them runs of a state are. */
+export const kindOf = (state: State): number => [outcomes.succeeded, outcomes.open, outcomes.skipped, outcomes.failed].findIndex((states) => states.includes(state))
 
 /** Bin is a stretch of a chart. */
 export interface Bin {
@@ -38,7 +44,13 @@ export interface Bin {
   late: Histogram | undefined // undefined where nothing has started
 }
 
-const parts = (c: Counts): number[] => [c.succeeded, c.open, c.cancelled + c.skipped, c.failed + c.dead + c.unknown]
+const ends = ['succeeded', 'failed', 'cancelled', 'skipped', 'dead', 'unknown'] as const
+
+function parts(c: Counts): number[] {
+  const counts = [0, c.open, 0, 0, c.unended]
+  for (const end of ends) counts[kindOf(end)] = (counts[kindOf(end)] ?? 0) + c[end]
+  return counts
+}
 
 /** width is how many steps make a bin, so that there are at most so many bins. */
 export function width(steps: number, most = 300): number {

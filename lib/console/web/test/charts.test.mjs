@@ -28,7 +28,7 @@ async function counted(v) {
     const points = []
     for (let at = from, i = 0; at < to - 2 * step; at += step, i++) {
       if (i % 10 === 5) continue
-      points.push({ at: new Date(at).toISOString(), due: 20 + i, succeeded: 10 + i, failed: 1, cancelled: 2, skipped: 1, dead: 3, unknown: 1, open: 2, retries: 4, lateness: late(10, 5, 1), duration: late(16) })
+      points.push({ at: new Date(at).toISOString(), due: 20 + i, succeeded: 10 + i, failed: 1, cancelled: 2, skipped: 1, dead: 3, unknown: 1, open: 2, unended: 6, retries: 4, lateness: late(10, 5, 1), duration: late(16) })
     }
     const body = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), step_seconds: step / 1000, swept_until: new Date(to - 2 * step).toISOString(), lateness_bounds_ms: bounds, duration_bounds_ms: bounds, points, totals: {} }
     v.answered = body
@@ -48,7 +48,7 @@ test('the charts say what was counted, under the pointer, by keyboard and as a t
   const { points } = v.answered
   assert.equal(Date.parse(v.answered.to) - Date.parse(v.answered.from), 3_600_000)
   const legend = () => page.locator('.charts .legend b').allInnerTexts().then((all) => all.map((t) => Number(t.replaceAll(',', ''))))
-  assert.deepEqual(await legend(), [sum(points, 'succeeded'), sum(points, 'open'), sum(points, 'cancelled', 'skipped'), sum(points, 'failed', 'dead', 'unknown')])
+  assert.deepEqual(await legend(), [sum(points, 'succeeded'), sum(points, 'open'), sum(points, 'cancelled', 'skipped'), sum(points, 'failed', 'dead', 'unknown'), sum(points, 'unended')])
   // What is in the queues is seen by this tab alone, and the chart says so.
   await page.getByText('No server keeps this: seen in this tab, since').waitFor()
   await page.getByText('No job has a schedule: each runs when somebody asks for it.').waitFor()
@@ -57,10 +57,10 @@ test('the charts say what was counted, under the pointer, by keyboard and as a t
   // One crosshair in all charts.
   await chart.focus()
   await page.keyboard.press('Home')
-  assert.match(await chart.getAttribute('aria-valuetext'), /: 10 succeeded, 2 under way, 3 cancelled or skipped, 5 failed; late by 4 ms \(p50\), 23 ms \(p99\)$/)
+  assert.match(await chart.getAttribute('aria-valuetext'), /: 10 succeeded, 2 under way, 3 cancelled or skipped, 5 failed, 6 not ended within 5 hours; late by 4 ms \(p50\), 23 ms \(p99\)$/)
   assert.equal(await page.locator('.chart .cursor').count(), 3)
   for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowRight')
-  assert.match(await chart.getAttribute('aria-valuetext'), /: 0 succeeded, 0 under way, 0 cancelled or skipped, 0 failed$/)
+  assert.match(await chart.getAttribute('aria-valuetext'), /: 0 succeeded, 0 under way, 0 cancelled or skipped, 0 failed, 0 not ended within 5 hours$/)
   await page.keyboard.press('End')
   assert.match(await chart.getAttribute('aria-valuetext'), /; not swept yet$/)
   const box = await chart.boundingBox()
@@ -91,7 +91,7 @@ test('the charts say what was counted, under the pointer, by keyboard and as a t
   const rows = page.getByRole('region', { name: 'Runs over time, as a table' }).locator('tbody tr')
   assert.equal(await rows.count(), v.answered.points.length)
   const newest = v.answered.points.at(-1)
-  assert.deepEqual((await rows.first().locator('td').allInnerTexts()).slice(1), [newest.succeeded, 2, 3, 5].map((n) => n.toLocaleString('en')).concat('4 ms', '23 ms', 'all'))
+  assert.deepEqual((await rows.first().locator('td').allInnerTexts()).slice(1), [newest.succeeded, 2, 3, 5, 6].map((n) => n.toLocaleString('en')).concat('4 ms', '23 ms', 'all'))
   await done(v)
 })
 

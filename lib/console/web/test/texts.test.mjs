@@ -6,10 +6,14 @@ import path from 'node:path'
 import { test } from 'node:test'
 import ts from 'typescript'
 
-async function source(name) {
+/** source gives a module of the pages, with those that it imports. */
+const source = (name) => import(address(name))
+
+function address(name) {
   const text = readFileSync(path.resolve(import.meta.dirname, '../src', name), 'utf8')
   const made = ts.transpileModule(text, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } }).outputText
-  return import('data:text/javascript;base64,' + Buffer.from(made).toString('base64'))
+  const whole = made.replace(/from '\.\/([a-z]+)'/g, (_, of) => `from '${address(of + '.ts')}'`)
+  return 'data:text/javascript;base64,' + Buffer.from(whole).toString('base64')
 }
 const { pretty, fieldText, elements } = await source('json.ts')
 const { Screen } = await source('ansi.ts')
@@ -122,14 +126,16 @@ test('a diff of long texts comes at once, and of what is too long all goes and c
 })
 
 const stats = await source('stats.ts')
-const point = (at, more = {}) => ({ at, due: 0, succeeded: 0, failed: 0, cancelled: 0, skipped: 0, dead: 0, unknown: 0, open: 0, retries: 0, lateness: { count: 0, buckets: [0, 0, 0] }, ...more })
+const point = (at, more = {}) => ({ at, due: 0, succeeded: 0, failed: 0, cancelled: 0, skipped: 0, dead: 0, unknown: 0, open: 0, unended: 0, retries: 0, lateness: { count: 0, buckets: [0, 0, 0] }, ...more })
 
 test('points stand in their minute, what has none is a gap, and what is not swept is told apart', () => {
   const late = { count: 4, buckets: [2, 2, 0] }
   const all = stats.bins({ from: '2026-11-26T15:00:00Z', to: '2026-11-26T16:00:00Z', step_seconds: 60, swept_until: '2026-11-26T15:57:00Z', lateness_bounds_ms: [10, 100],
-    points: [point('2026-11-26T15:03:00Z', { succeeded: 5, dead: 1, unknown: 1, failed: 1, skipped: 2, cancelled: 1, open: 4, lateness: late }), point('2026-11-26T15:58:00Z', { succeeded: 1 })] })
+    points: [point('2026-11-26T15:03:00Z', { succeeded: 5, dead: 1, unknown: 1, failed: 1, skipped: 2, cancelled: 1, open: 4, unended: 6, lateness: late }), point('2026-11-26T15:58:00Z', { succeeded: 1 })] })
   assert.equal(all.length, 60)
-  assert.deepEqual(all[3].counts, [5, 4, 3, 3])
+  assert.deepEqual(all[3].counts, [5, 4, 3, 3, 6])
+  assert.deepEqual(stats.kinds.slice(3), ['failed', 'not ended within 5 hours'])
+  assert.deepEqual(['retrying', 'cancelled', 'unknown'].map(stats.kindOf), [1, 2, 3])
   assert.deepEqual(all[3].late, late)
   assert.equal(all[2].late, undefined)
   assert.deepEqual(all.map((b) => b.swept).lastIndexOf(true), 56)

@@ -5,17 +5,15 @@ import { get, Refusal } from '../api'
 import { now } from '../clock'
 import { sampled, type Sample } from '../depth'
 import { useLive } from '../live'
-import type { Page, Run, State as Of } from '../model'
+import type { Page, Run } from '../model'
 import { filter, query, to, withQuery } from '../router'
-import { bins, height, kinds, nice, quantile, stretches, type Bin, type Stats } from '../stats'
+import { bins, height, kindOf, kinds, nice, quantile, stretches, type Bin, type Stats } from '../stats'
 import { civil, instant, parse, short, span, zoneFor } from '../time'
 import { Refused } from '../ui'
 
 const windows: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 7 * 86_400_000 }
 const wide = 600 // of a chart's own units, by which it is stretched
 const minute = 60_000
-
-const of: Record<string, number> = { succeeded: 0, running: 1, retrying: 1, queued: 1, waiting: 1, scheduled: 1, cancelled: 2, skipped: 2, failed: 3, dead: 3, unknown: 3 } satisfies Record<Of, number>
 
 /** Window is what the address asks for: a length up to now, or two instants. */
 function chosen(): { name: string; from: number; to: number; fixed: boolean } {
@@ -81,8 +79,8 @@ function Drawn({ of: stats, fresh, zone, table }: { of: Stats; fresh: Run[] | un
     for (const b of all) if (!b.swept) b.counts.fill(0)
     for (const run of fresh) {
       const bin = all.findLast((b) => b.at <= parse(run.nominal_time))
-      const kind = of[run.state]
-      if (bin && !bin.swept && kind !== undefined) bin.counts[kind] = (bin.counts[kind] ?? 0) + 1
+      const kind = kindOf(run.state)
+      if (bin && !bin.swept && kind >= 0) bin.counts[kind] = (bin.counts[kind] ?? 0) + 1
     }
   }
   const [from, end] = [parse(stats.from), parse(stats.to)]

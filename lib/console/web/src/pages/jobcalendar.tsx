@@ -6,6 +6,7 @@ import { now } from '../clock'
 import { joined, outcome, shift, spanOf, told, total, weekday, weeks, type Calendar, type Day } from '../days'
 import { Heat, strength, type Cell } from '../heat'
 import { useLive } from '../live'
+import { outcomes } from '../outcomes'
 import { to, withQuery } from '../router'
 import { date, parse, short, zoneFor } from '../time'
 import { Instant, pending, Refused, Waiting } from '../ui'
@@ -124,10 +125,10 @@ function Squares({ of, job, today, told: tell }: { of: Calendar; job: string; to
 const runsOf = (job: string, day: Day) => withQuery(to('runs'), { job, from: day.from, to: day.to })
 
 const headings: [string, string[]][] = [
-  ['succeeded', ['succeeded']],
-  ['failed', ['failed', 'dead', 'unknown']],
-  ['not ended', ['running', 'retrying', 'waiting', 'queued', 'scheduled']],
-  ['skipped or cancelled', ['skipped', 'cancelled']],
+  ['succeeded', outcomes.succeeded],
+  ['failed', outcomes.failed],
+  ['not ended', outcomes.open],
+  ['skipped or cancelled', outcomes.skipped],
 ]
 
 function Table({ of, job }: { of: Calendar; job: string }) {
