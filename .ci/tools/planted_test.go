@@ -31,7 +31,7 @@ func TestRulesFindWhatIsPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(tool, "run", "--config", "../../.golangci.yml", "--output.json.path", report, "./...")
+	cmd := exec.Command(tool, "run", "--allow-parallel-runners", "--config", "../../.golangci.yml", "--output.json.path", report, "./...")
 	cmd.Dir = planted
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOLANGCI_LINT_CACHE="+t.TempDir())
 	out, err := cmd.CombinedOutput()
