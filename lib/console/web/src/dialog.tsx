@@ -72,7 +72,8 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
   const able = ready && !missing
   const asking = useRef(false) // set at once, as what is drawn is not
   const id = useId()
-  useEffect(() => {
+  // With what is drawn: what is typed next is for it.
+  useLayoutEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
     const first = dialog.current?.querySelector<HTMLElement>('input:not([type=radio]), textarea') ?? dialog.current?.querySelector<HTMLElement>('.no')

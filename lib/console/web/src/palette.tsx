@@ -1,6 +1,6 @@
 // The palette: whatever can be gone to or done, by typing a part of its name.
 import './app'
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get } from './api'
 import { pages } from './keys'
 import type { Job, Page } from './model'
@@ -41,7 +41,16 @@ export function Palette() {
   const [jobs, setJobs] = useState<{ word: string; names: string[]; looked?: number; error?: Error }>({ word: '', names: [] })
   const id = useId()
   const word = text.trim()
-  useEffect(() => dialog.current?.showModal(), [])
+  // With what is drawn: what is typed next is for it.
+  const there = useRef(true)
+  useLayoutEffect(() => {
+    dialog.current?.showModal()
+    return () => (there.current = false)
+  }, [])
+  // A browser tells that a dialog was closed when its key may have been pressed again: it would end the next one.
+  const end = () => {
+    if (there.current) paletteShown.value = false
+  }
   useEffect(() => {
     setAt(0)
     if (!/^[A-Za-z0-9._-]{1,128}$/.test(word)) return setJobs({ word, names: [] })
@@ -80,6 +89,7 @@ export function Palette() {
   const take = (choice: Choice | undefined) => {
     if (!choice) return
     dialog.current?.close()
+    end()
     choice.act()
   }
   const move = (to: number) => {
@@ -88,7 +98,7 @@ export function Palette() {
   }
   const searching = word !== jobs.word && /^[A-Za-z0-9._-]+$/.test(word)
   return (
-    <dialog ref={dialog} class="palette" aria-label="Go to or do" onClose={() => (paletteShown.value = false)}>
+    <dialog ref={dialog} class="palette" aria-label="Go to or do" onClose={end}>
       <input
         type="text"
         role="combobox"

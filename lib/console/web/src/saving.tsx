@@ -1,5 +1,5 @@
 // A job is saved: what changes is shown first, it is asked for once, and what came of it is told.
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { carry, outcome } from './acts'
 import { Refusal, type Change } from './api'
 import { close, Failed, tell } from './dialog'
@@ -43,7 +43,7 @@ export function Save({ draft, over = false, conflict }: Saves) {
   const [error, setError] = useState<unknown>()
   const [seen, setSeen] = useState('')
   const asking = useRef(false)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
     const stop = new AbortController()

@@ -1,6 +1,6 @@
 // A job that is written: by a form and as YAML side by side, with what it would do.
 import '../app'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { lacks } from '../acts'
 import { close, open } from '../dialog'
 import { draftOf, Draft, forget, keep, look, mayTry, type Stored } from '../draft'
@@ -201,7 +201,7 @@ function useHeld(draft: Draft, dirty: boolean): void {
 /** Leave asks whether what is written may go. */
 function Leave({ on }: { on: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
     return () => {
