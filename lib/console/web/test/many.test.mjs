@@ -219,9 +219,9 @@ test('many go by parts: one that is refused ends it, and who asks again has the 
   await v.dialog.getByRole('button', { name: 'Close' }).click()
   // Who stops it, or closes the dialog, has the part that is under way.
   await add(200)
-  const held = []
+  let hold
   await v.page.unroute('**/v1/runs/cancel')
-  await v.page.route('**/v1/runs/cancel', (route) => (route.request().postDataJSON().dry_run ? route.continue() : held.push(route)))
+  await v.page.route('**/v1/runs/cancel', (route) => (route.request().postDataJSON().dry_run ? route.continue() : hold(route)))
   const stop = async () => {
     await v.dialog.getByRole('button', { name: 'Stop' }).click()
     assert.equal(await v.dialog.locator('.progress').getByRole('button', { name: 'Stopping …' }).isDisabled(), true)
@@ -229,15 +229,16 @@ test('many go by parts: one that is refused ends it, and who asks again has the 
   for (const end of [stop, () => v.page.keyboard.press('Escape')]) {
     await v.press('Cancel matching…')
     await v.dialog.getByText('400 runs').waitFor()
+    const held = new Promise((resolve) => (hold = resolve))
     await v.press('Cancel 400')
     await v.dialog.getByText('0 of 400').waitFor()
+    const part = await held
     await end()
-    await held.pop().continue()
+    await part.continue()
     await v.told('200 runs were cancelled, or told to stop, then it was stopped')
     await v.press('Close this notice')
     await add(200)
   }
-  assert.deepEqual(held, [])
   await v.end()
 
   async function left() {
