@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,12 +63,16 @@ func (f *forked) large(path, result string, before func() error) run.Run {
 func TestEvaluationsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGated(t)
+		var mu sync.Mutex // two of them have a turn at once
 		var order []string
+		var all sync.WaitGroup
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			go func() {
+			all.Go(func() {
 				for range 2 {
 					err := f.Evaluating(t.Context(), func(context.Context) error {
+						mu.Lock()
 						order = append(order, name)
+						mu.Unlock()
 						time.Sleep(time.Second)
 						return nil
 					})
@@ -75,10 +80,10 @@ func TestEvaluationsTakeTurns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-			}()
+			})
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		all.Wait()
 		if want := []string{"a", "b", "c", "d", "e", "a", "b", "c", "d", "e"}; !slices.Equal(order, want) {
 			t.Errorf("they were let in as %v, want %v", order, want)
 		}
