@@ -41,8 +41,10 @@ type Expression struct {
 	from int // characters of the text around it that stand before it
 }
 
-// Parse reads an expression and finds out what it reads. An error is an *Error.
-func Parse(text string) (e *Expression, err error) {
+// Parse reads an expression of a workflow and finds out what it reads. An error is an *Error.
+func Parse(text string) (*Expression, error) { return parse(text, ofWorkflow) }
+
+func parse(text string, of scope) (e *Expression, err error) {
 	if n := utf8.RuneCountInString(text); n > MaxText {
 		return nil, &Error{Got: text, Want: fmt.Sprintf("an expression of at most %d characters; it has %d", MaxText, n)}
 	}
@@ -59,7 +61,7 @@ func Parse(text string) (e *Expression, err error) {
 	if err != nil {
 		return nil, syntax(text, err)
 	}
-	f := &fence{text: text}
+	f := &fence{text: text, scope: of}
 	rewritten := f.value(q, whole)
 	e = &Expression{text: text, reads: f.reads, query: rewritten, checks: f.checks, bare: bare(q)}
 	if _, err := gojq.Compile(rewritten, NewBudget(nil).ours(f.checks)...); err != nil { //nolint:staticcheck // nothing is evaluated

@@ -12,6 +12,7 @@ import (
 // an expression may not do.
 type fence struct {
 	text   string
+	scope  scope
 	reads  Reads
 	vars   []variable // that are bound here, the newest last
 	parts  int        // of values that patterns have taken apart
@@ -81,7 +82,7 @@ func (f *fence) query(q *gojq.Query, dot origin) (*gojq.Query, origin) {
 		t, is := f.term(q.Term, dot)
 		return &gojq.Query{Term: t}, is
 	case q.Right == nil:
-		f.refuse(f.text, "an expression such as .input or .steps.NAME.result")
+		f.refuse(f.text, "an expression such as "+f.scope.example())
 	}
 	switch q.Op {
 	case gojq.OpPipe:

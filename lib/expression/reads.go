@@ -15,7 +15,7 @@ var Fields = []string{"state", "result", "error", "attempt", "started_at", "ende
 
 // Reads is what an expression reads of its input.
 type Reads struct {
-	Input bool
+	Input bool // the payload of the run, as .input of a workflow or .payload of a key
 	Run   bool
 	Steps map[string][]string // names of steps, each with the fields that are read of it, in the order of Fields
 }
@@ -87,6 +87,41 @@ func join(a, b origin) origin {
 	return all
 }
 
+// scope is what an expression may read by name.
+type scope struct {
+	names []string
+	steps bool // "steps" leads to the steps of a workflow, each with its Fields
+}
+
+var (
+	ofWorkflow = scope{[]string{"input", "run", "steps"}, true}
+	ofKey      = scope{[]string{"payload", "job", "labels", "nominal_time"}, false}
+)
+
+// whole says what an expression is to read in place of all there is.
+func (s scope) whole() string {
+	var names []string
+	for _, name := range s.names {
+		if s.steps && name == "steps" {
+			name = "steps.NAME"
+		}
+		names = append(names, "."+name)
+	}
+	return "the name of what is read: " + listOf(names)
+}
+
+func (s scope) example() string {
+	if s.steps {
+		return ".input or .steps.NAME.result"
+	}
+	return ".payload.customer"
+}
+
+func (s scope) one() string {
+	last := len(s.names) - 1
+	return "one of " + strings.Join(s.names[:last], ", ") + " and " + s.names[last]
+}
+
 // field is what a name leads to.
 func (f *fence) field(is origin, name string) origin {
 	var all origin
@@ -100,14 +135,14 @@ func (f *fence) field(is origin, name string) origin {
 		case p.steps:
 			all = join(all, origin{{steps: true, step: name}})
 			f.read(name)
-		case name == "steps":
+		case !slices.Contains(f.scope.names, name):
+			f.refuse(name, f.scope.one()+guess(name, f.scope.names))
+		case f.scope.steps && name == "steps":
 			all = join(all, origin{{steps: true}})
-		case name == "input":
+		case name == "input", name == "payload":
 			f.reads.Input = true
 		case name == "run":
 			f.reads.Run = true
-		default:
-			f.refuse(name, "one of input, run and steps"+guess(name, []string{"input", "run", "steps"}))
 		}
 	}
 	return all
@@ -122,7 +157,7 @@ func (f *fence) use(is origin) {
 		case p.steps:
 			f.refuse("steps", "the name of a step behind it, such as .steps.NAME")
 		default:
-			f.refuse(".", "the name of what is read: .input, .run or .steps.NAME")
+			f.refuse(".", f.scope.whole())
 		}
 	}
 }

@@ -19,8 +19,10 @@ type part struct {
 	is    *Expression
 }
 
-// ParseText reads a text. An error is an *Error, whose place is that in the text.
-func ParseText(text string) (*Text, error) {
+// ParseText reads a text of a workflow. An error is an *Error, whose place is that in the text.
+func ParseText(text string) (*Text, error) { return parseText(text, ofWorkflow) }
+
+func parseText(text string, of scope) (*Text, error) {
 	t := &Text{}
 	var chars strings.Builder
 	for rest := text; ; {
@@ -40,7 +42,7 @@ func ParseText(text string) (*Text, error) {
 		if !ok {
 			return nil, &Error{At: utf8.RuneCountInString(text[:begins]) + 1, Got: "${", Want: "a } behind the expression; for the characters themselves write $${"}
 		}
-		e, err := Parse(inside)
+		e, err := parse(inside, of)
 		if err != nil {
 			var wrong *Error
 			if errors.As(err, &wrong) && wrong.At > 0 {
