@@ -12,9 +12,11 @@ import (
 
 // Gate is a gate as it stands in the store: who was let in, and whether others wait.
 type Gate struct {
-	Tenant  string `cbor:"-"`
-	Job     string `cbor:"-"` // whose own gate it is
-	Version uint64 `cbor:"-"` // of its item: grows with every write; 0 where nobody has entered yet
+	Tenant  string    `cbor:"-"`
+	Job     string    `cbor:"-"` // whose own gate it is
+	Key     string    `cbor:"-"` // as KeyOf gives it, where the job has a gate for each value of a key
+	Version uint64    `cbor:"-"` // of its item: grows with every write; 0 where nobody has entered yet
+	Expires time.Time `cbor:"-"` // when its item may be cleaned up, unless it is written before
 
 	Entries []Entry `cbor:"1,keyasint,omitempty"` // in the order in which they were let in, at most one of a run
 
@@ -38,30 +40,55 @@ type Entry struct {
 // Name is how a job's own gate is called wherever a gate is named.
 func Name(job string) string { return "job:" + job }
 
-// Key is where a job's own gate stands.
-func Key(tenant, job string) store.Key {
-	return store.Key{Partition: "gate#" + tenant + "#" + Name(job), Sort: "-"}
-}
+// Key is where the gate of all runs of a job stands.
+func Key(tenant, job string) store.Key { return ID{tenant, job, ""}.Item() }
+
+// ID names the gate.
+func (g Gate) ID() ID { return ID{g.Tenant, g.Job, g.Key} }
 
 // Records are the structs that this package stores, by what their partitions begin with.
 func Records() map[string]any { return map[string]any{"gate": Gate{}, "line": standing{}} }
 
-// FromItem reads a job's own gate. An item that is not there gives one without entries, of version 0.
+// FromItem reads a gate of a job. An item that is not there gives one without entries, of version 0.
 func FromItem(tenant, job string, item store.Item) (Gate, error) {
-	g := Gate{Tenant: tenant, Job: job}
+	g := Gate{Tenant: tenant, Job: job, Key: keyFrom(item.Sort)}
 	if !item.Exists() {
 		return g, nil
 	}
 	if err := record.Decode(item.Value, &g); err != nil {
 		return Gate{}, fmt.Errorf("gate %s: %w", Name(job), err)
 	}
-	g.Tenant, g.Job, g.Version = tenant, job, item.Version
+	g.Tenant, g.Job, g.Key, g.Version, g.Expires = tenant, job, keyFrom(item.Sort), item.Version, item.Expires
 	return g, nil
 }
 
-// Keep is how long a gate is kept that nobody enters any more: longer than a run may be under way whose entry it holds. Who waits longer than
+// Keep is how long the gate of all runs is kept that nobody enters any more: longer than a run may be under way whose entry it holds. Who waits longer than
 // that finds its line gone at a check, and enters anew.
 const Keep = job.MaxUnderWay + job.KeptBeyond
+
+// KeepKey is how long the gate of a value is kept after its last write, since values come and go. A run that is in progress there for longer, or waits, has it
+// written anew by a check once less than KeepAhead is left. Versions begin with 1 again where it was gone. No write of before is on its way by then: the store
+// knows of none after ten minutes.
+const (
+	KeepKey   = 30 * 24 * time.Hour
+	KeepAhead = KeepKey / 2
+)
+
+// keep is how long the gate is kept after a write.
+func (g Gate) keep() time.Duration {
+	if g.Key != "" {
+		return KeepKey
+	}
+	return Keep
+}
+
+// Fades tells whether the gate is to be written anew, as it stands, for the sake of who is in progress or waits there.
+func (g Gate) Fades(now time.Time) bool {
+	return g.Version != 0 && g.Key != "" && g.Expires.Before(now.Add(KeepAhead))
+}
+
+// Ages is from when on the gate of a run may fade that entered or joined at an instant or later, both Unix ms: before that nobody need look.
+func Ages(entered int64) int64 { return entered + (KeepKey - KeepAhead).Milliseconds() }
 
 // Put gives the write of the gate at now, under the condition that what was read (g.Version) still stands.
 func (g Gate) Put(now time.Time, attempt uint64) (store.Op, error) {
@@ -69,8 +96,8 @@ func (g Gate) Put(now time.Time, attempt uint64) (store.Op, error) {
 	if err != nil {
 		return store.Op{}, err
 	}
-	return store.Op{Kind: store.Put, Key: Key(g.Tenant, g.Job), If: store.At(store.Item{Version: g.Version}), Value: value,
-		Expires: now.Add(Keep), Attempt: attempt}, nil
+	return store.Op{Kind: store.Put, Key: g.ID().Item(), If: store.At(store.Item{Version: g.Version}), Value: value,
+		Expires: now.Add(g.keep()), Attempt: attempt}, nil
 }
 
 // Run is the ID of the run that an entry is of.

@@ -12,14 +12,15 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/store"
 )
 
-// Place is where a run stands in the line of its job's own gate: by rank, then by nominal time, then by the rest of its ID.
+// Place is where a run stands in the line of a gate of its job: by rank, then by nominal time, then by the rest of its ID.
 type Place struct {
 	Rank int64 // run.Wait.Rank
 	Run  run.ID
+	Gate string // run.Run.GateKey
 }
 
 // PlaceOf is the place that a waiting run names. One that it does not name any more is of nobody.
-func PlaceOf(r run.Run) Place { return Place{Rank: r.Wait.Rank, Run: r.ID} }
+func PlaceOf(r run.Run) Place { return Place{Rank: r.Wait.Rank, Run: r.ID, Gate: r.GateKey} }
 
 // Named tells whether a run, as it stands, waits at this place.
 func (p Place) Named(by run.Run) bool {
@@ -40,10 +41,9 @@ func (p Place) Forwarded() bool { return p.Rank < forward }
 
 // Key is where the place stands.
 func (p Place) Key(tenant string) store.Key {
-	return store.Key{Partition: linePartition(tenant, p.Run.Job), Sort: run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random}
+	at := ID{tenant, p.Run.Job, p.Gate}
+	return store.Key{Partition: at.lines(), Sort: at.before() + run.SortFrom(p.Rank) + run.SortFrom(p.Run.Nominal) + p.Run.Random}
 }
-
-func linePartition(tenant, job string) string { return "line#" + tenant + "#" + Name(job) }
 
 // standing is the record of a place.
 type standing struct {
@@ -59,23 +59,32 @@ func put(r run.Run, now time.Time, attempt uint64) (store.Op, error) {
 	return store.Op{Kind: store.Put, Key: PlaceOf(r).Key(r.Tenant), If: store.Any, Value: value, Expires: now.Add(Keep), Attempt: attempt}, nil
 }
 
-// PlaceFromItem reads a place in the line of a job's own gate.
+// PlaceFromItem reads a place in the line of a gate of a job.
 func PlaceFromItem(job string, item store.Item) (Place, error) {
-	parts := strings.SplitN(item.Sort, "#", 2)
+	sort, key := item.Sort, ""
+	if before, rest, ok := strings.Cut(sort, "#"); ok && InKeyedLine(sort) {
+		sort, key = rest, keyFrom(before)
+	}
+	parts := strings.SplitN(sort, "#", 2)
 	rank, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 2 || rank < 0 || !strings.HasPrefix(item.Sort, run.SortFrom(rank)) {
+	if err != nil || len(parts) != 2 || rank < 0 || !strings.HasPrefix(sort, run.SortFrom(rank)) {
 		return Place{}, fmt.Errorf("place %q in the line of %s: want rank#nominal#random: %w", item.Sort, Name(job), record.ErrBroken)
 	}
 	id, err := run.IDFromSort(job, parts[1])
 	if err != nil {
 		return Place{}, fmt.Errorf("place in the line of %s: %w", Name(job), err)
 	}
-	return Place{Rank: rank, Run: id}, nil
+	return Place{Rank: rank, Run: id, Gate: key}, nil
 }
 
 // Line is the part of the line that lies behind what was let in, from the front on.
 func (g Gate) Line(limit int) store.Range {
-	return store.Range{Partition: linePartition(g.Tenant, g.Job), From: run.SortFrom(g.Front), Limit: limit}
+	of := g.ID()
+	r := store.Range{Partition: of.lines(), From: of.before() + run.SortFrom(g.Front), Limit: limit}
+	if g.Key != "" {
+		r.To = past(of.before())
+	}
+	return r
 }
 
 // Before is the part of the line that is before a place.

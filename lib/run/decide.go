@@ -62,7 +62,7 @@ func (r Run) Claim(c Claim) (Run, ClaimVerdict) {
 		next.NextAt, next.Reason = c.NotBefore, c.Reason
 	}
 	next.StartBy = r.TimeToStart(c.Lasts)
-	next.Wait, next.Placed = next.Wait.ranked(), false
+	next.Wait, next.Placed, next.GateKey = next.Wait.ranked(), false, ""
 	return next, Claimed
 }
 
@@ -134,7 +134,7 @@ func (r Run) Unbind(generation int64) (Run, bool) {
 		return r, false
 	}
 	r.State, r.Generation, r.Epoch = Scheduled, generation, 0
-	r.Wait, r.Placed = r.Wait.ranked(), false
+	r.Wait, r.Placed, r.GateKey = r.Wait.ranked(), false, ""
 	return r, true
 }
 
@@ -318,7 +318,7 @@ func (r Run) Reopen(generation int64, epoch uint64, reason string) Run {
 	r.Ended, r.Expires, r.NextAt = 0, 0, 0
 	r.Through, r.Upto, r.Count = 0, 0, 0
 	r.Result, r.Reason = Ref{}, cut(reason, maxReasonSize)
-	r.Why, r.Wait, r.Placed, r.Discarded = Why{}, Wait{}, false, Discarded{}
+	r.Why, r.Wait, r.Placed, r.GateKey, r.Discarded = Why{}, Wait{}, false, "", Discarded{}
 	return r
 }
 
@@ -353,7 +353,7 @@ func (r Run) LetIn(now int64) Run {
 
 // Unjoin ends a wait in a line that has no place of the run any more: it has to enter anew, by its rank.
 func (r Run) Unjoin() Run {
-	r.Wait = r.Wait.ranked()
+	r.Wait, r.GateKey = r.Wait.ranked(), ""
 	return r
 }
 
@@ -408,6 +408,11 @@ func (r Run) Overlapping(why Why, now int64, retention time.Duration) Run {
 // Spared tells whether no gate skips the run: it has had an attempt, or somebody asked for it to be opened again, which left a reason. That of a
 // missed fire is another one.
 func (r Run) Spared() bool { return r.Attempt > 0 || r.Reason != "" && r.Reason != CaughtUp }
+
+// Unkeyed ends a run that is due whose key cannot be told, for good: reason says why.
+func (r Run) Unkeyed(now int64, reason string, retention time.Duration) Run {
+	return r.end(Failed, now, reason, Limits{Retention: retention})
+}
 
 // Withdraw ends a fire whose job is deleted, as a claim of c that was cancelled at once: where a claim could be written, and where one stands.
 // Nobody claims it after that.

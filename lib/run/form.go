@@ -91,6 +91,7 @@ func (r *Run) WriteFields(w *record.Writer) {
 		w.Bytes(52, r.Unended)
 	}
 	w.Text(53, r.Chose)
+	w.Text(54, r.GateKey)
 }
 
 func (r *Ref) writeFields(w *record.Writer, number uint8) {
@@ -247,6 +248,8 @@ func (r *Run) ReadFields(s *record.Scanner) {
 			r.Unended = append([]byte{}, s.Bytes()...)
 		case 53:
 			r.Chose = string(s.Text())
+		case 54:
+			r.GateKey = string(s.Text())
 		default:
 			s.Fail()
 		}

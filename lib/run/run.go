@@ -134,6 +134,10 @@ type Run struct {
 	// cancelled between its entry and its start does not say so.
 	Placed bool `cbor:"31,keyasint,omitempty"`
 
+	// GateKey says of a run that has Wait.Gate, Why.Gate or Placed at which of the gates of its job that is, where the job has one for each value of a key: see
+	// gate.KeyOf. It is "" where the job has one for all.
+	GateKey string `cbor:"54,keyasint,omitempty"`
+
 	// Discarded says of a dead letter that somebody has settled it without running it again. Nothing but a reopening writes the run after that.
 	Discarded Discarded `cbor:"32,keyasint,omitzero"`
 
