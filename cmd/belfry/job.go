@@ -107,9 +107,12 @@ func when(j wire.Job) string {
 // overlapOf says in a few words what becomes of a run that is one too many; "" where none is.
 func overlapOf(j wire.Job) string {
 	o, failing := j.Overlap, ""
-	while := "while one is in progress"
+	while, have := "while one is in progress", "has"
 	if o.Limit > job.DefaultOverlapLimit {
-		while = fmt.Sprintf("while %d are in progress", o.Limit)
+		while, have = fmt.Sprintf("while %d are in progress", o.Limit), "have"
+	}
+	if o.Key != "" {
+		while += " that " + have + " the same value of " + o.Key
 	}
 	if least, _ := j.Retry.Waits(); least >= time.Minute {
 		failing = "; a run that keeps failing is in progress for " + j.Retry.Lasts()

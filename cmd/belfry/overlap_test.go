@@ -15,23 +15,24 @@ func TestOverlapInFiles(t *testing.T) {
 	here, there := to(t, dev(t, "--data", t.TempDir())), to(t, dev(t, "--data", t.TempDir()))
 	files := demand("free") + "---\n" + demand("one", "overlap: skip") + "---\n" + demand("three", "overlap: {policy: skip, limit: 3}") + "---\n" + demand("said", "overlap: allow") + "---\n" + demand("line", "overlap: queue") +
 		"---\n" + demand("short", "overlap: {policy: queue, limit: 2, max_waiting: 5}") + "---\n" + demand("wide", "overlap: {limit: 4}") +
-		"---\n" + demand("soon", "overlap: skip", "retry: {max_attempts: 3}")
+		"---\n" + demand("soon", "overlap: skip", "retry: {max_attempts: 3}") + "---\n" + demand("each", `overlap: {policy: queue, limit: 2, key: "${ .payload.customer }"}`)
 	here(0, files, "job", "apply", "-f", "-")
 	const long = "; a run that keeps failing is in progress for about 3 h\n"
 	for name, want := range map[string]string{"one": "skips a run while one is in progress" + long, "three": "skips a run while 3 are in progress" + long, "line": "a run waits while one is in progress, and is skipped while 1000 wait" + long,
-		"short": "a run waits while 2 are in progress, and is skipped while 5 wait" + long, "wide": "a run waits while 4 are in progress" + long, "soon": "skips a run while one is in progress\n", "free": "", "said": ""} {
+		"short": "a run waits while 2 are in progress, and is skipped while 5 wait" + long, "wide": "a run waits while 4 are in progress" + long, "soon": "skips a run while one is in progress\n",
+		"each": "a run waits while 2 are in progress that have the same value of ${ .payload.customer }, and is skipped while 1000 wait" + long, "free": "", "said": ""} {
 		got := here(0, "", "job", "get", name).out
 		_, says, found := strings.Cut(got, "\noverlap ")
 		if found != (want != "") || !strings.HasPrefix(strings.TrimLeft(says, " "), want) {
 			t.Errorf("%s is shown as\n%s\nwant %q of overlap", name, got, want)
 		}
 	}
-	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 8 {
+	if got := here(0, files, "job", "apply", "-f", "-").out; strings.Count(got, "unchanged") != 9 {
 		t.Errorf("applied again:\n%s", got)
 	}
 	for _, form := range []string{"yaml", "json"} {
 		out := here(0, "", "export", "-o", form).out
-		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 2 || strings.Count(out, "overlap") != 6 {
+		if want := map[string]string{"yaml": "overlap: skip\n", "json": `"overlap": "skip"`}[form]; strings.Count(out, want) != 2 || strings.Count(out, "overlap") != 7 {
 			t.Errorf("exported as\n%s", out)
 		}
 		there(0, out, "job", "apply", "-f", "-")
@@ -48,7 +49,7 @@ func TestOverlapInFiles(t *testing.T) {
 	refused := here(1, demand("x", "overlap: strict")+"---\n"+demand("y", "overlap: {policy: skip, key: .job}", "gates: [stripe]")+"---\n"+demand("z", "overlap: skip"), "job", "apply", "-f", "-")
 	for _, want := range []string{
 		`x (standard input, document 1, line 1)`, `line 3: overlap: got "strict", which is not available yet; want one of allow, skip, queue, queue_one or queue_latest`,
-		"overlap.key: not available yet; leave it out", "gates: not available yet; leave it out",
+		`overlap.key: got ".job", want an expression in it, such as ${ .payload.customer }`, "gates: not available yet; leave it out",
 	} {
 		if !strings.Contains(refused.errors, want) {
 			t.Errorf("it lacks %q in\n%s", want, refused.errors)
@@ -62,7 +63,7 @@ func TestOverlapInFiles(t *testing.T) {
 func TestARunThatWasSkippedSaysWhatWasInItsWay(t *testing.T) {
 	var out strings.Builder
 	c := &cli{stdout: &out, output: formTable}
-	r := wire.Run{ID: "report~0mi4lf3k1", Job: "report", State: "skipped", Reason: "overlap", Why: wire.NewWhy("overlap", "job:report", "skip", []string{"report~0mi4lf3k0"}, "")}
+	r := wire.Run{ID: "report~0mi4lf3k1", Job: "report", State: "skipped", Reason: "overlap", Why: wire.NewWhy("overlap", "job:report", "", "skip", []string{"report~0mi4lf3k0"}, "")}
 	if err := c.showRun(r); err != nil {
 		t.Fatal(err)
 	}
@@ -138,4 +139,48 @@ func TestRunsThatOverlapAreSkipped(t *testing.T) {
 			t.Errorf("%s is %v, want %d or more", name, found, least)
 		}
 	}
+}
+
+// Each value of a key has a limit and a line of its own: the gate's listing has both values, and the line that of one or of both.
+func TestGatesOfValues(t *testing.T) {
+	t.Parallel()
+	_, address, _ := startProcess(t, "--data", t.TempDir(), "--allow-exec")
+	call := to(t, address)
+	call(0, `{"name": "import", "target": {"exec": {"argv": ["sleep", "600"]}}, "timeout": "1h", "overlap": {"policy": "queue", "key": "${ .payload.customer }"}}`, "job", "apply", "-f", "-")
+	ids := map[string][]string{}
+	for _, customer := range []string{"acme", "acme", "other", "acme"} {
+		r := decode[wire.Run](t, call(0, "", "job", "trigger", "import", "--payload", `{"customer": "`+customer+`"}`, "-o", "json").out)
+		ids[customer] = append(ids[customer], r.ID)
+		eventually(t, "it runs, or waits", func() (bool, string) {
+			got := call(0, "", "run", "get", r.ID, "-o", "json").out
+			return slices.Contains([]string{"running", "waiting"}, decode[wire.Run](t, got).State), got
+		})
+	}
+	acme := ids["acme"]
+	listed := decode[[]wire.Gate](t, call(0, "", "gate", "list", "-o", "json").out)
+	if len(listed) != 1 || listed[0].Key != "${ .payload.customer }" || listed[0].InProgress != 2 || listed[0].Waiting != 2 || listed[0].MoreKeys ||
+		!slices.Equal(listed[0].Keys, []wire.KeyGate{{Key: "acme", InProgress: 1, Waiting: 2}, {Key: "other", InProgress: 1}}) {
+		t.Errorf("the gate is listed as %+v", listed)
+	}
+	if got := call(0, "", "gate", "list").out; !regexp.MustCompile(`(?m)^job:import +queue +1 +2 +2 +for each \$\{ \.payload\.customer }\n- acme +1 +2\n- other +1 +0$`).MatchString(got) {
+		t.Errorf("in a table:\n%s", got)
+	}
+	for _, asked := range [][]string{nil, {"--key", "acme"}} {
+		line := decode[[]wire.InLine](t, call(0, "", append([]string{"gate", "line", "import", "-o", "json"}, asked...)...).out)
+		if len(line) != 2 || line[0].ID != acme[1] || line[1].ID != acme[2] || line[0].Key != "acme" {
+			t.Errorf("the line of %q is %+v", asked, line)
+		}
+	}
+	if got := call(0, "", "gate", "line", "import", "--key", "other", "-o", "json").out; len(decode[[]wire.InLine](t, got)) != 0 {
+		t.Errorf("the line of another:\n%s", got)
+	}
+	if got := call(0, "", "run", "get", acme[2]).out; !strings.Contains(got, "One run is before it in line at the gate job:import for the key acme, and "+acme[0]+" is in progress") {
+		t.Errorf("who waits is shown as\n%s", got)
+	}
+	call(0, "", "run", "cancel", acme[0])
+	eventually(t, "the next one has its turn", func() (bool, string) {
+		got := call(0, "", "run", "get", acme[1], "-o", "json").out
+		return decode[wire.Run](t, got).State == "running", got
+	})
+	call(0, "", "job", "delete", "import")
 }

@@ -141,7 +141,7 @@ func whyOf(r simulate.Run, names map[string]string) string {
 			}
 			inTheWay = append(inTheWay, id)
 		}
-		return wire.NewWhy(r.Why.Code, r.Why.Gate, r.Why.Policy, inTheWay, r.Reason).Text
+		return wire.NewWhy(r.Why.Code, r.Why.Gate, r.Why.Key, r.Why.Policy, inTheWay, r.Reason).Text
 	}
 	failure := ""
 	if n := len(r.Attempts); n > 0 {

@@ -145,7 +145,7 @@ func TestWhatIsSaidOfARunThatIsWaitedFor(t *testing.T) {
 		{wire.Run{State: "succeeded", Attempt: 4, StartedAt: at, EndedAt: at.Add(2 * time.Second), Attempts: []wire.Attempt{attempt(4, "succeeded", "")}}, "", "succeeded after 2s"},
 		{wire.Run{State: "dead", Attempt: 2, StartedAt: at.Add(time.Minute), EndedAt: at.Add(61 * time.Second), Reason: "attempts spent", Attempts: []wire.Attempt{
 			{Attempt: 1, Outcome: "failed", StartedAt: at}, {Attempt: 2, Outcome: "failed", StartedAt: at.Add(time.Minute)}}}, "", "dead after 2 attempts in 1m1s: attempts spent"},
-		{wire.Run{State: "skipped", Why: wire.NewWhy("overlap", "job:report", "skip", []string{"report~0mi4lf3k0"}, "")}, "",
+		{wire.Run{State: "skipped", Why: wire.NewWhy("overlap", "job:report", "", "skip", []string{"report~0mi4lf3k0"}, "")}, "",
 			"skipped: report~0mi4lf3k0 was in progress (overlap: skip)"},
 	} {
 		before, after := became(was, c.is, shown.moment)

@@ -13,6 +13,7 @@ import (
 
 type gateLine struct {
 	page
+	Key  string `query:"key" minLength:"1" maxLength:"8192" example:"acme" doc:"where the job has a limit for each value of a key: the value whose line is listed, as it is or as answers show it; without it, the lines of all values are, one after the other"`
 	Gate string `path:"gate" minLength:"1" maxLength:"132" pattern:"^[A-Za-z0-9][A-Za-z0-9._:-]{0,131}$" example:"job:daily-report" doc:"its name: job:NAME is a job's own"`
 }
 
@@ -38,20 +39,24 @@ func (a *api) listGates(ctx context.Context, p *page, in input[noBody]) (*answer
 
 func gateForm(g control.Gate) wire.Gate {
 	o := g.Job.Def.Overlap
-	shown := wire.Gate{Name: gate.Name(g.Job.Name), Job: g.Job.Name, Policy: string(o.Policy), Limit: o.Limit, InProgress: g.InProgress, Waiting: g.Waiting, Paused: g.Job.Def.Paused}
+	shown := wire.Gate{Name: gate.Name(g.Job.Name), Job: g.Job.Name, Policy: string(o.Policy), Limit: o.Limit, InProgress: g.InProgress, Waiting: g.Waiting, Paused: g.Job.Def.Paused,
+		Key: o.Key, MoreKeys: g.More}
 	if most, bounded := o.Waiting(); bounded {
 		shown.MaxWaiting = &most
+	}
+	for _, k := range g.Keys {
+		shown.Keys = append(shown.Keys, wire.KeyGate(k))
 	}
 	return shown
 }
 
 func (a *api) listLine(ctx context.Context, p *gateLine, in input[noBody]) (*answer[wire.LinePage], error) {
-	runs, next, err := a.Control.GateLine(ctx, in.tenant, p.Gate, p.Cursor, p.limit())
+	runs, next, err := a.Control.GateLine(ctx, in.tenant, p.Gate, p.Key, p.Cursor, p.limit())
 	if err != nil {
 		return nil, err
 	}
 	items, next := fill(a, runs, next, func(r run.Run) wire.InLine {
-		return wire.InLine{ID: r.ID.String(), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy)}
+		return wire.InLine{ID: r.ID.String(), Key: gate.ShownKey(r.GateKey), NominalTime: r.ID.Time(), Since: instant(r.Wait.Since), StartBy: instant(r.StartBy)}
 	}, control.AfterInLine)
 	return &answer[wire.LinePage]{wire.LinePage{Items: items, Next: next}}, nil
 }

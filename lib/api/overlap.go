@@ -1,7 +1,6 @@
 package api
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -17,7 +16,6 @@ type policyOrOverlap struct{}
 func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	object := registry.Schema(reflect.TypeFor[job.OverlapForm](), true, "")
 	full := registry.SchemaFromRef(object.Ref)
-	maps.DeleteFunc(full.Properties, func(name string, _ *huma.Schema) bool { return slices.Contains(overlapFieldsToCome, name) })
 	return &huma.Schema{
 		Extensions: map[string]any{namedAs: "PolicyOrOverlap"},
 		Title:      `the name of a policy, such as "skip" or "queue_latest", or an object such as {"policy": "queue", "limit": 3, "max_waiting": 100}`,
@@ -55,8 +53,6 @@ func earlierOf(schemas map[string]*huma.Schema) earlier {
 // calledKinds are what somebody may write in a callback in place of a job that has such a target.
 var calledKinds = []string{"http", "exec", "handler", "aws", "sns", "email", "workflow"}
 
-var overlapFieldsToCome = []string{"key"}
-
 // laterOf lists what is to come of the schemas of the document.
 func laterOf(schemas map[string]*huma.Schema) later {
 	policies := make([]string, len(job.OverlapsToCome))
@@ -65,7 +61,6 @@ func laterOf(schemas map[string]*huma.Schema) later {
 	}
 	l := later{
 		schemas["Schedule"]:                     {"exclude", "only"},
-		schemas["Overlap"]:                      overlapFieldsToCome,
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callback"]:                     calledKinds,
 		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),

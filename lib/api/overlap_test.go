@@ -76,7 +76,7 @@ func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 		{`{"policy": "skip", "limit": 1.5}`, "malformed", "overlap.limit", "whole number"},
 		{`{"policy": "skip", "limit": 2.0}`, "invalid", "overlap.limit", "without a fraction"},
 		{`{"policy": "skip", "limit": 2, "limit": 3}`, "malformed", "overlap.limit", "twice"},
-		{`{"policy": "skip", "max": 3}`, "malformed", "overlap.max", "unknown field; want limit, max_waiting or policy"},
+		{`{"policy": "skip", "max": 3}`, "malformed", "overlap.max", "unknown field; want key, limit, max_waiting or policy"},
 		{`{"policy": "queue", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
 		{`{"policy": "allow", "limit": 0}`, "malformed", "overlap.limit", "at least 1"},
 		{`{"policy": "queue", "limit": 1001}`, "malformed", "overlap.limit", "at most 1000"},
@@ -86,6 +86,13 @@ func TestAWrongOverlapIsRefusedAndNamed(t *testing.T) {
 		{`{"policy": "queue", "max_waiting": null}`, "malformed", "overlap.max_waiting", "got null"},
 		{`{"policy": "skip", "max_waiting": 3}`, "invalid", "overlap.max_waiting", "no max_waiting under skip"},
 		{`{"policy": "allow", "max_waiting": 3}`, "invalid", "overlap.max_waiting", "a limit beside it"},
+		{`{"policy": "skip", "key": null}`, "malformed", "overlap.key", "got null"},
+		{`{"policy": "skip", "key": ""}`, "malformed", "overlap.key", "at least 1"},
+		{`{"policy": "skip", "key": "customer"}`, "invalid", "overlap.key", "such as ${ .payload.customer }"},
+		{`{"policy": "skip", "key": "${ .payload.a | slect(.b) }"}`, "invalid", "overlap.key", `got "slect" at character 17, want one of the functions that expressions may use; did you mean "select"?`},
+		{`{"policy": "skip", "key": "${ .paylod.a }"}`, "invalid", "overlap.key", `got "paylod" at character 5, want one of payload, job, labels and nominal_time; did you mean "payload"?`},
+		{`{"policy": "skip", "key": "${ .input.a }"}`, "invalid", "overlap.key", "want one of payload, job, labels and nominal_time"},
+		{`{"key": "${ .job }"}`, "invalid", "overlap.key", "a limit beside it"},
 		{`{"max_waiting": 0}`, "invalid", "overlap.max_waiting", "a limit beside it"},
 	} {
 		s.wrongOverlap(c.overlap, c.code, c.field, c.want)
@@ -118,10 +125,6 @@ func TestWhatIsNotAvailableYetIsRefusedByItsName(t *testing.T) {
 		want := fmt.Sprintf("got %q, which is not available yet; want one of allow, skip, queue, queue_one or queue_latest", policy)
 		s.wrongOverlap(fmt.Sprintf("%q", policy), "malformed", "overlap", want)
 		s.wrongOverlap(fmt.Sprintf(`{"policy": %q, "limit": 2}`, policy), "malformed", "overlap.policy", want)
-	}
-	for _, more := range []string{`"key": ".payload.customer"`, `"key": null`} {
-		name, _, _ := strings.Cut(strings.Trim(more, `"`), `"`)
-		s.wrongOverlap(`{"policy": "skip", `+more+`}`, "malformed", "overlap."+name, "not available yet")
 	}
 	for _, c := range []struct{ method, path, body, field string }{
 		{"PUT", "/v1/jobs/x", `"gates": ["stripe"]`, "gates"},
@@ -186,7 +189,7 @@ func TestTheDocumentOfOverlap(t *testing.T) {
 		t.Errorf("%+v, %+v", one, doc["OverlapPolicy"])
 	}
 	object := doc["Overlap"].Properties
-	if limit := object["limit"]; len(object) != 3 || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
+	if limit := object["limit"]; len(object) != 4 || object["key"].Type != "string" || limit.Minimum == nil || *limit.Minimum != 1 || limit.Maximum == nil || *limit.Maximum != job.MaxOverlapLimit {
 		t.Errorf("the object has %+v", object)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/embed"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/node"
@@ -241,7 +242,7 @@ func (d desk) shown(ctx context.Context, r run.Run) Run {
 	s := Run{ID: r.ID.String(), Job: r.ID.Job, State: State(d.control.Shown(ctx, r).String()), Nominal: r.ID.Time(), Attempt: r.Attempt,
 		Started: instant(r.Started), Ended: instant(r.Ended)}
 	if y := r.Why; !y.IsZero() {
-		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, y.Policy, y.InTheWay, r.Reason))
+		s.Why = (*Why)(wire.NewWhy(y.Code, y.Gate, gate.ShownKey(r.GateKey), y.Policy, y.InTheWay, r.Reason))
 	}
 	for _, a := range r.Attempts {
 		if a.Error != "" {

@@ -120,26 +120,39 @@ func AtMostOnce() JobOption {
 // SkipOverlap lets at most n runs of a job be in progress at once, 1 to 1000: a run that is due while as many are is [Skipped], and its Why
 // names them. A run is in progress from its start until it has ended: the waits between its attempts count. Default: any number.
 func SkipOverlap(n int) JobOption {
-	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapSkip, Limit: n} }}
+	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapSkip, Limit: n}) }}
 }
 
 // QueueOverlap lets at most n runs of a job be in progress at once, 1 to 1000: a run that is due while as many are is [Waiting], and starts in its turn: by
 // when it was due, then by when it was asked for. Up to waiting runs may wait, 0 to 100000; the next one is [Skipped], and its Why says so.
 func QueueOverlap(n, waiting int) JobOption {
 	return JobOption{func(def *job.Definition) {
-		def.Overlap = job.Overlap{Policy: job.OverlapQueue, Limit: n, MaxWaiting: &waiting}
+		bound(def, job.Overlap{Policy: job.OverlapQueue, Limit: n, MaxWaiting: &waiting})
 	}}
 }
 
 // QueueOneOverlap lets at most n runs of a job be in progress at once, 1 to 1000, and one more wait: a run that is due while one waits is [Skipped].
 func QueueOneOverlap(n int) JobOption {
-	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapQueueOne, Limit: n} }}
+	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapQueueOne, Limit: n}) }}
 }
 
 // QueueLatestOverlap lets at most n runs of a job be in progress at once, 1 to 1000, and the latest of the others wait: whoever waited before it is [Skipped].
 // So what starts next is always about the newest state of things.
 func QueueLatestOverlap(n int) JobOption {
-	return JobOption{func(def *job.Definition) { def.Overlap = job.Overlap{Policy: job.OverlapQueueLatest, Limit: n} }}
+	return JobOption{func(def *job.Definition) { bound(def, job.Overlap{Policy: job.OverlapQueueLatest, Limit: n}) }}
+}
+
+// OverlapKey gives each value of a text with expressions a limit and a line of its own, beside [SkipOverlap], [QueueOverlap], [QueueOneOverlap] or
+// [QueueLatestOverlap]: under "${ .payload.customer }" one run of a customer waits for another of the same customer, and for no other. The expressions are jq
+// over .payload, .job, .labels and .nominal_time. Where one fails, or the value is no text, number or boolean, the run is [Failed].
+func OverlapKey(key string) JobOption {
+	return JobOption{func(def *job.Definition) { def.Overlap.Key = key }}
+}
+
+// bound leaves a key that was given before.
+func bound(def *job.Definition, o job.Overlap) {
+	o.Key = def.Overlap.Key
+	def.Overlap = o
 }
 
 // ExpiresAfter skips a run that has not started so long after its time, 1 s to 5 years: its Why has the code "expired". A run that was opened again by hand has its time

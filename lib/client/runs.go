@@ -303,9 +303,14 @@ func (c *Client) Gates(ctx context.Context) iter.Seq2[wire.Gate, error] {
 	return pages(ctx, c, "/v1/gates", nil, 0, func(p wire.GatePage) ([]wire.Gate, string) { return p.Items, p.Next })
 }
 
-// Line gives the runs that wait at a gate, from the front of its line on, at most so many; 0 for all.
-func (c *Client) Line(ctx context.Context, gate string, most int) iter.Seq2[wire.InLine, error] {
-	return pages(ctx, c, "/v1/gates/"+url.PathEscape(gate)+"/line", nil, most, func(p wire.LinePage) ([]wire.InLine, string) { return p.Items, p.Next })
+// Line gives the runs that wait at a gate, from the front of its line on, at most so many; 0 for all. Where the job has a gate for each value of a key, key
+// is one of them, or "" for all.
+func (c *Client) Line(ctx context.Context, gate, key string, most int) iter.Seq2[wire.InLine, error] {
+	var query url.Values
+	if key != "" {
+		query = url.Values{"key": {key}}
+	}
+	return pages(ctx, c, "/v1/gates/"+url.PathEscape(gate)+"/line", query, most, func(p wire.LinePage) ([]wire.InLine, string) { return p.Items, p.Next })
 }
 
 // Workers gives the workers of the process that answers and those elsewhere that take runs from it, by queue and ID.

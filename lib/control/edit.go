@@ -390,7 +390,7 @@ func (s *Service) edit(ctx context.Context, tenant, name string, change func(*jo
 		}
 		if err == nil && !(old.Def.Overlap.IsZero() && j.Def.Overlap.IsZero()) && !settled.Def.Paused {
 			// A raised limit, a resume, or a claim that was taken away makes room, and a delete ends those that wait. A crash here leaves them to their checks.
-			if err := s.Dispatch.LetIn(ctx, tenant, name); err != nil {
+			if err := s.Dispatch.LetInAll(ctx, settled); err != nil {
 				s.Log.WarnContext(ctx, "runs that wait are left to their checks", "job", name, "error", err)
 			}
 		}
@@ -465,6 +465,7 @@ func (s *Service) renew(old, j job.Job, now int64, shard timer.Shard) (job.Job, 
 	if j.Created == 0 {
 		j.Created = now
 	}
+	j.Keyed = old.Keyed || j.Def.Overlap.Key != ""
 	ops := make([]store.Op, 0, 3)
 	if old.Generation != 0 {
 		// What the last sweep has passed, by more than a write may be late, has no timers and no claims left.

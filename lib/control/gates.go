@@ -14,6 +14,7 @@ import (
 // Line is how a run stands that waits in the line of a gate.
 type Line struct {
 	Gate     string
+	Key      string   // as gate.ShownKey shows it, where the job has a gate for each value of a key
 	Since    int64    // Unix ms
 	Behind   int      // runs that are before it in line, at most MaxBehind
 	InTheWay []string // IDs of runs that are in progress at the gate, those that were let in first; at most run.MaxInTheWay
@@ -24,8 +25,8 @@ const MaxBehind = 1000
 
 // lineOf looks up how a waiting run stands in line. It is no snapshot: places are given and taken meanwhile.
 func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
-	line := Line{Gate: r.Wait.Gate, Since: r.Wait.Since}
-	g, err := s.gateOf(ctx, r.Tenant, r.ID.Job)
+	line := Line{Gate: r.Wait.Gate, Key: gate.ShownKey(r.GateKey), Since: r.Wait.Since}
+	g, err := s.gateOf(ctx, gate.Of(r))
 	if err != nil {
 		return line, err
 	}
@@ -40,12 +41,12 @@ func (s *Service) lineOf(ctx context.Context, r run.Run) (Line, error) {
 	return line, nil
 }
 
-func (s *Service) gateOf(ctx context.Context, tenant, job string) (gate.Gate, error) {
-	items, err := s.Store.Get(ctx, gate.Key(tenant, job))
+func (s *Service) gateOf(ctx context.Context, of gate.ID) (gate.Gate, error) {
+	items, err := s.Store.Get(ctx, of.Item())
 	if err != nil {
-		return gate.Gate{}, fmt.Errorf("read the gate of %s: %w", job, err)
+		return gate.Gate{}, fmt.Errorf("read the gate of %s: %w", of.Job, err)
 	}
-	return gate.FromItem(tenant, job, items[0])
+	return gate.FromItem(of.Tenant, of.Job, items[0])
 }
 
 // inProgress names the first few runs that hold places at a gate.
@@ -73,17 +74,29 @@ func (s *Service) inProgress(ctx context.Context, g gate.Gate) (ids []string, er
 	return ids, nil
 }
 
-// Gate is how the own gate of a job stands.
+// Gate is how the own gate of a job stands; where the job has one for each value of a key, all of them together.
 type Gate struct {
 	Job        job.Job
 	InProgress int // of those that were let in last, beyond GateLook, some may have ended
 	Waiting    int
+
+	Keys []KeyGate // where there is one for each value: those at which runs are in progress or wait, by their keys, at most MaxKeyGates
+	More bool      // there are more of them, or may be
 }
 
-// MaxGates is the largest page of gates, and GateLook how many runs are looked at for each of them.
+// KeyGate is how the gate of one value stands.
+type KeyGate struct {
+	Key        string // as gate.ShownKey shows it
+	InProgress int
+	Waiting    int
+}
+
+// MaxGates is the largest page of gates, GateLook how many runs are looked at for each of them, and of how many values, and MaxKeyGates how many of these are
+// told of.
 const (
-	MaxGates = 100
-	GateLook = 100
+	MaxGates    = 100
+	GateLook    = 100
+	MaxKeyGates = 20
 )
 
 // Gates lists the gates of jobs that bound their overlap, by the name of the job.
@@ -101,31 +114,68 @@ func (s *Service) Gates(ctx context.Context, tenant, cursor string, limit int) (
 		return nil, "", fmt.Errorf("read gates: %w", err)
 	}
 	for i, j := range jobs {
-		g, err := gate.FromItem(tenant, j.Name, items[i])
+		shown := Gate{Job: j}
+		of := items[i : i+1]
+		if j.Keyed {
+			page, err := s.Store.Query(ctx, gate.Gates(tenant, j.Name, GateLook))
+			if err != nil {
+				return nil, "", fmt.Errorf("read the gates of %s: %w", j.Name, err)
+			}
+			of, shown.More = page.Items, page.Cursor != ""
+		}
+		if err := s.stand(ctx, &shown, of); err != nil {
+			return nil, "", err
+		}
+		gates = append(gates, shown)
+	}
+	return gates, next, nil
+}
+
+// stand adds how gates of a job stand, by their items. Of all of them together, GateLook runs are looked at.
+func (s *Service) stand(ctx context.Context, shown *Gate, items []store.Item) error {
+	tenant, name := shown.Job.Tenant, shown.Job.Name
+	var rounds []*gate.Round
+	var looked []int
+	var some []run.Run
+	for _, item := range items {
+		g, err := gate.FromItem(tenant, name, item)
 		if err != nil {
-			s.unreadable(tenant, items[i], err)
+			s.unreadable(tenant, item, err)
 			continue
 		}
 		round := g.Begin()
-		var some []run.Run
-		for _, id := range round.Unsure(GateLook) {
+		ids := round.Unsure(GateLook - len(some))
+		for _, id := range ids {
 			some = append(some, run.Run{ID: id, Tenant: tenant})
 		}
-		standing, err := s.Dispatch.PeekRuns(ctx, some)
-		if err != nil {
-			return nil, "", fmt.Errorf("read the runs at the gate of %s: %w", j.Name, err)
-		}
-		round.Learn(standing)
-		gates = append(gates, Gate{Job: j, InProgress: round.Held(), Waiting: g.Waiting})
+		rounds, looked = append(rounds, round), append(looked, len(ids))
 	}
-	return gates, next, nil
+	standing, err := s.Dispatch.PeekRuns(ctx, some)
+	if err != nil {
+		return fmt.Errorf("read the runs at the gate of %s: %w", name, err)
+	}
+	for i, round := range rounds {
+		round.Learn(standing[:looked[i]])
+		standing = standing[looked[i]:]
+		one := KeyGate{gate.ShownKey(round.Gate().Key), round.Held(), round.Waiting()}
+		shown.InProgress, shown.Waiting = shown.InProgress+one.InProgress, shown.Waiting+one.Waiting
+		switch {
+		case round.Gate().Key == "" || one.InProgress+one.Waiting == 0:
+		case len(shown.Keys) == MaxKeyGates:
+			shown.More = true
+		default:
+			shown.Keys = append(shown.Keys, one)
+		}
+	}
+	return nil
 }
 
 // AfterGate is the cursor of a page that ends with this gate, in place of the one that Gates gave.
 func AfterGate(g Gate) string { return AfterJob(g.Job) }
 
-// GateLine lists the runs that wait at a gate, from the front of its line on.
-func (s *Service) GateLine(ctx context.Context, tenant, name, cursor string, limit int) (runs []run.Run, next string, err error) {
+// GateLine lists the runs that wait at a gate, from the front of its line on. Where the job has a gate for each value of a key, key is that of one, as the
+// value or as gate.ShownKey shows it, and "" for all of them, one line after the other.
+func (s *Service) GateLine(ctx context.Context, tenant, name, key, cursor string, limit int) (runs []run.Run, next string, err error) {
 	jobName, own := strings.CutPrefix(name, gate.Name(""))
 	if !own || job.ValidName(jobName) != nil {
 		return nil, "", refuse(CodeGateNotFound, "there is no gate %s: the own gate of a job is %sNAME", name, gate.Name(""))
@@ -144,21 +194,43 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, cursor string, lim
 	if err != nil {
 		return nil, "", err
 	}
-	g, err := s.gateOf(ctx, tenant, jobName)
+	of := gate.ID{Tenant: tenant, Job: jobName}
+	if key != "" {
+		of.Key = gate.KeyAsked(key)
+	}
+	g, err := s.gateOf(ctx, of)
 	if err != nil {
 		return nil, "", err
 	}
-	r := g.Line(min(pageLimit(limit), store.MaxKeys))
-	if after != "" {
-		r.From = after + "\x00"
+	limit = min(pageLimit(limit), store.MaxKeys)
+	lines := []store.Range{g.Line(limit)}
+	if key == "" && j.Keyed {
+		lines = append(lines, gate.KeyedLines(tenant, jobName, ""))
 	}
-	page, err := s.Store.Query(ctx, r)
-	if err != nil {
-		return nil, "", fmt.Errorf("read the line of %s: %w", name, err)
+	var items []store.Item
+	for i, line := range lines {
+		if line.Limit = limit - len(items); line.Limit == 0 {
+			next = cursorAfter(items[len(items)-1].Sort)
+			break
+		}
+		if after != "" && gate.InKeyedLine(after) == (i > 0 || key != "") {
+			line.From = after + "\x00"
+		} else if after != "" && i < len(lines)-1 {
+			continue // it has been read to its end
+		}
+		page, err := s.Store.Query(ctx, line)
+		if err != nil {
+			return nil, "", fmt.Errorf("read the line of %s: %w", name, err)
+		}
+		items = append(items, page.Items...)
+		if n := len(items); page.Cursor != "" && n > 0 {
+			next = cursorAfter(items[n-1].Sort)
+			break
+		}
 	}
-	places := make(map[run.ID]gate.Place, len(page.Items))
+	places := make(map[run.ID]gate.Place, len(items))
 	var some []run.Run
-	for _, item := range page.Items {
+	for _, item := range items {
 		p, err := gate.PlaceFromItem(jobName, item)
 		if err != nil {
 			s.unreadable(tenant, item, err)
@@ -175,9 +247,6 @@ func (s *Service) GateLine(ctx context.Context, tenant, name, cursor string, lim
 		if places[r.ID].Named(r) {
 			runs = append(runs, r)
 		}
-	}
-	if n := len(page.Items); page.Cursor != "" && n > 0 {
-		next = cursorAfter(page.Items[n-1].Sort)
 	}
 	return runs, next, nil
 }

@@ -222,7 +222,7 @@ func (s *Service) Cancel(ctx context.Context, tenant string, id run.ID, reason s
 		was = r
 		if e, err := s.Dispatch.Book.Edition(ctx, tenant, id.Job, r.Generation); err == nil {
 			retention = e.Def.Kept()
-			was.Placed = was.Placed || !e.Def.Overlap.IsZero() // it may have been let in, and not started
+			was = s.Dispatch.MayHold(ctx, r, e) // it may have been let in, and not started
 		}
 		if err := mayCancel(r); err != nil {
 			return r, nil, err

@@ -287,14 +287,18 @@ func (s Standing) spread() string {
 // whyInLine tells what a run waits for that no worker may take before others have ended.
 func (s Standing) whyInLine() Waiting {
 	l := s.Line
-	text := "It is the next in line at the gate " + l.Gate
+	name := l.Gate
+	if l.Key != "" {
+		name += " for the key " + l.Key
+	}
+	text := "It is the next in line at the gate " + name
 	switch {
 	case l.Behind >= MaxBehind:
-		text = fmt.Sprintf("At least %d runs are before it in line at the gate %s", MaxBehind, l.Gate)
+		text = fmt.Sprintf("At least %d runs are before it in line at the gate %s", MaxBehind, name)
 	case l.Behind == 1:
-		text = "One run is before it in line at the gate " + l.Gate
+		text = "One run is before it in line at the gate " + name
 	case l.Behind > 1:
-		text = fmt.Sprintf("%d runs are before it in line at the gate %s", l.Behind, l.Gate)
+		text = fmt.Sprintf("%d runs are before it in line at the gate %s", l.Behind, name)
 	}
 	who := "the runs in its way"
 	switch n := len(l.InTheWay); {

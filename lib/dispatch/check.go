@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -208,6 +209,7 @@ func (d *Dispatcher) check(ctx context.Context, epoch uint64, b Bounds, runs []r
 	if err != nil {
 		return repairs, err
 	}
+	d.refresh(ctx, slices.Concat(heads, open), now)
 	repairs.Resent += len(anew)
 	send = append(send, anew...)
 	if _, err := d.Send(ctx, send); err != nil { // what is not sent has its next check

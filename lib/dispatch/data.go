@@ -154,38 +154,43 @@ func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, ste
 
 // Payload is what the run brings, or what its job has for all.
 func (r *reading) Payload(ctx context.Context) ([]byte, error) {
-	switch {
-	case r.head.Payload.Blob != "":
-		return r.blob(ctx, r.head.Payload.Blob, "the payload of the run")
-	case len(r.head.Payload.Inline) > 0:
-		return r.head.Payload.Inline, nil
-	}
-	return r.def.Payload, nil
+	return payloadOf(r.head, r.def, func(key, what string) ([]byte, error) { return r.blob(ctx, key, what) })
 }
 
-// blob reads what is kept; what is gone for good is a *expression.Failure.
+// blob reads what is kept when there is room for it. Once one could not be read for now, no other is asked for.
 func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
-	switch {
-	case r.Blobs == nil:
-		return nil, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
-	case r.away != nil:
+	if r.away != nil {
 		return nil, r.away
-	case !r.holds:
+	}
+	if !r.holds {
 		if err := r.evaluations.readers.Acquire(ctx, 1); err != nil {
 			return nil, fmt.Errorf("wait for room for %s: %w", what, err)
 		}
 		r.holds = true
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Lease/3)
+	data, err := r.Dispatcher.blob(ctx, r.head.Tenant, key, what)
+	var gone *expression.Failure
+	if err != nil && !errors.As(err, &gone) {
+		r.away = err
+	}
+	return data, err
+}
+
+// blob reads what is kept; what is gone for good is a *expression.Failure.
+func (d *Dispatcher) blob(ctx context.Context, tenant, key, what string) ([]byte, error) {
+	if d.Blobs == nil {
+		return nil, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Lease/3)
 	defer cancel()
-	data, err := r.Blobs.Get(ctx, r.head.Tenant, key)
+	data, err := d.Blobs.Get(ctx, tenant, key)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 		return nil, &expression.Failure{Message: what + " cannot be read any more: " + err.Error()}
 	}
 	if err != nil {
-		r.away = fmt.Errorf("read %s: %w", what, err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	return data, r.away
+	return data, nil
 }
 
 // leave gives back the room for blobs.
@@ -198,7 +203,7 @@ func (r *reading) leave() {
 
 // Run is what is told of the run itself.
 func (r *reading) Run() map[string]any {
-	return flow.RunFacts(r.head.ID.Whole().String(), r.head.ID.Job, r.head.ID.Time().UTC().Format("2006-01-02T15:04:05.000Z"), r.head.Trigger.String())
+	return flow.RunFacts(r.head.ID.Whole().String(), r.head.ID.Job, timeShown(r.head.ID), r.head.Trigger.String())
 }
 
 // Seen is what is known of a node.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/queue"
@@ -35,7 +36,8 @@ type Config struct {
 	// Elapsed is the time since some start, by a clock that is never stepped and goes on while the process is frozen.
 	Elapsed func() time.Duration
 
-	// Blobs hold results and payloads that expressions of workflows read, and the outputs of their runs. Default: none, where no workflow has expressions.
+	// Blobs hold results and payloads that expressions of workflows and keys read, and the outputs of workflows' runs. Default: none, where no workflow has
+	// expressions and no key reads a payload that is kept apart.
 	Blobs *blob.Bucket
 
 	Log     *slog.Logger      // default: discards
@@ -102,7 +104,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[store.Key]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
+	return &Dispatcher{Config: cfg, evaluations: newEvaluating(), entering: entering{at: map[gate.ID]*atGate{}}, ends: ends{of: map[store.Key][]*end{}}, fullUntil: map[string]time.Time{}}, nil
 }
 
 // Lateness is the protocol's stated assumption: no write lands later than this after it was sent.

@@ -42,7 +42,7 @@ const (
 // entering is what this process wants of gates: by gate, as long as somebody sees to it.
 type entering struct {
 	mu sync.Mutex
-	at map[store.Key]*atGate
+	at map[gate.ID]*atGate
 }
 
 // atGate is what is wanted of one gate.
@@ -68,15 +68,15 @@ func (w *wanting) came(to Entrance, err error) {
 	close(w.done)
 }
 
-// Enter has a run pass the gate of its job, whose definition bounds how many are in progress at once. The run is as its start is to be decided
-// over, queued or retrying, and it was due at that time (Unix ms): who enters before its time is in the way of those that are due.
+// Enter has a run pass a gate of its job, whose definition bounds how many are in progress at once. The run is as its start is to be decided
+// over, queued or retrying, Keyed has said which gate it is, and it was due at that time (Unix ms): who enters before its time is in the way of those that are due.
 //
 // Durable with Passed: its place, which it holds until it has ended. A crash behind it leaves the place to the run's next delivery, or to its check.
 // Durable with Joined: that it waits, and its place in line. A crash behind it leaves it to whoever makes room, or to its check.
 // Durable with Skipped: its end. With an error nothing is known; whoever asks again finds what was written.
 func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.Definition) (Entrance, error) {
 	w := &wanting{run: r, due: due, def: def, done: make(chan struct{})}
-	d.visit(gate.Key(r.Tenant, r.ID.Job), func(at *atGate) { at.wanting = append(at.wanting, w) })
+	d.visit(gate.Of(r), func(at *atGate) { at.wanting = append(at.wanting, w) })
 	<-w.done // bounded too. What was asked for may be written already, so nobody goes away from it halfway, as from a start
 	if w.err != nil && ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -85,42 +85,42 @@ func (d *Dispatcher) Enter(ctx context.Context, r run.Run, due int64, def job.De
 }
 
 // visit adds to what is wanted of a gate, and has somebody see to it.
-func (d *Dispatcher) visit(key store.Key, add func(*atGate)) {
+func (d *Dispatcher) visit(of gate.ID, add func(*atGate)) {
 	d.entering.mu.Lock()
-	at, served := d.entering.at[key]
+	at, served := d.entering.at[of]
 	if !served {
 		at = &atGate{}
-		d.entering.at[key] = at
+		d.entering.at[of] = at
 	}
 	add(at)
 	d.entering.mu.Unlock()
 	switch {
 	case served:
 	case d.Still:
-		d.serve(key)
+		d.serve(of)
 	default:
-		go d.serve(key) // bounded by the time-outs of its requests
+		go d.serve(of) // bounded by the time-outs of its requests
 	}
 }
 
 // serve sees to a gate until nobody of this process wants anything of it.
-func (d *Dispatcher) serve(key store.Key) {
-	for more := true; more; more = d.entering.more(key) {
+func (d *Dispatcher) serve(of gate.ID) {
+	for more := true; more; more = d.entering.more(of) {
 		if !d.Still {
 			<-time.After(enterGather)
 		}
-		calling, wanting := d.entering.take(key)
+		calling, wanting := d.entering.take(of)
 		d.callGroup(calling)
 		d.letGroup(wanting)
 	}
 }
 
 // more tells who sees to a gate whether to go on.
-func (e *entering) more(key store.Key) bool {
+func (e *entering) more(of gate.ID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if at := e.at[key]; len(at.wanting)+len(at.calling) == 0 {
-		delete(e.at, key)
+	if at := e.at[of]; len(at.wanting)+len(at.calling) == 0 {
+		delete(e.at, of)
 		return false
 	}
 	return true
@@ -128,10 +128,10 @@ func (e *entering) more(key store.Key) bool {
 
 // take takes a group of those that tell a gate to let in, and one of those that want in, each run once: another message of the same run finds what became
 // of this one. What is asked of the store for it does not depend on who of them came first.
-func (e *entering) take(key store.Key) (calls []*calling, group []*wanting) {
+func (e *entering) take(of gate.ID) (calls []*calling, group []*wanting) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := e.at[key]
+	at := e.at[of]
 	n := 0
 	for left := 0; n < len(at.calling) && left < lineBatch; n++ {
 		left += max(1, len(at.calling[n].gone))
@@ -168,7 +168,7 @@ func (d *Dispatcher) letGroup(open []*wanting) {
 			}
 			return
 		}
-		round, err := d.readGate(open[0].run)
+		round, err := d.readGate(gate.Of(open[0].run))
 		if err != nil {
 			failed(err)
 			return
@@ -233,14 +233,14 @@ func (d *Dispatcher) brief() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), min(tryFor, d.Lease/3))
 }
 
-func (d *Dispatcher) readGate(of run.Run) (*gate.Round, error) {
+func (d *Dispatcher) readGate(of gate.ID) (*gate.Round, error) {
 	ctx, cancel := d.brief()
 	defer cancel()
-	items, err := d.Store.Get(ctx, gate.Key(of.Tenant, of.ID.Job))
+	items, err := d.Store.Get(ctx, of.Item())
 	if err != nil {
-		return nil, fmt.Errorf("read the gate of %s: %w", of.ID.Job, err)
+		return nil, fmt.Errorf("read the gate of %s: %w", of.Job, err)
 	}
-	g, err := gate.FromItem(of.Tenant, of.ID.Job, items[0])
+	g, err := gate.FromItem(of.Tenant, of.Job, items[0])
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -48,10 +49,10 @@ func (d *Dispatcher) expireEach(ctx context.Context, late []run.Run) {
 			continue
 		}
 		at := slices.IndexFunc(calls, func(c *calling) bool {
-			return c.tenant == ended.Tenant && c.job == ended.ID.Job && len(c.gone) < lineBatch
+			return c.at == gate.Of(ended) && len(c.gone) < lineBatch
 		})
 		if at < 0 {
-			at, calls = len(calls), append(calls, &calling{tenant: ended.Tenant, job: ended.ID.Job})
+			at, calls = len(calls), append(calls, &calling{at: gate.Of(ended)})
 		}
 		calls[at].gone = append(calls[at].gone, leaves(of[i], ended))
 	}
@@ -70,12 +71,13 @@ func (d *Dispatcher) expiring(ctx context.Context, r run.Run) (*Put, error) {
 	def := job.Definition{}
 	switch {
 	case errors.Is(err, job.ErrNotFound): // of a job that was deleted: it ends as any
+		edition = &job.Edition{}
 	case err != nil:
 		return nil, err
 	default:
 		def = edition.Def
 	}
-	r.Placed = r.Placed || !def.Overlap.IsZero() // it may have been let in, and never started
+	r = d.MayHold(ctx, r, edition) // it may have been let in, and never started
 	return d.Prepare(ctx, r.Expire(now, def.Kept()), def.On, now)
 }
 

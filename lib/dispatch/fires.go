@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -483,12 +483,19 @@ func (f *firing) collect(ctx context.Context, b Bounds, tally *Tally) (send []Ou
 
 // makeRoom lets in who waits for the place at a gate that a run of the timer may have held when it was given another place in time.
 func (d *Dispatcher) makeRoom(ctx context.Context, f *firing) {
-	moved := func(w *wish) bool { return w.verdict == run.Placed && w.err == nil }
-	if !f.bounded() || !moved(f.head) && !slices.ContainsFunc(f.rest, moved) {
+	if !f.bounded() {
 		return
 	}
-	if err := d.LetIn(ctx, f.Timer.Tenant, f.Timer.Job); err != nil { // then the checks of those that wait do it
-		d.Log.WarnContext(ctx, "who waits for a run that is given another place is not let in yet", "job", f.Timer.Job, "error", err)
+	seen := map[gate.ID]bool{}
+	for _, w := range append([]*wish{f.head}, f.rest...) {
+		at := gate.Of(d.MayHold(ctx, w.run, f.Edition))
+		if w.verdict != run.Placed || w.err != nil || seen[at] {
+			continue
+		}
+		seen[at] = true
+		if err := d.LetIn(ctx, at); err != nil { // then the checks of those that wait do it
+			d.Log.WarnContext(ctx, "who waits for a run that is given another place is not let in yet", "job", f.Timer.Job, "error", err)
+		}
 	}
 }
 

@@ -82,10 +82,10 @@ func (d *Dispatcher) behind(skip []*wanting, waiting int) (again []*wanting, met
 // whoWaits reads the gate of a run's job and the front of its line anew, once whoever can be is let in. Of a line that is short enough to be looked through, places that are of nobody are gone by
 // then. more says that the line goes on.
 func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, places []gate.Place, standing []run.Run, more bool, err error) {
-	if err := d.callIn(&calling{tenant: of.Tenant, job: of.ID.Job, look: true}, waiting <= lineLook); err != nil {
+	if err := d.callIn(&calling{at: gate.Of(of), look: true}, waiting <= lineLook); err != nil {
 		return nil, nil, nil, false, err
 	}
-	round, err := d.readGate(of)
+	round, err := d.readGate(gate.Of(of))
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
@@ -103,7 +103,7 @@ func (d *Dispatcher) whoWaits(of run.Run, waiting, limit int) (step *letting, pl
 		}
 		line.Limit, more = limit-len(items), len(items) >= limit
 	}
-	step = &letting{Dispatcher: d, calling: &calling{tenant: of.Tenant, job: of.ID.Job, look: true}, round: round}
+	step = &letting{Dispatcher: d, calling: &calling{at: gate.Of(of), look: true}, round: round}
 	places, standing, err = step.places(ctx, items)
 	return step, places, standing, more, err
 }
@@ -145,7 +145,7 @@ func (d *Dispatcher) join(round *gate.Round, all []*wanting) (again []*wanting, 
 		err = d.writeGate(round, ops...)
 	}
 	if look && (err == nil || passing(err)) {
-		if err := d.callIn(&calling{tenant: some[0].run.Tenant, job: some[0].run.ID.Job, look: true}, false); err != nil {
+		if err := d.callIn(&calling{at: gate.Of(some[0].run), look: true}, false); err != nil {
 			d.Log.Warn("runs that wait are left to their checks", "job", some[0].run.ID.Job, "error", err)
 		}
 	}

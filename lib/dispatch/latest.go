@@ -131,4 +131,6 @@ func metOthers(err error) (bool, error) {
 	return met, err
 }
 
-func (w *wanting) place() gate.Place { return gate.Place{Rank: w.rank(), Run: w.run.ID} }
+func (w *wanting) place() gate.Place {
+	return gate.Place{Rank: w.rank(), Run: w.run.ID, Gate: w.run.GateKey}
+}

@@ -41,7 +41,7 @@ func (l *letting) barren() bool { return len(l.in) == 0 && len(l.ops) > 0 && !l.
 // read reads gate, job and line, and decides.
 func (l *letting) read() error {
 	var err error
-	if l.round, err = l.readGate(run.Run{Tenant: l.calling.tenant, ID: run.ID{Job: l.calling.job}}); err != nil {
+	if l.round, err = l.readGate(l.calling.at); err != nil {
 		return err
 	}
 	if l.round.Waiting() == 0 {
@@ -52,9 +52,9 @@ func (l *letting) read() error {
 	}
 	ctx, cancel := l.brief()
 	defer cancel()
-	jobs, err := l.Book.Jobs(ctx, l.calling.tenant, l.calling.job)
+	jobs, err := l.Book.Jobs(ctx, l.calling.at.Tenant, l.calling.at.Job)
 	if err != nil {
-		return fmt.Errorf("read job %s, whose runs wait: %w", l.calling.job, err)
+		return fmt.Errorf("read job %s, whose runs wait: %w", l.calling.at.Job, err)
 	}
 	if l.job = jobs[0]; l.job.Broken != nil {
 		return l.job.Broken
@@ -91,14 +91,14 @@ func (l *letting) leave(ctx context.Context) error {
 	for l.calling.look {
 		var unsure []run.Run
 		for _, id := range l.round.Unsure(store.MaxKeys) {
-			unsure = append(unsure, run.Run{ID: id, Tenant: l.calling.tenant})
+			unsure = append(unsure, run.Run{ID: id, Tenant: l.calling.at.Tenant})
 		}
 		if len(unsure) == 0 {
 			break
 		}
 		standing, err := l.ReadRuns(ctx, unsure)
 		if err != nil {
-			return fmt.Errorf("read the runs at the gate of %s: %w", l.calling.job, err)
+			return fmt.Errorf("read the runs at the gate of %s: %w", l.calling.at.Job, err)
 		}
 		before := l.round.Held()
 		l.round.Learn(standing)
@@ -115,7 +115,7 @@ func (l *letting) leave(ctx context.Context) error {
 	keys = slices.Compact(keys)
 	items, err := l.Store.Get(ctx, keys...)
 	if err != nil {
-		return fmt.Errorf("read places in the line of %s: %w", l.calling.job, err)
+		return fmt.Errorf("read places in the line of %s: %w", l.calling.at.Job, err)
 	}
 	items = slices.DeleteFunc(items, func(i store.Item) bool { return !i.Exists() })
 	places, standing, err := l.places(ctx, items)
@@ -146,7 +146,7 @@ func (l *letting) line(ctx context.Context) error {
 	}
 	page, err := l.Store.Query(ctx, l.round.Gate().Line(limit))
 	if err != nil {
-		return fmt.Errorf("read the line of %s: %w", l.calling.job, err)
+		return fmt.Errorf("read the line of %s: %w", l.calling.at.Job, err)
 	}
 	places, standing, err := l.places(ctx, page.Items)
 	if err != nil {
@@ -155,7 +155,7 @@ func (l *letting) line(ctx context.Context) error {
 	var first *gate.Place // that stays
 	for i, p := range places {
 		by := standing[i]
-		taken := slices.ContainsFunc(l.ops, func(op store.Op) bool { return op.Key == p.Key(l.calling.tenant) })
+		taken := slices.ContainsFunc(l.ops, func(op store.Op) bool { return op.Key == p.Key(l.calling.at.Tenant) })
 		switch {
 		case taken:
 			continue
@@ -179,7 +179,7 @@ func (l *letting) line(ctx context.Context) error {
 			continue
 		case len(l.in) < lineBatch && !l.gone() && !l.holds(by) && first == nil && l.round.Call(p, by, l.limit()) == gate.LetIn:
 			l.in, l.waited = append(l.in, by.LetIn(l.now)), append(l.waited, l.now-by.Wait.Since)
-			l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.tenant), If: store.Any})
+			l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.at.Tenant), If: store.Any})
 			l.changed = true
 			continue
 		}
@@ -218,16 +218,16 @@ func (l *letting) places(ctx context.Context, items []store.Item) ([]gate.Place,
 	var places []gate.Place
 	var runs []run.Run
 	for _, item := range items {
-		p, err := gate.PlaceFromItem(l.calling.job, item)
+		p, err := gate.PlaceFromItem(l.calling.at.Job, item)
 		if err != nil {
 			l.Log.ErrorContext(ctx, "a place in a line is unreadable", "key", item.Key.String(), "error", err)
 			continue
 		}
-		places, runs = append(places, p), append(runs, run.Run{ID: p.Run, Tenant: l.calling.tenant})
+		places, runs = append(places, p), append(runs, run.Run{ID: p.Run, Tenant: l.calling.at.Tenant})
 	}
 	standing, err := l.ReadRuns(ctx, runs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the runs in the line of %s: %w", l.calling.job, err)
+		return nil, nil, fmt.Errorf("read the runs in the line of %s: %w", l.calling.at.Job, err)
 	}
 	return places, standing, nil
 }
@@ -235,7 +235,7 @@ func (l *letting) places(ctx context.Context, items []store.Item) ([]gate.Place,
 // strike takes a place out of the line.
 func (l *letting) strike(p gate.Place) {
 	l.round.Strike()
-	l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.tenant), If: store.Any})
+	l.ops = append(l.ops, store.Op{Kind: store.Delete, Key: p.Key(l.calling.at.Tenant), If: store.Any})
 	l.changed = true
 }
 
@@ -274,7 +274,7 @@ func (l *letting) write() error {
 		}
 		return err
 	}
-	name := l.Metrics.Gate(gate.Name(l.calling.job), gate.OwnSeries(l.job.Def.Labels))
+	name := l.Metrics.Gate(gate.Name(l.calling.at.Job), gate.OwnSeries(l.job.Def.Labels))
 	for i := range l.in {
 		l.in[i].Version = versions[1+i]
 		l.Metrics.GateLetIn.Inc(name)
@@ -290,7 +290,7 @@ func (l *letting) write() error {
 
 // gauge shows how a gate that has series of its own stands. All others together have none: what each process last saw of each does not add up.
 func (d *Dispatcher) gauge(g gate.Gate, labels map[string]string) {
-	if !gate.OwnSeries(labels) {
+	if !gate.OwnSeries(labels) || g.Key != "" { // of the gates of several values, none shows how they all stand
 		return
 	}
 	name := d.Metrics.Gate(gate.Name(g.Job), true)

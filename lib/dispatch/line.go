@@ -33,11 +33,11 @@ const (
 
 // calling is what was asked for at the line of a gate: to let in whoever can be.
 type calling struct {
-	tenant, job string
-	gone        []run.Run // hold no place any more, as they stood when they did, or waited in line
-	look        bool      // at all that hold places
-	done        chan struct{}
-	err         error
+	at   gate.ID
+	gone []run.Run // hold no place any more, as they stood when they did, or waited in line
+	look bool      // at all that hold places
+	done chan struct{}
+	err  error
 }
 
 // Left tells the gate of a run's job that the run has ended, or waits there no longer, so that the next in line are let in. gone is the run as it has
@@ -49,19 +49,64 @@ func (d *Dispatcher) Left(ctx context.Context, gone run.Run) error {
 	if gone.ID.IsStep() {
 		return d.followEnd(ctx, gone)
 	}
-	return d.call(ctx, &calling{tenant: gone.Tenant, job: gone.ID.Job, gone: []run.Run{gone}})
+	return d.call(ctx, &calling{at: gate.Of(gone), gone: []run.Run{gone}})
 }
 
-// LetIn lets in whoever waits at the gate of a job and can be, after a look at all that hold places: for edits and checks, and after anything else
-// that may have made room without a word.
-func (d *Dispatcher) LetIn(ctx context.Context, tenant, name string) error {
-	return d.call(ctx, &calling{tenant: tenant, job: name, look: true})
+// LetIn lets in whoever waits at a gate and can be, after a look at all that hold places: for edits and checks, and after anything else that may
+// have made room without a word.
+func (d *Dispatcher) LetIn(ctx context.Context, at gate.ID) error {
+	return d.call(ctx, &calling{at: at, look: true})
+}
+
+// lineKeys is at how many values of a key those that wait are let in for an edit, before what is left is for their checks.
+const lineKeys = 1000
+
+// LetInAll is LetIn at all gates of a job: that of all runs, and where one of its definitions has had a key, those of the values for which runs wait.
+func (d *Dispatcher) LetInAll(ctx context.Context, j job.Job) error {
+	err := d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Job: j.Name})
+	if !j.Keyed {
+		return err
+	}
+	after := ""
+	for range lineKeys {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		key, failed := d.nextLine(ctx, j, after)
+		if failed != nil || key == "" {
+			return errors.Join(err, failed)
+		}
+		err = errors.Join(err, d.LetIn(ctx, gate.ID{Tenant: j.Tenant, Job: j.Name, Key: key}))
+		after = key
+	}
+	d.Log.WarnContext(ctx, "runs wait for more values of the key than an edit lets in: the others are left to their checks", "job", j.Name)
+	return err
+}
+
+// nextLine finds the next key of a job for which runs wait, "" for none.
+func (d *Dispatcher) nextLine(ctx context.Context, j job.Job, after string) (string, error) {
+	for r := gate.KeyedLines(j.Tenant, j.Name, after); ; {
+		page, err := d.Store.Query(ctx, r)
+		if err != nil {
+			return "", fmt.Errorf("read the lines of %s: %w", j.Name, err)
+		}
+		for _, item := range page.Items {
+			p, err := gate.PlaceFromItem(j.Name, item)
+			if err == nil && p.Gate != "" {
+				return p.Gate, nil
+			}
+			d.Log.ErrorContext(ctx, "a place in a line is unreadable", "key", item.Key.String(), "error", err)
+		}
+		if r.Cursor = page.Cursor; r.Cursor == "" {
+			return "", nil
+		}
+	}
 }
 
 // call is made for all of this process that ask for the same gate at about the same time, and with those that want in.
 func (d *Dispatcher) call(ctx context.Context, c *calling) error {
 	c.done = make(chan struct{})
-	d.visit(gate.Key(c.tenant, c.job), func(at *atGate) { at.calling = append(at.calling, c) })
+	d.visit(c.at, func(at *atGate) { at.calling = append(at.calling, c) })
 	<-c.done // bounded by the time-outs of the requests
 	if c.err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -74,7 +119,7 @@ func (d *Dispatcher) callGroup(group []*calling) {
 	if len(group) == 0 {
 		return
 	}
-	all := calling{tenant: group[0].tenant, job: group[0].job}
+	all := calling{at: group[0].at}
 	slices.SortFunc(group, func(a, b *calling) int { return compareGone(a.gone, b.gone) }) // what is asked of the store does not depend on who came first
 	for _, c := range group {
 		all.gone, all.look = append(all.gone, c.gone...), all.look || c.look
@@ -169,12 +214,11 @@ func (d *Dispatcher) sendLetIn(in []run.Run, unsure bool) error {
 // tend does for runs that wait in lines what a check does for others: whoever can be is let in. A run that has no place in the line any more enters anew, and so does
 // one that stands behind others in a pause that it ignores.
 func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, error) {
-	type line struct{ tenant, job string }
-	seen := map[line]bool{}
+	seen := map[gate.ID]bool{}
 	for _, r := range waiting {
-		if at := (line{r.Tenant, r.ID.Job}); !seen[at] {
+		if at := gate.Of(r); !seen[at] {
 			seen[at] = true
-			if err := d.LetIn(ctx, r.Tenant, r.ID.Job); err != nil {
+			if err := d.LetIn(ctx, at); err != nil {
 				return nil, err
 			}
 		}
@@ -195,13 +239,13 @@ func (d *Dispatcher) tend(ctx context.Context, waiting []run.Run) ([]Outgoing, e
 	if err != nil {
 		return nil, fmt.Errorf("read places in line: %w", err)
 	}
-	gates := map[line]gate.Gate{}
+	gates := map[gate.ID]gate.Gate{}
 	var lost, moved []run.Run
 	for i, r := range standing {
-		at := line{r.Tenant, r.ID.Job}
+		at := gate.Of(r)
 		g, read := gates[at]
 		if !read {
-			round, err := d.readGate(r)
+			round, err := d.readGate(at)
 			if err != nil {
 				return nil, err
 			}

@@ -308,7 +308,7 @@ func TestG2_EditsOfTheLimit(t *testing.T) {
 	g.sent()
 	letIn := func() {
 		t.Helper()
-		if err := g.LetIn(t.Context(), "default", "report"); err != nil {
+		if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Job: "report"}); err != nil {
 			t.Fatal(err)
 		}
 		g.sound(runs)
@@ -371,7 +371,7 @@ func TestG2_ManyAreLetInTogether(t *testing.T) {
 	g.sent()
 	g.define(queueing(100))
 	before := g.gate().Version
-	if err := g.LetIn(t.Context(), "default", "report"); err != nil {
+	if err := g.LetIn(t.Context(), gate.ID{Tenant: "default", Job: "report"}); err != nil {
 		t.Fatal(err)
 	}
 	if sent := g.sent(); len(sent) != 99 || sent[0] != 1 || sent[98] != 99 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -36,6 +37,20 @@ type Edition struct {
 	making sync.Once
 	made   any
 	fault  error
+
+	keying   sync.Once
+	key      *expression.Key
+	keyFault error
+}
+
+// Key is the key of the job's overlap, nil where it has none. An error is an *expression.Error.
+func (e *Edition) Key() (*expression.Key, error) {
+	e.keying.Do(func() {
+		if text := e.Def.Overlap.Key; text != "" {
+			e.key, e.keyFault = expression.ParseKey(text)
+		}
+	})
+	return e.key, e.keyFault
 }
 
 // Made is what is made of the edition once, by whoever asks first, and kept with it: all who ask want the same.

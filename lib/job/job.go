@@ -149,6 +149,8 @@ type Job struct {
 	Fault       string `cbor:"8,keyasint,omitempty"`  // why the schedule was parked: its next fire cannot be computed
 	// Born is the generation with which a name was used again after a delete: those below it are of the job that was deleted.
 	Born int64 `cbor:"12,keyasint,omitempty"`
+	// Keyed says that a definition of it, this one or one before, has a key in its overlap: runs may wait in lines of values.
+	Keyed bool `cbor:"13,keyasint,omitempty"`
 }
 
 // Past is a generation that was replaced.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 )
 
@@ -52,8 +53,8 @@ type Overlap struct {
 	// MaxWaiting is how many may wait, before the next is skipped: under queue, DefaultMaxWaiting where none is given; under allow with a limit, any number.
 	MaxWaiting *int `json:"max_waiting,omitempty" cbor:"3,keyasint,omitempty" minimum:"0" maximum:"100000" doc:"how many runs may wait, the next one being skipped: under queue, 1000 by default; under allow with a limit, any number by default"`
 
-	// Key is of a later version: Validate refuses it, so it is never stored.
-	Key string `json:"key,omitempty" cbor:"-"`
+	// Key is a text with expressions: runs for which it gives the same value share the limit and the line, and know nothing of the others.
+	Key string `json:"key,omitempty" cbor:"4,keyasint,omitempty" minLength:"1" maxLength:"1024" example:"${ .payload.customer }" doc:"a text with expressions, such as ${ .payload.customer }: limit and line are those of each of its values by itself. It reads .payload, .job, .labels and .nominal_time. Where it fails, or gives null, an array or an object, the run fails"`
 }
 
 // IsZero tells whether nothing is bounded.
@@ -138,9 +139,21 @@ func (o Overlap) validate() error {
 		wrong = append(wrong, o.refusePolicy())
 	}
 	if o.Key != "" {
-		wrong = append(wrong, invalid.Field("overlap.key", o.Key, "no key: there are no limits for each value yet"))
+		wrong = append(wrong, o.checkKey())
 	}
 	return errors.Join(wrong...)
+}
+
+func (o Overlap) checkKey() error {
+	if o.Policy == OverlapAllow && o.Limit == 0 {
+		return invalid.Field("overlap.key", o.Key, "a limit beside it, or a policy such as queue: without one, all runs start")
+	}
+	_, err := expression.ParseKey(o.Key)
+	var wrong *expression.Error
+	if errors.As(err, &wrong) {
+		return &invalid.Error{Field: "overlap.key", Got: wrong.Shown(), Want: wrong.Want}
+	}
+	return err
 }
 
 func (o Overlap) refusePolicy() error {

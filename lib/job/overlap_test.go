@@ -49,7 +49,11 @@ func TestOverlap(t *testing.T) {
 		`"cancel"`:                                     {refused: "overlap.policy", want: "not available yet"},
 		`"replace"`:                                    {refused: "overlap.policy", want: "not available yet"},
 		`"forbid"`:                                     {refused: "overlap.policy", want: "allow, skip, queue, queue_one or queue_latest"},
-		`{"policy": "skip", "key": ".x"}`:              {refused: "overlap.key", want: "yet"},
+		`{"policy": "skip", "key": ".x"}`:              {refused: "overlap.key", want: "an expression in it"},
+		`{"policy": "skip", "key": "${ .x }"}`:         {refused: "overlap.key", want: "one of payload, job, labels and nominal_time"},
+		`{"key": "${ .job }"}`:                         {refused: "overlap.key", want: "a limit beside it"},
+		`{"policy":"queue","key":"${ .payload.a }"}`:   {shown: `{"policy":"queue","limit":1,"key":"${ .payload.a }"}`},
+		`{"limit":2,"key":"${ .labels.team }-x"}`:      {shown: `{"policy":"allow","limit":2,"key":"${ .labels.team }-x"}`},
 		`{"policy":"skip","max_waiting":0}`:            {refused: "overlap.max_waiting", want: "queue has it"},
 		`{"policy":"allow","max_waiting":10}`:          {refused: "overlap.max_waiting", want: "a limit beside it"},
 	} {

@@ -20,6 +20,18 @@ func (o *Offer) bounded() bool {
 
 // enter has the run, which is due, pass the gate of its job; else it gives what becomes of the message.
 func (o *Offer) enter(ctx context.Context) (passed bool, v verdict) {
+	keyed, ok, err := o.desk.Dispatch.Keyed(ctx, o.run, o.edition)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, handBack
+	case err != nil:
+		return false, o.desk.unwell(ctx, o.run, "tell the key of its gate", err)
+	case keyed.State.Ended():
+		return false, drop
+	case !ok: // whoever gets the message next reads the run
+		return false, handBack
+	}
+	o.run = keyed
 	entrance, err := o.desk.Dispatch.Enter(ctx, o.run, o.due(), o.edition.Def)
 	switch {
 	case err != nil && ctx.Err() != nil:

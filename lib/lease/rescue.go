@@ -113,8 +113,7 @@ func (r *Rescue) decide(ctx context.Context, standing run.Run, message run.Messa
 			return err
 		}
 		r.Log.ErrorContext(ctx, "a run is dead that no worker could start", "tenant", dead.Tenant, "run", dead.ID.String())
-		dead.Placed = dead.Placed || !edition.Def.Overlap.IsZero() // it may have been let in, and never started
-		return left(ctx, r.Dispatch, dead)
+		return left(ctx, r.Dispatch, r.Dispatch.MayHold(ctx, dead, edition)) // it may have been let in, and never started
 	}
 	if dispatch.WaitsInStore(standing, now) {
 		return nil // its timer sends it

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -46,7 +47,8 @@ type account struct {
 	waits      []Wait
 	result     run.Ref
 	why        run.Why
-	through    int64 // of a stretch of missed fires
+	key        string // as gate.ShownKey shows it
+	through    int64  // of a stretch of missed fires
 	count      int
 	progress   bool
 	callback   bool
@@ -169,7 +171,7 @@ func (l *ledger) note(op *store.Op) {
 		l.states[a.state]--
 	}
 	l.states[r.State]++
-	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why
+	a.state, a.generation, a.failures, a.reason, a.ended, a.next, a.result, a.why, a.key = r.State, r.Generation, r.Failures, r.Reason, r.Ended, r.NextAt, r.Result, r.Why, gate.ShownKey(r.GateKey)
 	a.through, a.count, a.callback = 0, 0, !r.Callback.IsZero()
 	if r.Missed() {
 		a.through, a.count = max(r.Through, id.Nominal), max(r.Count, 1)
@@ -192,14 +194,14 @@ func (l *ledger) note(op *store.Op) {
 // wait takes what a run's record says of its wait in line, as it was written at now.
 func (a *account) wait(r run.Run, now time.Time) {
 	if n := len(a.waits); n > 0 && a.waits[n-1].To == nil {
-		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
+		if r.Waits() && r.Wait.Gate == a.waits[n-1].Gate && a.key == a.waits[n-1].Key && r.Wait.Since == a.waits[n-1].From.UnixMilli() {
 			return
 		}
 		now = now.UTC()
 		a.waits[n-1].To = &now
 	}
 	if r.Waits() {
-		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, From: time.UnixMilli(r.Wait.Since).UTC()})
+		a.waits = append(a.waits, Wait{Gate: r.Wait.Gate, Key: gate.ShownKey(r.GateKey), From: time.UnixMilli(r.Wait.Since).UTC()})
 	}
 }
 
@@ -302,7 +304,7 @@ func (p *player) reported(ctx context.Context, a *account) (Run, error) {
 		r.Result = json.RawMessage(text)
 	}
 	if !a.why.IsZero() {
-		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.why.Policy, a.why.InTheWay, a.reason)
+		r.Why = wire.NewWhy(a.why.Code, a.why.Gate, a.key, a.why.Policy, a.why.InTheWay, a.reason)
 	}
 	return r, nil
 }

@@ -86,6 +86,7 @@ type Waiting struct {
 	Who   string    `json:"who,omitempty" doc:"who or what can end it, for people; none where time alone does"`
 
 	Gate     string    `json:"gate,omitempty" example:"job:daily-report" doc:"of code gate: in whose line it waits; job:NAME is the job's own limit"`
+	Key      string    `json:"key,omitempty" example:"acme" doc:"of code gate, where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Since    time.Time `json:"since,omitzero" doc:"of code gate: since when it waits; of code lease_over: since when the lease is over"`
 	Behind   *int      `json:"behind,omitempty" doc:"of code gate: how many runs are before it in line; 1000 means at least so many. Of code queued: about how many others are ready in its priority or a higher one; left out for none, and where the server does not see it"`
 	InTheWay []string  `json:"in_the_way,omitempty" maxItems:"10" doc:"of code gate: IDs of runs that are in progress there, at most 10"`
@@ -122,14 +123,15 @@ type Discarded struct {
 type Why struct {
 	Code     string   `json:"code" example:"overlap" doc:"overlap: as many runs of the job were in progress as its field overlap allows, and under queue_one another waited, or under queue_latest a later one came; full: besides, as many waited as max_waiting allows; expired: it had not started within expires_after, and the other fields are empty"`
 	Gate     string   `json:"gate" example:"job:daily-report" doc:"where it was skipped: job:NAME is the job's own limit"`
+	Key      string   `json:"key,omitempty" example:"acme" doc:"where the job has a limit for each value of a key: the value; of one longer than 40 bytes, or that cannot be shown, sha256: and its hash"`
 	Policy   string   `json:"policy" example:"skip" doc:"of the gate, as the job says it"`
 	InTheWay []string `json:"in_the_way" doc:"IDs of the runs that were in progress, and of those that waited, at most 10; under queue_latest, of the later run that took its place"`
 	Text     string   `json:"text" example:"daily-report~0mi4lf3k0 was in progress (overlap: skip)" doc:"a clause for people, as after: it was skipped, since"`
 }
 
 // NewWhy gives what a run was skipped for, with its text. reason is that of the run's record.
-func NewWhy(code, gate, policy string, inTheWay []string, reason string) *Why {
-	w := &Why{Code: code, Gate: gate, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
+func NewWhy(code, gate, key, policy string, inTheWay []string, reason string) *Why {
+	w := &Why{Code: code, Gate: gate, Key: key, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
 	w.Text = w.clause(reason)
 	return w
 }
@@ -148,17 +150,21 @@ func (w *Why) clause(reason string) string {
 	default: // the record names only so many
 		runs = fmt.Sprintf("%s, %s and at least %d more", w.InTheWay[0], w.InTheWay[1], n-2)
 	}
+	policy := w.Policy
+	if w.Key != "" {
+		policy += ", key: " + w.Key
+	}
 	switch {
 	case w.Code == "expired":
 		return reason + " (expires_after)"
 	case w.Policy == string(job.OverlapQueueLatest):
-		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, w.Policy)
+		return fmt.Sprintf("%s came later and took its place (%s: %s)", runs, w.Code, policy)
 	case w.Policy == string(job.OverlapQueueOne):
-		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, w.Policy)
+		return fmt.Sprintf("another run of the job waited already, and in its way %s %s (%s: %s)", were, runs, w.Code, policy)
 	case w.Code == "full":
-		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, w.Policy)
+		return fmt.Sprintf("%s %s in progress or in line, which was full (overlap: %s)", runs, were, policy)
 	}
-	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, w.Policy)
+	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, policy)
 }
 
 // RunPage is a page of runs, newest nominal time first.

@@ -14,7 +14,7 @@ func TestWhyInWords(t *testing.T) {
 		"a~1, a~2 and a~3 were in progress (overlap: skip)":             {"a~1", "a~2", "a~3"},
 		"a~1, a~2 and at least 2 more were in progress (overlap: skip)": {"a~1", "a~2", "a~3", "a~4"},
 	} {
-		if got := wire.NewWhy("overlap", "job:a", "skip", runs, "other runs of the job were in progress").Text; got != want {
+		if got := wire.NewWhy("overlap", "job:a", "", "skip", runs, "other runs of the job were in progress").Text; got != want {
 			t.Errorf("of %q it says %q, want %q", runs, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestWhyInWords(t *testing.T) {
 		{"overlap", "queue_latest", []string{"a~2"}, "a later run of the job waits in its place", "a~2 came later and took its place (overlap: queue_latest)"},
 		{"expired", "", nil, "it had not started by 2026-11-25T09:00:00Z", "it had not started by 2026-11-25T09:00:00Z (expires_after)"},
 	} {
-		if got := wire.NewWhy(c.code, "job:a", c.policy, c.runs, c.reason).Text; got != c.want {
+		if got := wire.NewWhy(c.code, "job:a", "", c.policy, c.runs, c.reason).Text; got != c.want {
 			t.Errorf("%s of %q: it says %q, want %q", c.code, c.policy, got, c.want)
 		}
 	}

@@ -286,7 +286,7 @@ func TestG1_G2_G3_P5_Fault36_a_worker_elsewhere_dies_while_others_wait_in_line(t
 			}
 			process.Eventually(t, r.ID+" in line", func() (bool, error) {
 				var line []string
-				for in, err := range server.Line(t.Context(), "job:"+name, asked) {
+				for in, err := range server.Line(t.Context(), "job:"+name, "", asked) {
 					if err != nil {
 						return false, err
 					}

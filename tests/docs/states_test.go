@@ -125,6 +125,7 @@ func edges() map[string]bool {
 		case r.State == run.Queued || r.State == run.Retrying:
 			if r.State == run.Queued {
 				add(r, r.Join("job:j", 1, 1))
+				add(r, r.Unkeyed(1, "", 1))
 			}
 			add(r, r.Start("w", 1, 1))
 			if !r.Spared() && r.State == run.Queued { // what is retrying has had an attempt

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -45,10 +46,11 @@ const (
 	ignorePause
 	callees
 	startBy
+	gateKey
 )
 
 var fieldNames = [...]string{"generation", "claiming generation", "trigger", "priority", "epoch", "created", "started", "ended", "attempt", "failures", "crashes",
-	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by"}
+	"fence", "worker", "lease", "next attempt", "cancel", "payload", "result", "log", "skipped stretch", "trace", "expiry", "opening", "reason for which it was skipped", "wait", "place at its gate", "discard", "end that it tells of", "word that no pause holds it", "jobs that its request names", "time to start by", "key of its gate"}
 
 func (f fields) String() (text string) {
 	for i, n := range fieldNames {
@@ -97,6 +99,7 @@ func differ(b, a *run.Run) (f fields) {
 	add(b.IgnorePause != a.IgnorePause, ignorePause)
 	add(b.Callees != a.Callees, callees)
 	add(b.StartBy != a.StartBy, startBy)
+	add(b.GateKey != a.GateKey, gateKey)
 	return f
 }
 
@@ -114,11 +117,11 @@ type edge struct {
 const nothing run.State = 0
 
 const (
-	claims = generation | epoch | priority | wait | placed | startBy
+	claims = generation | epoch | priority | wait | placed | gateKey | startBy
 	ends   = ended | worker | lease | nextAt | expires | wait | startBy
 	closes = ends | logKey
-	starts = worker | started | nextAt | lease | attempt | fence | wait | placed | startBy
-	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | discarded | startBy
+	starts = worker | started | nextAt | lease | attempt | fence | wait | placed | gateKey | startBy
+	opens  = generation | fired | epoch | failures | crashes | cancel | ended | expires | nextAt | stretch | result | payload | opening | why | wait | placed | gateKey | discarded | startBy
 	births = claims | trigger | created | payload | traced | nextAt
 )
 
@@ -139,11 +142,12 @@ var edges = map[[2]run.State]edge{
 	{run.Queued, run.Running}:      {starts, begins},
 	{run.Queued, run.Cancelled}:    {claims | ends, over},
 	{run.Queued, run.Dead}:         {ends, over},
-	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed, all(onDemand, unstarted, rises)},
-	{run.Queued, run.Waiting}:      {wait, joins},
+	{run.Queued, run.Failed}:       {ends, all(over, hasNoKey)},
+	{run.Queued, run.Scheduled}:    {generation | epoch | wait | placed | gateKey, all(onDemand, unstarted, rises)},
+	{run.Queued, run.Waiting}:      {wait | gateKey, joins},
 	{run.Waiting, run.Queued}:      {claims | nextAt, leavesLine},
 	{run.Waiting, run.Cancelled}:   {claims | ends, over},
-	{run.Waiting, run.Scheduled}:   {generation | epoch | wait, all(onDemand, unstarted, rises)},
+	{run.Waiting, run.Scheduled}:   {generation | epoch | wait | gateKey, all(onDemand, unstarted, rises)},
 	{run.Waiting, run.Fenced}:      {births | expires, all(fires, unstarted, rises)},
 	{run.Waiting, run.Skipped}:     {claims | ends | stretch | why, all(missedOrReplaced, skipsWaiting)},
 	{run.Queued, run.Fenced}:       {births | expires, all(fires, unstarted, rises)},
@@ -248,7 +252,7 @@ func skipsWaiting(b, a *run.Run) string {
 	return all(over, func(b, a *run.Run) string {
 		return unless(a.Why.Code == run.WhyExpired || b.Attempt == 0 && (b.Opening == 0 || b.Reason == run.CaughtUp), "only what waits for its first attempt, and was not opened by hand, is skipped for overlap")
 	}, func(b, a *run.Run) string {
-		return unless(differ(b, a)&(claims|stretch)&^(wait|placed|startBy) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
+		return unless(differ(b, a)&(claims|stretch)&^(wait|placed|gateKey|startBy) == 0 && a.Reason != "", "it keeps its claim, and has a reason")
 	})(b, a)
 }
 
@@ -292,10 +296,17 @@ func leavesLine(b, a *run.Run) string {
 		return "its rank has changed"
 	case a.Generation != b.Generation:
 		return all(born, unstarted, rises)(b, a)
-	case differ(b, a)&^(wait|placed) != 0 || a.Placed != (a.Wait.LetIn != 0):
+	case a.Wait.LetIn != 0 && a.GateKey != b.GateKey:
+		return "it is let in at another key than that at which it waited"
+	case differ(b, a)&^(wait|placed|gateKey) != 0 || a.Placed != (a.Wait.LetIn != 0):
 		return "it keeps its claim, and holds a place where it was let in"
 	}
 	return ""
+}
+
+// hasNoKey: what fails before it has started is a run whose gate nobody can tell.
+func hasNoKey(_, a *run.Run) string {
+	return unless(strings.HasPrefix(a.Reason, "expression: overlap.key: "), "only a run whose key cannot be told fails before it has started")
 }
 
 func rises(b, a *run.Run) string {

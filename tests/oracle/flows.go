@@ -45,7 +45,7 @@ var stepEdges = func() map[[2]run.State]edge {
 
 // headEdges are the ways of a workflow's run while it is under way.
 var headEdges = map[[2]run.State]edge{
-	{run.Queued, run.Running}:    {started | nextAt | wait | placed, openedHead},
+	{run.Queued, run.Running}:    {started | nextAt | wait | placed | gateKey, openedHead},
 	{run.Running, run.Running}:   {cancel, asksToStop},
 	{run.Running, run.Succeeded}: {ends, over},
 	{run.Running, run.Failed}:    {ends, over},

@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 // away. Unix ms.
 type place struct {
 	since, until int64
+	key          string // of the gate, where there is one for each value
 }
 
 // inProgress tells whether the run is let in, and has not ended.
@@ -47,7 +50,7 @@ func (rs *runState) lines(at time.Time, b *run.Run) {
 		rs.waits[n-1].until = ms(at)
 	}
 	if a.Waits() && !b.Waits() {
-		rs.waits = append(rs.waits, place{since: ms(at), until: forever})
+		rs.waits = append(rs.waits, place{ms(at), forever, a.GateKey})
 	}
 }
 
@@ -55,7 +58,7 @@ func (rs *runState) lines(at time.Time, b *run.Run) {
 func (j *Judge) storedPlace(key store.Key, rest string, before, after store.Item) {
 	j.storedOther(key, before, after)
 	tenant, named, _ := strings.Cut(rest, "#")
-	p, err := gate.PlaceFromItem(strings.TrimPrefix(named, "job:"), store.Item{Key: key})
+	p, err := gate.PlaceFromItem(strings.TrimPrefix(strings.TrimSuffix(named, "#"), "job:"), store.Item{Key: key})
 	switch {
 	case err != nil || p.Key(tenant) != key:
 		j.violate("G3", "%s is no place in line: %v", key, err)
@@ -71,11 +74,11 @@ func (j *Judge) placeStands(rs *runState) bool {
 }
 
 // inOrder: whoever is let in comes before all that go on waiting, and nobody enters past them (G3). lets are those that a write of the gate has let in; it is told of before the
-// runs and the places that it writes.
-func (j *Judge) inOrder(at time.Time, js *jobState, lets []*runState) {
+// runs and the places that it writes. key is whose gate it is.
+func (j *Judge) inOrder(at time.Time, js *jobState, key string, lets []*runState) {
 	var first *runState // of those that go on waiting
 	for _, rs := range js.runs {
-		if !rs.run.Waits() || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
+		if !rs.run.Waits() || rs.run.GateKey != key || slices.Contains(lets, rs) || !j.placeStands(rs) || js.deletedSince(rs.run.Generation) || rs.run.Expired(ms(at)+j.cfg.Clocks.Milliseconds()) {
 			continue
 		}
 		if first == nil || gate.PlaceOf(rs.run).Compare(gate.PlaceOf(first.run)) < 0 {
@@ -112,11 +115,11 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 	case err != nil:
 		j.violate("G1", "%s: %v", key, err)
 		return
-	case key != gate.Key(tenant, jobName) || len(js.editions) == 0:
+	case key != g.ID().Item() || len(js.editions) == 0:
 		j.violate("P12", "%s is the gate of no job", key)
 		return
 	}
-	j.oneWaits(js)
+	j.oneWaits(js, g.Key)
 	standing := map[*runState]bool{}
 	var lets []*runState
 	for i, e := range g.Entries {
@@ -130,21 +133,25 @@ func (j *Judge) storedGate(at time.Time, key store.Key, rest string, before, aft
 		}
 		if active(rs.run.State) && e.Opening == rs.run.Opening && e.Generation == rs.run.Generation {
 			standing[rs] = true
+			j.atItsKey(rs, g.Key)
 			if !rs.inProgress() {
-				rs.places = append(rs.places, place{since: ms(at), until: forever})
+				rs.places = append(rs.places, place{ms(at), forever, g.Key})
 				lets = append(lets, rs)
 			}
 		}
 	}
 	for _, rs := range js.runs {
-		if rs.inProgress() && !standing[rs] {
+		if rs.inProgress() && rs.places[len(rs.places)-1].key == g.Key && !standing[rs] {
 			j.violate("G1", "run %s of %s is %s, and has lost its entry at its gate in version %d", rs.id(), tenant, rs.run.State, after.Version)
 			rs.leaves(ms(at))
 		}
 	}
-	j.inOrder(at, js, lets)
-	held, looked := js.newest(), js.gateWritten
-	js.gateWritten = j.event
+	j.inOrder(at, js, g.Key, lets)
+	if js.gateWritten == nil {
+		js.gateWritten = map[string]int{}
+	}
+	held, looked := js.newest(), js.gateWritten[g.Key]
+	js.gateWritten[g.Key] = j.event
 	// Those that one write lets in come one after the other, and an edit between their claims may have given them different limits.
 	slices.SortStableFunc(lets, func(a, b *runState) int { return cmp.Compare(a.most(), b.most()) })
 	for i, rs := range lets {
@@ -203,7 +210,69 @@ func (js *jobState) bounds(generation int64) bool {
 func (j *Judge) letIn(rs *runState) {
 	if limit := rs.limit(); limit > 0 && !rs.inProgress() {
 		j.violate("G1", "run %s of %s started, its job allows %d at once, and it was not let in", rs.id(), rs.job.tenant, limit)
+	} else if limit > 0 && rs.places[len(rs.places)-1].key != rs.run.GateKey {
+		j.violate("G1", "run %s of %s started as let in at the key %q, and was let in at %q", rs.id(), rs.job.tenant, rs.run.GateKey, rs.places[len(rs.places)-1].key)
 	}
+}
+
+// atItsKey: a run enters, and waits at, the gate of the value that its key has by the definition of its generation (G1).
+func (j *Judge) atItsKey(rs *runState, key string) {
+	e := rs.job.byGeneration[rs.run.Generation]
+	if e == nil || rs.run.Waits() && rs.run.GateKey == key {
+		return // it goes on from where it waited
+	}
+	if want, known := keyOf(e, &rs.run); known && want != key {
+		j.violate("G1", "run %s of %s is at the key %q of its job, and its own is %q", rs.id(), rs.job.tenant, key, want)
+	}
+}
+
+// keyless: what fails since its key cannot be told has none by its definition (G4).
+func (j *Judge) keyless(rs *runState) {
+	e := rs.job.byGeneration[rs.run.Generation]
+	if e == nil || e.Def.Overlap.Key == "" {
+		j.violate("G4", "run %s of %s has failed for its key, and its job has none", rs.id(), rs.job.tenant)
+	} else if key, known := keyOf(e, &rs.run); known && key != "" {
+		j.violate("G4", "run %s of %s has failed for its key, which is %q", rs.id(), rs.job.tenant, key)
+	}
+}
+
+// keyOf is the key of a run by a definition that names a field of the payload, a label, or characters of the nominal time, and false where that is not known here: of any other text, and of
+// a payload that is kept apart. A value that a key cannot have gives none.
+func keyOf(e *edition, r *run.Run) (key string, known bool) {
+	text := e.Def.Overlap.Key
+	if text == "" {
+		return "", true
+	}
+	if label, ok := strings.CutPrefix(text, "${ .labels."); ok {
+		value, ok := e.Def.Labels[strings.TrimSuffix(label, " }")]
+		if !ok {
+			return "", true
+		}
+		return gate.KeyOf(value), true
+	}
+	var from, to int
+	if n, err := fmt.Sscanf(text, "${ .nominal_time[%d:%d] }", &from, &to); n == 2 && err == nil {
+		return gate.KeyOf(r.ID.Time().UTC().Format("2006-01-02T15:04:05.000Z")[from:to]), true
+	}
+	field, ok := strings.CutPrefix(text, "${ .payload.")
+	if !ok || r.Payload.Blob != "" {
+		return "", false
+	}
+	data := r.Payload.Inline
+	if len(data) == 0 {
+		data = e.Def.Payload
+	}
+	var fields map[string]any
+	if json.Unmarshal(data, &fields) != nil {
+		return "", true
+	}
+	switch v := fields[strings.TrimSuffix(field, " }")].(type) {
+	case string:
+		return gate.KeyOf(v), true
+	case float64, bool:
+		return gate.KeyOf(fmt.Sprint(v)), true
+	}
+	return "", true
 }
 
 // overlapped: who is skipped for overlap names gate, policy and who was in the way, and they all were, at one instant between the time from
@@ -231,7 +300,7 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
 	}
 	from := max(rs.due(b), rs.written) - j.cfg.Clocks.Milliseconds()
-	waiting := rs.job.waiting(from, ms(at))
+	waiting := rs.job.waiting(a.GateKey, from, ms(at))
 	if most, bounded := e.Def.Overlap.Waiting(); !bounded || waiting < most {
 		j.violate("G4", "run %s of %s is skipped, %d wait, and its job lets %d wait", a.ID, a.Tenant, waiting, most)
 	}
@@ -247,7 +316,7 @@ func (j *Judge) overlapped(at time.Time, rs *runState, b *run.Run, size int) {
 		}
 		others = append(others, other)
 	}
-	if !together(others, from, ms(at)) {
+	if !together(others, a.GateKey, from, ms(at)) {
 		j.violate("G4", "run %s of %s is skipped for %q, and they were not in progress at one time from %s to %s", a.ID, a.Tenant, a.Why.InTheWay, instant(from), instant(ms(at)))
 	}
 }
@@ -271,7 +340,7 @@ func (j *Judge) replacedInLine(at time.Time, rs *runState, b *run.Run) {
 		j.violate("G4", "run %s of %s was opened by hand, and is skipped", a.ID, a.Tenant)
 	case j.place(other, &other.run).Compare(j.place(rs, b)) < 0:
 		j.violate("G4", "run %s of %s is skipped for run %s, which is earlier", a.ID, a.Tenant, other.id())
-	case !together([]*runState{other}, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
+	case !together([]*runState{other}, a.GateKey, max(rs.due(b), rs.written)-j.cfg.Clocks.Milliseconds(), ms(at)):
 		j.violate("G4", "run %s of %s is skipped for run %s, which did not wait then", a.ID, a.Tenant, other.id())
 	}
 }
@@ -324,11 +393,11 @@ func (j *Judge) place(rs *runState, b *run.Run) gate.Place {
 	return gate.Place{Rank: max(rs.due(b), b.Created, b.Wait.Rank), Run: b.ID}
 }
 
-// oneWaits: under queue_latest one run waits at most, of those that may be skipped (G4).
-func (j *Judge) oneWaits(js *jobState) {
+// oneWaits: under queue_latest one run waits at most at a key, of those that may be skipped (G4).
+func (j *Judge) oneWaits(js *jobState, key string) {
 	var first *runState
 	for _, rs := range js.runs {
-		if !rs.run.Waits() || rs.run.Spared() || rs.run.IgnorePause || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
+		if !rs.run.Waits() || rs.run.GateKey != key || rs.run.Spared() || rs.run.IgnorePause || j.policy(rs) != job.OverlapQueueLatest || !j.placeStands(rs) {
 			continue
 		}
 		if first != nil {
@@ -339,13 +408,15 @@ func (j *Judge) oneWaits(js *jobState) {
 	}
 }
 
-// stays are the times in which a run was in progress, or waited.
-func (rs *runState) stays() []place { return slices.Concat(rs.places, rs.waits) }
+// stays are the times in which a run was in progress, or waited, at a key.
+func (rs *runState) stays(key string) []place {
+	return slices.DeleteFunc(slices.Concat(rs.places, rs.waits), func(p place) bool { return p.key != key })
+}
 
-// waiting is how many runs of a job waited at some time from one instant to another.
-func (js *jobState) waiting(from, to int64) (n int) {
+// waiting is how many runs of a job waited at a key at some time from one instant to another.
+func (js *jobState) waiting(key string, from, to int64) (n int) {
 	for _, rs := range js.runs {
-		if slices.ContainsFunc(rs.waits, func(p place) bool { return p.since <= to && p.until >= from }) {
+		if slices.ContainsFunc(rs.waits, func(p place) bool { return p.key == key && p.since <= to && p.until >= from }) {
 			n++
 		}
 	}
@@ -365,17 +436,17 @@ func (rs *runState) due(b *run.Run) int64 {
 	return due
 }
 
-// together tells whether runs were in progress all at one instant from one time to another.
-func together(runs []*runState, from, to int64) bool {
+// together tells whether runs were in progress, or waited, at a key all at one instant from one time to another.
+func together(runs []*runState, key string, from, to int64) bool {
 	instants := []int64{from}
 	for _, rs := range runs {
-		for _, p := range rs.stays() {
+		for _, p := range rs.stays(key) {
 			instants = append(instants, p.since)
 		}
 	}
 	return slices.ContainsFunc(instants, func(t int64) bool {
 		return from <= t && t <= to && !slices.ContainsFunc(runs, func(rs *runState) bool {
-			return !slices.ContainsFunc(rs.stays(), func(p place) bool { return p.since <= t && t <= p.until })
+			return !slices.ContainsFunc(rs.stays(key), func(p place) bool { return p.since <= t && t <= p.until })
 		})
 	})
 }

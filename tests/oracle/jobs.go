@@ -23,12 +23,12 @@ type jobState struct {
 	byGeneration map[int64]*edition
 	answered     []answered
 	runs         []*runState
-	places       []int64 // of its missed fires, in order, Unix ms
-	requested    int     // runs on demand that were made
-	asked        int     // for how many it was asked
-	gateWritten  int     // the event by which its gate was last
-	ignoring     int     // runs on demand that were made and ignore a pause
-	mayIgnore    int     // for how many of these it was asked
+	places       []int64        // of its missed fires, in order, Unix ms
+	requested    int            // runs on demand that were made
+	asked        int            // for how many it was asked
+	gateWritten  map[string]int // by key: the event by which its gate was last
+	ignoring     int            // runs on demand that were made and ignore a pause
+	mayIgnore    int            // for how many of these it was asked
 	turns        turns
 
 	askedCalls map[run.Callees]int // those that asked for callbacks of their own, and were not made yet; none among them

@@ -230,6 +230,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	spoil(whole, ofRequestsThatCall)
 	spoil(bounded(t), ofGates)
 	spoil(queueing(t), ofLines)
+	spoil(byKey(t), ofKeyedGates)
 	spoil(replacing(t), ofLatest)
 	spoil(expiring(t), ofExpired)
 	spoil(branching(t), ofFlows)

@@ -144,6 +144,9 @@ func (j *Judge) changedRun(at time.Time, key store.Key, rs *runState, before, af
 			j.violate("P7", "run %s of %s was discarded, and nobody asked for it", a.ID, a.Tenant)
 		}
 	case a.State.Ended() && !b.State.Ended(), b.State == run.Skipped && a.State == run.Cancelled:
+		if b.State == run.Queued && a.State == run.Failed {
+			j.keyless(rs)
+		}
 		j.ended(rs, &b)
 	}
 }

@@ -48,6 +48,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 		if chance(r, j.OneWaits) {
 			def.Overlap.Policy, def.Overlap.MaxWaiting = pick(r, []job.OverlapPolicy{job.OverlapQueueOne, job.OverlapQueueLatest, job.OverlapQueueLatest}), nil
 		}
+		if chance(r, j.Keyed) {
+			def.Overlap.Key = pick(r, keys)
+		}
 		w.For = schedule.Duration(rate(r, 1, m.Pace.unit()/4, 4*m.Pace.unit())) // else its fires hardly meet
 	}
 	if chance(r, j.Expiring) {
@@ -71,6 +74,9 @@ func (m *Mix) drawJob(r *rand.Rand, now time.Time) job.Definition {
 	}
 	return def
 }
+
+// keys are those of overlap: of few values, so that some runs meet, and of labels that a job may lack.
+var keys = []string{"${ .nominal_time[15:16] }", "${ .nominal_time[18:19] }", "${ .job }-${ .nominal_time[12:13] }-${ .job }-${ .job }-${ .job }-${ .job }-${ .job }", "${ .labels.team }"}
 
 // tryOnce is what a job that runs at most once says of waits. Worlds say all of retries, so that they stay the same whatever the defaults are.
 var tryOnce = job.Retry{MaxAttempts: 1, Initial: schedule.Duration(time.Second), Factor: 2, Max: schedule.Duration(5 * time.Minute)}

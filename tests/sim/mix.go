@@ -79,6 +79,7 @@ type JobRates struct {
 
 	Queued   float64 // of those with Overlap, whose runs wait their turn
 	OneWaits float64 // of those with Overlap, of whose runs one waits at most: the first, or the latest
+	Keyed    float64 // of those with Overlap, which have a limit for each value of a key
 
 	Callbacks float64
 	Missed    float64 // which tell of missed fires
@@ -119,6 +120,7 @@ func Draw(seed uint64) Mix {
 	m.drawExpiring(rand.New(rand.NewPCG(seed, 0x7374616c65647a)))    // "stale", and two letters
 	m.drawWithin(rand.New(rand.NewPCG(seed, 0x706f6f6c73656774)))    // "pools", and three letters
 	m.drawCounts(rand.New(rand.NewPCG(seed, 0x636f756e74657175)))    // "count", and three letters by which the first dozen worlds have none
+	m.drawKeyed(rand.New(rand.NewPCG(seed, 0x6b657973616161)))       // "keys", and three letters as well
 	return m
 }
 
@@ -278,6 +280,13 @@ func (m *Mix) drawGates(r *rand.Rand) {
 func (m *Mix) drawOneWaits(r *rand.Rand) {
 	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
 		m.Jobs.OneWaits = pick(r, []float64{0.3, 0.6, 0.9})
+	}
+}
+
+// drawKeyed draws how many of these have a limit for each value of a key, from a stream of its own too.
+func (m *Mix) drawKeyed(r *rand.Rand) {
+	if m.Jobs.Overlap > 0 && chance(r, 0.4) {
+		m.Jobs.Keyed = pick(r, []float64{0.3, 0.6, 0.9})
 	}
 }
 

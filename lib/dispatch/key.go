@@ -1,0 +1,147 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/expression"
+	"github.com/belfry-scheduler/belfry/lib/gate"
+	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
+)
+
+// A job whose overlap has a key has a gate for each of its values. Which one a run passes is found out when it is about to enter, and is in its record once
+// that says that it waits or has started: so it leaves the gate that it has entered, whatever comes of the expression later. A run that has entered and of which no record says so
+// yet, since its worker has died, is asked again. All that a key reads is of the run's own generation, so it has the same value.
+
+// Keyed gives a run that is due with the gate of its job that it is to enter, where there is one for each value of a key. False says that it has ended
+// instead, or that another has written it.
+//
+// Durable with false: the run's end, where its key cannot be told. With an error nothing is known.
+func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keyed run.Run, ok bool, err error) {
+	key, err := d.keyOf(ctx, r, e)
+	var failed *expression.Failure
+	if !errors.As(err, &failed) {
+		r.GateKey = key
+		return r, err == nil, err
+	}
+	now, err := d.Clock()
+	if err != nil {
+		return r, false, err
+	}
+	ended, err := d.PutRun(ctx, r.Unkeyed(now, faultOf(&expression.Failure{Message: "overlap.key: " + failed.Message}), e.Def.Kept()), e.Def.On, now)
+	if store.AsConflict(err) != nil {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	if e.Def.Watched() {
+		d.Metrics.JobEnded(ended.ID.Job, false, time.UnixMilli(ended.Ended))
+	}
+	return ended, false, nil
+}
+
+// MayHold gives a run that is to end, or has ended, as one that holds a place at the gate of its job where it may do so: it may have been let in, and never
+// started. Where its key cannot be told, those that wait behind it are left to their checks.
+func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run.Run {
+	if r.Placed || e.Def.Overlap.IsZero() {
+		return r
+	}
+	key, err := r.GateKey, error(nil)
+	if !r.Waits() {
+		key, err = d.keyOf(ctx, r, e)
+	}
+	if err != nil {
+		d.Log.WarnContext(ctx, "at which gate a run has been is not known: who waits for it is left to a check", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
+		return r
+	}
+	r.Placed, r.GateKey = true, key
+	return r
+}
+
+// keyOf gives the key of the gate that a run is to enter, "" where its job has one for all. An error is an *expression.Failure where it is so for ever.
+func (d *Dispatcher) keyOf(ctx context.Context, r run.Run, e *job.Edition) (string, error) {
+	if r.GateKey != "" || e.Def.Overlap.Key == "" {
+		return r.GateKey, nil
+	}
+	key, err := e.Key()
+	if err != nil {
+		return "", &expression.Failure{Message: err.Error()} // a newer version of Belfry took it
+	}
+	input, err := d.keyInput(ctx, r, e.Def, key)
+	if err != nil {
+		return "", err
+	}
+	var value string
+	err = d.Evaluating(ctx, func(ctx context.Context) (err error) {
+		value, err = key.Eval(ctx, input)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return gate.KeyOf(value), nil
+}
+
+// keyInput is what a key reads of a run. The payload is read only where the key names it: one that is kept apart costs a request.
+func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition, key *expression.Key) (map[string]any, error) {
+	labels := map[string]any{}
+	for name, value := range def.Labels {
+		labels[name] = value
+	}
+	input := map[string]any{"job": r.ID.Job, "labels": labels, "nominal_time": timeShown(r.ID), "payload": nil}
+	if !key.ReadsPayload() {
+		return input, nil
+	}
+	data, err := payloadOf(r, def, func(key, what string) ([]byte, error) { return d.blob(ctx, r.Tenant, key, what) })
+	if err != nil || len(data) == 0 {
+		return input, err
+	}
+	switch v, err := expression.Decode(data); {
+	case err == nil:
+		input["payload"] = v
+	case utf8.Valid(data):
+		input["payload"] = string(data)
+	default:
+		return nil, &expression.Failure{Message: "the payload of the run is neither JSON nor text"}
+	}
+	return input, nil
+}
+
+// refresh writes the gates of values anew where runs are in progress, or wait, and nobody has come or gone for so long that they would soon be
+// cleaned up. What fails is left to the next check.
+func (d *Dispatcher) refresh(ctx context.Context, unended []run.Run, now int64) {
+	seen := map[gate.ID]bool{}
+	for _, r := range unended {
+		at := gate.Of(r)
+		if at.Key == "" || seen[at] || now < gate.Ages(max(r.Created, r.ID.Nominal)) {
+			continue
+		}
+		seen[at] = true
+		round, err := d.readGate(at)
+		if err == nil && round.Gate().Fades(d.Now()) {
+			err = d.writeGate(round)
+		}
+		if err != nil && store.AsConflict(err) == nil { // else another has written it
+			d.Log.WarnContext(ctx, "a gate is not written anew yet", "job", at.Job, "run", r.ID.String(), "error", err)
+		}
+	}
+}
+
+// payloadOf is what a run brings, or what its job has for all. blob reads what is kept apart.
+func payloadOf(r run.Run, def job.Definition, blob func(key, what string) ([]byte, error)) ([]byte, error) {
+	switch {
+	case r.Payload.Blob != "":
+		return blob(r.Payload.Blob, "the payload of the run")
+	case len(r.Payload.Inline) > 0:
+		return r.Payload.Inline, nil
+	}
+	return def.Payload, nil
+}
+
+// timeShown is the nominal time of a run as expressions see it.
+func timeShown(id run.ID) string { return id.Time().UTC().Format("2006-01-02T15:04:05.000Z") }
