@@ -263,6 +263,8 @@ func (s runState) reaches(to runState) bool {
 			return true
 		case "scheduled", "skipped":
 			return s.waited(to)
+		case "failed": // its gate could not be told
+			return strings.HasPrefix(to.reason, "expression: overlap.key: ")
 		}
 		return false
 	case "retrying":
