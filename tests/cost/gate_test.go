@@ -74,6 +74,7 @@ func TestWhatAGateTakes(t *testing.T) {
 		writes, reads float64
 	}{
 		"one at a time, and none in progress": {job.Overlap{Policy: job.OverlapSkip}, false, 1, 3},
+		"one of each value at a time":         {job.Overlap{Policy: job.OverlapSkip, Key: "${ .job }"}, false, 1, 3},
 		"skipped":                             {job.Overlap{Policy: job.OverlapSkip}, true, -1, 2},
 		"one of two is in progress":           {job.Overlap{Policy: job.OverlapSkip, Limit: 2}, true, 1, 4},
 		"a hundred at a time":                 {job.Overlap{Policy: job.OverlapSkip, Limit: 100}, false, 1, 2.3},

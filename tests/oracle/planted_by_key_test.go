@@ -64,7 +64,9 @@ func TestNothingIsFoundWhereEachValueHasAGate(t *testing.T) {
 // atKey is the index of the first event that puts a gate of a value.
 func (p *plot) atKey() int {
 	p.Helper()
-	return p.index(first, func(e event) bool { return e.key == gate.ID{Tenant: tenant, Job: "one", Key: gate.KeyOf("acme")}.Item() })
+	return p.index(first, func(e event) bool {
+		return e.key == gate.ID{Tenant: tenant, Job: "one", Key: gate.KeyOf("acme")}.Item()
+	})
 }
 
 var ofKeyedGates = map[string]row{
