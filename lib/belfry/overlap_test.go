@@ -74,3 +74,42 @@ func TestSkipOverlapIsWhatTheCodeSays(t *testing.T) {
 		}
 	}
 }
+
+// A key is given beside a limit, in either order, and each customer's runs wait for each other alone.
+func TestOverlapKeyIsForEachCustomer(t *testing.T) {
+	type order struct {
+		Customer string `json:"customer"`
+	}
+	for name, opts := range map[string][]JobOption{
+		"the limit first": {SkipOverlap(1), OverlapKey("${ .payload.customer }")},
+		"the key first":   {OverlapKey("${ .payload.customer }"), SkipOverlap(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, "memory:")
+			begun, end := make(chan string, 3), make(chan struct{})
+			Handle(b, "a", func(_ context.Context, j *Job[order]) error {
+				begun <- j.Payload.Customer
+				<-end
+				return nil
+			}, opts...)
+			start(t, b)
+			ask := func(customer string) Run {
+				r, err := Enqueue(t.Context(), b, "a", order{customer})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			ask("acme")
+			<-begun
+			if r := wait(t, b, ask("acme").ID); r.State != Skipped || r.Why == nil || r.Why.Key != "acme" || r.Why.Gate != "job:a" {
+				t.Errorf("the second of a customer is %+v", r)
+			}
+			ask("other")
+			if got := <-begun; got != "other" {
+				t.Errorf("%s began", got)
+			}
+			close(end)
+		})
+	}
+}

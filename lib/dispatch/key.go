@@ -55,6 +55,10 @@ func (d *Dispatcher) MayHold(ctx context.Context, r run.Run, e *job.Edition) run
 	if !r.Waits() {
 		key, err = d.keyOf(ctx, r, e)
 	}
+	var failed *expression.Failure
+	if errors.As(err, &failed) {
+		return r // it has entered nothing
+	}
 	if err != nil {
 		d.Log.WarnContext(ctx, "at which gate a run has been is not known: who waits for it is left to a check", "tenant", r.Tenant, "run", r.ID.String(), "error", err)
 		return r

@@ -130,7 +130,7 @@ func (h *house) start() error {
 	book.Jitter = h.jitter
 	var err error
 	if h.dispatch, err = dispatch.New(dispatch.Config{Store: h.ledger, Book: book, Queues: queues, Layout: h.layout, Now: h.clock.Now, Elapsed: h.clock.Elapsed,
-		NewID: h.draws, Log: log, Metrics: registry, Still: true,
+		NewID: h.draws, Log: log, Metrics: registry, Blobs: h.blobs, Still: true,
 		LookAhead: time.Millisecond, // nothing is claimed before its very instant
 	}); err != nil {
 		return err

@@ -140,3 +140,22 @@ func (row keyedRow) play(t *testing.T, otherwise map[string]int) {
 		}
 	}
 }
+
+// A payload that is kept apart from its run has a key as well.
+func TestAKeyOfALargePayload(t *testing.T) {
+	large := strings.Repeat("x", 2000)
+	trigger := func(at, as, customer string) any {
+		return map[string]any{"at": at, "do": "trigger", "job": "a", "as": as, "payload": map[string]any{"customer": customer, "more": large}}
+	}
+	r, err := played(t, document{"start": "2026-01-05T00:00:00Z", "until": "1h", "outcomes": map[string]any{"a": []any{map[string]any{"takes": "10s"}}},
+		"jobs":   map[string]any{"a": map[string]any{"overlap": map[string]any{"policy": "skip", "key": "${ .payload.customer }"}, "target": anyHandler}},
+		"script": []any{trigger("1s", "first", "acme"), trigger("2s", "second", "acme"), trigger("3s", "other", large)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"succeeded", "skipped", "succeeded"} {
+		if got := r.Runs[i].State; got != want {
+			t.Errorf("%s is %s, want %s", *r.Runs[i].As, got, want)
+		}
+	}
+}
