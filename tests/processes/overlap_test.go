@@ -247,7 +247,7 @@ func TestG1_G2_G3_TwoServersShareALine(t *testing.T) {
 		var seen []string
 		process.Eventually(t, "all others wait in line", func() (bool, error) {
 			seen = nil
-			for in, err := range server.Line(t.Context(), "job:one", asked) {
+			for in, err := range server.Line(t.Context(), "job:one", "", asked) {
 				if err != nil {
 					return false, err
 				}
