@@ -131,6 +131,9 @@ type Why struct {
 
 // NewWhy gives what a run was skipped for, with its text. reason is that of the run's record.
 func NewWhy(code, gate, key, policy string, inTheWay []string, reason string) *Why {
+	if gate == "" {
+		key = "" // it was skipped at none
+	}
 	w := &Why{Code: code, Gate: gate, Key: key, Policy: policy, InTheWay: append([]string{}, inTheWay...)}
 	w.Text = w.clause(reason)
 	return w

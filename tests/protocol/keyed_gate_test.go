@@ -3,6 +3,7 @@ package protocol_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,6 +230,62 @@ func TestG1_G3_a_keyed_gate_is_kept_for_who_is_there(t *testing.T) {
 		}
 	}
 	ends()
+}
+
+// Whoever lists the line of a job whose key is new sees who waits for no value, and then those of each value, page by page.
+func TestTheLinesOfAllValuesAreListed(t *testing.T) {
+	w := newWorld(t)
+	api := w.host("api")
+	w.must(api.put(tenant, "a", oneAtATime(definition(nil, 1))))
+	api.askedOf("acme")
+	ends := []func(){w.inProgress("w0")}
+	before := []run.ID{api.askedOf("acme"), api.askedOf("other")}
+	w.work()
+	w.elapsed += time.Second
+	w.must(api.put(tenant, "a", byCustomer(job.OverlapQueue, 1)))
+	want := map[string][]run.ID{}
+	for i, v := range []string{"acme", "other#1"} {
+		api.askedOf(v)
+		ends = append(ends, w.inProgress(fmt.Sprint("w", i+1)))
+	}
+	for range 2 {
+		for _, v := range []string{"acme", "other#1"} {
+			want[v] = append(want[v], api.askedOf(v))
+		}
+	}
+	w.work()
+	list := func(key string, size int) (runs []run.ID) {
+		for cursor, more := "", true; more; more = cursor != "" {
+			page, next, err := api.control.GateLine(t.Context(), tenant, gate.Name("a"), key, cursor, size)
+			w.must(err)
+			for _, r := range page {
+				runs = append(runs, r.ID)
+			}
+			cursor = next
+		}
+		return runs
+	}
+	all := slices.Concat(before, list("acme", 10), list("other#1", 10))
+	for _, size := range []int{1, 2, 3, 100} {
+		if got := list("", size); !slices.Equal(got, all) {
+			t.Errorf("pages of %d: %v, want %v", size, got, all)
+		}
+	}
+	for _, v := range []string{"acme", "other#1"} {
+		for _, id := range want[v] {
+			if !slices.Contains(list(v, 1), id) {
+				t.Errorf("%s is not in the line of %q", id, v)
+			}
+		}
+	}
+	gates, _, err := api.control.Gates(t.Context(), tenant, "", 10)
+	w.must(err)
+	if len(gates) != 1 || gates[0].Waiting != len(all) || len(gates[0].Keys) != 2 || gates[0].Keys[1].Key != "other#1" || gates[0].Keys[1].InProgress != 1 {
+		t.Errorf("the gates are %+v", gates)
+	}
+	for _, end := range ends {
+		end()
+	}
 }
 
 // Histories: runs of some customers are asked for, cancelled, retried, and their job is edited, while workers die at any operation. No value has more in progress
