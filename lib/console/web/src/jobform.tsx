@@ -486,22 +486,25 @@ function Overlap({ draft }: Of) {
   const object = value !== undefined && 'members' in value
   const policy = object ? shown(at(value, ['policy'])) : shown(value)
   const limit = object ? shown(at(value, ['limit'])) : ''
+  const key = object ? shown(at(value, ['key'])) : ''
   const options: Record<string, string> = {
     allow: 'start it all the same', skip: 'skip it', queue: 'let it wait its turn', queue_one: 'let one wait, skip the others', queue_latest: 'let the latest wait',
   }
-  const put = (nextPolicy: string, nextLimit: string) =>
+  const put = (nextPolicy: string, nextLimit: string, nextKey: string) =>
     draft.change((v) => {
       const p = nextPolicy || 'allow'
-      if (!nextLimit && !object) return withOverlap(v, p === 'allow' ? undefined : text(p))
-      const members = fields(value).filter(([n]) => n !== 'policy' && n !== 'limit')
-      if (!nextLimit && !members.length) return withOverlap(v, p === 'allow' ? undefined : text(p))
-      return withOverlap(v, { members: [['policy', text(p)], ...(nextLimit ? [['limit', number(nextLimit)] as [string, Value]] : []), ...members] })
+      const members: [string, Value][] = []
+      if (nextKey) members.push(['key', text(nextKey)])
+      if (nextLimit) members.push(['limit', number(nextLimit)])
+      if (object) members.push(...fields(value).filter(([n]) => n !== 'policy' && n !== 'limit' && n !== 'key'))
+      if (!members.length) return withOverlap(v, p === 'allow' ? undefined : text(p))
+      return withOverlap(v, { members: [['policy', text(p)], ...members] })
     })
   return (
-    <Row draft={draft} path={['overlap']} label="If one is due while another goes on" help="And how many may go on at once: 1 unless you say so, any number where it starts all the same.">
+    <Row draft={draft} path={['overlap']} label="If one is due while another goes on" help="How many may go on at once: 1 unless you say so, any number where it starts all the same. And for each value of what: then runs of other values are in nobody's way.">
       {(ids) => (
         <div class="f-item">
-          <select {...ids} value={policy || 'allow'} onChange={(event) => put(event.currentTarget.value, limit)}>
+          <select {...ids} value={policy || 'allow'} onChange={(event) => put(event.currentTarget.value, limit, key)}>
             {policy && !Object.hasOwn(options, policy) && <option value={policy}>{policy}</option>}
             {Object.entries(options).map(([name, says]) => (
               <option key={name} value={name}>
@@ -509,7 +512,8 @@ function Overlap({ draft }: Of) {
               </option>
             ))}
           </select>
-          <input type="text" inputMode="numeric" class="tiny" aria-label="How many may go on at once" value={limit} placeholder={policy && policy !== 'allow' ? '1' : 'any'} onInput={(event) => put(policy, event.currentTarget.value)} />
+          <input type="text" inputMode="numeric" class="tiny" aria-label="How many may go on at once" value={limit} placeholder={policy && policy !== 'allow' ? '1' : 'any'} onInput={(event) => put(policy, event.currentTarget.value, key)} />
+          <input type="text" aria-label="For each value of" value={key} placeholder="${ .payload.customer }" onInput={(event) => put(policy, limit, event.currentTarget.value)} />
         </div>
       )}
     </Row>

@@ -89,7 +89,7 @@ export interface Job {
   retry?: { max_attempts: number; initial: string; factor: number; max: string }
   catch_up: { mode: string; window: string }
   retention: string
-  overlap?: string | { policy: string; limit?: number; max_waiting?: number } // as it was given
+  overlap?: string | { policy: string; key?: string; limit?: number; max_waiting?: number } // as it was given
   labels?: Record<string, string>
   paused?: boolean
   status: {

@@ -76,7 +76,8 @@ export function overlaps(job: Job): string {
   if (policy === 'allow' && !bounded) return 'allowed'
   const does = { allow: 'waits', queue: 'waits', skip: 'skipped', queue_one: 'one waits', queue_latest: 'the latest waits' }[policy]
   if (!does) return policy
-  return limit === 1 ? `${does} while a run is in progress` : `${does} while ${limit.toLocaleString('en')} runs are in progress`
+  const each = typeof given === 'object' && given.key ? `, for each value of ${given.key}` : ''
+  return (limit === 1 ? `${does} while a run is in progress` : `${does} while ${limit.toLocaleString('en')} runs are in progress`) + each
 }
 
 /** late is how much later than its time a run was started first, in ms; NaN where that is not known any more. */
