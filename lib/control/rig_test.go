@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,9 +34,21 @@ type rig struct {
 	queue queue.Queue
 }
 
+// newIDs draws the same IDs in each test: they say in which partition a run lies.
+func newIDs() func() uint64 {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(3, 5))
+	return func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Uint64()
+	}
+}
+
 func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		ids := newIDs()
 		g := &rig{t: t, queue: queuelocal.New(queuelocal.Config{Now: time.Now, Capacity: 5000})}
 		s := faulty.New(memory.New(memory.Config{}), func(ctx context.Context, c faulty.Call) faulty.Fault {
 			if g.hook == nil {
@@ -43,17 +56,17 @@ func inBubble(t *testing.T, test func(t *testing.T, g *rig)) {
 			}
 			return g.hook(ctx, c)
 		})
-		layout, err := timer.Setup(t.Context(), s, 1, time.Now().UnixMilli(), rand.Uint64)
+		layout, err := timer.Setup(t.Context(), s, 1, time.Now().UnixMilli(), ids)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		d, err := dispatch.New(dispatch.Config{Store: s, Book: job.NewBook(s, job.Compile), Queues: map[string]queue.Queue{"default": g.queue},
-			Layout: layout, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64})
+			Layout: layout, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, NewID: ids})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: rand.Uint64, Can: func(string, target.Spec) error { return nil }}); err != nil {
+		if g.Service, err = control.New(control.Config{Store: s, Blobs: blob.New(memblob.OpenBucket(nil)), Dispatch: d, Now: time.Now, NewID: ids, Can: func(string, target.Spec) error { return nil }}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, g)
