@@ -21,7 +21,6 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 	if err != nil {
 		return tally, err
 	}
-	missing = slices.DeleteFunc(missing, func(r run.Run) bool { return b.forgets(r) })
 	if len(missing) > 0 {
 		// Put as Scheduled, and only then read the job again and claim: an edit that we do not see then will see the run.
 		if missing, err = d.ensure(ctx, tenant, missing); err != nil {
@@ -38,9 +37,47 @@ func (d *Dispatcher) Requests(ctx context.Context, tenant string, epoch uint64, 
 
 // forgets tells of a request whose run is not there that it is to stay so: the run has ended and been cleaned up, or was never put, and
 // then its request was never answered. A younger one can only have stopped between its timer and its run. A callback was never answered and is to run
-// all the same: once more, rather than never.
-func (b Bounds) forgets(r run.Run) bool {
-	return r.ID.Nominal < b.Now-Forgotten.Milliseconds() && r.Callback.IsZero()
+// all the same: once more, rather than never. Where its job promises never twice, it is left alone too.
+func (b Bounds) forgets(r run.Run, j *job.Job) bool {
+	return r.ID.Nominal < b.Now-Forgotten.Milliseconds() && (r.Callback.IsZero() || j.Def.Guarantee == job.AtMostOnce)
+}
+
+// leaves is forgets, and tells of a callback that nobody will be called by.
+func (d *Dispatcher) leaves(ctx context.Context, b Bounds, r run.Run, j *job.Job) bool {
+	if !b.forgets(r, j) {
+		return false
+	}
+	if !r.Callback.IsZero() {
+		d.Log.WarnContext(ctx, "a callback too old to tell whether it ran is left alone, since its job runs at most once", "tenant", r.Tenant, "run", r.ID.String(),
+			"event", r.Callback.Event, "of", r.Callback.Run)
+	}
+	return true
+}
+
+// Anew leaves out of requests whose runs are not there the callbacks that are to stay so.
+func (d *Dispatcher) Anew(ctx context.Context, b Bounds, absent []run.Run) ([]run.Run, error) {
+	var old []run.Run
+	for _, r := range absent {
+		if !r.Callback.IsZero() && r.ID.Nominal < b.Now-Forgotten.Milliseconds() {
+			old = append(old, r)
+		}
+	}
+	left := map[store.Key]bool{}
+	for tenant, mine := range ByTenant(old, func(r run.Run) string { return r.Tenant }) {
+		jobs, err := d.newest(ctx, tenant, mine)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range mine {
+			if d.leaves(ctx, b, r, jobs[r.ID.Job]) {
+				left[r.ID.Key(tenant)] = true
+			}
+		}
+	}
+	if len(left) == 0 {
+		return absent, nil
+	}
+	return slices.DeleteFunc(absent, func(r run.Run) bool { return left[r.ID.Key(r.Tenant)] }), nil
 }
 
 // bind claims and sends; late are the timers that it still owes, missing the runs that do not stand, or have to be read.
@@ -54,6 +91,11 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 	var held []*wish
 	send := make([]Outgoing, 0, len(runs))
 	claims := map[*job.Job]*run.Claim{}
+	lost := func(r run.Run) {
+		if !d.leaves(ctx, b, r, jobs[r.ID.Job]) {
+			missing = append(missing, r)
+		}
+	}
 	for i := range runs {
 		read := &runs[i]
 		j := jobs[read.ID.Job]
@@ -76,10 +118,10 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 			late = append(late, timer.NewCheck(tenant, read.ID, b.Later()))
 			continue
 		case gone && read.Version == 0: // its mark decides, which its timer need not have
-			missing = append(missing, *read)
+			lost(*read)
 			continue
 		case j.Def.Paused && !gone && !read.IgnorePause:
-			held = append(held, hold(*read, j.Generation, b))
+			held = append(held, hold(*read, j, b))
 			late = append(late, timer.NextCheck(tenant, read.ID, b.Reach))
 			continue
 		case !gone:
@@ -130,7 +172,7 @@ func (d *Dispatcher) bind(ctx context.Context, tenant string, epoch uint64, b Bo
 				d.Log.WarnContext(ctx, "who waits for a run's end is not let in yet", "run", w.run.ID.String(), "error", err)
 			}
 		case w.run.Version == 0: // and nothing of what was wished for it happened
-			missing = append(missing, *asked[i])
+			lost(*asked[i])
 		case w.run.State != run.Queued || w.verdict == run.Taken || w.run.Waits():
 		default:
 			if w.verdict == run.Claimed {
@@ -164,16 +206,16 @@ func DeletedFor(j job.Job, r run.Run) bool {
 
 // hold wishes a run of a paused job to wait. One that was not read is put where nothing stands: nobody binds it, and so finds that it
 // does not.
-func hold(r run.Run, generation int64, b Bounds) *wish {
+func hold(r run.Run, j *job.Job, b Bounds) *wish {
 	return &wish{run: r, decide: func(r run.Run) (run.Run, run.ClaimVerdict) {
 		if r.Version == 0 {
-			if b.forgets(r) {
+			if b.forgets(r, j) {
 				return r, run.Taken
 			}
-			r.State, r.Generation, r.Trigger = run.Scheduled, generation, run.ByRequest
+			r.State, r.Generation, r.Trigger = run.Scheduled, j.Generation, run.ByRequest
 			return r, run.Claimed
 		}
-		if next, ok := r.Hold(generation); ok {
+		if next, ok := r.Hold(j.Generation); ok {
 			return next, run.Claimed
 		}
 		return r, run.Taken

@@ -70,6 +70,9 @@ func (p *pass) again(ctx context.Context, pg page) (repairs dispatch.Repairs, se
 			absent = append(absent, requests[i])
 		}
 	}
+	if absent, err = p.Dispatch.Anew(ctx, p.bounds, absent); err != nil {
+		return repairs, nil, err
+	}
 	for _, r := range absent {
 		seen = append(seen, sighting{r, true})
 	}

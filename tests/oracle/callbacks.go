@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -255,8 +256,21 @@ func (j *Judge) uncalled(upTo int64) {
 		switch {
 		case !c.armed:
 			j.violate("C1", "run %s of %s ended as %s at %s, and no callback of %s was asked for with that", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
-		case c.toldBy().run == nil && c.due <= upTo:
+		case c.toldBy().run == nil && c.due <= upTo && !j.leftAlone(c, upTo):
 			j.violate("C1", "run %s of %s ended as %s at %s, and %s was not called", c.of.id(), c.of.job.tenant, c.state, instant(c.ended), c.job)
 		}
 	}
+}
+
+// leftAlone tells of a callback of long ago that it may be left alone: nothing shows any more whether it ran, and its job runs at most once.
+func (j *Judge) leftAlone(c *call, upTo int64) bool {
+	if c.due >= upTo-dispatch.Forgotten.Milliseconds() {
+		return false
+	}
+	for _, e := range j.job(c.of.job.tenant, c.job).byGeneration {
+		if e.Def.Guarantee == job.AtMostOnce {
+			return true
+		}
+	}
+	return false
 }

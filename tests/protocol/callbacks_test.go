@@ -10,6 +10,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/store"
 	"github.com/belfry-scheduler/belfry/lib/target"
 	"github.com/belfry-scheduler/belfry/lib/timer"
 )
@@ -147,6 +148,49 @@ func TestC1_Fault01_Fault17_ACallbackOutlivesALongOutage(t *testing.T) {
 	told := slices.DeleteFunc(w.runs(), func(r run.Run) bool { return r.Callback.IsZero() })
 	if len(told) != 1 || told[0].State != run.Succeeded || told[0].ID.Job != "tell" {
 		t.Errorf("told by %+v", told)
+	}
+}
+
+// Nobody is there for longer than runs are kept, when a callback has run and its minute is not swept yet. Whether it ran nothing shows any more: one of a
+// job that promises never twice is left alone, any other runs once more. While the job is paused it is the same.
+func TestC1_P5_Fault17_ACallbackThatRunsAtMostOnceNeverRunsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		guarantee job.Guarantee
+		paused    bool
+		unhandled bool // no tick came by before the outage either
+		want      int
+	}{
+		"at least once":                        {guarantee: job.AtLeastOnce, want: 1},
+		"at most once":                         {guarantee: job.AtMostOnce},
+		"at most once, paused":                 {guarantee: job.AtMostOnce, paused: true},
+		"at least once, no tick had come by":   {guarantee: job.AtLeastOnce, unhandled: true, want: 1},
+		"at most once, no tick had come by":    {guarantee: job.AtMostOnce, unhandled: true},
+		"at most once, paused, no tick before": {guarantee: job.AtMostOnce, paused: true, unhandled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			asks(telling())(w)
+			tell := definition(nil, 1)
+			tell.Guarantee = c.guarantee
+			w.must(w.host("api").put(tenant, "tell", tell))
+			w.work()
+			if !c.unhandled {
+				w.advance(10*time.Second, time.Second, "ticks")
+			}
+			if c.paused {
+				w.must(w.host("api").pause(tenant, "tell"))
+			}
+			w.elapsed += 30 * time.Hour
+			for _, r := range w.runs() { // their retention is over
+				_, err := w.store.Write(context.Background(), store.Op{Kind: store.Delete, Key: r.ID.Key(r.Tenant)})
+				w.must(err)
+			}
+			w.advance(80*time.Minute, time.Minute, "calm")
+			again := w.runs()
+			if len(again) != c.want {
+				t.Errorf("made again: %+v, want %d", again, c.want)
+			}
+		})
 	}
 }
 
