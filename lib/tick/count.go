@@ -19,7 +19,8 @@ import (
 // The sweeps count runs (package stats): the first one those that it comes upon, the later ones what has become of those that had not ended, and the
 // last one adds an hour up once it has passed it. Nothing of the protocol rests on that: an error is logged, and the sweep goes on.
 
-// A pass is at it for so long at the most, or its shard's part of a quarter of the look-ahead, and does again what failed, which adds nothing.
+// A pass is at it for so long at the most, or its shard's part of a quarter of the look-ahead, and does again what failed, which adds nothing. However long
+// what comes before takes, each sweep has an eighth of that for its first minute, and adding up has one.
 const (
 	accountFor   = 5 * time.Second
 	accountTries = 3
@@ -96,15 +97,19 @@ func (t *Ticker) forCounts() time.Duration {
 	return min(accountFor, t.Dispatch.LookAhead/time.Duration(4*t.Dispatch.Layout.Shards))
 }
 
-// countedEnough tells whether a pass has been at its counts for as long as it may.
-func (p *pass) countedEnough() bool { return p.counted >= p.forCounts() }
+// toCount is how long a pass may still be at its counts, where so many eighths of all its time are for what comes behind.
+func (p *pass) toCount(eighths int) time.Duration {
+	return p.forCounts()*time.Duration(8-eighths)/8 - p.counted
+}
 
-// counting does what counts, within what the pass may take for it, or an eighth of that where nothing is left.
-func (p *pass) counting(ctx context.Context, do func(context.Context)) {
+// countsBehind is how many eighths are for what is counted behind the minutes of a sweep: by the later sweeps, and when an hour is added up.
+func countsBehind(sweep int) int { return timer.Sweeps - sweep }
+
+// counting does what counts, in the time that there is for it.
+func (p *pass) counting(ctx context.Context, eighths int, do func(context.Context)) {
 	if !p.Dispatch.Still { // else it takes no time
-		most := p.forCounts()
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, max(most-p.counted, most/8))
+		ctx, cancel = context.WithTimeout(ctx, p.toCount(eighths))
 		defer cancel()
 	}
 	began := p.Dispatch.Elapsed()
@@ -112,14 +117,14 @@ func (p *pass) counting(ctx context.Context, do func(context.Context)) {
 	p.counted += p.Dispatch.Elapsed() - began
 }
 
-// account writes what was counted. An error is one of what the sweeps remember, without which the cursor is not to move.
-func (s *minuteSweep) account(ctx context.Context) error {
+// account writes what was counted.
+func (s *minuteSweep) account(ctx context.Context) {
 	write := s.putSums
 	if s.later {
 		write = s.settle
 	}
 	if !s.later || s.found {
-		s.p.counting(ctx, func(ctx context.Context) {
+		s.p.counting(ctx, countsBehind(s.number), func(ctx context.Context) {
 			err := write(ctx)
 			for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
 				err = write(ctx)
@@ -129,10 +134,9 @@ func (s *minuteSweep) account(ctx context.Context) error {
 			}
 		})
 	}
-	if s.last {
-		return s.addUp(ctx)
+	if s.number == timer.Sweeps-1 {
+		s.addUp(ctx)
 	}
-	return nil
 }
 
 // putSums writes what the first sweep has counted, where nobody has written a newer reading.

@@ -16,6 +16,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
+	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/stats"
@@ -41,13 +42,18 @@ type counts struct {
 	store.Store
 	took    atomic.Int64 // ns, of each request
 	refused atomic.Bool  // what is written of hours
+	noNotes atomic.Bool  // what is owed of hours, and the list of what was counted
 	reads   atomic.Int64 // items of minutes
 	asked   atomic.Int64 // requests for counts
 }
 
 func (s *counts) wait(ctx context.Context, partitions ...string) error {
 	for _, p := range partitions {
-		if strings.HasPrefix(p, "sum#") {
+		note := strings.HasPrefix(p, "owed#") || strings.HasPrefix(p, "swept#")
+		if note && s.noNotes.Load() {
+			return store.ErrThrottled
+		}
+		if note || strings.HasPrefix(p, "sum#") {
 			s.asked.Add(1)
 			select {
 			case <-time.After(time.Duration(s.took.Load())):
@@ -159,7 +165,7 @@ func (c *cloud) hour(tenant string, at time.Time) (counts stats.Counts) {
 }
 
 // TestCountsHoldUpNoFire has all requests for counts take three seconds, of a server that claims two seconds ahead: while its sweeps write what they have
-// counted, and when an hour is added up, all that is due is sent in time.
+// counted, and when an hour is added up, or its list is refused too, all that is due is sent in time.
 func TestCountsHoldUpNoFire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := server(t)
@@ -190,7 +196,12 @@ func TestCountsHoldUpNoFire(t *testing.T) {
 		s.asked.Store(0)
 		c.ticksUntil(ticks, began.Add(123*time.Minute), time.Second) // the last sweep passes the hour
 		judge(began.Add(119 * time.Minute))
-		if judged < 500 || s.asked.Load() < 10 {
+		clear(c.sent)
+		s.noNotes.Store(true)
+		c.ticksUntil(ticks, began.Add(178*time.Minute), 20*time.Second)
+		c.ticksUntil(ticks, began.Add(183*time.Minute), time.Second)
+		judge(began.Add(179 * time.Minute))
+		if judged < 750 || s.asked.Load() < 10 {
 			t.Errorf("%d runs were judged, beside %d requests for counts", judged, s.asked.Load())
 		}
 	})
@@ -255,7 +266,7 @@ func TestAnHourIsAddedUpInParts(t *testing.T) {
 		tenants := c.tenants(60)
 		hour := began.Add(time.Hour)
 		s := new(counts)
-		s.took.Store(int64(100 * time.Millisecond)) // two for each hour, eight tenants at a time, in half a second
+		s.took.Store(int64(50 * time.Millisecond)) // two for each hour, eight tenants at a time, in a part of half a second
 		ticks := c.counting(s, 2*time.Second)
 		c.ticksUntil(ticks, began.Add(3*time.Hour+30*time.Second), 30*time.Second)
 		some := c.added(tenants, hour, 6)
@@ -311,6 +322,111 @@ func TestAnHourIsAddedUpOnceTheStoreTakesIt(t *testing.T) {
 			t.Fatalf("nothing is owed, though all runs are open: %v", err)
 		}
 	})
+}
+
+// TestAnHourIsAddedUpThoughItsListCameLate: while nothing can be noted of what is to be added up, since the store is slow or refuses it, the sweeps go on,
+// and whoever comes next makes the lists of all hours that were passed over.
+func TestAnHourIsAddedUpThoughItsListCameLate(t *testing.T) {
+	for name, fails := range map[string]func(*counts){
+		"slow":    func(s *counts) { s.took.Store(int64(3 * time.Second)) },
+		"refused": func(s *counts) { s.noNotes.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := server(t)
+				began := time.Now()
+				tenants := c.tenants(5)
+				s := new(counts)
+				ticks := c.counting(s, 2*time.Second)
+				c.ticksUntil(ticks, began.Add(118*time.Minute), 30*time.Second)
+				fails(s) // the last sweeps of two hours
+				c.ticksUntil(ticks, began.Add(185*time.Minute), 30*time.Second)
+				if n := c.added(tenants, began, 5) + c.added(tenants, began.Add(time.Hour), 6); n != 0 {
+					t.Fatalf("%d are added up though none may be", n)
+				}
+				report, err := ticks.Tick(t.Context())
+				if swept := began.Add(183*time.Minute - timer.Lags[timer.Sweeps-1]).UnixMilli(); err != nil || report.Swept < swept {
+					t.Errorf("the last sweep has come to %d, %d ms before where it might be: %v", report.Swept, swept-report.Swept, err)
+				}
+				s.took.Store(0)
+				s.noNotes.Store(false)
+				ticks = c.counting(s, 2*time.Second)
+				c.ticksUntil(ticks, began.Add(190*time.Minute), 30*time.Second)
+				// Of the hour in which the jobs were made, the first fire came ten minutes after that.
+				if n, m := c.added(tenants, began, 5), c.added(tenants, began.Add(time.Hour), 6); n != len(tenants) || m != len(tenants) {
+					t.Errorf("%d and %d of %d tenants are added up", n, m, len(tenants))
+				}
+			})
+		})
+	}
+}
+
+// TestAnHourOfManyLongNames has more to be noted of an hour than one item has room for: all of it is, in parts, and added up once the store takes it.
+func TestAnHourOfManyLongNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := server(t)
+		began := time.Now()
+		// What the first sweep remembers of some minutes, as if it had come upon so many tenants in each.
+		type counted struct {
+			Tenant  string  `cbor:"1,keyasint"`
+			Minutes []int64 `cbor:"2,keyasint"`
+		}
+		var tenants []string
+		for minute := range 4 {
+			var print struct {
+				Buckets [timer.Buckets]uint64 `cbor:"1,keyasint"`
+				Counted []counted             `cbor:"2,keyasint"`
+			}
+			at := began.UnixMilli()/stats.Minute + int64(minute)
+			for i := range 1500 {
+				tenant := fmt.Sprintf("%064d", minute*1500+i)
+				tenants = append(tenants, tenant)
+				print.Counted = append(print.Counted, counted{tenant, []int64{0}})
+				sum := stats.Sum{Place: stats.Place{Tenant: tenant, Minute: at, Swept: at}}
+				sum.Count(run.Run{State: run.Succeeded})
+				op, err := sum.Put(time.Now(), c.newID())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.write(op)
+			}
+			value, err := record.Encode(print)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.write(store.Op{Kind: store.Put, Key: store.Key{Partition: "swept#00", Sort: fmt.Sprintf("%010d", at)}, Value: value})
+		}
+		s := new(counts)
+		s.refused.Store(true)
+		ticks := c.counting(s, 2*time.Second)
+		c.ticksUntil(ticks, began.Add(2*time.Hour+3*time.Minute), 30*time.Second)
+		page, err := c.durable.Query(t.Context(), store.Range{Partition: "owed#00"})
+		bytes := 0
+		for _, item := range page.Items {
+			bytes += len(item.Value)
+		}
+		if err != nil || bytes < store.MaxItemBytes {
+			t.Fatalf("%d bytes are noted, and %v: no more than one item has room for", bytes, err)
+		}
+		s.refused.Store(false)
+		ticks = c.counting(s, 2*time.Second)
+		c.ticksUntil(ticks, began.Add(2*time.Hour+6*time.Minute), 30*time.Second)
+		if n := c.added(tenants, began, 1); n != len(tenants) {
+			t.Errorf("%d of %d tenants are added up", n, len(tenants))
+		}
+		page, err = c.durable.Query(t.Context(), store.Range{Partition: "owed#00"})
+		if err != nil || len(page.Items) > 0 {
+			t.Errorf("%d parts are owed still: %v", len(page.Items), err)
+		}
+	})
+}
+
+// write writes to the store, past everybody.
+func (c *cloud) write(op store.Op) {
+	c.Helper()
+	if _, err := c.durable.Write(c.Context(), op); err != nil {
+		c.Fatal(err)
+	}
 }
 
 // TestAShardReadsItsOwnCountsAlone when it adds up, of a tenant whose runs lie in all shards.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,8 @@ import (
 
 // When the last sweep has passed an hour, each shard adds up what it has counted in it, a tenant's hour at a time. What fails, or takes longer than there is to
 // spare, is noted and gone on with after the next minute. So is noted where runs had not ended: they are looked at for the last time stats.LateHours
-// later, and their hours are written again. The cursor of the sweep moves after the note.
+// later, and their hours are written again. The cursor of the sweep never waits for that: where the note itself fails, the shard says so in the
+// same write as the cursor (timer.Shard.AddFrom), and the list is made later, from what the first sweeps remember.
 
 // tenantHour is an hour in which runs of a tenant were due.
 type tenantHour struct {
@@ -31,71 +33,92 @@ func (a tenantHour) compare(b tenantHour) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Hour, b.Hour))
 }
 
-// owed is what is left to be done of what a shard has counted in the sweeps of an hour.
+// owed is what is left to be done of what a shard has counted in the sweeps of an hour, or of a part of that.
 type owed struct {
 	Add  []tenantHour `cbor:"1,keyasint,omitempty"` // to be added up
 	Open []tenantHour `cbor:"2,keyasint,omitempty"` // to be looked at once more
 }
 
-// maxOwed is how many of them are noted of an hour, about as many as a sweep of a minute remembers.
-const maxOwed = 4096
+// maxOwed is how many bytes of them one item has, about, in both lists together: an hour of more has several.
+const (
+	maxOwed       = 256 << 10
+	ofATenantHour = 12 // bytes, beside the name
+)
 
-func owedKey(shard int, hour int64) store.Key {
-	return store.Key{Partition: fmt.Sprintf("owed#%02d", shard), Sort: fmt.Sprintf("%010d", hour)}
+func owedKey(shard int, hour int64, part int) store.Key {
+	k := store.Key{Partition: fmt.Sprintf("owed#%02d", shard), Sort: fmt.Sprintf("%010d", hour)}
+	if part > 0 {
+		k.Sort += fmt.Sprintf("#%04d", part)
+	}
+	return k
 }
 
-// debt is what is owed of an hour of sweeps, and what stands of that.
+// debt is what is owed of an hour of sweeps, or of a part of that, and what stands of it.
 type debt struct {
 	owed
 	hour    int64
+	part    int
 	version uint64
 	changed bool
 }
 
 // addUp adds up the hour whose last minute this is, and goes on with what is left of those before.
-func (s *minuteSweep) addUp(ctx context.Context) error {
-	ends := (s.minute+1)%60 == 0
-	if !ends && !s.p.owes(s.p.shard.Number) {
-		return nil
+func (s *minuteSweep) addUp(ctx context.Context) {
+	from, to := s.p.shard.AddFrom, (s.minute+1)/60
+	if from == 0 && (s.minute+1)%60 == 0 {
+		from = to - 1
 	}
-	debts, err := s.debts(ctx)
-	if err != nil {
-		return err
+	if from == 0 && !s.p.owes(s.p.shard.Number) {
+		return
 	}
-	if swept := s.minute / 60; ends {
-		i := slices.IndexFunc(debts, func(d *debt) bool { return d.hour == swept })
-		if i < 0 {
-			i, debts = len(debts), append(debts, &debt{hour: swept})
+	left, forNote := true, s.p.toCount(0)/4
+	s.p.counting(ctx, 0, func(ctx context.Context) {
+		debts, err := s.debts(ctx)
+		listed := from
+		for ; err == nil && 0 < listed && listed < to; listed++ {
+			if debts, err = s.list(ctx, debts, listed); err != nil {
+				break
+			}
 		}
-		if debts[i].Add, err = s.hours(ctx, swept); err != nil {
-			return err
+		paying := ctx
+		if end, bound := ctx.Deadline(); bound {
+			var cancel func()
+			paying, cancel = context.WithDeadline(ctx, end.Add(-forNote)) // what was done is to be noted
+			defer cancel()
 		}
-	}
-	last := (s.minute+1)/60 - 1 - stats.LateHours // of the hours up to it nothing is looked at again
-	s.p.counting(ctx, func(ctx context.Context) {
+		last := to - 1 - stats.LateHours // of the hours up to it nothing is looked at again
 		for _, d := range debts {
-			if err := s.pay(ctx, d, d.hour <= last); err != nil {
+			if err := s.pay(paying, d, d.hour <= last); err != nil {
 				s.p.Log.WarnContext(ctx, "an hour of counts is not added up in full yet", "shard", s.p.shard.Number, "hour", time.UnixMilli(d.hour*stats.Hour).UTC(), "error", err)
 			}
 		}
+		failed := s.record(ctx, debts)
+		if failed == nil {
+			from = listed
+		}
+		if err = cmp.Or(err, failed); err != nil {
+			s.p.Log.WarnContext(ctx, "what is to be added up of the counts of an hour is not noted yet", "shard", s.p.shard.Number, "error", err)
+			return
+		}
+		left = slices.ContainsFunc(debts, func(d *debt) bool { return len(d.Add) > 0 || d.hour <= last && len(d.Open) > 0 })
 	})
-	left := slices.ContainsFunc(debts, func(d *debt) bool { return len(d.Add) > 0 || d.hour <= last && len(d.Open) > 0 })
-	if err := s.record(ctx, debts); err != nil {
-		return err
+	if from == to {
+		from = 0
 	}
+	s.p.mu.Lock()
+	s.p.shard.AddFrom = from
+	s.p.mu.Unlock()
 	s.p.noteOwing(s.p.shard.Number, left)
-	return nil
 }
 
 // debts reads what is owed of all hours.
 func (s *minuteSweep) debts(ctx context.Context) (debts []*debt, err error) {
-	err = s.query(ctx, store.Range{Partition: owedKey(s.p.shard.Number, 0).Partition}, func(item store.Item) error {
-		hour, err := strconv.ParseInt(item.Sort, 10, 64)
-		if err != nil {
+	err = s.query(ctx, store.Range{Partition: owedKey(s.p.shard.Number, 0, 0).Partition}, func(item store.Item) error {
+		d := &debt{version: item.Version}
+		if err := d.at(item.Sort); err != nil {
 			s.unreadable(item, err)
 			return nil
 		}
-		d := &debt{hour: hour, version: item.Version}
 		if err := record.Decode(item.Value, &d.owed); err != nil {
 			s.unreadable(item, err)
 			d.owed, d.changed = owed{}, true // it is not kept
@@ -106,8 +129,45 @@ func (s *minuteSweep) debts(ctx context.Context) (debts []*debt, err error) {
 	return debts, err
 }
 
-// hours are those in which runs were due that the sweeps of an hour came upon, in order.
-func (s *minuteSweep) hours(ctx context.Context, swept int64) ([]tenantHour, error) {
+// at reads which part of which hour has a sort key.
+func (d *debt) at(sort string) (err error) {
+	hour, part, split := strings.Cut(sort, "#")
+	d.hour, err = strconv.ParseInt(hour, 10, 64)
+	if err == nil && split {
+		d.part, err = strconv.Atoi(part)
+	}
+	return err
+}
+
+// list adds what is to be added up of the sweeps of an hour, in as many parts as it takes. What stands already is not noted again.
+func (s *minuteSweep) list(ctx context.Context, debts []*debt, swept int64) ([]*debt, error) {
+	found, err := s.hours(ctx, swept)
+	if err != nil {
+		return debts, err
+	}
+	part := 0
+	for _, d := range debts {
+		if d.hour == swept {
+			part = max(part, d.part+1)
+			for _, h := range slices.Concat(d.Add, d.Open) {
+				delete(found, h)
+			}
+		}
+	}
+	d, bytes := &debt{hour: swept, part: part}, 0
+	debts = append(debts, d)
+	for _, h := range slices.SortedFunc(maps.Keys(found), tenantHour.compare) {
+		if bytes += len(h.Tenant) + ofATenantHour; bytes > maxOwed {
+			d, bytes = &debt{hour: swept, part: d.part + 1}, len(h.Tenant)+ofATenantHour
+			debts = append(debts, d)
+		}
+		d.Add = append(d.Add, h)
+	}
+	return debts, nil
+}
+
+// hours are those in which runs were due that the sweeps of an hour came upon.
+func (s *minuteSweep) hours(ctx context.Context, swept int64) (map[tenantHour]bool, error) {
 	found := map[tenantHour]bool{}
 	from, to := printKey(s.p.shard.Number, swept*60), printKey(s.p.shard.Number, (swept+1)*60)
 	err := s.query(ctx, store.Range{Partition: from.Partition, From: from.Sort, To: to.Sort}, func(item store.Item) error {
@@ -124,7 +184,7 @@ func (s *minuteSweep) hours(ctx context.Context, swept int64) ([]tenantHour, err
 		}
 		return nil
 	})
-	return slices.SortedFunc(maps.Keys(found), tenantHour.compare), err
+	return found, err
 }
 
 // pay does what is owed of an hour, with last the last look too, and leaves in it what failed.
@@ -173,18 +233,12 @@ func (s *minuteSweep) pay(ctx context.Context, d *debt, last bool) error {
 func (s *minuteSweep) record(ctx context.Context, debts []*debt) error {
 	var ops []store.Op
 	for _, d := range debts {
-		op := store.Op{Kind: store.Put, Key: owedKey(s.p.shard.Number, d.hour), If: store.At(store.Item{Version: d.version}), Attempt: s.p.Dispatch.NewID()}
+		op := store.Op{Kind: store.Put, Key: owedKey(s.p.shard.Number, d.hour, d.part), If: store.At(store.Item{Version: d.version}), Attempt: s.p.Dispatch.NewID()}
 		if len(d.Add)+len(d.Open) == 0 {
 			if op.Kind = store.Delete; d.version == 0 {
 				continue
 			}
 		} else {
-			for _, list := range []*[]tenantHour{&d.Add, &d.Open} {
-				if len(*list) > maxOwed {
-					s.p.Log.WarnContext(ctx, "so many tenants have runs in one hour that not all of their hours are added up again", "hour", time.UnixMilli(d.hour*stats.Hour).UTC(), "from", (*list)[maxOwed].Tenant)
-					*list = (*list)[:maxOwed]
-				}
-			}
 			var err error
 			if op.Value, err = record.Encode(d.owed); err != nil {
 				return err

@@ -32,7 +32,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 		end -= end % 60_000 // the first instant of the first minute that is not over
 		budget := p.used.Load() + int64(p.work/4)
 		enough := func() bool { return p.Alone && p.used.Load() >= budget && p.Dispatch.Elapsed() >= p.spare }
-		for first := true; swept < end && p.used.Load() < budget && !p.over() && (first || !p.countedEnough()); first = false {
+		for first := true; swept < end && p.used.Load() < budget && !p.over() && (first || p.toCount(countsBehind(k)) > 0); first = false {
 			minute := timer.Minute(swept)
 			done, err := p.sweep(ctx, k, minute, enough)
 			if err != nil {
@@ -70,8 +70,8 @@ func Records() map[string]any { return map[string]any{"swept": print{}, "owed": 
 type minuteSweep struct {
 	p       *pass // that is at it
 	minute  int64
+	number  int      // of the sweep, from 0
 	later   bool     // it is not the first sweep
-	last    bool     // it is the last one
 	from    []string // by bucket of the shard: from where on it is to be read
 	mended  []bool   // by bucket: it has changed since the first sweep, and was looked at
 	changed []string // by bucket: from where on it is to be read once more, since it has changed; "" for not at all. nil until all was read once
@@ -95,7 +95,7 @@ func (p *pass) sweep(ctx context.Context, k int, minute int64, enough func() boo
 	s := p.under[k]
 	p.under[k] = nil // an error begins it anew
 	if s == nil || s.minute != minute {
-		s = &minuteSweep{minute: minute, later: k > 0, last: k == timer.Sweeps-1, from: p.beginning(minute), mended: make([]bool, len(p.at)),
+		s = &minuteSweep{minute: minute, number: k, later: k > 0, from: p.beginning(minute), mended: make([]bool, len(p.at)),
 			asking: make(chan struct{}, 1), ready: map[string][]run.Listing{}, tally: newTally(len(p.at))}
 	}
 	s.p = p
@@ -267,9 +267,7 @@ func (s *minuteSweep) finish(ctx context.Context) error {
 		return err
 	}
 	if s.p.Counts {
-		if err := s.account(ctx); err != nil {
-			return err
-		}
+		s.account(ctx)
 	}
 	if s.later || !s.found {
 		return nil

@@ -53,6 +53,10 @@ type Shard struct {
 
 	// Paced are the places in time that missed fires were given beyond Horizon: by phase, the last one. See dispatch.Pace.
 	Paced map[int64]int64 `cbor:"13,keyasint,omitempty"`
+
+	// AddFrom is the first hour since 1970 that the last sweep has passed, and of which it is not noted yet which counts are to be added up (package
+	// stats); 0 where there is none.
+	AddFrom int64 `cbor:"14,keyasint,omitempty"`
 }
 
 // Gap is the time between two instants (Unix ms), both excluded.
