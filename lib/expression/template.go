@@ -73,8 +73,13 @@ func (t *Template) read(v any, at string, wrong *[]error) any {
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
-		for name, one := range v {
-			out[name] = t.read(one, at+"."+name, wrong)
+		for _, name := range sorted(v) {
+			literal, err := Name(name)
+			if err != nil {
+				*wrong = append(*wrong, &At{at, err})
+				continue
+			}
+			out[literal] = t.read(v[name], at+"."+name, wrong)
 		}
 		return out
 	}

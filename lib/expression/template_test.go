@@ -28,6 +28,8 @@ func TestATemplateIsFilledIn(t *testing.T) {
 		`"${ .input.a # } a comment\n}"`:                           `1`,
 		`{"n": 12345678901234567890123, "big": "${ .input.big }"}`: `{"big":12345678901234567890123,"n":12345678901234567890123}`,
 		`{"f": "${ .input.f }"}`:                                   `{"f":1.50}`,
+		`{"$${a": 1, "$b $$${": 2}`:                                `{"$b $${":2,"${a":1}`,
+		`{"$${a": {"$${b}$${": "${ .input.a }"}}`:                  `{"${a":{"${b}${":1}}`,
 	} {
 		parsed, err := expression.ParseTemplate([]byte(template))
 		if err != nil {
@@ -48,11 +50,13 @@ func TestATemplateIsFilledIn(t *testing.T) {
 
 func TestWhatIsWrongWithATemplateIsToldWithItsPlace(t *testing.T) {
 	for template, want := range map[string]string{
-		`"a ${ .inptu }"`:      `: got "inptu" at character 7, want one of input, run and steps; did you mean "input"?`,
-		`{"a": ["é${ now }"]}`: `.a[0]: got "now" at character 5, want another function: the result would be another at each attempt`,
-		`"a ${ .input"`:        `: got "${" at character 3, want a } behind the expression; for the characters themselves write $${`,
-		`"${ \"}\""`:           `: got "${" at character 1, want a } behind the expression; for the characters themselves write $${`,
-		`"${ }"`:               `: got " ", want an expression such as .input or .steps.NAME.result`,
+		`"a ${ .inptu }"`:                     `: got "inptu" at character 7, want one of input, run and steps; did you mean "input"?`,
+		`{"a": ["é${ now }"]}`:                `.a[0]: got "now" at character 5, want another function: the result would be another at each attempt`,
+		`"a ${ .input"`:                       `: got "${" at character 3, want a } behind the expression; for the characters themselves write $${`,
+		`"${ \"}\""`:                          `: got "${" at character 1, want a } behind the expression; for the characters themselves write $${`,
+		`{"a": {"é${ .input }": "${ now }"}}`: `.a: got "${" at character 2, want a name without an expression: these stand in texts; for the characters themselves write $${`,
+		`{"$${${a": 1}`:                       `: got "${" at character 4, want a name without an expression: these stand in texts; for the characters themselves write $${`,
+		`"${ }"`:                              `: got " ", want an expression such as .input or .steps.NAME.result`,
 	} {
 		_, err := expression.ParseTemplate([]byte(template))
 		var at *expression.At

@@ -67,6 +67,24 @@ func parseText(text string, of scope) (*Text, error) {
 	return t, nil
 }
 
+// Name reads a name in JSON, in which no expression can stand: $${ is the characters ${ as in a text.
+func Name(name string) (string, *Error) {
+	var out strings.Builder
+	for rest := name; ; {
+		before, behind, found := strings.Cut(rest, "${")
+		if !found {
+			return out.String() + rest, nil
+		}
+		literal, escaped := strings.CutSuffix(before, "$")
+		if !escaped {
+			at := len(name) - len(rest) + len(before)
+			return "", &Error{At: utf8.RuneCountInString(name[:at]) + 1, Got: "${", Want: "a name without an expression: these stand in texts; for the characters themselves write $${"}
+		}
+		out.WriteString(literal + "${")
+		rest = behind
+	}
+}
+
 // cutExpression gives what stands before the } that ends an expression: none that stands in a text or has a { of its own.
 func cutExpression(rest string) (string, bool) {
 	// What is open: '{', '(' of a text, or '"'.

@@ -105,6 +105,21 @@ func TestASimulationEvaluatesExpressions(t *testing.T) {
 	}
 }
 
+// Names of fields stand for themselves, with and without an expression beside them.
+func TestNamesOfDataAreNoExpressions(t *testing.T) {
+	w := workflow(t, `{"steps": {
+		"constant": {"pass": {"input": {"$${a": "$${"}}},
+		"filled": {"pass": {"input": {"$${a": "$${${ .run.job }"}}}},
+		"output": "${ [.steps.constant.result, .steps.filled.result] }"}`)
+	outcomes, err := w.ReadOutcomes([]byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(playedAs(t, w, outcomes, nil).Output), `[{"${a":"${"},{"${a":"${simulated"}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // The page names each function that an expression may use, and no other.
 func TestThePageNamesTheFunctions(t *testing.T) {
 	page, err := os.ReadFile("../../docs/workflow-data.md")

@@ -225,6 +225,10 @@ func (data) read(r *report, v *manifest.Value, at string) *manifest.Value {
 			look(item, entry(at, i))
 		}
 		for _, m := range v.Members {
+			if _, err := expression.Name(m.Name); err != nil {
+				r.wrongly(at, err)
+				found = true
+			}
 			look(m.Value, under(at, m.Name))
 		}
 	}
