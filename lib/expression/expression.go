@@ -110,9 +110,9 @@ func bare(q *gojq.Query) string {
 // String is the text of the expression.
 func (e *Expression) String() string { return e.text }
 
-// Place tells where a name stands, in characters from 1 of the text that the expression was read from; 0 where that is all of it.
-func (e *Expression) Place(name string) int {
-	if at := find(e.text, name); at > 0 {
+// Place tells where a step is named, in characters from 1 of the text that the expression was read from; 0 where that is all of it.
+func (e *Expression) Place(step string) int {
+	if at := find(e.text, step, ofSteps); at > 0 {
 		return e.from + at
 	}
 	return 0

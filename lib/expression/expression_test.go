@@ -128,6 +128,10 @@ func TestWhatIsNoExpressionIsRefusedWithItsPlace(t *testing.T) {
 		`.input.a +`:                       `got ".input.a +", want an expression of jq: it ends too early`,
 		`.input.a ! 1`:                     `got "!" at character 10, want an expression of jq: unexpected token "!"`,
 		`.input | _glance`:                 `got "_glance" at character 10, want one of the functions that expressions may use`,
+		`["steps", .steps]`:                `got "steps" at character 12, want the name of a step behind it, such as .steps.NAME`,
+		`{steps: .steps}`:                  `got "steps" at character 10, want the name of a step behind it, such as .steps.NAME`,
+		`"now \(now)"`:                     `got "now" at character 8, want another function: the result would be another at each attempt`,
+		"1 # now\n| now":                   `got "now" at character 11, want another function: the result would be another at each attempt`,
 		` `:                                `got " ", want an expression such as .input or .steps.NAME.result`,
 		`if .input then 1 end`:             `got "if" at character 1, want an else: without one it gives all that there is to read`,
 	} {
@@ -174,6 +178,28 @@ func TestWhatAnExpressionReadsIsKnownBefore(t *testing.T) {
 		}
 		if got := fmt.Sprint(e.Reads()); want != "" && got != want {
 			t.Errorf("%s reads %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A step is told where it is named as one, and not where the same word says something else.
+func TestWhereAStepIsNamed(t *testing.T) {
+	for text, want := range map[string]int{
+		`.input.extrct + .steps.extrct.result`:            24,
+		`.input["extrct"] + .steps["extrct"].result`:      28,
+		`"extrct" + .steps.extrct.result`:                 19,
+		`"steps.extrct" + .steps.extrct.result`:           25,
+		`# .steps.extrct` + "\n" + `.steps.extrct.result`: 24,
+		`"\(.steps.extrct.result)"`:                       11,
+		`"é" | .steps."extrct".state`:                     15,
+		`.steps.extrct2.state + .steps.extrct.state`:      31,
+		`. as {steps: {extrct: {$state}}} | $state`:       15,
+	} {
+		e, err := expression.Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := e.Place("extrct"); got != want {
+			t.Errorf("%s names it at character %d, want %d", text, got, want)
 		}
 	}
 }

@@ -26,7 +26,11 @@ type variable struct {
 
 // refuse ends a look at an expression. It is a panic, which Parse catches, so that no step of the way has to ask.
 func (f *fence) refuse(what, want string) {
-	panic(&Error{At: f.place(what), Got: what, Want: want})
+	panic(&Error{At: find(f.text, what, nil), Got: what, Want: want})
+}
+
+func (f *fence) refuseField(name, want string) {
+	panic(&Error{At: find(f.text, name, ofAnything), Got: name, Want: want})
 }
 
 func call(name string, args ...*gojq.Query) *gojq.Query {

@@ -129,14 +129,14 @@ func (f *fence) field(is origin, name string) origin {
 		switch {
 		case p.step != "":
 			if !slices.Contains(Fields, name) {
-				f.refuse(name, "a field of a step: "+listOf(Fields)+guess(name, Fields))
+				f.refuseField(name, "a field of a step: "+listOf(Fields)+guess(name, Fields))
 			}
 			f.read(p.step, name)
 		case p.steps:
 			all = join(all, origin{{steps: true, step: name}})
 			f.read(name)
 		case !slices.Contains(f.scope.names, name):
-			f.refuse(name, f.scope.one()+guess(name, f.scope.names))
+			f.refuseField(name, f.scope.one()+guess(name, f.scope.names))
 		case f.scope.steps && name == "steps":
 			all = join(all, origin{{steps: true}})
 		case name == "input", name == "payload":
@@ -155,7 +155,7 @@ func (f *fence) use(is origin) {
 		case p.step != "":
 			f.read(p.step, Fields...)
 		case p.steps:
-			f.refuse("steps", "the name of a step behind it, such as .steps.NAME")
+			f.refuseField("steps", "the name of a step behind it, such as .steps.NAME")
 		default:
 			f.refuse(".", f.scope.whole())
 		}
@@ -181,28 +181,52 @@ func listOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// place finds where something stands in the text, in characters from 1: the first of its occurrences that is no part of a longer name.
-func (f *fence) place(what string) int { return find(f.text, what) }
+// ofSteps is what stands before the name of a step, and ofAnything what does before that of any field.
+var (
+	ofSteps    = []string{`steps.`, `steps["`, `steps."`, `steps.["`}
+	ofAnything = []string{`.`, `."`, `.["`}
+)
 
-// find tells where a name or sign stands in the text of an expression, in characters from 1; 0 where it does not, or is all of it.
-func find(text, what string) int {
+// find tells where a name or sign stands in the text of an expression, in characters from 1; 0 where it does not, or is all of it. That is where it is no
+// part of a longer name and stands behind what is named, or else outside of texts and comments, or else anywhere: the first of such places.
+func find(text, what string, behind []string) int {
 	if what == text {
 		return 0
 	}
-	for from := 0; ; {
-		i := strings.Index(text[from:], what)
-		if i < 0 {
-			return 0
+	first, _ := utf8.DecodeRuneInString(what)
+	var open nesting
+	next, begun := 0, 0 // where the next sign stands, and what is in the last text that was begun
+	best, fit := 0, 0
+	for i := range len(text) {
+		outside := false
+		if i == next {
+			inText := open.inText()
+			outside = !inText && text[i] != '#'
+			next += open.step(text[i:])
+			if !inText && open.inText() {
+				begun = next
+			}
 		}
-		i += from
+		if !strings.HasPrefix(text[i:], what) {
+			continue
+		}
 		before, _ := utf8.DecodeLastRuneInString(text[:i])
 		after, _ := utf8.DecodeRuneInString(text[i+len(what):])
-		first, _ := utf8.DecodeRuneInString(what)
-		if !named(first) || !named(before) && !named(after) {
-			return utf8.RuneCountInString(text[:i]) + 1
+		if named(first) && (named(before) || named(after)) {
+			continue
 		}
-		from = i + len(what)
+		fits := 1
+		switch {
+		case (outside || i == begun) && slices.ContainsFunc(behind, func(one string) bool { return strings.HasSuffix(text[:i], one) }):
+			fits = 3
+		case outside:
+			fits = 2
+		}
+		if fits > fit {
+			best, fit = utf8.RuneCountInString(text[:i])+1, fits
+		}
 	}
+	return best
 }
 
 func named(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }

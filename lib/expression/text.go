@@ -87,53 +87,50 @@ func Name(name string) (string, *Error) {
 
 // cutExpression gives what stands before the } that ends an expression: none that stands in a text or has a { of its own.
 func cutExpression(rest string) (string, bool) {
-	// What is open: '{', '(' of a text, or '"'.
-	var open []byte
-	top := func() byte {
-		if len(open) == 0 {
-			return 0
+	var open nesting
+	for i := 0; i < len(rest); {
+		if rest[i] == '}' && len(open.signs) == 0 {
+			return rest[:i], true
 		}
-		return open[len(open)-1]
-	}
-	for i := 0; i < len(rest); i++ {
-		c := rest[i]
-		if top() == '"' {
-			switch {
-			case c == '\\' && i+1 < len(rest) && rest[i+1] == '(':
-				open = append(open, '(')
-				i++
-			case c == '\\':
-				i++
-			case c == '"':
-				open = open[:len(open)-1]
-			}
-			continue
-		}
-		switch c {
-		case '"':
-			open = append(open, '"')
-		case '{', '(':
-			open = append(open, c)
-		case ')':
-			if top() == '(' {
-				open = open[:len(open)-1]
-			}
-		case '}':
-			if top() == 0 {
-				return rest[:i], true
-			}
-			if top() == '{' {
-				open = open[:len(open)-1]
-			}
-		case '#':
-			end := strings.IndexByte(rest[i:], '\n')
-			if end < 0 {
-				return "", false
-			}
-			i += end
-		}
+		i += open.step(rest[i:])
 	}
 	return "", false
+}
+
+// nesting is what is open at a place in an expression.
+type nesting struct {
+	signs []byte // '{', '(' or '"', the innermost last
+}
+
+func (n *nesting) top() byte {
+	if len(n.signs) == 0 {
+		return 0
+	}
+	return n.signs[len(n.signs)-1]
+}
+
+func (n *nesting) inText() bool { return n.top() == '"' }
+
+// step goes over the sign with which rest begins, and gives how many bytes that has: a comment is one.
+func (n *nesting) step(rest string) int {
+	switch c := rest[0]; {
+	case n.inText() && c == '\\':
+		if strings.HasPrefix(rest, `\(`) {
+			n.signs = append(n.signs, '(')
+		}
+		return min(2, len(rest))
+	case c == '"' && n.inText(), c == ')' && n.top() == '(', c == '}' && n.top() == '{':
+		n.signs = n.signs[:len(n.signs)-1]
+	case n.inText():
+	case c == '"', c == '{', c == '(':
+		n.signs = append(n.signs, c)
+	case c == '#':
+		if end := strings.IndexByte(rest, '\n'); end >= 0 {
+			return end
+		}
+		return len(rest)
+	}
+	return 1
 }
 
 // Expressions lists those of the text.
