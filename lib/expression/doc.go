@@ -12,7 +12,11 @@
 // instruction, such as a sort, a comparison or an addition, is rewritten so that it tells first how much it is about to look at or copy. Where it
 // would fail of the kind of a value, it is rewritten so that this is found out before (kinds.go): an error of the interpreter goes through the whole of what it
 // shows. A third count is of the memory that values take which are made of JSON, before they are made (decode.go). All
-// counts are the same on every machine, so an expression that is over its budget once is so always: it fails. No clock decides that.
+// counts are the same on every machine, so an expression that is over its budget once is so always: it fails. No clock decides that. Whoever evaluates may
+// end an evaluation by its context, which is no failure of the expression: what a text that is too slow again and again comes to is up to that.
+//
+// What comes of an expression is the same on every machine, too. So of the functions of mathematics only those are taken that are exact or are rounded as IEEE 754
+// says, and powers are reckoned here.
 //
 // # What an expression may read
 //

@@ -204,6 +204,25 @@ func TestWhereAStepIsNamed(t *testing.T) {
 	}
 }
 
+// Powers are the same on each machine: whole exponents are reckoned, and others are not.
+func TestAPowerIsExact(t *testing.T) {
+	for text, want := range map[string]string{
+		`pow(3; 40) == 12157665459056928801`: `true`, `pow(1.0000000000000002; 9007199254740992)`: `7.389056098930649`, `pow(0.1; 3)`: `0.0010000000000000002`, `pow(5e-324; 1)`: `5e-324`,
+		`pow(2; 0.5)`: `pow takes a whole exponent, not number (0.5); for a root there is sqrt`, `pow(2; -1 | sqrt)`: `pow takes a whole exponent, not number (null); for a root there is sqrt`,
+		`pow("a"; 1)`: `pow cannot be given: string ("a")`, `pow(1; [2])`: `pow cannot be given: array ([2])`,
+	} {
+		v, err := give(t, text)
+		got := fmt.Sprint(err)
+		if err == nil {
+			written, _ := gojq.Marshal(v)
+			got = string(written)
+		}
+		if got != want {
+			t.Errorf("%s gives %s, want %s", text, got, want)
+		}
+	}
+}
+
 // How a hostile text ends.
 const (
 	refused = "it is refused"      // by Parse

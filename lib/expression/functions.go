@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ var taken = map[string]toll{
 	"has/1": replaced, "length/0": glances, "utf8bytelength/0": glances, "keys/0": glances, "to_entries/0": glances, "from_entries/0": looks, "with_entries/1": replaced,
 	"map/1": glances, "reverse/0": glances, "add/0": looks, "add/1": replaced, "flatten/0": looks, "flatten/1": looks, "contains/1": replaced,
 	"min/0": looks, "max/0": looks, "sort/0": sorts, "unique/0": sorts, "min_by/1": keys, "max_by/1": keys, "sort_by/1": keys, "group_by/1": keys, "unique_by/1": keys,
-	"floor/0": renders, "ceil/0": renders, "round/0": renders, "trunc/0": renders, "sqrt/0": renders, "abs/0": glances, "pow/2": free, "toboolean/0": glances,
+	"floor/0": renders, "ceil/0": renders, "round/0": renders, "trunc/0": renders, "sqrt/0": renders, "abs/0": glances, "pow/2": replaced, "toboolean/0": glances,
 	"tonumber/0": short, "tostring/0": renders, "tojson/0": renders, "fromjson/0": replaced,
 	"ascii_downcase/0": glances, "ascii_upcase/0": glances, "trim/0": glances, "ltrim/0": glances, "rtrim/0": glances, "startswith/1": free, "endswith/1": free,
 	"ltrimstr/1": free, "rtrimstr/1": free, "split/1": breaks, "join/1": replaced,
@@ -114,6 +115,7 @@ func (b *Budget) ours(checks []check) []gojq.CompilerOption {
 			has, err := b.contains(v, args[0], 0)
 			return paid(has, err)
 		}),
+		gojq.WithFunction("_pow", 2, 2, func(_ any, args []any) any { return b.pow(args[0], args[1]) }),
 		gojq.WithFunction("_fromjson", 0, 0, func(v any, _ []any) any { return b.fromJSON(v) }),
 	}
 	for i, c := range checks {
@@ -282,6 +284,46 @@ func (b *Budget) any(list []any, wanted any, depth int) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// pow is a number to the power of a whole one. math.Pow is rounded in another way where a processor multiplies and adds at once, and a step is to be
+// handed the same on each.
+func (b *Budget) pow(base, exponent any) any {
+	for _, v := range []any{base, exponent} {
+		if kindOf(v) != aNumber {
+			return failed("pow cannot be given: %s", shown(v))
+		}
+		if err := b.scalar(v, 8); err != nil { // its digits are read
+			return err
+		}
+	}
+	x, _ := gojq.ToFloat64(base)
+	y, _ := gojq.ToFloat64(exponent)
+	switch {
+	case y != math.Trunc(y): // also of what is no number
+		return failed("pow takes a whole exponent, not %s; for a root there is sqrt", shown(exponent))
+	case x == 0 || math.IsNaN(x) || math.IsInf(x, 0) || math.Abs(y) >= 1<<63: // it goes by the case, and multiplies nothing
+		return math.Pow(x, y)
+	}
+	const precision = 128 // bits, of which multiplying loses fewer than an exponent has
+	power := new(big.Float).SetPrec(precision).SetInt64(1)
+	square := new(big.Float).SetPrec(precision).SetFloat64(x)
+	for n := uint64(math.Abs(y)); n > 0; n >>= 1 {
+		if err := b.spend(4 * perValue); err != nil {
+			return err
+		}
+		if n&1 == 1 {
+			power.Mul(power, square)
+		}
+		if n > 1 {
+			square.Mul(square, square)
+		}
+	}
+	if y < 0 {
+		power.Quo(big.NewFloat(1), power)
+	}
+	rounded, _ := power.Float64()
+	return rounded
 }
 
 // fromJSON reads a text as JSON.

@@ -48,10 +48,10 @@ var inputs = map[string]kinds{
 	"reverse/0": anArray, "min_by/1": anArray, "max_by/1": anArray, "sort_by/1": anArray, "group_by/1": anArray, "unique_by/1": anArray,
 }
 
-// arguments are the kinds that functions take as their arguments, of those that go through these themselves.
+// arguments are the kinds that functions take as their first argument, of those that go through that themselves.
 var arguments = map[string]kinds{
 	"startswith/1": aText, "endswith/1": aText, "ltrimstr/1": aText, "rtrimstr/1": aText, "split/1": aText,
-	"limit/2": aNumber, "skip/2": aNumber, "nth/2": aNumber, "flatten/1": aNumber, "pow/2": aNumber,
+	"limit/2": aNumber, "skip/2": aNumber, "nth/2": aNumber, "flatten/1": aNumber,
 }
 
 // check refuses values by their kind.
