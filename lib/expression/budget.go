@@ -118,13 +118,19 @@ func (b *Budget) glance(v any) error {
 	case []any:
 		return b.spend(perValue * (1 + len(v)))
 	case map[string]any:
-		bytes := 4 * perValue * (1 + len(v)) // its names are sorted
-		for name := range v {
-			bytes += len(name)
-		}
-		return b.spend(bytes)
+		return b.object(v, len(v))
 	}
 	return b.scalar(v, 1)
+}
+
+// object pays for an object that is looked at, or was made, by so many names: some of these may have been the same.
+func (b *Budget) object(v map[string]any, names int) error {
+	bytes, longest := 4*perValue*(1+names), 0 // they are sorted, or have places of their own
+	for name := range v {
+		bytes += len(name)
+		longest = max(longest, len(name))
+	}
+	return b.spend(bytes + (names-len(v))*longest)
 }
 
 // scalar pays for a value with nothing in it. It refuses numbers that are too long to reckon with.

@@ -46,10 +46,12 @@ func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 		inside = nil
 	}
 	args := f.values(fn.Args, inside)
+	var binds []binding
 	if takes, goesThrough := arguments[full]; goesThrough {
-		for i := range args {
-			args[i] = f.argument(args[i], fn.Name, takes)
-		}
+		// A generator goes on inside of a call, behind where that was paid for. So each of its values has a call of its own.
+		value := f.unsaid()
+		binds = []binding{{value, args[0]}}
+		args[0] = f.argument(call(value), fn.Name, takes)
 	}
 	plain := call(fn.Name, args...)
 	switch pays {
@@ -87,7 +89,7 @@ func (f *fence) function(fn *gojq.Func, dot origin) (*gojq.Term, origin) {
 	if takes, picky := inputs[full]; picky {
 		plain = pipe(f.checked(takes, fn.Name+" cannot be applied to"), plain)
 	}
-	return inner(plain), nil
+	return inner(bound(binds, plain)), nil
 }
 
 // argument pays for an argument that a function goes through.

@@ -15,6 +15,9 @@
 // counts are the same on every machine, so an expression that is over its budget once is so always: it fails. No clock decides that. Whoever evaluates may
 // end an evaluation by its context, which is no failure of the expression: what a text that is too slow again and again comes to is up to that.
 //
+// A generator is what counts can miss: the interpreter goes on inside of the call or object in which that stands, and what was done before is not done again.
+// So each function is paid for inside of its call, or has a call of its own for each value of its argument, and each object is paid for once it is there.
+//
 // What comes of an expression is the same on every machine, too. So of the functions of mathematics only those are taken that are exact or are rounded as IEEE 754
 // says, and powers are reckoned here.
 //

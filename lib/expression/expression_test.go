@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"math/big"
@@ -57,9 +58,9 @@ var likeJq = []string{
 	`.input.b | max`, `[] | min`, `.input.b | reverse`, `.input.b | add`, `add(.input.b[])`, `["a", null, "b"] | add`, `[{a: 1}, {b: 2}] | add`, `[] | add`, `.input.nested | flatten`, `.input.nested | flatten(1)`, `.input.o | to_entries`, `[{name: "a", value: 1}] | from_entries`, `.input.o | with_entries(select(.key != "x"))`,
 	`.input.o | keys`, `.input.b | keys`, `.input.o | has("x")`, `.input.b | has(7)`, `.input.s | length`, `.input.s | utf8bytelength`, `[.input[] | length?]`, `.input.o | type`, `[.input[] | type]`, `[.input[] | scalars]`, `[.input[] | arrays, objects, strings, numbers, nulls, booleans, iterables] | length`, `[.input[] | values] | length`,
 	`first(.input.b[])`, `last(.input.b[])`, `[limit(2; .input.b[])]`, `[skip(1; .input.b[])]`, `nth(1; .input.b[])`, `.input.b | first`, `.input.b | last`, `isempty(.input.b[])`, `any(.input.b[]; . == 2)`, `all(.input.b[]; . > 1)`, `.input.b | any(. > 2)`, `.input.b | all(. > 0)`, `[true, false] | any`, `[true, false] | all`, `[limit(0; 1, 2)]`, `[limit(-1; 1)]`,
-	`1.7 | floor, ceil, round, trunc | select(. == 2) | . + 0.5 | floor`, `16 | sqrt`, `-3 | abs`, `pow(2; 10)`, `"true" | toboolean`, `"12" | tonumber`, `"x" | tonumber`, `12 | tostring`, `.input.o | tojson`, `.input.json | fromjson`, `"[1" | fromjson`, `1 | fromjson`, `.input.f | tojson`, `.input.big | tostring`,
+	`1.7 | floor, ceil, round, trunc | select(. == 2) | . + 0.5 | floor`, `16 | sqrt`, `-3 | abs`, `pow(2; 10)`, `pow(2; -1074)`, `pow(-2; 3)`, `pow(1.5; 2)`, `pow(0; -1)`, `pow(-1; 1e300)`, `pow(10; 22)`, `pow(10; 400)`, `pow(7; 0)`, `[pow(2, 3; 4, 5)]`, `"true" | toboolean`, `"12" | tonumber`, `"x" | tonumber`, `12 | tostring`, `.input.o | tojson`, `.input.json | fromjson`, `"[1" | fromjson`, `1 | fromjson`, `.input.f | tojson`, `.input.big | tostring`,
 	`.input.s | ascii_downcase`, `.input.s | ascii_upcase`, `" a " | trim`, `" a " | ltrim + rtrim`, `.input.s | startswith("Hé")`, `.input.s | endswith("world")`, `.input.s | ltrimstr("H")`, `.input.s | rtrimstr("d")`, `.input.s | split(", ")`, `"abc" | split("")`, `"" | split("a")`, `.input.b | join("-")`, `["a", null, 1.5, true] | join(", ")`, `[] | join(",")`, `[[1]] | join(",")`,
-	`.input.s | contains("ello")`, `.input.b | contains([1, 3])`, `.input.o | contains({y: [true]})`, `["foobar"] | contains(["bar"])`, `1 | contains(1)`, `1 | contains("a")`, `{a: 1} | contains({a: "x"})`, `{a: 1} | contains({b: 1})`, `null | contains(null)`,
+	`[.input.s | split(",", "l"), startswith("H", "x"), ltrimstr("H", "x"), split(empty)]`, `[.input.nested | flatten(0, 1, 2)]`, `[{a: (1, 2), a: 3, "b": (4, 5)}]`, `.input.s | contains("ello")`, `.input.b | contains([1, 3])`, `.input.o | contains({y: [true]})`, `["foobar"] | contains(["bar"])`, `1 | contains(1)`, `1 | contains("a")`, `{a: 1} | contains({a: "x"})`, `{a: 1} | contains({b: 1})`, `null | contains(null)`,
 	`.input.t | todate`, `.input.when | fromdate`, `.input.when | fromdateiso8601`, `.input.t | todateiso8601`, `"x" | fromdate`, `.run.nominal_time[:10]`, `[.steps.extract.result.files[] | {file: .}]`, `.steps.extract.result.rows > 3 and .steps["my-step"].state == "failed"`,
 }
 
@@ -234,6 +235,10 @@ const (
 // hostile are texts that would take all the memory or time there is, or nearly so, and how each ends.
 func hostile() []struct{ name, text, end string } {
 	doubled := strings.Repeat("|[.,.]", 120)
+	letters := ""
+	for i := range 190 {
+		letters += fmt.Sprintf("%c%c:1,", 'a'+i/26, 'a'+i%26)
+	}
 	digits := `.input.big * .input.big * 1 as $b | `
 	return []struct{ name, text, end string }{
 		{"a text times a number", `"x" * 1000000000`, fails},
@@ -329,6 +334,11 @@ func hostile() []struct{ name, text, end string } {
 		{"an error for each, of what contains", `[.input.s] as $s | [.input.list[] | try ($s | contains(1)) catch .] | length`, stopped},
 		{"an error for each, of what is joined", `[[.input.s]] as $s | [.input.list[] | try ($s | join("")) catch .] | length`, stopped},
 		{"an error for each, of an end", `[.input.s] as $s | [.input.list[] | try ([1][$s:]) catch .] | length`, stopped},
+		{"split again and again", `"aaaaaaaa"` + strings.Repeat("|.+.", 16) + ` | [split(""` + strings.Repeat(`,""`, 200) + `)] | length`, stopped},
+		{"flattened again and again", `.input.list as $l | $l | [flatten($l[] | 1)] | length`, stopped},
+		{"many names again and again", `[{` + letters + `z: .input.list[]}] | length`, stopped},
+		{"one name many times, again and again", `[{` + strings.Repeat("a:1,", 230) + `z: .input.list[]}] | length`, stopped},
+		{"a long name again and again", `.input.s as $s | [{($s): 1, z: .input.list[]}] | length`, stopped},
 		{"JSON for each", `.input.json as $j | [.input.list[] | $j | fromjson] | length`, stopped},
 		{"JSON caught", `.input.json as $j | [.input.list[] | try ($j | fromjson) catch 1] | length`, stopped},
 	}
@@ -344,7 +354,11 @@ func large(t testing.TB) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.(map[string]any)["input"] = map[string]any{"list": list, "s": strings.Repeat("aé", 2<<20), "big": json.Number(strings.Repeat("7", 300)),
+	many := map[string]any{}
+	for i := range 20_000 {
+		many[fmt.Sprint("name", i)] = json.Number("1")
+	}
+	v.(map[string]any)["input"] = map[string]any{"many": many, "named": map[string]any{strings.Repeat("n", 4<<20): true}, "list": list, "s": strings.Repeat("aé", 2<<20), "short": strings.Repeat("x", 64<<10), "big": json.Number(strings.Repeat("7", 300)),
 		"json": "[" + strings.Repeat("{},", 1000) + "0]"}
 	return v
 }
@@ -395,6 +409,69 @@ func TestNoExpressionTakesAllMemoryOrTime(t *testing.T) {
 	}
 }
 
+// A generator goes on inside of what it stands in. Whatever is done for each of its values is paid for each time.
+func TestEachValueOfAGeneratorIsPaidFor(t *testing.T) {
+	const size = 16 << 10
+	in := map[string]any{"input": map[string]any{"s": strings.Repeat("a", size), "l": slices.Repeat([]any{1}, size/16), "o": map[string]any{strings.Repeat("n", size): 1},
+		"b": json.Number(strings.Repeat("7", 300))}}
+	// What takes a value of a generator, what that is, and how many bytes are gone through for it.
+	type row struct {
+		text, value string
+		bytes       int
+	}
+	rows := map[string][]row{
+		"has/1": {{`{a: 1} | has(%s)`, `$s`, size}}, "contains/1": {{`$s | contains(%s)`, `"b"`, size}, {`$l | contains(%s)`, `[2]`, size}}, "join/1": {{`$l | join(%s)`, `""`, size}},
+		"split/1": {{`$s | split(%s)`, `"b"`, size}}, "flatten/1": {{`$l | flatten(%s)`, `1`, size}}, "pow/2": {{`pow($b; %s)`, `1`, 300}, {`pow(%s; 1)`, `$b`, 300}},
+		"startswith/1": {{`$s | startswith(%s)`, `$s`, size}}, "endswith/1": {{`$s | endswith(%s)`, `$s`, size}}, "ltrimstr/1": {{`$s | ltrimstr(%s)`, `$s`, size}}, "rtrimstr/1": {{`$s | rtrimstr(%s)`, `$s`, size}},
+		"objects":   {{`{($s): 1, z: %s}`, `1`, size}, {`{z: %s, ($s): 1}`, `1`, size}, {`{(%s): 1}`, `$s`, size}, {`{` + strings.Repeat("($s): 1, ", 4) + `z: %s}`, `1`, 4 * size}, {`{` + strings.Repeat("a: 1, ", 100) + `z: %s}`, `1`, 100 * 64}},
+		"indexes":   {{`$o[%s]`, `$s`, size}, {`$s[%s]`, `1`, size}, {`$s[0:%s]`, `1`, size}, {`$s[%s:1]`, `0`, size}, {`$l[%s:1]`, `0`, size}},
+		"texts":     {{`"\($s)\(%s)"`, `1`, size}, {`"\(%s)\($s)"`, `1`, size}, {`@base64 "\($s)\(%s)"`, `1`, size}},
+		"operators": {{`$l + (%s)`, `[1]`, size}, {`(%s) + $l`, `[1]`, size}, {`$l - (%s)`, `[1]`, size}, {`$s == (%s)`, `$s`, size}, {`$l < (%s)`, `$l`, size}, {`$o * (%s)`, `{a: 1}`, size}},
+	}
+	// These have no argument of which they take the values, but evaluate it for something else, or give these on.
+	inside := []string{"add/1", "all/1", "all/2", "any/1", "any/2", "error/1", "first/1", "group_by/1", "isempty/1", "last/1", "limit/2", "map/1", "max_by/1", "min_by/1", "nth/2", "select/1", "skip/2", "sort_by/1", "unique_by/1", "with_entries/1"}
+	functions, _ := expression.Functions()
+	for _, f := range functions {
+		if _, listed := rows[f]; !strings.HasSuffix(f, "/0") && listed == slices.Contains(inside, f) {
+			t.Errorf("what of %s with a generator?", f)
+		}
+	}
+	work := func(text, value string, times int) int {
+		text = `.input as {$s, $l, $o, $b} | [` + strings.ReplaceAll(text, "%s", "("+value+strings.Repeat(","+value, times-1)+")") + `] | length`
+		e, err := expression.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := expression.NewBudget(t.Context())
+		if v, err := e.Eval(b, in); err != nil || v != times {
+			t.Fatalf("%s: %v, %v", text, v, err)
+		}
+		_, work := b.Spent()
+		return work
+	}
+	const times = 9
+	for what, some := range rows {
+		for _, r := range some {
+			if once, all := work(r.text, r.value, 1), work(r.text, r.value, times); all-once < (times-1)*r.bytes {
+				t.Errorf("%s: %.80s pays %d bytes for one value, and %d for %d", what, r.text, once, all, times)
+			}
+		}
+	}
+	large := large(t)
+	for _, f := range functions {
+		name, count, _ := strings.Cut(f, "/")
+		for _, x := range []string{"s", "short", "many", "named", "big"} {
+			generator := `(1, "", $x)`
+			switch count {
+			case "1":
+				bounds(t, fmt.Sprintf(`.input.%s as $x | [try ($x | %s(%s)) catch 1] | length`, x, name, generator), large)
+			case "2":
+				bounds(t, fmt.Sprintf(`.input.%s as $x | [try ($x | %s(%s; %s)) catch 1] | length`, x, name, generator, generator), large)
+			}
+		}
+	}
+}
+
 // Whoever stops an evaluation, by its context, gets that as the error: the expression has not failed.
 func TestAnEvaluationIsStoppedByItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -411,6 +488,11 @@ func TestAnEvaluationIsStoppedByItsContext(t *testing.T) {
 func FuzzExpression(f *testing.F) {
 	for _, text := range likeJq {
 		f.Add(text)
+	}
+	if flag.Lookup("test.fuzz").Value.String() != "" { // else each has a test of its own
+		for _, row := range hostile() {
+			f.Add(row.text)
+		}
 	}
 	in := large(f)
 	f.Fuzz(func(t *testing.T, text string) {

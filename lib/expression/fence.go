@@ -11,12 +11,12 @@ import (
 // fence looks at an expression, finds out what it reads, and gives it rewritten so that it pays for what it does. It stops at the first thing that
 // an expression may not do.
 type fence struct {
-	text   string
-	scope  scope
-	reads  Reads
-	vars   []variable // that are bound here, the newest last
-	parts  int        // of values that patterns have taken apart
-	checks []check    // that the rewritten expression calls
+	text    string
+	scope   scope
+	reads   Reads
+	vars    []variable // that are bound here, the newest last
+	unsaids int        // variables of ours
+	checks  []check    // that the rewritten expression calls
 }
 
 type variable struct {
@@ -98,14 +98,11 @@ func (f *fence) query(q *gojq.Query, dot origin) (*gojq.Query, origin) {
 		if len(q.Patterns) > 1 {
 			f.refuse("?//", "one pattern behind as")
 		}
-		bound := len(f.vars)
+		outside := len(f.vars)
 		binds := f.pattern(q.Patterns[0], l, is)
 		r, out := f.query(q.Right, dot)
-		f.vars = f.vars[:bound]
-		for _, one := range slices.Backward(binds) {
-			r = &gojq.Query{Left: one.value, Op: gojq.OpPipe, Right: r, Patterns: []*gojq.Pattern{{Name: one.name}}}
-		}
-		return r, out
+		f.vars = f.vars[:outside]
+		return bound(binds, r), out
 	case gojq.OpComma, gojq.OpAlt:
 		l, a := f.query(q.Left, dot)
 		r, b := f.query(q.Right, dot)
@@ -145,14 +142,27 @@ type binding struct {
 	value *gojq.Query
 }
 
+// bound gives a query its variables, the first of them outermost.
+func bound(binds []binding, in *gojq.Query) *gojq.Query {
+	for _, one := range slices.Backward(binds) {
+		in = &gojq.Query{Left: one.value, Op: gojq.OpPipe, Right: in, Patterns: []*gojq.Pattern{{Name: one.name}}}
+	}
+	return in
+}
+
+// unsaid gives a variable that no expression can say.
+func (f *fence) unsaid() string {
+	f.unsaids++
+	return "$#" + strconv.Itoa(f.unsaids)
+}
+
 // pattern binds the variables of what stands behind as. What takes a value apart is written as one binding after another, so that each is checked.
 func (f *fence) pattern(p *gojq.Pattern, value *gojq.Query, is origin) []binding {
 	if p.Name != "" {
 		f.bind(p.Name, is)
 		return []binding{{p.Name, value}}
 	}
-	whole := "$#" + strconv.Itoa(f.parts) // which no expression can say
-	f.parts++
+	whole := f.unsaid()
 	binds := []binding{{whole, value}}
 	if len(p.Array) > 0 {
 		f.use(is)
@@ -281,7 +291,7 @@ func (f *fence) base(t *gojq.Term, dot origin) (*gojq.Term, origin) {
 		}
 		return &gojq.Term{Type: t.Type, Array: &gojq.Array{Query: f.value(t.Array.Query, dot)}}, nil
 	case gojq.TermTypeObject:
-		return f.object(t.Object, dot), nil
+		return inner(f.object(t.Object, dot)), nil
 	case gojq.TermTypeIf:
 		return f.branches(t.If, dot)
 	case gojq.TermTypeTry:
@@ -355,7 +365,9 @@ func rendered(by string) *gojq.Query {
 	return pipe(looked("8"), render)
 }
 
-func (f *fence) object(o *gojq.Object, dot origin) *gojq.Term {
+// object rewrites an object. It is paid for once it is there, with all of its names: where a value or name in it is a generator, each further value of that
+// makes another object, and nothing else of it runs again.
+func (f *fence) object(o *gojq.Object, dot origin) *gojq.Query {
 	out := &gojq.Object{}
 	for _, kv := range o.KeyVals {
 		one := &gojq.ObjectKeyVal{}
@@ -393,7 +405,7 @@ func (f *fence) object(o *gojq.Object, dot origin) *gojq.Term {
 		}
 		out.KeyVals = append(out.KeyVals, one)
 	}
-	return &gojq.Term{Type: gojq.TermTypeObject, Object: out}
+	return pipe(&gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeObject, Object: out}}, call("_object", number(strconv.Itoa(len(out.KeyVals)))))
 }
 
 func (f *fence) variable(name string) (origin, bool) {

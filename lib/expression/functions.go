@@ -109,6 +109,7 @@ func (b *Budget) ours(checks []check) []gojq.CompilerOption {
 			}
 			return paid([]any{of, end, start}, errors.Join(b.glance(of), b.glance(end), b.glance(start)))
 		}),
+		gojq.WithFunction("_object", 1, 1, func(v any, args []any) any { return paid(v, b.object(v.(map[string]any), args[0].(int))) }),
 		gojq.WithFunction("_has", 1, 1, func(v any, args []any) any { return b.has(v, args[0]) }),
 		gojq.WithFunction("_join", 1, 1, func(v any, args []any) any { return b.join(v, args[0]) }),
 		gojq.WithFunction("_contains", 1, 1, func(v any, args []any) any {
