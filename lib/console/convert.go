@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,10 +25,10 @@ import (
 // Bounds of a conversion. It needs no token, as it has nothing but what it is sent; so few are made at once.
 const (
 	maxConverted = 1 << 20          // bytes of a request
-	maxComing    = 64 << 20         // bytes of requests that are still being sent, together
-	maxReading   = 20 * time.Second // from its headers to the end of its body
-	maxHeld      = 64               // requests at once that are here as a whole: one that is slow to come keeps no other one out
-	maxAtOnce    = 4                // of those that are worked on: the server has other things to do
+	maxComing    = 64 << 20         // bytes of requests that are still being sent, together: slow ones keep others out where they are that much
+	maxReading   = 20 * time.Second // from its headers to the end of its body, so slow ones do so for no longer
+	maxHeld      = 64               // requests at once that are here as a whole: one that is still being sent is none of them
+	maxAtOnce    = 4                // of those that are worked on, at the most: see atOnce
 	maxFires     = 20               // of a job alone
 	maxOfMany    = 3                // of each of several
 	maxListed    = 1000             // jobs of a text
@@ -44,8 +45,11 @@ type converter struct {
 }
 
 func newConverter(now func() time.Time) *converter {
-	return &converter{now: now, held: make(chan struct{}, maxHeld), work: make(chan struct{}, maxAtOnce)}
+	return &converter{now: now, held: make(chan struct{}, maxHeld), work: make(chan struct{}, atOnce(runtime.GOMAXPROCS(0)))}
 }
+
+// atOnce is how many requests are worked on where so many threads run Go: half of them, as the server has other things to do.
+func atOnce(threads int) int { return min(maxAtOnce, max(1, threads/2)) }
 
 // readRequest asks what a text says.
 type readRequest struct {
