@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,17 @@ func theConsoleShowsTheStack(t *testing.T, f fixture) {
 	}
 	if status, said := tab.ask(t, "GET", "/v1/jobs/none-"+session, nil); status != http.StatusNotFound || said.text("code") != "job_not_found" {
 		t.Errorf("a job that is none: %d %v", status, said)
+	}
+	// Pages ask by the clock where there is no stream; any other answer they would take for a fault.
+	if status, said := tab.ask(t, "GET", "/v1/changes", nil); status != http.StatusNotFound || said.text("code") != "no_such_path" {
+		t.Errorf("the stream of what changes, which a stack has not: %d %v", status, said)
+	}
+	asset := regexp.MustCompile(`src="(/console/[^"]+\.js)"`).FindSubmatch(tab.fetch(t, "/console"))
+	if asset == nil {
+		t.Fatal("the page names no script")
+	}
+	if script := tab.fetch(t, string(asset[1])); len(script) == 0 {
+		t.Errorf("%s is empty", asset[1])
 	}
 
 	looks := consoleOf(t, f.stack, auth, "--read-only")
@@ -87,8 +99,28 @@ func consoleOf(t *testing.T, s stack, auth string, args ...string) tab {
 	return opened
 }
 
-// ask sends one request of the tab.
+// fetch gives what a browser loads, a page or what it names.
+func (b tab) fetch(t *testing.T, path string) []byte {
+	t.Helper()
+	status, got := b.send(t, http.MethodGet, path, nil)
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d %q", path, status, got)
+	}
+	return got
+}
+
+// ask sends one request of the tab to the API.
 func (b tab) ask(t *testing.T, method, path string, body any) (int, object) {
+	t.Helper()
+	status, got := b.send(t, method, path, body)
+	said := object{}
+	if err := json.Unmarshal(got, &said); err != nil {
+		t.Fatalf("%s %s: %d %q is no JSON object", method, path, status, got)
+	}
+	return status, said
+}
+
+func (b tab) send(t *testing.T, method, path string, body any) (int, []byte) {
 	t.Helper()
 	text := []byte{}
 	if body != nil {
@@ -113,11 +145,7 @@ func (b tab) ask(t *testing.T, method, path string, body any) (int, object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := object{}
-	if err := json.Unmarshal(got, &said); err != nil {
-		t.Fatalf("%s %s: %d %q is no JSON object", method, path, answer.StatusCode, got)
-	}
-	return answer.StatusCode, said
+	return answer.StatusCode, got
 }
 
 func (b tab) must(t *testing.T, status int, method, path string, body any) object {
