@@ -72,7 +72,6 @@ test('a server that starts again is followed again, and what it does meanwhile i
   await b.context.close()
 })
 
-// deep
 test('a tab that is hidden follows nothing, and one that has no locks asks by the clock', async () => {
   const b = await browser()
   const page = await b.tab('/jobs')
@@ -96,7 +95,6 @@ test('a tab that is hidden follows nothing, and one that has no locks asks by th
   await plain.context.close()
 })
 
-// deep
 test('where the server has no stream, or too many follow it, pages ask by the clock and say how often', async () => {
   for (const [status, code, says] of [[404, 'no_such_path', 'every 10 s'], [429, 'rate_limited', 'every 2 s'], [503, 'stopping', 'every 2 s']]) {
     const b = await browser()

@@ -127,7 +127,6 @@ async function cookieOf(token) {
   return /__Host-belfry=([^;]+)/.exec(answer.headers['set-cookie'][0])[1]
 }
 
-// deep
 test('a session that is revoked ends in every tab, and a page of another site does nothing with the cookie', async () => {
   const v = await Visit.to(secure + '/console/jobs', insecure)
   const { page, context } = v

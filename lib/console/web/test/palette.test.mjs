@@ -91,7 +91,6 @@ test('where there are more jobs than the palette looks through it says so, and l
   await done(v)
 })
 
-// deep
 test('the palette opens by its button, ends by Escape, and is no single key', async () => {
   const v = await Visit.to(server.console + '/settings')
   const { page } = v
@@ -145,7 +144,6 @@ test('the reference is that of the server: it is searched, linked to, and tried'
   await done(v)
 })
 
-// deep
 test('each shape of the reference opens, whatever is in it', async () => {
   const v = await Visit.to(server.console + '/docs?q=workflow')
   const { page } = v
