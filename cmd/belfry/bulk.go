@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,7 @@ type bulk struct {
 	dryRun    bool
 	most      int
 	perSecond float64 // how fast runs start; 0 for what starts none
+	before    string  // --ended-before of what starts runs
 	given     func(flag string) bool
 
 	verb, past string // of the question and of the summary
@@ -88,8 +90,19 @@ func (b *bulk) flags(cmd *cobra.Command) {
 	b.given = cmd.Flags().Changed
 }
 
-func (b *bulk) paced(cmd *cobra.Command) {
+// starts adds the flags of what starts runs.
+func (b *bulk) starts(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&b.perSecond, "per-second", 10, "`NUMBER` of runs that start in a second")
+	cmd.Flags().StringVar(&b.before, "ended-before", "", "only what ended before this `TIME`: given again after a lost answer, it leaves what was started and has ended since")
+}
+
+// endedBefore reads --ended-before, nil where it is not given.
+func (b *bulk) endedBefore() (*time.Time, error) {
+	at, err := b.instant("--ended-before", b.before, b.zone)
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	return &at, nil
 }
 
 // chosen sees that either runs were named, or a filter or --all was given.
@@ -368,15 +381,19 @@ unless it names states. The runs are counted first, and you are asked.`,
 			if err := b.chosen(args, given); err != nil {
 				return err
 			}
+			before, err := b.endedBefore()
+			if err != nil {
+				return err
+			}
 			if len(args) == 1 {
-				r, err := server.Retry(ctx, args[0], force)
+				r, err := server.Retry(ctx, args[0], wire.RetryRequest{Force: force, EndedBefore: before})
 				if err != nil {
 					return err
 				}
 				return c.showRun(r)
 			}
 			b.send = func(ctx context.Context, runs []string, cursor string, most int, dry bool) (wire.BulkVerdicts, error) {
-				asked := wire.RetryRuns{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, Force: force, PerSecond: b.perSecond}
+				asked := wire.RetryRuns{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, Force: force, PerSecond: b.perSecond, EndedBefore: before}
 				if runs == nil {
 					asked.Matching = &filter
 				}
@@ -387,7 +404,7 @@ unless it names states. The runs are counted first, and you are asked.`,
 	}
 	f.flags(cmd)
 	b.flags(cmd)
-	b.paced(cmd)
+	b.starts(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also runs that succeeded or whose outcome is unknown: their effect may then happen twice")
 	return cmd
 }

@@ -63,6 +63,15 @@ func TestRunsInBulk(t *testing.T) {
 		got := call(0, "", "run", "list", "--job", "b", "--state", "succeeded", "-o", "json").out
 		return strings.Contains(got, `"id"`), got
 	})
+	done := decode[[]wire.Run](t, call(0, "", "run", "list", "--job", "b", "--state", "succeeded", "-o", "json").out)[0].ID
+	for code, asked := range map[int][]string{7: {"run", "retry", done, "--force"}, 1: {"dead-letter", "redrive", done}} {
+		if got := call(code, "", append(asked, "--ended-before", "2000-01-01T00:00:00Z")...); !strings.Contains(got.errors, "not before 2000-01-01T00:00:00Z") {
+			t.Errorf("%q of what ended later: %s", asked, got.errors)
+		}
+	}
+	if got := call(0, "", "run", "retry", "--job", "a", "--state", "cancelled", "--ended-before", "2000-01-01T00:00:00Z", "--dry-run").errors; got != "No run matches.\n" {
+		t.Errorf("of what ended later: %s", got)
+	}
 	if got := call(0, "", "run", "retry", "--state", "succeeded", "--dry-run").errors; !strings.HasPrefix(got, "1 run matches.\n  b~") || !strings.Contains(got, "  would be refused: ") {
 		t.Errorf("of what would be refused: %s", got)
 	}

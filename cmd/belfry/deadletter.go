@@ -139,8 +139,12 @@ slowly, ten a second unless told otherwise: what failed together may fail togeth
 			if err := b.chosen(args, filter != wire.DeadFilter{}); err != nil {
 				return err
 			}
+			before, err := b.endedBefore()
+			if err != nil {
+				return err
+			}
 			b.send = func(ctx context.Context, runs []string, cursor string, most int, dry bool) (wire.BulkVerdicts, error) {
-				asked := wire.Redrive{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, PerSecond: b.perSecond}
+				asked := wire.Redrive{Runs: runs, Cursor: cursor, Max: most, DryRun: dry, PerSecond: b.perSecond, EndedBefore: before}
 				if runs == nil {
 					asked.Matching = &filter
 				}
@@ -151,7 +155,7 @@ slowly, ten a second unless told otherwise: what failed together may fail togeth
 	}
 	f.flags(cmd)
 	b.flags(cmd)
-	b.paced(cmd)
+	b.starts(cmd)
 	return cmd
 }
 

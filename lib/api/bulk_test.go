@@ -36,6 +36,11 @@ func TestManyRunsAreCancelledAndRetried(t *testing.T) {
 			t.Errorf("%d of the label are cancelled, want 6, the first four with the reason: %+v", len(shown), shown)
 		}
 
+		if dry := bulk("/v1/runs/retry", `{"matching": {"states": ["cancelled"]}, "ended_before": "2000-01-01T00:00:00Z", "dry_run": true}`); dry.Count != 0 {
+			t.Errorf("%d ended before they were made", dry.Count)
+		}
+		s.send("POST", "/v1/runs/"+ids[0]+"/retry", `{"ended_before": "2000-01-01T00:00:00Z"}`).refused(412, "precondition_failed")
+
 		// By ID, each with its verdict, in the order of the request.
 		named := bulk("/v1/runs/retry", fmt.Sprintf(`{"runs": [%q, %q, "a~000000000"], "per_second": 1000}`, ids[1], ids[0]))
 		if len(named.Items) != 3 || named.Count != 1 || named.Items[0].Problem.Code != "run_not_ended" || named.Items[1].ID != ids[0] ||
@@ -45,10 +50,6 @@ func TestManyRunsAreCancelledAndRetried(t *testing.T) {
 		matching := bulk("/v1/runs/retry", `{"matching": {"job": "a", "states": ["cancelled"]}, "per_second": 1000}`)
 		if matching.Count != 5 || matching.Next != "" {
 			t.Errorf("by filter: %+v", matching)
-		}
-
-		if dry := bulk("/v1/runs/retry", `{"matching": {"states": ["cancelled"]}, "ended_before": "2000-01-01T00:00:00Z", "dry_run": true}`); dry.Count != 0 {
-			t.Errorf("%d ended before they were made", dry.Count)
 		}
 
 		for _, path := range []string{"/v1/runs/cancel", "/v1/runs/retry"} {

@@ -36,6 +36,10 @@ func TestDeadLettersAreGroupedByTheirErrors(t *testing.T) {
 		if dry.Count != 12 {
 			t.Errorf("a redrive of the group counts %d, want 12", dry.Count)
 		}
+		asked := fmt.Sprintf(`{"runs": [%q], "ended_before": "2000-01-01T00:00:00Z"}`, g.Run)
+		if got := into[wire.BulkVerdicts](s.send("POST", "/v1/dead-letters/redrive", asked).is(200)); got.Count != 0 || got.Items[0].Problem.Code != "precondition_failed" {
+			t.Errorf("a redrive of what ended later: %+v", got)
+		}
 		if got := into[wire.DeadLetterGroups](s.send("GET", "/v1/dead-letters/groups?job=j01", "").is(200)); len(got.Items) != 1 || got.Items[0].Count != 1 {
 			t.Errorf("of one job: %+v", got)
 		}

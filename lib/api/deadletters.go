@@ -115,5 +115,6 @@ func redriveOf(in input[wire.Redrive]) (bulk, error) {
 	if err == nil {
 		err = asked.pace(b.PerSecond)
 	}
+	asked.EndedBefore = timeOf(b.EndedBefore)
 	return asked, err
 }

@@ -147,7 +147,7 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunEnded, control.CodeBusy}}, formAlone, a.cancelRun)
 	acceptUnread(a, operation{id: "retry-run", method: http.MethodPost, path: "/v1/runs/{run}/retry", tag: "runs", scope: access.Run,
 		summary: "Run an ended run again, with a new attempt budget",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeBusy}}, formAlone, a.retryRun)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeRunNotEnded, control.CodeBegun, control.CodeStale, control.CodeBusy}}, formAlone, a.retryRun)
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what an attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
@@ -323,7 +323,7 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.Control.Retry(ctx, in.tenant, id, in.body.Force)
+	r, err := a.Control.RetryEnded(ctx, in.tenant, id, in.body.Force, timeOf(in.body.EndedBefore))
 	if err != nil {
 		return nil, err
 	}

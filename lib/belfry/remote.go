@@ -171,7 +171,7 @@ func (e *remote) cancel(ctx context.Context, id, reason string) error {
 }
 
 func (e *remote) retry(ctx context.Context, id string) error {
-	_, err := e.client.Retry(ctx, id, true)
+	_, err := e.client.Retry(ctx, id, wire.RetryRequest{Force: true})
 	return err
 }
 

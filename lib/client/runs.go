@@ -86,9 +86,9 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (wire.Run, error
 	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "cancel"), body: wire.CancelRequest{Reason: reason}})
 }
 
-// Retry runs an ended run again; force also one that succeeded or whose outcome is unknown.
-func (c *Client) Retry(ctx context.Context, id string, force bool) (wire.Run, error) {
-	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: wire.RetryRequest{Force: force}})
+// Retry runs an ended run again.
+func (c *Client) Retry(ctx context.Context, id string, r wire.RetryRequest) (wire.Run, error) {
+	return c.run(ctx, call{method: http.MethodPost, path: runPath(id, "retry"), body: r})
 }
 
 // Logs gives what the newest attempt wrote: the beginning and the end of it, with a line that says what is between.

@@ -39,7 +39,10 @@ func (s *Service) RetryMany(ctx context.Context, tenant string, f RunFilter, b B
 
 // Redrive opens dead letters again. One that was discarded is opened where it is named.
 func (s *Service) Redrive(ctx context.Context, tenant string, f DeadFilter, b Bulk) (Outcome, error) {
-	return s.bulk(ctx, s.chooseDeadLetters(tenant, f), b, s.reopening(tenant, reopening{reason: "redriven", spare: b.Runs == nil}))
+	if before := b.EndedBefore; !before.IsZero() && (f.To.IsZero() || before.Before(f.To)) {
+		f.To = before
+	}
+	return s.bulk(ctx, s.chooseDeadLetters(tenant, f), b, s.reopening(tenant, reopening{reason: "redriven", spare: b.Runs == nil, ended: b.EndedBefore}))
 }
 
 func (s *Service) reopening(tenant string, how reopening) deed {

@@ -177,7 +177,7 @@ type Bulk struct {
 	PerSecond float64  // 0: as fast as it goes
 	DryRun    bool     // change nothing
 
-	EndedBefore time.Time // of a retry: none that has ended at this time or later, as again after a retry; zero: any
+	EndedBefore time.Time // of a retry or redrive: none that has ended at this time or later, as again after the same request; zero: any
 }
 
 // Outcome is what became of many runs, in the order in which they were come to.

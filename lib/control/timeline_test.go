@@ -313,3 +313,52 @@ func TestARetryThatIsSentAgainLeavesWhatHasEndedSince(t *testing.T) {
 		}
 	})
 }
+
+// So it is with dead letters that are redriven, by name, by pattern and all of them, and with one run that is retried, by force too.
+func TestARedriveOrARetryOfOneThatIsSentAgainLeavesWhatHasEndedSince(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		ctx := t.Context()
+		g.put("acme", "a")
+		dead := g.fail(g.trigger("acme", "a", control.Request{}), "code 1")
+		old := g.fail(g.trigger("acme", "a", control.Request{}), "code 1")
+		for _, asked := range []control.Bulk{{Runs: []run.ID{dead.ID}}, {}} {
+			for _, f := range []control.DeadFilter{{}, {Pattern: run.Pattern(dead.LastError())}, {To: time.Now().Add(time.Hour)}} {
+				time.Sleep(time.Millisecond)
+				asked.EndedBefore, asked.PerSecond = time.Now(), 1000
+				first, err := g.Redrive(ctx, "acme", f, asked)
+				if err != nil || first.Count == 0 {
+					t.Fatalf("%+v of %+v, the first time: %+v, %v", asked, f, first, err)
+				}
+				for _, v := range first.Verdicts {
+					g.fail(v.Run, "code 1")
+				}
+				for _, asked.DryRun = range []bool{true, false} {
+					again, err := g.Redrive(ctx, "acme", f, asked)
+					if err != nil || again.Count != 0 {
+						t.Fatalf("%+v of %+v, the second time: %+v, %v", asked, f, again, err)
+					}
+					for _, v := range again.Verdicts {
+						refused(t, v.Err, control.CodeStale)
+					}
+				}
+			}
+		}
+		// A filter's own bound holds where it is the earlier one.
+		if out, err := g.Redrive(ctx, "acme", control.DeadFilter{To: time.UnixMilli(1)}, control.Bulk{EndedBefore: time.Now().Add(time.Hour), DryRun: true}); err != nil || out.Count != 0 {
+			t.Errorf("before all: %+v, %v", out, err)
+		}
+
+		time.Sleep(time.Millisecond)
+		for _, force := range []bool{false, true} {
+			before := time.Now()
+			again, err := g.RetryEnded(ctx, "acme", old.ID, force, before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.fail(again, "code 1")
+			_, err = g.RetryEnded(ctx, "acme", old.ID, force, before)
+			refused(t, err, control.CodeStale)
+			time.Sleep(time.Millisecond)
+		}
+	})
+}

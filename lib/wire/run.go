@@ -252,6 +252,8 @@ type CancelRequest struct {
 // RetryRequest runs an ended run again.
 type RetryRequest struct {
 	Force bool `json:"force,omitempty" doc:"also a run that succeeded or whose outcome is unknown: its effect may then happen twice"`
+
+	EndedBefore *time.Time `json:"ended_before,omitempty" doc:"only if the run ended before this time, else it is refused with precondition_failed: a request that is sent a second time does not retry a run that the first one has, and that has ended again"`
 }
 
 // DeadLetter is a run that ended dead or failed and was neither redriven nor discarded since.
@@ -299,6 +301,8 @@ type Redrive struct {
 	Max       int         `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"of matching: how many at most; by default as many as 15 s allow, up to 1000"`
 	PerSecond float64     `json:"per_second,omitempty" minimum:"0.1" maximum:"10000" doc:"how fast the runs start, 10 by default"`
 	DryRun    bool        `json:"dry_run,omitempty" doc:"only count, and show what would become of the first few"`
+
+	EndedBefore *time.Time `json:"ended_before,omitempty" doc:"only dead letters that ended before this time: a request that is sent a second time does not redrive what the first one has, and has ended again. Of runs, the others are refused with precondition_failed"`
 }
 
 // Discard settles dead letters without running them again: either those listed, or up to max of those that match.

@@ -294,7 +294,7 @@ func (c *contender) step(ctx context.Context) {
 	case 13:
 		_, _ = c.Cancel(ctx, id, "enough")
 	case 14:
-		_, _ = c.Retry(ctx, id, c.luck.of(2) == 0)
+		_, _ = c.Retry(ctx, id, wire.RetryRequest{Force: c.luck.of(2) == 0})
 	case 15:
 		_, _ = c.Redrive(ctx, wire.Redrive{Matching: &wire.DeadFilter{}, PerSecond: 100})
 	}

@@ -171,7 +171,7 @@ func (u *user) change(ctx context.Context, op operation, id string) {
 			if op == opCancel {
 				return u.server.Cancel(ctx, id, "a client's wish")
 			}
-			return u.server.Retry(ctx, id, q.Force)
+			return u.server.Retry(ctx, id, wire.RetryRequest{Force: q.Force})
 		})
 	})
 }
