@@ -31,7 +31,9 @@ const ifMatch = (etag: string | undefined) => (etag ? { headers: { 'If-Match': e
 export const pause = (job: string, reason = '', etag?: string): Change => ({ ...posted(at('jobs', job, '/pause'), reason ? { reason } : {}), ...ifMatch(etag) })
 export const resume = (job: string, etag?: string): Change => ({ ...posted(at('jobs', job, '/resume'), {}), ...ifMatch(etag) })
 export const cancel = (run: string, reason: string): Change => posted(at('runs', run, '/cancel'), reason ? { reason } : {})
-export const retry = (run: string, force: boolean): Change => posted(at('runs', run, '/retry'), force ? { force } : {})
+
+/** retry is of a run that ended before a time: one that it has opened, and that has ended again, is not opened a second time. */
+export const retry = (run: string, force: boolean, before: string): Change => posted(at('runs', run, '/retry'), { force: force || undefined, ended_before: before })
 
 /** remove deletes a job as it was seen. */
 export const remove = (job: string, etag: string | undefined): Change => ({ method: 'DELETE', path: at('jobs', job), ...ifMatch(etag) })
@@ -76,8 +78,11 @@ export interface Outcome {
   code: string // with the ID of the request
 }
 
+// Of belfry console: the server of its profile knows its credential no more, or there is none to send.
+const refusedCredential = 'credential_refused'
+
 // Codes of the range of 500 that say that nothing was done. All others, and what stands in front of a server, leave it open.
-const undone = new Set(['throttled', 'not_ready', 'clock_skewed', 'stopping'])
+const undone = new Set(['throttled', 'not_ready', 'clock_skewed', 'stopping', refusedCredential])
 
 /** outcome: where reads, nothing was to be changed. */
 export function outcome(error: unknown, reads = false): Outcome {
@@ -90,6 +95,7 @@ export function outcome(error: unknown, reads = false): Outcome {
   const later = retryAfter > 0 ? ` Try again in ${Math.ceil(retryAfter / 1000)} s.` : ' Try again later.'
   if (problem.code === 'outcome_unknown') return { ...told, title: 'It may have been done.', detail: 'The server does not know whether the change was written. Look again before you ask a second time.' }
   if (maybe) return { ...told, title: 'It may have been done: the server made an error.', detail: problem.detail + ' Look again before you ask a second time.' }
+  if (problem.code === refusedCredential) return { ...told, title: 'Not done: the credential of the profile was refused.' }
   switch (problem.status) {
     case 403:
       return { ...told, title: 'Not done: not allowed.' }
@@ -98,7 +104,7 @@ export function outcome(error: unknown, reads = false): Outcome {
     case 409:
       return { ...told, title: 'Not done: not possible as things are.' }
     case 412:
-      return { ...told, title: 'Not done: it was changed meanwhile.', detail: 'Somebody has changed it since this page read it. Look at it as it is now, and ask again if you still want to.' }
+      return { ...told, title: 'Not done: it was changed meanwhile.', detail: 'It has changed since this page read it. Look at it as it is now, and ask again if you still want to.' }
     case 429:
       return { ...told, title: 'Not done: too many requests.' + later }
     case 503:

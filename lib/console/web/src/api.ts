@@ -230,19 +230,22 @@ export async function tried<T>(path: string, body: string, stop?: AbortSignal, b
   return { data: JSON.parse(text) as T, text, headers: answer.headers }
 }
 
-/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. A host that has too much to do is asked
- * again, a few times. */
-export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
+/** patiently asks for what changes nothing. Who has too much to do is asked again, a few times. */
+export async function patiently<T>(asks: () => Promise<T>, stop?: AbortSignal): Promise<T> {
   for (let left = 4; ; left--) {
     try {
-      const answer = await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })
-      return (await answer.json()) as T
+      return await asks()
     } catch (error) {
       if (!left || !(error instanceof Refusal && error.problem.status === 429)) throw error
       await new Promise((resolve) => setTimeout(resolve, error.retryAfter || 1000))
       stop?.throwIfAborted()
     }
   }
+}
+
+/** convert asks the host of these pages what a text says, or how a job is written. It changes nothing. */
+export async function convert<T>(what: 'read' | 'write', body: string, stop?: AbortSignal): Promise<T> {
+  return patiently(async () => (await (await ask(`${prefix}/convert/${what}`, { ...json }, stop, { method: 'POST', body })).json()) as T, stop)
 }
 
 // The server ends each request after 50 seconds.

@@ -9,6 +9,7 @@ import { sampled } from './limits'
 import { carryAll, inOne, start, Stopped, useCount, type Count, type Counting, type Many, type Progress, type Refusals, type Seen } from './many'
 import { isOpen, type Run } from './model'
 import { to } from './router'
+import { runOf } from './store'
 import { belfry } from './terminal'
 import { parse, span } from './time'
 import { Instant, RunLink, State } from './ui'
@@ -194,7 +195,7 @@ export function Bulk({ title, many, none, verb, done, says, wont, command, look,
         return null
       }}
       look={look}
-      terminal={{ command, change: inOne(many, total) ? { method: 'POST', path: many.path, body: JSON.stringify({ ...many.body, ...(m && { max: total || undefined, unchanged_since: found?.at }) }) } : undefined }}
+      terminal={{ command, loose: many.body.jobs?.some((j) => j.etag), change: inOne(many, total) ? { method: 'POST', path: many.path, body: JSON.stringify({ ...many.body, ...(m && { max: total || undefined, unchanged_since: found?.at }) }) } : undefined }}
     >
       <Matching of={many} />
       {jobs && found && found.first.length > 0 && <p class="fine">{namesOf(found.first, found.count)}</p>}
@@ -274,10 +275,17 @@ export interface Letters {
   name: string
 }
 
-/** useMatching is what is sent, and the same for a command line. What ends after the dialog was opened was not counted, and is left out. */
-function useMatching({ runs, pattern, last }: Letters): [Many['body'], string[], { pattern?: string; to?: string }] {
-  const [until] = useState(() => new Date(Math.max(serverNow(), (parse(last) || 0) + 1)).toISOString())
-  return runs ? [{ runs }, runs, {}] : [{ matching: { pattern, to: until } }, [], { pattern, to: until }]
+/** useUntil is the instant at which a dialog was opened, after all that is shown has ended. What ends later was not counted, and may be what a request
+ * has started whose answer was lost: a request that is bounded by it does not start that a second time. */
+export function useUntil(runs: string[], last?: string): string {
+  const [until] = useState(() => new Date(Math.max(serverNow(), ...[last, ...runs.map((id) => runOf(id)?.peek().ended_at)].map((at) => (parse(at) || 0) + 1))).toISOString())
+  return until
+}
+
+/** useMatching is what is sent, and the same for a command line. */
+function useMatching({ runs, pattern, last }: Letters): [Many['body'], string[], { pattern?: string; to?: string }, string] {
+  const until = useUntil(runs ?? [], last)
+  return runs ? [{ runs }, runs, {}, until] : [{ matching: { pattern, to: until } }, [], { pattern, to: until }, until]
 }
 
 const letters = { href: to('dead-letters'), text: 'dead letters' }
@@ -286,8 +294,8 @@ export function Redrive({ of }: { of: Letters }) {
   const [perSecond, setPerSecond] = useState(10)
   const [tried, setTried] = useState('')
   const [ended, setEnded] = useState(0)
-  const [body, runs, flags] = useMatching(of)
-  const many: Many = { path: '/dead-letters/redrive', body: { ...body, per_second: perSecond } }
+  const [body, runs, flags, until] = useMatching(of)
+  const many: Many = { path: '/dead-letters/redrive', body: { ...body, ended_before: of.runs && until, per_second: perSecond } }
   return (
     <Bulk
       title={`Redrive ${of.name}`}
@@ -296,18 +304,18 @@ export function Redrive({ of }: { of: Letters }) {
       done="queued again"
       says="will be queued again, each with a new budget of attempts and the newest definition of its job."
       wont="Dead letters with other errors stay, and so do those that come from now on. Attempts, logs and errors of before stay. A target is not asked whether an earlier attempt had its effect."
-      command={belfry(['dead-letter', 'redrive', ...runs], { ...flags, 'per-second': perSecond === 10 ? undefined : perSecond })}
+      command={belfry(['dead-letter', 'redrive', ...runs], { ...flags, 'ended-before': of.runs && until, 'per-second': perSecond === 10 ? undefined : perSecond })}
       look={letters}
       stamp={ended + (tried ? 1 : 0)}
     >
       <Pace value={perSecond} set={setPerSecond} />
-      {of.newest && <TryOne run={of.newest} tried={tried === of.newest} did={() => setTried(of.newest ?? '')} ended={() => setEnded((n) => n + 1)} />}
+      {of.newest && <TryOne run={of.newest} until={until} tried={tried === of.newest} did={() => setTried(of.newest ?? '')} ended={() => setEnded((n) => n + 1)} />}
     </Bulk>
   )
 }
 
 /** TryOne redrives one of them, and shows what becomes of it. */
-function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: () => void; ended: () => void }) {
+function TryOne({ run, until, tried, did, ended }: { run: string; until: string; tried: boolean; did: () => void; ended: () => void }) {
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
   const [refused, setRefused] = useState<Refusals>(new Map())
@@ -330,14 +338,16 @@ function TryOne({ run, tried, did, ended }: { run: string; tried: boolean; did: 
     asking.current = true
     setBusy(true)
     setError(undefined)
+    setRefused(new Map())
     try {
-      const one: Many = { path: '/dead-letters/redrive', body: { runs: [run], per_second: 10 } }
+      const one: Many = { path: '/dead-letters/redrive', body: { runs: [run], ended_before: until, per_second: 10 } }
       const so = start(one)
       await carryAll(one, 1, so, () => {}, () => true)
       setRefused(so.refusals)
       if (so.done) did()
     } catch (failed) {
       setError(failed)
+      if (outcome(failed).maybe) ended() // and so the others are counted anew
     }
     asking.current = false
     setBusy(false)

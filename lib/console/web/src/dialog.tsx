@@ -48,7 +48,7 @@ interface Asked {
   wont: ComponentChildren // what will not
   button: string
   act: () => Promise<ComponentChildren> // what to tell of it when it was done, if it has not told
-  terminal: { command: string; change?: Change | string } // what is sent, or how curl sends it, where one request does it
+  terminal: { command: string; change?: Change | string; loose?: boolean } // what is sent, or how curl sends it, where one request does it; loose: the command goes by no etag
   look: Look
   children?: ComponentChildren
   ready?: boolean
@@ -137,6 +137,7 @@ export function Ask({ title, says, wont, button, act, terminal, look, children, 
             <>
               <Command text={terminal.command} />
               {!byKey && terminal.change && <Line text={typeof terminal.change === 'string' ? terminal.change : curl(terminal.change)} />}
+              {terminal.loose && <p class="fine">The command of belfry does it whoever has made changes since, the dialog only as you saw it.</p>}
             </>
           )}
         </details>

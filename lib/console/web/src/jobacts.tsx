@@ -83,7 +83,7 @@ function Reason({ job }: { job: Job }) {
         return 'The reason is kept.'
       }}
       look={seen(job.name)}
-      terminal={{ command: belfry(['job', 'pause', job.name], { reason: reason.trim() }), change }}
+      terminal={{ command: belfry(['job', 'pause', job.name], { reason: reason.trim() }), change, loose: true }}
     >
       <Field name="Reason" value={reason} set={setReason} most={500} />
     </Ask>
@@ -240,7 +240,7 @@ function Delete({ job }: { job: Job }) {
         return `The job ${name} is deleted.`
       }}
       look={seen(name)}
-      terminal={{ command: belfry(['job', 'delete', name]), change }}
+      terminal={{ command: belfry(['job', 'delete', name]), change, loose: true }}
     >
       <label class="field">
         <span>

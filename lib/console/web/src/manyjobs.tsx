@@ -1,7 +1,7 @@
 // What can be done with many jobs: those that are selected, or those that match the filters of their list.
 import './app'
 import { useState } from 'preact/hooks'
-import { get, post } from './api'
+import { get, patiently, post, Unreachable } from './api'
 import { Bulk, Field, namesOf, Refused, some, type Lost } from './bulk'
 import { Ask, Failed, teller } from './dialog'
 import { labelsOf } from './labels'
@@ -231,7 +231,10 @@ async function exported(body: { jobs?: string[]; matching?: Matching }, tell: (c
   let count = 0
   let { jobs } = body
   for (let cursor: string | undefined; ; ) {
-    const part = await post<Exported>('/jobs/batch/export', { ...body, jobs: jobs?.slice(0, inRequest), cursor })
+    const asked = { ...body, jobs: jobs?.slice(0, inRequest), cursor }
+    const part = await patiently(() => post<Exported>('/jobs/batch/export', asked))
+    // What the server does not come to now it does not come to by being asked again.
+    if (jobs ? !part.count && !part.missing?.length : part.next && part.next === cursor) throw new Unreachable('The server came to no further job in its time.')
     if (part.count) texts.push(part.yaml)
     missing.push(...(part.missing ?? []))
     tell((count += part.count))

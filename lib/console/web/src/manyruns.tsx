@@ -1,15 +1,12 @@
 // What can be done with many runs: those that are selected, or those that match the filters of their list.
 import './app'
 import { useState } from 'preact/hooks'
-import { serverNow } from './api'
-import { Bulk, Field, Pace } from './bulk'
+import { Bulk, Field, Pace, useUntil } from './bulk'
 import { labelsOf } from './labels'
 import type { Many } from './many'
 import type { State } from './model'
 import { to } from './router'
-import { runOf } from './store'
 import { belfry } from './terminal'
-import { parse } from './time'
 
 /** Chosen are the runs that a list's buttons are about: those that are selected, or those that match its filters. */
 export interface Chosen {
@@ -58,8 +55,7 @@ export function CancelMany({ of }: { of: Chosen }) {
 export function RetryMany({ of: given, forced }: { of: Chosen; forced: boolean }) {
   const [perSecond, setPerSecond] = useState(10)
   const [force, setForce] = useState(false)
-  // A retry whose answer is lost may have been made, and its runs may have ended again when somebody asks a second time.
-  const [before] = useState(() => new Date(Math.max(serverNow(), ...(given.runs ?? []).map((id) => (parse(runOf(id)?.peek().ended_at) || 0) + 1))).toISOString())
+  const until = useUntil(given.runs ?? [])
   // All of these would be refused, at the pace of those that are not.
   const of = { ...given, states: force ? given.states : given.states?.filter((s) => s !== 'succeeded' && s !== 'unknown') }
   const none = given.states?.length && !of.states?.length ? 'All that match succeeded or are unknown: those are retried by force only.' : undefined
@@ -67,12 +63,12 @@ export function RetryMany({ of: given, forced }: { of: Chosen; forced: boolean }
     <Bulk
       title={`Retry ${which(of)}`}
       none={none}
-      many={{ path: '/runs/retry', body: { ...asked(of), force: force || undefined, ended_before: before, per_second: perSecond } }}
+      many={{ path: '/runs/retry', body: { ...asked(of), force: force || undefined, ended_before: until, per_second: perSecond } }}
       verb="Retry"
       done="queued again"
       says="will be queued again, each with a new budget of attempts and the newest definition of its job."
       wont={`${force ? '' : 'Runs that succeeded or are unknown stay as they are, since a retry may be a second effect. '}Runs that have not ended stay as they are, and so do those that end from now on${of.runs ? '' : ', and so do dead letters that were discarded'}${of.runs || given.states?.length ? '' : ', and runs that were cancelled: choose that state to retry them'}.`}
-      command={command('retry', none ? given : of, { force, 'per-second': perSecond === 10 ? undefined : perSecond })}
+      command={command('retry', none ? given : of, { force, 'ended-before': until, 'per-second': perSecond === 10 ? undefined : perSecond })}
       look={list}
       grave={force}
     >

@@ -1,7 +1,7 @@
 // What can be done with a run: cancel, retry, discard.
 import { useState } from 'preact/hooks'
 import { cancel, carry, retry } from './acts'
-import { Discard, Field } from './bulk'
+import { Discard, Field, useUntil } from './bulk'
 import { Ask, Button, open } from './dialog'
 import { lazy } from './lazy'
 import { Trigger } from './jobacts'
@@ -122,7 +122,8 @@ function Cancel({ run: given, guarantee }: { run: Run; guarantee: string | undef
 function Retry({ run }: { run: Run }) {
   const [agreed, setAgreed] = useState(false)
   const forced = run.state === 'unknown' || run.state === 'succeeded'
-  const change = retry(run.id, forced)
+  const until = useUntil([], run.ended_at)
+  const change = retry(run.id, forced, until)
   return (
     <Ask
       title={forced ? 'Retry by force' : 'Retry this run'}
@@ -136,7 +137,7 @@ function Retry({ run }: { run: Run }) {
         return <>Queued again: <RunLink id={run.id} /></>
       }}
       look={seen(run.id)}
-      terminal={{ command: belfry(['run', 'retry', run.id], { force: forced }), change }}
+      terminal={{ command: belfry(['run', 'retry', run.id], { force: forced, 'ended-before': until }), change }}
     >
       {forced && (
         <>

@@ -2,7 +2,7 @@
 // was asked for.
 import { signal } from '@preact/signals'
 import { outcome, type Outcome } from './acts'
-import { convert, Refusal, send, session, tried } from './api'
+import { convert, patiently, Refusal, send, session, tried } from './api'
 import { mayTry, type Read, type ReadAnswer } from './draft'
 import { askAgain } from './live'
 import type { Job } from './model'
@@ -178,21 +178,13 @@ export const able = (r: Row): boolean => r.is === 'new' || r.is === 'changed'
 
 async function verdict(row: Row, beside: string[], stop: AbortSignal): Promise<Partial<Row>> {
   if (!row.name) return { is: 'refused', said: refused('The job needs a name.') }
-  for (;;) {
-    try {
-      const answer = await tried<Job>('/jobs/' + encodeURIComponent(row.name), row.job, stop, beside)
-      const etag = answer.headers.get('ETag') ?? undefined
-      return { is: etag === undefined ? 'new' : answer.data.status.generation ? 'same' : 'changed', etag }
-    } catch (error) {
-      if (stop.aborted || !(error instanceof Refusal)) throw error
-      if (error.problem.status === 429) {
-        await new Promise((resolve) => setTimeout(resolve, error.retryAfter || 1000))
-        stop.throwIfAborted()
-        continue
-      }
-      if (!ofOne.has(error.problem.status)) throw error
-      return { is: 'refused', said: outcome(error) }
-    }
+  try {
+    const answer = await patiently(() => tried<Job>('/jobs/' + encodeURIComponent(row.name), row.job, stop, beside), stop)
+    const etag = answer.headers.get('ETag') ?? undefined
+    return { is: etag === undefined ? 'new' : answer.data.status.generation ? 'same' : 'changed', etag }
+  } catch (error) {
+    if (stop.aborted || !(error instanceof Refusal && ofOne.has(error.problem.status))) throw error
+    return { is: 'refused', said: outcome(error) }
   }
 }
 

@@ -147,7 +147,7 @@ test('who pauses or resumes a job that another has changed since is told so, and
   const again = await still(v, 'billing')
   await server.call('POST', '/v1/jobs/billing/pause', { reason: 'do not resume' })
   await v.press('Pause', true)
-  await v.told('it was changed meanwhile. Somebody has changed it since this page read it')
+  await v.told('it was changed meanwhile. It has changed since this page read it')
   assert.equal(await v.page.getByRole('button', { name: 'Undo' }).count(), 0)
   assert.equal((await job('billing')).status.paused_reason, 'do not resume')
   await again()
@@ -299,6 +299,7 @@ test('a job is deleted by its name, as it was seen', async () => {
   assert.equal(v.sent.length, 0)
   await v.dialog.getByLabel('Type gone').fill('gone')
   await clean(v)
+  assert.match(await v.dialog.locator('.cli').textContent(), /belfry job delete gone.*If-Match: .*The command of belfry does it whoever has made changes since/)
   await server.put('gone', { target: exec('false') })
   await button.click()
   await v.said('it was changed meanwhile')
@@ -370,6 +371,14 @@ test('a step says what can be done: the whole run is cancelled, or the workflow 
   await done(v)
 })
 
+/** asked are the bodies of retries without ended_before, which all of them have. */
+const asked = (v) =>
+  v.sent.map((r) => {
+    const { ended_before, ...body } = r.postDataJSON()
+    assert.ok(Date.parse(ended_before))
+    return body
+  })
+
 test('a dead run is retried; one that succeeded only by force, after a word', async () => {
   await server.put('dies', { target: exec('false'), ...once })
   const { id } = await server.trigger('dies')
@@ -383,7 +392,7 @@ test('a dead run is retried; one that succeeded only by force, after a word', as
   await v.dialog.getByRole('button', { name: 'Retry' }).click()
   await v.told('Queued again')
   await server.until(id, 'succeeded')
-  assert.deepEqual(v.sent.map((r) => r.postData()), ['{}'])
+  assert.deepEqual(asked(v), [{}])
   await v.page.getByText('It succeeded with attempt 2').waitFor()
   await v.press('Retry…')
   await v.dialog.getByText('its effect has happened').waitFor()
@@ -392,7 +401,7 @@ test('a dead run is retried; one that succeeded only by force, after a word', as
   await v.dialog.getByRole('checkbox').check()
   await v.dialog.getByRole('button', { name: 'Retry by force' }).click()
   await until(async () => (await run(id)).attempt === 3)
-  assert.deepEqual(v.sent.map((r) => r.postData()), ['{}', '{"force":true}'])
+  assert.deepEqual(asked(v), [{}, { force: true }])
   await done(v)
 })
 
@@ -407,12 +416,12 @@ deep('an unknown run is retried by force alone, and the dialog says that its eff
   try {
     await v.press('Retry…')
     await v.dialog.getByText('Nobody knows whether this run had its effect: it may have happened').waitFor()
-    assert.match(await v.dialog.locator('.command code').first().textContent(), /^belfry run retry once~[\w~]+ --force/)
+    assert.match(await v.dialog.locator('.command code').first().textContent(), /^belfry run retry once~[\w~]+ --force --ended-before=20\S+Z --address/)
     await clean(v)
     await v.dialog.getByRole('checkbox').check()
     await v.dialog.getByRole('button', { name: 'Retry by force' }).click()
     await until(async () => (await run(id)).attempt === 2)
-    assert.deepEqual(v.sent.map((r) => r.postData()), ['{"force":true}'])
+    assert.deepEqual(asked(v), [{ force: true }])
     await done(v)
   } finally {
     target.closeAllConnections()
@@ -427,6 +436,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
   await server.put('words', { target: exec('true') })
   const v = await act(server.console + '/jobs/words')
   const clear = [
+    [problem(502, 'credential_refused'), /Not done: the credential of the profile was refused.*credential_refused · request r-502/, false],
     [problem(409, 'idempotency_key_reused'), /Not done: not possible as things are.*idempotency_key_reused · request r-409/, false],
     [problem(412, 'precondition_failed'), /Not done: it was changed meanwhile/, false],
     [problem(429, 'rate_limited', { 'Retry-After': '7' }), /Not done: too many requests. Try again in 7 s.*request r-429/, false],
@@ -440,7 +450,7 @@ test('each refusal has its own words, nothing is asked for twice, and the key st
     [(route) => route.fulfill({ status: 502, body: '<h1>Bad Gateway</h1>' }), /It may have been done/, true],
     [(route) => route.fulfill({ status: 202, contentType: 'application/json', body: '{"id": "wor' }), /No answer came. It may have been done/, true],
   ]
-  const answers = [...some(clear, 2), ...some(unclear, 1), [(route) => route.abort('connectionreset'), /No answer came. It may have been done/, true]]
+  const answers = [...some(clear, 3), ...some(unclear, 1), [(route) => route.abort('connectionreset'), /No answer came. It may have been done/, true]]
   const at = (url) => url.pathname === '/v1/jobs/words/runs'
   const keys = []
   await v.press('Trigger…')

@@ -1,7 +1,7 @@
 // What an operator can do with many at once: dead letters by cause, runs and jobs by selection and by filter.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { act, clean, close, deep, done, exec, once, Server, shell } from './harness.mjs'
+import { act, clean, close, deep, done, exec, once, Server, shell, some } from './harness.mjs'
 
 let server
 before(async () => {
@@ -106,7 +106,7 @@ test('runs that match are counted, then cancelled or retried, and what the list 
   await v.dialog.getByText('3 runs').waitFor()
   await clean(v)
   const command = await v.dialog.locator('.command code').first().textContent()
-  assert.match(command, /^belfry run retry --job=bulk --label=team=bulk --to=\S+ --address/)
+  assert.match(command, /^belfry run retry --job=bulk --label=team=bulk --to=\S+ --ended-before=\S+ --address/)
   await v.press('Retry 3', true)
   await v.told('3 runs were queued again')
   for (const id of ids) await server.until(id, 'succeeded')
@@ -130,30 +130,91 @@ test('runs that match are counted, then cancelled or retried, and what the list 
   await done(v)
 })
 
-// deep
-deep('a retry whose answer is lost is made once: what has ended again since is not counted, and not retried', async () => {
-  const ids = await dead('again', 2, 'exit 7')
-  for (const by of ['filter', 'name']) {
-    const v = await act(server.console + '/runs?job=again')
-    await v.page.getByRole('grid', { name: 'Runs' }).waitFor()
-    if (by === 'name') {
-      await v.press('Select', true)
-      await v.press('All 2')
-    }
-    await v.press(by === 'name' ? 'Retry 2…' : 'Retry matching…')
+/** lose has the answer to the next change be lost, after what it has started has ended again. */
+async function lose(v, ids) {
+  const before = await Promise.all(ids.map((id) => server.call('GET', '/v1/runs/' + id)))
+  let lost = false
+  await v.page.route(/\/(retry|redrive)$/, async (route) => {
+    if (lost || route.request().postDataJSON().dry_run) return route.fallback()
+    lost = true
+    await route.fetch()
+    for (const { id, fence } of before) for (let now; !(now?.ended_at && now.fence > fence); ) now = await server.call('GET', '/v1/runs/' + id)
+    return route.abort()
+  })
+}
+
+test('what was started and not answered is not started by a second press, when it has ended again', async () => {
+  const ids = await dead('again', 2, 'echo "again" >&2; exit 7')
+  await server.put('good', { target: exec('true'), ...once })
+  const good = (await server.trigger('good')).id
+  await server.until(good, 'succeeded')
+  const list = server.console + '/runs?job=again'
+  const letters = server.console + '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: again')
+  const named = async (v, grid) => {
+    await v.page.getByRole('grid', { name: grid }).waitFor()
+    await v.press('Select', true)
+    await v.press('All 2')
+  }
+  const many = async (v, verb, refused) => {
     await v.dialog.getByText('2 runs', { exact: true }).waitFor()
-    const before = await Promise.all(ids.map((id) => server.call('GET', '/v1/runs/' + id)))
-    await v.page.route('**/v1/runs/retry', async (route) => {
-      if (route.request().postDataJSON().dry_run) return route.continue()
-      await route.fetch()
-      for (const { id, fence } of before) for (let now; !(now?.ended_at && now.fence > fence); ) now = await server.call('GET', '/v1/runs/' + id)
-      return route.abort()
-    })
-    await v.press('Retry 2', true)
+    await v.press(verb + ' 2', true)
     await v.said('No answer came. It may have been done.')
     await v.dialog.getByText('0 runs').waitFor()
-    if (by === 'name') await v.dialog.getByText('2 are refused, precondition_failed').waitFor()
-    assert.equal(await v.dialog.getByRole('button', { name: 'Retry 0' }).getAttribute('aria-disabled'), 'true')
+    if (refused) await v.dialog.getByText('2 are refused, precondition_failed').waitFor()
+    assert.equal(await v.dialog.getByRole('button', { name: verb + ' 0' }).getAttribute('aria-disabled'), 'true')
+  }
+  const twice = async (v, press, refused) => {
+    await press()
+    await v.said('No answer came. It may have been done.')
+    await press()
+    await refused()
+  }
+  const rows = [
+    ['a retry by force', () => [good], async (v) => {
+      await v.page.goto(server.console + '/runs/' + good)
+      await v.press('Retry…')
+      await v.dialog.getByRole('checkbox').check()
+      await twice(v, () => v.press('Retry by force', true), () => v.said('Not done: it was changed meanwhile.'))
+    }],
+    ['a redrive by name', () => ids, async (v) => {
+      await v.page.goto(letters)
+      await named(v, 'Newest runs with this error')
+      await v.press('Redrive 2…')
+      await many(v, 'Redrive', true)
+    }],
+    ['one that is tried first', async () => [(await server.call('GET', '/v1/dead-letters/groups?job=again')).items[0].run], async (v) => {
+      await v.page.goto(letters)
+      await v.press('Redrive 2…')
+      await v.dialog.getByText('2 runs', { exact: true }).waitFor()
+      await twice(v, () => v.press('Try one first'), () => v.dialog.getByText('1 is refused, precondition_failed').waitFor())
+      await v.dialog.getByRole('button', { name: 'Redrive 1', exact: true }).waitFor()
+    }],
+    ['a retry', () => ids.slice(0, 1), async (v) => {
+      await v.page.goto(server.console + '/runs/' + ids[0])
+      await v.press('Retry…')
+      await twice(v, () => v.press('Retry', true), () => v.said('Not done: it was changed meanwhile.'))
+    }],
+    ['a retry of those that match', () => ids, async (v) => {
+      await v.page.goto(list)
+      await v.page.getByRole('grid', { name: 'Runs' }).waitFor()
+      await v.press('Retry matching…')
+      await many(v, 'Retry', false)
+    }],
+    ['a retry by name', () => ids, async (v) => {
+      await v.page.goto(list)
+      await named(v, 'Runs')
+      await v.press('Retry 2…')
+      await many(v, 'Retry', true)
+    }],
+  ]
+  const attempts = (of) => Promise.all(of.map(async (id) => (await server.call('GET', '/v1/runs/' + id)).attempts.length))
+  for (const [what, those, journey] of some(rows, 3)) {
+    const of = await those()
+    const before = await attempts(of)
+    const v = await act()
+    await lose(v, of)
+    await journey(v)
+    assert.deepEqual(await attempts(of), before.map((n) => n + 1), what)
     await v.end()
   }
 })

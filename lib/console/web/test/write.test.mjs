@@ -1,7 +1,9 @@
 // Jobs are written: by form and as YAML, taken over from a text, run again with another payload.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { axe, close, deep, exec, once, Server, Visit } from './harness.mjs'
+import { promisify } from 'node:util'
+import { axe, belfry, close, deep, exec, once, Server, Visit } from './harness.mjs'
 
 let server, guarded, tokens
 before(async () => {
@@ -131,6 +133,24 @@ test('a host with too much to do is asked for a conversion a few times, and then
   await v.field('Name').fill('later')
   await v.says('name: later')
   await v.page.locator('.refused').waitFor({ state: 'detached' })
+  v.errors = v.errors.filter((e) => !/status of 429/.test(e))
+  await done(v)
+})
+
+test('a server with too much to do is asked a few times what it would make of a text, and then the page says so', async () => {
+  const v = await write(server.console + '/import?as=crontab')
+  let asked = 0
+  await v.page.route('**/v1/jobs/*dry_run=true*', (route) => {
+    asked++
+    const problem = { title: 'x', status: 429, code: 'rate_limited', detail: 'Too many requests.' }
+    return route.fulfill({ status: 429, headers: { 'Content-Type': 'application/problem+json', 'Retry-After': '0.01' }, body: JSON.stringify(problem) })
+  })
+  await v.page.getByRole('textbox').first().fill('0 9 * * * /bin/report\n')
+  await v.page.locator('.refused', { hasText: 'too many requests' }).waitFor()
+  assert.equal(asked, 5)
+  await v.page.unroute('**/v1/jobs/*dry_run=true*')
+  await v.press('Look again')
+  await v.page.getByText('1 new', { exact: true }).waitFor()
   v.errors = v.errors.filter((e) => !/status of 429/.test(e))
   await done(v)
 })
@@ -430,6 +450,10 @@ test('from an empty server by a pasted crontab to the first run', async () => {
   await v.page.getByLabel('Time zone of its host').fill('Europe/Berlin')
   await v.page.getByText('exists, and is another', { exact: true }).waitFor()
   await v.page.getByText('new', { exact: true }).waitFor()
+  await v.page.getByLabel('User whose jobs they are').fill('ada')
+  const command = v.page.locator('.importing .command code', { hasText: '--user=ada' })
+  assert.match(await command.textContent(), /^printf '%s' '@daily true\n30 4[^|]*' \| belfry import crontab - --timezone=Europe\/Berlin --user=ada --address http/)
+  await v.landed()
   await done(v)
   await fresh.stop()
 })
@@ -456,6 +480,11 @@ test('CronJobs and schedules of EventBridge are recognised, and taken over once;
   await v.page.getByText('2 of 2 jobs done').waitFor()
   assert.deepEqual(v.sent.slice(1).map((r) => ['if-none-match', 'if-match'].filter((h) => h in r.headers())), [['if-match'], ['if-none-match']])
   assert.equal((await job('k8s.billing.invoices')).schedule.cron, '*/9 * * * *')
+  // In a terminal it makes the same jobs.
+  const command = await v.page.locator('.importing .command code').textContent()
+  assert.match(command, /^printf '%s' '[^']*' \| belfry import kubernetes - --prefix=k8s\. --address http/)
+  const { stdout } = await promisify(execFile)('sh', ['-c', command.replace('| belfry', '| "$BELFRY"') + ' -o json'], { env: { ...process.env, BELFRY: belfry } })
+  assert.deepEqual(JSON.parse(stdout).filter((l) => l.job).map((l) => l.result), ['unchanged', 'unchanged'])
 
   await v.page.goto(server.console + '/import?url=' + encodeURIComponent('http://127.0.0.1:1/{name}'))
   await paste.fill(JSON.stringify(scheduled, null, 2))

@@ -126,7 +126,7 @@ function Opened({ of }: { of: Group }) {
   const picked = [...picking.ids]
   const count = picking.on ? picked.length : of.count
   // A count of the newest 5,000 may be of more: the dialog counts all.
-  const chosen = picking.on ? { runs: picked, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, last: of.last_at, name: `“${of.pattern}”` }
+  const chosen = picking.on ? { runs: picked, last: newest[0]?.ended_at, name: 'selected dead letters' } : { pattern: of.pattern, newest: of.count > 1 ? of.run : undefined, last: of.last_at, name: `“${of.pattern}”` }
   // Without a pattern, all would match.
   const why = picking.on ? (picked.length ? undefined : 'Select runs first.') : of.pattern ? undefined : 'These have no error to choose them by. Select them instead.'
   if (!live.data) return live.error ? <Refused error={live.error} small /> : <Waiting />

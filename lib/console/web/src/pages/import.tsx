@@ -6,10 +6,12 @@ import { session } from '../api'
 import { Failed } from '../dialog'
 import { FireList, said } from '../firelist'
 import type { Job } from '../model'
+import { quoted } from '../quoted'
 import { filter, query, to } from '../router'
 import { able, Taking, type Row, type Source } from '../taking'
+import { belfry } from '../terminal'
 import { known, mine } from '../time'
-import { sentence } from '../ui'
+import { Command, sentence } from '../ui'
 import { calls, when } from '../words'
 
 const forms: Record<string, { name: string; how: string }> = {
@@ -168,6 +170,14 @@ export function Import() {
               <One key={i} of={of} row={row} stands={making} />
             ))}
           </ul>
+          <details class="cli">
+            <summary>The same in a terminal</summary>
+            <Command text={inTerminal(form, text, source)} />
+            <p class="fine">
+              It takes all jobs of the text, and replaces those that exist and are others.
+              {form === 'crontab' && ' The user and their home folder are those of the host where it runs: its jobs have the same names as here if both are named here.'}
+            </p>
+          </details>
         </>
       )}
       {answer && <Notes of={answer} />}
@@ -178,6 +188,18 @@ export function Import() {
       )}
     </section>
   )
+}
+
+const inLine = 20_000 // letters: a longer text is named as a file
+
+/** inTerminal is the command that takes over the whole text. */
+function inTerminal(form: string, text: string, { zone, user, system, way, url, prefix, paused }: Source): string {
+  const [file, before] = text.length > inLine ? ['FILE', ''] : ['-', `printf '%s' ${quoted(text)} | `]
+  if (form === 'belfry') return before + 'belfry job apply -f ' + file
+  const its: Record<string, Parameters<typeof belfry>[1]> = {
+    crontab: { timezone: zone || mine, user, system }, kubernetes: { timezone: zone, as: way, 'target-url': url }, eventbridge: { timezone: zone, 'target-url': url },
+  }
+  return before + belfry(['import', form, file], { ...its[form], prefix, paused })
 }
 
 function Option({ name, label, value, placeholder, zones, wrong }: { name: string; label: string; value: string; placeholder?: string; zones?: boolean; wrong?: string }) {
