@@ -78,6 +78,7 @@ func TestResultsAsTheirTargetsCallThem(t *testing.T) {
 			"Text":               {"plain", "text/plain", `"plain"`, "text/plain"},
 			"Bytes":              {"\xff\x00", "image/png", `"/wA="`, "image/png;base64"},
 			"JSON":               {`{"n":1.50}`, asJSON, `{"n":1.50}`, ""},
+			"JSONInACharset":     {`{"n":1.50}`, asJSON + "; charset=utf-8", `{"n":1.50}`, ""},
 			"NoJSON":             {`{"n":`, asJSON, `"{\"n\":"`, asJSON},
 			"JSONOfBrokenUTF8":   {"\"\xff\"", asJSON, `"Iv8i"`, asJSON + ";base64"},
 			"JSONOfASurrogate":   {`{"a":"\ud800","\udfff":9007199254740993}`, asJSON, `{"a":"\ud800","\udfff":9007199254740993}`, ""},

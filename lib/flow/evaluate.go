@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/expression"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // The bounds of what is evaluated.
@@ -324,7 +324,7 @@ func (e *Evaluation) decoded(r *read, index int) (any, error) {
 	switch {
 	case len(r.data) == 0:
 		return nil, nil
-	case isJSON(r.mediaType), r.mediaType == "" && index == payload && json.Valid(r.data):
+	case target.IsJSON(r.mediaType), r.mediaType == "" && index == payload && json.Valid(r.data):
 		return e.budget.Decode(r.data)
 	case !utf8.Valid(r.data):
 		return nil, &expression.Failure{Message: e.what(index) + " is neither JSON nor text: only as a whole it can be handed on"}
@@ -333,11 +333,6 @@ func (e *Evaluation) decoded(r *read, index int) (any, error) {
 }
 
 const payloadOfRun = "the payload of the run"
-
-func isJSON(mediaType string) bool {
-	name, _, err := mime.ParseMediaType(mediaType)
-	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && (name == "application/json" || strings.HasSuffix(name, "+json"))
-}
 
 func moment(t time.Time) any {
 	if t.IsZero() {

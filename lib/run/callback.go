@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfry-scheduler/belfry/lib/job"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // Callback says of a run that it tells of another one's end, or of missed fires.
@@ -163,7 +164,7 @@ func (t Told) text() []byte {
 // ShownResult is how a result that its target gave that media type is shown in JSON: JSON as it is, and everything else as text, with the type where one was
 // named. Bytes that are no text are shown as base64, which is how JSON carries them, and their type ends with ";base64". cut tells that only the beginning is there.
 func ShownResult(data []byte, mediaType string, cut bool) (shown json.RawMessage, as string) {
-	if !cut && mediaType == "application/json" && json.Valid(data) && utf8.Valid(data) {
+	if !cut && target.IsJSON(mediaType) && json.Valid(data) && utf8.Valid(data) {
 		return data, ""
 	}
 	var value any = string(data)

@@ -95,6 +95,8 @@ func TestWhatACallbackIsTold(t *testing.T) {
 	}{
 		"nothing":                  {run.Ref{}, ""},
 		"JSON":                     {run.Ref{Inline: []byte(` {"a": "<b>"} `), Type: "application/json"}, `,"result":{"a":"<b>"}`},
+		"JSON in a charset":        {run.Ref{Inline: []byte(`{"a":1}`), Type: "application/json; charset=utf-8"}, `,"result":{"a":1}`},
+		"a kind of JSON":           {run.Ref{Inline: []byte(`{"a":1}`), Type: "application/problem+json"}, `,"result":{"a":1}`},
 		"no JSON":                  {run.Ref{Inline: []byte(`{"a"`), Type: "application/json"}, `,"result":"{\"a\"","result_type":"application/json"`},
 		"text":                     {run.Ref{Inline: []byte("line\n")}, `,"result":"line\n"`},
 		"bytes":                    {run.Ref{Inline: []byte{0xff, 0}, Type: "image/x"}, `,"result":"/wA=","result_type":"image/x;base64"`},
