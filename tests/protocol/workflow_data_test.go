@@ -248,7 +248,7 @@ func TestW9_Scenario25_AnExpressionThatFailsFailsItsStep(t *testing.T) {
 	})
 }
 
-// A skip goes through a thousand steps, whoever dies where: none of them is called, and the run ends.
+// A skip goes through three hundred steps, whoever dies where: none of them is called, and the run ends.
 func TestW2_W3_Scenario24_ASkipGoesOnWhoeverDies(t *testing.T) {
 	var steps strings.Builder
 	for i := range 297 {
