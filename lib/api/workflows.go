@@ -3,11 +3,14 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/control"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
 	"github.com/belfry-scheduler/belfry/lib/job"
@@ -29,7 +32,8 @@ func (a *api) workflows() {
 		example: map[string]any{"workflow": example}}, a.validated, validateWorkflow)
 	accept(a, operation{id: "simulate-workflow", method: http.MethodPost, path: "/v1/workflows/simulate", tag: "workflows", scope: access.Read,
 		summary: "Show how a workflow goes if its steps come out as told; nothing runs",
-		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}}}, playOf, a.simulateWorkflow)
+		example: map[string]any{"workflow": example, "outcomes": map[string]any{"extract": "failed"}},
+		codes:   []control.Code{control.CodeBusy, codeSimulationTooLong}}, playOf, a.simulateWorkflow)
 	register(a, operation{id: "get-workflow-schema", method: http.MethodGet, path: "/v1/schemas/workflow.json", tag: "workflows", scope: access.Read,
 		media:   "application/schema+json",
 		summary: "Show the JSON Schema of workflows, for editors"}, getWorkflowSchema)
@@ -102,14 +106,19 @@ func playOf(in input[wire.PlayWorkflow]) (play, error) {
 	return play{w, outcomes}, invalid.Under("outcomes", err)
 }
 
-// simulateWorkflow takes room for one evaluation, whatever it evaluates: anybody who may read can ask for it.
+// simulateWorkflow takes the turn of simulations, whatever it evaluates: anybody who may read can ask for it, and no run is to wait for that.
 func (a *api) simulateWorkflow(ctx context.Context, _ *struct{}, in input[wire.PlayWorkflow], asked play) (*answer[flow.Played], error) {
 	var played flow.Played
-	err := a.Control.Dispatch.Evaluating(ctx, func(ctx context.Context) (err error) {
+	err := a.Control.Dispatch.Simulating(ctx, func(ctx context.Context) (err error) {
 		played, err = asked.workflow.Simulate(ctx, asked.outcomes, in.body.Input)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, dispatch.ErrSlow):
+		return nil, newProblem(codeSimulationTooLong, "The expressions of the simulation took longer than 5 s, and are likely to again. Let them read or compute less.")
+	case errors.Is(err, dispatch.ErrNoRoom):
+		return nil, &control.Refusal{Code: control.CodeBusy, Message: "Other simulations of workflows took all of the time that this request had. Nothing was done."}
+	case err != nil:
 		return nil, err
 	}
 	return &answer[flow.Played]{played}, nil

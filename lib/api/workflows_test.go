@@ -316,31 +316,36 @@ func TestCancellingAWorkflow(t *testing.T) {
 	})
 }
 
-// A simulation takes the room of an evaluation, and its caller may give up: whoever may read can ask for as many as he likes.
-func TestASimulationWaitsForItsTurn(t *testing.T) {
+// Simulations take turns with each other, and no run waits for one: whoever may read can ask for as many as he likes. Who has waited for too long is told so.
+func TestSimulationsTakeTurnsOfTheirOwn(t *testing.T) {
 	s := start(t, 0, nil)
-	simulate := func(ctx context.Context) int {
+	simulate := func(ctx context.Context) (int, string) {
 		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/workflows/simulate", strings.NewReader(`{"workflow": `+rightETL+`}`))
 		r.Host = "127.0.0.1:7340"
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		s.handler.ServeHTTP(w, r)
-		return w.Code
+		var refused wire.Problem
+		_ = json.Unmarshal(w.Body.Bytes(), &refused)
+		return w.Code, refused.Code
 	}
-	inside := func(f func()) error {
-		return s.node.Dispatch.Evaluating(t.Context(), func(context.Context) error { f(); return nil })
-	}
-	var nested error
-	err := inside(func() {
-		nested = inside(func() { // there is room for two
-			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			if got := simulate(short); got != http.StatusServiceUnavailable {
-				t.Errorf("it was answered with %d, though others take all the room there is", got)
-			}
+	nothing := func(context.Context) error { return nil }
+	err := s.node.Dispatch.Simulating(t.Context(), func(context.Context) error {
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if status, code := simulate(short); status != http.StatusTooManyRequests || code != "busy" {
+			t.Errorf("it was answered with %d %s, though another simulation has the turn", status, code)
+		}
+		return s.node.Dispatch.Evaluating(t.Context(), nothing)
+	})
+	var status int
+	nested := s.node.Dispatch.Evaluating(t.Context(), func(ctx context.Context) error {
+		return s.node.Dispatch.Evaluating(ctx, func(context.Context) error { // all the room that runs have
+			status, _ = simulate(t.Context())
+			return nil
 		})
 	})
-	if got := simulate(t.Context()); err != nil || nested != nil || got != http.StatusOK {
-		t.Errorf("it is answered with %d once there is room: %v, %v", got, err, nested)
+	if err != nil || nested != nil || status != http.StatusOK {
+		t.Errorf("it is answered with %d while runs evaluate: %v, %v", status, err, nested)
 	}
 }

@@ -106,19 +106,27 @@ func (b *Bucket) put(ctx context.Context, name string, data []byte) (key string,
 
 // Get reads the blob of a key. A key of another tenant gives ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, tenant, key string) ([]byte, error) {
+	data, _, err := b.GetWithin(ctx, tenant, key, MaxBytes)
+	return data, err
+}
+
+// GetWithin is Get of a blob of at most so many bytes. Of a larger one it gives how large it is, and no data, and reads nothing of it.
+func (b *Bucket) GetWithin(ctx context.Context, tenant, key string, most int) (data []byte, size int64, err error) {
 	name, sum, err := splitKey(tenant, key)
 	if err != nil {
-		return nil, fmt.Errorf("get blob: %w", err)
+		return nil, 0, fmt.Errorf("get blob: %w", err)
 	}
-	data, err := b.read(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("get blob %s: %w", name, err)
-	}
-	if sumOf(data) != sum {
+	data, size, err = b.readWithin(ctx, name, int64(most))
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("get blob %s: %w", name, err)
+	case size > int64(most):
+		return nil, size, nil
+	case sumOf(data) != sum:
 		b.note(name)
-		return nil, fmt.Errorf("get blob %s: %d bytes of another hash: %w", name, len(data), ErrCorrupt)
+		return nil, 0, fmt.Errorf("get blob %s: %d bytes of another hash: %w", name, len(data), ErrCorrupt)
 	}
-	return data, nil
+	return data, size, nil
 }
 
 // mostNoted bounds the names of damaged blobs that are remembered.
@@ -188,24 +196,32 @@ func (b *Bucket) DeleteExpired(ctx context.Context, now time.Time, max int) (n i
 }
 
 func (b *Bucket) read(ctx context.Context, name string) ([]byte, error) {
+	data, _, err := b.readWithin(ctx, name, MaxBytes)
+	return data, err
+}
+
+// readWithin reads an object of at most so many bytes; of a larger one it gives the size alone. Nothing that was put is over MaxBytes.
+func (b *Bucket) readWithin(ctx context.Context, name string, most int64) (data []byte, size int64, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r, err := b.bucket.NewReader(ctx, name, nil)
 	if err != nil {
 		if gcerrors.Code(err) == gcerrors.NotFound {
-			return nil, ErrNotFound
+			return nil, 0, ErrNotFound
 		}
-		return nil, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
-		return nil, unavailable(err)
+	if size = r.Size(); size <= most {
+		if data, err = io.ReadAll(io.LimitReader(r, MaxBytes+1)); err != nil {
+			return nil, 0, unavailable(err)
+		}
+		size = int64(len(data)) // an engine may not know it before
 	}
-	if len(data) > MaxBytes {
+	if size > MaxBytes {
 		b.note(name)
-		return nil, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)
+		return nil, 0, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)
 	}
-	return data, nil
+	return data, size, nil
 }

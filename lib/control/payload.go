@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
-	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // From is whose payload a run or a step hands to its target.
@@ -87,8 +87,8 @@ func (s *Service) computed(ctx context.Context, r run.Run, path string) ([]byte,
 	if rows[0].Version == 0 {
 		return nil, "", refuse(CodeNotReleased, "step %s of run %s was not released, so nobody can tell what it is handed: expressions say that of what has ended before", path, r.ID)
 	}
-	data, err := s.Dispatch.StepInput(ctx, r, rows[0], false)
-	var failed *expression.Failure
+	data, err := s.Dispatch.StepInput(ctx, r, rows[0], false, nil)
+	var failed *target.Failure
 	if errors.As(err, &failed) {
 		return nil, "", refuse(CodeExpression, "step %s of run %s is handed nothing: %s", path, r.ID, failed.Message)
 	}

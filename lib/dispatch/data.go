@@ -23,7 +23,8 @@ import (
 // same expression, at whatever attempt, gets the same. What had not ended when a step was released is noted in its row, and stays open for it.
 
 const (
-	// evaluations is how many texts a process evaluates at once: each may hold some 100 MB for a moment.
+	// evaluations is how many texts of runs a process evaluates at once, beside one of a simulation. Each may hold some 200 MB for a moment: 64 MiB of values that
+	// were read, as many of copies that it makes, and what it was made of.
 	evaluations = 2
 
 	// evaluationTime is the longest that one may take, without what it reads. Who is cut off has failed of nothing, and tries again.
@@ -34,46 +35,66 @@ const (
 
 	// blobReaders is how many evaluations hold blobs at once, each up to 24 MiB.
 	blobReaders = 8
+
+	// largeInputs is how many inputs over largeInput bytes that are a result as a whole, of up to 16 MiB, the attempts of a process hold at once.
+	largeInputs = 4
+	largeInput  = 256 << 10
 )
 
 // evaluating is the room for evaluations in a process. Who comes first goes first, and comes anew for each text.
 type evaluating struct {
 	turns   *semaphore.Weighted
+	playing *semaphore.Weighted // of simulations
 	readers *semaphore.Weighted
+	inputs  *semaphore.Weighted
 
 	mu   sync.Mutex
 	slow map[store.Key]int // how often what becomes of a node has taken too long
 }
 
 func newEvaluating() evaluating {
-	return evaluating{turns: semaphore.NewWeighted(evaluations), readers: semaphore.NewWeighted(blobReaders), slow: map[store.Key]int{}}
+	return evaluating{turns: semaphore.NewWeighted(evaluations), playing: semaphore.NewWeighted(1), readers: semaphore.NewWeighted(blobReaders),
+		inputs: semaphore.NewWeighted(largeInputs), slow: map[store.Key]int{}}
 }
 
-// errSlow says that an evaluation was cut off.
-var errSlow = fmt.Errorf("expressions took longer than %s: %w", evaluationTime, context.DeadlineExceeded)
+// ErrSlow says that an evaluation was cut off.
+var ErrSlow = fmt.Errorf("expressions took longer than %s: %w", evaluationTime, context.DeadlineExceeded)
 
-// Evaluating has f evaluate expressions when there is room for that, with a context that ends when it has taken too long. Then its error is a
-// context.DeadlineExceeded.
+// ErrNoRoom says that others took all the room there is, for as long as the caller would wait. It has evaluated nothing.
+var ErrNoRoom = errors.New("no room for it at once")
+
+// Evaluating has f evaluate expressions when there is room for that, with a context that ends when it has taken too long. Then its error is
+// ErrSlow, which is a context.DeadlineExceeded.
 func (d *Dispatcher) Evaluating(ctx context.Context, f func(context.Context) error) error {
-	if err := d.evaluations.turns.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("wait for room for an evaluation: %w", err)
+	return withTurn(ctx, d.evaluations.turns, f)
+}
+
+// Simulating is Evaluating for what anybody may ask for who may read: with a turn of its own, so that no run waits for it.
+func (d *Dispatcher) Simulating(ctx context.Context, f func(context.Context) error) error {
+	return withTurn(ctx, d.evaluations.playing, f)
+}
+
+func withTurn(ctx context.Context, turns *semaphore.Weighted, f func(context.Context) error) error {
+	if err := turns.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for room for an evaluation: %w: %w", ErrNoRoom, err)
 	}
-	defer d.evaluations.turns.Release(1)
-	within, cancel := context.WithTimeoutCause(ctx, evaluationTime, errSlow)
+	defer turns.Release(1)
+	within, cancel := context.WithTimeoutCause(ctx, evaluationTime, ErrSlow)
 	defer cancel()
 	err := f(within)
-	if err != nil && errors.Is(context.Cause(within), errSlow) && errors.Is(err, context.DeadlineExceeded) {
-		return errSlow
+	if err != nil && errors.Is(context.Cause(within), ErrSlow) && errors.Is(err, context.DeadlineExceeded) {
+		return ErrSlow
 	}
 	return err
 }
 
 // evaluate has f evaluate a text of the run, which says what becomes of a node, or is its output where that is nil. It tells what fails of itself, and would again,
 // from all else.
-func (r *reading) evaluate(n *flow.Node, f func(*flow.Evaluation) error) (failed *expression.Failure, err error) {
+func (r *reading) evaluate(n *flow.Node, f func(*flow.Evaluation) error) (failed *target.Failure, err error) {
 	defer r.leave()
-	if err = f(r.texts); errors.As(err, &failed) {
-		return failed, nil
+	var wrong *expression.Failure
+	if err = f(r.texts); errors.As(err, &wrong) {
+		return &target.Failure{Kind: target.KindExpression, Permanent: true, Message: wrong.Message}, nil
 	}
 	if r.once {
 		return nil, err
@@ -82,8 +103,8 @@ func (r *reading) evaluate(n *flow.Node, f func(*flow.Evaluation) error) (failed
 	if n != nil {
 		of, at = "step "+n.Path, r.head.ID.At(n.Path)
 	}
-	if tries := r.evaluations.tried(at.Key(r.head.Tenant), errors.Is(err, errSlow)); tries >= evaluationTries {
-		return &expression.Failure{Message: fmt.Sprintf("%s: its expressions took longer than %s, %d times", of, evaluationTime, tries)}, nil
+	if tries := r.evaluations.tried(at.Key(r.head.Tenant), errors.Is(err, ErrSlow)); tries >= evaluationTries {
+		return &target.Failure{Kind: target.KindTooSlow, Permanent: true, Message: fmt.Sprintf("%s: its expressions took longer than %s, %d times", of, evaluationTime, tries)}, nil
 	}
 	return nil, err
 }
@@ -118,7 +139,8 @@ type reading struct {
 	states []flow.State
 	open   nodeSet // of a step: what had not ended when it was released
 
-	once  bool // nobody tries again what takes too long
+	once  bool       // nobody tries again what takes too long
+	input *InputRoom // what is read is handed to an attempt as a whole, and is to have room
 	texts *flow.Evaluation
 	holds bool  // blobs, of what is evaluated now
 	away  error // of the first blob that could not be read for now: no other is asked for
@@ -162,13 +184,18 @@ func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
 	if r.away != nil {
 		return nil, r.away
 	}
-	if !r.holds {
-		if err := r.evaluations.readers.Acquire(ctx, 1); err != nil {
+	most := blob.MaxBytes
+	if r.input != nil && !r.input.taken {
+		most = largeInput
+	}
+	data, size, err := r.get(ctx, key, what, most)
+	if err == nil && size > int64(most) {
+		r.leave() // who holds blobs waits for no attempt to end: that may take a day
+		if err = r.input.take(ctx, r.Lease/3); err != nil {
 			return nil, fmt.Errorf("wait for room for %s: %w", what, err)
 		}
-		r.holds = true
+		data, _, err = r.get(ctx, key, what, blob.MaxBytes)
 	}
-	data, err := r.Dispatcher.blob(ctx, r.head.Tenant, key, what)
 	var gone *expression.Failure
 	if err != nil && !errors.As(err, &gone) {
 		r.away = err
@@ -176,21 +203,32 @@ func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
 	return data, err
 }
 
-// blob reads what is kept; what is gone for good is a *expression.Failure.
-func (d *Dispatcher) blob(ctx context.Context, tenant, key, what string) ([]byte, error) {
+// get reads what is kept, of at most so many bytes, when there is room for blobs.
+func (r *reading) get(ctx context.Context, key, what string, most int) (data []byte, size int64, err error) {
+	if !r.holds {
+		if err := r.evaluations.readers.Acquire(ctx, 1); err != nil {
+			return nil, 0, fmt.Errorf("wait for room for %s: %w", what, err)
+		}
+		r.holds = true
+	}
+	return r.kept(ctx, r.head.Tenant, key, what, most)
+}
+
+// kept reads what is kept, of at most so many bytes; what is gone for good is a *expression.Failure.
+func (d *Dispatcher) kept(ctx context.Context, tenant, key, what string, most int) (data []byte, size int64, err error) {
 	if d.Blobs == nil {
-		return nil, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
+		return nil, 0, fmt.Errorf("read %s: %w", what, blob.ErrUnavailable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.Lease/3)
 	defer cancel()
-	data, err := d.Blobs.Get(ctx, tenant, key)
-	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
-		return nil, &expression.Failure{Message: what + " cannot be read any more: " + err.Error()}
+	data, size, err = d.Blobs.GetWithin(ctx, tenant, key, most)
+	switch {
+	case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrCorrupt):
+		return nil, 0, &expression.Failure{Message: what + " cannot be read any more: " + err.Error()}
+	case err != nil:
+		return nil, 0, fmt.Errorf("read %s: %w", what, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", what, err)
-	}
-	return data, nil
+	return data, size, nil
 }
 
 // leave gives back the room for blobs.
@@ -254,9 +292,38 @@ func (r *reading) Result(ctx context.Context, index int) (data []byte, mediaType
 	return data, row.Result.Type, err
 }
 
+// InputRoom is what one attempt has of a process's room for large inputs. Its methods are for one goroutine at a time.
+type InputRoom struct {
+	of    *semaphore.Weighted
+	taken bool
+}
+
+// InputRoom is for an attempt that is to be handed its input in this process. Whoever has made the attempt gives it back when that is over.
+func (d *Dispatcher) InputRoom() *InputRoom { return &InputRoom{of: d.evaluations.inputs} }
+
+// take waits for room, for so long at the most: who waits longer lets others go before him, and comes again.
+func (r *InputRoom) take(ctx context.Context, most time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if err := r.of.Acquire(waiting, 1); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
+	r.taken = true
+	return nil
+}
+
+// Give gives back what was taken. Once more changes nothing, and so does nil.
+func (r *InputRoom) Give() {
+	if r != nil && r.taken {
+		r.taken = false
+		r.of.Release(1)
+	}
+}
+
 // StepInput gives what a step is handed, of which expressions say what that is. whole is the run that the step is of. It is the same at each attempt. An
-// error is an *expression.Failure where it is so at each attempt. again tells that an attempt wants it, which tries again where it takes too long: not for ever.
-func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again bool) ([]byte, error) {
+// error is a *target.Failure where it is so at each attempt. again tells that an attempt wants it, which tries again where it takes too long: not for ever. A large
+// input that is a result as a whole takes room, where there is one; ErrNoRoom says that there was none in time.
+func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again bool, room *InputRoom) ([]byte, error) {
 	edition, err := d.Book.Edition(ctx, whole.Tenant, whole.ID.Job, whole.Generation)
 	if err != nil {
 		return nil, err
@@ -279,12 +346,18 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 	}
 	var data []byte
 	r.once = !again
+	if n.Data.Bare() != "" {
+		r.input = room
+	}
 	failed, err := r.evaluate(n, func(texts *flow.Evaluation) (err error) {
 		data, _, err = texts.Give(ctx, n.Data)
 		return err
 	})
 	if failed != nil {
 		return nil, failed
+	}
+	if len(data) <= largeInput { // as where a pass is handed on that reads what is large
+		room.Give()
 	}
 	return data, err
 }
@@ -397,7 +470,7 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row r
 	case err != nil:
 		return run.Run{}, false, err
 	case failed != nil:
-		end = run.Answer{State: run.Failed, Reason: faultOf(failed)}
+		end = run.Answer{State: run.Failed, Reason: failed.Error()}
 	case n.Kind == flow.KindSwitch && to != flow.None:
 		end.Chose, end.Reason = f.workflow.Nodes[to].Path, "it chose "+f.workflow.Nodes[to].Name
 	case n.Kind == flow.KindSwitch:
@@ -408,11 +481,6 @@ func (f *following) answer(ctx context.Context, r *reading, n *flow.Node) (row r
 		return run.Run{}, true, nil
 	}
 	return f.head.Answered(n.Path, end, f.now, f.expires()), false, nil
-}
-
-// faultOf is what is told of an expression that fails, as of a target: its kind, and what happened.
-func faultOf(failed *expression.Failure) string {
-	return (&target.Failure{Kind: target.KindExpression, Message: failed.Message}).Error()
 }
 
 // output gives the result of the run, which has succeeded, or says why it has failed after all.
@@ -428,7 +496,7 @@ func (f *following) output(ctx context.Context, plan flow.Decisions, steps []run
 	})
 	switch {
 	case failed != nil:
-		return run.Ref{}, faultOf(failed), nil
+		return run.Ref{}, failed.Error(), nil
 	case err != nil:
 		return run.Ref{}, "", fmt.Errorf("make the output: %w", err)
 	case len(data) <= run.MaxResult:

@@ -17,6 +17,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -199,4 +200,50 @@ func TestW3_AnOutputThatIsMadeTwiceStandsTwice(t *testing.T) {
 			t.Errorf("with %s the run is %s with %.20s, %v, want %.20s", letter, head.State, got, err, want)
 		}
 	}
+}
+
+// A large result that is handed on as a whole has room, or whoever wants it lets others go first; meanwhile nobody's expressions wait for him.
+func TestALargeInputIsHandedWhenThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForked(t, calls("a")+`, "x": {"needs": ["a"], "handler": {"name": "x"}, "input": "${ .steps.a.result }"}`)
+		s := f.large("a", strings.Repeat("x", 256<<10+1), func() error { return nil })
+		if err := f.Left(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		hand := func(room *dispatch.InputRoom) error {
+			data, err := f.StepInput(t.Context(), f.head, f.step("x"), true, room)
+			if err == nil && len(data) != 256<<10+1 {
+				t.Errorf("it was handed %d bytes", len(data))
+			}
+			return err
+		}
+		rooms := []*dispatch.InputRoom{f.InputRoom(), f.InputRoom(), f.InputRoom(), f.InputRoom()}
+		for _, room := range rooms {
+			if err := hand(room); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		for range 20 { // more than may hold blobs at once
+			go func() {
+				if err := hand(f.InputRoom()); !errors.Is(err, dispatch.ErrNoRoom) || time.Since(begun) != f.Lease/3 {
+					t.Errorf("one more waited for %s, and was told %v", time.Since(begun), err)
+				}
+			}()
+		}
+		synctest.Wait()
+		if err := hand(nil); err != nil || time.Since(begun) != 0 {
+			t.Errorf("who only looks waited for %s: %v", time.Since(begun), err)
+		}
+		time.Sleep(f.Lease)
+		rooms[0].Give()
+		rooms[0].Give() // once more changes nothing
+		last := f.InputRoom()
+		if err := hand(last); err != nil {
+			t.Error(err)
+		}
+		if err := hand(f.InputRoom()); !errors.Is(err, dispatch.ErrNoRoom) {
+			t.Errorf("there is room for one more: %v", err)
+		}
+	})
 }

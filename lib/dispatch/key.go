@@ -6,11 +6,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // A job whose overlap has a key has a gate for each of its values. Which one a run passes is found out when it is about to enter, and is in its record once
@@ -32,7 +34,7 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 	if err != nil {
 		return r, false, err
 	}
-	ended, err := d.PutRun(ctx, r.Unkeyed(now, faultOf(&expression.Failure{Message: "overlap.key: " + failed.Message}), e.Def.Kept()), e.Def.On, now)
+	ended, err := d.PutRun(ctx, r.Unkeyed(now, (&target.Failure{Kind: target.KindExpression, Permanent: true, Message: "overlap.key: " + failed.Message}).Error(), e.Def.Kept()), e.Def.On, now)
 	if store.AsConflict(err) != nil {
 		return r, false, nil
 	}
@@ -101,7 +103,10 @@ func (d *Dispatcher) keyInput(ctx context.Context, r run.Run, def job.Definition
 	if !key.ReadsPayload() {
 		return input, nil
 	}
-	data, err := payloadOf(r, def, func(key, what string) ([]byte, error) { return d.blob(ctx, r.Tenant, key, what) })
+	data, err := payloadOf(r, def, func(key, what string) ([]byte, error) {
+		data, _, err := d.kept(ctx, r.Tenant, key, what, blob.MaxBytes)
+		return data, err
+	})
 	if err != nil || len(data) == 0 {
 		return input, err
 	}

@@ -17,7 +17,7 @@ func TestAnEvaluationThatAlwaysTakesTooLongFails(t *testing.T) {
 		r := &reading{Dispatcher: d, head: run.Run{ID: run.FireID("etl", 0), Tenant: "acme"}, once: once}
 		failed, err := r.evaluate(n, func(*flow.Evaluation) error { return with })
 		if failed != nil {
-			return failed.Message
+			return failed.Error()
 		}
 		if !errors.Is(err, with) {
 			t.Errorf("got %v, want %v", err, with)
@@ -25,15 +25,15 @@ func TestAnEvaluationThatAlwaysTakesTooLongFails(t *testing.T) {
 		return ""
 	}
 	away := errors.New("away")
-	for i, with := range []error{errSlow, errSlow, errSlow, errSlow, nil, errSlow, errSlow, errSlow, errSlow, away, errSlow, errSlow, errSlow, errSlow} {
-		if got := try(false, with) + try(true, errSlow); got != "" {
+	for i, with := range []error{ErrSlow, ErrSlow, ErrSlow, ErrSlow, nil, ErrSlow, ErrSlow, ErrSlow, ErrSlow, away, ErrSlow, ErrSlow, ErrSlow, ErrSlow} {
+		if got := try(false, with) + try(true, ErrSlow); got != "" {
 			t.Errorf("try %d has failed: %s", i, got)
 		}
 	}
-	if got, want := try(false, errSlow), "step parts/load: its expressions took longer than 5s, 5 times"; got != want {
+	if got, want := try(false, ErrSlow), "too_slow: step parts/load: its expressions took longer than 5s, 5 times"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := try(false, errSlow); got != "" || len(d.evaluations.slow) != 1 {
+	if got := try(false, ErrSlow); got != "" || len(d.evaluations.slow) != 1 {
 		t.Errorf("got %q, and %d are remembered", got, len(d.evaluations.slow))
 	}
 }

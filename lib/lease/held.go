@@ -25,7 +25,8 @@ type Held struct {
 	name    string   // the run's ID
 	edition *job.Edition
 	payload []byte
-	lost    *target.Failure // why there is no payload
+	room    *dispatch.InputRoom // of a large payload; nil for a worker elsewhere
+	lost    *target.Failure     // why there is no payload
 
 	mu   sync.Mutex
 	held run.Run // as last written
@@ -322,6 +323,7 @@ func (h *Held) settle(ctx context.Context, v verdict) bool {
 // Close lets go. The message of an attempt that was not finished comes again when its lease has run out.
 func (h *Held) Close() {
 	h.desk.forget(h)
+	h.room.Give()
 	h.settle(context.Background(), verdict{again: h.desk.Dispatch.Lease})
 }
 

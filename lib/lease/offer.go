@@ -11,7 +11,6 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
-	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -162,7 +161,7 @@ func (o *Offer) prepare(ctx context.Context, holder string, now int64) (*beginni
 }
 
 // start begins an attempt under the holder's name. Without one, what becomes of the message is settled.
-func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, error) {
+func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held, err error) {
 	gone := func(v verdict) (*Held, error) {
 		o.delivery.settle(attempts, v)
 		return nil, worker.ErrGone
@@ -179,11 +178,22 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 	if !may {
 		return gone(o.stopped(taking, err))
 	}
-	payload, err := o.desk.payload(taking, o.run, brings, o.edition, IsRemote(holder))
+	var room *dispatch.InputRoom
+	if o.edition.Computed && !IsRemote(holder) {
+		room = o.desk.Dispatch.InputRoom()
+	}
+	defer func() {
+		if h == nil {
+			room.Give()
+		}
+	}()
+	payload, err := o.desk.payload(taking, o.run, brings, o.edition, room)
 	switch {
 	case err == nil, errors.As(err, &lost):
 	case taking.Err() != nil:
 		return gone(handBack)
+	case errors.Is(err, dispatch.ErrNoRoom):
+		return gone(shortly)
 	default:
 		return gone(o.desk.unwell(taking, o.run, "read the payload", err))
 	}
@@ -232,7 +242,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
 				o.desk.look(taking, o.run.Tenant, o) // a start whose answer was lost may have died before it did
-				return o.held(taking, standing, payload, lost)
+				return o.held(taking, standing, payload, room, lost)
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -258,7 +268,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (*Held, e
 			o.desk.look(taking, o.run.Tenant, o)
 		}
 		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
-		h, err := o.held(taking, started, payload, lost)
+		h, err = o.held(taking, started, payload, room, lost)
 		switch {
 		case err != nil || !first:
 		case o.run.ID.IsStep():
@@ -310,9 +320,9 @@ func (d *Desk) do(ctx context.Context, b *beginning) (run.Run, error) {
 
 // held is the attempt that a start has made of the offer. Where its job was deleted it ends here, and where that cannot be told it is handed
 // back; its target is called in neither case.
-func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, lost *target.Failure) (*Held, error) {
+func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, room *dispatch.InputRoom, lost *target.Failure) (*Held, error) {
 	o.run = started
-	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, lost: lost, showing: o.desk.showing(started)}
+	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, room: room, lost: lost, showing: o.desk.showing(started)}
 	if !o.gone && o.blind == nil {
 		return h, nil
 	}
@@ -336,17 +346,13 @@ const maxAfar = 4 << 20
 
 // payload reads what a run brings, or what its job has for all; of a step, what its input says. brings is the run itself, or the one that the step is of. Data
 // that is gone for good is a *target.Failure, and so is an input that cannot be made: no attempt will find it. With any other error there is nothing to be told
-// of the run yet. afar says that it is for a worker elsewhere.
-func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, afar bool) ([]byte, error) {
+// of the run yet. room is for a large input of a step; nil says that it is for a worker elsewhere, which is handed no such.
+func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, room *dispatch.InputRoom) ([]byte, error) {
 	r := brings
 	switch {
 	case e.Computed:
-		data, err := d.Dispatch.StepInput(ctx, brings, of, true)
-		var failed *expression.Failure
-		if errors.As(err, &failed) {
-			return nil, &target.Failure{Kind: target.KindExpression, Permanent: true, Message: failed.Message}
-		}
-		if afar && len(data) > maxAfar {
+		data, err := d.Dispatch.StepInput(ctx, brings, of, true, room)
+		if room == nil && len(data) > maxAfar {
 			return nil, &target.Failure{Kind: target.KindPayload, Permanent: true,
 				Message: fmt.Sprintf("the input has %d bytes, and a worker elsewhere is handed at most %d", len(data), maxAfar)}
 		}

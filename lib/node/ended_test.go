@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -318,4 +319,42 @@ func TestTheStepsOfAWorkflowGoWithItsRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However many steps are handed a large result as a whole, a process holds a few at once; and all are handed it in the end.
+func TestLargeInputsAreHeldAFewAtOnce_P11(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var now, most, handed int
+		l := begin(t, "life", memory.New(memory.Config{Now: time.Now}), memblob.OpenBucket(nil), func(_ context.Context, _ *life, call target.Call) (target.Result, error) {
+			if strings.HasSuffix(call.Run, "/first") {
+				return target.Result{Body: make([]byte, 300<<10)}, nil
+			}
+			mu.Lock()
+			now++
+			most = max(most, now)
+			if len(call.Payload) == 300<<10 {
+				handed++
+			}
+			mu.Unlock()
+			time.Sleep(20 * time.Second) // longer than anybody waits for room before he lets others go first
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return target.Result{}, nil
+		})
+		steps := `"first": {"handler": {"name": "f"}}`
+		for i := range 12 {
+			steps += fmt.Sprintf(`, "s%d": {"needs": ["first"], "handler": {"name": "f"}, "input": "${ .steps.first.result }"}`, i)
+		}
+		l.put("etl", 0, func(d *job.Definition) { d.Target = target.Spec{Workflow: []byte(`{"steps": {` + steps + `}}`)} })
+		if _, _, err := l.Control.Trigger(t.Context(), "default", "etl", control.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if runs := l.runs("etl"); len(runs) != 1 || runs[0].State != run.Succeeded || handed != 12 || most != 4 {
+			t.Errorf("the runs are %+v; %d steps were handed it, up to %d at once, want 12 and 4", runs, handed, most)
+		}
+		l.stop()
+	})
 }

@@ -20,6 +20,7 @@ const (
 	KindRefused    = "refused"          // the address, ARN or recipient is one that the operator does not allow: not a byte was sent
 	KindPayload    = "payload"          // the payload cannot be read, or not be given to this target: nothing was sent
 	KindExpression = "expression"       // of a step of a workflow: an expression of its definition fails: nothing was sent
+	KindTooSlow    = "too_slow"         // of a step of a workflow: its expressions took too long, each time they were tried: nothing was sent
 	KindSecret     = "secret"           // a secret that the target needs could not be had: nothing was sent, nothing ran
 	KindTimeout    = "timeout"          // the attempt's time was over: the effect is unknown
 	KindResult     = "result"           // the target did its work, and its result is larger than what is kept of one
@@ -61,7 +62,7 @@ func KindOf(text string) string {
 	return kind
 }
 
-var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindExpression, KindSecret, KindTimeout, KindResult, KindTooLarge, KindStart,
+var kinds = []string{KindHTTPStatus, KindRedirect, KindConnect, KindLost, KindRefused, KindPayload, KindExpression, KindTooSlow, KindSecret, KindTimeout, KindResult, KindTooLarge, KindStart,
 	KindExit, KindSignal, KindPanic, KindHandler, KindAWS, KindFunction, KindSMTP}
 
 // Unwrap gives the error that a handler returned or that the network gave, where there was one.

@@ -102,7 +102,13 @@ func putGet(t *testing.T, b *blob.Bucket) {
 func sizes(t *testing.T, b *blob.Bucket) {
 	holds(t, b, "acme", put(t, b, ref("empty"), ""), "")
 	large := strings.Repeat("belfry! ", blob.MaxBytes/8)
-	holds(t, b, "acme", put(t, b, ref("large"), large), large)
+	key := put(t, b, ref("large"), large)
+	holds(t, b, "acme", key, large)
+	for most, whole := range map[int]bool{1: false, len(large) - 1: false, len(large): true} {
+		if data, size, err := b.GetWithin(t.Context(), "acme", key, most); err != nil || size != int64(len(large)) || whole != (string(data) == large) || !whole && data != nil {
+			t.Errorf("of at most %d bytes: %d of %d, %v", most, len(data), size, err)
+		}
+	}
 	if _, err := b.Put(t.Context(), ref("larger"), []byte(large+"!")); len(invalid.All(err)) != 1 {
 		t.Errorf("a blob over the limit gave %v, want an invalid field", err)
 	}
