@@ -41,8 +41,12 @@ func TestDigitsComeThroughTheCommands(t *testing.T) {
 		if got := call(0, "", "run", "payload", id).out; got != `{"id":`+digits+`,"list":[-`+digits+`.50]}` {
 			t.Errorf("the payload of %s is printed as %q", name, got)
 		}
+		if got := call(0, "", "run", "result", id).out; got != `{"id":`+digits+`,"list":[-`+digits+`.50]}` {
+			t.Errorf("the result of %s is printed as %q", name, got)
+		}
 		for _, form := range []string{"json", "yaml"} {
 			holds("run payload -o "+form, call(0, "", "run", "payload", id, "-o", form).out)
+			holds("run result -o "+form, call(0, "", "run", "result", id, "-o", form).out)
 		}
 	}
 	for _, form := range []string{"json", "yaml"} {

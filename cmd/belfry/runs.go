@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-scheduler/belfry/lib/client"
+	runs "github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/schedule"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
 func (c *cli) runs() *cobra.Command {
 	cmd := &cobra.Command{Use: "run", Short: "See runs, stop them and run them again"}
-	cmd.AddCommand(c.runList(), c.runGet(), c.runWhy(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runWait(), c.runSteps(), c.runStep(), c.runGraph())
+	cmd.AddCommand(c.runList(), c.runGet(), c.runWhy(), c.runCancel(), c.runRetry(), c.runLogs(), c.runPayload(), c.runResult(), c.runWait(), c.runSteps(), c.runStep(), c.runGraph())
 	return cmd
 }
 
@@ -228,12 +229,20 @@ func (c *cli) showRun(r wire.Run) error {
 		default:
 			rows = append(rows, [2]string{"skipped", fmt.Sprintf("%d fires, up to %s", r.Skipped.Count, c.moment(r.Skipped.Through))})
 		}
-		rows = append(rows, [2]string{"result", short(string(r.Result), 200)})
+		rows = append(rows, [2]string{"result", resultOf(r.Result, r.ResultSize, r.ID)})
 		if r.ResultCut {
 			rows = append(rows, [2]string{"", cutResult})
 		}
 		return rows
 	})
+}
+
+// resultOf is what is shown of a result, or how to get one that is left out.
+func resultOf(shown json.RawMessage, size int64, of string) string {
+	if size > 0 {
+		return fmt.Sprintf("%d bytes: belfry run result %s", size, of)
+	}
+	return short(string(shown), 200)
 }
 
 // howDiscarded is "2026-11-21 10:00:00 by on-call (0123456789abcdef): sent by hand".
@@ -313,6 +322,45 @@ step of a workflow's run gets: its own input, or the payload of the run. Nothing
 				}
 				if len(data) > 0 {
 					shown["payload"] = json.RawMessage(data)
+				}
+				return c.print(shown)
+			}
+			out, end := c.log()
+			_, err = out.Write(data)
+			return errors.Join(err, end())
+		}),
+	}
+	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
+	return cmd
+}
+
+func (c *cli) runResult() *cobra.Command {
+	var step string
+	cmd := &cobra.Command{
+		Use:   "result RUN",
+		Short: "Print what the target of a run answered, to the byte",
+		Long: `Print what the target of a run answered, of any size. With RUN/PATH, or --step, it is what a step of a workflow's run gave. Nothing is
+printed where there is none. Into a file or a pipe it goes as it came, to the byte; on a terminal control characters are shown as U+FFFD.`,
+		Example: `  belfry run result report~0mi4lf3k0
+  belfry run result report~0mi4lf3k0 > report.json
+  belfry run result etl~0mi4lf3k0 --step parts/index`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+			id, step, err := ofStep(args[0], step)
+			if err != nil {
+				return err
+			}
+			data, mediaType, err := server.Result(ctx, id, step)
+			if err != nil {
+				return err
+			}
+			if c.structured() {
+				shown := map[string]any{"id": id}
+				if step != "" {
+					shown["step"] = step
+				}
+				if len(data) > 0 {
+					shown["result"], shown["result_type"] = runs.ShownResult(data, mediaType, false)
 				}
 				return c.print(shown)
 			}

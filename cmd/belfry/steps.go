@@ -163,7 +163,7 @@ func (c *cli) showStep(ctx context.Context, server *client.Client, id, path stri
 		for _, a := range s.Attempts {
 			rows = append(rows, [2]string{fmt.Sprintf("attempt %d", a.Attempt), c.moment(a.StartedAt) + ", " + howItWent(a)})
 		}
-		rows = append(rows, [2]string{"result", short(string(s.Result), 200)})
+		rows = append(rows, [2]string{"result", resultOf(s.Result, s.ResultSize, id+"/"+s.Path)})
 		if s.ResultCut {
 			rows = append(rows, [2]string{"", cutResult})
 		}

@@ -89,13 +89,6 @@ func attemptForms(r run.Run) []wire.Attempt {
 	return shown
 }
 
-func setResult(shown *wire.Run, data []byte, mediaType string) {
-	if len(data) == 0 {
-		return
-	}
-	shown.Result, shown.ResultType = run.ShownResult(data, mediaType, shown.ResultCut)
-}
-
 // instant shows Unix ms, 0 as no time.
 func instant(ms int64) time.Time {
 	if ms == 0 {

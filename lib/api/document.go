@@ -106,6 +106,8 @@ const tokenScheme = "token"
 const (
 	mediaText = "text/plain"
 	mediaJSON = "application/json"
+
+	mediaBytes = "application/octet-stream"
 )
 
 // mediaMerge is the media type of a merge patch, RFC 7396.
@@ -127,6 +129,7 @@ type operation struct {
 	media            string                // of the answer, where it is no JSON of the API's own
 	tagged           bool                  // the answer has an ETag, and 304 stands beside 200
 	empty            bool                  // 204 stands beside 200, for nothing
+	ranged           bool                  // a part of the bytes may be asked for, and 206 stands beside 200
 	codes            []control.Code        // refusals beyond those that any operation may have
 	links            map[string]*huma.Link // from an answer to other operations
 	example          any                   // of the body
@@ -206,6 +209,11 @@ func (op operation) describe(a *api, body *huma.Schema, h handling) (d *huma.Ope
 	}
 	if op.empty {
 		d.Responses["204"] = &huma.Response{Description: "there is none"}
+	}
+	if op.ranged {
+		part := *success
+		part.Description = http.StatusText(http.StatusPartialContent)
+		d.Responses["206"] = &part
 	}
 	if op.created {
 		created := *success

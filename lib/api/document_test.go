@@ -96,7 +96,7 @@ func TestDocumentHoldsTheWholeSurface(t *testing.T) {
 	want := `PUT /v1/jobs/{job}, PATCH /v1/jobs/{job}, GET /v1/jobs/{job}, GET /v1/jobs/{job}/fires, GET /v1/jobs/{job}/calendar, GET /v1/jobs/{job}/generations, GET /v1/schedule/load, DELETE /v1/jobs/{job}, GET /v1/jobs, POST /v1/jobs/batch, POST /v1/jobs/batch/pause, POST /v1/jobs/batch/resume, POST /v1/jobs/batch/delete,
 		POST /v1/jobs/batch/label, POST /v1/jobs/batch/export, POST /v1/jobs/{job}/pause,
 		POST /v1/jobs/{job}/resume, POST /v1/jobs/{job}/runs, POST /v1/runs/batch, GET /v1/jobs/{job}/runs, GET /v1/runs, POST /v1/runs/last, GET /v1/runs/{run},
-		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/runs/{run}/steps, GET /v1/runs/{run}/graph, GET /v1/dead-letters, GET /v1/stats, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive, POST /v1/dead-letters/discard,
+		POST /v1/runs/{run}/cancel, POST /v1/runs/{run}/retry, POST /v1/runs/cancel, POST /v1/runs/retry, GET /v1/runs/{run}/logs, GET /v1/runs/{run}/payload, GET /v1/runs/{run}/result, GET /v1/runs/{run}/steps, GET /v1/runs/{run}/graph, GET /v1/dead-letters, GET /v1/stats, GET /v1/dead-letters/groups, POST /v1/dead-letters/redrive, POST /v1/dead-letters/discard,
 		POST /v1/workflows/validate, POST /v1/workflows/simulate, GET /v1/schemas/workflow.json,
 		GET /v1/cron, POST /v1/simulate, GET /v1/queues, GET /v1/workers, GET /v1/backup, GET /healthz, GET /readyz,
 		GET /v1/gates, GET /v1/gates/{gate}/line,

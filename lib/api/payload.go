@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
@@ -16,12 +15,15 @@ type payloadBytes struct {
 	Status      int
 	ContentType string `header:"Content-Type"`
 	Disposition string `header:"Content-Disposition"`
+	Ranges      string `header:"Accept-Ranges"`
+	Range       string `header:"Content-Range" doc:"of a part: which bytes, and of how many"`
 	From        string `header:"Belfry-Payload" doc:"run where the run was asked for with it, job where it is that of the job's definition, step where it is the step's own input"`
 	Body        []byte
 }
 
 type payloadPath struct {
 	runPath
+	byteRange
 	Step string `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
 }
 
@@ -46,7 +48,7 @@ func (a *api) getRunPayload(ctx context.Context, p *payloadPath, in input[noBody
 	case len(data) == 0:
 		return &payloadBytes{Status: http.StatusNoContent}, nil
 	}
-	return &payloadBytes{Status: http.StatusOK, ContentType: mediaJSON, From: string(from), Body: data,
-		// An ID, as a path, has no character that a quoted name may not have, but for a slash.
-		Disposition: `attachment; filename="` + strings.ReplaceAll(r.ID.At(p.Step).String(), "/", ".") + `.payload.json"`}, nil
+	given, err := p.of(data)
+	return &payloadBytes{Status: given.status, ContentType: mediaJSON, Ranges: "bytes", Range: given.which, From: string(from), Body: given.data,
+		Disposition: attachment(r.ID.At(p.Step), "payload.json")}, err
 }

@@ -59,6 +59,7 @@ var statusOf = map[control.Code]int{
 	codeNotReady:            http.StatusServiceUnavailable,
 	codeLogExpired:          http.StatusGone,
 	codePayloadExpired:      http.StatusGone,
+	codeResultExpired:       http.StatusGone,
 	codeUnauthenticated:     http.StatusUnauthorized,
 	codeForbidden:           http.StatusForbidden,
 	codeRateLimited:         http.StatusTooManyRequests,
@@ -120,7 +121,7 @@ func Refuse(w http.ResponseWriter, p wire.Problem) {
 
 // TooLarge answers that an answer is larger than what stands in front of the handler passes on, which is limit bytes.
 func TooLarge(w http.ResponseWriter, limit int64) {
-	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter.").write(w)
+	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter; of bytes for a part, with the header Range: bytes=0-524287.").write(w)
 }
 
 // invalidProblem names what is wrong; more is how many others are.
@@ -224,6 +225,8 @@ func (a *api) judge(ctx context.Context, err error) *problem {
 		p := newProblem(codeOutcomeUnknown, "The store did not confirm the write: "+repeatSafely)
 		p.RetryAfter = schedule.Duration(retryUnknown)
 		return p
+	case errors.Is(err, dispatch.ErrSlow):
+		return newProblem(codeSimulationTooLong, "Its expressions took longer than 5 s, and are likely to again.")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		p := newProblem(codeOutcomeUnknown, "The request ran out of time: "+repeatSafely)
 		p.RetryAfter = schedule.Duration(retryUnknown)

@@ -151,9 +151,12 @@ func (a *api) runs() {
 	register(a, operation{id: "get-run-logs", method: http.MethodGet, path: "/v1/runs/{run}/logs", tag: "runs", scope: access.Read, media: mediaText,
 		summary: "Show what an attempt wrote, or has written so far",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
-	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true,
+	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true, ranged: true,
 		summary: "Show what a run, or a step of a workflow's run, hands to its target, as it was given",
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeNotReleased, control.CodeExpression, codePayloadExpired}}, a.getRunPayload)
+	register(a, operation{id: "get-run-result", method: http.MethodGet, path: "/v1/runs/{run}/result", tag: "runs", scope: access.Read, media: mediaBytes, empty: true, ranged: true,
+		summary: "Show what the target of a run, or of a step of a workflow's run, answered, to the byte",
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeResultExpired}}, a.getRunResult)
 	a.steps()
 }
 
@@ -269,15 +272,11 @@ func (a *api) getRun(ctx context.Context, p *runPath, in input[noBody]) (*answer
 		return nil, err
 	}
 	shown := a.runForm(ctx, r)
-	if !r.Result.IsZero() {
-		data, mediaType, err := a.Control.Result(ctx, r)
-		if errors.Is(err, blob.ErrNotFound) {
-			shown.Reason = withReason(shown.Reason, goneReason(r.Result.Blob, a.Now()))
-		} else if err != nil {
-			return nil, err
-		}
-		setResult(&shown, data, mediaType)
+	result, err := a.resultForm(ctx, r)
+	if err != nil {
+		return nil, err
 	}
+	shown.Result, shown.ResultType, shown.ResultSize, shown.Reason = result.shown, result.as, result.size, withReason(shown.Reason, result.gone)
 	shown.Waiting = a.waiting(ctx, r)
 	shown.Steps = a.stepStates(ctx, r)
 	return &answer[wire.Run]{shown}, nil
@@ -292,8 +291,8 @@ func goneReason(key string, now time.Time) string {
 }
 
 func withReason(before, more string) string {
-	if before == "" {
-		return more
+	if before == "" || more == "" {
+		return before + more
 	}
 	return before + "; " + more
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
-	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -78,9 +76,11 @@ func (a *api) listRunSteps(ctx context.Context, p *stepList, in input[noBody]) (
 		}
 		one := g.Steps[n.Index]
 		shown := stepForm(one)
-		if err := a.stepResult(ctx, one.Run, &shown); err != nil {
+		result, err := a.resultForm(ctx, one.Run)
+		if err != nil {
 			return nil, err
 		}
+		shown.Result, shown.ResultType, shown.ResultSize, shown.Reason = result.shown, result.as, result.size, withReason(shown.Reason, result.gone)
 		shown.Waiting = a.stepWaiting(ctx, g, one)
 		return &answer[wire.StepPage]{wire.StepPage{Items: []wire.Step{shown}}}, nil
 	}
@@ -137,26 +137,6 @@ func stepForm(s control.Step) wire.Step {
 	return form
 }
 
-// stepResult shows what the target of a step answered.
-func (a *api) stepResult(ctx context.Context, r run.Run, form *wire.Step) error {
-	if r.Result.IsZero() {
-		return nil
-	}
-	data, mediaType, err := a.Control.Result(ctx, r)
-	if errors.Is(err, blob.ErrNotFound) {
-		form.Reason = withReason(form.Reason, goneReason(r.Result.Blob, a.Now()))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var as wire.Run
-	as.ResultCut = form.ResultCut
-	setResult(&as, data, mediaType)
-	form.Result, form.ResultType = as.Result, as.ResultType
-	return nil
-}
-
 func (a *api) getRunGraph(ctx context.Context, p *runPath, in input[noBody]) (*answer[wire.RunGraph], error) {
 	g, err := a.graphOf(ctx, in.tenant, *p)
 	if err != nil {
@@ -193,19 +173,24 @@ func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepSummary {
 
 // logRun finds the run of which a log is asked for: a step of it, where one is named.
 func (a *api) logRun(ctx context.Context, tenant string, p logPath) (run.Run, error) {
-	r, err := a.findRun(ctx, tenant, runPath{p.Run})
-	if err != nil || p.Step == "" {
+	return a.taskRun(ctx, tenant, runPath{p.Run}, p.Step, "log")
+}
+
+// taskRun finds a run, or a step of it that has what is asked for, where one is named.
+func (a *api) taskRun(ctx context.Context, tenant string, p runPath, step, what string) (run.Run, error) {
+	r, err := a.findRun(ctx, tenant, p)
+	if err != nil || step == "" {
 		return r, err
 	}
-	one, err := a.Control.Step(ctx, tenant, r.ID, p.Step)
+	one, err := a.Control.Step(ctx, tenant, r.ID, step)
 	switch {
 	case err != nil:
 		return run.Run{}, err
 	case one.Node.Kind != flow.KindTask:
 		return run.Run{}, &control.Refusal{Code: control.CodeStepNotFound,
-			Message: "Step " + p.Step + " of run " + r.ID.String() + " is a " + one.Node.Kind.String() + ", which has no log. Ask for that of a task."}
+			Message: "Step " + step + " of run " + r.ID.String() + " is a " + one.Node.Kind.String() + ", which has no " + what + ". Ask for that of a task."}
 	case one.Run.State == 0:
-		return run.Run{ID: r.ID.At(p.Step), Tenant: tenant}, nil // it has written nothing
+		return run.Run{ID: r.ID.At(step), Tenant: tenant}, nil // it has not run
 	}
 	return one.Run, nil
 }

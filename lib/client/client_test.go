@@ -418,3 +418,37 @@ func TestAddressesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// What is large comes in parts, smaller ones where less is let through, and is whole in the end.
+func TestAResultIsReadWhole(t *testing.T) {
+	part := func(from int, text, size string) step {
+		return answer(206, text, "Content-Type", "text/x", "Content-Range", fmt.Sprintf("bytes %d-%d/%s", from, from+len(text)-1, size))
+	}
+	for name, c := range map[string]struct {
+		answers steps
+		want    string // "" for an error
+		tries   int
+	}{
+		"all at once":           {steps{part(0, "abc", "3")}, "abc", 1},
+		"in parts":              {steps{part(0, "abc", "5"), broken, part(3, "de", "5")}, "abcde", 3},
+		"in smaller parts":      {steps{problem(413, "too_large"), part(0, "abc", "5"), problem(413, "too_large"), part(3, "de", "5")}, "abcde", 4},
+		"of a server before":    {steps{answer(200, "abc", "Content-Type", "text/x")}, "abc", 1},
+		"that is never let by":  {slices.Repeat(steps{problem(413, "too_large")}, 9), "", 7},
+		"that does not go on":   {steps{part(0, "abc", "5"), part(3, "", "5")}, "", 2},
+		"with more than it has": {steps{part(0, "abc", "2")}, "", 1},
+		"of an unknown size":    {steps{part(0, "abc", "*")}, "", 1},
+		"that goes meanwhile":   {steps{part(0, "abc", "5"), problem(410, "result_expired")}, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with(t, c.answers, func(ctx context.Context, cl *client.Client, s *script) {
+				data, mediaType, err := cl.Result(ctx, "r", "a/b")
+				if string(data) != c.want || (err == nil) != (c.want != "") || err == nil && mediaType != "text/x" {
+					t.Errorf("got %q of type %q, %v", data, mediaType, err)
+				}
+				if len(s.asked) != c.tries || s.asked[0].path != "/base/v1/runs/r/result" || s.asked[0].query != "step=a%2Fb" {
+					t.Errorf("asked %d times: %+v", len(s.asked), s.asked)
+				}
+			})
+		})
+	}
+}

@@ -100,13 +100,54 @@ func (c *Client) Logs(ctx context.Context, id string) ([]byte, error) {
 
 // Payload gives what a run hands to its target, or the step of that path, "" for none, of a workflow's run; as it was given, nil where it has none.
 func (c *Client) Payload(ctx context.Context, id, step string) ([]byte, error) {
+	data, _, err := c.whole(ctx, runPath(id, "payload"), step)
+	return data, err
+}
+
+// Result gives what the target of a run answered, or that of the step of that path, "" for none, of a workflow's run; to the byte, nil where it has none. Its
+// media type is application/octet-stream where the target named none.
+func (c *Client) Result(ctx context.Context, id, step string) (data []byte, mediaType string, err error) {
+	return c.whole(ctx, runPath(id, "result"), step)
+}
+
+// Bounds of a part of what is asked for in parts, in bytes: what stands between may pass on less than the server would answer with, by a measure of its own.
+const (
+	largestPart  = 4 << 20
+	smallestPart = 64 << 10
+)
+
+// whole gives what is at a path that gives bytes, part by part. They do not change: what has ended is not written again.
+func (c *Client) whole(ctx context.Context, path, step string) (data []byte, mediaType string, err error) {
 	query := url.Values{}
 	if step != "" {
 		query.Set("step", step)
 	}
-	var data []byte
-	_, _, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id, "payload"), query: query, repeatable: true}, &data)
-	return data, err
+	for size := largestPart; ; {
+		header := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", len(data), len(data)+size-1)},
+			"Accept": {"application/octet-stream"}} // API Gateway passes on what is no text where that is asked for
+		var part []byte
+		answered, status, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, header: header, repeatable: true}, &part)
+		if HasCode(err, "too_large") && size > smallestPart {
+			size /= 2
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		mediaType = answered.Get("Content-Type")
+		if status != http.StatusPartialContent {
+			return part, mediaType, nil // there is nothing, or an older server gives all at once
+		}
+		data = append(data, part...)
+		_, total, _ := strings.Cut(answered.Get("Content-Range"), "/")
+		most, err := strconv.Atoi(total)
+		if err != nil || len(part) == 0 || len(data) > most {
+			return nil, "", fmt.Errorf("%s: the answer is not Belfry's: %d bytes more as %q", path, len(part), answered.Get("Content-Range"))
+		}
+		if len(data) == most {
+			return data, mediaType, nil
+		}
+	}
 }
 
 // LogView says what of a log is asked for. Of Offset and the others one at most is given.

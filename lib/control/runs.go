@@ -446,3 +446,11 @@ func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType
 	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
 	return data, r.Result.Type, err
 }
+
+// ResultWithin is Result of at most so many bytes. Of a larger one it gives how large it is, and no data.
+func (s *Service) ResultWithin(ctx context.Context, r run.Run, most int) (data []byte, size int64, err error) {
+	if r.Result.Blob != "" {
+		return s.Blobs.GetWithin(ctx, r.Tenant, r.Result.Blob, most)
+	}
+	return r.Result.Inline, int64(len(r.Result.Inline)), nil // which is small
+}

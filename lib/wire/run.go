@@ -37,6 +37,7 @@ type Run struct {
 	Result        json.RawMessage   `json:"result,omitempty" doc:"what the target answered: its JSON, or else text; left out of lists"`
 	ResultType    string            `json:"result_type,omitempty" doc:"media type that the target named, of a result that is not JSON; left out where it named none. It ends with ;base64 where the result is base64, since it is no text"`
 	ResultCut     bool              `json:"result_cut,omitempty" doc:"only the beginning of the result was kept; told in lists, too"`
+	ResultSize    int64             `json:"result_size,omitempty" doc:"of a result over 256 KiB, which is left out here: how many bytes it has. result_type is its media type then, also of JSON. GET /v1/runs/{run}/result gives them"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"of the definition that it runs"`
 	Trace         string            `json:"trace,omitempty" doc:"ID of the trace that its attempts belong to; none where traces are off, or this one was not chosen"`
 	Waiting       []Waiting         `json:"waiting,omitempty" doc:"of a run alone, that has not ended: why it does not go on, what has to end first standing first; a few at most"`

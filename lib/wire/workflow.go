@@ -79,6 +79,7 @@ type Step struct {
 	Result        json.RawMessage `json:"result,omitempty" doc:"of a step that was asked for by its path: what the target answered, its JSON, or else text"`
 	ResultType    string          `json:"result_type,omitempty" doc:"as that of a run"`
 	ResultCut     bool            `json:"result_cut,omitempty" doc:"only the beginning of the result was kept"`
+	ResultSize    int64           `json:"result_size,omitempty" doc:"as that of a run; GET /v1/runs/{run}/result?step= gives the bytes"`
 	Waiting       []Waiting       `json:"waiting,omitempty" doc:"of a step that was asked for by its path, and has not ended: why it does not go on, what has to end first standing first; a few at most"`
 	Attempts      []Attempt       `json:"attempts" doc:"the newest few, oldest first"`
 }
