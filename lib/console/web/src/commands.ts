@@ -39,6 +39,7 @@ export const commands: Record<string, string> = {
   'retry-runs': 'belfry run retry --job JOB',
   'get-run-logs': 'belfry run logs RUN',
   'get-run-payload': 'belfry run payload RUN',
+  'get-run-result': 'belfry run result RUN',
   'list-run-steps': 'belfry run steps RUN',
   'get-run-graph': 'belfry run graph RUN',
   'get-schedule-load': 'belfry schedule load',

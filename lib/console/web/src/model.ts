@@ -33,6 +33,7 @@ export interface Run {
   discarded?: { at: string; by?: string; note?: string } // of a dead letter that was settled
   result_type?: string
   result_cut?: boolean
+  result_size?: number // of one that is too large to be shown
   labels?: Record<string, string>
   trace?: string
   attempts: Attempt[]

@@ -95,7 +95,7 @@ async function look(name, views) {
       }
       wide = width
       if (audited(name, what, width)) (await axe(page)).forEach(tell)
-      if (process.env.DEEP || width !== 320) await page.screenshot({ path: path.join(shots, `${name}-${what}-${width}-${scheme}.png`) })
+      if (process.env.DEEP) await page.screenshot({ path: path.join(shots, `${name}-${what}-${width}-${scheme}.png`) })
       if (await sideways(page)) tell('scrolls sideways')
     }
     wrong.push(...(await v.violations()).map((r) => `${name} ${what}: ${r}`))
@@ -142,7 +142,7 @@ test('every dialog: axe finds nothing, nothing scrolls sideways at 320, light an
         const out = await page.evaluate(() => [...document.querySelectorAll('dialog[open] *')].filter((e) => e.getBoundingClientRect().right > e.closest('dialog').getBoundingClientRect().right).map((e) => e.outerHTML.slice(0, 120)))
         found.push(...out.map((html) => `${what} has something that sticks out, ${width} wide: ${html}`))
         found.push(...inner.map((html) => `${what} scrolls sideways within, ${width} wide: ${html}`))
-        await page.screenshot({ path: path.join(shots, `dialog-${what}-${width}-${scheme}.png`) })
+        if (process.env.DEEP) await page.screenshot({ path: path.join(shots, `dialog-${what}-${width}-${scheme}.png`) })
       }
     }
     found.push(...v.errors)

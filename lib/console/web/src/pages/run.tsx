@@ -284,6 +284,12 @@ function Skipped({ since }: { since: NonNullable<Data['why']> }) {
 
 function Result({ text, run }: { text: string; run: Data }) {
   const found = fieldText(text, 'result')
+  if (run.result_size)
+    return (
+      <p class="note">
+        The result has {run.result_size} bytes{run.result_type && <> of {run.result_type}</>}. <code>belfry run result {run.id}</code> prints it.
+      </p>
+    )
   if (found === undefined) return <p class="nothing">{isOpen(run.state) ? 'The result appears when the run has succeeded.' : 'No result was kept.'}</p>
   return (
     <>
