@@ -135,7 +135,10 @@ func TestWhatIsSentAgain(t *testing.T) {
 			return err
 		}, 2, 100 * time.Millisecond},
 		{"a cancel after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Cancel(ctx, "r", ""); return err }, 1, 0},
-		{"a retry after a broken connection", broken, func(ctx context.Context, c *client.Client) error { _, err := c.Retry(ctx, "r", wire.RetryRequest{}); return err }, 1, 0},
+		{"a retry after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Retry(ctx, "r", wire.RetryRequest{})
+			return err
+		}, 1, 0},
 		{"a redrive after a broken connection", broken, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Redrive(ctx, wire.Redrive{})
 			return err
