@@ -75,7 +75,7 @@ they were asked for. The job may be named as its gate is, job:NAME. Where the jo
 the lines of all values are listed, one after the other.`,
 		Example: `  belfry gate line report
   belfry gate line report -n 10
-  belfry gate line import --key acme`,
+  belfry gate line report --key acme`,
 		Args: cobra.ExactArgs(1),
 		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
 			name := args[0]
