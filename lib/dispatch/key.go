@@ -35,10 +35,10 @@ func (d *Dispatcher) Keyed(ctx context.Context, r run.Run, e *job.Edition) (keye
 		return r, false, err
 	}
 	ended, err := d.PutRun(ctx, r.Unkeyed(now, (&target.Failure{Kind: target.KindExpression, Permanent: true, Message: "overlap.key: " + failed.Message}).Error(), e.Def.Kept()), e.Def.On, now)
-	if store.AsConflict(err) != nil {
-		return r, false, nil
-	}
-	if err != nil {
+	if overtaken := store.AsConflict(err) != nil; overtaken || err != nil {
+		if overtaken {
+			err = nil
+		}
 		return r, false, err
 	}
 	if e.Def.Watched() {

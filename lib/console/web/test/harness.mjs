@@ -199,7 +199,8 @@ export class Visit {
     v.errors = []
     v.requests = []
     v.heard = []
-    v.on('console', (m) => m.type() === 'error' && v.errors.push(m.text()))
+    // A browser asks for the icon of what is no page, such as the one that tabs are left with, when it likes.
+    v.on('console', (m) => m.type() === 'error' && !m.location().url.endsWith('/favicon.ico') && v.errors.push([m.text(), m.location().url].filter(Boolean).join(' ')))
     v.on('pageerror', (e) => v.errors.push(String(e)))
     v.on('dialog', (d) => (v.errors.push('a dialog: ' + d.message()), d.dismiss()))
     v.on('response', async (r) => r.status() >= 400 && process.env.PATIENCE && console.log(r.status(), r.url(), await r.text().catch(() => '')))
