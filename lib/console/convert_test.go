@@ -216,7 +216,7 @@ func TestTextsThatAreSlowToComeKeepNobodyOut(t *testing.T) {
 		}
 		close(came)
 		for range c.many {
-			if code := <-ended; code != 400 {
+			if code := <-ended; code != 400 && code != 429 { // all break off at once, and so many are not held
 				t.Errorf("a text that broke off: %d", code)
 			}
 		}
