@@ -79,7 +79,10 @@ func boot(t *testing.T, d *disk, number int, sink http.Handler) (*machine, error
 	if m.store, err = pebble.Open(pebble.Config{Dir: "/data/store", FS: d, Now: swept, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return fail(err)
 	}
-	after = append(after, m.store.Close)
+	after = append(after, func() error {
+		d.hasty.Store(true)
+		return m.store.Close()
+	})
 	bucket, err := local.OpenOn(blobs{d}, "/data/blobs")
 	if err != nil {
 		return fail(err)
