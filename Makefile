@@ -54,7 +54,7 @@ build-ApiFunction build-TickFunction build-WorkerFunction build-DeadLetterFuncti
 # What fails fast stands first. Beside the Go tests stand the stack, the emulators and the browser, which wait much, so that two processors
 # have something to do until the end.
 test: ## what a change must pass: linters, pages, Go tests, race detector, emulators, a stack; the same verdict on any day
-	@MAKE="$(MAKE)" .ci/steps "architecture lint | generated promises docs test-model" "test-go | test-aws test-emulators | test-console test-race"
+	@MAKE="$(MAKE)" .ci/steps "architecture lint | generated promises docs test-model" "test-go | test-aws test-emulators test-race | test-console"
 
 # Seeds are drawn, and nothing is trimmed. BELFRY_SEED repeats what an earlier run drew.
 test-deep: ## what looks further, before a release and each night: drawn seeds, whole volumes, all emulators; as long as it takes
@@ -82,9 +82,10 @@ check-go:
 	@mkdir -p .ci/cache && GO="$(GO)" .ci/changed > .ci/cache/changed
 	@if [ -s .ci/cache/changed ]; then xargs $(GO) test $(SHORT) -timeout 30m < .ci/cache/changed; else echo "no Go test has to do with what changed"; fi
 
-# What vet finds lint finds.
+# What vet finds lint finds. What takes longest is named first, so that nothing else waits for it at the end.
+LONGEST := ./cmd/belfry ./tests/protocol ./tests/chaos ./tests/power ./lib/bench ./lib/store/pebble
 test-go: ## every Go test but those of emulators; needs nothing but Go
-	$(GO) test $(SHORT) -vet=off -timeout 30m ./...
+	$(GO) test $(SHORT) -vet=off -timeout 30m $(LONGEST) ./...
 	cd tests/bench/peers && $(GO) test $(SHORT) -timeout 30m ./...
 
 # The detector costs five to ten times.
