@@ -62,7 +62,7 @@ func (l *letting) read() error {
 	if err := l.leave(ctx); err != nil {
 		return err
 	}
-	if l.gone() || !l.job.Def.Paused || l.round.Forwarded() {
+	if l.gone() || !l.job.Def.Paused || l.round.Forwarded() || l.whole { // places of nobody go in a pause, too
 		return l.line(ctx)
 	}
 	return nil

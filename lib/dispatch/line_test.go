@@ -247,6 +247,19 @@ func TestG2_G4_WhoComesBackToItsPlaceIsCountedOnce(t *testing.T) {
 	g.sound(runs)
 }
 
+// A pause keeps the line, and takes the claim of one that waits: whoever is on its way is not skipped for a place that is nobody's.
+func TestG4_ALineInAPauseIsFullOfThoseThatWait(t *testing.T) {
+	g := newGated(t)
+	def := atMostWaiting(1, 2)
+	g.define(def)
+	runs := g.fires(5)
+	g.enters(def, runs[:3]...)
+	g.edit(func(j *job.Job) { j.Def.Paused = true })
+	g.write(g.stands(runs[1]).Unjoin())
+	same(t, "they come to", g.enters(def, runs[3:]...), []dispatch.Entrance{dispatch.Joined, dispatch.Skipped})
+	same(t, "those that wait", g.waits(runs), []int{2, 3})
+}
+
 // Who comes back to its place when there is room is let in: nobody else is there to do it.
 func TestG2_WhoComesBackToItsPlaceLooksAgain(t *testing.T) {
 	g := newGated(t)
