@@ -108,7 +108,7 @@ func (c *cli) flagWords(name string) cobra.CompletionFunc {
 	case "state":
 		return listed(stateNames())
 	case "sort":
-		return cobra.FixedCompletions([]string{sortDue, sortChanged}, noFiles)
+		return cobra.FixedCompletions(orders, noFiles)
 	case "scope":
 		return listed(strings.Split(access.ScopeNames(), ", "))
 	case "label":

@@ -44,6 +44,8 @@ func TestWhatHappensNowIsListed(t *testing.T) {
 		{[]string{"--from", ahead}, []string{gone, far}},
 		{[]string{"--to", ahead}, []string{second, first}},
 		{[]string{"--sort", "due"}, []string{second, first}},
+		{[]string{"--sort", "oldest"}, []string{first, second}},
+		{[]string{"--sort", "oldest", "--scheduled", "-n", "3"}, []string{first, second, soon}},
 		{[]string{"--sort", "changed"}, []string{first, second}},
 		{[]string{"--sort", "changed", "-n", "1"}, []string{first}},
 		{[]string{"--sort", "changed", "--job", "a", "-n", "0"}, []string{first, second}},
@@ -60,7 +62,7 @@ func TestWhatHappensNowIsListed(t *testing.T) {
 	if got := call(0, "", "job", "get", "a").out; strings.Contains(got, far) || !strings.Contains(got, second) {
 		t.Errorf("the last runs of a job are %s", got)
 	}
-	if got := call(2, "", "run", "list", "--sort", "age"); !strings.Contains(got.errors, `--sort "age": want due or changed`) {
+	if got := call(2, "", "run", "list", "--sort", "age"); !strings.Contains(got.errors, `--sort "age": want one of due, oldest, changed`) {
 		t.Errorf("by age: %s", got.errors)
 	}
 }

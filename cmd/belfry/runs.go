@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,12 +57,13 @@ func (c *cli) runList() *cobra.Command {
 	var order string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List runs of one job or of all, newest first",
+		Short: "List runs of one job or of all, newest or oldest first",
 		Long: `List runs of one job or of all, newest first: those whose time has come. The others are listed with --scheduled, where
 --state asks for them, and where --from is ahead of now.
 
 With --sort changed those stand first that changed last: that were made or due, began or ended an attempt, or ended. No index has this order, so it
 looks at the 1,000 newest by due time that match, and says where there are older ones; --job, --state, --from and --to bound what is looked at.
+With --sort oldest those stand first that were due first.
 
 With --watch the list is drawn anew every second; where it does not go to a
 terminal, a line is added for each run that is new or has another state, with -o json an object a line. An interrupt ends it:
@@ -70,6 +72,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 		Example: `  belfry run list --job report -n 10
   belfry run list --sort changed -n 20
   belfry run list --state scheduled
+  belfry run list --state running --sort oldest -n 5
   belfry run list --state failed,dead --since 2h
   belfry run list --error "connection refused" --since 1d
   belfry run list --label team=billing --from 2026-11-20T00:00:00Z`,
@@ -82,9 +85,10 @@ terminal, a line is added for each run that is new or has another state, with -o
 			if most < 0 {
 				return misused("-n %d: want 0 for all, or more", most)
 			}
-			if order != sortDue && order != sortChanged {
-				return misused("--sort %q: want %s or %s", short(order, 40), sortDue, sortChanged)
+			if !slices.Contains(orders, order) {
+				return misused("--sort %q: want one of %s", short(order, 40), strings.Join(orders, ", "))
 			}
+			filter.Oldest = order == sortOldest
 			filter.Due = !scheduled && len(f.states) == 0 && !filter.From.After(c.now())
 			if watching && c.output != formTable && c.output != formJSON {
 				return misused("--watch adds to what it has printed: want --output table or json")
@@ -103,7 +107,7 @@ terminal, a line is added for each run that is new or has another state, with -o
 	f.flags(cmd)
 	cmd.Flags().IntVarP(&most, "limit", "n", 50, "`NUMBER` of them at most; 0 for all")
 	cmd.Flags().BoolVar(&scheduled, "scheduled", false, "also those whose time has not come")
-	cmd.Flags().StringVar(&order, "sort", sortDue, "`ORDER`: due, or changed for what changed last, the newest first")
+	cmd.Flags().StringVar(&order, "sort", sortDue, "`ORDER`: due, the newest first; oldest for the oldest first; changed for what changed last")
 	cmd.Flags().BoolVarP(&watching, "watch", "w", false, "go on until interrupted, and show what changes")
 	return cmd
 }
@@ -111,8 +115,11 @@ terminal, a line is added for each run that is new or has another state, with -o
 // Orders of a listing of runs.
 const (
 	sortDue     = "due"
+	sortOldest  = "oldest"
 	sortChanged = "changed"
 )
+
+var orders = []string{sortDue, sortOldest, sortChanged}
 
 func (c *cli) listByChange(ctx context.Context, server *client.Client, filter client.RunFilter) error {
 	page, err := server.RunsByChange(ctx, filter)

@@ -46,7 +46,7 @@ var enums = map[string]string{
 	"running,succeeded,failed,crashed,cancelled,handed_back": "AttemptOutcome",
 	"schedule,request,callback":                              "RunTrigger",
 	"succeeded,failed,recovered,missed":                      "CallbackEvent",
-	"due,changed":                                            "RunOrder",
+	"due,oldest,changed":                                     "RunOrder",
 	"allow,skip,queue,queue_one,queue_latest":                "OverlapPolicy",
 	"high,normal,low":                                        "Priority",
 	"at_least_once,at_most_once":                             "Guarantee",

@@ -50,12 +50,12 @@ type runFilter struct {
 	Error  string   `query:"error" minLength:"1" maxLength:"240" doc:"part of the last error, in any letter case"`
 	States []string `query:"state" enum:"scheduled,queued,waiting,running,retrying,succeeded,failed,cancelled,skipped,dead,unknown" minItems:"1" maxItems:"11" doc:"any of these, more than once or with commas"`
 	Due    string   `query:"due" enum:"true,false" doc:"true: only runs whose time has come, so none that are scheduled; all by default"`
-	Sort   string   `query:"sort" enum:"due,changed" doc:"due: by nominal time, the newest first, which is the default; changed: by what changed last, the newest change first. The latter puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor"`
+	Sort   string   `query:"sort" enum:"due,oldest,changed" doc:"due: by nominal time, the newest first, which is the default; oldest: by nominal time, the oldest first; changed: by what changed last, the newest change first. The last puts in order the 1,000 newest by nominal time that match, and is one page, without a cursor. A cursor goes on in its own order alone"`
 }
 
 func (f runFilter) control(jobName string) (control.RunFilter, error) {
 	labels, err := labelsOf(f.Labels)
-	return control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Labels: labels, Error: f.Error, Due: f.Due == "true"}, err
+	return control.RunFilter{Job: jobName, From: f.From, To: f.To, States: statesOf(f.States), Labels: labels, Error: f.Error, Due: f.Due == "true", Oldest: f.Sort == sortOldest}, err
 }
 
 // labelsOf reads labels that all must hold.
@@ -132,10 +132,10 @@ func (a *api) runs() {
 		example: map[string]any{"matching": map[string]any{"labels": map[string]any{"team": "billing"}, "error": "connection refused"}, "dry_run": true},
 		codes:   []control.Code{control.CodeBusy}}, retryOf, a.retryRuns)
 	register(a, operation{id: "list-job-runs", method: http.MethodGet, path: "/v1/jobs/{job}/runs", tag: "runs", tagged: true, scope: access.Read,
-		summary: "List a job's runs, newest first",
+		summary: "List a job's runs, newest or oldest first",
 		codes:   []control.Code{control.CodeJobNotFound}}, a.listJobRuns)
 	register(a, operation{id: "list-runs", method: http.MethodGet, path: "/v1/runs", tag: "runs", tagged: true, scope: access.Read,
-		summary: "List the runs of all jobs, newest first"}, a.listRuns)
+		summary: "List the runs of all jobs, newest or oldest first"}, a.listRuns)
 	accept(a, operation{id: "list-last-runs", method: http.MethodPost, path: lastRunsPath, tag: "runs", scope: access.Read,
 		summary: "List the last few runs of many jobs, newest first",
 		example: map[string]any{"jobs": []string{"daily-report", "clean-up"}, "limit": 10}}, lastRunsOf, a.listLastRuns)
@@ -243,12 +243,15 @@ func (a *api) pageOfRuns(ctx context.Context, tenant string, f runFilter, jobNam
 	if err != nil {
 		return nil, err
 	}
-	items, next := fill(a, runs, next, func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(r run.Run) string { return control.AfterRun(r.ID) })
+	items, next := fill(a, runs, next, func(r run.Run) wire.Run { return a.runForm(ctx, r) }, func(r run.Run) string { return filter.After(r.ID) })
 	return &answer[wire.RunPage]{wire.RunPage{Items: items, Next: next}}, nil
 }
 
-// sortChanged is the order by what changed last.
-const sortChanged = "changed"
+// Orders of a listing of runs beside the usual one.
+const (
+	sortOldest  = "oldest"  // the oldest nominal time first
+	sortChanged = "changed" // by what changed last
+)
 
 func (a *api) runsByChange(ctx context.Context, tenant string, f runFilter, jobName string) (*answer[wire.RunPage], error) {
 	if f.Cursor != "" {

@@ -486,6 +486,8 @@ func TestRunsThatAreDueAndByChange(t *testing.T) {
 			"?state=scheduled":              {later.ID},
 			"?state=queued":                 nil,
 			"?sort=due&due=true":            {second, first},
+			"?sort=oldest":                  {first, second, later.ID},
+			"?sort=oldest&due=true&limit=1": {first},
 			"?sort=changed&due=true":        {first, second},
 			"?sort=changed&limit=1":         {first},
 			"?sort=changed&state=scheduled": {later.ID},
@@ -500,5 +502,11 @@ func TestRunsThatAreDueAndByChange(t *testing.T) {
 		if got := s.send("GET", "/v1/runs?sort=changed&cursor="+url.QueryEscape(cursor), "").is(422); !strings.Contains(string(got.body), "sort=changed") {
 			t.Errorf("a cursor of another order: %s", got.body)
 		}
+		s.send("GET", "/v1/runs?sort=oldest&cursor="+url.QueryEscape(cursor), "").is(422)
+		behind := into[wire.RunPage](s.send("GET", "/v1/runs?sort=oldest&limit=1", "").is(200)).Next
+		if got := list("/v1/runs?sort=oldest&cursor=" + url.QueryEscape(behind)); !slices.Equal(got, []string{second, later.ID}) {
+			t.Errorf("behind the oldest: %v", got)
+		}
+		s.send("GET", "/v1/runs?cursor="+url.QueryEscape(behind), "").is(422)
 	})
 }

@@ -217,10 +217,11 @@ type RunFilter struct {
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
 	Due    bool              // none whose time has not come
+	Oldest bool              // the oldest nominal time first; else the newest
 	Most   int               // how many are given, and read; 0 for all
 }
 
-// Runs gives runs, newest nominal time first, page after page, up to the first error.
+// Runs gives runs, newest nominal time first or the oldest, page after page, up to the first error.
 func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[wire.Run, error] {
 	return pages(ctx, c, "/v1/runs", f.query(), f.Most, func(p wire.RunPage) ([]wire.Run, string) { return p.Items, p.Next })
 }
@@ -257,6 +258,9 @@ func (f RunFilter) query() url.Values {
 	setTime(query, "to", f.To)
 	if f.Due {
 		query.Set("due", "true")
+	}
+	if f.Oldest {
+		query.Set("sort", "oldest")
 	}
 	return query
 }

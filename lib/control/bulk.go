@@ -68,7 +68,7 @@ func (s *Service) chooseRuns(tenant string, f RunFilter) chooser[run.ID] {
 		for i, r := range runs {
 			ids[i] = r.ID
 		}
-		return chosen[run.ID]{things: ids, next: next, after: func(i int) string { return AfterRun(ids[i]) }}, err
+		return chosen[run.ID]{things: ids, next: next, after: func(i int) string { return f.After(ids[i]) }}, err
 	}
 }
 

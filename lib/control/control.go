@@ -147,6 +147,7 @@ type RunFilter struct {
 	From   time.Time         // nominal time, inclusive
 	To     time.Time         // nominal time, exclusive
 	Due    bool              // none whose time has not come
+	Oldest bool              // in the order of nominal times, the oldest first; else the newest
 
 	spare bool      // leaves out dead letters that were discarded
 	ended time.Time // leaves out runs that have ended at this time or later; zero: none

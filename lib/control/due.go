@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,18 +29,17 @@ const (
 	maxUnswept = 3 * timerSpan
 )
 
-// buckets is how far a listing has come with the timers that the first sweep has yet to pass, the newest minute first.
+// buckets is how far a listing has come with the timers that the first sweep has yet to pass, minute by minute from the end that it begins at.
 type buckets struct {
-	unended bool // those of check timers too: of all runs that have not ended, but for those that wait for longer than that
-	shards  []timer.Shard
-	next    int64 // the minute that is read next
-	oldest  int64 // the last one to be read
-	left    int64 // how many this call may read
+	unended  bool // those of check timers too: of all runs that have not ended, but for those that wait for longer than that
+	shards   []timer.Shard
+	from, to int64 // the minutes that are yet to be read, both of them too
+	left     int64 // how many this call may read
 }
 
-// open reads up to where the first sweep has come, Unix ms. No run is to be listed with a later nominal time than newest, 0 for
-// no such bound.
-func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err error) {
+// open reads up to where the first sweep has come, Unix ms. No run is to be listed with an earlier nominal time than oldest, or a later
+// one than newest, 0 for no such bound.
+func (t *timeline) open(ctx context.Context, oldest, newest int64) (swept int64, err error) {
 	b := &t.buckets
 	if b.shards, err = t.shards(ctx); err != nil {
 		return 0, err
@@ -57,43 +58,69 @@ func (t *timeline) open(ctx context.Context, newest int64) (swept int64, err err
 	if b.unended {
 		last += timer.MaxCheckGap.Milliseconds()
 	}
-	b.next, b.oldest, b.left = timer.Minute(last), timer.Minute(swept), maxUnswept
+	b.from, b.to, b.left = timer.Minute(swept), timer.Minute(last), maxUnswept
 	if b.unended { // a check timer may stand for a run of any age, so all of them go first
-		b.oldest = max(b.oldest, b.next-maxUnswept+1)
+		b.from = max(b.from, b.to-maxUnswept+1)
 		return swept, nil
 	}
 	if newest > 0 {
-		b.next = min(b.next, timer.Minute(newest)+timerSpan)
+		b.to = min(b.to, timer.Minute(newest)+timerSpan)
 	}
-	if !t.filter.From.IsZero() {
-		b.oldest = max(b.oldest, timer.Minute(max(0, t.filter.From.UnixMilli()))-timerSpan)
+	if oldest > 0 {
+		b.from = max(b.from, timer.Minute(oldest)-timerSpan)
 	}
 	return swept, nil
 }
 
-// reach reads buckets until no timer is left that may stand for a newer run than the first that is pending, or than a place.
-func (t *timeline) reach(ctx context.Context, to string) error {
+// reach reads buckets until no timer is left that may stand for a run that goes out before the first that is pending, or before a place.
+func (t *timeline) reach(ctx context.Context, upTo string) error {
 	b := &t.buckets
-	for b.next >= b.oldest && len(b.shards) > 0 {
-		floor := (b.next + 1 + timerSpan) * 60_000 // what is pending above has no newer one before it
-		if sort := run.SortFrom(floor); !b.unended && (to >= sort || len(t.pending) > 0 && t.pending[0].sort >= sort) {
+	for b.from <= b.to && len(b.shards) > 0 {
+		edge := b.edge(t.filter.Oldest)
+		if sort := run.SortFrom(edge); !b.unended && (t.goesOut(sort) || upTo == sort || upTo != "" && t.pending.before(upTo, sort)) {
 			return nil
 		}
 		if b.left == 0 {
 			if err := t.flush(ctx); err != nil {
 				return err
 			}
-			t.end(run.FireID("0", floor).String()) // before all runs of that instant: no name of a job is lower
+			t.end(lastBefore(edge, t.filter.Oldest))
 			return nil
 		}
-		n := min(timerSpan, b.left, b.next-b.oldest+1)
-		if err := t.minutes(ctx, b.next-n+1, b.next); err != nil {
+		n := min(timerSpan, b.left, b.to-b.from+1)
+		first := b.to - n + 1
+		if t.filter.Oldest {
+			first = b.from
+		}
+		if err := t.minutes(ctx, first, first+n-1); err != nil {
 			return err
 		}
-		b.next -= n
+		if t.filter.Oldest {
+			b.from += n
+		} else {
+			b.to -= n
+		}
 		b.left -= n
 	}
 	return nil
+}
+
+// edge is the nominal time (Unix ms) up to which all is known: with the oldest first no timer that is yet to be read stands for an earlier one, else none
+// stands for that or a later one.
+func (b *buckets) edge(oldest bool) int64 {
+	if oldest {
+		return max(1, (b.from-timerSpan)*60_000)
+	}
+	return (b.to + 1 + timerSpan) * 60_000
+}
+
+// lastBefore is behind all that goes out up to a nominal time, and before all the rest: no name of a job is lower than "0", and none that is as long as
+// may be is higher than "zz…".
+func lastBefore(edge int64, oldest bool) run.ID {
+	if oldest {
+		return run.RequestID(strings.Repeat("z", job.MaxName), edge-1, math.MaxUint64)
+	}
+	return run.FireID("0", edge)
 }
 
 // minutes takes the runs that the timers of some minutes stand for.

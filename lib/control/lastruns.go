@@ -38,7 +38,8 @@ func (s *Service) LastRuns(ctx context.Context, tenant string, jobs []string, li
 	group.SetLimit(jobsAtOnce)
 	for i, name := range jobs {
 		group.Go(func() error {
-			runs, next, err := s.history(ctx, tenant, RunFilter{Job: name, To: come}, run.ID{}, limit, examinedLast)
+			newest := RunFilter{Job: name, To: come}
+			runs, next, err := s.history(ctx, tenant, newest, run.ID{}, limit, examinedLast)
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func (s *Service) LastRuns(ctx context.Context, tenant string, jobs []string, li
 			if next == "" || !last[i].Succeeded.IsZero() {
 				return nil
 			}
-			behind, err := placeOf(next)
+			behind, err := newest.behind(next)
 			if err != nil {
 				return err
 			}

@@ -415,8 +415,9 @@ func TestBadCursorsAreRefused(t *testing.T) {
 		_, jobs, err1 := g.Jobs(ctx, "acme", control.JobFilter{}, "", 1)
 		_, runs, err2 := g.Runs(ctx, "acme", control.RunFilter{}, "", 1)
 		_, dead, err3 := g.DeadLetters(ctx, "acme", control.DeadFilter{}, "", 1)
-		if err := errors.Join(err1, err2, err3); err != nil || jobs == "" || runs == "" || dead == "" {
-			t.Fatalf("cursors %q, %q, %q, %v", jobs, runs, dead, err)
+		_, oldest, err4 := g.Runs(ctx, "acme", control.RunFilter{Oldest: true}, "", 1)
+		if err := errors.Join(err1, err2, err3, err4); err != nil || jobs == "" || runs == "" || dead == "" || oldest == "" {
+			t.Fatalf("cursors %q, %q, %q, %q, %v", jobs, runs, dead, oldest, err)
 		}
 		made := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 		bad := []string{"x", "!", made("1"), made("2a"), made("1\xff"), made("1" + strings.Repeat("a", 2000)), made("1a#b"), jobs + "A"}
@@ -425,9 +426,16 @@ func TestBadCursorsAreRefused(t *testing.T) {
 				t.Errorf("jobs from %q: %v", cursor, err)
 			}
 		}
-		for _, cursor := range append(bad, jobs, dead) {
+		for _, cursor := range append(bad, jobs, dead, oldest) {
 			if _, _, err := g.Runs(ctx, "acme", control.RunFilter{}, cursor, 1); !errors.Is(err, store.ErrBadCursor) {
 				t.Errorf("runs from %q: %v", cursor, err)
+			}
+		}
+		for _, job := range []string{"", "a"} {
+			for _, cursor := range append(bad, jobs, dead, runs) {
+				if _, _, err := g.Runs(ctx, "acme", control.RunFilter{Job: job, Oldest: true}, cursor, 1); !errors.Is(err, store.ErrBadCursor) {
+					t.Errorf("runs of %q, the oldest first, from %q: %v", job, cursor, err)
+				}
 			}
 		}
 		for _, cursor := range append(bad, jobs, runs) {

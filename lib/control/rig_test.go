@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,9 +146,28 @@ func refused(t *testing.T, err error, code control.Code) {
 	}
 }
 
+// all gives the runs of all pages of a listing, newest first. It holds the other order against it.
 func (g *rig) all(tenant string, f control.RunFilter) []run.Run {
 	g.t.Helper()
-	var all []run.Run
+	newest := g.pages(tenant, f)
+	f.Oldest = true
+	oldest := g.pages(tenant, f)
+	slices.Reverse(oldest)
+	if same := func(a, b run.Run) bool { return a.ID == b.ID }; !slices.EqualFunc(oldest, newest, same) {
+		g.t.Errorf("%+v: the oldest first, from behind, are %v, and the newest first %v", f, idsOf(oldest), idsOf(newest))
+	}
+	return newest
+}
+
+func idsOf(runs []run.Run) (ids []string) {
+	for _, r := range runs {
+		ids = append(ids, r.ID.String())
+	}
+	return ids
+}
+
+func (g *rig) pages(tenant string, f control.RunFilter) (all []run.Run) {
+	g.t.Helper()
 	for cursor := ""; ; {
 		runs, next, err := g.Runs(g.t.Context(), tenant, f, cursor, 5)
 		if err != nil {

@@ -51,10 +51,10 @@ func (s *Service) Labels(ctx context.Context, r run.Run) (map[string]string, err
 	return edition.Def.Labels, nil
 }
 
-// Runs lists runs, newest nominal time first: those of a job from its history, those of all jobs from the index over them.
+// Runs lists runs, newest nominal time first, or the oldest: those of a job from its history, those of all jobs from the index over them.
 // docs/listings.md says what each costs.
 func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor string, limit int) (runs []run.Run, next string, err error) {
-	behind, err := placeOf(cursor)
+	behind, err := f.behind(cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -78,46 +78,55 @@ func (s *Service) Runs(ctx context.Context, tenant string, f RunFilter, cursor s
 	return runs, next, nil
 }
 
-// placeOf is the run behind which a cursor of runs goes on, the zero ID for none.
-func placeOf(cursor string) (run.ID, error) {
-	after, err := readCursor(cursor, func(id string) bool { _, err := run.ParseID(id); return err == nil })
-	if err != nil || after == "" {
-		return run.ID{}, err
-	}
-	behind, err := run.ParseID(after)
-	if err != nil {
-		return run.ID{}, fmt.Errorf("cursor: %w", store.ErrBadCursor)
-	}
-	return behind, nil
+// oldestMark stands in a cursor of runs before the ID where the oldest come first: a cursor goes on in its own order alone. No ID begins so.
+const oldestMark = "+"
+
+// behind is the run behind which a cursor goes on, the zero ID for none.
+func (f RunFilter) behind(cursor string) (behind run.ID, err error) {
+	_, err = readCursor(cursor, func(after string) bool {
+		id, oldest := strings.CutPrefix(after, oldestMark)
+		behind, err = run.ParseID(id)
+		return err == nil && oldest == f.Oldest
+	})
+	return behind, err
 }
 
-// AfterRun is the cursor of a page that ends with this run, in place of the one that Runs gave.
-func AfterRun(id run.ID) string { return cursorAfter(id.String()) }
+// After is the cursor of a page that ends with this run, in place of the one that Runs gave.
+func (f RunFilter) After(id run.ID) string {
+	if f.Oldest {
+		return cursorAfter(oldestMark + id.String())
+	}
+	return cursorAfter(id.String())
+}
 
 // history lists the runs of one job behind a run, the zero one for none. It looks at no more records than most.
 func (s *Service) history(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit, most int) (runs []run.Run, next string, err error) {
 	from, to := f.bounds()
 	if behind.Job != "" {
-		end := behind.Key(tenant).Sort
-		if f.Job < behind.Job {
-			end += "\x00" // the page before came from another job of a higher name
+		place := behind.Key(tenant).Sort
+		if f.Job < behind.Job || f.Oldest && f.Job == behind.Job {
+			place += "\x00" // what stands there is older than the place
 		}
-		to = earlier(to, end)
+		if f.Oldest {
+			from = max(from, place)
+		} else {
+			to = earlier(to, place)
+		}
 	}
 	ranges := make([]store.Range, run.Partitions)
 	for n := range ranges {
-		ranges[n] = store.Range{Partition: run.Partition(tenant, f.Job, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.Partitions)}
+		ranges[n] = store.Range{Partition: run.Partition(tenant, f.Job, n), From: from, To: to, Backward: !f.Oldest, Limit: pageOf(limit, run.Partitions)}
 	}
-	seen, last := 0, ""
+	seen, last := 0, run.ID{}
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
 		if len(runs) == limit || seen == most {
-			next = cursorAfter(last)
+			next = f.After(last)
 			return false, nil
 		}
 		seen++
 		r, ok := s.recorded(tenant, f.Job, item)
 		if r.ID.Job != "" {
-			last = r.ID.String()
+			last = r.ID
 		}
 		if !ok {
 			return true, nil

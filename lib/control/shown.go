@@ -57,7 +57,7 @@ func (s *Service) RunsByChange(ctx context.Context, tenant string, f RunFilter, 
 	}
 	var recent RecentRuns
 	if next != "" {
-		last, err := placeOf(next)
+		last, err := f.behind(next)
 		if err != nil {
 			return RecentRuns{}, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
+	"github.com/belfry-scheduler/belfry/lib/timer"
 )
 
 // place is a run that a listing comes to, by where it stands in the order.
@@ -15,19 +16,24 @@ type place struct {
 	sort string
 }
 
-// places is a heap, the newest first.
-type places []place
+// places is a heap: what goes out first stands first.
+type places struct {
+	of     []place
+	oldest bool // the oldest goes out first, else the newest
+}
 
-func (h places) Len() int           { return len(h) }
-func (h places) Less(i, j int) bool { return h[i].sort > h[j].sort }
-func (h places) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *places) Push(x any)        { *h = append(*h, x.(place)) }
+func (h *places) Len() int           { return len(h.of) }
+func (h *places) Less(i, j int) bool { return h.before(h.of[i].sort, h.of[j].sort) }
+func (h *places) Swap(i, j int)      { h.of[i], h.of[j] = h.of[j], h.of[i] }
+func (h *places) Push(x any)         { h.of = append(h.of, x.(place)) }
 func (h *places) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
+	last := h.of[len(h.of)-1]
+	h.of = h.of[:len(h.of)-1]
 	return last
 }
+
+// before tells whether a place goes out before another one.
+func (h *places) before(a, b string) bool { return a != b && (a < b) == h.oldest }
 
 // timeline is a listing of the runs of all jobs under way. Candidates come in any order and more than once, and go out in
 // order and once; then they are read, and the filter looks at them as they stand.
@@ -44,7 +50,7 @@ type timeline struct {
 	last     string   // the place that went out last
 	seen     int
 	runs     []run.Run
-	read     string // the ID that was looked at last
+	read     run.ID // what was looked at last
 	next     string
 	full     bool
 }
@@ -56,13 +62,20 @@ type timeline struct {
 // index: runs that have not ended all have a timer before the next regular check, or are listed as waiting, and what was given
 // up is listed as dead letters.
 func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behind run.ID, limit int) ([]run.Run, string, error) {
-	t := &timeline{Service: s, tenant: tenant, filter: f, limit: limit}
+	t := &timeline{Service: s, tenant: tenant, filter: f, limit: limit, pending: places{oldest: f.Oldest}}
 	t.from, t.to = f.bounds()
-	newest := int64(0) // no run that is to be listed has a later nominal time, 0 for no such bound
+	oldest, newest := int64(0), int64(0) // no run that is to be listed has an earlier or a later nominal time, 0 for no such bound
+	if !f.From.IsZero() {
+		oldest = max(0, f.From.UnixMilli())
+	}
 	if !f.To.IsZero() {
 		newest = max(1, f.To.UnixMilli()-1)
 	}
-	if behind.Job != "" {
+	switch {
+	case behind.Job == "":
+	case f.Oldest:
+		t.from, oldest = max(t.from, behind.Place()+"\x00"), max(oldest, behind.Nominal)
+	default:
 		t.to = earlier(t.to, behind.Place())
 		if newest == 0 || behind.Nominal < newest {
 			newest = max(1, behind.Nominal)
@@ -77,10 +90,10 @@ func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behi
 			}
 			return t.runs, t.next, err
 		}
-	case only(f.States, run.Scheduled, run.Queued, run.Running, run.Retrying):
+	case only(f.States, run.Scheduled, run.Queued, run.Waiting, run.Running, run.Retrying):
 		t.buckets.unended = true
 	}
-	swept, err := t.open(ctx, newest)
+	swept, err := t.open(ctx, oldest, newest)
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +111,7 @@ func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behi
 	}
 	ranges := make([]store.Range, run.IndexSpread)
 	for n := range ranges {
-		ranges[n] = store.Range{Partition: run.IndexPartition(tenant, n), From: from, To: to, Backward: true, Limit: pageOf(limit, run.IndexSpread)}
+		ranges[n] = store.Range{Partition: run.IndexPartition(tenant, n), From: from, To: to, Backward: !f.Oldest, Limit: pageOf(limit, run.IndexSpread)}
 	}
 	err = s.merge(ctx, ranges, func(_ int, item store.Item) (bool, error) {
 		ids, err := run.IndexFromItem(item)
@@ -109,8 +122,13 @@ func (s *Service) timeline(ctx context.Context, tenant string, f RunFilter, behi
 		if len(ids) == 0 {
 			return true, nil
 		}
-		// No item to come holds what is newer than its own first: all that is pending down to there may go.
-		if err := t.down(ctx, ids[0].Place()); err != nil || t.full {
+		// No item to come holds what is newer than its own first: all that is pending down to there may go. The oldest first, an item
+		// to come may hold whatever is of this minute or later.
+		upTo := ids[0].Place()
+		if f.Oldest {
+			upTo = run.SortFrom(timer.Minute(ids[0].Nominal) * 60_000)
+		}
+		if err := t.letOut(ctx, upTo); err != nil || t.full {
 			return false, err
 		}
 		t.add(ids...)
@@ -131,16 +149,16 @@ func only(asked []run.State, states ...run.State) bool {
 func (t *timeline) add(ids ...run.ID) {
 	for _, id := range ids {
 		p := place{id, id.Place()}
-		if p.sort >= t.from && (t.to == "" || p.sort < t.to) && (t.last == "" || p.sort < t.last) {
+		if p.sort >= t.from && (t.to == "" || p.sort < t.to) && (t.last == "" || t.pending.before(t.last, p.sort)) {
 			heap.Push(&t.pending, p)
 		}
 	}
 }
 
-// down lets out what is pending, down to a place.
-func (t *timeline) down(ctx context.Context, to string) error {
+// letOut lets out what is pending up to a place, "" for all. Of the newest first, what stands at the place goes out too.
+func (t *timeline) letOut(ctx context.Context, upTo string) error {
 	for !t.full {
-		if err := t.reach(ctx, to); err != nil || t.full || len(t.pending) == 0 || t.pending[0].sort < to {
+		if err := t.reach(ctx, upTo); err != nil || t.full || !t.goesOut(upTo) {
 			return err
 		}
 		p := heap.Pop(&t.pending).(place)
@@ -162,10 +180,22 @@ func (t *timeline) down(ctx context.Context, to string) error {
 	return nil
 }
 
+// goesOut tells whether something is pending that goes out when all up to a place does.
+func (t *timeline) goesOut(upTo string) bool {
+	if len(t.pending.of) == 0 {
+		return false
+	}
+	first := t.pending.of[0].sort
+	if t.filter.Oldest {
+		return upTo == "" || first < upTo
+	}
+	return first >= upTo
+}
+
 // end closes the page: the next one goes on behind an ID.
-func (t *timeline) end(behind string) {
+func (t *timeline) end(behind run.ID) {
 	if !t.full {
-		t.next, t.full = cursorAfter(behind), true
+		t.next, t.full = t.filter.After(behind), true
 	}
 }
 
@@ -179,7 +209,7 @@ func (t *timeline) batchSize() int {
 
 // finish lets out all that is left.
 func (t *timeline) finish(ctx context.Context) error {
-	if err := t.down(ctx, ""); err != nil || t.full {
+	if err := t.letOut(ctx, ""); err != nil || t.full {
 		return err
 	}
 	return t.flush(ctx)
@@ -202,7 +232,7 @@ func (t *timeline) flush(ctx context.Context) error {
 			return nil
 		}
 		t.seen++
-		t.read = r.ID.String()
+		t.read = r.ID
 		if r.Version == 0 || r.State == 0 { // listed and gone, or unreadable
 			continue
 		}

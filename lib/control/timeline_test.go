@@ -39,11 +39,7 @@ func (g *rig) ticking() func(d time.Duration) {
 // listed gives the IDs of all pages of a listing.
 func (g *rig) listed(tenant string, f control.RunFilter) []string {
 	g.t.Helper()
-	var ids []string
-	for _, r := range g.all(tenant, f) {
-		ids = append(ids, r.ID.String())
-	}
-	return ids
+	return idsOf(g.all(tenant, f))
 }
 
 // TestARunIsListedOnceWhereverItIsFound: in the buckets, by the sweep, alone, and again after a retry.

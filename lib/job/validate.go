@@ -15,6 +15,7 @@ import (
 
 // What a definition may hold.
 const (
+	MaxName        = 128
 	MaxPayload     = 8 << 10 // of a job: it is read with the job at every fire; a request may bring more
 	MaxDescription = 1024
 	MaxLabels      = 32
@@ -49,7 +50,7 @@ func named(name string) bool {
 			return false
 		}
 	}
-	return len(name) >= 1 && len(name) <= 128
+	return len(name) >= 1 && len(name) <= MaxName
 }
 
 // Validate checks a definition with its defaults filled in and gives its compiled schedule, nil where it has none. knownQueue

@@ -171,7 +171,7 @@ func (w *Why) clause(reason string) string {
 	return fmt.Sprintf("%s %s in progress (%s: %s)", runs, were, w.Code, policy)
 }
 
-// RunPage is a page of runs, newest nominal time first.
+// RunPage is a page of runs, newest nominal time first, or in the order that was asked for.
 type RunPage struct {
 	Items []Run  `json:"items"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; none on the last one"`

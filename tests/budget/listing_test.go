@@ -85,7 +85,10 @@ func TestWhatAListingCosts(t *testing.T) {
 			{"of a job", control.RunFilter{Job: "minutely-00"}, 50, 30},
 			{"of all jobs", control.RunFilter{}, 50, 500},
 			{"of all jobs, of a time before", control.RunFilter{To: now.Add(-4 * time.Hour)}, 50, 80},
+			{"of all jobs, the oldest first", control.RunFilter{Oldest: true}, 50, 80},
 			{"of all jobs, unended", control.RunFilter{States: []run.State{run.Scheduled, run.Queued, run.Running, run.Retrying}}, 30, 1700},
+			{"of all jobs, open or in line", control.RunFilter{States: []run.State{run.Queued, run.Waiting, run.Running, run.Retrying}}, 0, 1700},
+			{"the oldest in progress", control.RunFilter{States: []run.State{run.Running}, Oldest: true}, 0, 1700},
 			{"of all jobs, dead", control.RunFilter{States: []run.State{run.Dead}}, 6, 60},
 			{"of all jobs, by a rare label", control.RunFilter{Labels: map[string]string{"team": "f"}}, 5, 5700},
 		} {

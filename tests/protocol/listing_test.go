@@ -42,7 +42,7 @@ func (w *world) listed(tenant string, f control.RunFilter) []run.Run {
 	}
 }
 
-// checkListed: each run that stands, and is in one of some states (none: any), is listed once, newest first, and nothing else is.
+// checkListed: each run that stands, and is in one of some states (none: any), is listed once, newest first or oldest first, and nothing else is.
 func (w *world) checkListed(states ...run.State) (wrong []string) {
 	for _, tenant := range []string{tenant, other} {
 		var want []string
@@ -52,6 +52,9 @@ func (w *world) checkListed(states ...run.State) (wrong []string) {
 			}
 		}
 		wrong = append(wrong, compare(fmt.Sprint(tenant, " ", states), want, w.listed(tenant, control.RunFilter{States: states}))...)
+		oldest := w.listed(tenant, control.RunFilter{States: states, Oldest: true})
+		slices.Reverse(oldest)
+		wrong = append(wrong, compare(fmt.Sprint(tenant, " ", states, ", the oldest first, from behind"), want, oldest)...)
 	}
 	return wrong
 }

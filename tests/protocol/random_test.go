@@ -138,7 +138,7 @@ func random(t *testing.T, seed uint64) (wrong []string) {
 	for w.elapsed < 80*beat {
 		switch x := r.Float64(); {
 		case x >= 0.9995: // whatever is under way, what stands is listed
-			if wrong := append(w.checkListed(), w.checkListed(run.Scheduled, run.Queued, run.Running)...); len(wrong) > 0 {
+			if wrong := append(w.checkListed(), w.checkListed(run.Scheduled, run.Queued, run.Waiting, run.Running)...); len(wrong) > 0 {
 				return wrong
 			}
 		case x < 0.02:
