@@ -325,7 +325,7 @@ func (a *api) retryRun(ctx context.Context, p *runPath, in input[wire.RetryReque
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.Control.RetryEnded(ctx, in.tenant, id, in.body.Force, timeOf(in.body.EndedBefore))
+	r, err := a.Control.Retry(ctx, in.tenant, id, in.body.Force, timeOf(in.body.EndedBefore))
 	if err != nil {
 		return nil, err
 	}

@@ -264,10 +264,10 @@ func TestNothingOfThePastRunsAgain(t *testing.T) {
 			}
 		}
 		// An explicit retry is new consent, and its fence is above all that the target saw of the original.
-		if _, err := l.Control.Retry(t.Context(), "default", p.slow, false); err == nil {
+		if _, err := l.Control.Retry(t.Context(), "default", p.slow, false, time.Time{}); err == nil {
 			t.Error("an unknown run was retried without force")
 		}
-		if _, err := l.Control.Retry(t.Context(), "default", p.slow, true); err != nil {
+		if _, err := l.Control.Retry(t.Context(), "default", p.slow, true, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

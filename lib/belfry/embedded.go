@@ -220,7 +220,7 @@ func (d desk) cancel(ctx context.Context, id, reason string) error {
 func (d desk) retry(ctx context.Context, id string) error {
 	parsed, err := parse(id)
 	if err == nil {
-		_, err = d.control.Retry(ctx, tenant, parsed, true)
+		_, err = d.control.Retry(ctx, tenant, parsed, true, time.Time{})
 	}
 	return err
 }

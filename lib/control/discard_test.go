@@ -85,7 +85,7 @@ func TestP12_DeadLettersAreDiscarded(t *testing.T) {
 		}
 		left(3, 5)
 		// Its ID does, and then it is as if nobody had discarded it.
-		again, err := g.Retry(ctx, "acme", dead[0].ID, false)
+		again, err := g.Retry(ctx, "acme", dead[0].ID, false, time.Time{})
 		if err != nil || again.State != run.Queued || !again.Discarded.IsZero() {
 			t.Fatalf("retried as %+v, %v", again, err)
 		}
@@ -128,7 +128,7 @@ func TestADiscardShedsNothingOfItsRun(t *testing.T) {
 		for i := range 5 {
 			if r = g.fail(r, strings.Repeat("e", 240)); i < 4 {
 				var err error
-				if r, err = g.Retry(t.Context(), "acme", r.ID, false); err != nil {
+				if r, err = g.Retry(t.Context(), "acme", r.ID, false, time.Time{}); err != nil {
 					t.Fatal(err)
 				}
 			}

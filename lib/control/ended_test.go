@@ -104,7 +104,7 @@ func TestARunThatARequestEndsIsCountedOnce(t *testing.T) {
 		"opened again and cancelled again": {2, func(t *testing.T, g *rig) {
 			r := g.trigger("default", "a", control.Request{})
 			g.mustCancel(r)
-			if _, err := g.Retry(t.Context(), "default", r.ID, false); err != nil {
+			if _, err := g.Retry(t.Context(), "default", r.ID, false, time.Time{}); err != nil {
 				t.Error(err)
 			}
 			g.mustCancel(r)

@@ -208,7 +208,7 @@ func TestP1_Fault01_ARetryIsDoneOnce(t *testing.T) {
 			}
 			return faulty.Fault{}
 		}
-		_, err := g.Retry(t.Context(), "acme", r.ID, false)
+		_, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 		if writes < 3 || !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("after %d writes: %v, want an unknown outcome", writes, err)
 		}

@@ -24,12 +24,12 @@ func TestP7_ARunSkippedForOverlapMayBeRetried(t *testing.T) {
 		r := g.trigger("acme", "a", control.Request{})
 		why := run.Why{Code: run.WhyOverlap, Gate: gate.Name("a"), Policy: "skip", InTheWay: []string{r.ID.String()}}
 		skipped := g.write(r, func(r run.Run, now int64) run.Run { return r.Overlapping(why, now, 24*time.Hour) })
-		got, err := g.Retry(t.Context(), "acme", r.ID, false)
+		got, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 		if err != nil || got.State != run.Queued || !got.Why.IsZero() || got.Opening != skipped.Version+1 || got.Version != got.Opening ||
 			got.Generation != j.Generation || got.Attempt != 0 || !got.Spared() {
 			t.Errorf("opened again as %+v, %v", got, err)
 		}
-		_, err = g.Retry(t.Context(), "acme", r.ID, false)
+		_, err = g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 		refused(t, err, control.CodeRunNotEnded)
 	})
 }
@@ -54,7 +54,7 @@ func TestG1_OpeningsOfRunsAtAGate(t *testing.T) {
 					return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits)
 				})
 				g.put("acme", "a", row.after)
-				got, err := g.Retry(t.Context(), "acme", r.ID, false)
+				got, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 				want := uint64(0)
 				if row.numbered {
 					want = ended.Version + 1
@@ -80,7 +80,7 @@ func TestG1_AnOpeningAheadOfItsTimeHasANumber(t *testing.T) {
 		ended := g.write(r, func(r run.Run, now int64) run.Run {
 			return r.Fail(now, run.Failure{Error: "no", Permanent: true}, limits)
 		})
-		got, err := g.Retry(t.Context(), "acme", r.ID, false)
+		got, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{})
 		if err != nil || got.State != run.Scheduled || got.Opening != ended.Version+1 {
 			t.Errorf("it is %s with opening %d, %v; want it scheduled with %d", got.State, got.Opening, err, ended.Version+1)
 		}

@@ -260,14 +260,10 @@ func mayCancel(r run.Run) error {
 }
 
 // Retry opens an ended run again, with a new attempt budget, under the newest definition of its job. Of an unknown run, whose
-// effect may have happened, and of a succeeded one, only with force.
-func (s *Service) Retry(ctx context.Context, tenant string, id run.ID, force bool) (run.Run, error) {
-	return s.RetryEnded(ctx, tenant, id, force, time.Time{})
-}
-
-// RetryEnded is Retry of a run that ended before a time, zero for any: one that has ended again since somebody asked first stays as it is, CodeStale.
-func (s *Service) RetryEnded(ctx context.Context, tenant string, id run.ID, force bool, before time.Time) (run.Run, error) {
-	return s.reopen(ctx, tenant, id, reopening{reason: retried, force: force, ended: before})
+// effect may have happened, and of a succeeded one, only with force. One that has ended at endedBefore or later, as again since somebody asked first,
+// stays as it is, CodeStale; the zero time is no such bound.
+func (s *Service) Retry(ctx context.Context, tenant string, id run.ID, force bool, endedBefore time.Time) (run.Run, error) {
+	return s.reopen(ctx, tenant, id, reopening{reason: retried, force: force, ended: endedBefore})
 }
 
 // retried is the reason of a run that was opened by a retry.

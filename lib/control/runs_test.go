@@ -59,7 +59,7 @@ func TestFencesAreNoRuns(t *testing.T) {
 		refused(t, err, control.CodeRunNotFound)
 		_, err = g.Cancel(ctx, "acme", fence.ID, "")
 		refused(t, err, control.CodeRunNotFound)
-		_, err = g.Retry(ctx, "acme", fence.ID, true)
+		_, err = g.Retry(ctx, "acme", fence.ID, true, time.Time{})
 		refused(t, err, control.CodeRunNotFound)
 		if runs := g.all("acme", control.RunFilter{}); len(runs) != 0 {
 			t.Errorf("listed: %+v", runs)
@@ -89,18 +89,18 @@ func TestP5_P7_OnlyARetryReopens(t *testing.T) {
 			force bool
 		}{"Failed": {failed, false}, "Dead": {dead, false}, "Unknown": {unknown, true}, "Succeeded": {succeeded, true}} {
 			if row.force {
-				_, err := g.Retry(ctx, "acme", row.r.ID, false)
+				_, err := g.Retry(ctx, "acme", row.r.ID, false, time.Time{})
 				refused(t, err, control.CodeNeedsForce)
 				if now, err := g.Run(ctx, "acme", row.r.ID); err != nil || now.Version != row.r.Version {
 					t.Errorf("%s: the refused retry changed it to %+v, %v", name, now, err)
 				}
 			}
-			got, err := g.Retry(ctx, "acme", row.r.ID, row.force)
+			got, err := g.Retry(ctx, "acme", row.r.ID, row.force, time.Time{})
 			if err != nil || got.State != run.Queued || got.Version <= row.r.Version || got.Failures+got.Crashes != 0 || len(got.Attempts) != 1 ||
 				got.Expires != 0 || got.Ended != 0 || got.Generation != j.Generation {
 				t.Errorf("%s: reopened as %+v, %v", name, got, err)
 			}
-			_, err = g.Retry(ctx, "acme", row.r.ID, true)
+			_, err = g.Retry(ctx, "acme", row.r.ID, true, time.Time{})
 			refused(t, err, control.CodeRunNotEnded)
 			// P4: a wake-up stands, in case the message is lost.
 			check := timer.NextCheck("acme", got.ID, time.Now().Add(g.Dispatch.LookAhead+time.Minute).UnixMilli())
@@ -113,15 +113,15 @@ func TestP5_P7_OnlyARetryReopens(t *testing.T) {
 			r.State, r.Ended = run.Skipped, now
 			return r
 		})
-		_, err := g.Retry(ctx, "acme", skipped.ID, true)
+		_, err := g.Retry(ctx, "acme", skipped.ID, true, time.Time{})
 		refused(t, err, control.CodeRunSkipped)
-		_, err = g.Retry(ctx, "acme", run.FireID("a", 60_000), true)
+		_, err = g.Retry(ctx, "acme", run.FireID("a", 60_000), true, time.Time{})
 		refused(t, err, control.CodeRunNotFound)
 		again := ended(func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no"}, limits) })
 		if err := g.Delete(ctx, "acme", "a", control.Match{}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = g.Retry(ctx, "acme", again.ID, false)
+		_, err = g.Retry(ctx, "acme", again.ID, false, time.Time{})
 		refused(t, err, control.CodeJobDeleted)
 	})
 }
@@ -135,7 +135,7 @@ func TestP7_ConcurrentRetriesReopenOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				_, err := g.Retry(t.Context(), "acme", dead.ID, false)
+				_, err := g.Retry(t.Context(), "acme", dead.ID, false, time.Time{})
 				var refusal *control.Refusal
 				switch {
 				case err == nil:
@@ -274,7 +274,7 @@ func TestAReopenedRunKeepsItsPayload(t *testing.T) {
 			r = g.fail(r, "no")
 			time.Sleep(29 * 24 * time.Hour)
 			var err error
-			if r, err = g.Retry(ctx, "acme", r.ID, false); err != nil {
+			if r, err = g.Retry(ctx, "acme", r.ID, false, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := g.Blobs.DeleteExpired(ctx, time.Now(), 1000); err != nil {
@@ -289,7 +289,7 @@ func TestAReopenedRunKeepsItsPayload(t *testing.T) {
 		if err := g.Blobs.Delete(ctx, "acme", r.Payload.Blob); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := g.Retry(ctx, "acme", r.ID, false); err != nil || r.State != run.Queued {
+		if r, err := g.Retry(ctx, "acme", r.ID, false, time.Time{}); err != nil || r.State != run.Queued {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
@@ -323,7 +323,7 @@ func TestP12_NothingOfAnotherTenant(t *testing.T) {
 			},
 			"Run":    func(_ string, id run.ID) error { _, err := g.Run(ctx, "rival", id); return err },
 			"Cancel": func(_ string, id run.ID) error { _, err := g.Cancel(ctx, "rival", id, ""); return err },
-			"Retry":  func(_ string, id run.ID) error { _, err := g.Retry(ctx, "rival", id, true); return err },
+			"Retry":  func(_ string, id run.ID) error { _, err := g.Retry(ctx, "rival", id, true, time.Time{}); return err },
 		} {
 			foreign, nothing := call("secret", r.ID), call("absent", absent)
 			if foreign == nil || nothing == nil || strings.ReplaceAll(foreign.Error(), "secret", "absent") != nothing.Error() {
@@ -414,7 +414,7 @@ func TestG4_AReopenedRunIsLookedAtWhenItIsTooLate(t *testing.T) {
 		g.write(r, func(r run.Run, now int64) run.Run { return r.Start("w", now, time.Minute) })
 		g.write(r, func(r run.Run, now int64) run.Run { return r.Fail(now, run.Failure{Error: "no"}, limits) })
 		time.Sleep(24*time.Hour + time.Minute) // the next regular check of it lies 14 minutes ahead
-		again, err := g.Retry(ctx, "acme", r.ID, false)
+		again, err := g.Retry(ctx, "acme", r.ID, false, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

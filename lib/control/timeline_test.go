@@ -77,7 +77,7 @@ func TestARunIsListedOnceWhereverItIsFound(t *testing.T) {
 		check("by error", control.RunFilter{Error: "no route"}, want[2])
 		check("before the fire", control.RunFilter{To: fire.Time()}, want[2])
 		check("from the fire on", control.RunFilter{From: fire.Time()}, want[:2]...)
-		if _, err := g.Retry(t.Context(), "acme", now.ID, false); err != nil {
+		if _, err := g.Retry(t.Context(), "acme", now.ID, false, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		check("after a retry", control.RunFilter{}, want...)
@@ -159,7 +159,7 @@ func TestARunStaysListedForAsLongAsItStands(t *testing.T) {
 		r := g.trigger("acme", "a", control.Request{})
 		time.Sleep(40 * 24 * time.Hour)
 		r = g.fail(r, "no")
-		if _, err := g.Retry(t.Context(), "acme", r.ID, false); err != nil {
+		if _, err := g.Retry(t.Context(), "acme", r.ID, false, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		var latest time.Time
@@ -347,12 +347,12 @@ func TestARedriveOrARetryOfOneThatIsSentAgainLeavesWhatHasEndedSince(t *testing.
 		time.Sleep(time.Millisecond)
 		for _, force := range []bool{false, true} {
 			before := time.Now()
-			again, err := g.RetryEnded(ctx, "acme", old.ID, force, before)
+			again, err := g.Retry(ctx, "acme", old.ID, force, before)
 			if err != nil {
 				t.Fatal(err)
 			}
 			g.fail(again, "code 1")
-			_, err = g.RetryEnded(ctx, "acme", old.ID, force, before)
+			_, err = g.Retry(ctx, "acme", old.ID, force, before)
 			refused(t, err, control.CodeStale)
 			time.Sleep(time.Millisecond)
 		}

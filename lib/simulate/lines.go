@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/invalid"
@@ -91,7 +92,7 @@ func (p *player) do(ctx context.Context, l Line) error {
 	case Retry:
 		var id run.ID
 		if id, err = p.runOf(l.Run); err == nil {
-			_, err = p.control.Retry(ctx, tenant, id, l.Force)
+			_, err = p.control.Retry(ctx, tenant, id, l.Force, time.Time{})
 		}
 	case Redrive:
 		return p.many(l, func(b control.Bulk) (control.Outcome, error) {

@@ -142,7 +142,7 @@ func (s *server) line(l simulate.Line) {
 	case simulate.Cancel:
 		_, err = s.Control.Cancel(ctx, "default", s.names[l.Run.As], l.Reason)
 	case simulate.Retry:
-		_, err = s.Control.Retry(ctx, "default", s.names[l.Run.As], l.Force)
+		_, err = s.Control.Retry(ctx, "default", s.names[l.Run.As], l.Force, time.Time{})
 	case simulate.Cancel + " job":
 		_, err = s.Control.CancelMany(ctx, "default", control.RunFilter{Job: l.Job}, control.Bulk{}, l.Reason)
 	case simulate.Redrive:

@@ -306,8 +306,8 @@ func quiet(t testing.TB) life {
 		}
 		return err
 	})
-	r.ofRun(oracle.Retry, failing, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, failing, false) })
-	r.ofRun(oracle.Retry, single, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, single, true) })
+	r.ofRun(oracle.Retry, failing, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, failing, false, time.Time{}) })
+	r.ofRun(oracle.Retry, single, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, single, true, time.Time{}) })
 	r.ofRun(oracle.GetRun, good, http.StatusOK, func() (run.Run, error) { return r.control.Run(ctx, tenant, good) })
 	r.live(3*beat, beat)
 	r.ask(oracle.Request{Op: oracle.Redrive, Runs: []string{failing.String()}}, http.StatusOK, func(a *oracle.Answer) error {

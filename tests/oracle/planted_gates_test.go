@@ -32,7 +32,7 @@ func bounded(t testing.TB) life {
 	r.put(tenant, "one", def)
 	r.fails["one"] = false
 	r.live(30*time.Minute, time.Minute)
-	r.ofRun(oracle.Retry, late, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, late, false) })
+	r.ofRun(oracle.Retry, late, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, late, false, time.Time{}) })
 	r.live(5*beat, beat)
 	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "one"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(ctx, tenant, "one", control.Match{}) })
 	upTo := r.now()

@@ -88,7 +88,7 @@ func (h *host) delete(tenant, name string) error {
 
 func (h *host) retry(tenant string, id run.ID) error {
 	return h.world.request(oracle.Request{Op: oracle.Retry, Tenant: tenant, Job: id.Job, Run: id.String()}, func(a *oracle.Answer) error {
-		r, err := h.control.Retry(context.Background(), tenant, id, false)
+		r, err := h.control.Retry(context.Background(), tenant, id, false, time.Time{})
 		a.Run = ofRun(r)
 		return err
 	})

@@ -151,7 +151,7 @@ func TestP3_P9_Fault08_Fault09_a_request_whose_clock_turns_out_to_be_wrong_is_no
 				return h.control.TriggerMany(t.Context(), tenant, []control.Asked{asked, asked})[1].Err
 			},
 			"a retry": func(h *host) error {
-				_, err := h.control.Retry(t.Context(), tenant, ended.ID, true)
+				_, err := h.control.Retry(t.Context(), tenant, ended.ID, true, time.Time{})
 				return err
 			},
 			"a cancel": func(h *host) error {

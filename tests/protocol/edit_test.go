@@ -215,7 +215,10 @@ func TestP6_P8_a_run_that_a_pause_holds_is_opened_again(t *testing.T) {
 		w.must(w.request(oracle.Request{Op: op, Tenant: tenant, Job: "a", Run: asked.ID.String()}, func(*oracle.Answer) error { return do() }))
 	}
 	cancel := func() error { _, err := api.control.Cancel(t.Context(), tenant, asked.ID, ""); return err }
-	retry := func() error { _, err := api.control.Retry(t.Context(), tenant, asked.ID, false); return err }
+	retry := func() error {
+		_, err := api.control.Retry(t.Context(), tenant, asked.ID, false, time.Time{})
+		return err
+	}
 	act(oracle.Cancel, cancel)
 	act(oracle.Retry, retry)
 	for range 40 { // minutes without a worker

@@ -42,7 +42,7 @@ func TestP2_P4_an_edit_that_died_goes_on_behind_a_run_that_was_opened_again(t *t
 		t.Fatalf("the first fire is %s", old.State)
 	}
 	w.must(w.request(oracle.Request{Op: oracle.Retry, Tenant: tenant, Job: "a", Run: id.String(), Force: true}, func(*oracle.Answer) error {
-		opened, err := w.host("api").control.Retry(context.Background(), tenant, id, true)
+		opened, err := w.host("api").control.Retry(context.Background(), tenant, id, true, time.Time{})
 		if err == nil && opened.Generation == old.Generation {
 			t.Errorf("opened again under generation %d, want the edit's", opened.Generation)
 		}

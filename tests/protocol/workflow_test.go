@@ -230,7 +230,7 @@ func (f *flowWorld) isNotRedriven(t *testing.T) {
 		want = control.CodeRunNotEnded
 	}
 	var refused *control.Refusal
-	if _, err := f.host("api").control.Retry(context.Background(), tenant, f.id, true); !errors.As(err, &refused) || refused.Code != want {
+	if _, err := f.host("api").control.Retry(context.Background(), tenant, f.id, true, time.Time{}); !errors.As(err, &refused) || refused.Code != want {
 		t.Errorf("redriven when it was %s: %v, want %s", before.State, err, want)
 	}
 	if after := f.head(); after.Version != before.Version {
