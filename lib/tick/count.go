@@ -97,19 +97,22 @@ func (t *Ticker) forCounts() time.Duration {
 	return min(accountFor, t.Dispatch.LookAhead/time.Duration(4*t.Dispatch.Layout.Shards))
 }
 
-// toCount is how long a pass may still be at its counts, where so many eighths of all its time are for what comes behind.
-func (p *pass) toCount(eighths int) time.Duration {
-	return p.forCounts()*time.Duration(8-eighths)/8 - p.counted
+// What a pass does for counts, one after the other: what its sweeps have seen, by their numbers, then these.
+const (
+	addingUp = timer.Sweeps + iota // of hours
+	noting                         // what is left of that
+)
+
+// toCount is how long a pass may still be at its counts, up to the end of a step. Each step behind it has an eighth of all the time to itself.
+func (p *pass) toCount(step int) time.Duration {
+	return p.forCounts()*time.Duration(8-noting+step)/8 - p.counted
 }
 
-// countsBehind is how many eighths are for what is counted behind the minutes of a sweep: by the later sweeps, and when an hour is added up.
-func countsBehind(sweep int) int { return timer.Sweeps - sweep }
-
-// counting does what counts, in the time that there is for it.
-func (p *pass) counting(ctx context.Context, eighths int, do func(context.Context)) {
+// counting does a step of what counts, in the time that there is for it.
+func (p *pass) counting(ctx context.Context, step int, do func(context.Context)) {
 	if !p.Dispatch.Still { // else it takes no time
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, p.toCount(eighths))
+		ctx, cancel = context.WithTimeout(ctx, p.toCount(step))
 		defer cancel()
 	}
 	began := p.Dispatch.Elapsed()
@@ -124,7 +127,7 @@ func (s *minuteSweep) account(ctx context.Context) {
 		write = s.settle
 	}
 	if !s.later || s.found {
-		s.p.counting(ctx, countsBehind(s.number), func(ctx context.Context) {
+		s.p.counting(ctx, s.number, func(ctx context.Context) {
 			err := write(ctx)
 			for try := 1; err != nil && try < accountTries && ctx.Err() == nil; try++ {
 				err = write(ctx)

@@ -62,57 +62,83 @@ type debt struct {
 	changed bool
 }
 
-// addUp adds up the hour whose last minute this is, and goes on with what is left of those before.
-func (s *minuteSweep) addUp(ctx context.Context) {
-	from, to := s.p.shard.AddFrom, (s.minute+1)/60
-	if from == 0 && (s.minute+1)%60 == 0 {
-		from = to - 1
-	}
-	if from == 0 && !s.p.owes(s.p.shard.Number) {
-		return
-	}
-	left, forNote := true, s.p.toCount(0)/4
-	s.p.counting(ctx, 0, func(ctx context.Context) {
-		debts, err := s.debts(ctx)
-		listed := from
-		for ; err == nil && 0 < listed && listed < to; listed++ {
-			if debts, err = s.list(ctx, debts, listed); err != nil {
-				break
-			}
-		}
-		paying := ctx
-		if end, bound := ctx.Deadline(); bound {
-			var cancel func()
-			paying, cancel = context.WithDeadline(ctx, end.Add(-forNote)) // what was done is to be noted
-			defer cancel()
-		}
-		last := to - 1 - stats.LateHours // of the hours up to it nothing is looked at again
-		for _, d := range debts {
-			if err := s.pay(paying, d, d.hour <= last); err != nil {
-				s.p.Log.WarnContext(ctx, "an hour of counts is not added up in full yet", "shard", s.p.shard.Number, "hour", time.UnixMilli(d.hour*stats.Hour).UTC(), "error", err)
-			}
-		}
-		failed := s.record(ctx, debts)
-		if failed == nil {
-			from = listed
-		}
-		if err = cmp.Or(err, failed); err != nil {
-			s.p.Log.WarnContext(ctx, "what is to be added up of the counts of an hour is not noted yet", "shard", s.p.shard.Number, "error", err)
-			return
-		}
-		left = slices.ContainsFunc(debts, func(d *debt) bool { return len(d.Add) > 0 || d.hour <= last && len(d.Open) > 0 })
-	})
-	if from == to {
-		from = 0
-	}
-	s.p.mu.Lock()
-	s.p.shard.AddFrom = from
-	s.p.mu.Unlock()
-	s.p.noteOwing(s.p.shard.Number, left)
+// adding is how far a pass has come with adding hours up.
+type adding struct {
+	*minuteSweep
+	from  int64   // of the hours of sweeps whose lists are to be made, the first; 0 for none
+	to    int64   // the hour behind the last one of them
+	debts []*debt // what is owed of the others
+	left  bool    // the next minute has something to do
 }
 
-// debts reads what is owed of all hours.
-func (s *minuteSweep) debts(ctx context.Context) (debts []*debt, err error) {
+// addUp adds up the hour whose last minute this is, and goes on with what is left of those before.
+func (s *minuteSweep) addUp(ctx context.Context) {
+	a := adding{minuteSweep: s, from: s.p.shard.AddFrom, to: (s.minute + 1) / 60}
+	if a.from == 0 && (s.minute+1)%60 == 0 {
+		a.from = a.to - 1
+	}
+	if a.from == 0 && !s.p.owes(s.p.shard.Number) {
+		return
+	}
+	unlisted := a.from
+	s.p.counting(ctx, addingUp, func(ctx context.Context) {
+		a.list(ctx)
+		a.pay(ctx)
+	})
+	s.p.counting(ctx, noting, func(ctx context.Context) {
+		if !a.note(ctx) {
+			a.from = unlisted
+		}
+	})
+	if a.from == a.to {
+		a.from = 0
+	}
+	s.p.mu.Lock()
+	s.p.shard.AddFrom = a.from
+	s.p.mu.Unlock()
+	s.p.noteOwing(s.p.shard.Number, a.left)
+}
+
+// list reads what is owed, and makes the lists of the hours that have none.
+func (a *adding) list(ctx context.Context) {
+	var err error
+	a.debts, err = a.owing(ctx)
+	for err == nil && 0 < a.from && a.from < a.to {
+		if a.debts, err = a.listHour(ctx, a.debts, a.from); err == nil {
+			a.from++
+		}
+	}
+	if err != nil {
+		a.left = true
+		a.p.Log.WarnContext(ctx, "it is not known yet what is to be added up of the counts of an hour", "shard", a.p.shard.Number, "error", err)
+	}
+}
+
+// pay does what is owed, as far as the time goes.
+func (a *adding) pay(ctx context.Context) {
+	for _, d := range a.debts {
+		if err := a.payHour(ctx, d, a.isLast(d)); err != nil {
+			a.p.Log.WarnContext(ctx, "an hour of counts is not added up in full yet", "shard", a.p.shard.Number, "hour", time.UnixMilli(d.hour*stats.Hour).UTC(), "error", err)
+		}
+		a.left = a.left || len(d.Add) > 0 || a.isLast(d) && len(d.Open) > 0
+	}
+}
+
+// isLast tells whether what is owed of an hour is looked at for the last time.
+func (a *adding) isLast(d *debt) bool { return d.hour <= a.to-1-stats.LateHours }
+
+// note writes what is owed now, and tells whether it stands.
+func (a *adding) note(ctx context.Context) bool {
+	err := a.record(ctx, a.debts)
+	if err != nil {
+		a.left = true
+		a.p.Log.WarnContext(ctx, "what is to be added up of the counts of an hour is not noted yet", "shard", a.p.shard.Number, "error", err)
+	}
+	return err == nil
+}
+
+// owing reads what is owed of all hours.
+func (s *minuteSweep) owing(ctx context.Context) (debts []*debt, err error) {
 	err = s.query(ctx, store.Range{Partition: owedKey(s.p.shard.Number, 0, 0).Partition}, func(item store.Item) error {
 		d := &debt{version: item.Version}
 		if err := d.at(item.Sort); err != nil {
@@ -139,8 +165,8 @@ func (d *debt) at(sort string) (err error) {
 	return err
 }
 
-// list adds what is to be added up of the sweeps of an hour, in as many parts as it takes. What stands already is not noted again.
-func (s *minuteSweep) list(ctx context.Context, debts []*debt, swept int64) ([]*debt, error) {
+// listHour adds what is to be added up of the sweeps of an hour, in as many parts as it takes. What stands already is not noted again.
+func (s *minuteSweep) listHour(ctx context.Context, debts []*debt, swept int64) ([]*debt, error) {
 	found, err := s.hours(ctx, swept)
 	if err != nil {
 		return debts, err
@@ -187,8 +213,8 @@ func (s *minuteSweep) hours(ctx context.Context, swept int64) (map[tenantHour]bo
 	return found, err
 }
 
-// pay does what is owed of an hour, with last the last look too, and leaves in it what failed.
-func (s *minuteSweep) pay(ctx context.Context, d *debt, last bool) error {
+// payHour does what is owed of an hour, with last the last look too, and leaves in it what failed.
+func (s *minuteSweep) payHour(ctx context.Context, d *debt, last bool) error {
 	all := slices.Clone(d.Add)
 	if last {
 		all = append(all, d.Open...)

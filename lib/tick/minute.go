@@ -32,7 +32,7 @@ func (p *pass) sweeps(ctx context.Context) error {
 		end -= end % 60_000 // the first instant of the first minute that is not over
 		budget := p.used.Load() + int64(p.work/4)
 		enough := func() bool { return p.Alone && p.used.Load() >= budget && p.Dispatch.Elapsed() >= p.spare }
-		for first := true; swept < end && p.used.Load() < budget && !p.over() && (first || p.toCount(countsBehind(k)) > 0); first = false {
+		for first := true; swept < end && p.used.Load() < budget && !p.over() && (first || p.toCount(k) > 0); first = false {
 			minute := timer.Minute(swept)
 			done, err := p.sweep(ctx, k, minute, enough)
 			if err != nil {
