@@ -188,6 +188,19 @@ func (r *rig) work(_ context.Context, c target.Call) (target.Result, error) {
 	return target.Result{Body: result}, nil
 }
 
+// delete deletes a job of a tenant.
+func (r *rig) delete(of, name string) {
+	r.ask(oracle.Request{Op: oracle.DeleteJob, Tenant: of, Job: name}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(r.Context(), of, name, control.Match{}) })
+}
+
+// end has all that was due by now looked at by every sweep, and gives the whole life.
+func (r *rig) end() life {
+	upTo := r.now()
+	r.live(80*time.Minute, time.Minute)
+	r.tell(event{upTo: upTo})
+	return r.told
+}
+
 // live lets time go by, with ticks and a worker.
 func (r *rig) live(d, step time.Duration) {
 	for end := r.elapsed + d; r.elapsed < end; {
@@ -360,14 +373,9 @@ func quiet(t testing.TB) life {
 		}
 		return err
 	})
-	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "plain"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(ctx, tenant, "plain", control.Match{}) })
-	r.ask(oracle.Request{Op: oracle.DeleteJob, Tenant: other, Job: "plain"}, http.StatusNoContent, func(*oracle.Answer) error {
-		return r.control.Delete(ctx, other, "plain", control.Match{})
-	})
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	r.delete(tenant, "plain")
+	r.delete(other, "plain")
+	return r.end()
 }
 
 // TestAListingInADowntimeMayBeShort: while nobody ticks for hours, nobody lists what was asked for before.

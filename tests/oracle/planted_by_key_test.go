@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -30,11 +29,8 @@ func byKey(t testing.TB) life {
 	}
 	r.fails["one"] = false
 	r.live(30*time.Minute, time.Minute)
-	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "one"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(t.Context(), tenant, "one", control.Match{}) })
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	r.delete(tenant, "one")
+	return r.end()
 }
 
 func TestNothingIsFoundWhereEachValueHasAGate(t *testing.T) {

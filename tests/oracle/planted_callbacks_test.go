@@ -37,10 +37,7 @@ func failing(t testing.TB, on job.Callbacks, all dispatch.DefaultCallbacks) life
 	def.Schedule = nil
 	r.put(tenant, "one", def)
 	r.live(5*time.Minute, time.Minute)
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	return r.end()
 }
 
 func TestNothingIsFoundWhereRunsTellOfOthers(t *testing.T) {

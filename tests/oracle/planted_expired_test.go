@@ -25,10 +25,7 @@ func expiring(t testing.TB) life {
 	r.put(tenant, "one", def)
 	r.fails["one"] = false
 	r.live(30*time.Minute, time.Minute)
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	return r.end()
 }
 
 func TestNothingIsFoundWhereRunsAreTooLate(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -34,11 +33,8 @@ func bounded(t testing.TB) life {
 	r.live(30*time.Minute, time.Minute)
 	r.ofRun(oracle.Retry, late, http.StatusOK, func() (run.Run, error) { return r.control.Retry(ctx, tenant, late, false, time.Time{}) })
 	r.live(5*beat, beat)
-	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "one"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(ctx, tenant, "one", control.Match{}) })
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	r.delete(tenant, "one")
+	return r.end()
 }
 
 func TestNothingIsFoundWhereRunsAreSkippedForOverlap(t *testing.T) {

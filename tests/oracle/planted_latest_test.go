@@ -29,10 +29,7 @@ func replacing(t testing.TB) life {
 	r.put(tenant, "one", def)
 	r.fails["one"] = false
 	r.live(30*time.Minute, time.Minute)
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	return r.end()
 }
 
 func TestNothingIsFoundWhereTheLatestWaits(t *testing.T) {

@@ -1,12 +1,10 @@
 package oracle_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/belfry-scheduler/belfry/lib/control"
 	"github.com/belfry-scheduler/belfry/lib/gate"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -18,7 +16,6 @@ import (
 // queueing is a life of a job whose runs wait their turn: one waits long for its retry, while others join the line until it is full, and are let in one after the other.
 func queueing(t testing.TB) life {
 	r := newRig(t)
-	ctx := t.Context()
 	const beat = 2 * time.Second
 	r.elapsed = time.Second
 	most := 3
@@ -32,11 +29,8 @@ func queueing(t testing.TB) life {
 	r.put(tenant, "one", def)
 	r.fails["one"] = false
 	r.live(30*time.Minute, time.Minute)
-	r.ask(oracle.Request{Op: oracle.DeleteJob, Job: "one"}, http.StatusNoContent, func(*oracle.Answer) error { return r.control.Delete(ctx, tenant, "one", control.Match{}) })
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	r.delete(tenant, "one")
+	return r.end()
 }
 
 func TestNothingIsFoundWhereRunsWaitTheirTurn(t *testing.T) {

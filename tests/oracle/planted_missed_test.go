@@ -26,10 +26,7 @@ func away(t testing.TB) life {
 	def.Schedule = nil
 	r.put(tenant, "one", def)
 	r.live(5*time.Minute, time.Minute)
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	return r.end()
 }
 
 func TestNothingIsFoundWhereMissedFiresAreToldOf(t *testing.T) {

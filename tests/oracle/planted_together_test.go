@@ -30,10 +30,7 @@ func together(t testing.TB) life {
 		r.put(tenant, name, def)
 	}
 	r.live(5*time.Minute, 5*time.Second)
-	upTo := r.now()
-	r.live(80*time.Minute, time.Minute)
-	r.tell(event{upTo: upTo})
-	return r.told
+	return r.end()
 }
 
 func TestNothingIsFoundWhereSeveralEndsAreToldOfTogether(t *testing.T) {
