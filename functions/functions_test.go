@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// How functions are built; the Makefile's targets for sam build say the same.
+// How functions are built; the Makefile's targets for sam build, and the page that builds one without them, say the same.
 const (
 	tags     = "lambda.norpc,grpcnotrace"
 	mostMB   = 21
@@ -18,13 +18,19 @@ const (
 
 var all = []string{"api", "tick", "worker", "deadletter"}
 
-func TestTheMakefileBuildsThemAsTheyAreMeasured(t *testing.T) {
-	text, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `FUNCTION_FLAGS = -trimpath -tags ` + tags + ` -ldflags "-s -w `; !strings.Contains(string(text), want) {
-		t.Errorf("the Makefile does not say %q", want)
+func TestTheyAreBuiltAsTheyAreMeasured(t *testing.T) {
+	flags := `-trimpath -tags ` + tags + ` -ldflags "-s -w`
+	for path, want := range map[string]string{
+		"../Makefile":          "FUNCTION_FLAGS = " + flags + " ",
+		"../docs/functions.md": "go build " + flags + `" `,
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", path, want)
+		}
 	}
 }
 

@@ -8,17 +8,24 @@ import (
 	"testing"
 )
 
-// What make build, the releases and the image are built with.
+// What make build, the releases and the image are built with, and what is linted and tested.
 const buildTags = "grpcnotrace,disable_grpc_modules"
 
 func TestEveryBuildIsTheOneThatIsWeighed(t *testing.T) {
-	for path, want := range map[string]string{
-		"Makefile":                "BUILD_FLAGS := -trimpath -tags=" + buildTags + "\n",
-		"infra/docker/Dockerfile": `build -trimpath -tags ` + buildTags + ` -ldflags "-s -w `,
-		".ci/release/main.go":     `"-tags", "` + buildTags + `", "-ldflags", "-s -w `,
+	emulated := `test -c -tags "emulators${DEEP:+,deep},` + buildTags + `" `
+	for path, wants := range map[string][]string{
+		"Makefile":                {"BUILD_FLAGS := -trimpath -tags=" + buildTags + "\n", "export CGO_ENABLED := 0\n"},
+		"infra/docker/Dockerfile": {`build -trimpath -tags ` + buildTags + ` -ldflags "-s -w `, "CGO_ENABLED=0 GOOS="},
+		".ci/release/main.go":     {`"-tags", "` + buildTags + `", "-ldflags", "-s -w `, `"build", "-trimpath", `, `"CGO_ENABLED=0", `},
+		".golangci.yml":           {"build-tags: [emulators, deep, " + strings.ReplaceAll(buildTags, ",", ", ") + "]\n"},
+		"localstack/test":         {emulated},
+		"localstack/e2e":          {emulated},
 	} {
-		if text := readText(t, filepath.Join("..", "..", path)); !strings.Contains(text, want) {
-			t.Errorf("%s does not say %s", path, want)
+		text := readText(t, filepath.Join("..", "..", path))
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %s", path, want)
+			}
 		}
 	}
 }
