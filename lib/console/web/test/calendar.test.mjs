@@ -175,23 +175,39 @@ test('what needs somebody is named on the overview, and each leads there', async
   await done(v)
 })
 
-test('what has run and waited for longest is named on the overview, and of how many', async () => {
+test('what has run and waited for longest is named on the overview, and of how many where that is not sure', async () => {
   await server.put('lasting', { target: exec('true') })
   const done = await server.until((await server.trigger('lasting')).id, 'succeeded')
   const v = await Visit.to(undefined)
   const { page } = v
   const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString()
-  const made = (n, state, minutes) => ({ ...done, id: done.id.replace(/.$/, n), state, ended_at: undefined, nominal_time: ago(minutes), started_at: ago(minutes), attempts: state === 'running' ? [{ attempt: 1, started_at: ago(minutes), outcome: '' }] : [] })
-  const all = [made(0, 'running', 2), made(1, 'running', 14), made(2, 'queued', 3), made(3, 'waiting', 6), made(4, 'running', 5), made(5, 'running', 1)]
-  await page.route(/\/v1\/runs\?.*limit=200/, (route) => route.fulfill({ json: { items: all, next: 'more' } }))
-  await page.goto(server.console + '/')
-  const told = async (name) => {
+  const made = (n, state, due, begun) => ({ ...done, id: done.id.replace(/.$/, n), state, ended_at: undefined, nominal_time: ago(due), started_at: begun && ago(begun), attempts: begun ? [{ attempt: 1, started_at: ago(begun), outcome: '' }] : [] })
+  const running = [made(1, 'running', 90, 14), made(4, 'running', 80, 1), made(0, 'running', 15, 2), made(5, 'running', 5, 5)]
+  const waiting = [made(3, 'waiting', 6), made(2, 'queued', 3)]
+  const asked = []
+  await page.route(/\/v1\/runs\?.*sort=oldest/, async (route) => {
+    const query = new URL(route.request().url()).searchParams
+    asked.push(`${query.get('state')} ${query.get('limit')}`)
+    await route.fulfill({ json: query.get('state') === 'running' ? { items: running, next: 'more' } : { items: waiting } })
+  })
+  const told = async (name, ids, minutes) => {
     const panel = page.getByRole('region', { name })
-    await panel.getByText('Of the newest 200 runs that have not ended.').waitFor()
-    return (await panel.getByRole('listitem').allInnerTexts()).map((t) => t.replace(/\s+/g, ' '))
+    await panel.getByRole('listitem').nth(ids.length - 1).waitFor()
+    const texts = (await panel.getByRole('listitem').allInnerTexts()).map((t) => t.replace(/\s+/g, ' ').replace(/( \d+ m).*/, '$1'))
+    assert.deepEqual(texts, ids.map((n, i) => `${done.id.replace(/.$/, n)} ${minutes[i]} m`))
+    return panel
   }
-  assert.deepEqual((await told('Slowest now')).map((t) => t.replace(/( \d+ m).*/, '$1')), [1, 4, 0].map((n, i) => `${all.find((r) => r.id.endsWith(n)).id} ${[14, 5, 2][i]} m`))
-  assert.deepEqual((await told('Longest waiting')).map((t) => t.replace(/( \d+ m).*/, '$1')), [3, 2].map((n, i) => `${all.find((r) => r.id.endsWith(n)).id} ${[6, 3][i]} m`))
+  await page.goto(server.console + '/')
+  const slowest = await told('Slowest now', [1, 5, 0], [14, 5, 2])
+  await slowest.getByText('Among the 4 that were due first.').waitFor() // one that was due 4 minutes ago may have begun at once
+  const longest = await told('Longest waiting', [3, 2], [6, 3])
+  assert.equal(await longest.getByText('due first').count(), 0)
+  assert.deepEqual(asked.slice(0, 2).sort(), ['queued,waiting 3', 'running 200'])
+  // What was due after the third began cannot be among the slowest.
+  running.push(made(6, 'running', 1, 1))
+  await page.reload()
+  await told('Slowest now', [1, 5, 0], [14, 5, 2])
+  assert.equal(await slowest.getByText('due first').count(), 0)
   await clean(v)
   await v.end()
 })

@@ -22,7 +22,7 @@ import { runCells } from './runs'
 const Longest = lazy(() => import('./longest').then((m) => m.Longest))
 const Charts = lazy(() => import('./charts').then((m) => m.Charts))
 
-export const open = 'running,retrying,queued,waiting'
+const open = 'running,retrying,queued,waiting'
 
 const columns: Column[] = [
   { name: 'c-state', head: 'State' },
@@ -36,16 +36,8 @@ export function Overview() {
   const jobs = useLive('overview jobs', async (stop) => (await get<Page<Job>>('/jobs', { limit: 1000 }, stop)).data, 10_000, ['jobs'])
   const running = useLive('overview running', async (stop) => {
     const asked = began()
-    const found: Run[] = []
-    let cursor: string | undefined
-    // Behind many runs that have ended there may be one that goes on for long.
-    for (let pages = 0; pages < 5 && found.length < 20; pages++) {
-      const { data } = await get<Page<Run>>('/runs', { state: open, limit: 20, to: soon(), cursor }, stop)
-      found.push(...data.items)
-      cursor = data.next
-      if (!cursor) break
-    }
-    return keep(found, asked)
+    const { data } = await get<Page<Run>>('/runs', { state: open, limit: 20, to: soon() }, stop)
+    return keep(data.items, asked)
   }, undefined, ['runs'])
   const dead = useLive('overview dead', async (stop) => (await get<Groups>('/dead-letters/groups', {}, stop)).data, 5000, ['dead-letters'])
   // What is looked at second is asked for second.
