@@ -95,6 +95,32 @@ func TestARunIsListedOnceWhereverItIsFound(t *testing.T) {
 	})
 }
 
+// TestItemsOfOneMinuteMayOverlap: each sweep lists what it comes upon, so an item may hold runs from before and behind those of another one.
+func TestItemsOfOneMinuteMayOverlap(t *testing.T) {
+	inBubble(t, func(t *testing.T, g *rig) {
+		pass := g.ticking()
+		g.put("acme", "a")
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		var runs []run.ID
+		for range 6 {
+			time.Sleep(5 * time.Second)
+			runs = append(runs, g.trigger("acme", "a", control.Request{}).ID)
+		}
+		want := make([]string, len(runs))
+		for i, id := range runs {
+			want[len(want)-1-i] = id.String()
+		}
+		pass(10 * time.Minute)
+		for _, pair := range [][2]int{{1, 2}, {3, 4}, {0, 5}} {
+			expires := time.Now().Add(24 * time.Hour)
+			g.list("acme", run.Listing{ID: runs[pair[0]], Expires: expires}, run.Listing{ID: runs[pair[1]], Expires: expires})
+		}
+		if got := g.listed("acme", control.RunFilter{}); !slices.Equal(got, want) {
+			t.Errorf("listed are %v, want %v", got, want)
+		}
+	})
+}
+
 // TestWhatHasNotEndedIsListedHoweverOldItIs: held by a pause, or between two tries that are hours apart.
 func TestWhatHasNotEndedIsListedHoweverOldItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *rig) {
