@@ -61,8 +61,8 @@ const cause = '/dead-letters?pattern=' + encodeURIComponent('exit: exit code #: 
 /** amiss makes a server refuse all that a page asks of it, or not answer it. */
 async function amiss(name, page) {
   const problem = { title: 'Service Unavailable', status: 503, code: 'throttled', detail: 'The store is over its capacity. Nothing was changed.' }
-  if (name === 'refusing') await page.route(/\/(v1\/|readyz|healthz)/, (route) => route.fulfill({ status: 503, headers: { 'Retry-After': '1' }, contentType: 'application/problem+json', body: JSON.stringify(problem) }))
-  if (name === 'silent') await page.route(/\/(v1\/|readyz|healthz)/, (route) => route.abort('connectionrefused'))
+  if (name === 'refusing') await page.route(/\/(v1\/|readyz|healthz|openapi\.json)/, (route) => route.fulfill({ status: 503, headers: { 'Retry-After': '1' }, contentType: 'application/problem+json', body: JSON.stringify(problem) }))
+  if (name === 'silent') await page.route(/\/(v1\/|readyz|healthz|openapi\.json)/, (route) => route.abort('connectionrefused'))
 }
 
 /** foreseen are errors that a browser tells of answers which a server is to give, or not to. */
