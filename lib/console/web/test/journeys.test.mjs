@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
-import { belfry, close, exec, once, Server, shell, Visit } from './harness.mjs'
+import { belfry, close, done, exec, once, Server, shell, Visit } from './harness.mjs'
 
 after(close)
 
@@ -157,6 +157,40 @@ test('a link on a page of another site leads to a run, and nothing else of that 
   } finally {
     await v.end()
     elsewhere.close()
+    await server.stop()
+  }
+})
+
+test('pages that are mounted below another path stay there, and ask for what they show where the API is', async () => {
+  const server = await Server.start()
+  await server.put('mounted', { target: exec('true'), ...once })
+  const v = await Visit.to(undefined)
+  const { page } = v
+  try {
+    // As a program serves them that has them at /ops/belfry, and the API below /api.
+    await page.route(server.address + '/**', async (route) => {
+      const url = route.request().url()
+      const at = (from, to) => url.replace(server.address + from, server.address + to)
+      if (url.startsWith(server.address + '/api/')) return route.continue({ url: at('/api', '') })
+      if (!url.startsWith(server.console.replace('/console', '/ops/belfry'))) return route.fulfill({ status: 404 })
+      if (route.request().resourceType() !== 'document') return route.continue({ url: at('/ops/belfry', '/console') })
+      const answer = await route.fetch({ url: at('/ops/belfry', '/console') })
+      await route.fulfill({ response: answer, body: (await answer.text()).replaceAll('/console', '/ops/belfry').replace('data-api=""', 'data-api="/api"') })
+    })
+    await page.goto(server.address + '/ops/belfry')
+    await page.getByRole('link', { name: 'Jobs', exact: true }).first().click()
+    await page.getByRole('link', { name: 'mounted' }).click()
+    await page.waitForURL('**/ops/belfry/jobs/mounted')
+    await page.getByRole('button', { name: 'Trigger…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Trigger' }).click()
+    await page.locator('.notice').getByRole('link', { name: 'mounted~' }).click()
+    await page.getByText('It succeeded').waitFor()
+    await page.reload()
+    await page.getByText('It succeeded').waitFor()
+    assert.match(page.url(), /\/ops\/belfry\/runs\/mounted~/)
+    assert.ok(v.requests.every((url) => /^\/(ops\/belfry|api\/)/.test(new URL(url).pathname)), v.requests.join(' '))
+    await done(v)
+  } finally {
     await server.stop()
   }
 })
