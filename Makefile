@@ -157,10 +157,12 @@ test-emulators: ## the adapters of clouds against emulators of DynamoDB, SQS, S3
 	then set -x; GO="$(GO)" DEEP="$(DEEP)" TESTFLAGS="$(TESTFLAGS)" localstack/test $(EMULATED); \
 	else .ci/absent "the emulators on Linux (make test-emulators)"; fi
 
+# With DEEP=1 a browser is among those who use it.
 test-aws: ## the template with its functions, deployed into MiniStack and used from outside
-	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam; \
+	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam && \
+	{ [ -z "$$DEEP" ] || { { command -v chromium || .ci/system chromium; } >/dev/null && .ci/node; }; }; \
 	then GO="$(GO)" TESTFLAGS="$(TESTFLAGS)" localstack/e2e ministack; \
-	else .ci/absent "MiniStack on Linux (make test-aws)"; fi
+	else .ci/absent "MiniStack on Linux, with DEEP=1 Node and Chromium too (make test-aws)"; fi
 
 test-template: ## the template by SAM's linters, and two stacks of it in a MiniStack that enforces rights
 	@if [ "$$(uname)" = Linux ] && localstack/test --able && localstack/ministack install && .ci/sam; \

@@ -2,4 +2,7 @@
 
 package e2e
 
-func init() { width = 200 }
+func init() {
+	width = 200
+	uses["a browser uses the stack by belfry console"] = aBrowserUsesTheStack
+}

@@ -25,24 +25,27 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// use gives what users do, all at once.
+// uses are what users do.
+var uses = map[string]func(*testing.T, fixture){
+	"nobody gets in without a key": closed,
+	"jobs are kept":                jobsAreKept,
+	"the console shows the stack":  theConsoleShowsTheStack,
+	"P2_P3_Fault05_fires_come_at_their_second_however_many_tick": firesComeAtTheirSecond,
+	"a failed attempt comes again, later":                        retries,
+	"of a batch only what failed comes again":                    partialBatch,
+	"P7_dead_letters_are_found_and_redriven":                     deadLetters,
+	"a message that nobody can read is kept":                     unreadable,
+	"P5_at_most_once":                                            atMostOnce,
+	"P8_an_edit_holds":                                           editHolds,
+	"P8_a_pause_holds":                                           pauseHolds,
+	"P9_one_key_one_run":                                         oneKeyOneRun,
+	"W1_W3_Fault40_many_steps_end_at_once":                       fanOut,
+}
+
+// use gives all of it, at once.
 func use(f fixture) func(*testing.T) {
 	return func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, fixture){
-			"nobody gets in without a key": closed,
-			"jobs are kept":                jobsAreKept,
-			"the console shows the stack":  theConsoleShowsTheStack,
-			"P2_P3_Fault05_fires_come_at_their_second_however_many_tick": firesComeAtTheirSecond,
-			"a failed attempt comes again, later":                        retries,
-			"of a batch only what failed comes again":                    partialBatch,
-			"P7_dead_letters_are_found_and_redriven":                     deadLetters,
-			"a message that nobody can read is kept":                     unreadable,
-			"P5_at_most_once":                                            atMostOnce,
-			"P8_an_edit_holds":                                           editHolds,
-			"P8_a_pause_holds":                                           pauseHolds,
-			"P9_one_key_one_run":                                         oneKeyOneRun,
-			"W1_W3_Fault40_many_steps_end_at_once":                       fanOut,
-		} {
+		for name, test := range uses {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				test(t, f)

@@ -1,53 +1,16 @@
 // The pages as belfry console shows them: of a server elsewhere, opened with the address that it prints.
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { belfry, close, exec, once, Server, Visit } from './harness.mjs'
+import { belfry, close, Command, exec, once, Server, Visit } from './harness.mjs'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Command is one belfry console. */
-class Command {
-  static async start(...args) {
-    const c = new Command()
-    commands.add(c)
-    c.process = spawn(belfry, ['console', '--output', 'json', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    c.said = ''
-    c.waiting = []
-    c.addresses = []
-    c.process.stderr.on('data', (text) => (c.said += text))
-    let text = ''
-    c.process.stdout.on('data', (more) => {
-      text += more
-      for (let found; (found = /"console": "([^"]+)"[^}]*\}/.exec(text)); text = text.slice(found.index + found[0].length)) {
-        const next = c.waiting.shift()
-        if (next) next(found[1])
-        else c.addresses.push(found[1])
-      }
-    })
-    c.exited = new Promise((resolve) => c.process.once('exit', resolve))
-    return c
-  }
-
-  /** next is the address that is printed next. */
-  async next() {
-    if (this.addresses.length) return this.addresses.shift()
-    return Promise.race([new Promise((resolve) => this.waiting.push(resolve)), this.exited.then(() => Promise.reject(new Error('belfry console has ended: ' + this.said)))])
-  }
-
-  async stop() {
-    commands.delete(this)
-    this.process.kill('SIGTERM')
-    return this.exited
-  }
-}
-
-const commands = new Set()
 let server, token
 before(async () => {
   server = await Server.start({
@@ -63,7 +26,6 @@ before(async () => {
   await server.call('PUT', '/v1/jobs/payroll', { target: exec('true'), ...once }, token)
 })
 after(async () => {
-  for (const c of commands) await c.stop()
   await server.stop()
   await close()
 })

@@ -133,6 +133,42 @@ export class Server {
   }
 }
 
+/** Command is one belfry console, which prints the address of one session after the other. */
+export class Command {
+  static async start(...args) {
+    const c = new Command()
+    started.add(c)
+    c.process = spawn(belfry, ['console', '--output', 'json', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    c.said = ''
+    c.waiting = []
+    c.addresses = []
+    c.process.stderr.on('data', (text) => (c.said += text))
+    let text = ''
+    c.process.stdout.on('data', (more) => {
+      text += more
+      for (let found; (found = /"console": "([^"]+)"[^}]*\}/.exec(text)); text = text.slice(found.index + found[0].length)) {
+        const next = c.waiting.shift()
+        if (next) next(found[1])
+        else c.addresses.push(found[1])
+      }
+    })
+    c.exited = new Promise((resolve) => c.process.once('exit', resolve))
+    return c
+  }
+
+  /** next is the address that is printed next. */
+  async next() {
+    if (this.addresses.length) return this.addresses.shift()
+    return Promise.race([new Promise((resolve) => this.waiting.push(resolve)), this.exited.then(() => Promise.reject(new Error('belfry console has ended: ' + this.said)))])
+  }
+
+  async stop() {
+    started.delete(this)
+    this.process.kill('SIGTERM')
+    return this.exited
+  }
+}
+
 export const exec = (...argv) => ({ exec: { argv } })
 export const shell = (script) => exec('sh', '-c', script)
 export const once = { retry: { max_attempts: 1 } }
@@ -155,7 +191,7 @@ export async function open() {
 
 /** close ends what a test that failed has left. */
 export async function close() {
-  for (const server of started) await server.stop()
+  for (const one of started) await one.stop()
   await browser?.close()
 }
 
