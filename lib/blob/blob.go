@@ -122,9 +122,27 @@ func (b *Bucket) GetWithin(ctx context.Context, tenant, key string, most int) (d
 		return nil, 0, fmt.Errorf("get blob %s: %w", name, err)
 	case size > int64(most):
 		return nil, size, nil
-	case sumOf(data) != sum:
+	case SumOf(data) != sum:
 		b.note(name)
 		return nil, 0, fmt.Errorf("get blob %s: %d bytes of another hash: %w", name, len(data), ErrCorrupt)
+	}
+	return data, size, nil
+}
+
+// GetRange reads up to most bytes of the blob of a key, from an offset on, and gives how large the whole is. It reads no others, so they are checked against the
+// hash where they are the whole alone: who puts parts together checks that by the Sum of the key. Behind the end it gives no data.
+func (b *Bucket) GetRange(ctx context.Context, tenant, key string, from, most int64) (data []byte, size int64, err error) {
+	name, sum, err := splitKey(tenant, key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("get blob: %w", err)
+	}
+	data, size, err = b.readRange(ctx, name, from, most)
+	if err == nil && (size > MaxBytes || int64(len(data)) == size && SumOf(data) != sum) {
+		b.note(name)
+		err = fmt.Errorf("%d of %d bytes, of another hash: %w", len(data), size, ErrCorrupt)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("get blob %s: %w", name, err)
 	}
 	return data, size, nil
 }
@@ -207,10 +225,7 @@ func (b *Bucket) readWithin(ctx context.Context, name string, most int64) (data 
 	}
 	r, err := b.bucket.NewReader(ctx, name, nil)
 	if err != nil {
-		if gcerrors.Code(err) == gcerrors.NotFound {
-			return nil, 0, ErrNotFound
-		}
-		return nil, 0, unavailable(err)
+		return nil, 0, unread(err)
 	}
 	defer r.Close()
 	if size = r.Size(); size <= most {
@@ -224,4 +239,33 @@ func (b *Bucket) readWithin(ctx context.Context, name string, most int64) (data 
 		return nil, 0, fmt.Errorf("over %d bytes: %w", MaxBytes, ErrCorrupt)
 	}
 	return data, size, nil
+}
+
+// readRange reads a part of an object, as far as there is one.
+func (b *Bucket) readRange(ctx context.Context, name string, from, most int64) (data []byte, size int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	r, err := b.bucket.NewRangeReader(ctx, name, from, most, nil)
+	if err != nil {
+		if err = unread(err); errors.Is(err, ErrUnavailable) { // services refuse what begins behind the end, each by a word of its own
+			if whole, unknown := b.bucket.Attributes(ctx, name); unknown == nil && from >= whole.Size {
+				return nil, whole.Size, nil
+			}
+		}
+		return nil, 0, err
+	}
+	defer r.Close()
+	if data, err = io.ReadAll(io.LimitReader(r, MaxBytes)); err != nil {
+		return nil, 0, unavailable(err)
+	}
+	return data, r.Size(), nil
+}
+
+// unread tells of an error of the engine where something was to be read.
+func unread(err error) error {
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return ErrNotFound
+	}
+	return unavailable(err)
 }

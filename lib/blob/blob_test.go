@@ -36,6 +36,8 @@ func (s sick) NewRangeReader(context.Context, string, int64, int64, *driver.Read
 	return nil, errSick
 }
 
+func (s sick) Attributes(context.Context, string) (*driver.Attributes, error) { return nil, errSick }
+
 func (s sick) Delete(context.Context, string, *driver.DeleteOptions) error { return errSick }
 
 func (s sick) ListPaged(context.Context, *driver.ListOptions) (*driver.ListPage, error) {
@@ -78,6 +80,10 @@ func TestEveryClassOfError(t *testing.T) {
 			absent := code == gcerrors.NotFound
 			if errors.Is(get, blob.ErrUnavailable) != (wanted && !absent) || errors.Is(get, blob.ErrNotFound) != absent {
 				t.Errorf("get: got %v", get)
+			}
+			_, _, part := b.GetRange(t.Context(), "default", key, 1, 2)
+			if errors.Is(part, blob.ErrUnavailable) != (wanted && !absent) || errors.Is(part, blob.ErrNotFound) != absent {
+				t.Errorf("get a part: got %v", part)
 			}
 			gone := b.Delete(t.Context(), "default", key)
 			if errors.Is(gone, blob.ErrUnavailable) != (wanted && !absent) {

@@ -13,7 +13,8 @@
 //     that comes with gocloud is not; package blob/local has one that is;
 //   - of concurrent Puts under one Ref, one content wins, and the others are told. Putting the same content again gives the
 //     same key, so that a Put whose answer was lost may be repeated;
-//   - Get gives exactly what was put under that key, or an error: never a torn, flipped or exchanged blob (fault 49);
+//   - Get gives exactly what was put under that key, or an error: never a torn, flipped or exchanged blob (fault 49). A part of one, which
+//     GetRange gives, is as the bucket has it: the hash in the key is that of the whole, by which who has all parts checks them;
 //   - a tenant reads and deletes by its own keys alone; the key of another is as good as none (P12).
 //
 // Beside them lies what is not ended yet, to be read meanwhile: PutLive writes it over and over, at a place that its Ref tells, and GetLive

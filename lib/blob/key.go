@@ -77,9 +77,16 @@ func (r Ref) name() (string, error) {
 }
 
 // keyOf joins a name and the hash of what lies there: a key tells where to read, and whether it is what was written.
-func keyOf(name string, data []byte) string { return name + "#" + sumOf(data) }
+func keyOf(name string, data []byte) string { return name + "#" + SumOf(data) }
 
-func sumOf(data []byte) string {
+// Sum is the hash of what a key is of, as the key has it: base64 (RFC 4648 §5, without padding) of the first 16 bytes of its SHA-256. "" is for what is no key.
+func Sum(key string) string {
+	_, sum, _ := strings.Cut(key, "#")
+	return sum
+}
+
+// SumOf is the Sum of a key of this content.
+func SumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:sumBytes])
 }

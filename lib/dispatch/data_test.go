@@ -28,23 +28,21 @@ type reads struct {
 	before func(key string) error
 }
 
-type content struct{ *bytes.Reader }
+type content struct{ *gocdk.Reader }
 
-func (content) Close() error { return nil }
 func (c content) Attributes() *driver.ReaderAttributes {
 	return &driver.ReaderAttributes{Size: c.Size()}
 }
-func (content) As(any) bool { return false }
 
 func (reads) ErrorCode(err error) gcerrors.ErrorCode { return gcerrors.Code(err) }
 func (reads) Close() error                           { return nil }
 
-func (r reads) NewRangeReader(ctx context.Context, key string, _, _ int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+func (r reads) NewRangeReader(ctx context.Context, key string, from, most int64, _ *driver.ReaderOptions) (driver.Reader, error) {
 	if err := r.before(key); err != nil {
 		return nil, err
 	}
-	data, err := r.of.ReadAll(ctx, key)
-	return content{bytes.NewReader(data)}, err
+	of, err := r.of.NewRangeReader(ctx, key, from, most, nil)
+	return content{of}, err
 }
 
 // large ends a step with a result that lies in the bucket, which lets before see each read of one.

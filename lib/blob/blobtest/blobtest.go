@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) *blob.Bucket) {
 	}{
 		{"what_is_put_is_got", putGet},
 		{"sizes_up_to_the_limit", sizes},
+		{"a_part_is_got", parts},
 		{"putting_again_gives_the_same_key", again},
 		{"another_content_is_refused", refused},
 		{"one_of_many_concurrent_puts_wins", race},
@@ -111,6 +112,41 @@ func sizes(t *testing.T, b *blob.Bucket) {
 	}
 	if _, err := b.Put(t.Context(), ref("larger"), []byte(large+"!")); len(invalid.All(err)) != 1 {
 		t.Errorf("a blob over the limit gave %v, want an invalid field", err)
+	}
+}
+
+// parts reads some of what was put. What begins behind the end is nothing, and no error: how large the whole is comes with it.
+func parts(t *testing.T, b *blob.Bucket) {
+	const content = "0123456789"
+	key := put(t, b, ref("x"), content)
+	for _, c := range []struct {
+		from, most int64
+		want       string
+	}{{0, 1, "0"}, {0, 10, content}, {0, 99, content}, {3, 4, "3456"}, {9, 1, "9"}, {8, 99, "89"}, {10, 1, ""}, {11, 99, ""}, {1 << 40, 5, ""}} {
+		if got, size, err := b.GetRange(t.Context(), "acme", key, c.from, c.most); string(got) != c.want || size != int64(len(content)) || err != nil {
+			t.Errorf("up to %d bytes from %d on are %q of %d, %v, want %q of %d", c.most, c.from, got, size, err, c.want, len(content))
+		}
+	}
+	large := strings.Repeat("belfry! ", blob.MaxBytes/8)
+	if got, size, err := b.GetRange(t.Context(), "acme", put(t, b, ref("large"), large), 5<<20, 5<<20); string(got) != large[5<<20:10<<20] || size != int64(len(large)) || err != nil {
+		t.Errorf("5 MiB from 5 MiB on are %d bytes of %d, %v", len(got), size, err)
+	}
+	if got, size, err := b.GetRange(t.Context(), "acme", put(t, b, ref("empty"), ""), 0, 5); len(got) != 0 || size != 0 || err != nil {
+		t.Errorf("of an empty blob there are %q of %d, %v", got, size, err)
+	}
+	if _, _, err := b.GetRange(t.Context(), "other", key, 0, 5); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("another tenant is told %v", err)
+	}
+	if err := b.Delete(t.Context(), "acme", key); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []int64{0, 5, 10} {
+		if got, _, err := b.GetRange(t.Context(), "acme", key, from, 5); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("from %d on of what is gone there are %q, %v", from, got, err)
+		}
+	}
+	if sum := blob.Sum(key); sum == "" || sum != blob.SumOf([]byte(content)) || sum == blob.SumOf(nil) {
+		t.Errorf("the sum of the key is %q, of the content %q", sum, blob.SumOf([]byte(content)))
 	}
 }
 

@@ -103,6 +103,9 @@ func TestFault49_a_damaged_file_is_refused(t *testing.T) {
 			if got, err := b.Get(t.Context(), "acme", key); !errors.Is(err, blob.ErrCorrupt) {
 				t.Errorf("get gave %.40q, %v, want ErrCorrupt", got, err)
 			}
+			if got, _, err := b.GetRange(t.Context(), "acme", key, 0, 99); !errors.Is(err, blob.ErrCorrupt) {
+				t.Errorf("all of it as a part gave %.40q, %v, want ErrCorrupt", got, err)
+			}
 			if _, err := b.Put(t.Context(), ref("x"), content); err == nil {
 				t.Error("putting again acknowledged a blob that is damaged")
 			}
