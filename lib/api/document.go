@@ -160,8 +160,9 @@ func (op operation) bodyLimit() int64 {
 
 // headersOf are the headers of refusals.
 var headersOf = map[int]map[string]*huma.Param{
-	http.StatusUnauthorized:    {"WWW-Authenticate": {Description: "says that a bearer token is wanted", Schema: &huma.Schema{Type: huma.TypeString}}},
-	http.StatusTooManyRequests: {"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}},
+	http.StatusUnauthorized:                 {"WWW-Authenticate": {Description: "says that a bearer token is wanted", Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusRequestedRangeNotSatisfiable: {"Content-Range": {Description: "of how many bytes a part may be asked for: bytes */N", Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusTooManyRequests:              {"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
 // describe also gives the fields that parameters set, by name.

@@ -60,6 +60,7 @@ var statusOf = map[control.Code]int{
 	codeLogExpired:          http.StatusGone,
 	codePayloadExpired:      http.StatusGone,
 	codeResultExpired:       http.StatusGone,
+	codeNoSuchRange:         http.StatusRequestedRangeNotSatisfiable,
 	codeUnauthenticated:     http.StatusUnauthorized,
 	codeForbidden:           http.StatusForbidden,
 	codeRateLimited:         http.StatusTooManyRequests,
@@ -100,7 +101,8 @@ var statusOf = map[control.Code]int{
 // problem is a wire.Problem as an error that can be sent.
 type problem struct {
 	wire.Problem
-	challenge string // WWW-Authenticate
+	challenge    string // WWW-Authenticate
+	contentRange string // Content-Range
 }
 
 func newProblem(code control.Code, detail string) *problem {
@@ -139,6 +141,9 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
+	}
+	if p.contentRange != "" {
+		h.Set("Content-Range", p.contentRange)
 	}
 	w.WriteHeader(p.Status)
 	text, _ := encoded(p)

@@ -93,8 +93,8 @@ type runAccepted struct {
 }
 
 type logPath struct {
-	Run        string    `path:"run" minLength:"11" maxLength:"152" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}~[0-9a-z]{9}(~[0-9a-z]{13})?$" example:"daily-report~0mi4lf3k0" doc:"the run's ID"`
-	Step       string    `query:"step" minLength:"1" maxLength:"649" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*$" doc:"of the step of this path, of a workflow's run"`
+	runPath
+	ofStep
 	Attempt    int       `query:"attempt" minimum:"1" maximum:"1000000" doc:"of this attempt; by default the newest of which there is a log"`
 	Offset     int64     `query:"offset" minimum:"0" maximum:"1125899906842624" doc:"without the first so many bytes that the attempt wrote: to follow a log, the Belfry-Log-Next of the answer before"`
 	Tail       int       `query:"tail" minimum:"1" maximum:"1048576" doc:"only the last so many bytes at most, from the beginning of a line; instead of offset"`
@@ -153,10 +153,10 @@ func (a *api) runs() {
 		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeLogExpired}}, a.getRunLogs)
 	register(a, operation{id: "get-run-payload", method: http.MethodGet, path: "/v1/runs/{run}/payload", tag: "runs", scope: access.Read, media: mediaJSON, empty: true, ranged: true,
 		summary: "Show what a run, or a step of a workflow's run, hands to its target, as it was given",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeNotReleased, control.CodeExpression, codePayloadExpired}}, a.getRunPayload)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, control.CodeNotReleased, control.CodeExpression, codePayloadExpired, codeNoSuchRange}}, a.getRunPayload)
 	register(a, operation{id: "get-run-result", method: http.MethodGet, path: "/v1/runs/{run}/result", tag: "runs", scope: access.Read, media: mediaBytes, empty: true, ranged: true,
 		summary: "Show what the target of a run, or of a step of a workflow's run, answered, to the byte",
-		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeResultExpired}}, a.getRunResult)
+		codes:   []control.Code{control.CodeRunNotFound, control.CodeStepNotFound, codeResultExpired, codeNoSuchRange}}, a.getRunResult)
 	a.steps()
 }
 
@@ -338,7 +338,7 @@ func (a *api) getRunLogs(ctx context.Context, p *logPath, in input[noBody]) (*lo
 			return nil, invalid.Field(name, "an offset, too", "offset, or "+name)
 		}
 	}
-	r, err := a.logRun(ctx, in.tenant, *p)
+	r, err := a.taskRun(ctx, in.tenant, p.runPath, p.Step, "log")
 	if err != nil {
 		return nil, err
 	}

@@ -171,11 +171,6 @@ func (a *api) stepStates(ctx context.Context, r run.Run) []wire.StepSummary {
 	return states
 }
 
-// logRun finds the run of which a log is asked for: a step of it, where one is named.
-func (a *api) logRun(ctx context.Context, tenant string, p logPath) (run.Run, error) {
-	return a.taskRun(ctx, tenant, runPath{p.Run}, p.Step, "log")
-}
-
 // taskRun finds a run, or a step of it that has what is asked for, where one is named.
 func (a *api) taskRun(ctx context.Context, tenant string, p runPath, step, what string) (run.Run, error) {
 	r, err := a.findRun(ctx, tenant, p)

@@ -193,12 +193,15 @@ func (c *Client) again(r call, err error) (time.Duration, bool) {
 }
 
 func (c *Client) once(ctx context.Context, r call, body []byte, into any) (http.Header, int, error) {
-	given := r.header
+	given := r.header.Clone()
+	if given == nil {
+		given = http.Header{}
+	}
 	if body != nil {
-		if given = given.Clone(); given == nil {
-			given = http.Header{}
-		}
 		given.Set("Content-Type", cmp.Or(r.media, "application/json"))
+	}
+	if _, raw := into.(*[]byte); raw {
+		given.Set("Accept", "application/octet-stream") // API Gateway passes on what is no text where that is asked for
 	}
 	answer, err := c.Send(ctx, r.method, r.path, r.query.Encode(), given, body)
 	if err != nil {

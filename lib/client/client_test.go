@@ -427,6 +427,11 @@ func TestAResultIsReadWhole(t *testing.T) {
 	part := func(from int, text, size string) step {
 		return answer(206, text, "Content-Type", "text/x", "Content-Range", fmt.Sprintf("bytes %d-%d/%s", from, from+len(text)-1, size))
 	}
+	of := func(whole string, s step) step {
+		s.header.Set("ETag", `"`+whole+`"`)
+		return s
+	}
+	const abcde = "NrvlDtloQdEEQ7y2cNZVTw" // of what is whole
 	for name, c := range map[string]struct {
 		answers steps
 		want    string // "" for an error
@@ -440,6 +445,9 @@ func TestAResultIsReadWhole(t *testing.T) {
 		"that does not go on":   {steps{part(0, "abc", "5"), part(3, "", "5")}, "", 2},
 		"with more than it has": {steps{part(0, "abc", "2")}, "", 1},
 		"of an unknown size":    {steps{part(0, "abc", "*")}, "", 1},
+		"with its hash":         {steps{of(abcde, part(0, "abc", "5")), of(abcde, part(3, "de", "5"))}, "abcde", 2},
+		"that was damaged":      {steps{of(abcde, part(0, "abc", "5")), of(abcde, part(3, "dE", "5"))}, "", 2},
+		"that is made anew":     {steps{of("x", part(0, "abX", "5")), of(abcde, part(3, "de", "5"))}, "", 2},
 		"that goes meanwhile":   {steps{part(0, "abc", "5"), problem(410, "result_expired")}, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {

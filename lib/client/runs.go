@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -116,15 +118,15 @@ const (
 	smallestPart = 64 << 10
 )
 
-// whole gives what is at a path that gives bytes, part by part. They do not change: what has ended is not written again.
+// whole gives what is at a path that gives bytes, part by part. A server checks no part of what it keeps, so all of it is checked here.
 func (c *Client) whole(ctx context.Context, path, step string) (data []byte, mediaType string, err error) {
 	query := url.Values{}
 	if step != "" {
 		query.Set("step", step)
 	}
+	tag := ""
 	for size := largestPart; ; {
-		header := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", len(data), len(data)+size-1)},
-			"Accept": {"application/octet-stream"}} // API Gateway passes on what is no text where that is asked for
+		header := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", len(data), len(data)+size-1)}}
 		var part []byte
 		answered, status, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, header: header, repeatable: true}, &part)
 		if HasCode(err, "too_large") && size > smallestPart {
@@ -138,16 +140,31 @@ func (c *Client) whole(ctx context.Context, path, step string) (data []byte, med
 		if status != http.StatusPartialContent {
 			return part, mediaType, nil // there is nothing, or an older server gives all at once
 		}
+		if now := answered.Get("ETag"); tag == "" {
+			tag = now
+		} else if now != tag {
+			return nil, "", fmt.Errorf("%s: it was made anew while it was read; ask again", path)
+		}
 		data = append(data, part...)
 		_, total, _ := strings.Cut(answered.Get("Content-Range"), "/")
 		most, err := strconv.Atoi(total)
 		if err != nil || len(part) == 0 || len(data) > most {
 			return nil, "", fmt.Errorf("%s: the answer is not Belfry's: %d bytes more as %q", path, len(part), answered.Get("Content-Range"))
 		}
-		if len(data) == most {
-			return data, mediaType, nil
+		if len(data) < most {
+			continue
 		}
+		if tag != "" && tag != tagOf(data) { // an older server has none
+			return nil, "", fmt.Errorf("%s: what came is not what was kept: it was damaged where it is stored, or on its way", path)
+		}
+		return data, mediaType, nil
 	}
+}
+
+// tagOf is the ETag of bytes that a server keeps.
+func tagOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 }
 
 // LogView says what of a log is asked for. Of Offset and the others one at most is given.

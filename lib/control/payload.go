@@ -22,75 +22,72 @@ const (
 	FromStep From = "step" // the input of the step's definition
 )
 
-// StepPayload gives what a step of a workflow's run hands to its target: its own input, else what the run brings. The errors are those of Payload, and a
+// StepPayload says what a step of a workflow's run hands to its target: its own input, else what the run brings. The errors are those of Payload, and a
 // refusal where there is no such task.
-func (s *Service) StepPayload(ctx context.Context, r run.Run, path string) ([]byte, From, error) {
+func (s *Service) StepPayload(ctx context.Context, r run.Run, path string) (run.Ref, From, error) {
 	edition, err := s.editionOf(ctx, r)
 	switch {
 	case errors.Is(err, job.ErrNotFound):
-		return nil, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
+		return run.Ref{}, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
 	case err != nil:
-		return nil, "", err
+		return run.Ref{}, "", err
 	case edition.Def.Target.Workflow == nil:
-		return nil, "", refuse(CodeStepNotFound, "run %s is not that of a workflow, so it has no steps", r.ID)
+		return run.Ref{}, "", refuse(CodeStepNotFound, "run %s is not that of a workflow, so it has no steps", r.ID)
 	}
 	w, err := flow.Of(edition)
 	if err != nil {
-		return nil, "", err
+		return run.Ref{}, "", err
 	}
 	if n, ok := w.Node(path); !ok {
-		return nil, "", refuse(CodeStepNotFound, "run %s has no step %q", r.ID, path)
+		return run.Ref{}, "", refuse(CodeStepNotFound, "run %s has no step %q", r.ID, path)
 	} else if n.Kind != flow.KindTask {
-		return nil, "", refuse(CodeStepNotFound, "step %s of run %s is a %s, which has no payload; ask for that of a task", path, r.ID, n.Kind)
+		return run.Ref{}, "", refuse(CodeStepNotFound, "step %s of run %s is a %s, which has no payload; ask for that of a task", path, r.ID, n.Kind)
 	}
 	step, err := flow.StepOf(edition, path)
 	switch {
 	case err != nil:
-		return nil, "", err
+		return run.Ref{}, "", err
 	case step.Computed:
 		return s.computed(ctx, r, path)
 	case step.Own:
-		return step.Def.Payload, FromStep, nil
+		return run.Ref{Inline: step.Def.Payload}, FromStep, nil
 	}
 	return s.Payload(ctx, r)
 }
 
-// Payload gives what a run hands to its target, as it was given, nil for nothing, and whose it is; of a run that is not bound to a definition
-// yet, that of its job's newest. What was cleaned up is blob.ErrNotFound.
-func (s *Service) Payload(ctx context.Context, r run.Run) (data []byte, from From, err error) {
+// Payload says what a run hands to its target, a zero Ref for nothing, and whose it is; of a run that is not bound to a definition yet, that of its job's
+// newest. What was cleaned up is blob.ErrNotFound.
+func (s *Service) Payload(ctx context.Context, r run.Run) (run.Ref, From, error) {
 	switch {
-	case r.Payload.Blob != "":
-		data, err = s.Blobs.Get(ctx, r.Tenant, r.Payload.Blob)
-		return data, FromRun, err
-	case len(r.Payload.Inline) > 0:
-		return r.Payload.Inline, FromRun, nil
+	case !r.Payload.IsZero():
+		return r.Payload, FromRun, nil
 	case r.State == run.Scheduled || r.Generation == 0:
 		j, err := s.Dispatch.Book.Job(ctx, r.Tenant, r.ID.Job)
-		return j.Def.Payload, FromJob, err
+		return run.Ref{Inline: j.Def.Payload}, FromJob, err
 	}
 	edition, err := s.Dispatch.Book.Edition(ctx, r.Tenant, r.ID.Job, r.Generation)
 	if errors.Is(err, job.ErrNotFound) {
-		return nil, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
+		return run.Ref{}, "", fmt.Errorf("%w: %w", blob.ErrNotFound, err)
 	}
 	if err != nil {
-		return nil, "", err
+		return run.Ref{}, "", err
 	}
-	return edition.Def.Payload, FromJob, nil
+	return run.Ref{Inline: edition.Def.Payload}, FromJob, nil
 }
 
 // computed gives what a step was handed, or is, of which expressions say what that is.
-func (s *Service) computed(ctx context.Context, r run.Run, path string) ([]byte, From, error) {
+func (s *Service) computed(ctx context.Context, r run.Run, path string) (run.Ref, From, error) {
 	rows, err := s.Dispatch.ReadRuns(ctx, []run.Run{{ID: r.ID.At(path), Tenant: r.Tenant}})
 	if err != nil {
-		return nil, "", err
+		return run.Ref{}, "", err
 	}
 	if rows[0].Version == 0 {
-		return nil, "", refuse(CodeNotReleased, "step %s of run %s was not released, so nobody can tell what it is handed: expressions say that of what has ended before", path, r.ID)
+		return run.Ref{}, "", refuse(CodeNotReleased, "step %s of run %s was not released, so nobody can tell what it is handed: expressions say that of what has ended before", path, r.ID)
 	}
 	data, err := s.Dispatch.StepInput(ctx, r, rows[0], false, nil)
 	var failed *target.Failure
 	if errors.As(err, &failed) {
-		return nil, "", refuse(CodeExpression, "step %s of run %s is handed nothing: %s", path, r.ID, failed.Message)
+		return run.Ref{}, "", refuse(CodeExpression, "step %s of run %s is handed nothing: %s", path, r.ID, failed.Message)
 	}
-	return data, FromStep, err
+	return run.Ref{Inline: data}, FromStep, err
 }

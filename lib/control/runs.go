@@ -443,16 +443,7 @@ func (s *Service) change(ctx context.Context, tenant string, id run.ID, decide f
 	return run.Run{}, &Refusal{Code: CodeBusy, Message: "run " + id.String() + " is being changed by many at once; try again", RetryAfter: time.Second}
 }
 
-// Result gives what a run's target answered, nil for nothing, and the media type that the target named, "" for none.
-func (s *Service) Result(ctx context.Context, r run.Run) (data []byte, mediaType string, err error) {
-	if r.Result.Blob == "" {
-		return r.Result.Inline, r.Result.Type, nil
-	}
-	data, err = s.Blobs.Get(ctx, r.Tenant, r.Result.Blob)
-	return data, r.Result.Type, err
-}
-
-// ResultWithin is Result of at most so many bytes. Of a larger one it gives how large it is, and no data.
+// ResultWithin gives what a run's target answered, of at most so many bytes. Of a larger one it gives how large it is, and no data.
 func (s *Service) ResultWithin(ctx context.Context, r run.Run, most int) (data []byte, size int64, err error) {
 	if r.Result.Blob != "" {
 		return s.Blobs.GetWithin(ctx, r.Tenant, r.Result.Blob, most)
