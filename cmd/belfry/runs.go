@@ -303,8 +303,7 @@ at least, and who or what can end that. RUN/PATH shows a step of a workflow's ru
 }
 
 func (c *cli) runPayload() *cobra.Command {
-	var step string
-	cmd := &cobra.Command{
+	return c.runBytes(&cobra.Command{
 		Use:   "payload RUN",
 		Short: "Print what a run hands to its target, as it was given",
 		Long: `Print what a run hands to its target: the payload that it was asked for with, or that of its job. With RUN/PATH, or --step, it is what a
@@ -312,38 +311,14 @@ step of a workflow's run gets: its own input, or the payload of the run. Nothing
 		Example: `  belfry run payload report~0mi4lf3k0
   belfry run payload report~0mi4lf3k0 > payload.json
   belfry run payload etl~0mi4lf3k0 --step parts/index`,
-		Args: cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			id, step, err := ofStep(args[0], step)
-			if err != nil {
-				return err
-			}
-			data, err := server.Payload(ctx, id, step)
-			if err != nil {
-				return err
-			}
-			if c.structured() {
-				shown := map[string]any{"id": id}
-				if step != "" {
-					shown["step"] = step
-				}
-				if len(data) > 0 {
-					shown["payload"] = json.RawMessage(data)
-				}
-				return c.print(shown)
-			}
-			out, end := c.log()
-			_, err = out.Write(data)
-			return errors.Join(err, end())
-		}),
-	}
-	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
-	return cmd
+	}, "payload", func(ctx context.Context, server *client.Client, id, step string) (data []byte, mediaType string, err error) {
+		data, err = server.Payload(ctx, id, step)
+		return data, "application/json", err
+	})
 }
 
 func (c *cli) runResult() *cobra.Command {
-	var step string
-	cmd := &cobra.Command{
+	return c.runBytes(&cobra.Command{
 		Use:   "result RUN",
 		Short: "Print what the target of a run answered, to the byte",
 		Long: `Print what the target of a run answered, of any size. With RUN/PATH, or --step, it is what a step of a workflow's run gave. Nothing is
@@ -351,32 +326,42 @@ printed where there is none. Into a file or a pipe it goes as it came, to the by
 		Example: `  belfry run result report~0mi4lf3k0
   belfry run result report~0mi4lf3k0 > report.json
   belfry run result etl~0mi4lf3k0 --step parts/index`,
-		Args: cobra.ExactArgs(1),
-		RunE: c.calling(func(ctx context.Context, server *client.Client, args []string) error {
-			id, step, err := ofStep(args[0], step)
-			if err != nil {
-				return err
-			}
-			data, mediaType, err := server.Result(ctx, id, step)
-			if err != nil {
-				return err
-			}
-			if c.structured() {
-				shown := map[string]any{"id": id}
-				if step != "" {
-					shown["step"] = step
-				}
-				if len(data) > 0 {
-					shown["result"], shown["result_type"] = runs.ShownResult(data, mediaType, false)
-				}
-				return c.print(shown)
-			}
+	}, "result", func(ctx context.Context, server *client.Client, id, step string) (data []byte, mediaType string, err error) {
+		return server.Result(ctx, id, step)
+	})
+}
+
+// runBytes has a command print bytes that are kept of a run, or of a step of it. name is that of their field in JSON.
+func (c *cli) runBytes(cmd *cobra.Command, name string, fetch func(ctx context.Context, server *client.Client, id, step string) (data []byte, mediaType string, err error)) *cobra.Command {
+	var flag string
+	cmd.Flags().StringVar(&flag, "step", "", "of the step of this `PATH`, of a workflow's run")
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = c.calling(func(ctx context.Context, server *client.Client, args []string) error {
+		id, step, err := ofStep(args[0], flag)
+		if err != nil {
+			return err
+		}
+		data, mediaType, err := fetch(ctx, server, id, step)
+		if err != nil {
+			return err
+		}
+		if !c.structured() {
 			out, end := c.log()
 			_, err = out.Write(data)
 			return errors.Join(err, end())
-		}),
-	}
-	cmd.Flags().StringVar(&step, "step", "", "of the step of this `PATH`, of a workflow's run")
+		}
+		shown := map[string]any{"id": id}
+		if step != "" {
+			shown["step"] = step
+		}
+		if len(data) > 0 {
+			text, as := runs.ShownResult(data, mediaType, false)
+			if shown[name] = text; as != "" {
+				shown[name+"_type"] = as
+			}
+		}
+		return c.print(shown)
+	})
 	return cmd
 }
 
