@@ -109,7 +109,7 @@ func playOf(in input[wire.PlayWorkflow]) (play, error) {
 // simulateWorkflow takes the turn of simulations, whatever it evaluates: anybody who may read can ask for it, and no run is to wait for that.
 func (a *api) simulateWorkflow(ctx context.Context, _ *struct{}, in input[wire.PlayWorkflow], asked play) (*answer[flow.Played], error) {
 	var played flow.Played
-	err := a.Control.Dispatch.Simulating(ctx, func(ctx context.Context) (err error) {
+	err := a.Control.Dispatch.Simulating(ctx, in.tenant, func(ctx context.Context) (err error) {
 		played, err = asked.workflow.Simulate(ctx, asked.outcomes, in.body.Input)
 		return err
 	})

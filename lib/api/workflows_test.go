@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/access"
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
 )
 
@@ -316,31 +317,37 @@ func TestCancellingAWorkflow(t *testing.T) {
 	})
 }
 
+// simulateIn asks for a simulation, under a context of the test's.
+func (s *server) simulateIn(ctx context.Context, body string) (int, wire.Problem) {
+	r := httptest.NewRequestWithContext(ctx, "POST", "/v1/workflows/simulate", strings.NewReader(body))
+	r.Host = "127.0.0.1:7340"
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	var refused wire.Problem
+	_ = json.Unmarshal(w.Body.Bytes(), &refused)
+	return w.Code, refused
+}
+
 // Simulations take turns with each other, and no run waits for one: whoever may read can ask for as many as he likes. Who has waited for too long is told so.
 func TestSimulationsTakeTurnsOfTheirOwn(t *testing.T) {
 	s := start(t, 0, nil)
 	simulate := func(ctx context.Context) (int, string) {
-		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/workflows/simulate", strings.NewReader(`{"workflow": `+rightETL+`}`))
-		r.Host = "127.0.0.1:7340"
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
-		var refused wire.Problem
-		_ = json.Unmarshal(w.Body.Bytes(), &refused)
-		return w.Code, refused.Code
+		status, refused := s.simulateIn(ctx, `{"workflow": `+rightETL+`}`)
+		return status, refused.Code
 	}
 	nothing := func(context.Context) error { return nil }
-	err := s.node.Dispatch.Simulating(t.Context(), func(context.Context) error {
+	err := s.node.Dispatch.Simulating(t.Context(), "default", func(context.Context) error {
 		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		if status, code := simulate(short); status != http.StatusTooManyRequests || code != "busy" {
 			t.Errorf("it was answered with %d %s, though another simulation has the turn", status, code)
 		}
-		return s.node.Dispatch.Evaluating(t.Context(), nothing)
+		return s.node.Dispatch.Evaluating(t.Context(), "default", run.ID{}, nothing)
 	})
 	var status int
-	nested := s.node.Dispatch.Evaluating(t.Context(), func(ctx context.Context) error {
-		return s.node.Dispatch.Evaluating(ctx, func(context.Context) error { // all the room that runs have
+	nested := s.node.Dispatch.Evaluating(t.Context(), "default", run.ID{}, func(ctx context.Context) error {
+		return s.node.Dispatch.Evaluating(ctx, "default", run.ID{}, func(context.Context) error { // all the room that runs have
 			status, _ = simulate(t.Context())
 			return nil
 		})

@@ -4,130 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/expression"
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
-	"github.com/belfry-scheduler/belfry/lib/target"
 )
 
 // This file has what the expressions of a workflow's run read. All of it has ended, and nothing that has ended is written again: so whoever evaluates the
 // same expression, at whatever attempt, gets the same. What had not ended when a step was released is noted in its row, and stays open for it.
-
-const (
-	// evaluations is how many texts of runs a process evaluates at once, beside one of a simulation. Each may hold some 200 MB for a moment: 64 MiB of values that
-	// were read, as many of copies that it makes, and what it was made of.
-	evaluations = 2
-
-	// evaluationTime is the longest that one may take, without what it reads. Who is cut off has failed of nothing, and tries again.
-	evaluationTime = 5 * time.Second
-
-	// evaluationTries is how often one is tried that takes longer. What it may cost is bounded, so this is rare.
-	evaluationTries = 5
-
-	// blobReaders is how many evaluations hold blobs at once, each up to 24 MiB.
-	blobReaders = 8
-
-	// largeInputs is how many inputs over largeInput bytes that are a result as a whole, of up to 16 MiB, the attempts of a process hold at once.
-	largeInputs = 4
-	largeInput  = 256 << 10
-)
-
-// evaluating is the room for evaluations in a process. Who comes first goes first, and comes anew for each text.
-type evaluating struct {
-	turns   *semaphore.Weighted
-	playing *semaphore.Weighted // of simulations
-	readers *semaphore.Weighted
-	inputs  *semaphore.Weighted
-
-	mu   sync.Mutex
-	slow map[store.Key]int // how often what becomes of a node has taken too long
-}
-
-func newEvaluating() evaluating {
-	return evaluating{turns: semaphore.NewWeighted(evaluations), playing: semaphore.NewWeighted(1), readers: semaphore.NewWeighted(blobReaders),
-		inputs: semaphore.NewWeighted(largeInputs), slow: map[store.Key]int{}}
-}
-
-// ErrSlow says that an evaluation was cut off.
-var ErrSlow = fmt.Errorf("expressions took longer than %s: %w", evaluationTime, context.DeadlineExceeded)
-
-// ErrNoRoom says that others took all the room there is, for as long as the caller would wait. It has evaluated nothing.
-var ErrNoRoom = errors.New("no room for it at once")
-
-// Evaluating has f evaluate expressions when there is room for that, with a context that ends when it has taken too long. Then its error is
-// ErrSlow, which is a context.DeadlineExceeded.
-func (d *Dispatcher) Evaluating(ctx context.Context, f func(context.Context) error) error {
-	return withTurn(ctx, d.evaluations.turns, f)
-}
-
-// Simulating is Evaluating for what anybody may ask for who may read: with a turn of its own, so that no run waits for it.
-func (d *Dispatcher) Simulating(ctx context.Context, f func(context.Context) error) error {
-	return withTurn(ctx, d.evaluations.playing, f)
-}
-
-func withTurn(ctx context.Context, turns *semaphore.Weighted, f func(context.Context) error) error {
-	if err := turns.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("wait for room for an evaluation: %w: %w", ErrNoRoom, err)
-	}
-	defer turns.Release(1)
-	within, cancel := context.WithTimeoutCause(ctx, evaluationTime, ErrSlow)
-	defer cancel()
-	err := f(within)
-	if err != nil && errors.Is(context.Cause(within), ErrSlow) && errors.Is(err, context.DeadlineExceeded) {
-		return ErrSlow
-	}
-	return err
-}
-
-// evaluate has f evaluate a text of the run, which says what becomes of a node, or is its output where that is nil. It tells what fails of itself, and would again,
-// from all else.
-func (r *reading) evaluate(n *flow.Node, f func(*flow.Evaluation) error) (failed *target.Failure, err error) {
-	defer r.leave()
-	var wrong *expression.Failure
-	if err = f(r.texts); errors.As(err, &wrong) {
-		return &target.Failure{Kind: target.KindExpression, Permanent: true, Message: wrong.Message}, nil
-	}
-	if r.once {
-		return nil, err
-	}
-	of, at := "the output of the run", r.head.ID
-	if n != nil {
-		of, at = "step "+n.Path, r.head.ID.At(n.Path)
-	}
-	if tries := r.evaluations.tried(at.Key(r.head.Tenant), errors.Is(err, ErrSlow)); tries >= evaluationTries {
-		return &target.Failure{Kind: target.KindTooSlow, Permanent: true, Message: fmt.Sprintf("%s: its expressions took longer than %s, %d times", of, evaluationTime, tries)}, nil
-	}
-	return nil, err
-}
-
-// maxSlow bounds what is remembered of evaluations that took too long; what is forgotten is tried more often.
-const maxSlow = 1000
-
-// tried counts how often in a row what is evaluated under a key has taken too long.
-func (e *evaluating) tried(key store.Key, slow bool) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := e.slow[key] + 1
-	if delete(e.slow, key); !slow {
-		return 0
-	}
-	if n < evaluationTries {
-		if len(e.slow) >= maxSlow {
-			clear(e.slow)
-		}
-		e.slow[key] = n
-	}
-	return n
-}
 
 // reading is what expressions of a run read, as it stands.
 type reading struct {
@@ -139,11 +30,12 @@ type reading struct {
 	states []flow.State
 	open   nodeSet // of a step: what had not ended when it was released
 
-	once  bool       // nobody tries again what takes too long
-	input *InputRoom // what is read is handed to an attempt as a whole, and is to have room
+	once  bool        // nobody tries again what takes too long
+	input *room.Place // what is read is handed to an attempt as a whole, and is to have room
 	texts *flow.Evaluation
-	holds bool  // blobs, of what is evaluated now
-	away  error // of the first blob that could not be read for now: no other is asked for
+	at    run.ID      // whose text is evaluated
+	blobs *room.Place // taken while it holds any
+	away  error       // of the first blob that could not be read for now: no other is asked for
 }
 
 var _ flow.Facts = (*reading)(nil)
@@ -164,13 +56,15 @@ func (f *following) reading(steps []run.Run, states []flow.State) *reading {
 }
 
 func read(d *Dispatcher, head run.Run, def job.Definition, w *flow.Workflow, steps []run.Run, states []flow.State) *reading {
-	r := &reading{Dispatcher: d, head: head, def: def, w: w, rows: map[int]run.Run{}, states: states}
+	r := &reading{Dispatcher: d, head: head, def: def, w: w, rows: map[int]run.Run{}, states: states, blobs: d.evaluations.readers.Place(head.Tenant)}
 	for _, s := range steps {
 		if n, ok := w.Node(s.ID.Step); ok && s.Version != 0 {
 			r.rows[n.Index] = s
 		}
 	}
-	r.texts = w.Evaluate(r, d.Evaluating)
+	r.texts = w.Evaluate(r, func(ctx context.Context, f func(context.Context) error) error {
+		return d.Evaluating(ctx, head.Tenant, r.at, f)
+	})
 	return r
 }
 
@@ -185,13 +79,13 @@ func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
 		return nil, r.away
 	}
 	most := blob.MaxBytes
-	if r.input != nil && !r.input.taken {
+	if r.input != nil && !r.input.Taken() {
 		most = largeInput
 	}
 	data, size, err := r.get(ctx, key, what, most)
 	if err == nil && size > int64(most) {
-		r.leave() // who holds blobs waits for no attempt to end: that may take a day
-		if err = r.input.take(ctx, r.Lease/3); err != nil {
+		r.blobs.Give() // who holds blobs waits for no attempt to end: that may take a day
+		if err = takeWithin(ctx, r.input, r.Lease/3); err != nil {
 			return nil, fmt.Errorf("wait for room for %s: %w", what, err)
 		}
 		data, _, err = r.get(ctx, key, what, blob.MaxBytes)
@@ -205,11 +99,8 @@ func (r *reading) blob(ctx context.Context, key, what string) ([]byte, error) {
 
 // get reads what is kept, of at most so many bytes, when there is room for blobs.
 func (r *reading) get(ctx context.Context, key, what string, most int) (data []byte, size int64, err error) {
-	if !r.holds {
-		if err := r.evaluations.readers.Acquire(ctx, 1); err != nil {
-			return nil, 0, fmt.Errorf("wait for room for %s: %w", what, err)
-		}
-		r.holds = true
+	if err := r.blobs.Take(ctx); err != nil {
+		return nil, 0, fmt.Errorf("wait for room for %s: %w", what, err)
 	}
 	return r.kept(ctx, r.head.Tenant, key, what, most)
 }
@@ -229,14 +120,6 @@ func (d *Dispatcher) kept(ctx context.Context, tenant, key, what string, most in
 		return nil, 0, fmt.Errorf("read %s: %w", what, err)
 	}
 	return data, size, nil
-}
-
-// leave gives back the room for blobs.
-func (r *reading) leave() {
-	if r.holds {
-		r.evaluations.readers.Release(1)
-		r.holds = false
-	}
 }
 
 // Run is what is told of the run itself.
@@ -292,38 +175,10 @@ func (r *reading) Result(ctx context.Context, index int) (data []byte, mediaType
 	return data, row.Result.Type, err
 }
 
-// InputRoom is what one attempt has of a process's room for large inputs. Its methods are for one goroutine at a time.
-type InputRoom struct {
-	of    *semaphore.Weighted
-	taken bool
-}
-
-// InputRoom is for an attempt that is to be handed its input in this process. Whoever has made the attempt gives it back when that is over.
-func (d *Dispatcher) InputRoom() *InputRoom { return &InputRoom{of: d.evaluations.inputs} }
-
-// take waits for room, for so long at the most: who waits longer lets others go before him, and comes again.
-func (r *InputRoom) take(ctx context.Context, most time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	if err := r.of.Acquire(waiting, 1); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoRoom, err)
-	}
-	r.taken = true
-	return nil
-}
-
-// Give gives back what was taken. Once more changes nothing, and so does nil.
-func (r *InputRoom) Give() {
-	if r != nil && r.taken {
-		r.taken = false
-		r.of.Release(1)
-	}
-}
-
 // StepInput gives what a step is handed, of which expressions say what that is. whole is the run that the step is of. It is the same at each attempt. An
 // error is a *target.Failure where it is so at each attempt. again tells that an attempt wants it, which tries again where it takes too long: not for ever. A large
-// input that is a result as a whole takes room, where there is one; ErrNoRoom says that there was none in time.
-func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again bool, room *InputRoom) ([]byte, error) {
+// input that is a result as a whole takes a place, where one is given, of InputRoom; ErrNoRoom says that there was none in time.
+func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again bool, of *room.Place) ([]byte, error) {
 	edition, err := d.Book.Edition(ctx, whole.Tenant, whole.ID.Job, whole.Generation)
 	if err != nil {
 		return nil, err
@@ -347,7 +202,7 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 	var data []byte
 	r.once = !again
 	if n.Data.Bare() != "" {
-		r.input = room
+		r.input = of
 	}
 	failed, err := r.evaluate(n, func(texts *flow.Evaluation) (err error) {
 		data, _, err = texts.Give(ctx, n.Data)
@@ -357,7 +212,7 @@ func (d *Dispatcher) StepInput(ctx context.Context, whole, step run.Run, again b
 		return nil, failed
 	}
 	if len(data) <= largeInput { // as where a pass is handed on that reads what is large
-		room.Give()
+		of.Give()
 	}
 	return data, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -58,7 +59,10 @@ func (f *forked) large(path, result string, before func() error) run.Run {
 	return f.write(s.Succeed(f.now.UnixMilli(), run.Ref{Blob: key, Type: "application/json"}, "", run.Limits{Retention: 24 * time.Hour}))
 }
 
-// Evaluations take their turns in the order of their coming. Who has had one comes last: none is left out, however many others want.
+// evaluated is a run whose expressions are evaluated.
+var evaluated = run.FireID("report", 0)
+
+// Evaluations of one tenant take their turns in the order of their coming. Who has had one comes last: none is left out, however many others want.
 func TestEvaluationsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGated(t)
@@ -68,7 +72,7 @@ func TestEvaluationsTakeTurns(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			all.Go(func() {
 				for range 2 {
-					err := f.Evaluating(t.Context(), func(context.Context) error {
+					err := f.Evaluating(t.Context(), "default", evaluated, func(context.Context) error {
 						mu.Lock()
 						order = append(order, name)
 						mu.Unlock()
@@ -89,6 +93,33 @@ func TestEvaluationsTakeTurns(t *testing.T) {
 	})
 }
 
+// A tenant of whom very many evaluations wait holds up another's by two at the most, which have the turns, and one that comes between two of the other's.
+func TestEvaluationsAreFairToTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGated(t)
+		var all sync.WaitGroup
+		evaluates := func(tenant string, of run.ID, most time.Duration) {
+			since := time.Now()
+			all.Go(func() {
+				if err := f.Evaluating(t.Context(), tenant, of, func(context.Context) error { time.Sleep(4 * time.Second); return nil }); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(since); most > 0 && took > most {
+					t.Errorf("one of %s took %s, want %s at most", tenant, took, most)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 100 {
+			evaluates("many", evaluated, 0)
+		}
+		time.Sleep(time.Second)
+		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second)
+		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second+4*time.Second)
+		all.Wait()
+	})
+}
+
 // One that takes too long is cut off; who waits for a turn is not, unless he gives up.
 func TestAnEvaluationThatTakesTooLongIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +128,7 @@ func TestAnEvaluationThatTakesTooLongIsCutOff(t *testing.T) {
 		begun := time.Now()
 		for range 2 {
 			go func() {
-				if err := f.Evaluating(t.Context(), ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 5*time.Second {
+				if err := f.Evaluating(t.Context(), "default", evaluated, ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 5*time.Second {
 					t.Errorf("one was cut off after %s, with %v", time.Since(begun), err)
 				}
 			}()
@@ -105,10 +136,10 @@ func TestAnEvaluationThatTakesTooLongIsCutOff(t *testing.T) {
 		synctest.Wait()
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := f.Evaluating(impatient, ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
+		if err := f.Evaluating(impatient, "default", evaluated, ends); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
 			t.Errorf("who gives up was told so after %s, with %v", time.Since(begun), err)
 		}
-		if err := f.Evaluating(t.Context(), func(ctx context.Context) error { return ctx.Err() }); err != nil || time.Since(begun) != 5*time.Second {
+		if err := f.Evaluating(t.Context(), "default", evaluated, func(ctx context.Context) error { return ctx.Err() }); err != nil || time.Since(begun) != 5*time.Second {
 			t.Errorf("who waited was let in after %s, with %v", time.Since(begun), err)
 		}
 		synctest.Wait()
@@ -123,8 +154,8 @@ func TestW3_BlobsAreReadBeforeATurnIsTaken(t *testing.T) {
 		s := f.large("a", "1", func() error {
 			read++
 			time.Sleep(8 * time.Second)
-			return f.Evaluating(t.Context(), func(ctx context.Context) error { // all the room there is
-				return f.Evaluating(ctx, func(context.Context) error { return nil })
+			return f.Evaluating(t.Context(), "default", evaluated, func(ctx context.Context) error { // all the room there is
+				return f.Evaluating(ctx, "default", evaluated, func(context.Context) error { return nil })
 			})
 		})
 		if err := f.Left(t.Context(), s); err != nil {
@@ -208,23 +239,24 @@ func TestALargeInputIsHandedWhenThereIsRoom(t *testing.T) {
 		if err := f.Left(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		hand := func(room *dispatch.InputRoom) error {
-			data, err := f.StepInput(t.Context(), f.head, f.step("x"), true, room)
+		hand := func(at *room.Place) error {
+			data, err := f.StepInput(t.Context(), f.head, f.step("x"), true, at)
 			if err == nil && len(data) != 256<<10+1 {
 				t.Errorf("it was handed %d bytes", len(data))
 			}
 			return err
 		}
-		rooms := []*dispatch.InputRoom{f.InputRoom(), f.InputRoom(), f.InputRoom(), f.InputRoom()}
-		for _, room := range rooms {
-			if err := hand(room); err != nil {
+		var held []*room.Place
+		for range 4 {
+			held = append(held, f.InputRoom("default"))
+			if err := hand(held[len(held)-1]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		begun := time.Now()
 		for range 20 { // more than may hold blobs at once
 			go func() {
-				if err := hand(f.InputRoom()); !errors.Is(err, dispatch.ErrNoRoom) || time.Since(begun) != f.Lease/3 {
+				if err := hand(f.InputRoom("default")); !errors.Is(err, dispatch.ErrNoRoom) || time.Since(begun) != f.Lease/3 {
 					t.Errorf("one more waited for %s, and was told %v", time.Since(begun), err)
 				}
 			}()
@@ -234,13 +266,13 @@ func TestALargeInputIsHandedWhenThereIsRoom(t *testing.T) {
 			t.Errorf("who only looks waited for %s: %v", time.Since(begun), err)
 		}
 		time.Sleep(f.Lease)
-		rooms[0].Give()
-		rooms[0].Give() // once more changes nothing
-		last := f.InputRoom()
+		held[0].Give()
+		held[0].Give() // once more changes nothing
+		last := f.InputRoom("default")
 		if err := hand(last); err != nil {
 			t.Error(err)
 		}
-		if err := hand(f.InputRoom()); !errors.Is(err, dispatch.ErrNoRoom) {
+		if err := hand(f.InputRoom("default")); !errors.Is(err, dispatch.ErrNoRoom) {
 			t.Errorf("there is room for one more: %v", err)
 		}
 	})

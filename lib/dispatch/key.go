@@ -83,7 +83,7 @@ func (d *Dispatcher) keyOf(ctx context.Context, r run.Run, e *job.Edition) (stri
 		return "", err
 	}
 	var value string
-	err = d.Evaluating(ctx, func(ctx context.Context) (err error) {
+	err = d.Evaluating(ctx, r.Tenant, r.ID, func(ctx context.Context) (err error) {
 		value, err = key.Eval(ctx, input)
 		return err
 	})

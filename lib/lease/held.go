@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow"
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/record"
 	"github.com/belfry-scheduler/belfry/lib/run"
@@ -25,8 +26,8 @@ type Held struct {
 	name    string   // the run's ID
 	edition *job.Edition
 	payload []byte
-	room    *dispatch.InputRoom // of a large payload; nil for a worker elsewhere
-	lost    *target.Failure     // why there is no payload
+	room    *room.Place     // of a large payload; nil for a worker elsewhere
+	lost    *target.Failure // why there is no payload
 
 	mu   sync.Mutex
 	held run.Run // as last written

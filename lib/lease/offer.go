@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/store"
@@ -178,16 +179,16 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 	if !may {
 		return gone(o.stopped(taking, err))
 	}
-	var room *dispatch.InputRoom
+	var place *room.Place
 	if o.edition.Computed && !IsRemote(holder) {
-		room = o.desk.Dispatch.InputRoom()
+		place = o.desk.Dispatch.InputRoom(o.run.Tenant)
 	}
 	defer func() {
 		if h == nil {
-			room.Give()
+			place.Give()
 		}
 	}()
-	payload, err := o.desk.payload(taking, o.run, brings, o.edition, room)
+	payload, err := o.desk.payload(taking, o.run, brings, o.edition, place, IsRemote(holder))
 	switch {
 	case err == nil, errors.As(err, &lost):
 	case taking.Err() != nil:
@@ -242,7 +243,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 			}
 			if IsRemote(holder) && standing.State == run.Running && standing.Worker == holder {
 				o.desk.look(taking, o.run.Tenant, o) // a start whose answer was lost may have died before it did
-				return o.held(taking, standing, payload, room, lost)
+				return o.held(taking, standing, payload, place, lost)
 			}
 			next, v := o.desk.decide(taking, standing, o.delivery)
 			if next == nil {
@@ -268,7 +269,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 			o.desk.look(taking, o.run.Tenant, o)
 		}
 		first := !o.run.Spared() // an attempt of what was opened by hand was asked for at another time than its nominal one
-		h, err = o.held(taking, started, payload, room, lost)
+		h, err = o.held(taking, started, payload, place, lost)
 		switch {
 		case err != nil || !first:
 		case o.run.ID.IsStep():
@@ -320,9 +321,9 @@ func (d *Desk) do(ctx context.Context, b *beginning) (run.Run, error) {
 
 // held is the attempt that a start has made of the offer. Where its job was deleted it ends here, and where that cannot be told it is handed
 // back; its target is called in neither case.
-func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, room *dispatch.InputRoom, lost *target.Failure) (*Held, error) {
+func (o *Offer) held(ctx context.Context, started run.Run, payload []byte, place *room.Place, lost *target.Failure) (*Held, error) {
 	o.run = started
-	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, room: room, lost: lost, showing: o.desk.showing(started)}
+	h := &Held{desk: o.desk, name: o.name, started: &o.run, held: started, edition: o.edition, delivery: &o.delivery, payload: payload, room: place, lost: lost, showing: o.desk.showing(started)}
 	if !o.gone && o.blind == nil {
 		return h, nil
 	}
@@ -346,13 +347,13 @@ const maxAfar = 4 << 20
 
 // payload reads what a run brings, or what its job has for all; of a step, what its input says. brings is the run itself, or the one that the step is of. Data
 // that is gone for good is a *target.Failure, and so is an input that cannot be made: no attempt will find it. With any other error there is nothing to be told
-// of the run yet. room is for a large input of a step; nil says that it is for a worker elsewhere, which is handed no such.
-func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, room *dispatch.InputRoom) ([]byte, error) {
+// of the run yet. place is for a large input of a step; afar says that it is for a worker elsewhere.
+func (d *Desk) payload(ctx context.Context, of, brings run.Run, e *job.Edition, place *room.Place, afar bool) ([]byte, error) {
 	r := brings
 	switch {
 	case e.Computed:
-		data, err := d.Dispatch.StepInput(ctx, brings, of, true, room)
-		if room == nil && len(data) > maxAfar {
+		data, err := d.Dispatch.StepInput(ctx, brings, of, true, place)
+		if afar && len(data) > maxAfar {
 			return nil, &target.Failure{Kind: target.KindPayload, Permanent: true,
 				Message: fmt.Sprintf("the input has %d bytes, and a worker elsewhere is handed at most %d", len(data), maxAfar)}
 		}

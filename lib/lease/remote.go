@@ -261,7 +261,7 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 		if err != nil {
 			return nil, t, err
 		}
-		held.payload, err = held.desk.payload(ctx, standing, brings, held.edition, nil)
+		held.payload, err = held.desk.payload(ctx, standing, brings, held.edition, nil, true)
 		var lost *target.Failure
 		if errors.As(err, &lost) {
 			held.lost, err = lost, nil

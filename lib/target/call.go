@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/trace"
 )
 
@@ -29,7 +30,7 @@ type Call struct {
 	// never writes to it from two goroutines at once, and never after it has returned.
 	Log io.Writer
 
-	room *room // for a result over MaxResultBytes
+	room *room.Place // for a result over MaxResultBytes
 }
 
 // most is how many bytes of a result are kept.
@@ -39,11 +40,18 @@ func (c Call) most() int { return max(c.MaxResult, MaxResultBytes) }
 // bounded by its concurrency.
 const MaxResultBytes = 256 << 10
 
+// largeResults is how many results over MaxResultBytes a Set holds at once: so a worker's memory stays bounded, however many attempts it makes. Who would
+// hold one more waits with what it has read, as long as its attempt may take.
+const largeResults = 4
+
 // Result is what a target answered when it succeeded.
 type Result struct {
 	Body        []byte // at most MaxResultBytes, or what the call says
 	ContentType string // a media type, "" when the target named none
 	Truncated   bool   // what a process or a service of AWS said was longer than is kept; Body is its beginning
 
-	room *room
+	room *room.Place
 }
+
+// Release gives back the room that a large result takes. Who has put Body away, or drops it, calls it.
+func (r Result) Release() { r.room.Give() }

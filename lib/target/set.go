@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 )
 
 // Config is what a worker's operator decides about targets.
@@ -73,7 +75,7 @@ type Set struct {
 	fresh     *http.Transport // a connection for each call: for calls at most once
 	abandoned atomic.Int64
 	starting  chan struct{} // one slot: who starts a process
-	large     chan struct{} // a slot for each large result
+	large     *room.Room    // for large results
 
 	mu       sync.Mutex
 	families map[*family]struct{} // those of attempts that have not ended
@@ -109,7 +111,7 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Handlers == nil {
 		cfg.Handlers = new(Registry)
 	}
-	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), large: make(chan struct{}, largeResults), families: map[*family]struct{}{}}, nil
+	return &Set{cfg: cfg, shared: sharedTransport(cfg), fresh: freshTransport(cfg), starting: make(chan struct{}, 1), large: room.Of(largeResults), families: map[*family]struct{}{}}, nil
 }
 
 // Can says whether this worker is able to call the target: nil, or an error that wraps ErrNotHere and says what is missing.
@@ -160,10 +162,10 @@ func (s *Set) Able() Abilities {
 // Call never tries twice: retries are the caller's. What ctx ends by context.WithDeadlineCause with a cause of its own
 // counts as a cancellation, not as the job's timeout.
 func (s *Set) Call(ctx context.Context, spec Spec, call Call) (Result, error) {
-	call.room = &room{of: s.large}
+	call.room = s.large.Place(call.Tenant)
 	result, err := s.call(ctx, spec, call)
 	if err != nil {
-		call.room.give()
+		call.room.Give()
 		return result, err
 	}
 	result.room = call.room
@@ -282,7 +284,7 @@ func (l *callLog) close() {
 type capture struct {
 	ctx  context.Context //nolint:containedctx // of the call, for whose result there may be no room yet
 	most int
-	room *room
+	room *room.Place
 
 	kept      []byte
 	truncated bool
@@ -296,14 +298,14 @@ func captureOf(ctx context.Context, call Call) capture {
 // Write waits for room where it is large. Its error is that of the call's context.
 func (c *capture) Write(p []byte) (int, error) {
 	if c.most > MaxResultBytes && len(c.kept)+len(p) > MaxResultBytes {
-		if err := c.room.take(c.ctx); err != nil {
+		if err := c.room.Take(c.ctx); err != nil {
 			c.truncated = true
 			return 0, err
 		}
 	}
-	room := c.most - len(c.kept)
-	c.kept = append(c.kept, p[:min(room, len(p))]...)
-	c.truncated = c.truncated || len(p) > room
+	left := c.most - len(c.kept)
+	c.kept = append(c.kept, p[:min(left, len(p))]...)
+	c.truncated = c.truncated || len(p) > left
 	return len(p), nil
 }
 
