@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfry-scheduler/belfry/lib/access"
+	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/flow"
 	"github.com/belfry-scheduler/belfry/lib/run"
 	"github.com/belfry-scheduler/belfry/lib/wire"
@@ -327,6 +328,27 @@ func (s *server) simulateIn(ctx context.Context, body string) (int, wire.Problem
 	var refused wire.Problem
 	_ = json.Unmarshal(w.Body.Bytes(), &refused)
 	return w.Code, refused
+}
+
+// A simulation whose expressions take too long is refused for good: whoever sends it again is told the same, and is not to try. The time that it has is over here from the
+// beginning, since an expression that takes so long is not easily found.
+func TestASimulationThatTakesTooLongIsRefused(t *testing.T) {
+	s := start(t, 0, nil)
+	long := `{"workflow": {"steps": {"a": {"handler": {"name": "x"}}, "b": {"needs": ["a"], "when": ".input | map(. + 1) | add == 0", "handler": {"name": "x"}}}},
+		"input": [` + strings.Repeat("0,", 5000) + `0]}`
+	over, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(-time.Second), dispatch.ErrSlow)
+	defer cancel()
+	if status, refused := s.simulateIn(over, long); status != http.StatusUnprocessableEntity || refused.Code != "simulation_too_long" || !strings.Contains(refused.Detail, "longer than 5 s") {
+		t.Errorf("it was answered with %d %+v", status, refused)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if status, refused := s.simulateIn(gone, long); refused.Code != "outcome_unknown" {
+		t.Errorf("one whose request has ended was answered with %d %+v", status, refused)
+	}
+	if status, _ := s.simulateIn(t.Context(), long); status != http.StatusOK {
+		t.Errorf("in time it is answered with %d", status)
+	}
 }
 
 // Simulations take turns with each other, and no run waits for one: whoever may read can ask for as many as he likes. Who has waited for too long is told so.
