@@ -26,7 +26,7 @@ type Held struct {
 	name    string   // the run's ID
 	edition *job.Edition
 	payload []byte
-	room    *room.Place     // of a large payload; nil for a worker elsewhere
+	room    *room.Place     // of a large payload; of a worker elsewhere while that is read
 	lost    *target.Failure // why there is no payload
 
 	mu   sync.Mutex

@@ -180,7 +180,7 @@ func (o *Offer) start(taking, attempts context.Context, holder string) (h *Held,
 		return gone(o.stopped(taking, err))
 	}
 	var place *room.Place
-	if o.edition.Computed && !IsRemote(holder) {
+	if o.edition.Computed {
 		place = o.desk.Dispatch.InputRoom(o.run.Tenant)
 	}
 	defer func() {

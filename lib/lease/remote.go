@@ -207,6 +207,7 @@ func (r *Remote) Start(ctx context.Context, tenant string, id run.ID, sealed str
 	if err != nil {
 		return worker.Task{}, "", err
 	}
+	defer held.room.Give() // what is handed on is no more than maxAfar
 	r.heard(held, h, 1)
 	if r.Shared {
 		r.afar.holds(reading{tenant, held.name}, held)
@@ -261,10 +262,14 @@ func (r *Remote) start(ctx context.Context, tenant string, id run.ID, sealed str
 		if err != nil {
 			return nil, t, err
 		}
-		held.payload, err = held.desk.payload(ctx, standing, brings, held.edition, nil, true)
+		held.room = r.Dispatch.InputRoom(tenant)
+		held.payload, err = held.desk.payload(ctx, standing, brings, held.edition, held.room, true)
 		var lost *target.Failure
 		if errors.As(err, &lost) {
 			held.lost, err = lost, nil
+		}
+		if err != nil {
+			held.room.Give()
 		}
 		return held, t, err
 	}

@@ -41,6 +41,7 @@ type office struct {
 	store   *memory.Store
 	metrics *metrics.Registry
 	queue   queue.Queue
+	blobs   *blob.Bucket
 	d       *dispatch.Dispatcher
 	jobs    int64
 }
@@ -58,8 +59,9 @@ func (o *office) restart() {
 	o.t.Helper()
 	began := time.Now()
 	o.queue = queuelocal.New(queuelocal.Config{Now: time.Now})
+	o.blobs = blob.New(memblob.OpenBucket(nil))
 	var err error
-	o.d, err = dispatch.New(dispatch.Config{Store: o.store, Book: job.NewBook(o.store, job.Compile), Queues: map[string]queue.Queue{pool: o.queue},
+	o.d, err = dispatch.New(dispatch.Config{Blobs: o.blobs, Store: o.store, Book: job.NewBook(o.store, job.Compile), Queues: map[string]queue.Queue{pool: o.queue},
 		Owners: map[string]string{pool: tenant}, Layout: timer.Layout{Shards: 1}, Now: time.Now,
 		Elapsed: func() time.Duration { return time.Since(began) }, NewID: rand.Uint64, Metrics: o.metrics})
 	if err != nil {
@@ -79,7 +81,7 @@ func (o *office) restart() {
 		}
 		return "", errors.New("there is none of that name")
 	}
-	if o.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: o.d, Blobs: blob.New(memblob.OpenBucket(nil)), Metrics: o.metrics,
+	if o.Remote, err = lease.NewRemote(lease.RemoteConfig{Dispatch: o.d, Blobs: o.blobs, Metrics: o.metrics,
 		Pools: map[string]string{pool: tenant}, Key: key, Epoch: rand.Uint64(), Secrets: secrets}); err != nil {
 		o.t.Fatal(err)
 	}

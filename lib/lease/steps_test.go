@@ -1,9 +1,13 @@
 package lease_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/belfry-scheduler/belfry/lib/blob"
+	"github.com/belfry-scheduler/belfry/lib/internal/room"
 	"github.com/belfry-scheduler/belfry/lib/job"
 	"github.com/belfry-scheduler/belfry/lib/lease"
 	"github.com/belfry-scheduler/belfry/lib/metrics"
@@ -58,6 +62,86 @@ func TestW1_W3_AWorkerElsewhereRunsSteps(t *testing.T) {
 					t.Errorf("the run is %s after %d attempts, want it succeeded without any", now.State, now.Attempt)
 				}
 			})
+		})
+	}
+}
+
+// However many workers elsewhere want a large result as a whole, a server reads a few at once. What was read keeps no place, whether it was handed on, lost, or too much.
+func TestLargeInputsOfWorkersElsewhereAreReadAFewAtOnce_P11(t *testing.T) {
+	for size, want := range map[int]string{300 << 10: "", 4<<20 + 1: "payload: the input has 4194305 bytes, and a worker elsewhere is handed at most 4194304"} {
+		inOffice(t, func(t *testing.T, o *office) {
+			steps := `"a": {"handler": {"name": "f"}}`
+			for i := range 6 {
+				steps += fmt.Sprintf(`, "b%d": {"needs": ["a"], "handler": {"name": "f"}, "retry": {"max_attempts": 1}, "input": "${ .steps.a.result }"}`, i)
+			}
+			r := o.queued(tenant, func(d *job.Definition) {
+				chained(d)
+				d.Target.Workflow = []byte(`{"steps": {` + steps + `}}`)
+			})
+			o.take(able("w-1", "f"))
+			key, err := o.blobs.Put(t.Context(), blob.Ref{Tenant: tenant, Kind: blob.Result, ID: "a", Expires: time.Now().AddDate(1, 0, 0)}, make([]byte, size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := o.read(run.Run{ID: r.ID.At("a"), Tenant: tenant})
+			op, err := a.Start("w", time.Now().UnixMilli(), time.Minute).Succeed(time.Now().UnixMilli(), run.Ref{Blob: key}, "", run.Limits{MaxFailures: 1, MaxCrashes: 1, Retention: time.Hour}).Item(7)
+			o.write(op, err)
+			if err := o.d.Follow(t.Context(), tenant, r.ID, false); err != nil {
+				t.Fatal(err)
+			}
+			start := func(who string) (worker.Task, lease.Offered, error) {
+				t.Helper()
+				w := able(who, "f")
+				offers, err := o.Take(t.Context(), tenant, w, 1, 20*time.Second)
+				if err != nil || len(offers) != 1 {
+					t.Fatalf("%d offers, %v; want one", len(offers), err)
+				}
+				id, err := run.ParseID(offers[0].Run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				task, _, err := o.Start(t.Context(), tenant, id, offers[0].Ticket, lease.Holder{Worker: who, Start: "1"})
+				return task, offers[0], err
+			}
+			handed := func(who string) lease.Offered {
+				t.Helper()
+				task, offer, err := start(who)
+				switch {
+				case err != nil:
+					t.Fatalf("%s: %v", who, err)
+				case want == "" && (task.Failure != nil || len(task.Payload) != size), want != "" && (task.Failure == nil || task.Failure.Error() != want):
+					t.Errorf("%s is handed %d bytes, %v, want %q", who, len(task.Payload), task.Failure, want)
+				}
+				return offer
+			}
+			var others []*room.Place
+			for range 4 {
+				others = append(others, o.d.InputRoom("another"))
+				if !others[len(others)-1].Try() {
+					t.Fatal("a start that has not been has a place")
+				}
+			}
+			began := time.Now()
+			if _, _, err := start("w-2"); !errors.Is(err, worker.ErrGone) || time.Since(began) != o.d.Lease/3 {
+				t.Errorf("where others have all places a start ends after %s with %v", time.Since(began), err)
+			}
+			others[0].Give()
+			first := handed("w-3")
+			for i := range 4 {
+				handed(fmt.Sprint("w-", 4+i))
+			}
+			id, err := run.ParseID(first.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // its answer was lost
+				if _, _, err := o.Start(t.Context(), tenant, id, first.Ticket, lease.Holder{Worker: "w-3", Start: "1"}); err != nil {
+					t.Error(err)
+				}
+			}
+			if !o.d.InputRoom("another").Try() {
+				t.Error("what was handed on keeps its place")
+			}
 		})
 	}
 }
