@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/belfry-scheduler/belfry/lib/blob"
 	"github.com/belfry-scheduler/belfry/lib/dispatch"
 	"github.com/belfry-scheduler/belfry/lib/internal/room"
+	"github.com/belfry-scheduler/belfry/lib/metrics"
 	"github.com/belfry-scheduler/belfry/lib/run"
 )
 
@@ -93,10 +95,15 @@ func TestEvaluationsTakeTurns(t *testing.T) {
 	})
 }
 
-// A tenant of whom very many evaluations wait holds up another's by two at the most, which have the turns, and one that comes between two of the other's.
+// A tenant of whom very many evaluations wait holds up another's by two at the most, which have the turns, and one that comes between two of the other's. Whoever
+// waits for long is told of, one for all, and all waits are measured.
 func TestEvaluationsAreFairToTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGated(t)
+		var text strings.Builder
+		f.Log = slog.New(slog.NewTextHandler(&text, nil))
+		began := time.Now()
+		f.Elapsed = func() time.Duration { return time.Since(began) }
 		var all sync.WaitGroup
 		evaluates := func(tenant string, of run.ID, most time.Duration) {
 			since := time.Now()
@@ -117,6 +124,14 @@ func TestEvaluationsAreFairToTenants(t *testing.T) {
 		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second)
 		evaluates("few", run.FireID("other", 0), 3*time.Second+4*time.Second+4*time.Second)
 		all.Wait()
+		if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "tenant=many run="+evaluated.String()) {
+			t.Errorf("of waits up to 200 s the log says\n%s", text.String())
+		}
+		f.Metrics.Each(time.Now(), func(family metrics.Family, samples []metrics.Sample) {
+			if family.Name == "belfry_expression_wait_seconds" && (len(samples) != 1 || samples[0].Histogram.Count != 102) {
+				t.Errorf("waits were measured as %+v, want 102", samples)
+			}
+		})
 	})
 }
 

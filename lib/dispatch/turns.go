@@ -34,6 +34,10 @@ const (
 	// largeInputs is how many inputs over largeInput bytes that are a result as a whole, of up to 16 MiB, the attempts of a process hold at once.
 	largeInputs = 4
 	largeInput  = 256 << 10
+
+	// longWait is for how long an evaluation waits before the log says so, which it does once in each of tellWaits.
+	longWait  = 10 * time.Second
+	tellWaits = time.Minute
 )
 
 // evaluating is the room for evaluations in a process. Each text is a turn of its own.
@@ -43,6 +47,7 @@ type evaluating struct {
 
 	mu   sync.Mutex
 	slow map[store.Key]int // how often what becomes of a node has taken too long
+	told time.Duration     // when the log said that one waits, by Elapsed; 0: never
 }
 
 func newEvaluating() evaluating {
@@ -58,7 +63,23 @@ var ErrNoRoom = errors.New("no room for it at once")
 // Evaluating has f evaluate expressions of a run, or of a step, when there is room for that, with a context that ends when it has taken too long. Then its error is
 // ErrSlow, which is a context.DeadlineExceeded.
 func (d *Dispatcher) Evaluating(ctx context.Context, tenant string, of run.ID, f func(context.Context) error) error {
-	return withTurn(ctx, d.evaluations.turns.Place(tenant), f)
+	turn := d.evaluations.turns.Place(tenant)
+	if turn.Try() {
+		d.Metrics.ExpressionWait.Observe(0)
+		return withTurn(ctx, turn, f)
+	}
+	since := d.Elapsed()
+	long := time.AfterFunc(longWait, func() {
+		if d.evaluations.tellsWait(d.Elapsed()) {
+			d.Log.WarnContext(ctx, "expressions of a run wait for their turn, as those of others may", "tenant", tenant, "run", of.String(), "for", longWait)
+		}
+	})
+	defer long.Stop()
+	return withTurn(ctx, turn, func(ctx context.Context) error {
+		long.Stop()
+		d.Metrics.ExpressionWait.Observe(d.Elapsed() - since)
+		return f(ctx)
+	})
 }
 
 // Simulating is Evaluating for what anybody of a tenant may ask for who may read: with a turn of its own, so that no run waits for it.
@@ -78,6 +99,17 @@ func withTurn(ctx context.Context, turn *room.Place, f func(context.Context) err
 		return ErrSlow
 	}
 	return err
+}
+
+// tellsWait tells whether the log is to say that an evaluation waits: one speaks for all.
+func (e *evaluating) tellsWait(now time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.told != 0 && now-e.told < tellWaits {
+		return false
+	}
+	e.told = now
+	return true
 }
 
 // InputRoom is for an attempt of a tenant that is to be handed its input in this process. Whoever has made the attempt gives it back when that is over.

@@ -34,9 +34,12 @@ type Registry struct {
 	StoreUnits   *Sum       // operation, kind; see Consumed
 	Throttled    *Counter   // by
 	Unreadable   *Counter
-	GateLetIn    *Counter   // gate; see Gate
-	GateSkipped  *Counter   // gate; see Gate
-	GateWait     *Histogram // gate; see Gate
+
+	ExpressionWait *Histogram // of each text that a run evaluates
+
+	GateLetIn   *Counter   // gate; see Gate
+	GateSkipped *Counter   // gate; see Gate
+	GateWait    *Histogram // gate; see Gate
 
 	// As the process saw them last, of the gates that have series of their own: gate.
 	GateWaiting, GateInProgress *Gauge
@@ -116,6 +119,12 @@ func New() *Registry {
 		"Refusals for load, by who refused: the store one of its operations, the queue a message, the API a request.",
 		Label{Name: "by", Values: []string{throttledStore, "queue", "api"}})
 	r.Unreadable = r.counter("belfry_unreadable_total", "Times that a record was met which could not be read and was left where it is.")
+	r.ExpressionWait = r.histogram("belfry_expression_wait_seconds", "How long expressions of runs have waited for their turn, each time that some were evaluated.",
+		[]time.Duration{
+			time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,
+			time.Minute, 5 * time.Minute,
+		})
+	r.ExpressionWait.family.Detail = true
 	gates := Label{Name: "gate", Values: []string{OwnGates}, Met: &r.gates}
 	r.GateLetIn = r.counter("belfry_gate_let_in_total", "Runs that were let in at a gate, which were then in progress there.", gates)
 	r.GateSkipped = r.counter("belfry_gate_skipped_total", "Runs that were skipped at a gate, because as many were in progress or waited as it allows.", gates)
