@@ -30,6 +30,7 @@ const (
 	codeOriginNotAllowed control.Code = "origin_not_allowed"
 	codeNotJSON          control.Code = "not_json"
 	codeTooLarge         control.Code = "too_large"
+	codeNoText           control.Code = "no_text"
 	codeThrottled        control.Code = "throttled"
 	codeOutcomeUnknown   control.Code = "outcome_unknown"
 	codeNotReady         control.Code = "not_ready"
@@ -60,6 +61,7 @@ var statusOf = map[control.Code]int{
 	codeLogExpired:          http.StatusGone,
 	codePayloadExpired:      http.StatusGone,
 	codeResultExpired:       http.StatusGone,
+	codeNoText:              http.StatusNotAcceptable,
 	codeNoSuchRange:         http.StatusRequestedRangeNotSatisfiable,
 	codeUnauthenticated:     http.StatusUnauthorized,
 	codeForbidden:           http.StatusForbidden,
@@ -124,6 +126,14 @@ func Refuse(w http.ResponseWriter, p wire.Problem) {
 // TooLarge answers that an answer is larger than what stands in front of the handler passes on, which is limit bytes.
 func TooLarge(w http.ResponseWriter, limit int64) {
 	newProblem(codeTooLarge, "The answer would be larger than "+sizeText(limit)+", which is all that this way to Belfry takes. Ask for less at once, with limit or a narrower filter; of bytes for a part, with the header Range: bytes=0-524287.").write(w)
+}
+
+// Bytes is the media type of bytes of any kind.
+const Bytes = mediaBytes
+
+// NoText answers that an answer is bytes, and what stands in front of the handler passes those on as they are only to who asks for them.
+func NoText(w http.ResponseWriter) {
+	newProblem(codeNoText, "The answer is no text in UTF-8, and this way to Belfry passes on such bytes only where they are asked for: send the header Accept: "+Bytes+".").write(w)
 }
 
 // invalidProblem names what is wrong; more is how many others are.

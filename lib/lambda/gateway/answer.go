@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -20,6 +21,15 @@ type recorder struct {
 	status int
 	body   []byte
 	over   bool
+	bytes  bool // API Gateway passes on what is no text as it is
+}
+
+// asksForBytes tells whether API Gateway decodes base64 before it answers a request. A REST API goes by the first media type that the request accepts, and by those
+// of the template, BinaryMediaTypes; whoever asks for another gets the base64 itself, and nothing tells him.
+func asksForBytes(r *http.Request) bool {
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	first, _, _ = strings.Cut(first, ";")
+	return strings.EqualFold(strings.TrimSpace(first), api.Bytes)
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -42,6 +52,11 @@ func (r *recorder) Write(p []byte) (int, error) {
 func (r *recorder) answer() events.APIGatewayProxyResponse {
 	body, encoded := string(r.body), false
 	if !utf8.Valid(r.body) {
+		if !r.bytes {
+			refused := &recorder{header: http.Header{}}
+			api.NoText(refused)
+			return refused.answer()
+		}
 		body, encoded = base64.StdEncoding.EncodeToString(r.body), true
 	}
 	if r.over || len(body) > maxAnswer/8 && sizeOf([]byte(body)) > maxAnswer {

@@ -112,7 +112,7 @@ func (g *gateway) serve(ctx context.Context, event events.APIGatewayProxyRequest
 	if header := g.Invocation(ctx); header != "" {
 		r.Header.Set("X-Amzn-Trace-Id", header)
 	}
-	answered := &recorder{header: http.Header{}}
+	answered := &recorder{header: http.Header{}, bytes: asksForBytes(r)}
 	g.handler.ServeHTTP(answered, r)
 	g.Log.DebugContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", answered.status, "tenant", c.Tenant, "caller", c.Name)
 	return answered.answer(), nil
