@@ -41,6 +41,7 @@ type steps = []step
 
 type asked struct {
 	method, path, query, key, match, body string
+	accept                                string
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,7 +51,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.asked = append(s.asked, asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), string(body)})
+	s.asked = append(s.asked, asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), string(body), r.Header.Get("Accept")})
 	if len(s.answers) == 0 {
 		return nil, errors.New("the script has ended")
 	}
@@ -420,6 +421,25 @@ func TestAddressesThatAreNone(t *testing.T) {
 			t.Errorf("%q was accepted", address)
 		}
 	}
+}
+
+// Bytes that may be no text are asked for as such: API Gateway gives them to nobody else.
+func TestBytesAreAskedForAsBytes(t *testing.T) {
+	with(t, steps{answer(200, "a"), answer(200, "a"), answer(200, "a"), answer(200, "a"), answer(200, "{}")}, func(ctx context.Context, cl *client.Client, s *script) {
+		_, err := cl.Logs(ctx, "r")
+		_, err2 := cl.LogPart(ctx, "r", client.LogView{})
+		_, err3 := cl.Payload(ctx, "r", "")
+		_, _, err4 := cl.Result(ctx, "r", "")
+		_, err5 := cl.Run(ctx, "r")
+		if err := errors.Join(err, err2, err3, err4, err5); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range s.asked {
+			if want := map[bool]string{true: "application/octet-stream"}[i < 4]; got.accept != want {
+				t.Errorf("%s accepts %q, want %q", got.path, got.accept, want)
+			}
+		}
+	})
 }
 
 // What is large comes in parts, smaller ones where less is let through, and is whole in the end.
