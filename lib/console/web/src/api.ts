@@ -284,9 +284,9 @@ export async function events<T>(path: string, heard: (event: T) => void, stop: A
   }
 }
 
-/** bytes asks for what is no JSON. */
+/** bytes asks for what is no JSON, and may be no text: API Gateway passes that on where the request says so. */
 export async function bytes(path: string, query: Query, stop?: AbortSignal): Promise<{ data: Uint8Array; headers: Headers }> {
-  const answer = await ask(base + pathOf(path, query), {}, stop)
+  const answer = await ask(base + pathOf(path, query), { Accept: 'application/octet-stream' }, stop)
   return { data: new Uint8Array(await answer.arrayBuffer()), headers: answer.headers }
 }
 
