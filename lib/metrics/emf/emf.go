@@ -204,10 +204,13 @@ func (l *line) add(f metrics.Family, values []float64) {
 	l.values[f.Name] = values
 }
 
-// detail puts what is not made a metric into the line, by its labels: {"belfry_store_units_total": {"Query": {"read": 1.5}}}.
+// detail puts what is not made a metric into the line, by its labels: {"belfry_store_units_total": {"Query": {"read": 1.5}}}. One without
+// labels is a value, or the sum of its observations, by its name alone.
 func (l *line) detail(f metrics.Family, s metrics.Sample, values []float64) {
 	at := l.members
-	for _, name := range append([]string{f.Name}, s.Values[:len(s.Values)-1]...) {
+	path := append([]string{f.Name}, s.Values...)
+	last := path[len(path)-1]
+	for _, name := range path[:len(path)-1] {
 		below, ok := at[name].(map[string]any)
 		if !ok {
 			below = map[string]any{}
@@ -215,7 +218,6 @@ func (l *line) detail(f metrics.Family, s metrics.Sample, values []float64) {
 		}
 		at = below
 	}
-	last := s.Values[len(s.Values)-1]
 	if f.Kind != metrics.KindHistogram {
 		at[last] = values[0]
 		return

@@ -142,6 +142,7 @@ func TestAnInvocationWritesWhatItCounted(t *testing.T) {
 	r.Consumed("PutItem", 0, 1)
 	r.Store.Observe(3*time.Millisecond, "query", "ok")
 	r.Store.Observe(5*time.Millisecond, "query", "ok")
+	r.ExpressionWait.Observe(7 * time.Millisecond)
 	if err := e.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +167,9 @@ func TestAnInvocationWritesWhatItCounted(t *testing.T) {
 	base := all[slices.IndexFunc(all, func(d document) bool { return d.members["belfry_retries_total"] != nil })].members
 	units, _ := json.Marshal(base["belfry_store_units_total"])
 	calls, _ := json.Marshal(base["belfry_store_seconds"])
-	if string(units) != `{"PutItem":{"write":1},"Query":{"read":1.5}}` || string(calls) != `{"query":{"ok":{"count":2,"sum":0.008}}}` {
-		t.Errorf("details: %s, %s", units, calls)
+	waits, _ := json.Marshal(base["belfry_expression_wait_seconds"])
+	if string(units) != `{"PutItem":{"write":1},"Query":{"read":1.5}}` || string(calls) != `{"query":{"ok":{"count":2,"sum":0.008}}}` || string(waits) != `{"count":1,"sum":0.007}` {
+		t.Errorf("details: %s, %s, %s", units, calls, waits)
 	}
 }
 
