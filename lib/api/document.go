@@ -56,6 +56,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[target.Sign]():     "Signing",
 	reflect.TypeFor[job.CatchUp]():     "CatchUp",
 	reflect.TypeFor[job.OverlapForm](): "Overlap",
+	reflect.TypeFor[job.GateUseForm](): "GateUse",
 	reflect.TypeFor[job.Callback]():    "Callback",
 	reflect.TypeFor[wire.Callee]():     "Callee",
 	reflect.TypeFor[job.Callbacks]():   "Callbacks",
@@ -78,6 +79,7 @@ func (a *api) document() *huma.OpenAPI {
 	registry.RegisterTypeAlias(reflect.TypeFor[schedule.Duration](), reflect.TypeFor[durationText]())
 	registry.RegisterTypeAlias(reflect.TypeFor[target.Value](), reflect.TypeFor[textOrSecret]())
 	registry.RegisterTypeAlias(reflect.TypeFor[job.Overlap](), reflect.TypeFor[policyOrOverlap]())
+	registry.RegisterTypeAlias(reflect.TypeFor[job.GateUse](), reflect.TypeFor[nameOrGateUse]())
 	registry.RegisterTypeAlias(reflect.TypeFor[wire.ScenarioOutcomes](), reflect.TypeFor[listOrChoice]())
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",

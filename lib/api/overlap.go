@@ -23,6 +23,21 @@ func (policyOrOverlap) Schema(registry huma.Registry) *huma.Schema {
 	}
 }
 
+// nameOrGateUse stands for job.GateUse in schemas: it is the name of a gate in JSON, or an object with it.
+type nameOrGateUse struct{}
+
+// Schema gives it to the framework.
+func (nameOrGateUse) Schema(registry huma.Registry) *huma.Schema {
+	object := registry.Schema(reflect.TypeFor[job.GateUseForm](), true, "")
+	name := *registry.SchemaFromRef(object.Ref).Properties["gate"]
+	name.Description = ""
+	return &huma.Schema{
+		Extensions: map[string]any{namedAs: "NameOrGateUse"},
+		Title:      `the name of a gate, such as "stripe", or an object such as {"gate": "stripe", "units": 2}`,
+		OneOf:      []*huma.Schema{&name, object},
+	}
+}
+
 // later has the fields and the texts that a later version takes, by the schema that is without them: who gives one is told so, and does not
 // look for a typing error.
 type later map[*huma.Schema][]string
@@ -64,11 +79,12 @@ func laterOf(schemas map[string]*huma.Schema) later {
 		schemas["Overlap"].Properties["policy"]: policies,
 		schemas["Callback"]:                     calledKinds,
 		schemas["Callee"]:                       append([]string{"window"}, calledKinds...),
+		schemas["GateUse"]:                      {"key"},
 		schemas["Trigger"]:                      {"overlap"},
 		schemas["JobTrigger"]:                   {"overlap"},
 	}
 	for _, name := range []string{"Job", "NamedJob"} {
-		l[schemas[name]] = []string{"gates", "deadline", "unique", "order_by", "pause_after", "max_runs"}
+		l[schemas[name]] = []string{"deadline", "unique", "order_by", "pause_after", "max_runs"}
 		l[schemas[name].Properties["overlap"].OneOf[0]] = policies
 	}
 	l.scenariosToCome(schemas)

@@ -155,6 +155,21 @@ func bound(def *job.Definition, o job.Overlap) {
 	def.Overlap = o
 }
 
+// Gates has each run of a job pass gates that have names of their own, and take one unit of each: however many jobs name a gate, no more units than its limit are
+// in progress at once. A run that finds no room is [Waiting]. The gates are made beforehand: belfry gate apply. May be given several times, with 8 gates in all.
+func Gates(names ...string) JobOption {
+	return JobOption{func(def *job.Definition) {
+		for _, name := range names {
+			def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: job.DefaultUnits})
+		}
+	}}
+}
+
+// GateUnits is [Gates] for one gate of which each run takes n units, 1 to 1000.
+func GateUnits(name string, n int) JobOption {
+	return JobOption{func(def *job.Definition) { def.Gates = append(def.Gates, job.GateUse{Gate: name, Units: n}) }}
+}
+
 // ExpiresAfter skips a run that has not started so long after its time, 1 s to 5 years: its Why has the code "expired". A run that was opened again by hand has its time
 // from then on, and one that has had an attempt never expires. Default: a run starts however late that is.
 func ExpiresAfter(d time.Duration) JobOption {

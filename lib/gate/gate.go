@@ -47,7 +47,9 @@ func Key(tenant, job string) store.Key { return ID{tenant, job, ""}.Item() }
 func (g Gate) ID() ID { return ID{g.Tenant, g.Job, g.Key} }
 
 // Records are the structs that this package stores, by what their partitions begin with.
-func Records() map[string]any { return map[string]any{"gate": Gate{}, "line": standing{}} }
+func Records() map[string]any {
+	return map[string]any{"gate": Gate{}, "line": standing{}, "gates": Named{}}
+}
 
 // FromItem reads a gate of a job. An item that is not there gives one without entries, of version 0.
 func FromItem(tenant, job string, item store.Item) (Gate, error) {

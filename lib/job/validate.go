@@ -105,6 +105,9 @@ func (d Definition) Validate(knownQueue func(string) bool) (*schedule.Schedule, 
 	if err := d.Overlap.validate(); err != nil {
 		wrong = append(wrong, err)
 	}
+	if err := d.validateGates(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if err := d.On.validate(); err != nil {
 		wrong = append(wrong, err)
 	}

@@ -75,6 +75,13 @@ func (f *form) value(v *manifest.Value, into reflect.Value, at string, tag refle
 			f.refuse(v, at, "%v", err)
 		}
 		return
+	case *job.GateUse:
+		if v.Kind == manifest.Object {
+			f.value(v, reflect.ValueOf((*job.GateUseForm)(own)).Elem(), at, "")
+		} else if err := own.UnmarshalJSON(v.JSON()); err != nil {
+			f.refuse(v, at, "got %s, %v", v.Kind, err)
+		}
+		return
 	case *wire.ScenarioOutcomes:
 		switch v.Kind {
 		case manifest.Array:
@@ -269,7 +276,8 @@ var toCome = map[reflect.Type][]string{
 	reflect.TypeFor[wire.ScenarioOutcome](): wire.ScenarioFieldsToCome["ScenarioOutcome"],
 	reflect.TypeFor[wire.ScenarioTrigger](): wire.ScenarioFieldsToCome["ScenarioTrigger"],
 	reflect.TypeFor[wire.ScenarioLine]():    wire.ScenarioFieldsToCome["ScenarioLine"],
-	reflect.TypeFor[wire.Job]():             {"gates", "deadline", "unique", "order_by", "pause_after", "max_runs"},
+	reflect.TypeFor[wire.Job]():             {"deadline", "unique", "order_by", "pause_after", "max_runs"},
+	reflect.TypeFor[job.GateUseForm]():      {"key"},
 	reflect.TypeFor[schedule.Spec]():        {"exclude", "only"},
 	reflect.TypeFor[target.Spec]():          {"workflow", "callback"},
 }

@@ -121,6 +121,9 @@ func judged(def job.Definition) (*schedule.Schedule, error) {
 	if def.Target.Workflow != nil {
 		err = errors.Join(err, invalid.Missing("target.workflow", "another target: scenarios do not play workflows yet; belfry workflow simulate plays one by itself"))
 	}
+	if len(def.Gates) > 0 {
+		err = errors.Join(err, invalid.Missing("gates", "none: scenarios do not play gates yet, but for the own one of a job with overlap"))
+	}
 	return compiled, err
 }
 
